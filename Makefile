@@ -1,0 +1,47 @@
+# The menu. Every target prepares its own virtual environment; a fresh machine needs Python 3.11+, pip and make.
+VENV ?= .venv
+PYTHON ?= python3
+BIN := $(VENV)/bin
+WORKERS ?= auto
+
+.DEFAULT_GOAL := help
+.PHONY: help test check format conformance bench torture clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
+
+# The stamp is remade when the dependencies change. uv is used when it is there, pip otherwise.
+$(VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	@if command -v uv >/dev/null; then \
+	  VIRTUAL_ENV=$(VENV) uv pip install --quiet --constraint constraints.txt --editable . --group dev; \
+	else \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt pip && \
+	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable . --group dev; \
+	fi
+	@touch $@
+
+test: check ## the checks, then every test (short versions of the long campaigns)
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not torture"
+
+check: $(VENV)/.ready ## ruff, mypy strict, import-linter
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: $(VENV)/.ready ## rewrite the code in the house style
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+conformance: $(VENV)/.ready ## replay the recorded decisions of Kueue v0.19.2
+	$(BIN)/pykueue conformance $(wildcard tests/conformance/decisions ../shared/conformance/decisions ../shared/conformance/upstream)
+
+bench: $(VENV)/.ready ## the benchmarks, with figures
+	$(BIN)/python benchmarks/run.py
+
+torture: $(VENV)/.ready ## long fault and fuzz campaigns
+	$(BIN)/python -m pytest -m torture
+
+clean: ## remove what the other targets made
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,167 @@
+"""Everything that can be wrong with a request or an object, in the shape that Kubernetes gives it.
+
+    FieldError            one field of one object: type, path, value, detail (a value, collected in lists)
+    ApiError              a request was refused; carries a Kubernetes Status
+      bad_request 400 · unauthorized 401 · forbidden 403 · not_found 404 · already_exists 409 · conflict 409
+      gone 410 · too_large 413 · unsupported_media_type 415 · invalid 422 · too_many_requests 429
+
+Raised by the API server, by every client, and by whoever reads files; caught at the edges only.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+OMIT_VALUE = object()
+"""Marks a FieldError whose message does not show the offending value."""
+
+_WORDS = {
+    "FieldValueRequired": "Required value",
+    "FieldValueDuplicate": "Duplicate value",
+    "FieldValueInvalid": "Invalid value",
+    "FieldValueNotSupported": "Unsupported value",
+    "FieldValueForbidden": "Forbidden",
+    "FieldValueTooLong": "Too long",
+    "FieldValueTooMany": "Too many",
+    "FieldValueTypeInvalid": "Invalid value",
+    "FieldValueNotFound": "Not found",
+    "InternalError": "Internal error",
+}
+_WITHOUT_VALUE = {
+    "FieldValueRequired",
+    "FieldValueForbidden",
+    "FieldValueTooLong",
+    "FieldValueTooMany",
+    "InternalError",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One fault; `str()` is the text of k8s.io/apimachinery: `path: Invalid value: "x": detail`."""
+
+    reason: str
+    field: str
+    detail: str = ""
+    value: Any = OMIT_VALUE
+
+    def body(self) -> str:
+        words = _WORDS[self.reason]
+        if self.reason in _WITHOUT_VALUE or self.value is OMIT_VALUE:
+            return f"{words}: {self.detail}" if self.detail else words
+        shown = self.value if isinstance(self.value, ShownAs) else json.dumps(self.value, separators=(",", ":"))
+        return f"{words}: {shown}: {self.detail}" if self.detail else f"{words}: {shown}"
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.body()}"
+
+    def cause(self) -> dict[str, str]:
+        return {"reason": self.reason, "message": self.body(), "field": self.field}
+
+
+class ShownAs(str):
+    """A value printed as it is, for the types that Go prints in its own way."""
+
+    __slots__ = ()
+
+
+def aggregate(errors: Sequence[FieldError]) -> str:
+    """The text of several faults, as `ErrorList.ToAggregate` prints it: repeats dropped, brackets when more than one."""
+    texts = list(dict.fromkeys(str(error) for error in errors))
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
+
+
+class ApiError(Exception):
+    def __init__(self, code: int, reason: str, message: str, details: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.reason = reason
+        self.message = message
+        self.details = details
+
+    def status(self) -> dict[str, Any]:
+        status: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": {},
+            "status": "Failure",
+            "message": self.message,
+            "reason": self.reason,
+            "code": self.code,
+        }
+        if self.details:
+            status["details"] = self.details
+        return status
+
+    @classmethod
+    def from_status(cls, status: dict[str, Any], code: int = 500) -> "ApiError":
+        return cls(
+            int(status.get("code") or code),
+            str(status.get("reason", "")),
+            str(status.get("message", "")),
+            status.get("details"),
+        )
+
+
+def bad_request(message: str) -> ApiError:
+    return ApiError(400, "BadRequest", message)
+
+
+def unauthorized() -> ApiError:
+    return ApiError(401, "Unauthorized", "Unauthorized")
+
+
+def forbidden(group: str, plural: str, name: str, why: str) -> ApiError:
+    qualified = f"{plural}.{group}" if group else plural
+    subject = f'{qualified} "{name}" is forbidden' if name else f"{qualified} is forbidden"
+    return ApiError(403, "Forbidden", f"{subject}: {why}", _details(group, plural, name))
+
+
+def not_found(group: str, plural: str, name: str) -> ApiError:
+    qualified = f"{plural}.{group}" if group else plural
+    return ApiError(404, "NotFound", f'{qualified} "{name}" not found', _details(group, plural, name))
+
+
+def already_exists(group: str, plural: str, name: str) -> ApiError:
+    qualified = f"{plural}.{group}" if group else plural
+    return ApiError(409, "AlreadyExists", f'{qualified} "{name}" already exists', _details(group, plural, name))
+
+
+def conflict(group: str, plural: str, name: str, why: str) -> ApiError:
+    qualified = f"{plural}.{group}" if group else plural
+    message = f'Operation cannot be fulfilled on {qualified} "{name}": {why}'
+    return ApiError(409, "Conflict", message, _details(group, plural, name))
+
+
+def gone(message: str) -> ApiError:
+    return ApiError(410, "Expired", message)
+
+
+def too_large(message: str) -> ApiError:
+    return ApiError(413, "RequestEntityTooLarge", message)
+
+
+def unsupported_media_type(message: str) -> ApiError:
+    return ApiError(415, "UnsupportedMediaType", message)
+
+
+def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> ApiError:
+    qualified = f"{kind}.{group}" if group else kind
+    details: dict[str, Any] = {"name": name, "kind": kind, "causes": [error.cause() for error in errors]}
+    if group:
+        details["group"] = group
+    return ApiError(422, "Invalid", f'{qualified} "{name}" is invalid: {aggregate(errors)}', details)
+
+
+def too_many_requests(message: str, retry_after_seconds: int) -> ApiError:
+    return ApiError(429, "TooManyRequests", message, {"retryAfterSeconds": retry_after_seconds})
+
+
+def _details(group: str, plural: str, name: str) -> dict[str, Any]:
+    details: dict[str, Any] = {"kind": plural}
+    if name:
+        details["name"] = name
+    if group:
+        details["group"] = group
+    return details

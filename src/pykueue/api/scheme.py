@@ -1,0 +1,177 @@
+"""The register of kinds: what a kind is called, what it looks like, and which rules it obeys.
+
+Every part that must treat kinds alike (API server, clients, CRD printer, validation) walks this register instead of
+knowing kinds by name. Modules of `api` fill it; a user's CustomResourceDefinition adds to the server's own copy.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from pykueue.api.errors import FieldError
+
+Object = dict[str, Any]
+"""A Kubernetes object as JSON has it. What we merely carry stays in this form, byte for byte."""
+
+Schema = dict[str, Any]
+"""A structural OpenAPI v3 schema."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Resource:
+    """The address of a kind: enough to build a request."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        root = f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+        inside = f"/namespaces/{namespace}" if self.namespaced and namespace else ""
+        return (
+            root
+            + inside
+            + f"/{self.plural}"
+            + (f"/{name}" if name else "")
+            + (f"/{subresource}" if subresource else "")
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A column of `kubectl get`; `json_path` as in a CRD, `priority` above 0 shows only with `-o wide`."""
+
+    name: str
+    json_path: str
+    type: str = "string"
+    priority: int = 0
+    format: str = ""
+    description: str = ""
+
+
+class Lookup(Protocol):
+    """What admission may ask of the cluster: other objects, by address."""
+
+    def get(self, resource: Resource, namespace: str, name: str) -> Object | None: ...
+
+    def list(self, resource: Resource, namespace: str = "") -> Iterable[Object]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One write as admission sees it. `operation` is CREATE, UPDATE or DELETE; `subresource` is "", "status", "scale"."""
+
+    operation: str
+    object: Object
+    old: Object | None = None
+    subresource: str = ""
+    lookup: Lookup
+    settings: "Settings"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The parts of the Kueue Configuration that admission reads. Loaded by `api.configuration`."""
+
+    frameworks: frozenset[str] = frozenset({"batch/job"})
+    manage_jobs_without_queue_name: bool = False
+    managed_jobs_namespace_selector: Mapping[str, Any] | None = None
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What validation found. `denied` faults come from a webhook rule (403 without causes), `invalid` from the schema
+    and CEL rules (422 with causes), as users of Kueue know them.
+    """
+
+    invalid: tuple[FieldError, ...] = ()
+    denied: tuple[FieldError, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+Defaulter = Callable[[Request], list[str]]
+"""Fills in `request.object` in place before validation; returns warnings. A lenient reading is normalised here."""
+
+Validator = Callable[[Request], Verdict]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind:
+    """One kind in one version."""
+
+    group: str
+    version: str
+    kind: str
+    plural: str
+    namespaced: bool
+    singular: str = ""
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    schema: Schema = field(default_factory=lambda: {"type": "object", "x-kubernetes-preserve-unknown-fields": True})
+    columns: tuple[Column, ...] = ()
+    has_status: bool = True
+    scale: Mapping[str, str] | None = None
+    """As in a CRD: specReplicasPath, statusReplicasPath, labelSelectorPath."""
+    selectable_fields: tuple[str, ...] = ()
+    deprecation_warning: str = ""
+    storage_version: str = ""
+    """The version in which objects are kept; "" means this one."""
+    to_storage: Callable[[Object], Object] | None = None
+    from_storage: Callable[[Object], Object] | None = None
+    defaulter: Defaulter | None = None
+    validator: Validator | None = None
+    is_builtin: bool = True
+    """Built into Kubernetes itself (strategic merge patch applies, no CRD is printed)."""
+
+    @property
+    def resource(self) -> Resource:
+        return Resource(self.group, self.version, self.plural, self.kind, self.namespaced)
+
+    @property
+    def api_version(self) -> str:
+        return self.resource.api_version
+
+    @property
+    def list_kind(self) -> str:
+        return f"{self.kind}List"
+
+    @property
+    def singular_name(self) -> str:
+        return self.singular or self.kind.lower()
+
+
+class Scheme:
+    """Kinds by (apiVersion, kind) and by (group, version, plural)."""
+
+    def __init__(self, kinds: Iterable[Kind] = ()) -> None:
+        self._by_kind: dict[tuple[str, str], Kind] = {}
+        self._by_path: dict[tuple[str, str, str], Kind] = {}
+        for kind in kinds:
+            self.register(kind)
+
+    def register(self, kind: Kind) -> None:
+        self._by_kind[kind.api_version, kind.kind] = kind
+        self._by_path[kind.group, kind.version, kind.plural] = kind
+
+    def unregister(self, kind: Kind) -> None:
+        self._by_kind.pop((kind.api_version, kind.kind), None)
+        self._by_path.pop((kind.group, kind.version, kind.plural), None)
+
+    def for_object(self, obj: Object) -> Kind | None:
+        return self._by_kind.get((obj.get("apiVersion", ""), obj.get("kind", "")))
+
+    def for_kind(self, api_version: str, kind: str) -> Kind | None:
+        return self._by_kind.get((api_version, kind))
+
+    def for_path(self, group: str, version: str, plural: str) -> Kind | None:
+        return self._by_path.get((group, version, plural))
+
+    def __iter__(self) -> Iterator[Kind]:
+        return iter(self._by_path.values())

@@ -1,0 +1,33 @@
+"""The `pykueue` command: collects the subcommands and turns expected errors into one line with a hint."""
+
+import importlib
+
+import click
+
+import pykueue
+
+COMMANDS: dict[str, str] = {}
+"""Command name to `module:attribute`; a module is imported when its command runs, so that `--help` stays fast."""
+
+
+class LazyGroup(click.Group):
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        return sorted(COMMANDS)
+
+    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(pykueue.__version__, prog_name="pykueue")
+def cli() -> None:
+    """Job queueing as Kueue does it: on this machine, on a cluster, or simulated."""
+
+
+def main() -> None:
+    cli(prog_name="pykueue")

@@ -1,0 +1,104 @@
+"""The seam between us and any Kubernetes API: one protocol, two implementations, one contract suite.
+
+`kube.http_client` speaks to a server over HTTP; `apiserver.local_client` calls the embedded server in this process.
+Both raise `api.errors.ApiError` with the same codes, reasons and messages.
+"""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, Protocol
+
+from pykueue.api.scheme import Object, Resource
+
+
+class PatchType(StrEnum):
+    JSON = "application/json-patch+json"
+    MERGE = "application/merge-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+    APPLY = "application/apply-patch+yaml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchEvent:
+    """`type` is ADDED, MODIFIED, DELETED or BOOKMARK. An ERROR event is raised as ApiError instead (410: list again)."""
+
+    type: str
+    object: Object
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectList:
+    items: list[Object]
+    resource_version: str
+    continue_token: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListOptions:
+    label_selector: str = ""
+    field_selector: str = ""
+    limit: int = 0
+    continue_token: str = ""
+    resource_version: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    field_manager: str = "pykueue"
+    dry_run: bool = False
+    force: bool = False
+    """Server-side apply only: take fields over from other managers."""
+    field_validation: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteOptions:
+    propagation_policy: str = ""
+    """Background, Foreground or Orphan; "" leaves it to the server."""
+    grace_period_seconds: int | None = None
+    preconditions: dict[str, str] = field(default_factory=dict)
+
+
+class Client(Protocol):
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object: ...
+
+    async def list(self, resource: Resource, namespace: str = "", options: ListOptions | None = None) -> ObjectList: ...
+
+    def watch(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        resource_version: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> AsyncIterator[WatchEvent]: ...
+
+    async def create(
+        self, resource: Resource, obj: Object, namespace: str = "", options: WriteOptions | None = None
+    ) -> Object: ...
+
+    async def update(
+        self, resource: Resource, obj: Object, *, subresource: str = "", options: WriteOptions | None = None
+    ) -> Object: ...
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str,
+        patch: Any,
+        *,
+        patch_type: PatchType = PatchType.MERGE,
+        subresource: str = "",
+        options: WriteOptions | None = None,
+    ) -> Object: ...
+
+    async def delete(
+        self, resource: Resource, name: str, namespace: str = "", options: DeleteOptions | None = None
+    ) -> None: ...
+
+    async def raw(self, method: str, path: str, body: Any = None) -> Any: ...
+
+    async def close(self) -> None: ...

@@ -1,0 +1,1 @@
+"""Virtual time: drives the engine from a trace."""
