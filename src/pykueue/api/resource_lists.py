@@ -1,0 +1,107 @@
+"""Resource lists (`{"cpu": "500m", "memory": "1Gi"}`): merging, comparing, and what one pod asks for in all.
+
+Lists keep the text that the user wrote; quantities are read only where values are compared or added. Called by LimitRange
+validation, by `translate` (which makes engine amounts of the result) and by whoever places pods on nodes.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from pykueue.api import quantity
+from pykueue.api.quantity import Quantity
+
+ResourceList = dict[str, str]
+"""Resource name to quantity, as text."""
+
+Quantities = dict[str, Quantity]
+
+LARGEST_AMOUNT = 2**63 - 1
+_SMALLEST_AMOUNT = -(2**63)
+
+
+def parse(resources: Mapping[str, Any] | None) -> Quantities:
+    return {name: quantity.parse(text) for name, text in (resources or {}).items()}
+
+
+def amount(resource: str, value: Quantity) -> int:
+    """The integer in which Kueue counts a resource: thousandths for `cpu`, whole units for the rest, held within int64."""
+    exact = value.milli() if resource == "cpu" else value.units()
+    return max(_SMALLEST_AMOUNT, min(exact, LARGEST_AMOUNT))
+
+
+def keep_first(first: Mapping[str, Any] | None, second: Mapping[str, Any] | None) -> ResourceList:
+    return {**(second or {}), **(first or {})}
+
+
+def keep_smallest(first: Mapping[str, Any] | None, second: Mapping[str, Any] | None) -> ResourceList:
+    return _merged(first, second, lambda mine, other: other if mine.nano > other.nano else mine)
+
+
+def keep_largest(first: Mapping[str, Any] | None, second: Mapping[str, Any] | None) -> ResourceList:
+    return _merged(first, second, lambda mine, other: other if mine.nano < other.nano else mine)
+
+
+def names_above(requests: Mapping[str, Any] | None, bounds: Mapping[str, Any] | None) -> list[str]:
+    """Names whose amount in `requests` is above that in `bounds`, sorted; a name that only one of them has is not compared."""
+    return sorted(
+        name
+        for name, text in (requests or {}).items()
+        if bounds and name in bounds and amount(name, quantity.parse(text)) > amount(name, quantity.parse(bounds[name]))
+    )
+
+
+def pod_requests(pod_spec: Mapping[str, Any]) -> Quantities:
+    """What Kubernetes reserves for one pod.
+
+    Containers and sidecars run together. An ordinary init container runs beside the sidecars started before it, and the pod
+    needs the largest of these stages. Pod-level requests replace the sum for the resources they name; overhead comes on top.
+    """
+    running = total(_requests(container) for container in pod_spec.get("containers") or ())
+    sidecars: Quantities = {}
+    largest_stage: Quantities = {}
+    for container in pod_spec.get("initContainers") or ():
+        if container.get("restartPolicy") == "Always":
+            running = total((running, _requests(container)))
+            sidecars = total((sidecars, _requests(container)))
+            stage = sidecars
+        else:
+            stage = total((_requests(container), sidecars))
+        largest_stage = _largest(largest_stage, stage)
+    requests = _largest(running, largest_stage)
+    for name, value in _requests(pod_spec).items():
+        if name in ("cpu", "memory") or name.startswith("hugepages-"):
+            requests[name] = value
+    return total((requests, parse(pod_spec.get("overhead"))))
+
+
+def total(lists: Iterable[Quantities]) -> Quantities:
+    summed: Quantities = {}
+    for quantities in lists:
+        for name, value in quantities.items():
+            summed[name] = summed[name] + value if name in summed else value
+    return summed
+
+
+def to_text(quantities: Mapping[str, Quantity]) -> ResourceList:
+    return {name: str(value) for name, value in quantities.items()}
+
+
+def _requests(holder: Mapping[str, Any]) -> Quantities:
+    return parse((holder.get("resources") or {}).get("requests"))
+
+
+def _largest(first: Quantities, second: Quantities) -> Quantities:
+    largest = dict(first)
+    for name, value in second.items():
+        if name not in largest or largest[name].nano < value.nano:
+            largest[name] = value
+    return largest
+
+
+def _merged(
+    first: Mapping[str, Any] | None, second: Mapping[str, Any] | None, choose: Callable[[Quantity, Quantity], Quantity]
+) -> ResourceList:
+    mine, others = parse(first), parse(second)
+    return to_text(
+        {name: choose(mine.get(name, value), others.get(name, value)) for name, value in (others | mine).items()}
+    )
