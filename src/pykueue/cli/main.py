@@ -6,7 +6,9 @@ import click
 
 import pykueue
 
-COMMANDS: dict[str, str] = {}
+COMMANDS: dict[str, str] = {
+    "conformance": "pykueue.cli.conformance:conformance",
+}
 """Command name to `module:attribute`; a module is imported when its command runs, so that `--help` stays fast."""
 
 

@@ -1,0 +1,64 @@
+"""Recordings on disk: files of one JSON case a line, plain or compressed. Read by `session`, one case at a time."""
+
+import gzip
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+Case = dict[str, Any]
+
+ENDINGS = (".jsonl", ".jsonl.gz")
+DECISIONS = "decisions"
+"""The suite of cases that name none: scenarios with their recorded cycles."""
+
+
+class CorpusError(Exception):
+    """A file is missing or is not a recording; the message says which and where."""
+
+
+def recordings(paths: Iterable[Path]) -> list[Path]:
+    """The recordings among files and folders, a folder's in the order of their names."""
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            found += sorted(entry for entry in path.rglob("*") if entry.name.endswith(ENDINGS))
+        elif not path.exists():
+            raise CorpusError(f"{path}: no such file or folder")
+        elif path.name.endswith(ENDINGS):
+            found.append(path)
+        else:
+            raise CorpusError(f"{path}: not a recording; its name must end in {' or '.join(ENDINGS)}")
+    return found
+
+
+def name_of(path: Path) -> str:
+    return path.name.removesuffix(".gz").removesuffix(".jsonl")
+
+
+def cases(path: Path) -> Iterator[Case]:
+    decoder = msgspec.json.Decoder(dict[str, Any])
+    with gzip.open(path, "rb") if path.name.endswith(".gz") else path.open("rb") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                case = decoder.decode(line)
+            except msgspec.DecodeError as error:
+                raise CorpusError(f"{path}:{number}: {error}") from error
+            yield case
+
+
+def suite_of(case: Case) -> str:
+    return str(case.get("suite") or (DECISIONS if "scenario" in case else ""))
+
+
+def title_of(case: Case) -> str:
+    return str(case.get("name") or case.get("id") or "unnamed")
+
+
+def alpha_gates(case: Case) -> list[str]:
+    return list((case.get("config") or {}).get("alphaGates") or ())
+
+
+def feature_gates(case: Case) -> dict[str, bool]:
+    return dict((case.get("config") or {}).get("featureGates") or {})

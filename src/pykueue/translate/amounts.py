@@ -1,0 +1,60 @@
+"""Quantities to the engine's integers and back.
+
+The engine counts `cpu` in thousandths and everything else in whole units; the largest int64 stands for "unlimited". Called by
+the rest of `translate` and wherever an engine amount is shown to a user.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pykueue.api import quantity, resource_lists
+from pykueue.api.quantity import Format
+
+UNLIMITED = resource_lists.LARGEST_AMOUNT
+_LARGEST_COUNT = 2**31 - 1
+_SMALLEST = -(2**63)
+
+
+def of_quota(resource: str, text: Any) -> int:
+    """A quota; one too large to count exactly is unlimited."""
+    value = quantity.parse(text)
+    largest_units = UNLIMITED // 1000 if resource == "cpu" else UNLIMITED
+    return UNLIMITED if value.nano >= largest_units * quantity.NANO_PER_UNIT else resource_lists.amount(resource, value)
+
+
+def of_requests(requests: Mapping[str, Any] | None) -> dict[str, int]:
+    return {name: resource_lists.amount(name, value) for name, value in resource_lists.parse(requests).items()}
+
+
+def scaled(requests: Mapping[str, int], factor: int) -> dict[str, int]:
+    return {name: max(_SMALLEST, min(amount * factor, UNLIMITED)) for name, amount in requests.items()}
+
+
+def rescaled(requests: Mapping[str, int], *, from_count: int, to_count: int) -> dict[str, int]:
+    """Requests of `from_count` pods as requests of `to_count` of them; each pod's share is rounded towards zero."""
+    share = {name: _divided(amount, from_count) if amount else 0 for name, amount in requests.items()}
+    return scaled(share, to_count)
+
+
+def count_in(requests: Mapping[str, int], capacity: Mapping[str, int]) -> int:
+    """How many times the requests of one pod fit into a capacity."""
+    counts = [max(0, capacity.get(name, 0)) // amount for name, amount in requests.items() if amount]
+    if not requests:
+        return 0
+    return min([*counts, _LARGEST_COUNT])
+
+
+def shown(resource: str, amount: int) -> str:
+    """An amount as a quantity, in the format that Kueue prints for the resource."""
+    if resource == "cpu":
+        return str(quantity.from_milli(amount))
+    is_binary = resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-")
+    return str(quantity.from_units(amount, Format.BINARY_SI if is_binary else Format.DECIMAL_SI))
+
+
+def to_list(requests: Mapping[str, int]) -> dict[str, str]:
+    return {name: shown(name, amount) for name, amount in requests.items()}
+
+
+def _divided(amount: int, divisor: int) -> int:
+    return amount // divisor if amount >= 0 else -(-amount // divisor)

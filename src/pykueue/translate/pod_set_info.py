@@ -1,0 +1,158 @@
+"""What is injected into a pod template when its job starts, and taken out again when it stops.
+
+An admission names flavors; their node labels and tolerations, with the updates that admission checks ask for, are merged into
+the template. A key that already has another value is a conflict that no retry can heal. Called by the job controllers.
+"""
+
+import copy
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pykueue.api import errors
+from pykueue.api.scheme import Object
+
+UNCONSTRAINED_TOPOLOGY_ANNOTATION = "kueue.x-k8s.io/podset-unconstrained-topology"
+TOPOLOGY_SCHEDULING_GATE = "kueue.x-k8s.io/topology"
+WORKLOAD_ANNOTATION = "kueue.x-k8s.io/workload"
+WORKLOAD_SLICE_NAME_ANNOTATION = "kueue.x-k8s.io/workload-slice-name"
+
+
+class PodSetConflictError(Exception):
+    """The template and what must be injected contradict each other: permanent, the workload fails to start."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodSetInfo:
+    name: str = ""
+    count: int = 0
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    tolerations: tuple[Object, ...] = ()
+    scheduling_gates: tuple[Object, ...] = ()
+
+    def merged(self, other: "PodSetInfo") -> "PodSetInfo":
+        return replace(
+            self,
+            annotations=_without_conflict("annotations", self.annotations, other.annotations),
+            labels=_without_conflict("labels", self.labels, other.labels),
+            node_selector=_without_conflict("nodeSelector", self.node_selector, other.node_selector),
+            tolerations=_without_repeats(self.tolerations, other.tolerations),
+            scheduling_gates=_without_repeats(self.scheduling_gates, other.scheduling_gates),
+        )
+
+
+def from_assignment(
+    assignment: Object, pod_set: Object, *, flavors: Mapping[str, Object], topology_aware: bool = True
+) -> PodSetInfo:
+    """What a pod set gets by its admission. A flavor that is gone raises the API's "not found"."""
+    node_selector: dict[str, str] = {}
+    tolerations: list[Object] = []
+    for name in dict.fromkeys(flavor for _, flavor in sorted((assignment.get("flavors") or {}).items())):
+        if name not in flavors:
+            raise errors.not_found("kueue.x-k8s.io", "resourceflavors", name)
+        spec = flavors[name].get("spec") or {}
+        node_selector |= spec.get("nodeLabels") or {}
+        tolerations += spec.get("tolerations") or ()
+    is_placed = topology_aware and bool(assignment.get("topologyAssignment"))
+    return PodSetInfo(
+        name=assignment["name"],
+        count=int(assignment.get("count") or pod_set.get("count") or 0),
+        annotations={UNCONSTRAINED_TOPOLOGY_ANNOTATION: "true"} if is_placed and not _asks_topology(pod_set) else {},
+        node_selector=node_selector,
+        tolerations=tuple(tolerations),
+        scheduling_gates=({"name": TOPOLOGY_SCHEDULING_GATE},) if is_placed else (),
+    )
+
+
+def from_update(update: Object) -> PodSetInfo:
+    """What an admission check adds (`podSetUpdates[]`)."""
+    return PodSetInfo(
+        name=update.get("name", ""),
+        annotations=update.get("annotations") or {},
+        labels=update.get("labels") or {},
+        node_selector=update.get("nodeSelector") or {},
+        tolerations=tuple(update.get("tolerations") or ()),
+    )
+
+
+def from_pod_set(pod_set: Object) -> PodSetInfo:
+    """What a template had before anything was injected, as the workload keeps it."""
+    return replace(from_template(pod_set["template"]), name=pod_set["name"], count=int(pod_set.get("count", 0)))
+
+
+def from_template(template: Object) -> PodSetInfo:
+    metadata, spec = template.get("metadata") or {}, template.get("spec") or {}
+    return PodSetInfo(
+        annotations=metadata.get("annotations") or {},
+        labels=metadata.get("labels") or {},
+        node_selector=spec.get("nodeSelector") or {},
+        tolerations=tuple(spec.get("tolerations") or ()),
+        scheduling_gates=tuple(spec.get("schedulingGates") or ()),
+    )
+
+
+def merged_template(template: Object, info: PodSetInfo, *, elastic_slices: bool = True) -> Object:
+    """The template with the info merged in. An elastic workload may overwrite the names of its earlier slices."""
+    present = from_template(template)
+    if elastic_slices:
+        stale = {WORKLOAD_SLICE_NAME_ANNOTATION}
+        if WORKLOAD_SLICE_NAME_ANNOTATION in info.annotations:
+            stale.add(WORKLOAD_ANNOTATION)
+        stale &= info.annotations.keys()
+        present = replace(
+            present, annotations={key: value for key, value in present.annotations.items() if key not in stale}
+        )
+    return restored_template(template, present.merged(info))
+
+
+def restored_template(template: Object, info: PodSetInfo) -> Object:
+    """The template with exactly the info's metadata, selector, tolerations and gates; the rest is left alone."""
+    metadata: dict[str, Any] = {"annotations": info.annotations, "labels": info.labels}
+    spec: dict[str, Any] = {
+        "nodeSelector": info.node_selector,
+        "tolerations": info.tolerations,
+        "schedulingGates": info.scheduling_gates,
+    }
+    template = copy.deepcopy(template)
+    _replace_fields(template.setdefault("metadata", {}), metadata)
+    _replace_fields(template.setdefault("spec", {}), spec)
+    return template
+
+
+def _replace_fields(target: dict[str, Any], fields: Mapping[str, Any]) -> None:
+    for name, value in fields.items():
+        if value:
+            target[name] = dict(value) if isinstance(value, Mapping) else list(value)
+        else:
+            target.pop(name, None)
+
+
+def _asks_topology(pod_set: Object) -> bool:
+    request = pod_set.get("topologyRequest") or {}
+    return any(request.get(name) is not None for name in ("required", "preferred", "unconstrained"))
+
+
+def _without_conflict(what: str, present: Mapping[str, str], added: Mapping[str, str]) -> Mapping[str, str]:
+    for key in sorted(present.keys() & added.keys()):
+        if present[key] != added[key]:
+            raise PodSetConflictError(
+                f"invalid admission check PodSetUpdate: conflict for {what}: "
+                f"conflict for key={key}, value1={present[key]}, value2={added[key]}"
+            )
+    return {**present, **added}
+
+
+def _without_repeats(present: Iterable[Object], added: Iterable[Object]) -> tuple[Object, ...]:
+    kept = list(present)
+    seen = [_with_default_operator(item) for item in kept]
+    for item in added:
+        if _with_default_operator(item) not in seen:
+            kept.append(item)
+            seen.append(_with_default_operator(item))
+    return tuple(kept)
+
+
+def _with_default_operator(toleration: Object) -> Object:
+    return {"operator": "Equal", **toleration} if toleration.keys() - {"name"} else toleration

@@ -1,0 +1,227 @@
+"""What a workload asks of quota: its pod sets' requests in the engine's integers.
+
+`adjusted` completes pod templates as the API server will (RuntimeClass overhead, LimitRange defaults, limits as requests);
+`total_requests` then counts each pod set: exclusions, transformations, pods already reclaimed, and for a workload that holds
+quota what it was admitted with. Called when a workload enters the engine, and by validation of its admissibility.
+"""
+
+import copy
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from pykueue.api import limit_range, quantity, resource_lists
+from pykueue.api.errors import FieldError
+from pykueue.api.quantity import Quantity
+from pykueue.api.scheme import Object
+from pykueue.translate import amounts, topology
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transformation:
+    """How one requested resource is counted as others. `multiply_by` names a resource whose quantity scales the outputs."""
+
+    outputs: Mapping[str, str]
+    replaces_input: bool = False
+    multiply_by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """The parts of the configuration that decide what is counted."""
+
+    excluded_prefixes: tuple[str, ...] = ()
+    transformations: Mapping[str, Transformation] = field(default_factory=dict)
+    subtracts_reclaimable_pods: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodSetRequests:
+    """The requests of all pods of a pod set together; `flavors` is empty until quota is reserved."""
+
+    name: str
+    count: int
+    requests: Mapping[str, int]
+    flavors: Mapping[str, str] = field(default_factory=dict)
+    placement: "Placement | None" = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Where the pods of an admitted pod set were placed. Nodes hold what a pod really asks for, not what quota counts."""
+
+    levels: tuple[str, ...]
+    domains: tuple[topology.Domain, ...]
+    single_pod_requests: Mapping[str, int]
+
+
+def transformations_from(configured: Iterable[Mapping[str, Any]]) -> dict[str, Transformation]:
+    """The `resources.transformations` of a configuration."""
+    return {
+        entry["input"]: Transformation(
+            outputs=entry.get("outputs") or {},
+            replaces_input=entry.get("strategy") == "Replace",
+            multiply_by=entry.get("multiplyBy") or "",
+        )
+        for entry in configured
+    }
+
+
+def adjusted(workload: Object, *, runtime_classes: Mapping[str, Object], limit_ranges: Iterable[Object]) -> Object:
+    """A copy of the workload whose pod templates are complete; the stored workload is never changed by this."""
+    workload = copy.deepcopy(workload)
+    summary = limit_range.summarize(limit_ranges)
+    for pod_set in workload["spec"].get("podSets") or ():
+        pod_spec = pod_set["template"]["spec"]
+        _add_overhead(pod_spec, runtime_classes)
+        for container in (*(pod_spec.get("initContainers") or ()), *(pod_spec.get("containers") or ())):
+            _complete(container.setdefault("resources", {}), summary.get("Container"))
+        if pod_spec.get("resources") is not None:
+            _complete(pod_spec["resources"], summary.get("Pod"))
+    return workload
+
+
+def total_requests(workload: Object, rules: Rules) -> list[PodSetRequests]:
+    admission = workload.get("status", {}).get("admission")
+    return _admitted_requests(workload, admission, rules) if admission else _pending_requests(workload, rules)
+
+
+def usage(pod_sets: Iterable[PodSetRequests]) -> dict[tuple[str, str], int]:
+    """Amounts by (flavor, resource); the flavor is empty where none is assigned."""
+    summed: dict[tuple[str, str], int] = {}
+    for pod_set in pod_sets:
+        for resource, amount in pod_set.requests.items():
+            key = pod_set.flavors.get(resource, ""), resource
+            summed[key] = min(summed.get(key, 0) + amount, amounts.UNLIMITED)
+    return summed
+
+
+def counts_after_reclaim(workload: Object, rules: Rules) -> dict[str, int]:
+    """Pods by pod set that still need quota."""
+    counts = {_name(pod_set): int(pod_set.get("count", 0)) for pod_set in workload["spec"].get("podSets") or ()}
+    if rules.subtracts_reclaimable_pods:
+        for reclaimable in workload.get("status", {}).get("reclaimablePods") or ():
+            if (name := reclaimable["name"]) in counts:
+                counts[name] -= min(int(reclaimable["count"]), counts[name])
+    return counts
+
+
+def single_pod_requests(pod_spec: Object, rules: Rules) -> dict[str, int]:
+    """What one pod of a template takes from quota."""
+    requests = {
+        name: value
+        for name, value in resource_lists.pod_requests(pod_spec).items()
+        if not name.startswith(rules.excluded_prefixes)
+    }
+    transformed = _transformed(requests, rules.transformations)
+    return {name: max(0, resource_lists.amount(name, value)) for name, value in transformed.items()}
+
+
+def _pending_requests(workload: Object, rules: Rules) -> list[PodSetRequests]:
+    counts = counts_after_reclaim(workload, rules)
+    return [
+        PodSetRequests(
+            name=_name(pod_set),
+            count=counts[_name(pod_set)],
+            requests=amounts.scaled(single_pod_requests(pod_set["template"]["spec"], rules), counts[_name(pod_set)]),
+        )
+        for pod_set in workload["spec"].get("podSets") or ()
+    ]
+
+
+def _name(pod_set: Object) -> str:
+    return str(pod_set.get("name", ""))
+
+
+def _admitted_requests(workload: Object, admission: Object, rules: Rules) -> list[PodSetRequests]:
+    declared = counts_after_reclaim(workload, Rules(subtracts_reclaimable_pods=False))
+    remaining = counts_after_reclaim(workload, rules)
+    pod_sets = []
+    for assignment in admission.get("podSetAssignments") or ():
+        name = assignment["name"]
+        count = int(assignment.get("count", declared.get(name, 0)))
+        requests = amounts.of_requests(assignment.get("resourceUsage"))
+        if (left := remaining.get(name, 0)) < count:
+            requests, count = amounts.rescaled(requests, from_count=count, to_count=left), left
+        pod_sets.append(
+            PodSetRequests(
+                name=name,
+                count=count,
+                requests=requests,
+                flavors=assignment.get("flavors") or {},
+                placement=_placement(workload, assignment),
+            )
+        )
+    return pod_sets
+
+
+def _placement(workload: Object, assignment: Object) -> Placement | None:
+    topology_assignment = assignment.get("topologyAssignment")
+    if not topology_assignment:
+        return None
+    template = next(
+        pod_set["template"] for pod_set in workload["spec"]["podSets"] if pod_set["name"] == assignment["name"]
+    )
+    requests = resource_lists.pod_requests(template["spec"])
+    return Placement(
+        levels=tuple(topology_assignment["levels"]),
+        domains=tuple(topology.domains(topology_assignment)),
+        single_pod_requests={name: resource_lists.amount(name, value) for name, value in requests.items()},
+    )
+
+
+def _add_overhead(pod_spec: Object, runtime_classes: Mapping[str, Object]) -> None:
+    if (class_name := pod_spec.get("runtimeClassName")) and not pod_spec.get("overhead"):
+        overhead = (runtime_classes.get(class_name, {}).get("overhead") or {}).get("podFixed")
+        if overhead:
+            pod_spec["overhead"] = dict(overhead)
+
+
+def _complete(resources: Object, defaults: Mapping[str, Any] | None) -> None:
+    defaults = defaults or {}
+    limits = resource_lists.keep_first(resources.get("limits"), defaults.get("default"))
+    requests = resource_lists.keep_first(resources.get("requests"), defaults.get("defaultRequest"))
+    requests = resource_lists.keep_first(requests, limits)
+    resources.update({name: value for name, value in (("limits", limits), ("requests", requests)) if value})
+
+
+def _transformed(
+    requests: Mapping[str, Quantity], transformations: Mapping[str, Transformation]
+) -> Mapping[str, Quantity]:
+    """Outputs of all rules are summed before a negative sum is cut at zero, and only then join what is kept."""
+    kept = {
+        name: value
+        for name, value in requests.items()
+        if name not in transformations or not transformations[name].replaces_input
+    }
+    generated: dict[str, Fraction] = {}
+    for name in requests.keys() & transformations.keys():
+        rule = transformations[name]
+        scale = requests[rule.multiply_by] if rule.multiply_by in requests else quantity.from_units(1)
+        for output, factor in rule.outputs.items():
+            product = _exact(requests[name]) * _exact(scale) * _exact(quantity.parse(factor))
+            generated[output] = generated.get(output, Fraction(0)) + product
+    return resource_lists.total(
+        (kept, {name: _rounded_up(max(Fraction(0), value)) for name, value in generated.items()})
+    )
+
+
+def _exact(value: Quantity) -> Fraction:
+    return Fraction(value.nano, quantity.NANO_PER_UNIT)
+
+
+def _rounded_up(units: Fraction) -> Quantity:
+    nano = units * quantity.NANO_PER_UNIT
+    return Quantity(-(-nano.numerator // nano.denominator))
+
+
+def limit_range_errors(workload: Object, summary: limit_range.Summary) -> list[FieldError]:
+    """Where the workload's pod templates break the LimitRanges of its namespace."""
+    return [
+        error
+        for index, pod_set in enumerate(workload["spec"].get("podSets") or ())
+        for error in limit_range.pod_spec_errors(
+            summary, pod_set["template"]["spec"], f"spec.podSets[{index}].template.spec"
+        )
+    ]
