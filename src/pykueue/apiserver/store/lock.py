@@ -1,0 +1,45 @@
+"""One process at a time works on a data directory; a second one is told who holds it."""
+
+import fcntl
+import json
+import os
+import socket
+import time
+from pathlib import Path
+
+from pykueue.apiserver.store.log import StoreInUseError
+
+LOCK = "lock"
+
+
+class DirectoryLock:
+    """Held from construction to `release`, or until the process ends in whatever way."""
+
+    def __init__(self, directory: Path) -> None:
+        self._file = (directory / LOCK).open("a+", encoding="utf-8")
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._file.seek(0)
+            holder = self._file.read().strip()
+            self._file.close()
+            raise StoreInUseError(f"{directory} is in use by {_describe(holder)}. Stop it first.") from error
+        self._file.truncate(0)
+        facts = {
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "since": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        }
+        self._file.write(json.dumps(facts) + "\n")
+        self._file.flush()
+
+    def release(self) -> None:
+        self._file.close()
+
+
+def _describe(holder: str) -> str:
+    try:
+        facts = json.loads(holder)
+        return f"process {facts['pid']} on {facts['host']} since {facts['since']}"
+    except (ValueError, KeyError, TypeError):
+        return "another process"

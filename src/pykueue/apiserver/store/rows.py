@@ -1,0 +1,94 @@
+"""The values of the store: keys, rows of the log, objects as kept, and changes.
+
+Objects are kept as encoded JSON: it is what goes out on the wire, a quarter of the memory of dicts, and decoding it is
+the fastest safe copy (23 µs against 169 µs for a deep copy of a 3.5 KB Workload). The few fields that selectors,
+garbage collection and namespaces read all the time are decoded once, as `Meta`.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import msgspec
+
+from pykueue.api.scheme import Object
+
+
+class Key(NamedTuple):
+    group: str
+    plural: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return "/".join(self)
+
+    @classmethod
+    def parse(cls, text: str) -> "Key":
+        group, plural, namespace, name = text.split("/")
+        return cls(group, plural, namespace, name)
+
+
+class OwnerReference(msgspec.Struct, frozen=True, gc=False):
+    api_version: str = msgspec.field(name="apiVersion", default="")
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    block_owner_deletion: bool | None = msgspec.field(name="blockOwnerDeletion", default=None)
+
+
+class Meta(msgspec.Struct, frozen=True, gc=False):
+    uid: str = ""
+    labels: dict[str, str] | None = None
+    finalizers: tuple[str, ...] | None = None
+    owner_references: tuple[OwnerReference, ...] | None = msgspec.field(name="ownerReferences", default=None)
+    creation_timestamp: str | None = msgspec.field(name="creationTimestamp", default=None)
+    deletion_timestamp: str | None = msgspec.field(name="deletionTimestamp", default=None)
+
+
+class _Envelope(msgspec.Struct, frozen=True, gc=False):
+    metadata: Meta
+
+
+_ENVELOPE = msgspec.json.Decoder(_Envelope)
+
+
+@dataclass(slots=True, eq=False)
+class Stored:
+    """One object at one revision."""
+
+    key: Key
+    revision: int
+    data: bytes
+    meta: Meta
+
+    @classmethod
+    def of(cls, key: Key, revision: int, data: bytes) -> "Stored":
+        return cls(key, revision, data, _ENVELOPE.decode(data).metadata)
+
+    def decode(self) -> Object:
+        """A fresh copy: yours to change."""
+        obj: Object = msgspec.json.decode(self.data)
+        return obj
+
+
+class Row(NamedTuple):
+    """One line of the log. `previous` is the revision of the same key before this one, 0 if there was none."""
+
+    revision: int
+    key: Key
+    previous: int
+    is_deleted: bool
+    data: bytes
+
+
+@dataclass(slots=True, eq=False)
+class Change:
+    """What one revision did. A deletion carries the object as it was last, at the revision of the deletion."""
+
+    before: Stored | None
+    now: Stored
+    is_deleted: bool
+
+    @property
+    def revision(self) -> int:
+        return self.now.revision

@@ -1,0 +1,160 @@
+"""The durable log: one append-only table in SQLite, the row id is the resourceVersion.
+
+WAL with synchronous=FULL: a commit has reached the disk when it returns. Each row carries a checksum, because SQLite
+notices torn pages but not flipped bits. Dead rows leave in the same transactions in which new ones arrive, so there is
+no separate compaction to go wrong.
+"""
+
+import contextlib
+import json
+import sqlite3
+import uuid
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from pykueue.apiserver.store.lock import DirectoryLock
+from pykueue.apiserver.store.log import StoreDamagedError, StoreError
+from pykueue.apiserver.store.rows import Key, Row
+
+DATABASE = "store.db"
+MARKER = "store.json"
+FORMAT = 1
+
+_TABLES = """
+CREATE TABLE log (
+  revision INTEGER PRIMARY KEY,
+  key TEXT NOT NULL,
+  previous INTEGER NOT NULL,
+  is_deleted INTEGER NOT NULL,
+  checksum INTEGER NOT NULL,
+  data BLOB NOT NULL
+);
+CREATE UNIQUE INDEX log_by_key ON log (key, previous);
+CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+"""
+
+
+class SqliteLog:
+    """The log in one directory, locked against other processes while it is open."""
+
+    may_block = True
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.path = directory / DATABASE
+        self._marker = directory / MARKER
+        self._lock = DirectoryLock(directory)
+        try:
+            self._connection = self._open()
+            self.floor = int(self._fact("floor"))
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def load(self) -> Iterator[Row]:
+        try:
+            yield from read_rows(self._connection)
+        except (sqlite3.DatabaseError, ValueError) as error:
+            raise self._damaged(str(error)) from error
+
+    def commit(self, rows: Sequence[Row], dead: Sequence[int], floor: int) -> None:
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            insert_rows(self._connection, rows)
+            if dead:
+                self._connection.executemany("DELETE FROM log WHERE revision = ?", [(revision,) for revision in dead])
+                self._connection.execute("UPDATE facts SET value = ? WHERE name = 'floor'", (str(floor),))
+            self._connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.execute("ROLLBACK")
+            if rows and self._has(rows[-1].revision):
+                return  # the commit was reported as failed, yet the rows are there
+            raise self._write_error(error) from error
+        self.floor = floor
+
+    def close(self) -> None:
+        self._connection.close()
+        self._lock.release()
+
+    def _open(self) -> sqlite3.Connection:
+        is_new = not self.path.exists() or self.path.stat().st_size == 0
+        if is_new and self._marker.exists():
+            raise self._damaged(f"{self._marker.name} says that data were kept here, but the database is gone or empty")
+        try:
+            connection = connect(self.path)
+            if is_new:
+                create_tables(connection)
+            fault = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
+            if fault != "ok":
+                raise self._damaged(str(fault))
+        except sqlite3.DatabaseError as error:
+            raise self._damaged(str(error)) from error
+        self._connection = connection
+        if self._fact("format") != str(FORMAT):
+            raise StoreError(f"{self.path} was written by another version of pykueue (format {self._fact('format')})")
+        self._marker.write_text(json.dumps({"id": self._fact("id"), "database": DATABASE}) + "\n")
+        return connection
+
+    def _fact(self, name: str) -> str:
+        row = self._connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
+        if row is None:
+            raise self._damaged(f"the fact {name!r} is missing")
+        return str(row[0])
+
+    def _has(self, revision: int) -> bool:
+        with contextlib.suppress(sqlite3.Error):
+            found = self._connection.execute("SELECT 1 FROM log WHERE revision = ?", (revision,)).fetchone()
+            return found is not None
+        return False
+
+    def _damaged(self, what: str) -> StoreDamagedError:
+        return StoreDamagedError(
+            f"The database {self.path} is damaged: {what}. Nothing was changed. Put back a copy of the data directory, "
+            f"or keep what is still readable with: pykueue salvage {self.path.parent}"
+        )
+
+    def _write_error(self, error: sqlite3.Error) -> StoreError:
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+            return StoreError(
+                f"No space is left for {self.path}: the write was refused. Free some space and try again."
+            )
+        return StoreError(f"Writing to {self.path} failed, nothing of it was kept: {error}")
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = FULL")
+    path.chmod(0o600)
+    return connection
+
+
+def create_tables(connection: sqlite3.Connection) -> None:
+    connection.executescript("BEGIN;" + _TABLES)
+    facts = {"format": str(FORMAT), "id": str(uuid.uuid4()), "floor": "0"}
+    connection.executemany("INSERT INTO facts VALUES (?, ?)", facts.items())
+    connection.execute("COMMIT")
+
+
+def insert_rows(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
+    connection.executemany(
+        "INSERT INTO log (revision, key, previous, is_deleted, checksum, data) VALUES (?, ?, ?, ?, ?, ?)",
+        [(row.revision, str(row.key), row.previous, row.is_deleted, checksum(row), row.data) for row in rows],
+    )
+
+
+def read_rows(connection: sqlite3.Connection) -> Iterator[Row]:
+    """Raises ValueError at the first row that is not what was written."""
+    query = "SELECT revision, key, previous, is_deleted, checksum, data FROM log ORDER BY revision"
+    for revision, key, previous, is_deleted, expected, data in connection.execute(query):
+        row = Row(revision, Key.parse(key), previous, bool(is_deleted), data)
+        if checksum(row) != expected:
+            raise ValueError(f"the row of revision {revision} fails its checksum")
+        yield row
+
+
+def checksum(row: Row) -> int:
+    head = f"{row.revision} {row.key} {row.previous} {int(row.is_deleted)} "
+    return zlib.crc32(row.data, zlib.crc32(head.encode()))

@@ -1,0 +1,255 @@
+"""Current objects, recent history, and the only way to change them.
+
+Decisions are made on the event loop against `head` (what is written, durable or not); readers see the visible state,
+which advances when the log has committed a batch. Writes that arrive while a batch is on its way to the disk form the
+next batch: one fsync for all of them. If a batch fails, it and everything that was built upon it is taken back.
+"""
+
+import asyncio
+import bisect
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import msgspec
+
+from pykueue.api.scheme import Object
+from pykueue.apiserver.store.log import Log, StoreError
+from pykueue.apiserver.store.rows import Change, Key, Row, Stored
+
+Listener = Callable[[Sequence[Change]], None]
+
+HISTORY_CHANGES = 20_000
+HISTORY_BYTES = 64 * 2**20
+
+
+class _Collection:
+    """The objects of one resource, in the order in which lists show them."""
+
+    __slots__ = ("objects", "order")
+
+    def __init__(self) -> None:
+        self.objects: dict[tuple[str, str], Stored] = {}
+        self.order: list[tuple[str, str]] = []
+
+    def set(self, stored: Stored) -> None:
+        place = stored.key[2:]
+        if place not in self.objects:
+            bisect.insort(self.order, place)
+        self.objects[place] = stored
+
+    def remove(self, key: Key) -> None:
+        place = key[2:]
+        if self.objects.pop(place, None) is not None:
+            del self.order[bisect.bisect_left(self.order, place)]
+
+    def within(self, namespace: str) -> list[Stored]:
+        if not namespace:
+            return [self.objects[place] for place in self.order]
+        start = bisect.bisect_left(self.order, (namespace, ""))
+        end = bisect.bisect_left(self.order, (namespace + "\0", ""))
+        return [self.objects[place] for place in self.order[start:end]]
+
+
+class _Batch:
+    __slots__ = ("changes", "done", "rows")
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.changes: list[Change] = []
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.done.add_done_callback(asyncio.Future.exception)  # nobody need be waiting
+
+
+class Store:
+    def __init__(self, log: Log, *, history_changes: int = HISTORY_CHANGES, history_bytes: int = HISTORY_BYTES) -> None:
+        self.revision = 0
+        self.floor = log.floor
+        self.listeners: list[Listener] = []
+        self._log = log
+        self._history_changes = history_changes
+        self._history_bytes = history_bytes
+        self._collections: dict[tuple[str, str], _Collection] = {}
+        self._history: list[Change] = []
+        self._history_size = 0
+        self._tombstones: dict[Key, int] = {}
+        self._dead: list[int] = []
+        self._written = 0
+        self._ahead: dict[Key, Change] = {}
+        self._filling: _Batch | None = None
+        self._committing: _Batch | None = None
+        self._writer: asyncio.Task[None] | None = None
+        self._thread = ThreadPoolExecutor(1, "store") if log.may_block else None
+        self._load()
+
+    def _load(self) -> None:
+        for row in self._log.load():
+            before = self.get(row.key)
+            change = Change(before, Stored.of(row.key, row.revision, row.data), row.is_deleted)
+            self.revision = row.revision
+            self._apply(change)
+            if row.revision > self.floor:
+                self._remember(change)
+        self.revision = max(self.revision, self.floor)
+        self._written = self.revision
+        self._trim()
+
+    # Reading
+
+    def get(self, key: Key) -> Stored | None:
+        collection = self._collections.get((key.group, key.plural))
+        return collection.objects.get((key.namespace, key.name)) if collection else None
+
+    def head(self, key: Key) -> Stored | None:
+        """The newest version, even if it is not durable yet: what a write must build upon."""
+        ahead = self._ahead.get(key)
+        if ahead is None:
+            return self.get(key)
+        return None if ahead.is_deleted else ahead.now
+
+    def select(self, group: str, plural: str, namespace: str = "") -> list[Stored]:
+        collection = self._collections.get((group, plural))
+        return collection.within(namespace) if collection else []
+
+    def select_at(self, revision: int, group: str, plural: str, namespace: str = "") -> list[Stored]:
+        """What was there then. The caller has checked that `floor <= revision <= self.revision`."""
+        current = {stored.key: stored for stored in self.select(group, plural, namespace)}
+        for change in reversed(self.changes_after(revision)):
+            key = change.now.key
+            if (key.group, key.plural) != (group, plural) or (namespace and key.namespace != namespace):
+                continue
+            if change.before is None:
+                current.pop(key, None)
+            else:
+                current[key] = change.before
+        return [current[key] for key in sorted(current)]
+
+    def changes_after(self, revision: int) -> list[Change]:
+        start = bisect.bisect_right(self._history, revision, key=lambda change: change.revision)
+        return self._history[start:]
+
+    def collections(self) -> list[tuple[str, str]]:
+        return [name for name, collection in self._collections.items() if collection.objects]
+
+    # Writing
+
+    def put(self, key: Key, obj: Object) -> Stored:
+        """Write a version of the object; sets its resourceVersion. Await `settled` before telling anyone."""
+        return self._write(key, obj, is_deleted=False)
+
+    def remove(self, key: Key, obj: Object) -> Stored:
+        """Write the deletion of the object, which is kept for watchers as it was last."""
+        return self._write(key, obj, is_deleted=True)
+
+    async def settled(self, revision: int) -> None:
+        """Return when the revision is durable and visible; StoreError if it was taken back."""
+        for batch in (self._committing, self._filling):
+            if batch is not None and batch.rows[0].revision <= revision <= batch.rows[-1].revision:
+                await asyncio.shield(batch.done)
+
+    async def close(self) -> None:
+        """Wait for writes under way, then give the data back."""
+        if self._writer is not None:
+            await self._writer
+        if self._thread:
+            self._thread.shutdown()
+        self._log.close()
+
+    def _write(self, key: Key, obj: Object, *, is_deleted: bool) -> Stored:
+        self._written += 1
+        obj["metadata"]["resourceVersion"] = str(self._written)
+        now = Stored.of(key, self._written, msgspec.json.encode(obj))
+        before = self.head(key)
+        change = Change(before, now, is_deleted)
+        if self._filling is None:
+            self._filling = _Batch()
+        self._filling.rows.append(Row(now.revision, key, self._previous(key), is_deleted, now.data))
+        self._filling.changes.append(change)
+        self._ahead[key] = change
+        if self._writer is None:
+            self._writer = asyncio.create_task(self._write_batches())
+        return now
+
+    def _previous(self, key: Key) -> int:
+        if key in self._ahead:
+            return self._ahead[key].revision
+        current = self.get(key)
+        return current.revision if current else self._tombstones.get(key, 0)
+
+    async def _write_batches(self) -> None:
+        try:
+            while self._filling is not None:
+                batch, self._filling = self._filling, None
+                self._committing = batch
+                try:
+                    await self._commit(batch)
+                except StoreError as error:
+                    self._take_back(batch, error)
+                else:
+                    self._publish(batch)
+                finally:
+                    self._committing = None
+        finally:
+            self._writer = None
+
+    async def _commit(self, batch: _Batch) -> None:
+        dead, floor = self._dead, self.floor
+        if self._thread is None:
+            self._log.commit(batch.rows, dead, floor)
+        else:
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(self._thread, self._log.commit, batch.rows, dead, floor)
+        self._dead = self._dead[len(dead) :]
+
+    def _publish(self, batch: _Batch) -> None:
+        for change in batch.changes:
+            self._apply(change)
+            self._remember(change)
+            if self._ahead.get(change.now.key) is change:
+                del self._ahead[change.now.key]
+        self.revision = batch.changes[-1].revision
+        self._trim()
+        batch.done.set_result(None)
+        for listener in self.listeners:
+            listener(batch.changes)
+
+    def _take_back(self, batch: _Batch, error: StoreError) -> None:
+        """Nobody has seen these revisions: forget them, and what was decided on top of them."""
+        self._ahead.clear()
+        self._written = self.revision
+        batch.done.set_exception(error)
+        if self._filling is not None:
+            self._filling.done.set_exception(error)
+            self._filling = None
+
+    # History
+
+    def _apply(self, change: Change) -> None:
+        key = change.now.key
+        collection = self._collections.setdefault((key.group, key.plural), _Collection())
+        if change.is_deleted:
+            collection.remove(key)
+            self._tombstones[key] = change.revision
+        else:
+            collection.set(change.now)
+            self._tombstones.pop(key, None)
+
+    def _remember(self, change: Change) -> None:
+        self._history.append(change)
+        self._history_size += len(change.now.data)
+
+    def _trim(self) -> None:
+        """Give up the older half of history when there is too much of it: its superseded rows are dead."""
+        half = len(self._history) // 2
+        is_small = len(self._history) <= self._history_changes and self._history_size <= self._history_bytes
+        if is_small or not half:
+            return
+        given_up, self._history = self._history[:half], self._history[half:]
+        for change in given_up:
+            self._history_size -= len(change.now.data)
+            if change.before is not None:
+                self._dead.append(change.before.revision)
+            if change.is_deleted:
+                self._dead.append(change.revision)
+                if self._tombstones.get(change.now.key) == change.revision:
+                    del self._tombstones[change.now.key]
+        self.floor = given_up[-1].revision
