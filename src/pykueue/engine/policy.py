@@ -1,0 +1,64 @@
+"""All switches of the engine in one frozen value, made by `translate` from the Configuration and its feature gates."""
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pykueue.engine import values
+
+
+class FairSharingStrategy(enum.StrEnum):
+    LESS_THAN_OR_EQUAL_TO_FINAL_SHARE = "LessThanOrEqualToFinalShare"
+    LESS_THAN_INITIAL_SHARE = "LessThanInitialShare"
+
+
+class QuotaCheckStrategy(enum.StrEnum):
+    BLOCK_UNDECLARED = "BlockUndeclared"
+    IGNORE_UNDECLARED = "IgnoreUndeclared"
+
+
+class RequeuingTimestamp(enum.StrEnum):
+    EVICTION = "Eviction"
+    CREATION = "Creation"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FairSharing:
+    """Never empty: without configured strategies both apply, in this order."""
+
+    preemption_strategies: tuple[FairSharingStrategy, ...] = (
+        FairSharingStrategy.LESS_THAN_OR_EQUAL_TO_FINAL_SHARE,
+        FairSharingStrategy.LESS_THAN_INITIAL_SHARE,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmissionFairSharing:
+    half_life_ns: int
+    sampling_interval_ns: int
+    resource_weights: Mapping[values.ResourceName, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    fair_sharing: FairSharing | None = None
+    admission_fair_sharing: AdmissionFairSharing | None = None
+    quota_check_strategy: QuotaCheckStrategy = QuotaCheckStrategy.BLOCK_UNDECLARED
+    requeuing_timestamp: RequeuingTimestamp = RequeuingTimestamp.EVICTION
+    block_admission: bool = False
+    """waitForPodsReady.blockAdmission: admit nothing while some admitted workload has no ready pods."""
+    preemption_loop_guard: bool = False
+    """Ours, off by default: workloads may not preempt each other in turn."""
+
+    partial_admission: bool = True
+    flavor_fungibility: bool = True
+    preserve_scan_progress: bool = True
+    priority_sorting_within_cohort: bool = True
+    fair_sharing_preempt_within_nominal: bool = True
+    fair_sharing_prioritize_non_borrowing: bool = True
+    scheduling_equivalence_hashing: bool = True
+    unadmitted_workloads_observability: bool = False
+    preemption_gates: bool = False
+    """Closed preemption gates hold back preemption (concurrent admission, orchestrated preemption)."""
+    prioritize_preemptor_workloads: bool = False
+    timestamp_preemption_buffer: bool = False
