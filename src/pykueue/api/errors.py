@@ -154,6 +154,16 @@ def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> A
     return ApiError(422, "Invalid", f'{qualified} "{name}" is invalid: {aggregate(errors)}', details)
 
 
+def denied(webhook: str, errors: Sequence[FieldError]) -> ApiError:
+    """A validating webhook's refusal: 403 without causes."""
+    return ApiError(403, "Forbidden", f'admission webhook "{webhook}" denied the request: {aggregate(errors)}')
+
+
+def undecodable(webhook: str, why: str) -> ApiError:
+    """A mutating webhook's refusal of what it cannot decode: 400 without a reason."""
+    return ApiError(400, "", f'admission webhook "{webhook}" denied the request: {why}')
+
+
 def too_many_requests(message: str, retry_after_seconds: int) -> ApiError:
     return ApiError(429, "TooManyRequests", message, {"retryAfterSeconds": retry_after_seconds})
 

@@ -94,10 +94,13 @@ class Verdict:
     invalid: tuple[FieldError, ...] = ()
     denied: tuple[FieldError, ...] = ()
     warnings: tuple[str, ...] = ()
+    webhook: str = ""
+    """The name of Kueue's webhook that denies, for `errors.denied`."""
 
 
 Defaulter = Callable[[Request], list[str]]
-"""Fills in `request.object` in place before validation; returns warnings. A lenient reading is normalised here."""
+"""Fills in `request.object` in place before validation; returns warnings. A lenient reading is normalised here.
+Raises `ApiError` where Kueue's mutating webhook refuses what it cannot decode."""
 
 Validator = Callable[[Request], Verdict]
 

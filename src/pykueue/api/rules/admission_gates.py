@@ -1,0 +1,44 @@
+"""The annotation `kueue.x-k8s.io/admission-gated-by`: set at creation, afterwards gates may only be removed.
+
+Jobs and Workloads obey the same rules.
+"""
+
+from pykueue.api.errors import FieldError
+from pykueue.api.rules import faults, reading, syntax
+from pykueue.api.scheme import Object
+
+ANNOTATION = "kueue.x-k8s.io/admission-gated-by"
+_PATH = f"metadata.annotations[{ANNOTATION}]"
+_LONGEST_NAME = 63
+
+
+def gate_names(obj: Object) -> list[str]:
+    value = reading.annotations(obj).get(ANNOTATION, "")
+    return [name.strip() for name in value.split(",")] if value.strip() else []
+
+
+def check(obj: Object) -> list[FieldError]:
+    value = reading.annotations(obj).get(ANNOTATION, "")
+    found = []
+    seen: set[str] = set()
+    for name in gate_names(obj):
+        if not name:
+            found.append(faults.invalid(_PATH, value, "cannot contain empty gate names"))
+        elif name in seen:
+            found.append(faults.invalid(_PATH, value, f"duplicate gate name: {name}"))
+        else:
+            seen.add(name)
+            found += syntax.check_domain_prefixed_path(_PATH, name)
+            if len(name) > _LONGEST_NAME:
+                found.append(faults.too_long(_PATH, _LONGEST_NAME))
+    return found
+
+
+def check_update(obj: Object, old: Object) -> list[FieldError]:
+    new_value, old_value = (reading.annotations(each).get(ANNOTATION, "") for each in (obj, old))
+    found = []
+    if new_value and not old_value:
+        found.append(faults.forbidden(_PATH, "cannot add admission gate after creation"))
+    if new_value and old_value and not set(gate_names(obj)) <= set(gate_names(old)):
+        found.append(faults.forbidden(_PATH, "can only remove gates, not add new ones"))
+    return found + check(obj)

@@ -1,0 +1,127 @@
+"""ClusterQueue: what its webhooks default and refuse."""
+
+from typing import Any
+
+from pykueue.api import errors, feature_gates, quantity
+from pykueue.api.errors import FieldError
+from pykueue.api.rules import faults, quota, reading, syntax
+from pykueue.api.scheme import Object, Request, Verdict
+
+_CHECKS = "spec.admissionChecksStrategy.admissionChecks"
+_POLICY = "spec.concurrentAdmissionPolicy"
+
+
+def default(request: Request) -> list[str]:
+    spec = request.object.get("spec")
+    warnings = quota.take_covered_resources_from_flavors(spec)
+    if request.operation == "CREATE":
+        if quota.malformed_quantity(spec):
+            raise errors.undecodable("mclusterqueue.kb.io", quantity.SYNTAX_ERROR)
+        quota.add_finalizer(request.object)
+    return warnings
+
+
+def validate(request: Request) -> Verdict:
+    spec = reading.mapping(request.object.get("spec"))
+    old = None if request.old is None else reading.mapping(request.old.get("spec"))
+    gates = request.settings.feature_gates
+    found = _check_spec(spec)
+    if feature_gates.is_enabled(gates, "ConcurrentAdmission"):
+        found += _check_concurrent_admission(spec)
+    must_all_hold = feature_gates.is_enabled(gates, "RejectUpdatesToCQWithInvalidOnFlavors")
+    found += _check_on_flavors(spec, {} if old is None or must_all_hold else _tolerated_checks(spec, old))
+    if old is not None:
+        found += faults.changed(_POLICY, spec.get("concurrentAdmissionPolicy"), old.get("concurrentAdmissionPolicy"))
+    return Verdict(denied=tuple(found), webhook="vclusterqueue.kb.io")
+
+
+def _check_spec(spec: Object) -> list[FieldError]:
+    parent = quota.Parent(noun="cohort", is_named=bool(spec.get("cohortName")), may_lend_above_nominal=False)
+    return [
+        *quota.check_resource_groups(spec, parent),
+        *syntax.check_label_selector("spec.namespaceSelector", spec.get("namespaceSelector")),
+        *_check_preemption(spec.get("preemption")),
+        *_check_fungibility(reading.mapping(spec.get("flavorFungibility"))),
+        *quota.check_fair_sharing(spec),
+        *quota.check_totals(spec),
+    ]
+
+
+def _check_preemption(preemption: Any) -> list[FieldError]:
+    borrow = reading.at(preemption, "borrowWithinCohort")
+    if reading.at(preemption, "reclaimWithinCohort") != "Never" or not isinstance(borrow, dict):
+        return []
+    if borrow.get("policy") == "Never":
+        return []
+    return [
+        faults.invalid("spec.preemption", preemption, "reclaimWithinCohort=Never and borrowWithinCohort.Policy!=Never")
+    ]
+
+
+def _check_fungibility(fungibility: Object) -> list[FieldError]:
+    preference = fungibility.get("preference")
+    policies = {fungibility.get("whenCanBorrow"), fungibility.get("whenCanPreempt")}
+    if preference is None or policies == {"TryNextFlavor"}:
+        return []
+    detail = f'preference "{preference}" requires both whenCanBorrow and whenCanPreempt to be TryNextFlavor'
+    return [faults.invalid("spec.flavorFungibility.preference", preference, detail)]
+
+
+def _check_concurrent_admission(spec: Object) -> list[FieldError]:
+    policy = spec.get("concurrentAdmissionPolicy")
+    if not isinstance(policy, dict):
+        return []
+    found = []
+    groups = reading.mappings(spec.get("resourceGroups"))
+    if len(groups) != 1:
+        detail = "must have exactly one ResourceGroup when ConcurrentAdmissionPolicy is defined"
+        found.append(faults.invalid("spec.resourceGroups", len(groups), detail))
+    elif (flavors := len(reading.sequence(groups[0].get("flavors")))) > 16:
+        detail = (
+            "cannot have more than 16 resource flavors in the ResourceGroup when ConcurrentAdmissionPolicy is defined"
+        )
+        found.append(faults.invalid("spec.resourceGroups[0].flavors", flavors, detail))
+    found += _check_migration(spec, reading.mapping(policy.get("migration")))
+    if spec.get("queueingStrategy") == "StrictFIFO":
+        detail = "StrictFIFO queueing strategy cannot be used when ConcurrentAdmissionPolicy is defined"
+        found.append(faults.invalid("spec.queueingStrategy", "StrictFIFO", detail))
+    return found
+
+
+def _check_migration(spec: Object, migration: Object) -> list[FieldError]:
+    constraints, mode = migration.get("constraints"), migration.get("mode")
+    if not isinstance(constraints, dict):
+        return []
+    path = f"{_POLICY}.migration.constraints"
+    if mode not in (None, "", "TryPreferredFlavors"):
+        return [faults.forbidden(path, f'may only be set when migration.mode is "TryPreferredFlavors" (got "{mode}")')]
+    last, flavors = constraints.get("lastAcceptableFlavorName"), quota.flavor_names(spec)
+    if last is None or last in flavors:
+        return []
+    detail = f"must be one of the flavors defined in the ClusterQueue: [{' '.join(flavors)}]"
+    return [faults.invalid(f"{path}.lastAcceptableFlavorName", last, detail)]
+
+
+def _check_on_flavors(spec: Object, tolerated: dict[str, set[str]]) -> list[FieldError]:
+    flavors = quota.flavor_names(spec)
+    found = []
+    for index, (name, on_flavors) in enumerate(_checks(spec)):
+        if tolerated.get(name) == set(on_flavors):
+            continue
+        for position, flavor in enumerate(on_flavors):
+            if flavor not in flavors:
+                path = f"{_CHECKS}[{index}].onFlavors[{position}]"
+                found.append(faults.not_supported(path, flavor, flavors))
+    return found
+
+
+def _tolerated_checks(spec: Object, old: Object) -> dict[str, set[str]]:
+    """Flavors of checks that the old object had already: an update of something else is not refused for them."""
+    if set(quota.flavor_names(spec)) != set(quota.flavor_names(old)):
+        return {}
+    return {name: set(on_flavors) for name, on_flavors in _checks(old)}
+
+
+def _checks(spec: Object) -> list[tuple[str, list[str]]]:
+    checks = reading.mappings(reading.at(spec, "admissionChecksStrategy", "admissionChecks"))
+    return [(reading.text(check.get("name")), reading.texts(check.get("onFlavors"))) for check in checks]

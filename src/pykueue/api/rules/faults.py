@@ -1,0 +1,48 @@
+"""Short names for the kinds of field error, worded as the Kubernetes library words them. Used by every rule."""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from pykueue.api.errors import OMIT_VALUE, FieldError
+
+IMMUTABLE = "field is immutable"
+NEGATIVE = "must be greater than or equal to 0"
+
+
+def invalid(path: str, value: Any, detail: str) -> FieldError:
+    return FieldError("FieldValueInvalid", path, detail, value)
+
+
+def invalid_without_value(path: str, detail: str) -> FieldError:
+    return FieldError("FieldValueInvalid", path, detail, OMIT_VALUE)
+
+
+def required(path: str, detail: str = "") -> FieldError:
+    return FieldError("FieldValueRequired", path, detail)
+
+
+def forbidden(path: str, detail: str) -> FieldError:
+    return FieldError("FieldValueForbidden", path, detail)
+
+
+def duplicate(path: str, value: Any, detail: str = "") -> FieldError:
+    return FieldError("FieldValueDuplicate", path, detail, value)
+
+
+def not_found(path: str, value: Any) -> FieldError:
+    return FieldError("FieldValueNotFound", path, "", value)
+
+
+def not_supported(path: str, value: Any, choices: Iterable[str]) -> FieldError:
+    shown = ", ".join(json.dumps(choice) for choice in choices)
+    return FieldError("FieldValueNotSupported", path, f"supported values: {shown}" if shown else "", value)
+
+
+def too_long(path: str, limit: int) -> FieldError:
+    return FieldError("FieldValueTooLong", path, f"may not be more than {limit} bytes")
+
+
+def changed(path: str, new: Any, old: Any) -> list[FieldError]:
+    """The fault of a field that must not change, if it did."""
+    return [] if new == old else [invalid(path, new, IMMUTABLE)]

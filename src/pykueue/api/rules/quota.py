@@ -1,0 +1,155 @@
+"""Resource groups and fair-sharing weights: the rules that ClusterQueues and Cohorts share."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pykueue.api.errors import FieldError
+from pykueue.api.quantity import Quantity
+from pykueue.api.rules import faults, reading, syntax
+from pykueue.api.scheme import Object
+
+RESOURCE_IN_USE = "kueue.x-k8s.io/resource-in-use"
+"""The finalizer that keeps an object until nothing refers to it."""
+
+_GROUPS = "spec.resourceGroups"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parent:
+    """What the quota hangs below: `noun` is what messages call it."""
+
+    noun: str
+    is_named: bool
+    may_lend_above_nominal: bool
+
+
+def add_finalizer(obj: Object) -> None:
+    metadata = obj.setdefault("metadata", {})
+    if isinstance(metadata, dict) and RESOURCE_IN_USE not in reading.sequence(metadata.get("finalizers")):
+        metadata["finalizers"] = [*reading.sequence(metadata.get("finalizers")), RESOURCE_IN_USE]
+
+
+def flavor_names(spec: Object) -> list[str]:
+    """The flavors of all groups, first mention first."""
+    groups = reading.mappings(spec.get("resourceGroups"))
+    flavors = (flavor for group in groups for flavor in reading.mappings(group.get("flavors")))
+    return list(dict.fromkeys(reading.text(flavor.get("name")) for flavor in flavors))
+
+
+def take_covered_resources_from_flavors(spec: Any) -> list[str]:
+    """Fill in a group's missing `coveredResources` from its flavors, in the order of first mention; warn of each."""
+    warnings = []
+    for index, group in enumerate(reading.mappings(reading.at(spec, "resourceGroups"))):
+        flavors = reading.mappings(group.get("flavors"))
+        names = [resource.get("name") for flavor in flavors for resource in reading.mappings(flavor.get("resources"))]
+        covered = list(dict.fromkeys(name for name in names if isinstance(name, str)))
+        if group.get("coveredResources") or not covered:
+            continue
+        group["coveredResources"] = covered
+        path = f"{_GROUPS}[{index}].coveredResources"
+        warnings.append(f"{path}: missing, taken from the flavors' resources: {', '.join(covered)}")
+    return warnings
+
+
+def malformed_quantity(spec: Any) -> bool:
+    """Whether a quota or a weight is not a quantity, so that Kueue could not even decode the object."""
+    amounts = [reading.at(spec, "fairSharing", "weight")]
+    for group in reading.mappings(reading.at(spec, "resourceGroups")):
+        for flavor in reading.mappings(group.get("flavors")):
+            for resource in reading.mappings(flavor.get("resources")):
+                amounts += [resource.get(name) for name in ("nominalQuota", "borrowingLimit", "lendingLimit")]
+    return any(isinstance(amount, str) and reading.amount(amount) is None for amount in amounts)
+
+
+def check_resource_groups(spec: Object, parent: Parent) -> list[FieldError]:
+    found: list[FieldError] = []
+    seen_resources: set[str] = set()
+    seen_flavors: set[str] = set()
+    for index, group in enumerate(reading.mappings(spec.get("resourceGroups"))):
+        path = f"{_GROUPS}[{index}]"
+        covered = reading.texts(group.get("coveredResources"))
+        for position, name in enumerate(covered):
+            here = f"{path}.coveredResources[{position}]"
+            found += syntax.check_label_key(here, name)
+            found += _check_unseen(here, name, seen_resources)
+        for position, flavor in enumerate(reading.mappings(group.get("flavors"))):
+            here = f"{path}.flavors[{position}]"
+            found += _check_flavor(here, flavor, covered, parent)
+            found += _check_unseen(f"{here}.name", reading.text(flavor.get("name")), seen_flavors)
+    return found
+
+
+def check_fair_sharing(spec: Object) -> list[FieldError]:
+    weight = reading.amount(reading.at(spec, "fairSharing", "weight"))
+    if weight is None:
+        return []
+    if weight.nano < 0:
+        return [faults.invalid("spec.fairSharing", str(weight), faults.NEGATIVE)]
+    if weight.nano == 1:
+        return [faults.invalid("spec.fairSharing", str(weight), "When not 0, weight must be > 10e-9")]
+    return []
+
+
+def check_totals(spec: Object) -> list[FieldError]:
+    found = []
+    groups = reading.mappings(spec.get("resourceGroups"))
+    flavors = sum(len(reading.sequence(group.get("flavors"))) for group in groups)
+    if flavors > 256:
+        detail = f"total number of flavors across all resourceGroups must be ≤ 256, got {flavors}"
+        found.append(faults.invalid(_GROUPS, flavors, detail))
+    covered = sum(len(reading.sequence(group.get("coveredResources"))) for group in groups)
+    if covered > 256:
+        detail = f"total number of covered resources across all resourceGroups must be ≤ 256, got {covered}"
+        found.append(faults.invalid(_GROUPS, covered, detail))
+    for index, group in enumerate(groups):
+        of_flavors = (reading.sequence(flavor.get("resources")) for flavor in reading.mappings(group.get("flavors")))
+        pairs = sum(map(len, of_flavors))
+        if pairs > 512:
+            detail = f"number of flavor-resource combinations in a resourceGroup must be ≤ 512, got {pairs}"
+            found.append(faults.invalid(f"{_GROUPS}[{index}]", pairs, detail))
+    return found
+
+
+def _check_unseen(path: str, name: str, seen: set[str]) -> list[FieldError]:
+    if name in seen:
+        return [faults.duplicate(path, name)]
+    seen.add(name)
+    return []
+
+
+def _check_flavor(path: str, flavor: Object, covered: list[str], parent: Parent) -> Iterator[FieldError]:
+    resources = reading.mappings(flavor.get("resources"))
+    for index, (resource, expected) in enumerate(zip(resources, covered, strict=False)):
+        here = f"{path}.resources[{index}]"
+        if resource.get("name") != expected:
+            detail = "must match the name in coveredResources"
+            yield faults.invalid(f"{here}.name", resource.get("name", ""), detail)
+        yield from _check_amounts(here, resource, parent)
+
+
+def _check_amounts(path: str, resource: Object, parent: Parent) -> Iterator[FieldError]:
+    nominal = reading.amount(resource.get("nominalQuota")) or Quantity(0)
+    yield from check_not_negative(f"{path}.nominalQuota", nominal)
+    borrowing = reading.amount(resource.get("borrowingLimit"))
+    if borrowing is not None:
+        here = f"{path}.borrowingLimit"
+        yield from _check_limit_has_parent(here, borrowing, parent)
+        yield from check_not_negative(here, borrowing)
+    lending = reading.amount(resource.get("lendingLimit"))
+    if lending is not None:
+        here = f"{path}.lendingLimit"
+        yield from check_not_negative(here, lending)
+        yield from _check_limit_has_parent(here, lending, parent)
+        if lending.nano > nominal.nano and not parent.may_lend_above_nominal:
+            yield faults.invalid(here, str(lending), "must be less than or equal to the nominalQuota")
+
+
+def check_not_negative(path: str, amount: Quantity) -> list[FieldError]:
+    return [faults.invalid(path, str(amount), faults.NEGATIVE)] if amount.nano < 0 else []
+
+
+def _check_limit_has_parent(path: str, limit: Quantity, parent: Parent) -> list[FieldError]:
+    if parent.is_named:
+        return []
+    return [faults.invalid(path, str(limit), f"must be nil when {parent.noun} is empty")]

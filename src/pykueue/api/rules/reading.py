@@ -1,0 +1,76 @@
+"""Reading plain objects without trusting their shape: a part of the wrong type reads as absent.
+
+Defaulters run before the schema is checked and `pykueue validate` reports every fault at once, so a rule may meet any
+JSON; the schema is what complains of a wrong type.
+"""
+
+from typing import Any
+
+from pykueue.api import quantity
+from pykueue.api.scheme import Object
+
+
+def mapping(value: Any) -> Object:
+    return value if isinstance(value, dict) else {}
+
+
+def sequence(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def mappings(value: Any) -> list[Object]:
+    return [mapping(item) for item in sequence(value)]
+
+
+def at(value: Any, *keys: str) -> Any:
+    """The value below `keys`, or None."""
+    for key in keys:
+        value = mapping(value).get(key)
+    return value
+
+
+def text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def texts(value: Any) -> list[str]:
+    return [item for item in sequence(value) if isinstance(item, str)]
+
+
+def text_map(value: Any) -> dict[str, str]:
+    return {key: item for key, item in mapping(value).items() if isinstance(key, str) and isinstance(item, str)}
+
+
+def integer(value: Any, default: int = 0) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else default
+
+
+def amount(value: Any) -> quantity.Quantity | None:
+    if not isinstance(value, str | int | float) or isinstance(value, bool):
+        return None
+    try:
+        return quantity.parse(value)
+    except quantity.QuantityError:
+        return None
+
+
+def amounts(value: Any) -> dict[str, quantity.Quantity]:
+    parsed = ((name, amount(item)) for name, item in mapping(value).items())
+    return {name: item for name, item in parsed if item is not None}
+
+
+def labels(obj: Object) -> dict[str, str]:
+    return text_map(at(obj, "metadata", "labels"))
+
+
+def annotations(obj: Object) -> dict[str, str]:
+    return text_map(at(obj, "metadata", "annotations"))
+
+
+def namespace(obj: Object) -> str:
+    return text(at(obj, "metadata", "namespace"))
+
+
+def is_condition_true(obj: Object, condition_type: str) -> bool:
+    conditions = mappings(at(obj, "status", "conditions"))
+    return any(c.get("type") == condition_type and c.get("status") == "True" for c in conditions)

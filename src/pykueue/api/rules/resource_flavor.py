@@ -1,0 +1,61 @@
+"""ResourceFlavor: what its webhooks default and refuse."""
+
+from typing import Any
+
+from pykueue.api.errors import FieldError
+from pykueue.api.rules import faults, quota, reading, syntax
+from pykueue.api.scheme import Object, Request, Verdict
+
+READ_AS_NODE_LABELS = "spec.nodeSelector: read as spec.nodeLabels; write nodeLabels instead"
+
+
+def default(request: Request) -> list[str]:
+    warnings = _read_node_selector(request.object.get("spec"))
+    if request.operation == "CREATE":
+        quota.add_finalizer(request.object)
+    return warnings
+
+
+def validate(request: Request) -> Verdict:
+    spec = reading.mapping(request.object.get("spec"))
+    found = [
+        *syntax.check_labels("spec.nodeLabels", reading.text_map(spec.get("nodeLabels"))),
+        *_check_taints("spec.nodeTaints", spec.get("nodeTaints")),
+        *check_tolerations("spec.tolerations", spec.get("tolerations")),
+    ]
+    return Verdict(denied=tuple(found), webhook="vresourceflavor.kb.io")
+
+
+def check_tolerations(path: str, tolerations: Any) -> list[FieldError]:
+    """Keys only: the other rules of a toleration are CEL rules of the schema."""
+    found = []
+    for index, toleration in enumerate(reading.mappings(tolerations)):
+        if key := reading.text(toleration.get("key")):
+            found += syntax.check_label_key(f"{path}[{index}].key", key)
+    return found
+
+
+def _read_node_selector(spec: Any) -> list[str]:
+    if not isinstance(spec, dict) or not isinstance(spec.get("nodeSelector"), dict):
+        return []
+    spec["nodeLabels"] = spec.pop("nodeSelector") | reading.mapping(spec.get("nodeLabels"))
+    return [READ_AS_NODE_LABELS]
+
+
+def _check_taints(path: str, taints: Any) -> list[FieldError]:
+    found = []
+    seen: set[tuple[str, str]] = set()
+    for index, taint in enumerate(reading.mappings(taints)):
+        here = f"{path}[{index}]"
+        key, value, effect = (reading.text(taint.get(name)) for name in ("key", "value", "effect"))
+        found += syntax.check_label_key(f"{here}.key", key)
+        if explanations := syntax.label_value(value):
+            found.append(faults.invalid(f"{here}.value", value, ";".join(explanations)))
+        if (key, effect) in seen:
+            found.append(faults.duplicate(here, _shown(taint), "taints must be unique by key and effect pair"))
+        seen.add((key, effect))
+    return found
+
+
+def _shown(taint: Object) -> Object:
+    return {name: taint[name] for name in ("key", "value", "effect", "timeAdded") if name in taint}

@@ -1,0 +1,174 @@
+"""Workload: what its webhooks default and refuse, of the spec and of the status. Updates: `workload_update`."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from pykueue.api import feature_gates
+from pykueue.api.errors import FieldError, ShownAs
+from pykueue.api.rules import admission_gates, faults, quota, reading, resource_flavor, syntax, workload_update
+from pykueue.api.scheme import Object, Request, Verdict
+
+_PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
+
+
+def default(request: Request) -> list[str]:
+    if request.operation == "CREATE" and not _is_on(request, "PartialAdmission"):
+        for pod_set in reading.mappings(reading.at(request.object, "spec", "podSets")):
+            pod_set.pop("minCount", None)
+    return []
+
+
+def validate(request: Request) -> Verdict:
+    found = _check(request)
+    if request.old is not None:
+        found += workload_update.check(request, request.old)
+    return Verdict(denied=tuple(found), warnings=tuple(_warnings(request.object)), webhook="vworkload.kb.io")
+
+
+def _is_on(request: Request, gate: str) -> bool:
+    return feature_gates.is_enabled(request.settings.feature_gates, gate)
+
+
+def _warnings(workload: Object) -> Iterator[str]:
+    for index, pod_set in enumerate(reading.mappings(reading.at(workload, "spec", "podSets"))):
+        count = reading.integer(reading.at(pod_set, "topologyRequest", "subGroupCount"))
+        if count < 0:
+            path = f"spec.podSets[{index}].topologyRequest.subGroupCount"
+            yield f"{path}: negative value {count} is deprecated and will be rejected in a future release"
+
+
+def _check(request: Request) -> list[FieldError]:
+    workload = request.object
+    pod_sets = reading.mappings(reading.at(workload, "spec", "podSets"))
+    found: list[FieldError] = []
+    for index, pod_set in enumerate(pod_sets):
+        found += _check_pod_set(request, f"spec.podSets[{index}]", pod_set)
+    found += _check_variable_counts(request, pod_sets)
+    if reading.is_condition_true(workload, "QuotaReserved"):
+        found += _check_admission(workload, request.old)
+    found += syntax.check_conditions(
+        "status.conditions", reading.sequence(reading.at(workload, "status", "conditions"))
+    )
+    found += _check_reclaimable_pods(request)
+    found += _check_pod_set_updates(workload)
+    if _is_on(request, "AdmissionGatedBy"):
+        found += admission_gates.check(workload)
+    if _is_on(request, "PriorityBoost"):
+        found += _check_priority_boost(workload)
+    return found
+
+
+def _check_pod_set(request: Request, path: str, pod_set: Object) -> Iterator[FieldError]:
+    template = reading.mapping(pod_set.get("template"))
+    if _is_on(request, "WorkloadValidationForPodSetMetadata"):
+        yield from syntax.check_labels(f"{path}.template.metadata.labels", reading.labels(template))
+        yield from syntax.check_annotations(f"{path}.template.metadata.annotations", reading.annotations(template))
+    spec = reading.mapping(template.get("spec"))
+    has_sign = not _is_on(request, "WorkloadValidateResourcesAreNonNegative")
+    for field in ("initContainers", "containers"):
+        for index, container in enumerate(reading.mappings(spec.get(field))):
+            here = f"{path}.template.spec.{field}[{index}].resources"
+            yield from _check_resources(here, container.get("resources"), may_be_negative=has_sign)
+    yield from _check_resources(f"{path}.template.spec.resources", spec.get("resources"), may_be_negative=has_sign)
+    if _is_on(request, "TASValidateWorkloadSliceSize"):
+        yield from _check_slices(f"{path}.topologyRequest", reading.mapping(pod_set.get("topologyRequest")))
+
+
+def _check_resources(path: str, resources: Any, *, may_be_negative: bool) -> Iterator[FieldError]:
+    for field in ("requests", "limits"):
+        for name, amount in reading.amounts(reading.at(resources, field)).items():
+            here = f"{path}.{field}[{name}]"
+            if name == "pods":
+                yield faults.invalid(here, name, "the key is reserved for internal kueue use")
+            if not may_be_negative:
+                yield from quota.check_not_negative(here, amount)
+
+
+def _check_slices(path: str, request: Object) -> Iterator[FieldError]:
+    size, here = request.get("podSetSliceSize"), f"{path}.podSetSliceSize"
+    if request.get("podSetSliceRequiredTopology") is None:
+        if size is not None:
+            yield faults.forbidden(here, "may not be set when podSetSliceRequiredTopology is not specified")
+    elif size is None:
+        yield faults.required(here, "must be set when podSetSliceRequiredTopology is specified")
+    elif reading.integer(size, 1) <= 0:
+        yield faults.invalid(here, size, "must be greater than 0")
+    constraints = reading.mappings(request.get("podsetSliceRequiredTopologyConstraints"))
+    for index, constraint in enumerate(constraints):
+        if reading.integer(constraint.get("size")) <= 0:
+            here = f"{path}.podsetSliceRequiredTopologyConstraints[{index}].size"
+            yield faults.invalid(here, constraint.get("size", 0), "must be greater than 0")
+
+
+def _check_variable_counts(request: Request, pod_sets: list[Object]) -> Iterator[FieldError]:
+    variable = sum(pod_set.get("minCount") is not None for pod_set in pod_sets)
+    if variable > 1:
+        yield faults.invalid("spec.podSets", variable, "at most one podSet can use minCount")
+    if variable and workload_update.is_elastic(request, request.object):
+        detail = "partial admission and elastic job cannot be used together"
+        yield faults.invalid("spec.podSets", variable, detail)
+
+
+def _check_admission(workload: Object, old: Object | None) -> Iterator[FieldError]:
+    admission = reading.at(workload, "status", "admission")
+    if admission is None:
+        if old is None or not _reserves_without_admission(old):
+            yield faults.required("status.admission", "must be set while the QuotaReserved condition is true")
+        return
+    names = {pod_set.get("name") for pod_set in reading.mappings(reading.at(workload, "spec", "podSets"))}
+    for index, assignment in enumerate(reading.mappings(reading.at(admission, "podSetAssignments"))):
+        path = f"status.admission.podSetAssignments[{index}]"
+        if assignment.get("name") not in names:
+            yield faults.not_found(f"{path}.name", assignment.get("name"))
+        count = reading.integer(assignment.get("count"))
+        for name, amount in reading.amounts(assignment.get("resourceUsage")).items():
+            value = amount.milli() if name == "cpu" else amount.units()
+            if count > 0 and value % count:
+                shown = ShownAs(f'"{amount}"')
+                yield faults.invalid(f"{path}.resourceUsage[{name}]", shown, f"is not a multiple of {count}")
+
+
+def _reserves_without_admission(workload: Object) -> bool:
+    is_reserved = reading.is_condition_true(workload, "QuotaReserved")
+    return is_reserved and reading.at(workload, "status", "admission") is None
+
+
+def _check_reclaimable_pods(request: Request) -> Iterator[FieldError]:
+    workload = request.object
+    counts = workload_update.pod_set_counts(workload)
+    before = workload_update.reclaimable_counts(request.old or {})
+    may_be_stale = workload_update.is_elastic(request, workload)
+    for name, count in workload_update.reclaimable_counts(workload).items():
+        path = f"status.reclaimablePods[{name}]"
+        if name not in counts:
+            yield faults.not_supported(f"{path}.name", name, counts)
+        elif count > counts[name] and not (may_be_stale and before.get(name) == count):
+            yield faults.invalid(f"{path}.count", count, f"should be less or equal to {counts[name]}")
+
+
+def _check_pod_set_updates(workload: Object) -> Iterator[FieldError]:
+    names = sorted(workload_update.pod_set_counts(workload))
+    for index, check in enumerate(reading.mappings(reading.at(workload, "status", "admissionChecks"))):
+        for position, update in enumerate(reading.mappings(check.get("podSetUpdates"))):
+            path = f"status.admissionChecks[{index}].podSetUpdates[{position}]"
+            if update.get("name") not in names:
+                yield faults.not_supported(f"{path}.name", update.get("name"), names)
+            yield from resource_flavor.check_tolerations(f"{path}.tolerations", update.get("tolerations"))
+            yield from syntax.check_annotations(f"{path}.annotations", reading.text_map(update.get("annotations")))
+            yield from syntax.check_labels(f"{path}.nodeSelector", reading.text_map(update.get("nodeSelector")))
+            yield from syntax.check_labels(f"{path}.labels", reading.text_map(update.get("labels")))
+
+
+def _check_priority_boost(workload: Object) -> Iterator[FieldError]:
+    value = reading.annotations(workload).get(_PRIORITY_BOOST)
+    path = f"metadata.annotations[{_PRIORITY_BOOST}]"
+    if value == "":
+        detail = 'must be a valid signed integer; use "0" explicitly, empty string is not allowed'
+        yield faults.invalid(path, value, detail)
+    elif value is not None and not _is_int32(value):
+        yield faults.invalid(path, value, "must be a valid signed integer")
+
+
+def _is_int32(value: str) -> bool:
+    return re.fullmatch(r"[+-]?\d{1,10}", value, re.ASCII) is not None and -(2**31) <= int(value) < 2**31

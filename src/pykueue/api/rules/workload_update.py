@@ -1,0 +1,122 @@
+"""What an update of a Workload may not change. Called by `workload`."""
+
+import copy
+from collections.abc import Iterator
+from typing import Any
+
+from pykueue.api import feature_gates
+from pykueue.api.errors import FieldError
+from pykueue.api.rules import admission_gates, faults, reading, shown
+from pykueue.api.scheme import Object, Request
+
+ELASTIC_JOB = "kueue.x-k8s.io/elastic-job"
+_REPLACEMENT_FOR = "kueue.x-k8s.io/workload-slice-replacement-for"
+
+
+def is_elastic(request: Request, obj: Object) -> bool:
+    is_on = feature_gates.is_enabled(request.settings.feature_gates, "ElasticJobsViaWorkloadSlices")
+    return is_on and reading.annotations(obj).get(ELASTIC_JOB) == "true"
+
+
+def pod_set_counts(workload: Object) -> dict[str, int]:
+    pod_sets = reading.mappings(reading.at(workload, "spec", "podSets"))
+    return {reading.text(pod_set.get("name")): reading.integer(pod_set.get("count")) for pod_set in pod_sets}
+
+
+def reclaimable_counts(workload: Object) -> dict[str, int]:
+    pods = reading.mappings(reading.at(workload, "status", "reclaimablePods"))
+    return {reading.text(pod.get("name")): reading.integer(pod.get("count")) for pod in pods}
+
+
+def check(request: Request, old: Object) -> Iterator[FieldError]:
+    new = request.object
+    was_reserved = reading.is_condition_true(old, "QuotaReserved")
+    if was_reserved:
+        yield from _check_pod_sets(request, old)
+    if was_reserved and reading.is_condition_true(new, "QuotaReserved"):
+        yield from _check_reclaimable_pods(request, old)
+    yield from _check_admission(request, old)
+    yield from _check_ready_checks(new, old)
+    yield from _check_cluster_name(request, old)
+    if feature_gates.is_enabled(request.settings.feature_gates, "AdmissionGatedBy"):
+        yield from admission_gates.check_update(new, old)
+
+
+def _check_pod_sets(request: Request, old: Object) -> Iterator[FieldError]:
+    before, after = (reading.mappings(reading.at(each, "spec", "podSets")) for each in (old, request.object))
+    if len(before) != len(after):
+        yield faults.invalid("spec.podSets", shown.as_go_prints(after, shown.POD_SET), faults.IMMUTABLE)
+        return
+    may_shrink = feature_gates.is_enabled(request.settings.feature_gates, "ElasticJobsViaWorkloadSlices")
+    for index, (new_set, old_set) in enumerate(zip(after, before, strict=True)):
+        shrinks = may_shrink and reading.integer(new_set.get("count")) < reading.integer(old_set.get("count"))
+        compared = new_set | {"count": old_set["count"]} if shrinks else new_set
+        if compared != old_set:
+            printed = shown.as_go_prints(compared, shown.POD_SET)
+            yield faults.invalid(f"spec.podSets.{index}", printed, faults.IMMUTABLE)
+
+
+def _check_reclaimable_pods(request: Request, old: Object) -> Iterator[FieldError]:
+    before, after = reclaimable_counts(old), reclaimable_counts(request.object)
+    shrunk = _scaled_down(request)
+    for name, count in after.items():
+        if count < before.get(name, count) and name not in shrunk:
+            yield faults.invalid(f"status.reclaimablePods[{name}].count", count, f"cannot be less than {before[name]}")
+    for name in before:
+        if name not in after and name not in shrunk:
+            yield faults.required(f"status.reclaimablePods[{name}]", "cannot be removed")
+
+
+def _scaled_down(request: Request) -> set[str]:
+    """The pod sets of an elastic workload that are now smaller than admitted."""
+    if not is_elastic(request, request.object):
+        return set()
+    counts = pod_set_counts(request.object)
+    assignments = reading.mappings(reading.at(request.object, "status", "admission", "podSetAssignments"))
+    admitted = {reading.text(each.get("name")): reading.integer(each.get("count")) for each in assignments}
+    return {name for name, count in admitted.items() if count > counts.get(name, 0)}
+
+
+def _check_admission(request: Request, old: Object) -> list[FieldError]:
+    after, before = (reading.at(each, "status", "admission") for each in (request.object, old))
+    if not isinstance(after, dict) or not isinstance(before, dict):
+        return []
+    if feature_gates.is_enabled(request.settings.feature_gates, "TopologyAwareScheduling"):
+        compared = (_without_topology(after), _without_topology(before))
+    else:
+        compared = (after, before)
+    if compared[0] == compared[1]:
+        return []
+    return [faults.invalid("status.admission", shown.as_go_prints(after, shown.ADMISSION), faults.IMMUTABLE)]
+
+
+def _without_topology(admission: Object) -> Any:
+    stripped = copy.copy(admission)
+    stripped["podSetAssignments"] = [
+        {name: item for name, item in each.items() if name not in ("topologyAssignment", "delayedTopologyRequest")}
+        for each in reading.mappings(admission.get("podSetAssignments"))
+    ]
+    return stripped
+
+
+def _check_ready_checks(new: Object, old: Object) -> Iterator[FieldError]:
+    after = {check.get("name"): check for check in reading.mappings(reading.at(new, "status", "admissionChecks"))}
+    for index, before in enumerate(reading.mappings(reading.at(old, "status", "admissionChecks"))):
+        now = after.get(before.get("name"))
+        if now is None or before.get("state") != "Ready" or now.get("state") != "Ready":
+            continue
+        updates = now.get("podSetUpdates")
+        if updates != before.get("podSetUpdates"):
+            path = f"status.admissionChecks[{index}].podSetUpdates"
+            yield faults.invalid(path, shown.as_go_prints(updates, shown.POD_SET_UPDATE), faults.IMMUTABLE)
+
+
+def _check_cluster_name(request: Request, old: Object) -> Iterator[FieldError]:
+    may_slice = feature_gates.is_enabled(request.settings.feature_gates, "ElasticJobsViaWorkloadSlices")
+    if may_slice and _REPLACEMENT_FOR in reading.annotations(request.object):
+        return
+    name = reading.at(request.object, "status", "clusterName")
+    nominated = reading.texts(reading.at(old, "status", "nominatedClusterNames"))
+    if name is not None and reading.at(old, "status", "clusterName") is None and name not in nominated:
+        detail = "when setting clusterName it must be one of the nominatedClusterNames"
+        yield faults.invalid("status.clusterName", name, detail)
