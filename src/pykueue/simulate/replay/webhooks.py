@@ -34,7 +34,9 @@ def verdict(case: Case) -> list[Difference]:
         settings=Settings(feature_gates=feature_gates(case)),
     )
     found = _VALIDATORS[case["object"]["kind"]](request)
-    expected = sorted((error["type"], error["field"], _comparable(error["message"])) for error in case["expect"]["errors"])
+    expected = sorted(
+        (error["type"], error["field"], _comparable(error["message"])) for error in case["expect"]["errors"]
+    )
     answer = sorted((error.reason, error.field, _comparable(str(error))) for error in found.denied)
     faults = differences.between(expected, answer, "errors")
     return faults + differences.between(case["expect"].get("warnings", []), list(found.warnings), "warnings")
