@@ -1,5 +1,6 @@
 import pytest
 
+from pykueue.engine.amounts import UNLIMITED
 from pykueue.translate import amounts
 
 
@@ -10,8 +11,8 @@ from pykueue.translate import amounts
         ("cpu", "0.0001", 1),
         ("memory", "1Gi", 2**30),
         ("example.com/gpu", "8", 8),
-        ("cpu", "1E", amounts.UNLIMITED),
-        ("memory", "8Ei", amounts.UNLIMITED),
+        ("cpu", "1E", UNLIMITED),
+        ("memory", "8Ei", UNLIMITED),
         ("memory", "7Ei", 7 * 2**60),
     ],
 )
@@ -37,7 +38,7 @@ def test_an_amount_is_shown_in_the_format_of_its_resource(resource, amount, text
 
 
 def test_scaling_saturates():
-    assert amounts.scaled({"cpu": 2**62}, 3) == {"cpu": amounts.UNLIMITED}
+    assert amounts.scaled({"cpu": 2**62}, 3) == {"cpu": UNLIMITED}
 
 
 def test_rescaling_rounds_each_pods_share_down():

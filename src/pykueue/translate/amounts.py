@@ -9,10 +9,9 @@ from typing import Any
 
 from pykueue.api import quantity, resource_lists
 from pykueue.api.quantity import Format
+from pykueue.engine.amounts import UNLIMITED, mul
 
-UNLIMITED = resource_lists.LARGEST_AMOUNT
 _LARGEST_COUNT = 2**31 - 1
-_SMALLEST = -(2**63)
 
 
 def of_quota(resource: str, text: Any) -> int:
@@ -27,7 +26,7 @@ def of_requests(requests: Mapping[str, Any] | None) -> dict[str, int]:
 
 
 def scaled(requests: Mapping[str, int], factor: int) -> dict[str, int]:
-    return {name: max(_SMALLEST, min(amount * factor, UNLIMITED)) for name, amount in requests.items()}
+    return {name: mul(amount, factor) for name, amount in requests.items()}
 
 
 def rescaled(requests: Mapping[str, int], *, from_count: int, to_count: int) -> dict[str, int]:

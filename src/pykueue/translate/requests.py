@@ -15,6 +15,7 @@ from pykueue.api import limit_range, quantity, resource_lists
 from pykueue.api.errors import FieldError
 from pykueue.api.quantity import Quantity
 from pykueue.api.scheme import Object
+from pykueue.engine import amounts as engine_amounts
 from pykueue.translate import amounts, topology
 
 
@@ -84,7 +85,7 @@ def adjusted(workload: Object, *, runtime_classes: Mapping[str, Object], limit_r
 
 def total_requests(workload: Object, rules: Rules) -> list[PodSetRequests]:
     admission = workload.get("status", {}).get("admission")
-    return _admitted_requests(workload, admission, rules) if admission else _pending_requests(workload, rules)
+    return _admitted_requests(workload, admission, rules) if admission else requests_of_pod_sets(workload, rules)
 
 
 def usage(pod_sets: Iterable[PodSetRequests]) -> dict[tuple[str, str], int]:
@@ -93,7 +94,7 @@ def usage(pod_sets: Iterable[PodSetRequests]) -> dict[tuple[str, str], int]:
     for pod_set in pod_sets:
         for resource, amount in pod_set.requests.items():
             key = pod_set.flavors.get(resource, ""), resource
-            summed[key] = min(summed.get(key, 0) + amount, amounts.UNLIMITED)
+            summed[key] = engine_amounts.add(summed.get(key, 0), amount)
     return summed
 
 
@@ -118,7 +119,7 @@ def single_pod_requests(pod_spec: Object, rules: Rules) -> dict[str, int]:
     return {name: max(0, resource_lists.amount(name, value)) for name, value in transformed.items()}
 
 
-def _pending_requests(workload: Object, rules: Rules) -> list[PodSetRequests]:
+def requests_of_pod_sets(workload: Object, rules: Rules) -> list[PodSetRequests]:
     counts = counts_after_reclaim(workload, rules)
     return [
         PodSetRequests(

@@ -5,6 +5,7 @@ from typing import Any
 
 from pykueue.api import limit_range
 from pykueue.api.errors import ApiError, FieldError
+from pykueue.engine.amounts import UNLIMITED
 from pykueue.simulate.replay import differences
 from pykueue.simulate.replay.corpus import Case, feature_gates
 from pykueue.simulate.replay.differences import Difference
@@ -41,7 +42,7 @@ def new_info(case: Case) -> list[Difference]:
 
 def amount_from_quantity(case: Case) -> list[Difference]:
     value = amounts.of_quota(case["resource"], case["quantity"])
-    return differences.between(case["expect"], {"unlimited": value == amounts.UNLIMITED, "value": value})
+    return differences.between(case["expect"], {"unlimited": value == UNLIMITED, "value": value})
 
 
 def count_in(case: Case) -> list[Difference]:

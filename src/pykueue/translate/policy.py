@@ -1,0 +1,81 @@
+"""The Configuration and its feature gates as the engine's `Policy` and as the options with which workloads are read.
+
+Takes the configuration as JSON (v1beta2, with or without its defaults). Called once at start by whoever drives the engine.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pykueue.api import feature_gates
+from pykueue.engine import policy, values
+from pykueue.translate import durations, requests, workload
+
+_DEFAULT_SAMPLING_INTERVAL = "5m"
+
+
+def engine_policy(configuration: Mapping[str, Any]) -> policy.Policy:
+    def gate(name: str) -> bool:
+        return feature_gates.is_enabled(configuration.get("featureGates") or {}, name)
+
+    pods_ready = configuration.get("waitForPodsReady") or {}
+    return policy.Policy(
+        fair_sharing=_fair_sharing(configuration.get("fairSharing")),
+        admission_fair_sharing=(
+            _admission_fair_sharing(configuration.get("admissionFairSharing")) if gate("AdmissionFairSharing") else None
+        ),
+        quota_check_strategy=policy.QuotaCheckStrategy(
+            (configuration.get("resources") or {}).get("quotaCheckStrategy") or "BlockUndeclared"
+        ),
+        requeuing_timestamp=policy.RequeuingTimestamp(
+            (pods_ready.get("requeuingStrategy") or {}).get("timestamp") or "Eviction"
+        ),
+        block_admission=bool(pods_ready.get("blockAdmission")) and not gate("DisableWaitForPodsReady"),
+        preemption_loop_guard=bool(configuration.get("preemptionLoopGuard")),
+        partial_admission=gate("PartialAdmission"),
+        flavor_fungibility=gate("FlavorFungibility"),
+        preserve_scan_progress=gate("FlavorFungibilityPreserveScanProgress"),
+        priority_sorting_within_cohort=gate("PrioritySortingWithinCohort"),
+        fair_sharing_preempt_within_nominal=gate("FairSharingPreemptWithinNominal"),
+        fair_sharing_prioritize_non_borrowing=gate("FairSharingPrioritizeNonBorrowing"),
+        scheduling_equivalence_hashing=gate("SchedulingEquivalenceHashing"),
+        unadmitted_workloads_observability=gate("UnadmittedWorkloadsObservability"),
+        preemption_gates=gate("ConcurrentAdmission") or gate("MultiKueueOrchestratedPreemption"),
+        prioritize_preemptor_workloads=gate("PrioritizePreemptorWorkloads"),
+        timestamp_preemption_buffer=gate("SchedulerTimestampPreemptionBuffer"),
+    )
+
+
+def workload_options(configuration: Mapping[str, Any]) -> workload.Options:
+    gates = configuration.get("featureGates") or {}
+    resources = configuration.get("resources") or {}
+    return workload.Options(
+        rules=requests.Rules(
+            excluded_prefixes=tuple(resources.get("excludeResourcePrefixes") or ()),
+            transformations=requests.transformations_from(resources.get("transformations") or ()),
+            subtracts_reclaimable_pods=feature_gates.is_enabled(gates, "ReclaimablePods"),
+        ),
+        hashes_shapes=feature_gates.is_enabled(gates, "SchedulingEquivalenceHashing"),
+        honours_admission_gates=feature_gates.is_enabled(gates, "AdmissionGatedBy"),
+        honours_priority_boost=feature_gates.is_enabled(gates, "PriorityBoost"),
+    )
+
+
+def _fair_sharing(section: Mapping[str, Any] | None) -> policy.FairSharing | None:
+    if section is None:
+        return None
+    strategies = section.get("preemptionStrategies")
+    if not strategies:
+        return policy.FairSharing()
+    return policy.FairSharing(preemption_strategies=tuple(policy.FairSharingStrategy(name) for name in strategies))
+
+
+def _admission_fair_sharing(section: Mapping[str, Any] | None) -> policy.AdmissionFairSharing | None:
+    if section is None:
+        return None
+    return policy.AdmissionFairSharing(
+        half_life_ns=durations.to_ns(section["usageHalfLifeTime"]),
+        sampling_interval_ns=durations.to_ns(section.get("usageSamplingInterval") or _DEFAULT_SAMPLING_INTERVAL),
+        resource_weights={
+            values.ResourceName(name): float(weight) for name, weight in (section.get("resourceWeights") or {}).items()
+        },
+    )

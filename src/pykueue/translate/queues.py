@@ -1,0 +1,143 @@
+"""ClusterQueues, Cohorts, LocalQueues, ResourceFlavors and AdmissionChecks as engine values.
+
+Objects come with their defaults or, in recordings of unit tests, without: what is absent means what Kueue takes it to mean.
+Called by the controllers that feed the engine, and by replays.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from pykueue.api import quantity
+from pykueue.api.scheme import Object
+from pykueue.engine import values
+from pykueue.translate import amounts, conditions, selectors
+
+_USAGE_BASED = "UsageBasedAdmissionFairSharing"
+
+
+def cluster_queue(obj: Object) -> values.ClusterQueue:
+    spec = obj.get("spec") or {}
+    return values.ClusterQueue(
+        name=values.ClusterQueueName(obj["metadata"]["name"]),
+        cohort=_cohort_name(spec.get("cohortName")),
+        queueing_strategy=values.QueueingStrategy(spec.get("queueingStrategy") or "BestEffortFIFO"),
+        namespace_selector=selectors.label_selector(spec.get("namespaceSelector")),
+        resource_groups=_resource_groups(spec.get("resourceGroups")),
+        flavor_fungibility=_flavor_fungibility(spec.get("flavorFungibility") or {}),
+        preemption=_preemption(spec.get("preemption")),
+        admission_checks=_admission_checks(spec.get("admissionChecksStrategy") or {}),
+        stop_policy=_stop_policy(spec),
+        fair_weight=_fair_weight(spec),
+        uses_admission_fair_sharing=(spec.get("admissionScope") or {}).get("admissionMode") == _USAGE_BASED,
+        terminating="deletionTimestamp" in obj["metadata"],
+    )
+
+
+def cohort(obj: Object) -> values.Cohort:
+    spec = obj.get("spec") or {}
+    return values.Cohort(
+        name=values.CohortName(obj["metadata"]["name"]),
+        parent=_cohort_name(spec.get("parentName")),
+        resource_groups=_resource_groups(spec.get("resourceGroups")),
+        fair_weight=_fair_weight(spec),
+    )
+
+
+def local_queue(obj: Object) -> values.LocalQueue:
+    spec = obj.get("spec") or {}
+    metadata = obj["metadata"]
+    return values.LocalQueue(
+        key=values.LocalQueueKey(f"{metadata.get('namespace', '')}/{metadata['name']}"),
+        cluster_queue=values.ClusterQueueName(spec.get("clusterQueue", "")),
+        stop_policy=_stop_policy(spec),
+        fair_weight=_fair_weight(spec),
+    )
+
+
+def resource_flavor(obj: Object) -> values.ResourceFlavor:
+    spec = obj.get("spec") or {}
+    return values.ResourceFlavor(
+        name=values.FlavorName(obj["metadata"]["name"]),
+        node_labels=dict(spec.get("nodeLabels") or {}),
+        node_taints=selectors.taints(spec.get("nodeTaints")),
+        tolerations=selectors.tolerations(spec.get("tolerations")),
+        topology=spec.get("topologyName"),
+    )
+
+
+def admission_check(obj: Object) -> values.AdmissionCheck:
+    return values.AdmissionCheck(
+        name=values.CheckName(obj["metadata"]["name"]),
+        controller=(obj.get("spec") or {}).get("controllerName", ""),
+        active=conditions.is_true(obj, "Active"),
+    )
+
+
+def _cohort_name(name: str | None) -> values.CohortName | None:
+    return values.CohortName(name) if name else None
+
+
+def _stop_policy(spec: Object) -> values.StopPolicy:
+    return values.StopPolicy(spec.get("stopPolicy") or "None")
+
+
+def _fair_weight(spec: Object) -> float:
+    weight = (spec.get("fairSharing") or {}).get("weight")
+    return 1.0 if weight is None else quantity.parse(weight).nano / quantity.NANO_PER_UNIT
+
+
+def _resource_groups(groups: Iterable[Object] | None) -> tuple[values.ResourceGroup, ...]:
+    return tuple(
+        values.ResourceGroup(
+            covered_resources=tuple(values.ResourceName(name) for name in group["coveredResources"]),
+            flavors=tuple(
+                values.FlavorQuotas(
+                    name=values.FlavorName(flavor["name"]),
+                    resources={values.ResourceName(entry["name"]): _quota(entry) for entry in flavor["resources"]},
+                )
+                for flavor in group["flavors"]
+            ),
+        )
+        for group in groups or ()
+    )
+
+
+def _quota(entry: Object) -> values.Quota:
+    def limit(name: str) -> int | None:
+        return None if entry.get(name) is None else amounts.of_quota(entry["name"], entry[name])
+
+    return values.Quota(
+        nominal=amounts.of_quota(entry["name"], entry.get("nominalQuota", 0)),
+        borrowing_limit=limit("borrowingLimit"),
+        lending_limit=limit("lendingLimit"),
+    )
+
+
+def _flavor_fungibility(spec: Object) -> values.FlavorFungibility:
+    preference = spec.get("preference")
+    return values.FlavorFungibility(
+        when_can_borrow=values.FungibilityPolicy(spec.get("whenCanBorrow") or "MayStopSearch"),
+        when_can_preempt=values.FungibilityPolicy(spec.get("whenCanPreempt") or "TryNextFlavor"),
+        preference=values.FungibilityPreference(preference) if preference else None,
+    )
+
+
+def _preemption(spec: Object | None) -> values.Preemption:
+    if spec is None:
+        return values.Preemption()
+    borrowing = spec.get("borrowWithinCohort") or {}
+    return values.Preemption(
+        within_cluster_queue=values.PreemptionPolicy(spec.get("withinClusterQueue") or ""),
+        reclaim_within_cohort=values.PreemptionPolicy(spec.get("reclaimWithinCohort") or ""),
+        borrow_within_cohort=(
+            values.BorrowWithinCohort(max_priority_threshold=borrowing.get("maxPriorityThreshold"))
+            if borrowing.get("policy", "Never") != "Never"
+            else None
+        ),
+    )
+
+
+def _admission_checks(strategy: Object) -> Mapping[values.CheckName, frozenset[values.FlavorName]]:
+    return {
+        values.CheckName(check["name"]): frozenset(values.FlavorName(name) for name in check.get("onFlavors") or ())
+        for check in strategy.get("admissionChecks") or ()
+    }

@@ -1,0 +1,159 @@
+"""Workloads as engine values: what they ask for, what they hold, and what state they are in.
+
+Called for every workload event by the scheduler's feed, and by replays. The object should be `requests.adjusted` first when
+the namespace has LimitRanges or its pods name a RuntimeClass.
+"""
+
+from dataclasses import dataclass, field
+
+from pykueue.api import errors, limit_range
+from pykueue.api.scheme import Object
+from pykueue.engine import values
+from pykueue.translate import conditions, requests, selectors, shape, times
+
+ADMISSION_GATED_BY = "kueue.x-k8s.io/admission-gated-by"
+PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
+JOB_UID = "kueue.x-k8s.io/job-uid"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The parts of the configuration that decide how a workload is read."""
+
+    rules: requests.Rules = field(default_factory=requests.Rules)
+    hashes_shapes: bool = True
+    honours_admission_gates: bool = True
+    honours_priority_boost: bool = False
+
+
+def key(obj: Object) -> values.WorkloadKey:
+    metadata = obj["metadata"]
+    return values.WorkloadKey(f"{metadata.get('namespace', '')}/{metadata.get('name', '')}")
+
+
+def workload(obj: Object, options: Options, limit_ranges: limit_range.Summary | None = None) -> values.Workload:
+    metadata, spec, status = obj["metadata"], obj["spec"], obj.get("status") or {}
+    namespace = metadata.get("namespace", "")
+    annotations = metadata.get("annotations") or {}
+    boost = _priority_boost(annotations) if options.honours_priority_boost else 0
+    priority = int(spec.get("priority") or 0) + boost
+    reserved = conditions.find(obj, "QuotaReserved")
+    is_reserved = reserved is not None and reserved["status"] == "True"
+    pod_sets = _pod_sets(obj, options)
+    return values.Workload(
+        key=key(obj),
+        uid=metadata.get("uid", ""),
+        namespace=namespace,
+        local_queue=values.LocalQueueKey(f"{namespace}/{spec.get('queueName', '')}"),
+        created_at_ns=times.to_ns(metadata["creationTimestamp"]) if metadata.get("creationTimestamp") else 0,
+        pod_sets=pod_sets,
+        priority=priority,
+        priority_boost=boost,
+        generation=int(metadata.get("generation") or 0),
+        shape=shape.of_workload(spec.get("podSets") or (), pod_sets, priority) if options.hashes_shapes else "",
+        job_uid=(metadata.get("labels") or {}).get(JOB_UID, ""),
+        active=spec.get("active", True) is not False,
+        finished=conditions.is_true(obj, "Finished"),
+        on_hold=reserved is not None and not is_reserved and reserved.get("reason") == "OnHold",
+        admission_gated=options.honours_admission_gates and bool(annotations.get(ADMISSION_GATED_BY)),
+        waiting_for_replacement_pods=conditions.is_true(obj, "WaitingForReplacementPods"),
+        closed_preemption_gate=has_closed_preemption_gate(obj),
+        admissibility_fault=admissibility_fault(obj, limit_ranges or {}),
+        admission=_admission(obj, options) if is_reserved and status.get("admission") else None,
+        reserved_at_ns=conditions.transition_ns(reserved) if is_reserved else None,
+        admitted=conditions.is_true(obj, "Admitted"),
+        eviction=_eviction(obj, "Evicted"),
+        preemption=_eviction(obj, "Preempted"),
+        requeued=_truth(obj, "Requeued"),
+        requeue_at_ns=_requeue_at_ns(status),
+        check_states={
+            values.CheckName(check["name"]): values.CheckState(check.get("state") or "Pending")
+            for check in status.get("admissionChecks") or ()
+        },
+        pods_ready=conditions.is_true(obj, "PodsReady"),
+    )
+
+
+def has_closed_preemption_gate(obj: Object) -> bool:
+    """A gate that only the spec names counts as closed, so that a workload can be created gated in one step."""
+    positions = {gate["name"]: gate["position"] for gate in (obj.get("status") or {}).get("preemptionGates") or ()}
+    return any(positions.get(gate["name"], "Closed") == "Closed" for gate in obj["spec"].get("preemptionGates") or ())
+
+
+def admissibility_fault(obj: Object, limit_ranges: limit_range.Summary) -> str:
+    """Why no ClusterQueue may admit these requests, in Kueue's words; empty when they are in order."""
+    if faults := limit_range.requests_above_limits(obj["spec"].get("podSets") or ()):
+        return f"resources validation failed: {errors.aggregate(faults)}"
+    if faults := requests.limit_range_errors(obj, limit_ranges):
+        return f"resources didn't satisfy LimitRange constraints: {errors.aggregate(faults)}"
+    return ""
+
+
+def _pod_sets(obj: Object, options: Options) -> tuple[values.PodSet, ...]:
+    counted = requests.requests_of_pod_sets(obj, options.rules)
+    return tuple(
+        values.PodSet(
+            name=values.PodSetName(totals.name),
+            count=totals.count,
+            spec_count=int(pod_set.get("count", 0)),
+            min_count=pod_set.get("minCount"),
+            requests={values.ResourceName(name): amount for name, amount in totals.requests.items()},
+            tolerations=selectors.tolerations(pod_set["template"]["spec"].get("tolerations")),
+            node_selector=dict(pod_set["template"]["spec"].get("nodeSelector") or {}),
+            affinity_terms=selectors.affinity_terms(pod_set["template"]["spec"]),
+            topology_request=_topology_request(pod_set.get("topologyRequest")),
+        )
+        for pod_set, totals in zip(obj["spec"].get("podSets") or (), counted, strict=True)
+    )
+
+
+def _topology_request(request: Object | None) -> values.TopologyRequest | None:
+    if request is None:
+        return None
+    return values.TopologyRequest(
+        group=request.get("podSetGroupName"),
+        required=request.get("required"),
+        preferred=request.get("preferred"),
+        unconstrained=bool(request.get("unconstrained")),
+    )
+
+
+def _admission(obj: Object, options: Options) -> values.Admission:
+    return values.Admission(
+        cluster_queue=values.ClusterQueueName(obj["status"]["admission"].get("clusterQueue", "")),
+        pod_sets=tuple(
+            values.PodSetAdmission(
+                name=values.PodSetName(totals.name),
+                flavors={
+                    values.ResourceName(name): values.FlavorName(flavor) for name, flavor in totals.flavors.items()
+                },
+                usage={values.ResourceName(name): amount for name, amount in totals.requests.items()},
+                count=totals.count,
+            )
+            for totals in requests.total_requests(obj, options.rules)
+        ),
+    )
+
+
+def _eviction(obj: Object, kind: str) -> values.Eviction | None:
+    condition = conditions.find(obj, kind)
+    if condition is None or condition["status"] != "True":
+        return None
+    return values.Eviction(reason=condition.get("reason", ""), at_ns=conditions.transition_ns(condition) or 0)
+
+
+def _truth(obj: Object, kind: str) -> bool | None:
+    condition = conditions.find(obj, kind)
+    return None if condition is None else condition["status"] == "True"
+
+
+def _requeue_at_ns(status: Object) -> int | None:
+    requeue_at = (status.get("requeueState") or {}).get("requeueAt")
+    return times.to_ns(requeue_at) if requeue_at else None
+
+
+def _priority_boost(annotations: Object) -> int:
+    try:
+        return int(annotations.get(PRIORITY_BOOST, "0"))
+    except ValueError:
+        return 0

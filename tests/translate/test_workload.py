@@ -1,0 +1,134 @@
+import copy
+
+from pykueue.engine import values
+from pykueue.translate import policy, times, workload
+
+NOON = times.to_ns("2026-01-15T12:00:00Z")
+
+
+def obj(**status):
+    return {
+        "metadata": {
+            "name": "job-1",
+            "namespace": "team",
+            "uid": "u1",
+            "creationTimestamp": "2026-01-15T12:00:00Z",
+            "annotations": {},
+        },
+        "spec": {
+            "queueName": "main",
+            "priority": 5,
+            "podSets": [
+                {
+                    "name": "main",
+                    "count": 2,
+                    "template": {"spec": {"containers": [{"resources": {"requests": {"cpu": "1"}}}]}},
+                }
+            ],
+        },
+        "status": status,
+    }
+
+
+def condition(kind, *, status="True", reason="Because"):
+    return {"type": kind, "status": status, "reason": reason, "lastTransitionTime": "2026-01-15T12:00:00Z"}
+
+
+def read(source, **options):
+    return workload.workload(source, workload.Options(**options))
+
+
+def test_names_times_and_requests():
+    made = read(obj())
+    assert (made.key, made.local_queue, made.created_at_ns, made.priority) == ("team/job-1", "team/main", NOON, 5)
+    assert made.pod_sets[0].requests == {"cpu": 2000}
+
+
+def test_an_admission_counts_only_while_quota_is_reserved():
+    admission = {
+        "clusterQueue": "cq",
+        "podSetAssignments": [{"name": "main", "count": 2, "flavors": {"cpu": "spot"}, "resourceUsage": {"cpu": "2"}}],
+    }
+    assert read(obj(admission=admission)).admission is None
+    held = read(obj(admission=admission, conditions=[condition("QuotaReserved")]))
+    assert held.admission.pod_sets[0].usage == {"cpu": 2000}
+    assert held.reserved_at_ns == NOON
+
+
+def test_evictions_carry_their_reason_and_time():
+    made = read(obj(conditions=[condition("Evicted", reason="PodsReadyTimeout")]))
+    assert made.eviction == values.Eviction(reason="PodsReadyTimeout", at_ns=NOON)
+
+
+def test_a_past_eviction_is_none():
+    assert read(obj(conditions=[condition("Evicted", status="False")])).eviction is None
+
+
+def test_a_workload_on_hold_may_not_queue():
+    made = read(obj(conditions=[condition("QuotaReserved", status="False", reason="OnHold")]))
+    assert not made.may_queue
+
+
+def test_an_admission_gate_keeps_it_out_of_the_queue():
+    gated = obj()
+    gated["metadata"]["annotations"][workload.ADMISSION_GATED_BY] = "example.com/gate"
+    assert read(gated).admission_gated
+
+
+def test_a_preemption_gate_known_only_to_the_spec_is_closed():
+    gated = obj()
+    gated["spec"]["preemptionGates"] = [{"name": "slow"}]
+    assert read(gated).closed_preemption_gate
+    gated["status"]["preemptionGates"] = [{"name": "slow", "position": "Open"}]
+    assert not read(gated).closed_preemption_gate
+
+
+def test_equal_shapes_hash_alike_whatever_their_names():
+    other = obj()
+    other["metadata"]["name"] = "job-2"
+    assert read(obj()).shape == read(other).shape
+
+
+def test_another_request_is_another_shape():
+    other = copy.deepcopy(obj())
+    other["spec"]["podSets"][0]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "2"
+    assert read(obj()).shape != read(other).shape
+
+
+def test_the_priority_boost_counts_only_when_switched_on():
+    boosted = obj()
+    boosted["metadata"]["annotations"][workload.PRIORITY_BOOST] = "10"
+    assert (read(boosted).priority, read(boosted, honours_priority_boost=True).priority) == (5, 15)
+
+
+def test_requests_above_limits_are_a_fault_in_words():
+    bad = obj()
+    bad["spec"]["podSets"][0]["template"]["spec"]["containers"][0]["resources"]["limits"] = {"cpu": "500m"}
+    assert read(bad).admissibility_fault == (
+        'resources validation failed: spec.podSets[0].template.spec.containers[0]: Invalid value: ["cpu"]: '
+        "requests must not exceed its limits"
+    )
+
+
+def test_node_affinity_terms_are_alternatives():
+    source = obj()
+    terms = [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}, {}]
+    source["spec"]["podSets"][0]["template"]["spec"]["affinity"] = {
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    }
+    expected = values.Requirement(key="zone", operator=values.Operator.IN, values=("a",))
+    assert read(source).pod_sets[0].affinity_terms == ((expected,), ())
+
+
+def test_a_policy_follows_configuration_and_gates():
+    made = policy.engine_policy(
+        {
+            "fairSharing": {"preemptionStrategies": ["LessThanInitialShare"]},
+            "admissionFairSharing": {"usageHalfLifeTime": "1m30s"},
+            "featureGates": {"PartialAdmission": False},
+        }
+    )
+    assert made.fair_sharing.preemption_strategies == ("LessThanInitialShare",)
+    assert made.admission_fair_sharing.half_life_ns == 90 * 10**9
+    assert not made.partial_admission
+    assert made.flavor_fungibility
