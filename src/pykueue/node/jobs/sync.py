@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from pykueue.api.scheme import Object
-from pykueue.node import kinds, pods, times, writes
+from pykueue.node import kinds, pod_control, pods, times, writes
 from pykueue.node.jobs import census as job_census
 from pykueue.node.jobs import ending as job_ending
 from pykueue.node.jobs import indexes, policies, replicas
@@ -22,7 +22,6 @@ from pykueue.node.jobs.ending import Ending
 from pykueue.node.jobs.view import FINALIZER, JobView
 
 MOST_UNCOUNTED = 500
-_FIRST_BATCH = 1
 
 
 @dataclass(slots=True, kw_only=True)
@@ -100,7 +99,6 @@ def _begin(job: JobView, owned: Sequence[Object], memory: Memory, now: datetime)
 def _stop_active(course: _Course) -> writes.Step:
     """Ends active pods of a job that is over; they keep their finalizer until they are counted."""
     yield from _delete(course, course.census.active)
-    yield from _tell(course)
     if course.active:
         course.ending = None
 
@@ -118,41 +116,17 @@ def _adjust_pods(course: _Course) -> writes.Step:
             pod for pod, result in zip(change.remove, released, strict=True) if not isinstance(result, writes.Refused)
         ]
         yield from _delete(course, gone)
-    yield from _create(course, change.create)
-    yield from _tell(course)
+    created = yield from pod_control.create(course.job.object, change.create)
+    course.errors += created.errors
+    course.active += len(created.pods)
 
 
 def _delete(course: _Course, some: Sequence[Object]) -> writes.Step:
-    if not some:
-        return
-    results = yield [writes.Delete(resource=kinds.POD, object=pod) for pod in some]
-    for pod, result in zip(some, results, strict=True):
-        if isinstance(result, writes.Refused):
-            course.errors.append(result.error)
-            course.record("Warning", "FailedDelete", f"Error deleting: {result.error}")
-            continue
-        course.active -= 1
-        course.terminating += 1
-        course.ready -= pods.is_ready(pod)
-        course.record("Normal", "SuccessfulDelete", f"Deleted pod: {pods.name(pod)}")
-
-
-def _create(course: _Course, wanted: Sequence[Object]) -> writes.Step:
-    """Slow start: one pod, then two, four …, so that a refusal that holds for all is not repeated for each."""
-    size = _FIRST_BATCH
-    while wanted:
-        batch, wanted = wanted[:size], wanted[size:]
-        results = yield [writes.Create(resource=kinds.POD, object=pod) for pod in batch]
-        for result in results:
-            if isinstance(result, writes.Refused):
-                course.errors.append(result.error)
-                course.record("Warning", "FailedCreate", f"Error creating: {result.error}")
-            else:
-                course.active += 1
-                course.record("Normal", "SuccessfulCreate", f"Created pod: {pods.name(result)}")
-        if writes.refusals(results):
-            return
-        size *= 2
+    outcome = yield from pod_control.delete(course.job.object, some)
+    course.errors += outcome.errors
+    course.active -= len(outcome.pods)
+    course.terminating += len(outcome.pods)
+    course.ready -= sum(map(pods.is_ready, outcome.pods))
 
 
 def _tell_suspension(course: _Course) -> None:
@@ -308,10 +282,6 @@ def _write_status(course: _Course) -> writes.Step:
         if isinstance(result, writes.Refused):
             raise result.error
         course.stored = result
-    yield from _tell(course)
-
-
-def _tell(course: _Course) -> writes.Step:
     events, course.events = course.events, []
     if events:
         yield events

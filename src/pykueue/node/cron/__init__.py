@@ -1,0 +1,1 @@
+"""CronJobs: when a schedule is due, and the Jobs made for it."""
