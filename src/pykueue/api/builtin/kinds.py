@@ -1,0 +1,178 @@
+"""Which kinds of Kubernetes and of the job frameworks an embedded cluster serves: a table. Collected by `api.registry`."""
+
+from pykueue.api.builtin import schemas
+from pykueue.api.scheme import Column, Kind
+
+_AGE = Column(name="Age", json_path=".metadata.creationTimestamp", type="date")
+_SCALE = {
+    "specReplicasPath": ".spec.replicas",
+    "statusReplicasPath": ".status.replicas",
+    "labelSelectorPath": ".status.selector",
+}
+
+
+def _builtin(
+    api_version: str,
+    kind: str,
+    short: str = "",
+    *,
+    namespaced: bool = True,
+    has_status: bool = False,
+    is_scaled: bool = False,
+    plural: str = "",
+) -> Kind:
+    group, _, version = api_version.rpartition("/")
+    return Kind(
+        group=group,
+        version=version,
+        kind=kind,
+        plural=plural or f"{kind.lower()}s",
+        namespaced=namespaced,
+        short_names=tuple(short.split()),
+        has_status=has_status,
+        scale=_SCALE if is_scaled else None,
+        schema=schemas.of_kind(kind),
+    )
+
+
+def _framework(
+    api_version: str, kind: str, *columns: Column, short: str = "", namespaced: bool = True, plural: str = ""
+) -> Kind:
+    group, _, version = api_version.rpartition("/")
+    return Kind(
+        group=group,
+        version=version,
+        kind=kind,
+        plural=plural or f"{kind.lower()}s",
+        namespaced=namespaced,
+        short_names=tuple(short.split()),
+        columns=columns,
+        schema=schemas.of_kind(kind),
+        is_builtin=False,
+    )
+
+
+def _core() -> list[Kind]:
+    return [
+        _builtin("v1", "Namespace", "ns", namespaced=False, has_status=True),
+        _builtin("v1", "Node", "no", namespaced=False, has_status=True),
+        _builtin("v1", "Pod", "po", has_status=True),
+        _builtin("v1", "PodTemplate"),
+        _builtin("v1", "Event", "ev"),
+        _builtin("v1", "ConfigMap", "cm"),
+        _builtin("v1", "Secret"),
+        _builtin("v1", "ServiceAccount", "sa"),
+        _builtin("v1", "Service", "svc", has_status=True),
+        _builtin("v1", "Endpoints", "ep", plural="endpoints"),
+        _builtin("v1", "LimitRange", "limits"),
+        _builtin("v1", "ResourceQuota", "quota", has_status=True),
+        _builtin("v1", "PersistentVolumeClaim", "pvc", has_status=True),
+        _builtin("v1", "ReplicationController", "rc", has_status=True, is_scaled=True),
+    ]
+
+
+def _groups() -> list[Kind]:
+    rbac, admission = "rbac.authorization.k8s.io/v1", "admissionregistration.k8s.io/v1"
+    return [
+        _builtin("apps/v1", "Deployment", "deploy", has_status=True, is_scaled=True),
+        _builtin("apps/v1", "ReplicaSet", "rs", has_status=True, is_scaled=True),
+        _builtin("apps/v1", "StatefulSet", "sts", has_status=True, is_scaled=True),
+        _builtin("apps/v1", "DaemonSet", "ds", has_status=True),
+        _builtin("apps/v1", "ControllerRevision"),
+        _builtin("batch/v1", "Job", has_status=True),
+        _builtin("batch/v1", "CronJob", "cj", has_status=True),
+        _builtin("scheduling.k8s.io/v1", "PriorityClass", "pc", namespaced=False, plural="priorityclasses"),
+        _builtin("node.k8s.io/v1", "RuntimeClass", namespaced=False, plural="runtimeclasses"),
+        _builtin("coordination.k8s.io/v1", "Lease"),
+        _builtin("events.k8s.io/v1", "Event", "ev"),
+        _builtin(rbac, "Role"),
+        _builtin(rbac, "RoleBinding"),
+        _builtin(rbac, "ClusterRole", namespaced=False),
+        _builtin(rbac, "ClusterRoleBinding", namespaced=False),
+        _builtin("apiextensions.k8s.io/v1", "CustomResourceDefinition", "crd crds", namespaced=False, has_status=True),
+        _builtin(
+            admission,
+            "ValidatingAdmissionPolicy",
+            namespaced=False,
+            has_status=True,
+            plural="validatingadmissionpolicies",
+        ),
+        _builtin(admission, "ValidatingAdmissionPolicyBinding", namespaced=False),
+        _builtin(admission, "MutatingAdmissionPolicy", namespaced=False, plural="mutatingadmissionpolicies"),
+        _builtin(admission, "MutatingAdmissionPolicyBinding", namespaced=False),
+        _builtin(admission, "ValidatingWebhookConfiguration", namespaced=False),
+        _builtin(admission, "MutatingWebhookConfiguration", namespaced=False),
+    ]
+
+
+def _status(name: str, field: str, column_type: str = "string", priority: int = 0) -> Column:
+    return Column(name=name, json_path=f".status.{field}", type=column_type, priority=priority)
+
+
+_LAST_CONDITION = Column(name="State", json_path=".status.conditions[-1:].type")
+
+
+def _frameworks() -> list[Kind]:
+    kubeflow = [
+        _framework("kubeflow.org/v1", kind, _LAST_CONDITION, _AGE)
+        for kind in ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "MPIJob")
+    ]
+    return [
+        *kubeflow,
+        _framework("kubeflow.org/v2beta1", "MPIJob"),
+        _framework(
+            "ray.io/v1",
+            "RayCluster",
+            _status("desired workers", "desiredWorkerReplicas", "integer"),
+            _status("available workers", "availableWorkerReplicas", "integer"),
+            _status("cpus", "desiredCPU"),
+            _status("memory", "desiredMemory"),
+            _status("gpus", "desiredGPU"),
+            _status("status", "state"),
+            _AGE,
+            _status("head pod IP", "head.podIP", priority=1),
+            _status("head service IP", "head.serviceIP", priority=1),
+        ),
+        _framework(
+            "ray.io/v1",
+            "RayJob",
+            _status("job status", "jobStatus"),
+            _status("deployment status", "jobDeploymentStatus"),
+            _status("ray cluster name", "rayClusterName"),
+            _status("start time", "startTime"),
+            _status("end time", "endTime"),
+            _AGE,
+        ),
+        _framework(
+            "ray.io/v1",
+            "RayService",
+            Column(name="service status", json_path=".status.conditions[?(@.type=='Ready')].status"),
+            _status("num serve endpoints", "numServeEndpoints"),
+            _AGE,
+        ),
+        _framework(
+            "jobset.x-k8s.io/v1alpha2",
+            "JobSet",
+            _status("TerminalState", "terminalState"),
+            _status("Restarts", "restarts"),
+            Column(name="Completed", json_path=".status.conditions[?(@.type=='Completed')].status"),
+            Column(name="Suspended", json_path=".spec.suspend"),
+            Column(name="Age", json_path=".metadata.creationTimestamp", type="date"),
+        ),
+        _framework(
+            "autoscaling.x-k8s.io/v1",
+            "ProvisioningRequest",
+            Column(name="ProvisioningClassName", json_path=".spec.provisioningClassName"),
+            *(
+                Column(name=name, json_path=f".status.conditions[?(@.type=='{name}')].status")
+                for name in ("Accepted", "Provisioned", "Failed")
+            ),
+            _AGE,
+            short="provreq provreqs",
+        ),
+        _framework("karpenter.sh/v1", "NodePool", namespaced=False),
+    ]
+
+
+def kinds() -> list[Kind]:
+    return [*_core(), *_groups(), *_frameworks()]

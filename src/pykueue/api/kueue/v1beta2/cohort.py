@@ -1,0 +1,31 @@
+"""Cohort: quota that is shared by cluster queues and by cohorts below."""
+
+from typing import Annotated
+
+import msgspec
+
+from pykueue.api.kueue.v1beta2.fields import FairSharing, FairSharingStatus, Name, ResourceGroups
+from pykueue.api.meta import ObjectMeta
+from pykueue.api.structural import Part, about
+
+
+class CohortSpec(Part):
+    """Place in the tree, and quota of its own."""
+
+    parent_name: Annotated[Name | None, about("Cohort above; absent: this is a root.")] = None
+    resource_groups: Annotated[ResourceGroups, about("Quotas that every member may borrow.")] = ()
+    fair_sharing: FairSharing | None = None
+
+
+class CohortStatus(Part):
+    """What is observed."""
+
+    fair_sharing: Annotated[FairSharingStatus | None, about("Present when fair sharing is on.")] = None
+
+
+class Cohort(Part):
+    """A node of the tree in which quota is borrowed and lent."""
+
+    metadata: ObjectMeta
+    spec: CohortSpec = msgspec.field(default_factory=CohortSpec)
+    status: CohortStatus = msgspec.field(default_factory=CohortStatus)

@@ -1,0 +1,195 @@
+"""Walks over objects along a structural schema: prune, default, find unknown fields.
+
+They treat any structural schema alike, ours or that of a user's CustomResourceDefinition, and follow the API server: nulls that a
+schema does not allow vanish, `x-kubernetes-preserve-unknown-fields` keeps what it does not know but still looks into what it does,
+and an embedded resource keeps its apiVersion, kind and metadata. The write path of the API server calls them in this order:
+`unknown_fields` or `prune`, then `apply_defaults`, then `schema_validation.validate`.
+"""
+
+import copy
+import difflib
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from pykueue.api.scheme import Object, Schema
+
+_META_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
+OBJECT_META_FIELDS = frozenset(
+    {
+        "annotations",
+        "creationTimestamp",
+        "deletionGracePeriodSeconds",
+        "deletionTimestamp",
+        "finalizers",
+        "generateName",
+        "generation",
+        "labels",
+        "managedFields",
+        "name",
+        "namespace",
+        "ownerReferences",
+        "resourceVersion",
+        "selfLink",
+        "uid",
+    }
+)
+_EMPTY: Schema = {}
+
+
+def prune(schema: Schema, obj: Object) -> Object:
+    """Drop, in place, every field that the schema does not know."""
+    for parent, name, _ in list(_unknown(schema, obj)):
+        parent.pop(name, None)
+    return obj
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownField:
+    """A field that the schema does not know, and the known ones that could have been meant."""
+
+    path: str
+    name: str
+    siblings: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f'unknown field "{self.path}"'
+
+    @property
+    def suggestion(self) -> str:
+        """The most similar known name, or ""."""
+        by_lower = {sibling.lower(): sibling for sibling in self.siblings}
+        matches = difflib.get_close_matches(self.name.lower(), by_lower, n=1, cutoff=0.6)
+        return by_lower[matches[0]] if matches else ""
+
+    def hint(self) -> str:
+        return f"{self}; did you mean {self.suggestion!r}?" if self.suggestion else str(self)
+
+
+def unknown_fields(schema: Schema, obj: Object) -> list[UnknownField]:
+    """Fields that the schema does not know, sorted by path; `str` of one is the strict decoding error."""
+    found = [
+        UnknownField(path, name, _known(parent_schema)) for _, name, (path, parent_schema) in _unknown(schema, obj)
+    ]
+    return sorted(found, key=lambda field: field.path)
+
+
+def apply_defaults(schema: Schema, obj: Object) -> Object:
+    """Fill in defaults in place; nulls where the schema allows none are first removed."""
+    _default(schema, obj)
+    return obj
+
+
+def _default(schema: Schema, value: Any) -> None:
+    if isinstance(value, dict):
+        _default_object(schema, value)
+    elif isinstance(value, list):
+        items = schema.get("items")
+        if items and _has_defaults(items):
+            for item in value:
+                _default(items, item)
+
+
+def _default_object(schema: Schema, value: Object) -> None:
+    properties = schema.get("properties", _EMPTY)
+    nulls = [name for name, inner in value.items() if inner is None]
+    for name in nulls:
+        known = properties.get(name)
+        if known is not None and not known.get("nullable") and "type" in known:
+            del value[name]
+    for name, default in _property_defaults(schema):
+        if name not in value:
+            value[name] = copy.deepcopy(default)
+    for name, inner in value.items():
+        known = properties.get(name)
+        if known is not None and isinstance(inner, dict | list):
+            _default(known, inner)
+    additional = schema.get("additionalProperties")
+    if isinstance(additional, dict) and not properties and _has_defaults(additional):
+        for inner in value.values():
+            _default(additional, inner)
+
+
+class _ById:
+    """Remembers an answer per schema object. Schemas are never changed once registered; the entry keeps its schema alive,
+    so that an identity is not reused.
+    """
+
+    def __init__(self, compute: Any, limit: int = 100_000) -> None:
+        self._compute = compute
+        self._limit = limit
+        self._answers: dict[int, tuple[Schema, Any]] = {}
+        functools.update_wrapper(self, compute)
+
+    def __call__(self, schema: Schema) -> Any:
+        entry = self._answers.get(id(schema))
+        if entry is None:
+            if len(self._answers) >= self._limit:
+                self._answers.clear()
+            entry = self._answers[id(schema)] = (schema, self._compute(schema))
+        return entry[1]
+
+
+@_ById
+def _property_defaults(schema: Schema) -> list[tuple[str, Any]]:
+    properties = schema.get("properties", _EMPTY)
+    return [(name, known["default"]) for name, known in properties.items() if known.get("default") is not None]
+
+
+@_ById
+def _has_defaults(schema: Schema) -> bool:
+    """Whether walking below this schema can change anything (nulls are removed wherever properties are known)."""
+    if schema.get("properties"):
+        return True
+    inner = [schema.get("items"), schema.get("additionalProperties")]
+    return any(isinstance(part, dict) and _has_defaults(part) for part in inner)
+
+
+@_ById
+def _known(schema: Schema) -> tuple[str, ...]:
+    return tuple(schema.get("properties", _EMPTY))
+
+
+_Found = tuple[dict[str, Any], str, tuple[str, Schema]]
+
+
+def _unknown(schema: Schema, obj: Object) -> Iterator[_Found]:
+    """(the dict that holds it, its name, (its path, the schema of that dict)) of each unknown field."""
+    metadata = obj.get("metadata")
+    if isinstance(metadata, dict):
+        meta_schema: Schema = {"properties": dict.fromkeys(sorted(OBJECT_META_FIELDS), _EMPTY)}
+        for name in metadata:
+            if name not in OBJECT_META_FIELDS:
+                yield metadata, name, (f"metadata.{name}", meta_schema)
+    if not schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("properties"):
+        yield from _unknown_in_object(schema, obj, "", is_resource=True)
+
+
+def _unknown_in(schema: Schema, value: Any, path: str) -> Iterator[_Found]:
+    if isinstance(value, dict):
+        is_resource = bool(schema.get("x-kubernetes-embedded-resource"))
+        yield from _unknown_in_object(schema, value, path, is_resource=is_resource)
+    elif isinstance(value, list):
+        items = schema.get("items")
+        if items:
+            for index, item in enumerate(value):
+                if isinstance(item, dict | list):
+                    yield from _unknown_in(items, item, f"{path}[{index}]")
+
+
+def _unknown_in_object(schema: Schema, value: Object, path: str, *, is_resource: bool) -> Iterator[_Found]:
+    properties = schema.get("properties", _EMPTY)
+    additional = schema.get("additionalProperties")
+    keeps_unknown = bool(schema.get("x-kubernetes-preserve-unknown-fields") or additional is True)
+    for name, inner in value.items():
+        if is_resource and name in _META_FIELDS:
+            continue
+        known = properties.get(name)
+        if known is None and isinstance(additional, dict):
+            known = additional
+        if known is not None:
+            if isinstance(inner, dict | list):
+                yield from _unknown_in(known, inner, f"{path}.{name}" if path else name)
+        elif not keeps_unknown:
+            yield value, name, (f"{path}.{name}" if path else name, schema)

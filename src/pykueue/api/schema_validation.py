@@ -1,0 +1,384 @@
+"""Says what is wrong with an object, in the words of the API server.
+
+`validate` checks types, limits, list keys and CEL rules against any structural schema, on create and on update (where a value that has
+not changed is not held against the user, as Kubernetes has it). Called by the API server after defaulting, and by `pykueue validate`.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from pykueue.api import cel, text_formats
+from pykueue.api.errors import OMIT_VALUE, FieldError
+from pykueue.api.scheme import Object, Schema
+
+_UNCHECKED = FieldError(
+    "FieldValueInvalid",
+    "<nil>",
+    "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
+    None,
+)
+_BLOCKING = {
+    "FieldValueNotSupported",
+    "FieldValueRequired",
+    "FieldValueTooLong",
+    "FieldValueTooMany",
+    "FieldValueTypeInvalid",
+}
+_ABSENT = object()
+_INTEGERS = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
+
+
+def validate(schema: Schema, obj: Object, old: Object | None = None) -> list[FieldError]:
+    """Every fault of the object, first those of its structure; rules run only on an object whose structure is sound."""
+    before: Any = _ABSENT if old is None else old
+    errors = list(_structure(schema, obj, before, ""))
+    duplicates = list(_duplicates(schema, obj, ""))
+    if duplicates and (old is None or not any(_duplicates(schema, old, ""))):
+        errors += duplicates
+    if has_rules(schema):
+        if any(error.reason in _BLOCKING for error in errors):
+            errors.append(_UNCHECKED)
+        else:
+            errors += _rules(schema, obj, before, "")
+    return errors
+
+
+def _structure(schema: Schema, value: Any, old: Any, path: str) -> Iterator[FieldError]:
+    if old is not _ABSENT and value == old and type(value) is type(old):
+        return
+    fault = _type_fault(schema, value)
+    if fault:
+        expected, actual = fault
+        yield _type_error(path, expected, actual)
+        return
+    if value is None:
+        return
+    if isinstance(value, str):
+        yield from _text(schema, value, path)
+    elif isinstance(value, dict):
+        yield from _object(schema, value, old, path)
+    elif isinstance(value, list):
+        yield from _list(schema, value, old, path)
+    elif not isinstance(value, bool):
+        yield from _number(schema, value, path)
+    enum = schema.get("enum")
+    if enum is not None and value not in enum:
+        supported = ", ".join(json.dumps(one if isinstance(one, str) else json.dumps(one)) for one in enum)
+        yield FieldError("FieldValueNotSupported", path, f"supported values: {supported}", value)
+    if "allOf" in schema or "oneOf" in schema or "not" in schema or "anyOf" in schema:
+        yield from _combinations(schema, value, path)
+
+
+def _type_fault(schema: Schema, value: Any) -> tuple[str, str] | None:
+    expected = schema.get("type")
+    if expected is None:
+        return None
+    actual = _json_type(value)
+    if actual == expected or (actual == "null" and schema.get("nullable")):
+        return None
+    if expected == "number" and actual == "integer":
+        return None
+    if expected == "integer" and actual == "number" and float(value).is_integer():
+        return None
+    return expected, actual
+
+
+def _json_type(value: Any) -> str:
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, dict):
+        return "object"
+    if isinstance(value, list):
+        return "array"
+    if isinstance(value, int):
+        return "integer"
+    return "null" if value is None else "number"
+
+
+def _type_error(path: str, expected: str, actual: str) -> FieldError:
+    detail = f'{path} in body must be of type {expected}: "{actual}"'
+    return FieldError("FieldValueTypeInvalid", path or "<nil>", detail, actual)
+
+
+def _text(schema: Schema, value: str, path: str) -> Iterator[FieldError]:
+    longest = schema.get("maxLength")
+    if longest is not None and len(value) > longest:
+        yield FieldError("FieldValueTooLong", path, f"may not be more than {longest} {_plural(longest, 'byte')}")
+    shortest = schema.get("minLength")
+    if shortest is not None and len(value) < shortest:
+        yield _invalid(path, value, f"should be at least {shortest} chars long")
+    pattern = schema.get("pattern")
+    if pattern is not None and not text_formats.pattern(pattern).search(value):
+        yield _invalid(path, value, f"should match '{pattern}'")
+    text_format = schema.get("format")
+    if text_format is not None and not text_formats.conforms(text_format, value):
+        yield FieldError(
+            "FieldValueTypeInvalid", path, f"{path} in body must be of type {text_format}: {json.dumps(value)}", value
+        )
+
+
+def _number(schema: Schema, value: float, path: str) -> Iterator[FieldError]:
+    bounds = _INTEGERS.get(schema.get("format", ""))
+    if bounds and not bounds[0] <= value <= bounds[1]:
+        detail = f"Checked value must be of type integer with format {schema['format']} in {path}"
+        yield FieldError("FieldValueInvalid", "<nil>", detail, "")
+    minimum = schema.get("minimum")
+    if minimum is not None:
+        if schema.get("exclusiveMinimum"):
+            if value <= minimum:
+                yield _invalid(path, value, f"should be greater than {_go_number(minimum)}")
+        elif value < minimum:
+            yield _invalid(path, value, f"should be greater than or equal to {_go_number(minimum)}")
+    maximum = schema.get("maximum")
+    if maximum is not None:
+        if schema.get("exclusiveMaximum"):
+            if value >= maximum:
+                yield _invalid(path, value, f"should be less than {_go_number(maximum)}")
+        elif value > maximum:
+            yield _invalid(path, value, f"should be less than or equal to {_go_number(maximum)}")
+    factor = schema.get("multipleOf")
+    if factor and (value / factor) % 1:
+        yield _invalid(path, value, f"should be a multiple of {_go_number(factor)}")
+
+
+def _object(schema: Schema, value: Object, old: Any, path: str) -> Iterator[FieldError]:
+    most = schema.get("maxProperties")
+    if most is not None and len(value) > most:
+        yield _too_many(path, len(value), most)
+    fewest = schema.get("minProperties")
+    if fewest is not None and len(value) < fewest:
+        yield _invalid(path, len(value), f"should have at least {fewest} properties")
+    properties = schema.get("properties")
+    additional = schema.get("additionalProperties")
+    before = old if isinstance(old, dict) else None
+    for name, inner in value.items():
+        known = properties.get(name) if properties else None
+        if known is None:
+            if not isinstance(additional, dict):
+                continue
+            known = additional
+        old_inner = before.get(name, _ABSENT) if before is not None else _ABSENT
+        yield from _structure(known, inner, old_inner, f"{path}.{name}" if path else name)
+    for name in schema.get("required", ()):
+        if name not in value:
+            yield FieldError("FieldValueRequired", f"{path}.{name}" if path else name)
+
+
+def _list(schema: Schema, value: list[Any], old: Any, path: str) -> Iterator[FieldError]:
+    most = schema.get("maxItems")
+    if most is not None and len(value) > most:
+        yield _too_many(path, len(value), most)
+    fewest = schema.get("minItems")
+    if fewest is not None and len(value) < fewest:
+        yield _invalid(path, len(value), f"should have at least {fewest} items")
+    if schema.get("uniqueItems") and _repeats([json.dumps(item, sort_keys=True) for item in value]):
+        yield _invalid(path, value, "shouldn't contain duplicates")
+    items = schema.get("items")
+    if items:
+        earlier = _earlier_items(schema, old)
+        for index, item in enumerate(value):
+            before = earlier.get(_key(schema, item), _ABSENT) if earlier else _ABSENT
+            yield from _structure(items, item, before, f"{path}[{index}]")
+
+
+def _combinations(schema: Schema, value: Any, path: str) -> Iterator[FieldError]:
+    def faults(part: Schema) -> list[FieldError]:
+        return list(_structure(part, value, _ABSENT, path))
+
+    if "anyOf" in schema:
+        attempts = [faults(part) for part in schema["anyOf"]]
+        if all(attempts):
+            yield _combination_error(path, "must validate at least one schema (anyOf)")
+            yield from attempts[0]
+    if "oneOf" in schema:
+        attempts = [faults(part) for part in schema["oneOf"]]
+        valid = sum(not attempt for attempt in attempts)
+        if valid != 1:
+            found = "Found none valid" if valid == 0 else f"Found {valid} valid alternatives"
+            yield _combination_error(path, f"must validate one and only one schema (oneOf). {found}")
+            if valid == 0:
+                yield from attempts[0]
+    if "allOf" in schema:
+        attempts = [faults(part) for part in schema["allOf"]]
+        for attempt in attempts:
+            yield from attempt
+        if any(attempts):
+            tail = ". None validated" if all(attempts) else ""
+            yield _combination_error(path, f"must validate all the schemas (allOf){tail}")
+    if "not" in schema and not faults(schema["not"]):
+        yield _combination_error(path, "must not validate the schema (not)")
+
+
+def _combination_error(path: str, what: str) -> FieldError:
+    return FieldError("FieldValueInvalid", "<nil>", f'"{path}" {what}', "")
+
+
+def _invalid(path: str, value: Any, should: str) -> FieldError:
+    return FieldError("FieldValueInvalid", path, f"{path} in body {should}", value)
+
+
+def _too_many(path: str, count: int, most: int) -> FieldError:
+    return FieldError("FieldValueTooMany", path, f"{count}: must have at most {most} {_plural(most, 'item')}")
+
+
+def _plural(count: int, word: str) -> str:
+    return word if count == 1 else f"{word}s"
+
+
+def _go_number(value: float) -> str:
+    return re.sub(r"e([+-])0?(\d)$", r"e\g<1>0\2", f"{value:.17g}") if isinstance(value, float) else str(value)
+
+
+def _duplicates(schema: Schema, value: Any, path: str) -> Iterator[FieldError]:
+    """Repeated items of sets, repeated keys of maps, anywhere in the object."""
+    if isinstance(value, dict):
+        properties = schema.get("properties")
+        additional = schema.get("additionalProperties")
+        for name, inner in value.items():
+            if not isinstance(inner, dict | list):
+                continue
+            known = properties.get(name) if properties else None
+            if known is not None:
+                yield from _duplicates(known, inner, f"{path}.{name}" if path else name)
+            elif isinstance(additional, dict):
+                yield from _duplicates(additional, inner, f"{path}[{name}]")
+    elif isinstance(value, list):
+        yield from _repeated_items(schema, value, path)
+        items = schema.get("items")
+        if items and items.get("type") in ("object", "array"):
+            for index, item in enumerate(value):
+                yield from _duplicates(items, item, f"{path}[{index}]")
+
+
+def _repeated_items(schema: Schema, value: list[Any], path: str) -> Iterator[FieldError]:
+    list_type = schema.get("x-kubernetes-list-type")
+    if list_type == "map":
+        names = schema.get("x-kubernetes-list-map-keys", ())
+        for index, item in enumerate(value):
+            if item is not None and not isinstance(item, dict):
+                detail = "must be an object for an array of list-type map"
+                yield FieldError("FieldValueInvalid", f"{path}[{index}]", detail, item)
+                return
+        shown = [{name: item[name] for name in names if name in item} if item else {} for item in value]
+    elif list_type == "set":
+        shown = value
+    else:
+        return
+    for index in _repeats([json.dumps(item, sort_keys=True) for item in shown]):
+        yield FieldError("FieldValueDuplicate", f"{path}[{index}]", "", shown[index])
+
+
+def _repeats(keys: list[str]) -> list[int]:
+    """Where a key turns up for the second time."""
+    counts: dict[str, int] = {}
+    repeated = []
+    for index, key in enumerate(keys):
+        counts[key] = counts.get(key, 0) + 1
+        if counts[key] == 2:
+            repeated.append(index)
+    return repeated
+
+
+def _key(schema: Schema, item: Any) -> tuple[Any, ...] | None:
+    if not isinstance(item, dict):
+        return None
+    return tuple(json.dumps(item.get(name)) for name in schema.get("x-kubernetes-list-map-keys", ()))
+
+
+def _earlier_items(schema: Schema, old: Any) -> dict[Any, Any]:
+    """The old items of a list-map by key; items of other lists cannot be told apart, so there are none."""
+    if not isinstance(old, list) or schema.get("x-kubernetes-list-type") != "map":
+        return {}
+    return {_key(schema, item): item for item in old}
+
+
+_rules_below: dict[int, tuple[Schema, bool]] = {}
+
+
+def has_rules(schema: Schema) -> bool:
+    """Whether any CEL rule lies in or below this schema; remembered, because every write asks."""
+    entry = _rules_below.get(id(schema))
+    if entry is None:
+        if len(_rules_below) > 100_000:
+            _rules_below.clear()
+        entry = _rules_below[id(schema)] = (schema, _find_rules(schema))
+    return entry[1]
+
+
+def _find_rules(schema: Schema) -> bool:
+    if schema.get("x-kubernetes-validations"):
+        return True
+    below = [schema.get("items"), schema.get("additionalProperties"), *schema.get("properties", {}).values()]
+    return any(isinstance(part, dict) and has_rules(part) for part in [*below, *schema.get("allOf", ())])
+
+
+def _rules(schema: Schema, value: Any, old: Any, path: str) -> Iterator[FieldError]:
+    if value is None:
+        return
+    for rule in schema.get("x-kubernetes-validations", ()):
+        error = _run(rule, schema, value, old, path=path)
+        if error is not None:
+            yield error
+    for part in schema.get("allOf", ()):
+        if has_rules(part):
+            yield from _rules(part, value, old, path)
+    if isinstance(value, dict):
+        yield from _rules_of_fields(schema, value, old, path)
+    elif isinstance(value, list):
+        items = schema.get("items")
+        if items and has_rules(items):
+            earlier = _earlier_items(schema, old)
+            for index, item in enumerate(value):
+                before = earlier.get(_key(schema, item), _ABSENT) if earlier else _ABSENT
+                yield from _rules(items, item, before, f"{path}[{index}]")
+
+
+def _rules_of_fields(schema: Schema, value: Object, old: Any, path: str) -> Iterator[FieldError]:
+    properties = schema.get("properties")
+    additional = schema.get("additionalProperties")
+    before = old if isinstance(old, dict) else {}
+    for name, inner in value.items():
+        known = properties.get(name) if properties else None
+        if known is not None:
+            if has_rules(known):
+                yield from _rules(known, inner, before.get(name, _ABSENT), f"{path}.{name}" if path else name)
+        elif isinstance(additional, dict) and has_rules(additional):
+            yield from _rules(additional, inner, before.get(name, _ABSENT), f"{path}[{name}]")
+
+
+def _run(rule: dict[str, Any], schema: Schema, value: Any, old: Any, *, path: str) -> FieldError | None:
+    text = rule["rule"]
+    is_transition = cel.uses_old_self(text)
+    is_new = old is _ABSENT or old is None
+    if is_transition and is_new and not rule.get("optionalOldSelf"):
+        return None
+    if not is_transition and not is_new and value == old:
+        return None
+    stated = (rule.get("message") or "").strip()
+    kind = schema.get("type", "")
+    try:
+        if cel.program(text)(value, None if is_new else old):
+            return None
+    except cel.EvaluationError as error:
+        return FieldError("FieldValueInvalid", path or "<nil>", f"{error} evaluating rule: {stated or text}", kind)
+    where = path + (rule.get("fieldPath") or "")
+    shown = OMIT_VALUE if kind in ("object", "array") else value
+    detail = _message(rule, value, None if is_new else old) or stated or f"failed rule: {text.strip()}"
+    return FieldError(rule.get("reason") or "FieldValueInvalid", where.removeprefix(".") or "<nil>", detail, shown)
+
+
+def _message(rule: dict[str, Any], value: Any, old: Any) -> str:
+    expression = rule.get("messageExpression")
+    if not expression:
+        return ""
+    from pykueue.api import cel_library
+
+    try:
+        result = cel_library.evaluate(cel_library.compile_expression(expression), value, old)
+    except (cel.EvaluationError, cel_library.CompilationError):
+        return ""
+    return result.strip() if isinstance(result, str) and "\n" not in result else ""
