@@ -120,7 +120,7 @@ class World:
 
     def start_pod(self, pod):
         obj = self.objects[pod["kind"], pod["metadata"]["name"]]
-        obj["spec"]["nodeName"] = "node"
+        obj["spec"].setdefault("nodeName", "node")
         obj["status"] = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
         self.touch(obj)
 
