@@ -1,0 +1,11 @@
+"""Every job framework by the name that `integrations.frameworks` uses. A new one is a file and a line here."""
+
+from collections.abc import Mapping
+
+from pykueue.translate.jobs import batch_job, job_set, kubeflow, ray
+from pykueue.translate.jobs.framework import Framework
+
+FRAMEWORKS: Mapping[str, Framework] = {
+    framework.name: framework
+    for framework in (batch_job.FRAMEWORK, job_set.FRAMEWORK, *kubeflow.FRAMEWORKS, *ray.FRAMEWORKS)
+}
