@@ -80,7 +80,7 @@ def _has_redis_cleanup(job: Object, cluster: Object) -> bool:
 def _larger(own: dict[str, Any], least: dict[str, str]) -> dict[str, Any]:
     merged = dict(own)
     for name, amount in least.items():
-        if name not in merged or quantity.parse(str(merged[name])) < quantity.parse(amount):
+        if name not in merged or quantity.parse(str(merged[name])).nano < quantity.parse(amount).nano:
             merged[name] = amount
     return merged
 

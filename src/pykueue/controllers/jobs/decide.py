@@ -1,0 +1,224 @@
+"""What to do next with a job: the job, its Workloads and their surroundings in, a plan out.
+
+Reads as the list of questions that Kueue asks of every job, in order. Level-based: a plan brings the job one step further,
+and the change that it makes brings the next look.
+"""
+
+import copy
+
+from pykueue.api.scheme import Object
+from pykueue.controllers import kinds
+from pykueue.controllers.actions import Action, Create, Delete, Plan, Tell, Write, changes
+from pykueue.controllers.jobs import construction, injection, matching, readiness, stopping
+from pykueue.controllers.jobs.priority import of_job
+from pykueue.controllers.jobs.situation import Situation
+from pykueue.controllers.workload import conditions, facts, transitions
+from pykueue.controllers.workload.reconcile import remove_finalizer
+from pykueue.translate.jobs import framework
+from pykueue.translate.pod_set_info import PodSetConflictError
+
+
+def plan(case: Situation) -> Plan:
+    job = case.job
+    if job is None or facts.is_being_deleted(job):
+        return Plan(actions=tuple(_let_go(case)))
+    if case.kind.skips(job) or case.namespace_labels is None or not case.policy.manages(case.namespace_labels):
+        return Plan()
+    if case.ancestor is not None:
+        return _follow_ancestor(case, job, case.ancestor)
+    if not framework.queue_name(job) and not case.policy.manage_jobs_without_queue_name:
+        return Plan()
+    return _managed(case, job)
+
+
+def _let_go(case: Situation) -> list[Action]:
+    """The job is gone: its Workloads hold nothing any more."""
+    actions: list[Action] = []
+    for old in case.workloads:
+        new = copy.deepcopy(old)
+        if case.policy.finish_orphans and not facts.is_being_deleted(old) and facts.controller_of(old):
+            transitions.finish(
+                new, reason="OwnerNotFound", message="The workload's owner no longer exists", now_ns=case.now_ns
+            )
+        remove_finalizer(new)
+        actions += changes(kinds.WORKLOAD, old, new)
+    return actions
+
+
+def _follow_ancestor(case: Situation, job: Object, ancestor: Object) -> Plan:
+    """A child never has a Workload: it may run while its ancestor's is admitted."""
+    unmanaged = not framework.queue_name(job) and not framework.queue_name(ancestor)
+    if unmanaged and not case.policy.manage_jobs_without_queue_name:
+        return Plan()
+    if case.kind.finished(job) is not None or framework.is_suspended(case.kind, job):
+        return Plan()
+    living = [workload for workload in case.ancestor_workloads if not facts.is_finished(workload)]
+    if living and facts.is_admitted(living[-1]):
+        return Plan()
+    suspended = framework.suspended(case.kind, job)
+    return Plan(
+        actions=(
+            Write(resource=case.kind.resource, old=job, new=suspended),
+            Tell(about=job, reason="Suspended", message="Kueue managed child job suspended"),
+        )
+    )
+
+
+def _managed(case: Situation, job: Object) -> Plan:
+    found = matching.find(case, job)
+    if found.actions:
+        return Plan(actions=found.actions)
+    workload = found.workload
+    if workload is not None and facts.is_finished(workload):
+        return _finished_workload(case, job, workload)
+    if workload is not None and facts.is_being_deleted(workload):
+        return _deleted_workload(case, job, workload)
+    if case.kind.is_on_hold(job):
+        return _on_hold(case, workload)
+    finished = case.kind.finished(job)
+    if finished is not None:
+        return _finish(case, job, workload, finished)
+    if workload is None:
+        return _without_workload(case, job)
+    return _running_its_course(case, job, workload)
+
+
+def _finished_workload(case: Situation, job: Object, old: Object) -> Plan:
+    del case
+    new = copy.deepcopy(old)
+    if not remove_finalizer(new):
+        return Plan()
+    return Plan(actions=(_finished_event(job, old), *changes(kinds.WORKLOAD, old, new)))
+
+
+def _finished_event(job: Object, workload: Object) -> Tell:
+    return Tell(about=job, reason="FinishedWorkload", message=f"Workload '{facts.key(workload)}' is declared finished")
+
+
+def _deleted_workload(case: Situation, job: Object, old: Object) -> Plan:
+    new = copy.deepcopy(old)
+    remove_finalizer(new)
+    stop = stopping.stop(case.kind, job, old, "Workload is deleted", case.policy.options)
+    return Plan(actions=(*stop, *changes(kinds.WORKLOAD, old, new)))
+
+
+def _on_hold(case: Situation, old: Object | None) -> Plan:
+    if old is None or not facts.has_quota_reservation(old):
+        return Plan()
+    new = copy.deepcopy(old)
+    transitions.release_quota(new, reason="OnHold", message="Job is on hold", now_ns=case.now_ns)
+    return Plan(actions=tuple(changes(kinds.WORKLOAD, old, new)))
+
+
+def _finish(case: Situation, job: Object, old: Object | None, finished: framework.Finished) -> Plan:
+    if old is None:
+        return Plan()
+    new = copy.deepcopy(old)
+    reason = "Succeeded" if finished.is_success else "Failed"
+    transitions.finish(new, reason=reason, message=finished.message, now_ns=case.now_ns)
+    return Plan(actions=(*changes(kinds.WORKLOAD, old, new), _finished_event(job, old)))
+
+
+def _without_workload(case: Situation, job: Object) -> Plan:
+    if matching.prebuilt_name(job):
+        return Plan(actions=tuple(stopping.stop(case.kind, job, None, "missing workload", case.policy.options)))
+    if case.kind.is_active(job):
+        return Plan()
+    pod_sets = matching.pod_sets(case, job)
+    workload = construction.workload_of(
+        case.kind,
+        job,
+        pod_sets,
+        priority=of_job(case.kind, job, pod_sets, case.classes),
+        label_keys=case.policy.label_keys_to_copy,
+    )
+    return Plan(
+        actions=(
+            Create(resource=kinds.WORKLOAD, object=workload),
+            Tell(about=job, reason="CreatedWorkload", message=f"Created Workload: {facts.key(workload)}"),
+        )
+    )
+
+
+def _running_its_course(case: Situation, job: Object, old: Object) -> Plan:
+    new = copy.deepcopy(old)
+    if readiness.set_reclaimable(new, case.kind.reclaimable(job)):
+        return Plan(actions=tuple(changes(kinds.WORKLOAD, old, new)))
+    if case.policy.waits_for_pods_ready and readiness.set_pods_ready(
+        new, is_ready=case.kind.pods_ready(job), now_ns=case.now_ns
+    ):
+        return Plan(actions=tuple(changes(kinds.WORKLOAD, old, new)))
+    if facts.is_evicted(old):
+        return _evicted(case, job, old)
+    if not framework.is_suspended(case.kind, job):
+        if facts.is_admitted(old):
+            return Plan()
+        stop = stopping.stop(case.kind, job, old, "Not admitted by cluster queue", case.policy.options)
+        return Plan(actions=tuple(stop))
+    if facts.is_admitted(old):
+        return _start(case, job, old)
+    return _waiting(job, old)
+
+
+def _evicted(case: Situation, job: Object, old: Object) -> Plan:
+    evicted = conditions.find(old, "Evicted")
+    assert evicted is not None
+    actions = stopping.stop(case.kind, job, old, evicted["message"], case.policy.options)
+    if facts.has_quota_reservation(old) and not case.kind.is_active(job):
+        new = copy.deepcopy(old)
+        release_after_eviction(new, case.now_ns)
+        actions += changes(kinds.WORKLOAD, old, new)
+    retention = case.policy.retain_deactivated_ns
+    if retention is None or facts.is_active(old) or not evicted["reason"].startswith("DeactivatedDueTo"):
+        return Plan(actions=tuple(actions))
+    remaining_ns = conditions.since_ns(evicted) + retention - case.now_ns
+    if remaining_ns > 0:
+        return Plan(actions=tuple(actions), again_ns=remaining_ns)
+    actions += (
+        Delete(resource=case.kind.resource, object=job, propagation_policy="Background"),
+        Tell(about=job, reason="Deleted", message="Deleted job: deactivation retention period expired"),
+    )
+    return Plan(actions=tuple(actions))
+
+
+def release_after_eviction(workload: Object, now_ns: int, *, may_requeue: bool = True) -> None:
+    """Stopped: the quota goes back. Only preemption and failed nodes queue again without waiting for something."""
+    evicted = conditions.find(workload, "Evicted")
+    assert evicted is not None
+    reason, message = evicted["reason"], evicted["message"]
+    allowed = may_requeue and reason in ("Preempted", "NodeFailures")
+    transitions.set_requeued(workload, allowed=allowed, reason=reason, message=message, now_ns=now_ns)
+    transitions.release_quota(workload, reason="Pending", message=message, now_ns=now_ns)
+
+
+def _start(case: Situation, job: Object, old: Object) -> Plan:
+    try:
+        info = injection.from_admission(old, case.flavors)
+        running = framework.started(case.kind, job, info, case.policy.options)
+    except (PodSetConflictError, framework.PodSetsCountError) as fault:
+        new = copy.deepcopy(old)
+        transitions.finish(new, reason="FailedToStart", message=str(fault), now_ns=case.now_ns)
+        return Plan(actions=tuple(changes(kinds.WORKLOAD, old, new)))
+    cluster_queue = facts.cluster_queue_reserved(old)
+    return Plan(
+        actions=(
+            Write(resource=case.kind.resource, old=job, new=running),
+            Tell(about=job, reason="Started", message=f"Admitted by clusterQueue {cluster_queue}"),
+        )
+    )
+
+
+def _waiting(job: Object, old: Object) -> Plan:
+    actions: list[Action] = []
+    if facts.has_quota_reservation(old):
+        pending = [
+            f"{check['name']}: {check['message']}" for check in facts.checks_in(old, "Pending") if check.get("message")
+        ]
+        if pending:
+            text = conditions.truncate("; ".join(pending), conditions.EVENT_MESSAGE_BYTES)
+            actions.append(Tell(about=job, reason="UpdatedAdmissionCheck", message=text))
+    if old["spec"].get("queueName", "") != framework.queue_name(job):
+        new = copy.deepcopy(old)
+        new["spec"]["queueName"] = framework.queue_name(job)
+        actions += changes(kinds.WORKLOAD, old, new)
+    return Plan(actions=tuple(actions))

@@ -1,0 +1,37 @@
+"""How a job is stopped: suspended, its templates restored to what its Workload kept, and told why."""
+
+import copy
+
+from pykueue.api.scheme import Object
+from pykueue.controllers.actions import Action, Tell, Write
+from pykueue.controllers.jobs import injection
+from pykueue.controllers.workload import conditions
+from pykueue.translate.jobs import framework
+from pykueue.translate.jobs.framework import Framework, Options
+
+STOPPING = "kueue.x-k8s.io/stopping"
+
+
+def stop(kind: Framework, job: Object, workload: Object | None, why: str, options: Options) -> list[Action]:
+    if framework.is_suspended(kind, job):
+        return []
+    event = Tell(about=job, reason="Stopped", message=conditions.truncate(why, conditions.EVENT_MESSAGE_BYTES))
+    info = injection.from_workload(workload)
+    if kind.stops_in_steps:
+        return _in_steps(kind, job, framework.restored(kind, job, info, options), event)
+    stopped = framework.restored(kind, framework.suspended(kind, job), info, options)
+    return [Write(resource=kind.resource, old=job, new=stopped), event]
+
+
+def _in_steps(kind: Framework, job: Object, restored: Object, event: Tell) -> list[Action]:
+    """A batch Job takes back its template only without a start time. The annotation tells that the last step is due."""
+    marked = framework.suspended(kind, job)
+    marked["metadata"].setdefault("annotations", {})[STOPPING] = "true"
+    actions: list[Action] = [Write(resource=kind.resource, old=job, new=marked), event]
+    reset = copy.deepcopy(marked)
+    if (reset.get("status") or {}).pop("startTime", None) is not None:
+        actions.append(Write(resource=kind.resource, old=marked, new=reset, status=True))
+    final = framework.suspended(kind, restored)
+    final["metadata"].get("annotations", {}).pop(STOPPING, None)
+    final["status"] = reset.get("status", {})
+    return [*actions, Write(resource=kind.resource, old=reset, new=final)]
