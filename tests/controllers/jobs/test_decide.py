@@ -1,0 +1,273 @@
+import copy
+
+import pytest
+
+from pykueue.controllers.actions import Create, Delete, Tell, Write
+from pykueue.controllers.jobs import construction, decide, naming, priority
+from pykueue.controllers.jobs.policy import JobPolicy
+from pykueue.controllers.jobs.situation import Situation
+from pykueue.controllers.workload import conditions, facts, transitions
+from pykueue.kube.clock import SECOND_NS, parse_time
+from pykueue.translate.jobs import batch_job, kubeflow
+
+NOW = parse_time("2026-01-15T12:00:00Z")
+JOB = batch_job.FRAMEWORK
+PYTORCH = kubeflow.FRAMEWORKS[0]
+FLAVORS = {"gpu": {"metadata": {"name": "gpu"}, "spec": {"nodeLabels": {"pool": "gpu"}}}}
+
+
+def job(*, suspend=True, labels=None, annotations=None, **spec):
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": "a",
+            "namespace": "ns",
+            "uid": "u1",
+            "labels": {"kueue.x-k8s.io/queue-name": "lq", **(labels or {})},
+            "annotations": annotations or {},
+        },
+        "spec": {
+            "suspend": suspend,
+            "parallelism": 2,
+            "template": {"spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}},
+            **spec,
+        },
+    }
+
+
+def workload(of, *, is_admitted=False):
+    pod_sets = decide.matching.pod_sets(Situation(kind=JOB, job=of), of)
+    obj = construction.workload_of(JOB, of, pod_sets, priority={"priority": 0})
+    if is_admitted:
+        assignment = {"name": "main", "count": 2, "flavors": {"cpu": "gpu"}}
+        transitions.reserve_quota(obj, {"clusterQueue": "cq", "podSetAssignments": [assignment]}, NOW)
+        transitions.sync_admitted(obj, NOW)
+    return obj
+
+
+def plan(obj, *workloads, **given):
+    given.setdefault("policy", JobPolicy(waits_for_pods_ready=False))
+    case = {"kind": JOB, "namespace_labels": {}, "flavors": FLAVORS, "now_ns": NOW, **given}
+    return decide.plan(Situation(job=obj, workloads=workloads, **case))
+
+
+def written(result, kind):
+    return [action.new for action in result.actions if isinstance(action, Write) and action.resource.kind == kind][-1]
+
+
+def told(result):
+    return [action.reason for action in result.actions if isinstance(action, Tell)]
+
+
+def test_a_labelled_job_gets_a_workload():
+    [create, tell] = plan(job()).actions
+    assert isinstance(create, Create)
+    assert create.object["spec"]["queueName"] == "lq"
+    assert tell.message == f"Created Workload: ns/{create.object['metadata']['name']}"
+
+
+def test_a_job_without_queue_name_is_left_alone():
+    obj = job()
+    del obj["metadata"]["labels"]
+    assert plan(obj).actions == ()
+
+
+def test_every_job_is_managed_when_so_configured():
+    obj = job()
+    del obj["metadata"]["labels"]
+    assert plan(obj, policy=JobPolicy(manage_jobs_without_queue_name=True)).actions
+
+
+def test_an_unmanaged_namespace_is_left_alone():
+    policy = JobPolicy(namespace_selector={"matchLabels": {"managed": "yes"}})
+    assert plan(job(), policy=policy).actions == ()
+
+
+def test_an_admitted_job_starts_on_its_flavor():
+    result = plan(job(), workload(job(), is_admitted=True))
+    started = written(result, "Job")
+    assert started["spec"]["suspend"] is False
+    assert started["spec"]["template"]["spec"]["nodeSelector"] == {"pool": "gpu"}
+    assert started["spec"]["template"]["metadata"]["labels"]["kueue.x-k8s.io/cluster-queue-name"] == "cq"
+    assert told(result) == ["Started"]
+
+
+def test_a_running_job_with_its_workload_needs_nothing():
+    wl = workload(job(), is_admitted=True)
+    running = written(plan(job(), wl), "Job")
+    assert plan(running, wl).actions == ()
+
+
+def test_a_conflict_with_the_template_is_permanent():
+    obj = job()
+    obj["spec"]["template"]["spec"]["nodeSelector"] = {"pool": "cpu"}
+    result = plan(obj, workload(obj, is_admitted=True))
+    assert conditions.find(written(result, "Workload"), "Finished")["reason"] == "FailedToStart"
+
+
+def test_an_evicted_job_is_stopped_and_restored():
+    wl = workload(job(), is_admitted=True)
+    running = written(plan(job(), wl), "Job")
+    running["status"] = {"startTime": "2026-01-15T12:00:00Z", "active": 2}
+    transitions.preempt(wl, reason="InClusterQueue", message="Preempted", now_ns=NOW)
+    result = plan(running, wl)
+    stopped = written(result, "Job")
+    assert stopped["spec"] == job()["spec"] | {"template": stopped["spec"]["template"]}
+    assert "nodeSelector" not in stopped["spec"]["template"]["spec"]
+    assert "kueue.x-k8s.io/stopping" not in stopped["metadata"]["annotations"]
+    assert "startTime" not in stopped["status"]
+
+
+def test_quota_is_kept_while_pods_are_active():
+    wl = workload(job(), is_admitted=True)
+    transitions.preempt(wl, reason="InClusterQueue", message="Preempted", now_ns=NOW)
+    stopped = job()
+    stopped["status"] = {"active": 1}
+    assert plan(stopped, wl).actions == ()
+
+
+def test_quota_goes_back_when_no_pod_is_active():
+    wl = workload(job(), is_admitted=True)
+    transitions.preempt(wl, reason="InClusterQueue", message="Preempted", now_ns=NOW)
+    released = written(plan(job(), wl), "Workload")
+    assert not facts.has_quota_reservation(released)
+    assert conditions.is_true(released, "Requeued")
+
+
+def test_other_evictions_wait_before_they_queue_again():
+    wl = workload(job(), is_admitted=True)
+    transitions.evict(wl, reason="PodsReadyTimeout", message="late", now_ns=NOW)
+    assert conditions.is_false_because(written(plan(job(), wl), "Workload"), "Requeued", "PodsReadyTimeout")
+
+
+def test_a_running_job_that_is_not_admitted_is_stopped():
+    result = plan(job(suspend=False), workload(job()))
+    assert written(result, "Job")["spec"]["suspend"] is True
+    assert told(result) == ["Stopped"]
+
+
+def test_growing_after_admission_stops_the_job():
+    wl = workload(job(), is_admitted=True)
+    running = written(plan(job(), wl), "Job")
+    running["spec"]["parallelism"] = 5
+    result = plan(running, wl)
+    assert written(result, "Job")["spec"]["suspend"] is True
+    assert any(isinstance(action, Delete) for action in result.actions)
+
+
+def test_removing_the_label_of_a_running_job_leaves_its_workload_to_the_webhook():
+    wl = workload(job(), is_admitted=True)
+    running = written(plan(job(), wl), "Job")
+    del running["metadata"]["labels"]
+    assert plan(running, wl).actions == ()
+
+
+def test_a_pending_job_may_change():
+    changed = job(parallelism=3)
+    result = plan(changed, workload(job()))
+    assert written(result, "Workload")["spec"]["podSets"][0]["count"] == 3
+    assert told(result) == ["UpdatedWorkload"]
+
+
+def test_quantities_are_compared_by_value():
+    other = job()
+    other["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "1000m"
+    assert plan(other, workload(job())).actions == ()
+
+
+def test_the_queue_name_of_a_pending_job_may_change():
+    moved = job(labels={"kueue.x-k8s.io/queue-name": "other"})
+    assert written(plan(moved, workload(job())), "Workload")["spec"]["queueName"] == "other"
+
+
+def test_a_finished_job_finishes_its_workload():
+    done = job()
+    done["status"] = {"conditions": [{"type": "Failed", "status": "True", "message": "boom"}]}
+    finished = conditions.find(written(plan(done, workload(job(), is_admitted=True)), "Workload"), "Finished")
+    assert (finished["reason"], finished["message"]) == ("Failed", "boom")
+
+
+def test_a_deleted_job_lets_its_workload_go():
+    [status, metadata] = plan(None, workload(job())).actions
+    assert conditions.find(status.new, "Finished")["reason"] == "OwnerNotFound"
+    assert "finalizers" not in metadata.new["metadata"]
+
+
+def test_a_child_runs_only_while_its_ancestor_is_admitted():
+    ancestor = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "lq"}}}
+    child = job(suspend=False)
+    assert told(plan(child, ancestor=ancestor)) == ["Suspended"]
+    assert plan(child, ancestor=ancestor, ancestor_workloads=(workload(job(), is_admitted=True),)).actions == ()
+
+
+def test_partial_admission_runs_with_what_was_admitted():
+    obj = job(annotations={"kueue.x-k8s.io/job-min-parallelism": "1"})
+    wl = workload(obj, is_admitted=True)
+    wl["status"]["admission"]["podSetAssignments"][0]["count"] = 1
+    started = written(plan(obj, wl), "Job")
+    assert started["spec"]["parallelism"] == 1
+    assert plan(started, wl).actions == ()
+
+
+def test_a_missing_workload_priority_class_is_an_error():
+    with pytest.raises(priority.MissingPriorityClassError):
+        plan(job(labels={"kueue.x-k8s.io/priority-class": "none"}))
+
+
+def test_the_priority_class_label_is_followed():
+    classes = priority.PriorityClasses(workload={"high": {"metadata": {"name": "high"}, "value": 9}})
+    obj = job(labels={"kueue.x-k8s.io/priority-class": "high"})
+    wl = workload(obj)
+    assert written(plan(obj, wl, classes=classes), "Workload")["spec"]["priority"] == 9
+
+
+def test_a_foreign_prebuilt_workload_is_not_taken():
+    obj = job(labels={"kueue.x-k8s.io/prebuilt-workload-name": "pre"})
+    foreign = workload(job(), is_admitted=True)
+    foreign["metadata"]["name"] = "pre"
+    foreign["metadata"]["ownerReferences"][0]["uid"] = "someone else"
+    assert all(not isinstance(action, Write) or action.resource.kind == "Job" for action in plan(obj, foreign).actions)
+
+
+def test_an_out_of_sync_prebuilt_workload_is_finished():
+    obj = job(labels={"kueue.x-k8s.io/prebuilt-workload-name": "pre"})
+    wl = workload(job(parallelism=1))
+    wl["metadata"]["name"] = "pre"
+    assert conditions.find(written(plan(obj, wl), "Workload"), "Finished")["reason"] == "OutOfSync"
+
+
+def test_a_job_deactivated_by_kueue_is_deleted_after_its_retention():
+    wl = workload(job())
+    wl["spec"]["active"] = False
+    transitions.evict(wl, reason="Deactivated", cause="AdmissionCheck", message="", now_ns=NOW)
+    policy = JobPolicy(waits_for_pods_ready=False, retain_deactivated_ns=5 * SECOND_NS)
+    assert plan(job(), wl, policy=policy).again_ns == 5 * SECOND_NS
+    late = plan(job(), wl, policy=policy, now_ns=NOW + 5 * SECOND_NS)
+    assert isinstance(late.actions[0], Delete)
+
+
+def test_pods_ready_is_told_before_anything_else():
+    result = plan(job(), workload(job()), policy=JobPolicy())
+    assert conditions.find(written(result, "Workload"), "PodsReady")["reason"] == "WaitForStart"
+
+
+def test_reclaimable_pods_are_told():
+    wl = workload(job(completions=2), is_admitted=True)
+    running = written(plan(job(completions=2), wl), "Job")
+    running["status"] = {"succeeded": 1}
+    assert written(plan(running, wl), "Workload")["status"]["reclaimablePods"] == [{"name": "main", "count": 1}]
+
+
+def test_names_of_workloads_are_kueues():
+    assert naming.workload_name(JOB.resource, "victim", "u").startswith("job-victim-")
+    assert len(naming.workload_name(JOB.resource, "x" * 300, "u")) == 253
+
+
+def test_a_kind_that_suspends_elsewhere_is_stopped_in_one_write():
+    torch = {
+        "metadata": copy.deepcopy(job()["metadata"]),
+        "spec": {"runPolicy": {"suspend": False}, "pytorchReplicaSpecs": {"Master": {"template": {"spec": {}}}}},
+    }
+    result = plan(torch, kind=PYTORCH)
+    assert written(result, "PyTorchJob")["spec"]["runPolicy"]["suspend"] is True
