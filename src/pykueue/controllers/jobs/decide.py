@@ -98,7 +98,7 @@ def _finished_event(job: Object, workload: Object) -> Tell:
 def _deleted_workload(case: Situation, job: Object, old: Object) -> Plan:
     new = copy.deepcopy(old)
     remove_finalizer(new)
-    stop = stopping.stop(case.kind, job, old, "Workload is deleted", case.policy.options)
+    stop = stopping.stop(case.kind, job, old, why="Workload is deleted", options=case.policy.options)
     return Plan(actions=(*stop, *changes(kinds.WORKLOAD, old, new)))
 
 
@@ -121,7 +121,9 @@ def _finish(case: Situation, job: Object, old: Object | None, finished: framewor
 
 def _without_workload(case: Situation, job: Object) -> Plan:
     if matching.prebuilt_name(job):
-        return Plan(actions=tuple(stopping.stop(case.kind, job, None, "missing workload", case.policy.options)))
+        return Plan(
+            actions=tuple(stopping.stop(case.kind, job, None, why="missing workload", options=case.policy.options))
+        )
     if case.kind.is_active(job):
         return Plan()
     pod_sets = matching.pod_sets(case, job)
@@ -153,7 +155,7 @@ def _running_its_course(case: Situation, job: Object, old: Object) -> Plan:
     if not framework.is_suspended(case.kind, job):
         if facts.is_admitted(old):
             return Plan()
-        stop = stopping.stop(case.kind, job, old, "Not admitted by cluster queue", case.policy.options)
+        stop = stopping.stop(case.kind, job, old, why="Not admitted by cluster queue", options=case.policy.options)
         return Plan(actions=tuple(stop))
     if facts.is_admitted(old):
         return _start(case, job, old)
@@ -163,7 +165,7 @@ def _running_its_course(case: Situation, job: Object, old: Object) -> Plan:
 def _evicted(case: Situation, job: Object, old: Object) -> Plan:
     evicted = conditions.find(old, "Evicted")
     assert evicted is not None
-    actions = stopping.stop(case.kind, job, old, evicted["message"], case.policy.options)
+    actions = stopping.stop(case.kind, job, old, why=evicted["message"], options=case.policy.options)
     if facts.has_quota_reservation(old) and not case.kind.is_active(job):
         new = copy.deepcopy(old)
         release_after_eviction(new, case.now_ns)

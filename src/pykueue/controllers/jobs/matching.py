@@ -69,7 +69,7 @@ def _stop_unmatched(case: Situation, job: Object, others: list[Object]) -> list[
         why = "Missing Workload; unable to restore pod templates"
     else:
         why = "No matching Workload; restoring pod templates according to existent Workload"
-    return stopping.stop(case.kind, job, kept, why, case.policy.options)
+    return stopping.stop(case.kind, job, kept, why=why, options=case.policy.options)
 
 
 def _delete(job: Object, workloads: list[Object]) -> list[Action]:

@@ -12,7 +12,7 @@ from pykueue.translate.jobs.framework import Framework, Options
 STOPPING = "kueue.x-k8s.io/stopping"
 
 
-def stop(kind: Framework, job: Object, workload: Object | None, why: str, options: Options) -> list[Action]:
+def stop(kind: Framework, job: Object, workload: Object | None, *, why: str, options: Options) -> list[Action]:
     if framework.is_suspended(kind, job):
         return []
     event = Tell(about=job, reason="Stopped", message=conditions.truncate(why, conditions.EVENT_MESSAGE_BYTES))

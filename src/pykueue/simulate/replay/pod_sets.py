@@ -1,0 +1,22 @@
+"""Recordings of the pod sets that each kind of job has."""
+
+from functools import partial
+
+from pykueue.simulate.replay import differences
+from pykueue.simulate.replay.corpus import Case, feature_gates
+from pykueue.simulate.replay.differences import Difference
+from pykueue.translate.jobs import framework, registry
+from pykueue.translate.jobs.framework import Framework, Options
+
+
+def pod_sets_of(case: Case, *, kind: Framework) -> list[Difference]:
+    """Kueue counts a RayJob's default submitter; we do when asked."""
+    topology_aware = feature_gates(case).get("TopologyAwareScheduling", True)
+    options = Options(topology_aware=topology_aware, count_default_submitter=True)
+    found = framework.pod_sets(kind, case["job"], options)
+    for pod_set in found:
+        pod_set["template"].setdefault("metadata", {})
+    return differences.between(case["expect"]["podSets"], found)
+
+
+RUNNERS = {f"PodSets-{kind.resource.kind}": partial(pod_sets_of, kind=kind) for kind in registry.FRAMEWORKS.values()}
