@@ -88,13 +88,13 @@ def _fair_weight(spec: Object) -> float:
 def _resource_groups(groups: Iterable[Object] | None) -> tuple[values.ResourceGroup, ...]:
     return tuple(
         values.ResourceGroup(
-            covered_resources=tuple(values.ResourceName(name) for name in group["coveredResources"]),
+            covered_resources=tuple(values.ResourceName(name) for name in group.get("coveredResources") or ()),
             flavors=tuple(
                 values.FlavorQuotas(
                     name=values.FlavorName(flavor["name"]),
-                    resources={values.ResourceName(entry["name"]): _quota(entry) for entry in flavor["resources"]},
+                    resources={values.ResourceName(entry["name"]): _quota(entry) for entry in flavor.get("resources") or ()},
                 )
-                for flavor in group["flavors"]
+                for flavor in group.get("flavors") or ()
             ),
         )
         for group in groups or ()

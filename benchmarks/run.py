@@ -1,0 +1,41 @@
+"""Run the benchmarks: `python benchmarks/run.py [PART…]`. A part is a file beside this one with a `main()`; default: all."""
+
+import argparse
+import importlib.util
+import sys
+import time
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+
+
+def parts() -> dict[str, Path]:
+    return {path.stem: path for path in sorted(FOLDER.glob("*.py")) if path.stem != "run"}
+
+
+def run(name: str, path: Path) -> None:
+    print(f"== {name}", flush=True)
+    spec = importlib.util.spec_from_file_location(f"benchmarks_{name}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    start = time.perf_counter()
+    spec.loader.exec_module(module)
+    module.main()
+    print(f"   ({time.perf_counter() - start:.1f} s)\n", flush=True)
+
+
+def main() -> None:
+    known = parts()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"one of: {', '.join(known)}")
+    chosen = parser.parse_args().parts or list(known)
+    if unknown := [name for name in chosen if name not in known]:
+        parser.error(f"no such part: {', '.join(unknown)}; there are: {', '.join(known)}")
+    for name in chosen:
+        run(name, known[name])
+
+
+if __name__ == "__main__":
+    main()

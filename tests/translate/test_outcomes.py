@@ -1,0 +1,122 @@
+from pykueue.engine import decisions, reasons, values
+from pykueue.translate import outcomes
+
+ADMISSION = values.Admission(
+    cluster_queue="team-a",
+    pod_sets=(
+        values.PodSetAdmission(
+            name="main", flavors={"cpu": "spot", "memory": "spot"}, usage={"cpu": 1500, "memory": 2**30}, count=3
+        ),
+    ),
+)
+
+
+def workload(name, priority=0):
+    return values.Workload(
+        key=f"ns/{name}",
+        uid=f"uid-{name}",
+        namespace="ns",
+        local_queue="ns/main",
+        created_at_ns=0,
+        priority=priority,
+        pod_sets=(values.PodSet(name="main", count=2, spec_count=2, requests={"cpu": 2000}),),
+    )
+
+
+def admit(**changes):
+    settings = {"borrowing": 0, "admitted": True, "considered": (), "reserved_at_ns": 0}
+    return decisions.Admit(workload="ns/a", cluster_queue="team-a", admission=ADMISSION, **(settings | changes))
+
+
+def park(pending, no_fit_reason=reasons.NoFitReason.WAITING_FOR_QUOTA):
+    return decisions.Park(
+        workload="ns/a",
+        cluster_queue="team-a",
+        reason=reasons.RequeueReason.NO_FIT,
+        pending=pending,
+        no_fit_reason=no_fit_reason,
+    )
+
+
+SHORT = reasons.FlavorsShort(
+    pod_sets=(
+        reasons.PodSetShortage(
+            name="main", reasons=(reasons.QuotaShort(flavor="spot", resource="memory", needed=2**30),)
+        ),
+    )
+)
+
+
+def test_an_admission_is_shown_in_quantities():
+    assert outcomes.admission(ADMISSION) == {
+        "clusterQueue": "team-a",
+        "podSetAssignments": [
+            {
+                "name": "main",
+                "flavors": {"cpu": "spot", "memory": "spot"},
+                "resourceUsage": {"cpu": "1500m", "memory": "1Gi"},
+                "count": 3,
+            }
+        ],
+    }
+
+
+def test_requests_are_shown_while_pending():
+    assert outcomes.resource_requests(workload("a")) == [{"name": "main", "resources": {"cpu": "2"}}]
+
+
+def test_an_admission_without_checks_gives_two_events():
+    events = outcomes.admission_events(admit(), waited_ns=90 * 10**9)
+    assert [(event.reason, event.message) for event in events] == [
+        ("QuotaReserved", "Quota reserved in ClusterQueue team-a, wait time since queued was 90s"),
+        ("Admitted", "Admitted by ClusterQueue team-a, wait time since reservation was 0s"),
+    ]
+
+
+def test_a_reservation_that_waits_for_checks_is_not_yet_admitted():
+    assert [event.reason for event in outcomes.admission_events(admit(admitted=False), waited_ns=0)] == [
+        "QuotaReserved"
+    ]
+
+
+def test_a_shortage_is_told_in_quantities():
+    assert outcomes.pending_message(park(SHORT)) == (
+        "couldn't assign flavors to pod set main: insufficient unused quota for memory in flavor spot, 1Gi more needed"
+    )
+
+
+def test_granular_reasons_are_an_option():
+    assert outcomes.pending_reason(park(SHORT), is_granular=False) == "Pending"
+    assert outcomes.pending_reason(park(SHORT), is_granular=True) == "WaitingForQuota"
+
+
+def test_blocked_admission_is_waiting():
+    assert outcomes.pending_reason(park(reasons.PodsNotReady()), is_granular=False) == "Waiting"
+
+
+def test_a_pending_event_is_a_warning_cut_to_a_kilobyte():
+    event = outcomes.pending_event(park(reasons.RequestsInvalid(text="x" * 5000)), is_granular=False)
+    assert event.is_warning
+    assert len(event.message) == 1024
+
+
+def test_a_preemption_tells_victim_and_preemptor():
+    target = decisions.Target(
+        workload="ns/low",
+        cluster_queue="team-b",
+        reason=reasons.PreemptionReason.IN_COHORT_RECLAMATION,
+        path=("all", "team-b"),
+    )
+    decision = decisions.Preempt(workload="ns/a", cluster_queue="team-a", targets=(target,), path=("all", "team-a"))
+    events = outcomes.preemption_events(
+        decision, target, preemptor=workload("a", priority=10), victim=workload("low", priority=1)
+    )
+    assert [(event.workload, event.reason) for event in events] == [
+        ("ns/low", "EvictedDueToPreempted"),
+        ("ns/low", "Preempted"),
+        ("ns/a", "PreemptedWorkload"),
+    ]
+    assert events[2].message == (
+        "Preempted workload ns/low (UID: uid-low) in ClusterQueue team-b; preemptor effective priority: 10 "
+        "(base: 10, boost: 0); preemptee effective priority: 1 (base: 1, boost: 0)"
+    )
