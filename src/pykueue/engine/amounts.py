@@ -12,7 +12,7 @@ LEAST: Final = -(2**63)
 
 def add(left: int, right: int) -> int:
     total = left + right
-    if left == UNLIMITED or right == UNLIMITED or total >= UNLIMITED:
+    if UNLIMITED in (left, right) or total >= UNLIMITED:
         return UNLIMITED
     return max(LEAST, total)
 

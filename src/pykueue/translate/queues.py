@@ -92,7 +92,9 @@ def _resource_groups(groups: Iterable[Object] | None) -> tuple[values.ResourceGr
             flavors=tuple(
                 values.FlavorQuotas(
                     name=values.FlavorName(flavor["name"]),
-                    resources={values.ResourceName(entry["name"]): _quota(entry) for entry in flavor.get("resources") or ()},
+                    resources={
+                        values.ResourceName(entry["name"]): _quota(entry) for entry in flavor.get("resources") or ()
+                    },
                 )
                 for flavor in group.get("flavors") or ()
             ),

@@ -1,0 +1,203 @@
+"""The edge to aiohttp: reads requests from sockets, writes replies and streams. Nothing else knows aiohttp.
+
+It runs on aiohttp's low-level server, without router and middlewares: a Kubernetes path is parsed in one place.
+"""
+
+import functools
+import gzip
+import ipaddress
+import logging
+import ssl
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import msgspec
+from aiohttp import web
+from multidict import CIMultiDict
+
+from pykueue.api import errors
+from pykueue.apiserver.http import bodies, routes, streams
+from pykueue.apiserver.http.app import Application
+from pykueue.apiserver.http.exchange import Incoming
+from pykueue.apiserver.http.hooks import Reply
+
+log = logging.getLogger(__name__)
+
+_LONGEST_LINE_BYTES = 64 * 1024
+_COMPRESS_BYTES = 128 * 1024
+_BROWSERS = ("curl/", "Wget/", "Mozilla/")
+_STOP_SECONDS = 1.0
+_CREDENTIAL_HEADERS = ("authorization", "impersonate-")
+
+
+class Connections(web.Server):
+    """aiohttp's server, which also tells a watch when its client has gone."""
+
+    def __init__(self, handler: Callable[[web.BaseRequest], Any], **options: Any) -> None:
+        super().__init__(handler, **options)
+        self.goodbyes: dict[web.RequestHandler, Callable[[], None]] = {}
+
+    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
+        super().connection_lost(handler, exc)
+        if goodbye := self.goodbyes.pop(handler, None):
+            goodbye()
+
+
+class Listener:
+    def __init__(self, application: Application) -> None:
+        self._application = application
+        self._connections: Connections | None = None
+        self._runner: web.ServerRunner | None = None
+
+    async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> int:
+        """Listen; returns the port, which matters when 0 was asked for."""
+        self._connections = Connections(
+            self._handle,
+            request_factory=_request,
+            access_log=None,
+            logger=logging.getLogger("pykueue.http"),
+            auto_decompress=False,
+            max_line_size=_LONGEST_LINE_BYTES,
+            max_field_size=_LONGEST_LINE_BYTES,
+        )
+        self._runner = web.ServerRunner(self._connections, handle_signals=False, shutdown_timeout=_STOP_SECONDS)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, host, port, ssl_context=tls, backlog=1024)
+        await site.start()
+        bound: int = self._runner.addresses[0][1]
+        return bound
+
+    async def stop(self) -> None:
+        if self._connections is not None:
+            for goodbye in list(self._connections.goodbyes.values()):
+                goodbye()
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _handle(self, http: web.BaseRequest) -> web.StreamResponse:
+        try:
+            return await self._answer(http)
+        except errors.ApiError as error:
+            return _response(http, _refusal(error))
+        except web.HTTPRequestEntityTooLarge:
+            refused = errors.too_large(f"Request entity too large: limit is {bodies.LIMIT_BYTES}")
+            return _response(http, _refusal(refused))
+        except ConnectionError:
+            raise
+        except Exception:
+            log.exception("%s %s failed", http.method, http.raw_path)
+            broken = errors.ApiError(500, "InternalError", "Internal error occurred: the server log says more")
+            return _response(http, _refusal(broken))
+
+    async def _answer(self, http: web.BaseRequest) -> web.StreamResponse:
+        application = self._application
+        path, query = routes.split_target(http.raw_path)
+        user = application.identify(path, _credentials(http))
+        incoming = Incoming(
+            method=http.method,
+            route=routes.parse(http.method, path, query),
+            user=user,
+            query=query,
+            accept=http.headers.get("Accept", ""),
+            content_type=http.headers.get("Content-Type", ""),
+            user_agent=http.headers.get("User-Agent", ""),
+            data=await http.read() if http.body_exists else b"",
+        )
+        application.authorise(incoming)
+        if target := application.watch_target(incoming):
+            return await streams.serve(
+                incoming,
+                http,
+                target=target,
+                verbs=application.verbs,
+                when_lost=functools.partial(self._when_lost, http),
+            )
+        with application.in_flight.admit(http.method):
+            reply = await application.respond(incoming, etag=http.headers.get("If-None-Match", ""))
+        if isinstance(reply.body, AsyncIterator):
+            return await self._stream(http, reply)
+        return _response(http, reply)
+
+    def _when_lost(self, http: web.BaseRequest, goodbye: Callable[[], None]) -> None:
+        assert self._connections is not None
+        if http.transport is None or http.transport.is_closing():
+            goodbye()
+        else:
+            self._connections.goodbyes[http.protocol] = goodbye
+
+    async def _stream(self, http: web.BaseRequest, reply: Reply) -> web.StreamResponse:
+        """Send a stream as it comes, as fast as the client reads, until either side ends it."""
+        assert isinstance(reply.body, AsyncIterator)
+        response = web.StreamResponse(status=reply.status, headers=_headers(reply))
+        response.enable_chunked_encoding()
+        await response.prepare(http)
+        source = reply.body
+
+        def give_up() -> None:
+            http.task.cancel()
+
+        self._when_lost(http, give_up)
+        try:
+            async for chunk in source:
+                await response.write(chunk)
+        finally:
+            if (close := getattr(source, "aclose", None)) is not None:
+                await close()
+        await response.write_eof()
+        return response
+
+
+def _request(*parts: Any) -> web.BaseRequest:
+    """A request whose body may be as large as ours may be; aiohttp's own limit is lower."""
+    loop = parts[-1].get_loop()
+    return web.BaseRequest(*parts, loop, client_max_size=bodies.LIMIT_BYTES + 1)
+
+
+def _credentials(http: web.BaseRequest) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, value in http.headers.items():
+        if name.lower().startswith(_CREDENTIAL_HEADERS):
+            found.setdefault(name.lower(), []).append(value)
+    return found
+
+
+def _refusal(error: errors.ApiError) -> Reply:
+    seconds = (error.details or {}).get("retryAfterSeconds")
+    headers = {"Retry-After": str(seconds)} if seconds else {}
+    return Reply(status=error.code, body=error.status(), headers=headers)
+
+
+def _headers(reply: Reply) -> CIMultiDict[str]:
+    headers = CIMultiDict({"Cache-Control": "no-cache, private", **reply.headers, "Content-Type": reply.content_type})
+    for warning in dict.fromkeys(reply.warnings):
+        text = " ".join(warning.split()).replace("\\", "\\\\").replace('"', '\\"')
+        headers.add("Warning", f'299 - "{text}"')
+    return headers
+
+
+def _response(http: web.BaseRequest, reply: Reply) -> web.Response:
+    body = reply.body
+    assert not isinstance(body, AsyncIterator)
+    data = body if isinstance(body, bytes) else msgspec.json.encode(body)
+    if reply.content_type == "application/json" and _is_read_by_people(http):
+        data = msgspec.json.format(data, indent=2) + b"\n"
+    headers = _headers(reply)
+    if len(data) > _COMPRESS_BYTES and _is_worth_compressing(http):
+        data = gzip.compress(data, compresslevel=1)
+        headers["Content-Encoding"] = "gzip"
+        headers.add("Vary", "Accept-Encoding")
+    return web.Response(status=reply.status, body=data, headers=headers)
+
+
+def _is_read_by_people(http: web.BaseRequest) -> bool:
+    return "pretty=" in http.raw_path or http.headers.get("User-Agent", "").startswith(_BROWSERS)
+
+
+def _is_worth_compressing(http: web.BaseRequest) -> bool:
+    """Not on this machine: there the network is faster than the compressor."""
+    if "gzip" not in http.headers.get("Accept-Encoding", ""):
+        return False
+    try:
+        return not ipaddress.ip_address(http.remote or "").is_loopback
+    except ValueError:
+        return False

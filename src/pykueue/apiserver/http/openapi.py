@@ -1,0 +1,210 @@
+"""OpenAPI documents: v3 by group and version (kubectl explain, server-side field validation), v2 as one document.
+
+Schemas come from the kinds. The paths are few: clients look them up to learn which query parameters a PATCH
+understands. A document is made when first asked for and kept until the kinds change.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from pykueue.api.scheme import Kind, Schema, Scheme
+
+Document = dict[str, Any]
+
+VERSION = "v1.36.4"
+_WRITE_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation")
+_META = {
+    "apiVersion": {"type": "string", "description": "The group and version of this form of the object."},
+    "kind": {"type": "string", "description": "The kind of the object."},
+}
+_OBJECT_META: Schema = {
+    "type": "object",
+    "description": "What every object has: its name, labels, annotations, owners and history.",
+    "properties": {
+        "name": {"type": "string", "description": "Unique within a namespace; cannot change."},
+        "generateName": {"type": "string", "description": "A prefix; the server completes it to a unique name."},
+        "namespace": {"type": "string", "description": "The space within which names are unique."},
+        "uid": {"type": "string", "description": "Unique over time and space, set by the server."},
+        "resourceVersion": {"type": "string", "description": "Changes whenever the object changes."},
+        "generation": {"type": "integer", "format": "int64", "description": "Counts changes of the desired state."},
+        "creationTimestamp": {"type": "string", "format": "date-time", "description": "When it was created."},
+        "deletionTimestamp": {"type": "string", "format": "date-time", "description": "Set while it is being deleted."},
+        "deletionGracePeriodSeconds": {"type": "integer", "format": "int64", "description": "Time left to stop."},
+        "labels": {
+            "type": "object",
+            "additionalProperties": {"type": "string"},
+            "description": "Names and values to select objects by.",
+        },
+        "annotations": {
+            "type": "object",
+            "additionalProperties": {"type": "string"},
+            "description": "Names and values that tools keep with the object.",
+        },
+        "finalizers": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Who must agree before the object goes.",
+        },
+        "ownerReferences": {
+            "type": "array",
+            "description": "Objects that this one belongs to; it goes when they have all gone.",
+            "items": {
+                "type": "object",
+                "required": ["apiVersion", "kind", "name", "uid"],
+                "properties": {
+                    "apiVersion": {"type": "string"},
+                    "kind": {"type": "string"},
+                    "name": {"type": "string"},
+                    "uid": {"type": "string"},
+                    "controller": {"type": "boolean"},
+                    "blockOwnerDeletion": {"type": "boolean"},
+                },
+            },
+        },
+        "managedFields": {
+            "type": "array",
+            "items": {"type": "object"},
+            "description": "Which manager wrote which fields.",
+        },
+        "selfLink": {"type": "string", "description": "No longer filled in."},
+    },
+}
+_OBJECT_META_NAME = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
+
+
+class OpenApi:
+    def __init__(self, scheme: Scheme) -> None:
+        self._scheme = scheme
+        self._documents: dict[str, tuple[bytes, str]] = {}
+
+    def changed(self) -> None:
+        self._documents.clear()
+
+    def index(self) -> bytes:
+        """`/openapi/v3`: every group and version, with a hash that changes when its document does."""
+        paths = {}
+        for path in sorted({_root(kind) for kind in self._scheme}):
+            document = self.document(path)
+            assert document is not None
+            paths[path] = {"serverRelativeURL": f"/openapi/v3/{path}?hash={document[1]}"}
+        return msgspec.json.encode({"paths": paths})
+
+    def document(self, path: str) -> tuple[bytes, str] | None:
+        """The v3 document of `api/v1` or `apis/GROUP/VERSION` and its hash."""
+        if path not in self._documents:
+            kinds = [kind for kind in self._scheme if _root(kind) == path]
+            if not kinds:
+                return None
+            self._remember(path, _v3(kinds))
+        return self._documents[path]
+
+    def v2(self) -> tuple[bytes, str]:
+        if "v2" not in self._documents:
+            self._remember("v2", _v2(list(self._scheme)))
+        return self._documents["v2"]
+
+    def _remember(self, path: str, document: Document) -> None:
+        data = msgspec.json.encode(document)
+        self._documents[path] = (data, hashlib.sha256(data).hexdigest().upper())
+
+
+def schema_name(kind: Kind) -> str:
+    """`io.x-k8s.kueue.v1beta2.ClusterQueue`, and `io.k8s.api.batch.v1.Job` for what Kubernetes builds in."""
+    group = kind.group or "core"
+    if kind.is_builtin and (group.endswith(".k8s.io") or "." not in group):
+        return f"io.k8s.api.{group.partition('.')[0]}.{kind.version}.{kind.kind}"
+    return f"{'.'.join(reversed(group.split('.')))}.{kind.version}.{kind.kind}"
+
+
+def _root(kind: Kind) -> str:
+    return f"apis/{kind.group}/{kind.version}" if kind.group else f"api/{kind.version}"
+
+
+def _v3(kinds: list[Kind]) -> Document:
+    reference = {"$ref": f"#/components/schemas/{_OBJECT_META_NAME}"}
+    schemas = dict(_schemas(kinds, {"allOf": [reference], "default": {}}, "#/components/schemas/"))
+    paths = {path: operations for kind in kinds for path, operations in _paths(kind, _v3_parameter).items()}
+    return {
+        "openapi": "3.0.0",
+        "info": {"title": "pykueue", "version": VERSION},
+        "paths": paths,
+        "components": {"schemas": schemas | {_OBJECT_META_NAME: _OBJECT_META}},
+    }
+
+
+def _v2(kinds: list[Kind]) -> Document:
+    reference = {"$ref": f"#/definitions/{_OBJECT_META_NAME}"}
+    definitions = dict(_schemas(kinds, reference, "#/definitions/"))
+    paths = {path: operations for kind in kinds for path, operations in _paths(kind, _v2_parameter).items()}
+    return {
+        "swagger": "2.0",
+        "info": {"title": "pykueue", "version": VERSION},
+        "paths": paths,
+        "definitions": definitions | {_OBJECT_META_NAME: _OBJECT_META},
+    }
+
+
+def _identity(kind: Kind, name: str) -> Document:
+    return {"group": kind.group, "version": kind.version, "kind": name}
+
+
+def _schemas(kinds: list[Kind], metadata: Schema, references: str) -> Iterator[tuple[str, Schema]]:
+    for kind in kinds:
+        schema = dict(kind.schema)
+        schema["properties"] = {**kind.schema.get("properties", {}), **_META, "metadata": metadata}
+        schema["x-kubernetes-group-version-kind"] = [_identity(kind, kind.kind)]
+        name = schema_name(kind)
+        yield name, schema
+        items = {"type": "array", "items": {"$ref": f"{references}{name}"}, "description": "The objects."}
+        yield (
+            f"{name}List",
+            {
+                "type": "object",
+                "description": f"A list of {kind.kind} objects.",
+                "required": ["items"],
+                "properties": {**_META, "metadata": {"type": "object"}, "items": items},
+                "x-kubernetes-group-version-kind": [_identity(kind, kind.list_kind)],
+            },
+        )
+
+
+def _v3_parameter(name: str, where: str) -> Document:
+    return {"name": name, "in": where, "required": where == "path", "schema": {"type": "string"}}
+
+
+def _v2_parameter(name: str, where: str) -> Document:
+    return {"name": name, "in": where, "required": where == "path", "type": "string"}
+
+
+def _paths(kind: Kind, parameter: Any) -> Document:
+    inside = "/namespaces/{namespace}" if kind.namespaced else ""
+    collection = f"/{_root(kind)}{inside}/{kind.plural}"
+    namespace = [parameter("namespace", "path")] if kind.namespaced else []
+    name = [parameter("name", "path")]
+    writes = [parameter(each, "query") for each in _WRITE_PARAMETERS]
+    selectors = [parameter(each, "query") for each in ("labelSelector", "fieldSelector", "limit", "continue", "watch")]
+
+    def operation(action: str, parameters: list[Document]) -> Document:
+        return {
+            "operationId": f"{action}{schema_name(kind)}",
+            "parameters": parameters,
+            "responses": {"200": {"description": "OK"}},
+            "x-kubernetes-action": action,
+            "x-kubernetes-group-version-kind": _identity(kind, kind.kind),
+        }
+
+    return {
+        collection: {
+            "get": operation("list", namespace + selectors),
+            "post": operation("post", namespace + writes),
+        },
+        f"{collection}/{{name}}": {
+            "get": operation("get", namespace + name),
+            "put": operation("put", namespace + name + writes),
+            "patch": operation("patch", namespace + name + [*writes, parameter("force", "query")]),
+            "delete": operation("delete", namespace + name),
+        },
+    }

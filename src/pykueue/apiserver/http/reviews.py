@@ -1,0 +1,146 @@
+"""Reviews: questions about rights that are answered, not stored (`kubectl auth can-i`, `kubectl auth whoami`)."""
+
+from typing import Any
+
+from pykueue.api import errors
+from pykueue.api.scheme import Object
+from pykueue.apiserver.calls import User
+from pykueue.apiserver.http.app import Authenticate
+from pykueue.apiserver.http.hooks import Call, ExtraGroup, ExtraResource, Reply
+from pykueue.apiserver.security import tokens
+from pykueue.apiserver.security.authorizer import Authorizer
+from pykueue.apiserver.security.rules import Ask
+
+AUTHORIZATION = "authorization.k8s.io"
+AUTHENTICATION = "authentication.k8s.io"
+
+
+def groups(authorizer: Authorizer, authenticate: Authenticate) -> list[ExtraGroup]:
+    reviews = Reviews(authorizer, authenticate)
+    authorization = (
+        _review("LocalSubjectAccessReview", namespaced=True),
+        _review("SelfSubjectAccessReview"),
+        _review("SelfSubjectRulesReview"),
+        _review("SubjectAccessReview"),
+    )
+    authentication = (_review("SelfSubjectReview"), _review("TokenReview"))
+    return [
+        ExtraGroup(group=AUTHORIZATION, version="v1", resources=authorization, handler=reviews.handle),
+        ExtraGroup(group=AUTHENTICATION, version="v1", resources=authentication, handler=reviews.handle),
+    ]
+
+
+def _review(kind: str, *, namespaced: bool = False) -> ExtraResource:
+    name = kind.lower()
+    return ExtraResource(name=f"{name}s", kind=kind, namespaced=namespaced, verbs=("create",), singular=name)
+
+
+class Reviews:
+    def __init__(self, authorizer: Authorizer, authenticate: Authenticate) -> None:
+        self._authorizer = authorizer
+        self._authenticate = authenticate
+
+    async def handle(self, call: Call) -> Reply:
+        if call.method != "POST":
+            message = "the server does not allow this method on the requested resource"
+            raise errors.ApiError(405, "MethodNotAllowed", message, {})
+        answers = {
+            "localsubjectaccessreviews": self._subject_access,
+            "selfsubjectaccessreviews": self._self_access,
+            "selfsubjectrulesreviews": self._self_rules,
+            "subjectaccessreviews": self._subject_access,
+            "selfsubjectreviews": self._self,
+            "tokenreviews": self._token,
+        }
+        kinds = {f"{kind.lower()}s": kind for kind in _KINDS}
+        status = answers[call.route.plural](call)
+        review = {
+            "kind": kinds[call.route.plural],
+            "apiVersion": f"{call.route.group}/{call.route.version}",
+            "metadata": {"creationTimestamp": None},
+            "spec": _spec(call),
+            "status": status,
+        }
+        return Reply(status=201, body=review)
+
+    def _self_access(self, call: Call) -> Object:
+        return self._decide(call.user, _spec(call))
+
+    def _subject_access(self, call: Call) -> Object:
+        spec = _spec(call)
+        if not spec.get("user") and not spec.get("groups"):
+            raise errors.bad_request("at least one of user or groups must be specified")
+        user = User(name=str(spec.get("user") or ""), groups=tuple(map(str, _items(spec, "groups"))))
+        return self._decide(user, spec)
+
+    def _decide(self, user: User, spec: Object) -> Object:
+        ask = _ask(spec)
+        if self._authorizer.allows(user, ask):
+            return {"allowed": True, "reason": "RBAC: allowed by a role bound to the user"}
+        return {"allowed": False}
+
+    def _self_rules(self, call: Call) -> Object:
+        namespace = _spec(call).get("namespace")
+        if not namespace:
+            raise errors.bad_request("no namespace on request")
+        if tokens.MASTERS in call.user.groups:
+            return {
+                "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
+                "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
+                "incomplete": False,
+            }
+        rules = self._authorizer.rules_of(call.user, str(namespace))
+        return {
+            "resourceRules": [rule for rule in rules if not rule.get("nonResourceURLs")],
+            "nonResourceRules": [rule for rule in rules if rule.get("nonResourceURLs")],
+            "incomplete": False,
+        }
+
+    def _self(self, call: Call) -> Object:
+        return {"userInfo": _user_info(call.user)}
+
+    def _token(self, call: Call) -> Object:
+        user = self._authenticate(str(_spec(call).get("token") or ""))
+        if user is None:
+            return {"authenticated": False, "user": {}, "error": "invalid bearer token"}
+        return {"authenticated": True, "user": _user_info(user)}
+
+
+_KINDS = (
+    "LocalSubjectAccessReview",
+    "SelfSubjectAccessReview",
+    "SelfSubjectRulesReview",
+    "SubjectAccessReview",
+    "SelfSubjectReview",
+    "TokenReview",
+)
+
+
+def _spec(call: Call) -> Object:
+    spec = call.body.get("spec")
+    return spec if isinstance(spec, dict) else {}
+
+
+def _items(spec: Object, name: str) -> list[Any]:
+    value = spec.get(name)
+    return value if isinstance(value, list) else []
+
+
+def _ask(spec: Object) -> Ask:
+    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if isinstance(resource, dict) == isinstance(path, dict):
+        raise errors.bad_request("exactly one of nonResourceAttributes or resourceAttributes must be specified")
+    if isinstance(path, dict):
+        return Ask(verb=str(path.get("verb", "")), path=str(path.get("path", "")) or "/")
+    assert isinstance(resource, dict)
+    names = ("verb", "group", "resource", "subresource", "namespace", "name")
+    return Ask(**{name: str(resource.get(name) or "") for name in names})
+
+
+def _user_info(user: User) -> Object:
+    info: Object = {"username": user.name, "groups": list(user.groups)}
+    if user.uid:
+        info["uid"] = user.uid
+    if user.extra:
+        info["extra"] = {key: list(values) for key, values in user.extra.items()}
+    return info

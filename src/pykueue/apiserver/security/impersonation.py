@@ -1,0 +1,72 @@
+"""Impersonation: acting as another user by `Impersonate-*` headers (`kubectl --as`), if one may."""
+
+import urllib.parse
+from collections.abc import Iterator, Mapping
+
+from pykueue.api import errors
+from pykueue.apiserver.calls import User
+from pykueue.apiserver.security import tokens
+from pykueue.apiserver.security.authorizer import Authorizer
+from pykueue.apiserver.security.rules import Ask
+
+_EXTRA = "impersonate-extra-"
+_SERVICE_ACCOUNT = "system:serviceaccount:"
+
+Headers = Mapping[str, list[str]]
+"""Lower-case names to all their values."""
+
+
+def effective_user(user: User, headers: Headers, authorizer: Authorizer) -> User:
+    """The user to act as; raises 403 when the real user may not impersonate him."""
+    names = headers.get("impersonate-user", [])
+    groups = headers.get("impersonate-group", [])
+    uid = "".join(headers.get("impersonate-uid", [])[:1])
+    extra = {
+        urllib.parse.unquote(name.removeprefix(_EXTRA)): values
+        for name, values in headers.items()
+        if name.startswith(_EXTRA)
+    }
+    if not names:
+        if groups or uid or extra:
+            raise errors.ApiError(
+                500, "InternalError", "requested groups, uid or extra without impersonating a user"
+            ) from None
+        return user
+    for ask in _asks(names[0], groups, uid, extra):
+        if not authorizer.allows(user, ask):
+            raise errors.forbidden(ask.group, ask.resource, ask.name, ask.refusal(user.name))
+    return User(name=names[0], groups=_all_groups(names[0], groups), uid=uid, extra=extra)
+
+
+def _asks(name: str, groups: list[str], uid: str, extra: Mapping[str, list[str]]) -> Iterator[Ask]:
+    if account := _service_account(name):
+        yield Ask(verb="impersonate", resource="serviceaccounts", namespace=account[0], name=account[1])
+    else:
+        yield Ask(verb="impersonate", resource="users", name=name)
+    for group in groups:
+        yield Ask(verb="impersonate", resource="groups", name=group)
+    if uid:
+        yield Ask(verb="impersonate", group="authentication.k8s.io", resource="uids", name=uid)
+    for key, values in extra.items():
+        for value in values:
+            yield Ask(
+                verb="impersonate",
+                group="authentication.k8s.io",
+                resource="userextras",
+                subresource=key,
+                name=value,
+            )
+
+
+def _service_account(name: str) -> tuple[str, str] | None:
+    namespace, found, account = name.removeprefix(_SERVICE_ACCOUNT).partition(":")
+    return (namespace, account) if name.startswith(_SERVICE_ACCOUNT) and found else None
+
+
+def _all_groups(name: str, groups: list[str]) -> tuple[str, ...]:
+    if name == "system:anonymous":
+        return (*groups, "system:unauthenticated")
+    if account := _service_account(name):
+        own = ("system:serviceaccounts", f"system:serviceaccounts:{account[0]}")
+        groups = [*(groups or own)]
+    return tuple(dict.fromkeys((*groups, tokens.AUTHENTICATED)))

@@ -1,0 +1,183 @@
+import datetime as dt
+import ssl
+import stat
+
+import pytest
+
+from pykueue.api.errors import ApiError
+from pykueue.apiserver.calls import User
+from pykueue.apiserver.security import certificates, kubeconfig, roles, rules, tokens
+from pykueue.apiserver.security.authorizer import Authorizer
+from pykueue.apiserver.security.impersonation import effective_user
+from pykueue.apiserver.security.rules import Ask
+
+NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+JANE = User(name="jane", groups=("research", "system:authenticated"))
+
+
+@pytest.fixture
+def authorizer():
+    made = Authorizer()
+    for obj in roles.defaults():
+        made.observe(f"{obj['kind'].lower()}s", "ADDED", obj)
+    return made
+
+
+def bind(authorizer, role, *, namespace="", subject=None):
+    kind = "rolebindings" if namespace else "clusterrolebindings"
+    binding = {
+        "metadata": {"name": f"{role}-binding", "namespace": namespace},
+        "roleRef": {"kind": "ClusterRole", "name": role},
+        "subjects": [subject or {"kind": "User", "name": "jane"}],
+    }
+    authorizer.observe(kind, "ADDED", binding)
+
+
+def test_certificates_are_made_once_and_kept(tmp_path):
+    first = certificates.ensure(tmp_path / "pki", ("example.org",), NOW)
+    content = first.serving.read_bytes()
+    assert certificates.ensure(tmp_path / "pki", ("example.org",), NOW).serving.read_bytes() == content
+
+
+@pytest.mark.parametrize(("hosts", "days"), [(("other.org",), 0), (("example.org",), 340)])
+def test_a_certificate_for_other_hosts_or_near_its_end_is_renewed(tmp_path, hosts, days):
+    content = certificates.ensure(tmp_path, ("example.org",), NOW).serving.read_bytes()
+    assert certificates.ensure(tmp_path, hosts, NOW + dt.timedelta(days=days)).serving.read_bytes() != content
+
+
+def test_private_files_are_for_their_owner_only(tmp_path):
+    made = certificates.ensure(tmp_path / "pki", (), NOW)
+    assert {stat.S_IMODE(path.stat().st_mode) for path in made.directory.iterdir()} == {0o600}
+
+
+def test_the_serving_certificate_can_be_loaded(tmp_path):
+    made = certificates.ensure(tmp_path, (), NOW)
+    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(made.serving, made.serving_key)
+
+
+def test_a_kubeconfig_reads_back(tmp_path):
+    access = kubeconfig.Access(server="https://[::1]:1", authority=b"pem", user="jane", token="t", namespace="ml")
+    kubeconfig.write(tmp_path / "config", access)
+    assert kubeconfig.read(tmp_path / "config") == access
+
+
+def test_a_user_keeps_the_token(tmp_path):
+    first = tokens.ensure(tmp_path / "tokens", "jane", ("a", "b"))
+    tokens.ensure(tmp_path / "tokens", "joe")
+    assert tokens.ensure(tmp_path / "tokens", "jane") == first
+
+
+def test_a_running_server_sees_users_come_and_go(tmp_path, monkeypatch):
+    monkeypatch.setattr(tokens, "_LOOK_AGAIN_SECONDS", 0)
+    known = tokens.Tokens(tmp_path / "tokens")
+    assert known.user("") is None
+    entry = tokens.ensure(tmp_path / "tokens", "jane", ("research",))
+    assert known.user(entry.token) == User(name="jane", uid=entry.uid, groups=JANE.groups)
+    tokens.remove(tmp_path / "tokens", "jane")
+    assert known.user(entry.token) is None
+
+
+def test_a_broken_token_file_names_the_line(tmp_path):
+    (tmp_path / "tokens").write_text("a,b,c\nd\n")
+    with pytest.raises(tokens.TokenFileError, match="tokens:2"):
+        tokens.read(tmp_path / "tokens")
+
+
+@pytest.mark.parametrize(
+    ("rule", "ask", "allowed"),
+    [
+        (roles.rule("", ["pods"], ["get"]), Ask(verb="get", resource="pods"), True),
+        (roles.rule("", ["pods"], ["get"]), Ask(verb="list", resource="pods"), False),
+        (roles.rule("", ["pods"], ["*"]), Ask(verb="list", resource="pods", subresource="log"), False),
+        (roles.rule("", ["pods/log"], ["get"]), Ask(verb="get", resource="pods", subresource="log"), True),
+        (roles.rule("", ["*/scale"], ["get"]), Ask(verb="get", resource="things", subresource="scale"), True),
+        (roles.rule("*", ["*"], ["*"]), Ask(verb="get", group="a", resource="b", subresource="c"), True),
+        (roles.rule("batch", ["jobs"], ["get"]), Ask(verb="get", resource="jobs"), False),
+        (
+            roles.rule("", ["pods"], ["get"]) | {"resourceNames": ["a"]},
+            Ask(verb="get", resource="pods", name="a"),
+            True,
+        ),
+        (
+            roles.rule("", ["pods"], ["get"]) | {"resourceNames": ["a"]},
+            Ask(verb="get", resource="pods", name="b"),
+            False,
+        ),
+        ({"nonResourceURLs": ["/api/*"], "verbs": ["get"]}, Ask(verb="get", path="/api/v1"), True),
+        ({"nonResourceURLs": ["/api"], "verbs": ["get"]}, Ask(verb="get", path="/apis"), False),
+    ],
+)
+def test_a_rule_allows(rule, ask, allowed):
+    assert rules.allow([rule], ask) is allowed
+
+
+def test_a_role_binding_holds_in_its_namespace_only(authorizer):
+    bind(authorizer, "edit", namespace="ml")
+    asks = [
+        Ask(verb="create", group="batch", resource="jobs", namespace=namespace) for namespace in ("ml", "other", "")
+    ]
+    assert [authorizer.allows(JANE, ask) for ask in asks] == [True, False, False]
+
+
+def test_an_editor_does_not_hand_out_rights(authorizer):
+    bind(authorizer, "edit", namespace="ml")
+    assert not authorizer.allows(JANE, Ask(verb="create", group=roles.GROUP, resource="rolebindings", namespace="ml"))
+
+
+@pytest.mark.parametrize(
+    ("subject", "user"),
+    [
+        ({"kind": "Group", "name": "research"}, JANE),
+        ({"kind": "ServiceAccount", "name": "bot", "namespace": "ml"}, User(name="system:serviceaccount:ml:bot")),
+    ],
+)
+def test_groups_and_service_accounts_are_subjects(authorizer, subject, user):
+    bind(authorizer, "view", subject=subject)
+    assert authorizer.allows(user, Ask(verb="list", resource="pods", namespace="any"))
+
+
+def test_masters_may_do_everything():
+    assert Authorizer().allows(User(name="root", groups=("system:masters",)), Ask(verb="x", path="/y"))
+
+
+def test_rights_end_with_their_binding(authorizer):
+    bind(authorizer, "view")
+    ask = Ask(verb="list", resource="pods")
+    assert authorizer.allows(JANE, ask)
+    authorizer.observe("clusterrolebindings", "DELETED", {"metadata": {"name": "view-binding"}})
+    assert not authorizer.allows(JANE, ask)
+
+
+def test_a_batch_user_submits_jobs_and_sees_queues_but_makes_none(authorizer):
+    bind(authorizer, "kueue-batch-user-role", namespace="ml")
+    asks = [
+        Ask(verb="create", group="batch", resource="jobs", namespace="ml"),
+        Ask(verb="list", group="kueue.x-k8s.io", resource="localqueues", namespace="ml"),
+        Ask(verb="create", group="kueue.x-k8s.io", resource="localqueues", namespace="ml"),
+    ]
+    assert [authorizer.allows(JANE, ask) for ask in asks] == [True, True, False]
+
+
+def test_a_refusal_is_worded_as_kubernetes_does():
+    ask = Ask(verb="list", group="batch", resource="jobs", namespace="ml")
+    assert ask.refusal("jane") == 'User "jane" cannot list resource "jobs" in API group "batch" in the namespace "ml"'
+
+
+def test_nobody_hands_on_more_than_he_has():
+    owned = [roles.rule("", ["pods"], ["get", "list"])]
+    wanted = [roles.rule("", ["pods"], ["get", "delete"])]
+    assert [ask.verb for ask in rules.uncovered(owned, wanted)] == ["delete"]
+
+
+def test_impersonation_needs_the_right(authorizer):
+    with pytest.raises(ApiError) as refused:
+        effective_user(JANE, {"impersonate-user": ["joe"]}, authorizer)
+    assert refused.value.message == (
+        'users "joe" is forbidden: User "jane" cannot impersonate resource "users" in API group "" at the cluster scope'
+    )
+
+
+def test_an_administrator_may_be_anybody(authorizer):
+    admin = User(name="admin", groups=("system:masters",))
+    headers = {"impersonate-user": ["joe"], "impersonate-group": ["dev"]}
+    assert effective_user(admin, headers, authorizer) == User(name="joe", groups=("dev", "system:authenticated"))
