@@ -132,13 +132,19 @@ class Store:
 
     # Writing
 
-    def put(self, key: Key, obj: Object) -> Stored:
-        """Write a version of the object; sets its resourceVersion. Await `settled` before telling anyone."""
-        return self._write(key, obj, is_deleted=False)
+    def put(self, key: Key, obj: Object, *, limit: int = 0) -> Stored | None:
+        """Write a version of the object; sets its resourceVersion. Await `settled` before telling anyone.
+
+        None, and nothing is written, if the object is larger than the limit.
+        """
+        obj["metadata"]["resourceVersion"] = str(self._written + 1)
+        data = msgspec.json.encode(obj)
+        return None if limit and len(data) > limit else self._write(key, data, is_deleted=False)
 
     def remove(self, key: Key, obj: Object) -> Stored:
         """Write the deletion of the object, which is kept for watchers as it was last."""
-        return self._write(key, obj, is_deleted=True)
+        obj["metadata"]["resourceVersion"] = str(self._written + 1)
+        return self._write(key, msgspec.json.encode(obj), is_deleted=True)
 
     async def settled(self, revision: int) -> None:
         """Return when the revision is durable and visible; StoreError if it was taken back."""
@@ -154,10 +160,9 @@ class Store:
             self._thread.shutdown()
         self._log.close()
 
-    def _write(self, key: Key, obj: Object, *, is_deleted: bool) -> Stored:
+    def _write(self, key: Key, data: bytes, *, is_deleted: bool) -> Stored:
         self._written += 1
-        obj["metadata"]["resourceVersion"] = str(self._written)
-        now = Stored.of(key, self._written, msgspec.json.encode(obj))
+        now = Stored.of(key, self._written, data)
         before = self.head(key)
         change = Change(before, now, is_deleted)
         if self._filling is None:

@@ -1,0 +1,42 @@
+"""What every verb needs: the store, the kinds, the settings of admission, and the time."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from pykueue.api.scheme import Kind, Scheme, Settings
+from pykueue.apiserver.admission import Admission
+from pykueue.apiserver.objects import StoreLookup
+from pykueue.apiserver.store.rows import Stored
+from pykueue.apiserver.store.store import Store
+
+OBJECT_BYTES = 1_572_864
+"""As large as etcd takes an object."""
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    store: Store
+    scheme: Scheme
+    settings: Settings
+    clock: Callable[[], datetime] = now
+
+    def admission(self) -> Admission:
+        return Admission(lookup=StoreLookup(self.store, self.scheme), settings=self.settings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a verb decided: the object as stored (or as it would be), to be shown when it is durable."""
+
+    kind: Kind
+    stored: Stored
+    warnings: tuple[str, ...] = ()
+    is_created: bool = False
+    is_gone: bool = False
+    is_written: bool = True
+    """False for a dry run: there is nothing to wait for."""

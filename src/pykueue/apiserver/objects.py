@@ -1,0 +1,35 @@
+"""Current objects by address, for admission and for the parts of the core that look at other kinds."""
+
+from collections.abc import Iterable
+
+from pykueue.api.scheme import Kind, Object, Resource, Scheme
+from pykueue.apiserver import faces
+from pykueue.apiserver.store.rows import Key, Stored
+from pykueue.apiserver.store.store import Store
+
+
+class StoreLookup:
+    """`api.scheme.Lookup` on the store: objects in the version of the resource asked for."""
+
+    def __init__(self, store: Store, scheme: Scheme) -> None:
+        self._store = store
+        self._scheme = scheme
+
+    def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
+        kind = self._kind(resource)
+        stored = self._store.head(faces.key_of(kind, namespace, name)) if kind else None
+        return faces.from_storage(kind, stored.decode()) if kind and stored else None
+
+    def list(self, resource: Resource, namespace: str = "") -> Iterable[Object]:
+        kind = self._kind(resource)
+        if kind is None:
+            return
+        for stored in self._store.select(faces.storage_group(kind), kind.plural, namespace):
+            yield faces.from_storage(kind, stored.decode())
+
+    def _kind(self, resource: Resource) -> Kind | None:
+        return self._scheme.for_path(resource.group, resource.version, resource.plural)
+
+
+def namespace_of(store: Store, name: str) -> Stored | None:
+    return store.head(Key("", "namespaces", "", name))

@@ -1,0 +1,95 @@
+"""Sets of field paths, in the very form in which `managedFields` keeps them (FieldsV1).
+
+A node is a dict of path elements (`f:name`, `k:{"name":"x"}`, `v:"x"`) to nodes. A node without children is a member
+of the set; one with children is a member if it also holds ".". None is the empty set.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from pykueue.apiserver.patches.shapes import KEY_DEFAULTS
+
+Node = dict[str, Any]
+_SELF = "."
+
+
+def is_member(node: Node) -> bool:
+    return not node or _SELF in node
+
+
+def make(*, is_member: bool, children: Node) -> Node | None:
+    if children:
+        return {_SELF: {}, **children} if is_member else children
+    return {} if is_member else None
+
+
+def children(node: Node) -> Iterator[tuple[str, Node]]:
+    return ((element, child) for element, child in node.items() if element != _SELF)
+
+
+def union(left: Node | None, right: Node | None) -> Node | None:
+    if left is None or right is None:
+        return right if left is None else left
+    return _union(left, right)
+
+
+def _union(left: Node, right: Node) -> Node:
+    merged = dict(children(left))
+    for element, child in children(right):
+        merged[element] = _union(merged[element], child) if element in merged else child
+    return make(is_member=is_member(left) or is_member(right), children=merged) or {}
+
+
+def difference(left: Node | None, right: Node | None) -> Node | None:
+    if left is None or right is None:
+        return left
+    kept: Node = {}
+    for element, child in children(left):
+        rest = difference(child, right.get(element))
+        if rest is not None:
+            kept[element] = rest
+    return make(is_member=is_member(left) and not is_member(right), children=kept)
+
+
+def intersection(left: Node | None, right: Node | None) -> Node | None:
+    if left is None or right is None:
+        return None
+    kept: Node = {}
+    for element, child in children(left):
+        both = intersection(child, right.get(element))
+        if both is not None:
+            kept[element] = both
+    return make(is_member=is_member(left) and is_member(right), children=kept)
+
+
+def members(node: Node | None, prefix: str = "") -> Iterator[str]:
+    """The paths of all members, as messages show them: `.spec.containers[name="web"].image`."""
+    if node is None:
+        return
+    if is_member(node):
+        yield prefix
+    for element, child in sorted(children(node)):
+        yield from members(child, prefix + shown(element))
+
+
+def shown(element: str) -> str:
+    sort, _, rest = element.partition(":")
+    if sort == "f":
+        return f".{rest}"
+    if sort == "k":
+        return "[" + ",".join(f"{name}={json.dumps(value)}" for name, value in sorted(json.loads(rest).items())) + "]"
+    return f"[={rest}]" if sort == "v" else f"[{rest}]"
+
+
+def key_element(item: Any, keys: tuple[str, ...]) -> str | None:
+    """The path element of an item of a list that is a map; None if the item lacks its keys."""
+    if not isinstance(item, dict):
+        return None
+    values = {key: item[key] if key in item else KEY_DEFAULTS.get(key) for key in keys}
+    present = {key: value for key, value in values.items() if value is not None}
+    return "k:" + json.dumps(present, sort_keys=True, separators=(",", ":")) if present else None
+
+
+def value_element(item: Any) -> str:
+    return "v:" + json.dumps(item, sort_keys=True, separators=(",", ":"))

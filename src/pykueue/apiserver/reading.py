@@ -1,0 +1,176 @@
+"""Get, list and watch."""
+
+import base64
+from collections.abc import Sequence
+
+import msgspec
+
+from pykueue.api import errors
+from pykueue.api.errors import ApiError
+from pykueue.apiserver import faces, scales, selection
+from pykueue.apiserver.calls import Answer, ListCall, Page, Sink, Subscription, Target, WatchCall
+from pykueue.apiserver.store.rows import Stored
+from pykueue.apiserver.store.store import Store
+from pykueue.apiserver.watches import Frame, Hub, Watch, bookmark_frame
+
+_CONTINUE_EXPIRED = (
+    "The provided continue parameter is too old to display a consistent list result. You must start a new list without "
+    "the continue parameter."
+)
+
+
+class Reader:
+    def __init__(self, store: Store, hub: Hub) -> None:
+        self._store = store
+        self._hub = hub
+
+    def get(self, target: Target, resource_version: str) -> Answer:
+        _number(resource_version)
+        stored = self._store.get(faces.key_of(target.kind, target.namespace, target.name))
+        if stored is None:
+            raise errors.not_found(target.kind.group, target.kind.plural, target.name)
+        if target.subresource == "scale":
+            return Answer(data=msgspec.json.encode(scales.read(target.kind, stored.decode())))
+        return Answer(data=faces.shown(target.kind, stored))
+
+    def list(self, target: Target, call: ListCall) -> Page:
+        selected = selection.parse(target, call.label_selector, call.field_selector)
+        revision, start = self._place(call)
+        found = self._found(selected, revision)
+        matching = [stored for stored in found if selected.matches(stored)] if not selected.is_everything else found
+        if start:
+            matching = [stored for stored in matching if stored.key[2:] > start]
+        page = matching[: call.limit] if call.limit else matching
+        is_partial = len(page) < len(matching)
+        return Page(
+            kind=target.kind,
+            items=[faces.shown(target.kind, stored) for stored in page],
+            resource_version=str(revision),
+            continue_token=_token(revision, page[-1]) if is_partial else "",
+            remaining_item_count=len(matching) - len(page) if is_partial and selected.is_everything else None,
+        )
+
+    def watch(self, target: Target, call: WatchCall, sink: Sink) -> Subscription:
+        selected = selection.parse(target, call.label_selector, call.field_selector)
+        begin = _number(call.resource_version)
+        _check_initial_events(call)
+        sends_state = call.send_initial_events if call.send_initial_events is not None else begin == 0
+        if not sends_state and begin and begin < self._store.floor:
+            raise too_old(begin, self._store.floor)
+        watch = Watch(self._hub, target.kind, selected, sink)
+        watch.wants_bookmarks = call.allow_bookmarks
+        if sends_state:
+            for stored in self._found(selected, self._store.revision):
+                if selected.matches(stored):
+                    watch.send(Frame("ADDED", faces.shown(target.kind, stored)))
+            if call.send_initial_events and call.allow_bookmarks:
+                watch.send(bookmark_frame(target.kind, self._store.revision, ends_initial_events=True))
+        missed = [] if sends_state or not begin else self._store.changes_after(begin)
+        self._hub.join(watch, missed)
+        if call.timeout_seconds:
+            watch.expire_after(call.timeout_seconds)
+        return watch
+
+    def _found(self, selected: selection.Selection, revision: int) -> Sequence[Stored]:
+        group = faces.storage_group(selected.kind)
+        if revision == self._store.revision:
+            found = self._store.select(group, selected.kind.plural, selected.namespace)
+        else:
+            found = self._store.select_at(revision, group, selected.kind.plural, selected.namespace)
+        return [stored for stored in found if stored.key.name == selected.name] if selected.name else found
+
+    def _place(self, call: ListCall) -> tuple[int, tuple[str, str] | None]:
+        """The revision to list at, and the place after which to go on."""
+        asked = _number(call.resource_version)
+        if call.continue_token:
+            if asked:
+                raise errors.bad_request("specifying resource version is not allowed when using continue")
+            revision, start = _read_token(call.continue_token)
+            if revision < self._store.floor:
+                raise errors.gone(_CONTINUE_EXPIRED)
+            return min(revision, self._store.revision), start
+        _check_match(call, asked)
+        if asked > self._store.revision:
+            raise _too_large(asked, self._store.revision)
+        if call.resource_version_match == "Exact":
+            if asked < self._store.floor:
+                raise too_old(asked, self._store.floor)
+            return asked, None
+        return self._store.revision, None
+
+
+def too_old(revision: int, floor: int) -> ApiError:
+    return errors.gone(f"too old resource version: {revision} ({floor})")
+
+
+def _too_large(asked: int, current: int) -> ApiError:
+    details = {
+        "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
+        "retryAfterSeconds": 1,
+    }
+    message = f"Timeout: Too large resource version: {asked}, current: {current}"
+    return ApiError(504, "Timeout", message, details)
+
+
+def _check_match(call: ListCall, asked: int) -> None:
+    match = call.resource_version_match
+    if not match:
+        return
+    if match not in ("Exact", "NotOlderThan"):
+        raise _invalid_option(
+            f'resourceVersionMatch: Unsupported value: "{match}": supported values: "Exact", "NotOlderThan"'
+        )
+    if not call.resource_version:
+        raise _invalid_option(
+            "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"
+        )
+    if match == "Exact" and asked == 0:
+        raise _invalid_option(
+            'resourceVersionMatch: Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
+        )
+
+
+def _check_initial_events(call: WatchCall) -> None:
+    if call.send_initial_events is None:
+        if call.resource_version_match:
+            raise _invalid_option(
+                "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+            )
+    elif call.resource_version_match != "NotOlderThan":
+        raise _invalid_option(
+            "resourceVersionMatch: Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"
+        )
+
+
+def _invalid_option(fault: str) -> ApiError:
+    field, _, message = fault.partition(": ")
+    details = {
+        "group": "meta.k8s.io",
+        "kind": "ListOptions",
+        "causes": [{"reason": "FieldValueForbidden", "message": message, "field": field}],
+    }
+    return ApiError(422, "Invalid", f'ListOptions.meta.k8s.io "" is invalid: {fault}', details)
+
+
+def _number(resource_version: str) -> int:
+    if not resource_version:
+        return 0
+    if not (resource_version.isascii() and resource_version.isdigit()):
+        raise errors.bad_request(
+            f'Invalid value: "{resource_version}": strconv.ParseUint: parsing "{resource_version}": invalid syntax'
+        )
+    return int(resource_version)
+
+
+def _token(revision: int, last: Stored) -> str:
+    content = msgspec.json.encode({"v": "meta.k8s.io/v1", "rv": revision, "start": "/".join(last.key[2:])})
+    return base64.urlsafe_b64encode(content).decode().rstrip("=")
+
+
+def _read_token(token: str) -> tuple[int, tuple[str, str]]:
+    try:
+        content = msgspec.json.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+        namespace, _, name = content["start"].partition("/")
+        return int(content["rv"]), (namespace, name)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise errors.bad_request(f"continue key is not valid: {error}") from error

@@ -1,0 +1,78 @@
+"""The scale subresource: one small face for everything that has replicas."""
+
+from typing import Any
+
+from pykueue.api import errors
+from pykueue.api.scheme import Kind, Object
+from pykueue.kube import selectors
+
+
+def read(kind: Kind, obj: Object) -> Object:
+    """The autoscaling/v1 Scale of an object."""
+    if kind.scale is None:
+        raise errors.ApiError(404, "NotFound", "the server could not find the requested resource")
+    metadata = obj["metadata"]
+    names = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+    status: dict[str, Any] = {"replicas": _at(obj, kind.scale.get("statusReplicasPath", "")) or 0}
+    selector = _selector_text(_at(obj, kind.scale.get("labelSelectorPath", "")))
+    if selector:
+        status["selector"] = selector
+    replicas = _at(obj, kind.scale["specReplicasPath"])
+    return {
+        "kind": "Scale",
+        "apiVersion": "autoscaling/v1",
+        "metadata": {name: metadata[name] for name in names if name in metadata},
+        "spec": {"replicas": replicas} if replicas else {},
+        "status": status,
+    }
+
+
+def write(kind: Kind, obj: Object, scale: Object) -> None:
+    """Put the replicas of a Scale into the object; ApiError 422 if there are none to put."""
+    if kind.scale is None:
+        raise errors.ApiError(404, "NotFound", "the server could not find the requested resource")
+    replicas = (scale.get("spec") or {}).get("replicas", 0)
+    if not isinstance(replicas, int) or replicas < 0:
+        fault = errors.FieldError("FieldValueInvalid", "spec.replicas", "must be greater than or equal to 0", replicas)
+        raise errors.invalid("autoscaling", "Scale", obj["metadata"]["name"], [fault])
+    *parents, last = _names(kind.scale["specReplicasPath"])
+    place = obj
+    for name in parents:
+        place = place.setdefault(name, {})
+    place[last] = replicas
+
+
+def _names(path: str) -> list[str]:
+    return [name for name in path.split(".") if name]
+
+
+def _at(obj: Object, path: str) -> Any:
+    value: Any = obj
+    for name in _names(path):
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if path else None
+
+
+def _selector_text(selector: Any) -> str:
+    if isinstance(selector, str):
+        return selector
+    if not isinstance(selector, dict):
+        return ""
+    if "matchLabels" not in selector and "matchExpressions" not in selector:
+        selector = {"matchLabels": selector}
+    return ",".join(sorted(_requirement_text(each) for each in selectors.from_object(selector) or ()))
+
+
+def _requirement_text(requirement: selectors.Requirement) -> str:
+    values = ",".join(sorted(requirement.values))
+    match requirement.operator:
+        case "Exists":
+            return requirement.key
+        case "DoesNotExist":
+            return f"!{requirement.key}"
+        case "NotIn":
+            return f"{requirement.key} notin ({values})"
+        case _ if len(requirement.values) == 1:
+            return f"{requirement.key}={values}"
+        case _:
+            return f"{requirement.key} in ({values})"

@@ -1,0 +1,105 @@
+"""The shape that any object must have before rules look at it: apiVersion, kind, well-typed metadata.
+
+Called first on every write, so that everything after it may read metadata without asking for its types.
+"""
+
+import re
+from typing import Any
+
+import msgspec
+
+from pykueue.api import errors
+from pykueue.api.scheme import Kind, Object
+
+
+class _ManagedFieldsEntry(msgspec.Struct):
+    manager: str | None = None
+    operation: str | None = None
+    apiVersion: str | None = None  # noqa: N815 - the name in JSON
+    time: str | None = None
+    fieldsType: str | None = None  # noqa: N815 - the name in JSON
+    fieldsV1: dict[str, Any] | None = None  # noqa: N815 - the name in JSON
+    subresource: str | None = None
+
+
+class _ObjectMeta(msgspec.Struct):
+    """Field names and types of metadata; reading into it is the check."""
+
+    name: str | None = None
+    generateName: str | None = None  # noqa: N815 - the name in JSON
+    namespace: str | None = None
+    selfLink: str | None = None  # noqa: N815 - the name in JSON
+    uid: str | None = None
+    resourceVersion: str | None = None  # noqa: N815 - the name in JSON
+    generation: int | None = None
+    creationTimestamp: str | None = None  # noqa: N815 - the name in JSON
+    deletionTimestamp: str | None = None  # noqa: N815 - the name in JSON
+    deletionGracePeriodSeconds: int | None = None  # noqa: N815 - the name in JSON
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    ownerReferences: list[dict[str, str | bool | None]] | None = None  # noqa: N815 - the name in JSON
+    finalizers: list[str] | None = None
+    managedFields: list[_ManagedFieldsEntry] | None = None  # noqa: N815 - the name in JSON
+
+
+_KNOWN = frozenset(_ObjectMeta.__struct_fields__)
+_GO_TYPES = {"str": "string", "int": "int64", "object": "map", "array": "slice", "bool": "bool"}
+_JSON_TYPES = {
+    "str": "string",
+    "int": "number",
+    "float": "number",
+    "null": "null",
+    "object": "object",
+    "array": "array",
+}
+
+
+def check(kind: Kind, obj: Any) -> Object:
+    """The object with its apiVersion, kind and metadata in place; ApiError 400 if it is none of this kind."""
+    if not isinstance(obj, dict):
+        raise errors.bad_request(
+            f"couldn't get version/kind; json parse error: the body must be an object, not {obj!r:.40}"
+        )
+    api_version = obj.setdefault("apiVersion", kind.api_version)
+    if api_version != kind.api_version:
+        raise errors.bad_request(
+            f"the API version in the data ({api_version}) does not match the expected API version ({kind.api_version})"
+        )
+    if obj.setdefault("kind", kind.kind) != kind.kind:
+        raise errors.bad_request(f"the kind in the data ({obj['kind']}) does not match the expected kind ({kind.kind})")
+    if obj.get("metadata") is None:
+        obj["metadata"] = {}
+    _check_metadata(kind, obj["metadata"])
+    return obj
+
+
+def _check_metadata(kind: Kind, metadata: Any) -> None:
+    try:
+        msgspec.convert(metadata, _ObjectMeta)
+    except msgspec.ValidationError as error:
+        raise errors.bad_request(
+            f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {_go_words(str(error))}'
+        ) from error
+    for name in [name for name, value in metadata.items() if value is None]:
+        del metadata[name]
+
+
+def _go_words(fault: str) -> str:
+    """`Expected `str`, got `int` - at `$.labels[...]`` as a Go decoder says it."""
+    expected, got, field = (re.findall(r"`([^`]*)`", fault) + ["", "", ""])[:3]
+    wanted = next((_GO_TYPES[word] for word in expected.split(" | ") if word in _GO_TYPES), expected)
+    place = field.removeprefix("$").replace("[...]", "")
+    return (
+        f"json: cannot unmarshal {_JSON_TYPES.get(got, got)} into Go struct field ObjectMeta.metadata{place} "
+        f"of type {wanted}"
+    )
+
+
+def unknown_metadata_fields(obj: Object) -> list[str]:
+    return [f'unknown field "metadata.{name}"' for name in obj["metadata"] if name not in _KNOWN]
+
+
+def drop_unknown_metadata_fields(obj: Object) -> None:
+    metadata = obj["metadata"]
+    for name in [name for name in metadata if name not in _KNOWN]:
+        del metadata[name]
