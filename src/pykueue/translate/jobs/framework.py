@@ -54,6 +54,9 @@ class Options:
     count_default_submitter: bool = False
 
 
+Injection = Callable[[Object, Sequence[Place], Sequence[PodSetInfo]], None]
+
+
 def _never(_job: Object) -> bool:
     return False
 
@@ -90,6 +93,10 @@ class Framework:
     is_on_hold: Callable[[Object], bool] = _never
     adjust_started: Callable[[Object, Sequence[PodSetInfo]], None] = _same
     adjust_restored: Callable[[Object, Sequence[PodSetInfo]], None] = _same
+    inject: Injection | None = None
+    """A kind's own way to take what an admission gives, where its templates may not be changed."""
+    eject: Injection | None = None
+    """The reverse of `inject`."""
     kept_labels: tuple[str, ...] = ()
     """Labels of the template that belong to the kind's own controller: hidden from the Workload, kept on restore."""
     hidden_labels: tuple[str, ...] = ()
@@ -164,6 +171,9 @@ def started(framework: Framework, job: Object, info: Sequence[PodSetInfo], optio
         raise PodSetsCountError(f"invalid podset infos: expecting {len(places)} podset, got {len(info)}")
     job = copy.deepcopy(job)
     put_at(job, framework.suspend_path, value=False)
+    if framework.inject is not None:
+        framework.inject(job, places, info)
+        return job
     framework.adjust_started(job, info)
     for place, given in zip(places, info, strict=True):
         present = value_at(job, place.template_path)
@@ -184,6 +194,9 @@ def restored(framework: Framework, job: Object, info: Sequence[PodSetInfo], opti
     if len(info) != len(places):
         return job
     job = copy.deepcopy(job)
+    if framework.eject is not None:
+        framework.eject(job, places, info)
+        return job
     framework.adjust_restored(job, info)
     for place, kept in zip(places, info, strict=True):
         template = value_at(job, place.template_path)

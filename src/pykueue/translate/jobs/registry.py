@@ -2,10 +2,16 @@
 
 from collections.abc import Mapping
 
-from pykueue.translate.jobs import batch_job, job_set, kubeflow, ray
+from pykueue.translate.jobs import app_wrapper, batch_job, job_set, kubeflow, ray
 from pykueue.translate.jobs.framework import Framework
 
 FRAMEWORKS: Mapping[str, Framework] = {
     framework.name: framework
-    for framework in (batch_job.FRAMEWORK, job_set.FRAMEWORK, *kubeflow.FRAMEWORKS, *ray.FRAMEWORKS)
+    for framework in (
+        batch_job.FRAMEWORK,
+        job_set.FRAMEWORK,
+        *kubeflow.FRAMEWORKS,
+        *ray.FRAMEWORKS,
+        app_wrapper.FRAMEWORK,
+    )
 }
