@@ -32,7 +32,6 @@ _WITHOUT_VALUE = {
     "FieldValueRequired",
     "FieldValueForbidden",
     "FieldValueTooLong",
-    "FieldValueTooMany",
     "InternalError",
 }
 

@@ -43,6 +43,10 @@ def too_long(path: str, limit: int) -> FieldError:
     return FieldError("FieldValueTooLong", path, f"may not be more than {limit} bytes")
 
 
+def too_many(path: str, count: int, limit: int) -> FieldError:
+    return FieldError("FieldValueTooMany", path, f"must have at most {limit} items", count)
+
+
 def changed(path: str, new: Any, old: Any) -> list[FieldError]:
     """The fault of a field that must not change, if it did."""
     return [] if new == old else [invalid(path, new, IMMUTABLE)]

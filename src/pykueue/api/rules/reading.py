@@ -29,6 +29,11 @@ def at(value: Any, *keys: str) -> Any:
     return value
 
 
+def inner(obj: Object, key: str) -> Object:
+    """The object below `key`, made if absent; what is put into it is lost if something else stands there."""
+    return mapping(obj.setdefault(key, {}))
+
+
 def text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 

@@ -106,6 +106,23 @@ POD_SET_UPDATE: _Shape = {
     "tolerations": None,
 }
 
+_TOLERATION = _POD_SPEC["tolerations"]
+ROLE: _Shape = {
+    "spec": {
+        "affinity": None,
+        "containers": {"ports": None, "resources": {"requests": _SORTED}},
+        "initContainers": {"ports": None, "resources": {"requests": _SORTED}},
+        "nodeSelector": _SORTED,
+        "overhead": _SORTED,
+        "priority": None,
+        "resourceClaims": None,
+        "resources": _SORTED,
+        "runtimeClassName": None,
+        "tolerations": _TOLERATION,
+        "topologySpreadConstraints": None,
+    }
+}
+
 _ALWAYS_PRINTED = (("metadata", POD_SET["template"]), ("resources", _CONTAINER))
 
 

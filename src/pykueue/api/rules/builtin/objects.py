@@ -1,0 +1,102 @@
+"""Defaults of the small kinds around Jobs and pods, as the API server stores them."""
+
+from pykueue.api.rules import reading
+from pykueue.api.rules.builtin import pod_spec
+from pykueue.api.scheme import Object, Request
+
+
+def _spec(request: Request) -> Object:
+    spec = request.object.get("spec")
+    return spec if isinstance(spec, dict) and not request.subresource else {}
+
+
+def namespace(request: Request) -> list[str]:
+    metadata = reading.mapping(request.object.get("metadata"))
+    if metadata.get("name") and not request.subresource:
+        metadata["labels"] = reading.mapping(metadata.get("labels")) | {"kubernetes.io/metadata.name": metadata["name"]}
+        reading.inner(request.object, "spec").setdefault("finalizers", ["kubernetes"])
+        reading.inner(request.object, "status").setdefault("phase", "Active")
+    return []
+
+
+def secret(request: Request) -> list[str]:
+    request.object.setdefault("type", "Opaque")
+    return []
+
+
+def service(request: Request) -> list[str]:
+    spec = _spec(request)
+    spec.setdefault("sessionAffinity", "None")
+    spec.setdefault("type", "ClusterIP")
+    spec.setdefault("internalTrafficPolicy", "Cluster")
+    for port in reading.mappings(spec.get("ports")):
+        port.setdefault("protocol", "TCP")
+        port.setdefault("targetPort", port.get("port"))
+    return []
+
+
+def limit_range(request: Request) -> list[str]:
+    for item in reading.mappings(_spec(request).get("limits")):
+        if item.get("type") != "Container":
+            continue
+        maximum, minimum = reading.mapping(item.get("max")), reading.mapping(item.get("min"))
+        defaults = maximum | reading.mapping(item.get("default"))
+        requests = minimum | defaults | reading.mapping(item.get("defaultRequest"))
+        item |= {name: value for name, value in (("default", defaults), ("defaultRequest", requests)) if value}
+    return []
+
+
+def priority_class(request: Request) -> list[str]:
+    request.object.setdefault("preemptionPolicy", "PreemptLowerPriority")
+    return []
+
+
+def deployment(request: Request) -> list[str]:
+    spec = _spec(request)
+    spec.setdefault("replicas", 1)
+    strategy = reading.inner(spec, "strategy")
+    strategy.setdefault("type", "RollingUpdate")
+    if strategy.get("type") == "RollingUpdate":
+        update = reading.inner(strategy, "rollingUpdate")
+        update.setdefault("maxUnavailable", "25%")
+        update.setdefault("maxSurge", "25%")
+    spec.setdefault("revisionHistoryLimit", 10)
+    spec.setdefault("progressDeadlineSeconds", 600)
+    pod_spec.default_template(spec.get("template"))
+    return []
+
+
+def stateful_set(request: Request) -> list[str]:
+    spec = _spec(request)
+    spec.setdefault("podManagementPolicy", "OrderedReady")
+    strategy = reading.inner(spec, "updateStrategy")
+    strategy.setdefault("type", "RollingUpdate")
+    if strategy.get("type") == "RollingUpdate":
+        reading.inner(strategy, "rollingUpdate").setdefault("partition", 0)
+    retention = reading.inner(spec, "persistentVolumeClaimRetentionPolicy")
+    retention.setdefault("whenDeleted", "Retain")
+    retention.setdefault("whenScaled", "Retain")
+    spec.setdefault("replicas", 1)
+    spec.setdefault("revisionHistoryLimit", 10)
+    pod_spec.default_template(spec.get("template"))
+    return []
+
+
+def replica_set(request: Request) -> list[str]:
+    spec = _spec(request)
+    spec.setdefault("replicas", 1)
+    pod_spec.default_template(spec.get("template"))
+    return []
+
+
+def daemon_set(request: Request) -> list[str]:
+    spec = _spec(request)
+    strategy = reading.inner(spec, "updateStrategy")
+    strategy.setdefault("type", "RollingUpdate")
+    if strategy.get("type") == "RollingUpdate":
+        update = reading.inner(strategy, "rollingUpdate")
+        update.setdefault("maxUnavailable", 1)
+        update.setdefault("maxSurge", 0)
+    spec.setdefault("revisionHistoryLimit", 10)
+    pod_spec.default_template(spec.get("template"))
+    return []

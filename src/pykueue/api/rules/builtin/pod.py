@@ -1,0 +1,237 @@
+"""Pods: defaults of the type, what the built-in admission plugins add, and what an update may change.
+
+The plugins run before Kueue's webhook, as in Kubernetes, so that role hashes see priority and tolerations.
+"""
+
+import copy
+from collections.abc import Iterator
+
+from pykueue.api import errors, resource_lists
+from pykueue.api.errors import FieldError
+from pykueue.api.quantity import Quantity
+from pykueue.api.rules import faults, reading
+from pykueue.api.rules.builtin import pod_spec
+from pykueue.api.scheme import Object, Request, Resource, Verdict
+
+_PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
+_LIMIT_RANGES = Resource("", "v1", "limitranges", "LimitRange", namespaced=True)
+_SYSTEM_PRIORITIES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
+_LIMIT_RANGER = "kubernetes.io/limit-ranger"
+_UNTIMED_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_UPDATABLE = (
+    "`spec.containers[*].image`",
+    "`spec.initContainers[*].image`",
+    "`spec.activeDeadlineSeconds`",
+    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
+    "`spec.tolerations` (only additions to existing tolerations)",
+)
+
+
+def default(request: Request) -> list[str]:
+    spec = request.object.get("spec")
+    if request.subresource or not isinstance(spec, dict):
+        return []
+    pod_spec.default_pod_spec(spec)
+    spec.setdefault("enableServiceLinks", True)
+    for container in _containers(spec):
+        _take_requests_from_limits(container)
+    if request.operation == "CREATE":
+        _apply_limit_ranges(request, spec)
+        spec.setdefault("serviceAccountName", "default")
+        spec.setdefault("serviceAccount", spec["serviceAccountName"])
+        _apply_priority(request, spec)
+        _add_default_tolerations(spec)
+        request.object.setdefault("status", {"phase": "Pending", "qosClass": qos_class(spec)})
+    return []
+
+
+def validate(request: Request) -> Verdict:
+    if request.subresource:
+        return Verdict()
+    spec = reading.mapping(request.object.get("spec"))
+    found = [*pod_spec.check_pod_spec("spec", spec)]
+    if request.old is not None:
+        found += _check_change(spec, reading.mapping(request.old.get("spec")))
+    elif not found:
+        _enforce_limit_ranges(request, spec)
+    return Verdict(invalid=tuple(found))
+
+
+def qos_class(spec: Object) -> str:
+    amounts = []
+    for container in _containers(spec):
+        resources = reading.mapping(container.get("resources"))
+        for name in ("cpu", "memory"):
+            request = reading.amount(reading.at(resources, "requests", name))
+            amounts.append((request, reading.amount(reading.at(resources, "limits", name))))
+    if not any(request or limit for request, limit in amounts):
+        return "BestEffort"
+    if all(request and limit and request.nano == limit.nano for request, limit in amounts):
+        return "Guaranteed"
+    return "Burstable"
+
+
+def _containers(spec: Object) -> list[Object]:
+    return [*reading.mappings(spec.get("containers")), *reading.mappings(spec.get("initContainers"))]
+
+
+def _take_requests_from_limits(container: Object) -> None:
+    resources = reading.mapping(container.get("resources"))
+    if isinstance(resources.get("limits"), dict):
+        resources["requests"] = resources["limits"] | reading.mapping(resources.get("requests"))
+
+
+def _apply_limit_ranges(request: Request, spec: Object) -> None:
+    defaults: Object = {}
+    requests: Object = {}
+    for item in _limit_items(request, "Container"):
+        defaults |= reading.mapping(item.get("default"))
+        requests |= reading.mapping(item.get("defaultRequest"))
+    if not defaults and not requests:
+        return
+    notes = []
+    for field, noun in (("containers", "container"), ("initContainers", "init container")):
+        for container in reading.mappings(spec.get(field)):
+            resources = reading.inner(container, "resources")
+            for name, given, word in (("requests", requests, "request"), ("limits", defaults, "limit")):
+                own = reading.mapping(resources.get(name))
+                if added := sorted(given.keys() - own.keys()):
+                    resources[name] = {**given, **own}
+                    notes.append(f"{', '.join(added)} {word} for {noun} {container.get('name')}")
+    if notes:
+        annotations = reading.inner(reading.inner(request.object, "metadata"), "annotations")
+        annotations[_LIMIT_RANGER] = f"LimitRanger plugin set: {'; '.join(notes)}"
+
+
+def _limit_items(request: Request, kind: str) -> Iterator[Object]:
+    for limit_range in request.lookup.list(_LIMIT_RANGES, reading.namespace(request.object)):
+        for item in reading.mappings(reading.at(limit_range, "spec", "limits")):
+            if item.get("type") == kind:
+                yield item
+
+
+def _apply_priority(request: Request, spec: Object) -> None:
+    name = reading.text(spec.get("priorityClassName"))
+    found = _priority_class(request, name)
+    if name and found is None:
+        why = f"no PriorityClass with name {name} was found"
+        raise errors.forbidden("", "pods", _name(request), why)
+    if found is None:
+        priority, policy = 0, "PreemptLowerPriority"
+    else:
+        spec["priorityClassName"] = reading.text(reading.at(found, "metadata", "name"))
+        priority = reading.integer(found.get("value"))
+        policy = reading.text(found.get("preemptionPolicy")) or "PreemptLowerPriority"
+    given = spec.get("priority", priority)
+    if given != priority:
+        why = (
+            f"the integer value of priority ({given}) must not be provided in pod spec; "
+            f"priority admission controller computed {priority} from the given PriorityClass name"
+        )
+        raise errors.forbidden("", "pods", _name(request), why)
+    spec["priority"] = priority
+    spec.setdefault("preemptionPolicy", policy)
+
+
+def _priority_class(request: Request, name: str) -> Object | None:
+    if name in _SYSTEM_PRIORITIES:
+        return {"metadata": {"name": name}, "value": _SYSTEM_PRIORITIES[name]}
+    if name:
+        return request.lookup.get(_PRIORITY_CLASSES, "", name)
+    defaults = [each for each in request.lookup.list(_PRIORITY_CLASSES) if each.get("globalDefault") is True]
+    return min(defaults, key=lambda each: reading.integer(each.get("value")), default=None)
+
+
+def _name(request: Request) -> str:
+    return reading.text(reading.at(request.object, "metadata", "name"))
+
+
+def _add_default_tolerations(spec: Object) -> None:
+    tolerations = reading.sequence(spec.get("tolerations"))
+    for taint in _UNTIMED_TAINTS:
+        if not any(_tolerates_eviction(reading.mapping(each), taint) for each in tolerations):
+            added = {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+            tolerations = [*tolerations, added]
+    spec["tolerations"] = tolerations
+
+
+def _tolerates_eviction(toleration: Object, taint: str) -> bool:
+    return toleration.get("key") in (taint, None, "") and toleration.get("effect") in ("NoExecute", None, "")
+
+
+def _enforce_limit_ranges(request: Request, spec: Object) -> None:
+    broken: list[str] = []
+    for item in _limit_items(request, "Container"):
+        for container in _containers(spec):
+            resources = reading.mapping(container.get("resources"))
+            requests, limits = (reading.amounts(resources.get(name)) for name in ("requests", "limits"))
+            broken += _broken_bounds("Container", item, requests, limits)
+    for item in _limit_items(request, "Pod"):
+        requests = resource_lists.pod_requests(spec)
+        limits = resource_lists.pod_requests(_with_limits_as_requests(spec))
+        broken += _broken_bounds("Pod", item, requests, limits)
+    if broken:
+        why = broken[0] if len(broken) == 1 else f"[{', '.join(broken)}]"
+        raise errors.forbidden("", "pods", _name(request), why)
+
+
+def _with_limits_as_requests(spec: Object) -> Object:
+    swapped = copy.deepcopy(spec)
+    for holder in (swapped, *_containers(swapped)):
+        resources = reading.mapping(holder.get("resources"))
+        resources["requests"] = resources.pop("limits", {})
+    return swapped
+
+
+def _broken_bounds(
+    noun: str, item: Object, requests: dict[str, Quantity], limits: dict[str, Quantity]
+) -> Iterator[str]:
+    for name, least in reading.amounts(item.get("min")).items():
+        start = f"minimum {name} usage per {noun} is {least}"
+        if name not in requests:
+            yield f"{start}.  No request is specified"
+        elif requests[name].nano < least.nano:
+            yield f"{start}, but request is {requests[name]}"
+        elif name in limits and limits[name].nano < least.nano:
+            yield f"{start}, but limit is {limits[name]}"
+    for name, most in reading.amounts(item.get("max")).items():
+        start = f"maximum {name} usage per {noun} is {most}"
+        if name not in limits:
+            yield f"{start}.  No limit is specified"
+        elif limits[name].nano > most.nano:
+            yield f"{start}, but limit is {limits[name]}"
+        elif name in requests and requests[name].nano > most.nano:
+            yield f"{start}, but request is {requests[name]}"
+
+
+def _check_change(spec: Object, old: Object) -> Iterator[FieldError]:
+    before, after = (reading.mappings(each.get("schedulingGates")) for each in (old, spec))
+    for gate in after:
+        if gate not in before:
+            detail = f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'"
+            yield faults.forbidden("spec.schedulingGates", detail)
+    if any(
+        toleration not in reading.sequence(spec.get("tolerations"))
+        for toleration in reading.sequence(old.get("tolerations"))
+    ):
+        yield faults.forbidden(
+            "spec.tolerations", "existing toleration can not be modified except its tolerationSeconds"
+        )
+    if _fixed(spec, old) != _fixed(old, old):
+        yield faults.forbidden("spec", f"pod updates may not change fields other than {','.join(_UPDATABLE)}")
+
+
+def _fixed(spec: Object, old: Object) -> Object:
+    """What of a pod's spec may never change; where a gated pod runs is still open, and binding names its node once."""
+    rest = copy.deepcopy(spec)
+    for name in ("activeDeadlineSeconds", "tolerations", "schedulingGates"):
+        rest.pop(name, None)
+    for container in _containers(rest):
+        container.pop("image", None)
+        container.pop("resources", None)
+    if reading.sequence(old.get("schedulingGates")):
+        rest.pop("nodeSelector", None)
+        rest.pop("affinity", None)
+    if not old.get("nodeName"):
+        rest.pop("nodeName", None)
+    return rest

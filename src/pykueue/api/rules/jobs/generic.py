@@ -1,0 +1,135 @@
+"""The webhook rules that hold for every job kind."""
+
+from collections.abc import Iterator
+
+from pykueue.api.errors import FieldError
+from pykueue.api.rules import admission_gates, faults, go_numbers, reading, syntax, workload_update
+from pykueue.api.rules.jobs import management
+from pykueue.api.rules.jobs.frameworks import Framework
+from pykueue.api.scheme import Object, Request
+
+MAX_EXEC_TIME = "kueue.x-k8s.io/max-exec-time-seconds"
+PREBUILT_WORKLOAD = "kueue.x-k8s.io/prebuilt-workload-name"
+
+LABELS = "metadata.labels"
+ANNOTATIONS = "metadata.annotations"
+QUEUE_PATH = f"{LABELS}[{management.QUEUE_NAME}]"
+_ELASTIC_PATH = f"{ANNOTATIONS}[{workload_update.ELASTIC_JOB}]"
+_PRIORITY_PATH = f"{LABELS}[{management.PRIORITY_CLASS}]"
+_MAX_EXEC_TIME_PATH = f"{LABELS}[{MAX_EXEC_TIME}]"
+
+
+def default(request: Request, framework: Framework) -> None:
+    """What happens to every suspendable job at its creation."""
+    management.apply_default_queue(request)
+    management.apply_default_priority_class(request)
+    if management.should_be_suspended(request) and not framework.is_suspended(request.object):
+        framework.set_suspended(request.object)
+    management.apply_managed_by(request, framework)
+
+
+def check_create(request: Request, framework: Framework) -> list[FieldError]:
+    job = request.object
+    found = [*check_queue_name(job), *_check_prebuilt(request, framework), *_check_max_exec_time(job)]
+    return [*found, *check_elastic(request, framework), *check_gates(request)]
+
+
+def check_update(request: Request, framework: Framework, old: Object, *, is_suspended: bool) -> list[FieldError]:
+    """`is_suspended` tells of the new object; what was runs by `framework` unless the kind has no such field."""
+    new = request.object
+    was_suspended = framework.is_suspended(old) if framework.suspend else is_suspended
+    found = list(_check_queue_change(request, old, is_suspended=is_suspended))
+    found += _check_prebuilt_change(request, framework, old, is_suspended=is_suspended)
+    if not is_suspended or not was_suspended:
+        times = (reading.labels(each).get(MAX_EXEC_TIME, "") for each in (new, old))
+        found += faults.changed(_MAX_EXEC_TIME_PATH, *times)
+    found += check_priority_class_change(new, old, is_suspended=is_suspended)
+    is_elastic = workload_update.is_elastic(request, new)
+    if is_elastic != workload_update.is_elastic(request, old):
+        found.append(faults.invalid(_ELASTIC_PATH, is_elastic, faults.IMMUTABLE))
+    return found + check_gates(request)
+
+
+def check_queue_name(job: Object) -> list[FieldError]:
+    return _check_subdomain(QUEUE_PATH, reading.labels(job).get(management.QUEUE_NAME))
+
+
+def check_elastic(request: Request, framework: Framework) -> list[FieldError]:
+    if framework.can_be_elastic or not workload_update.is_elastic(request, request.object):
+        return []
+    return [faults.forbidden(_ELASTIC_PATH, f'elastic job is not supported for "{framework.group_version_kind}"')]
+
+
+def check_gates(request: Request) -> list[FieldError]:
+    if not management.is_on(request, "AdmissionGatedBy"):
+        return []
+    if request.old is None:
+        return admission_gates.check(request.object)
+    return admission_gates.check_update(request.object, request.old)
+
+
+def check_priority_class_change(new: Object, old: Object, *, is_suspended: bool) -> list[FieldError]:
+    after, before = (reading.labels(each).get(management.PRIORITY_CLASS, "") for each in (new, old))
+    if after and not before and not is_suspended:
+        return [
+            faults.invalid(_PRIORITY_PATH, after, "WorkloadPriorityClass cannot be added to a non-suspended workload")
+        ]
+    if before and not after:
+        return [faults.invalid(_PRIORITY_PATH, after, "WorkloadPriorityClass cannot be removed from a workload")]
+    return []
+
+
+def prebuilt_workload(request: Request, job: Object) -> tuple[str, str]:
+    """Name of the Workload that the job adopts, and the path of the label or annotation that says so."""
+    label = reading.labels(job).get(PREBUILT_WORKLOAD, "")
+    annotation = reading.annotations(job).get(PREBUILT_WORKLOAD, "")
+    prefers_annotation = management.is_on(request, "WorkloadIdentifierAnnotations")
+    is_too_long_for_label = len(annotation) > syntax.LABEL_VALUE_LENGTH
+    if annotation and (prefers_annotation or (is_too_long_for_label and not label)):
+        return annotation, f"{ANNOTATIONS}[{PREBUILT_WORKLOAD}]"
+    return label, f"{LABELS}[{PREBUILT_WORKLOAD}]"
+
+
+def _check_subdomain(path: str, value: str | None) -> list[FieldError]:
+    explanations = [] if value is None else syntax.dns_subdomain(value)
+    return [faults.invalid(path, value, ",".join(explanations))] if explanations else []
+
+
+def _check_prebuilt(request: Request, framework: Framework) -> list[FieldError]:
+    name, path = prebuilt_workload(request, request.object)
+    if not name:
+        return []
+    found = _check_subdomain(path, name)
+    if not framework.accepts_prebuilt_workload:
+        found.append(faults.forbidden(path, f'Is not supported for "{framework.group_version_kind}"'))
+    return found
+
+
+def _check_prebuilt_change(
+    request: Request, framework: Framework, old: Object, *, is_suspended: bool
+) -> list[FieldError]:
+    if is_suspended or workload_update.is_elastic(request, old):
+        return _check_prebuilt(request, framework)
+    name, path = prebuilt_workload(request, request.object)
+    return faults.changed(path, name, prebuilt_workload(request, old)[0])
+
+
+def _check_max_exec_time(job: Object) -> Iterator[FieldError]:
+    text = reading.labels(job).get(MAX_EXEC_TIME)
+    if text is None:
+        return
+    try:
+        seconds = go_numbers.atoi(text)
+    except go_numbers.GoSyntaxError as error:
+        yield faults.invalid(_MAX_EXEC_TIME_PATH, text, str(error))
+        return
+    if seconds <= 0:
+        yield faults.invalid(_MAX_EXEC_TIME_PATH, seconds, "should be greater than 0")
+
+
+def _check_queue_change(request: Request, old: Object, *, is_suspended: bool) -> Iterator[FieldError]:
+    after, before = management.queue_name(request.object), management.queue_name(old)
+    if not is_suspended:
+        yield from faults.changed(QUEUE_PATH, after, before)
+    if before and not after and management.default_queue_exists(request):
+        yield faults.invalid(QUEUE_PATH, "", "queue-name must not be empty in namespace with default queue")

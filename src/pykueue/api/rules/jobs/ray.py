@@ -1,0 +1,157 @@
+"""RayCluster, RayJob and RayService: one cluster specification, three places for it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pykueue.api.errors import FieldError
+from pykueue.api.rules import faults, reading, workload_update
+from pykueue.api.rules.jobs import frameworks, generic, management, topology
+from pykueue.api.rules.jobs.frameworks import Framework, Path
+from pykueue.api.rules.jobs.topology import Template
+from pykueue.api.scheme import Object, Request, Verdict
+
+_MOST_POD_SETS = 18
+_HEAD = "head"
+_AUTOSCALING_OF_A_CLUSTER = (
+    "a kueue-managed RayCluster can use autoscaling only as an elastic job: enable the ElasticJobsViaWorkloadSlices "
+    f'feature gate and set the "{workload_update.ELASTIC_JOB}": "true" annotation'
+)
+_AUTOSCALING_OF_A_JOB = "a kueue managed job should only use autoscaling when workload slicing is enabled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RayRules:
+    """The rules of one kind: `cluster` is where the cluster specification stands, `path` what Kueue's messages call it."""
+
+    framework: Framework
+    cluster: Path
+    path: str
+    autoscaling: str
+    gates_templates: bool
+    """Whether an elastic one gets scheduling gates at creation (of a RayJob, its RayCluster does)."""
+
+    def default(self, request: Request) -> list[str]:
+        if request.operation != "CREATE":
+            return []
+        generic.default(request, self.framework)
+        if self.gates_templates and workload_update.is_elastic(request, request.object):
+            for _, template in self._templates(request.object):
+                management.add_scheduling_gate(reading.mapping(template.get("spec")), management.ELASTIC_GATE)
+        return []
+
+    def validate(self, request: Request) -> Verdict:
+        old = request.old
+        if old is None:
+            return self._verdict(self._check(request))
+        is_managed = _is_managed(request)
+        was_managed = management.queue_name(old) != "" and management.is_on(request, "ValidateRayAndSparkJobUpdates")
+        if not is_managed and not was_managed:
+            return Verdict()
+        is_suspended = self.framework.is_suspended(request.object)
+        changes = generic.check_update(request, self.framework, old, is_suspended=is_suspended)
+        return self._verdict([*changes, *self._check(request)])
+
+    def _verdict(self, found: list[FieldError]) -> Verdict:
+        return Verdict(denied=tuple(found), webhook=self.framework.webhook)
+
+    def _check(self, request: Request) -> list[FieldError]:
+        job = request.object
+        found: list[FieldError] = []
+        if _is_managed(request):
+            if self.framework is frameworks.RAY_JOB:
+                is_complete, found = _check_ray_job(reading.mapping(job.get("spec")))
+                if is_complete:
+                    return found
+            found += self._check_cluster(request, reading.mapping(reading.at(job, *self.cluster)))
+        found += generic.check_create(request, self.framework)
+        return found + topology.check(request, self._topology_templates(job), groups=True)
+
+    def _check_cluster(self, request: Request, cluster: Object) -> Iterator[FieldError]:
+        is_elastic = workload_update.is_elastic(request, request.object)
+        is_autoscaled = cluster.get("enableInTreeAutoscaling") is True
+        if self.framework is frameworks.RAY_CLUSTER and is_elastic:
+            yield from self._check_elastic(request.object, is_autoscaled=is_autoscaled)
+        elif is_autoscaled and not is_elastic:
+            yield faults.invalid(f"{self.path}.enableInTreeAutoscaling", value=True, detail=self.autoscaling)
+        groups = reading.mappings(cluster.get("workerGroupSpecs"))
+        if len(groups) + 1 > _MOST_POD_SETS:
+            yield faults.too_many(f"{self.path}.workerGroupSpecs", len(groups) + 1, _MOST_POD_SETS)
+        for index, group in enumerate(groups):
+            if group.get("groupName") == _HEAD:
+                path = f"{self.path}.workerGroupSpecs[{index}].groupName"
+                yield faults.forbidden(path, f'"{_HEAD}" is reserved for the head group')
+
+    def _check_elastic(self, job: Object, *, is_autoscaled: bool) -> Iterator[FieldError]:
+        for path, template in self._templates(job):
+            gates = reading.sequence(reading.at(template, "spec", "schedulingGates"))
+            if {"name": management.ELASTIC_GATE} not in gates:
+                here = f"{path}.spec.schedulingGates"
+                yield faults.invalid(here, gates or None, "an elastic job must have the ElasticJobSchedulingGate")
+        if is_autoscaled and reading.at(job, "spec", "managedBy") == management.MULTI_KUEUE:
+            detail = "in-tree autoscaling is not supported for a MultiKueue-managed elastic RayCluster"
+            yield faults.forbidden(f"{self.path}.enableInTreeAutoscaling", detail)
+
+    def _templates(self, job: Object) -> Iterator[tuple[str, Object]]:
+        """Pod templates, the workers' first, with their paths."""
+        cluster = reading.mapping(reading.at(job, *self.cluster))
+        for index, group in enumerate(reading.mappings(cluster.get("workerGroupSpecs"))):
+            yield f"{self.path}.workerGroupSpecs[{index}].template", reading.mapping(group.get("template"))
+        head = reading.mapping(reading.at(cluster, "headGroupSpec", "template"))
+        yield f"{self.path}.headGroupSpec.template", head
+
+    def _topology_templates(self, job: Object) -> list[Template]:
+        cluster = reading.at(job, *self.cluster)
+        if not isinstance(cluster, dict):
+            return []
+        head = Template.of(f"{self.path}.headGroupSpec.template", reading.at(cluster, "headGroupSpec", "template"), 1)
+        workers = [
+            Template.of(f"{self.path}.workerGroupSpecs[{index}].template", group.get("template"), _workers(group))
+            for index, group in enumerate(reading.mappings(cluster.get("workerGroupSpecs")))
+        ]
+        return [head, *workers]
+
+
+def _is_managed(request: Request) -> bool:
+    return request.settings.manage_jobs_without_queue_name or management.queue_name(request.object) != ""
+
+
+def _workers(group: Object) -> int:
+    return reading.integer(group.get("replicas"), 1) * reading.integer(group.get("numOfHosts"), 1)
+
+
+def _check_ray_job(spec: Object) -> tuple[bool, list[FieldError]]:
+    """Faults of the job around the cluster; True means that nothing else need be looked at."""
+    selector, has_cluster = spec.get("clusterSelector"), isinstance(spec.get("rayClusterSpec"), dict)
+    if selector:
+        detail = "a kueue managed job should not use an existing cluster"
+        return True, [faults.invalid("spec.clusterSelector", selector, detail)] if has_cluster else []
+    if not has_cluster:
+        detail = "rayClusterSpec is required for Kueue-managed jobs that don't use clusterSelector"
+        return True, [faults.required("spec.rayClusterSpec", detail)]
+    if spec.get("shutdownAfterJobFinishes") is True:
+        return False, []
+    detail = "a kueue managed job should delete the cluster after finishing"
+    return False, [faults.invalid("spec.shutdownAfterJobFinishes", value=False, detail=detail)]
+
+
+RAY_CLUSTER = RayRules(
+    framework=frameworks.RAY_CLUSTER,
+    cluster=("spec",),
+    path="spec",
+    autoscaling=_AUTOSCALING_OF_A_CLUSTER,
+    gates_templates=True,
+)
+RAY_JOB = RayRules(
+    framework=frameworks.RAY_JOB,
+    cluster=("spec", "rayClusterSpec"),
+    path="spec.rayClusterSpec",
+    autoscaling=_AUTOSCALING_OF_A_JOB,
+    gates_templates=False,
+)
+RAY_SERVICE = RayRules(
+    framework=frameworks.RAY_SERVICE,
+    cluster=("spec", "rayClusterConfig"),
+    path="spec.rayClusterSpec",
+    autoscaling=_AUTOSCALING_OF_A_JOB,
+    gates_templates=True,
+)

@@ -1,0 +1,125 @@
+"""Deployment and StatefulSet: they cannot be suspended, so their pods are held back on their behalf."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from pykueue.api.errors import FieldError
+from pykueue.api.rules import faults, reading
+from pykueue.api.rules.jobs import frameworks, generic, management, pod
+from pykueue.api.rules.jobs.frameworks import Framework
+from pykueue.api.scheme import Object, Request, Resource, Verdict
+
+_WORKLOADS = Resource("kueue.x-k8s.io", "v1beta2", "workloads", "Workload", namespaced=True)
+
+
+def default_deployment(request: Request) -> list[str]:
+    if not _mark_template(request, frameworks.DEPLOYMENT):
+        return []
+    labels = {pod.MANAGED: "true"}
+    for name in (management.QUEUE_NAME, management.PRIORITY_CLASS):
+        if value := reading.labels(request.object).get(name):
+            labels[name] = value
+    for name, value in labels.items():
+        frameworks.put(request.object, ("spec", "template", "metadata", "labels", name), value=value)
+    return []
+
+
+def default_stateful_set(request: Request) -> list[str]:
+    if not _belongs_to_another(request.object):
+        _mark_template(request, frameworks.STATEFUL_SET)
+    return []
+
+
+def validate_deployment(request: Request) -> Verdict:
+    return _verdict(frameworks.DEPLOYMENT, _check(request, frameworks.DEPLOYMENT))
+
+
+def validate_stateful_set(request: Request) -> Verdict:
+    if _belongs_to_another(request.object):
+        return Verdict()
+    found = _check(request, frameworks.STATEFUL_SET)
+    if request.old is not None and management.should_be_suspended(request):
+        found += _check_role(request.object, request.old)
+        found += _check_replicas(request, request.old)
+    return _verdict(frameworks.STATEFUL_SET, found)
+
+
+def _verdict(framework: Framework, found: list[FieldError]) -> Verdict:
+    return Verdict(denied=tuple(found), webhook=framework.webhook)
+
+
+def _mark_template(request: Request, framework: Framework) -> bool:
+    management.apply_default_queue(request)
+    management.apply_default_priority_class(request)
+    if not management.should_be_suspended(request):
+        return False
+    path = ("spec", "template", "metadata", "annotations", pod.SUSPENDING_PARENT)
+    frameworks.put(request.object, path, value=framework.name)
+    return True
+
+
+def _belongs_to_another(stateful_set: Object) -> bool:
+    template = reading.mapping(reading.at(stateful_set, "spec", "template"))
+    return reading.annotations(template).get(pod.SUSPENDING_PARENT, frameworks.STATEFUL_SET.name) != "statefulset"
+
+
+def _check(request: Request, framework: Framework) -> list[FieldError]:
+    new, old = request.object, request.old
+    found = [*generic.check_queue_name(new), *generic.check_elastic(request, framework)]
+    if old is not None:
+        is_suspended = reading.integer(reading.at(old, "status", "readyReplicas")) == 0
+        after, before = management.queue_name(new), management.queue_name(old)
+        if not is_suspended or not after:
+            found += faults.changed(generic.QUEUE_PATH, after, before)
+        found += generic.check_priority_class_change(new, old, is_suspended=is_suspended)
+    return found + generic.check_gates(request)
+
+
+def _check_role(new: Object, old: Object) -> Iterator[FieldError]:
+    after, before = (
+        pod.role_shape(reading.mapping(reading.at(each, "spec", "template", "spec"))) for each in (new, old)
+    )
+    yield from _check_same_shape("spec.template.spec", after, before)
+
+
+def _check_same_shape(path: str, after: Any, before: Any) -> Iterator[FieldError]:
+    if isinstance(after, dict) and isinstance(before, dict) and {"containers", "ports"} & after.keys():
+        for name in sorted(after.keys() | before.keys()):
+            yield from _check_same_shape(f"{path}.{name}", after.get(name), before.get(name))
+    elif _are_containers(after) and _are_containers(before) and len(after) == len(before):
+        for index, (new, old) in enumerate(zip(after, before, strict=True)):
+            yield from faults.changed(f"{path}[{index}].ports", new["ports"], old["ports"])
+            requests = (new["resources"]["requests"], old["resources"]["requests"])
+            yield from faults.changed(f"{path}[{index}].resources.requests", *requests)
+    else:
+        yield from faults.changed(path, after, before)
+
+
+def _are_containers(shape: Any) -> bool:
+    return isinstance(shape, list) and all(isinstance(each, dict) and "ports" in each for each in shape)
+
+
+def _check_replicas(request: Request, old: Object) -> Iterator[FieldError]:
+    after, before = (reading.integer(reading.at(each, "spec", "replicas"), 1) for each in (request.object, old))
+    if after and before:
+        yield from faults.changed("spec.replicas", after, before)
+    if before or not after:
+        return
+    if reading.integer(reading.at(request.object, "status", "replicas")):
+        yield faults.forbidden("spec.replicas", "scaling down is still in progress")
+    elif any(_is_leaving(workload) for workload in _owned_workloads(request, old)):
+        yield faults.forbidden("spec.replicas", "workload from previous scale-down is still being deleted")
+
+
+def _owned_workloads(request: Request, old: Object) -> Iterator[Object]:
+    uid = reading.at(old, "metadata", "uid")
+    for workload in request.lookup.list(_WORKLOADS, reading.namespace(old)):
+        owners = reading.mappings(reading.at(workload, "metadata", "ownerReferences"))
+        if any(owner.get("uid") == uid for owner in owners):
+            yield workload
+
+
+def _is_leaving(workload: Object) -> bool:
+    """Not merely on hold, as a workload scaled to zero is."""
+    conditions = reading.mappings(reading.at(workload, "status", "conditions"))
+    return not any(each.get("type") == "QuotaReserved" and each.get("reason") == "OnHold" for each in conditions)

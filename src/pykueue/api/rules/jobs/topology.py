@@ -1,0 +1,200 @@
+"""Annotations of a pod template that ask for placement in a topology."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pykueue.api.errors import FieldError
+from pykueue.api.rules import faults, go_numbers, reading, syntax
+from pykueue.api.rules.jobs import management
+from pykueue.api.scheme import Request
+
+REQUIRED = "kueue.x-k8s.io/podset-required-topology"
+PREFERRED = "kueue.x-k8s.io/podset-preferred-topology"
+UNCONSTRAINED = "kueue.x-k8s.io/podset-unconstrained-topology"
+SLICE_REQUIRED = "kueue.x-k8s.io/podset-slice-required-topology"
+SLICE_SIZE = "kueue.x-k8s.io/podset-slice-size"
+SLICE_CONSTRAINTS = "kueue.x-k8s.io/podset-slice-required-topology-constraints"
+GROUP_NAME = "kueue.x-k8s.io/podset-group-name"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """One pod set's template: `path` leads to its metadata."""
+
+    path: str
+    annotations: Mapping[str, str]
+    count: int
+
+    @classmethod
+    def of(cls, path: str, template: Any, count: int) -> "Template":
+        return cls(path=f"{path}.metadata", annotations=reading.annotations(reading.mapping(template)), count=count)
+
+    def at(self, annotation: str = "") -> str:
+        return f"{self.path}.annotations" + (f"[{annotation}]" if annotation else "")
+
+
+def check(request: Request, templates: Sequence[Template], *, groups: bool = False) -> list[FieldError]:
+    """Each template by itself and, where a kind can group pod sets, the groups."""
+    if not management.is_on(request, "TopologyAwareScheduling"):
+        return []
+    found: list[FieldError] = []
+    for template in templates:
+        found += check_template(request, template)
+        found += _check_upper_bound(template)
+    return found + (list(_check_groups(templates)) if groups else [])
+
+
+def check_template(request: Request, template: Template) -> Iterator[FieldError]:
+    annotations = template.annotations
+    if sum(name in annotations for name in (REQUIRED, PREFERRED, UNCONSTRAINED)) > 1:
+        names = ", ".join(f'"{name}"' for name in (REQUIRED, PREFERRED, UNCONSTRAINED))
+        detail = f"must not contain more than one topology annotation: [{names}]"
+        yield faults.invalid_without_value(template.at(), detail)
+    for name in (REQUIRED, PREFERRED, SLICE_REQUIRED):
+        if name in annotations:
+            yield from syntax.check_label_key(template.at(name), annotations[name])
+    yield from _check_group_name(template)
+    if UNCONSTRAINED in annotations and not _is_bool(annotations[UNCONSTRAINED]):
+        yield faults.invalid(template.at(UNCONSTRAINED), annotations[UNCONSTRAINED], "must be a boolean value")
+    yield from _check_slice_size(template)
+    if SLICE_CONSTRAINTS in annotations:
+        yield from _check_constraints(request, template)
+
+
+def _is_bool(text: str) -> bool:
+    try:
+        go_numbers.parse_bool(text)
+    except go_numbers.GoSyntaxError:
+        return False
+    return True
+
+
+def _int32(text: str) -> int | None:
+    try:
+        return go_numbers.atoi(text, bits=32)
+    except go_numbers.GoSyntaxError:
+        return None
+
+
+def _check_group_name(template: Template) -> Iterator[FieldError]:
+    annotations, path = template.annotations, template.at(GROUP_NAME)
+    if GROUP_NAME not in annotations:
+        return
+    if annotations[GROUP_NAME].isascii() and annotations[GROUP_NAME].isdigit():
+        yield faults.invalid(path, annotations[GROUP_NAME], "must not be a number")
+    for name in (SLICE_SIZE, SLICE_REQUIRED):
+        if name in annotations:
+            yield faults.forbidden(path, f"may not be set when '{name}' is specified")
+    if REQUIRED not in annotations and PREFERRED not in annotations:
+        yield faults.forbidden(path, f"may not be set when neither '{PREFERRED}' nor '{REQUIRED}' is specified")
+
+
+def _check_slice_size(template: Template) -> Iterator[FieldError]:
+    annotations, path = template.annotations, template.at(SLICE_SIZE)
+    text = annotations.get(SLICE_SIZE)
+    if text is not None:
+        size = _int32(text)
+        if size is None:
+            yield faults.invalid(path, text, "must be a numeric value")
+        elif size < 1:
+            yield faults.invalid(path, text, "must be greater than or equal to 1")
+    if SLICE_REQUIRED in annotations and text is None:
+        yield faults.required(path, f"must be set when '{SLICE_REQUIRED}' is specified")
+    if SLICE_REQUIRED not in annotations and text is not None:
+        yield faults.forbidden(path, f"may not be set when '{SLICE_REQUIRED}' is not specified")
+
+
+def _check_constraints(request: Request, template: Template) -> Iterator[FieldError]:
+    annotations, path = template.annotations, template.at(SLICE_CONSTRAINTS)
+    if not management.is_on(request, "TASMultiLayerTopology"):
+        yield faults.forbidden(path, "the TASMultiLayerTopology feature gate must be enabled to use this annotation")
+        return
+    for name in (SLICE_REQUIRED, SLICE_SIZE):
+        if name in annotations:
+            yield faults.forbidden(path, f"may not be set when '{name}' is specified")
+    if GROUP_NAME in annotations:
+        yield faults.forbidden(template.at(GROUP_NAME), f"may not be set when '{SLICE_CONSTRAINTS}' is specified")
+    text = annotations[SLICE_CONSTRAINTS]
+    try:
+        layers = _layers(text)
+    except ValueError as error:
+        yield faults.invalid(path, text, f"must be a valid JSON array: {error}")
+        return
+    if not 1 <= len(layers) <= 3:
+        yield faults.invalid(path, text, "topology constraints must contain between 1 and 3 entries")
+        return
+    yield from _check_layers(path, layers)
+
+
+def _layers(text: str) -> list[tuple[str, int]]:
+    try:
+        parsed = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    if not isinstance(parsed, list):
+        raise ValueError("not a list")  # noqa: TRY004 - one way to say that the text is no constraint list
+    return [(reading.text(reading.at(each, "topology")), reading.integer(reading.at(each, "size"))) for each in parsed]
+
+
+def _check_layers(path: str, layers: list[tuple[str, int]]) -> Iterator[FieldError]:
+    for index, (level, size) in enumerate(layers):
+        yield from syntax.check_label_key(f"{path}[{index}].topology", level)
+        if size < 1:
+            yield faults.invalid(f"{path}[{index}].size", size, "must be greater than or equal to 1")
+    levels = [level for level, _ in layers]
+    for index, level in enumerate(levels):
+        if level in levels[:index]:
+            also = levels.index(level)
+            yield faults.duplicate(f"{path}[{index}].topology", f"{level} (also at index {also})")
+    for index in range(1, len(layers)):
+        outer, inner = layers[index - 1][1], layers[index][1]
+        if inner > 0 and outer % inner:
+            detail = f"must evenly divide the parent layer size {outer}"
+            yield faults.invalid(f"{path}[{index}].size", inner, detail)
+
+
+def _check_upper_bound(template: Template) -> Iterator[FieldError]:
+    annotations, detail = template.annotations, f"must not be greater than pod set count {template.count}"
+    text = annotations.get(SLICE_SIZE)
+    size = None if text is None else _int32(text)
+    if size is not None and size > template.count:
+        yield faults.invalid(template.at(SLICE_SIZE), text, detail)
+    try:
+        layers = _layers(annotations.get(SLICE_CONSTRAINTS, "[]"))
+    except ValueError:
+        return
+    if layers and layers[0][1] > template.count:
+        yield faults.invalid(template.at(SLICE_CONSTRAINTS), layers[0][1], detail)
+
+
+def _check_groups(templates: Sequence[Template]) -> Iterator[FieldError]:
+    groups: dict[str, list[Template]] = {}
+    for template in templates:
+        if GROUP_NAME in template.annotations:
+            groups.setdefault(template.annotations[GROUP_NAME], []).append(template)
+    for name, members in groups.items():
+        if len(members) == 2:
+            yield from _check_pair(name, *members)
+            continue
+        detail = f"can only define groups of exactly 2 pod sets, got: {len(members)} pod set(s)"
+        for member in members:
+            yield faults.invalid(member.at(GROUP_NAME), name, detail)
+
+
+def _check_pair(name: str, first: Template, second: Template) -> Iterator[FieldError]:
+    if first.count != 1 and second.count != 1:
+        detail = (
+            "can only define groups where at least one pod set has only 1 replica, "
+            f"got: {first.count} replica(s) and {second.count} replica(s) in the group"
+        )
+        for member in (first, second):
+            yield faults.invalid(member.at(GROUP_NAME), name, detail)
+    wanted = [tuple(member.annotations.get(each) for each in (REQUIRED, PREFERRED)) for member in (first, second)]
+    if wanted[0] != wanted[1] or wanted[0] == (None, None):
+        for member, other in ((first, second), (second, first)):
+            detail = (
+                f"must specify '{REQUIRED}' or '{PREFERRED}' topology consistent with '{other.at()}' in group '{name}'"
+            )
+            yield faults.invalid_without_value(member.at(), detail)

@@ -1,0 +1,100 @@
+import copy
+from collections.abc import Mapping
+
+import pytest
+
+from pykueue.api.errors import aggregate
+from pykueue.api.rules import table
+from pykueue.api.rules.jobs import frameworks
+from pykueue.api.scheme import Request, Settings
+
+EVERY_FRAMEWORK = Settings(frameworks=frozenset(frameworks.FRAMEWORKS))
+
+
+class Objects:
+    """A cluster that holds what a test puts into it."""
+
+    def __init__(self):
+        self.held = []
+
+    def add(self, obj):
+        self.held.append(obj)
+
+    def get(self, resource, namespace, name):
+        found = (each for each in self.list(resource, namespace) if each["metadata"]["name"] == name)
+        return next(found, None)
+
+    def list(self, resource, namespace=""):
+        return [
+            each
+            for each in self.held
+            if each["kind"] == resource.kind and each["metadata"].get("namespace", "") in (namespace or "", "")
+        ]
+
+
+class Admission:
+    """The rules of one cluster: `create` and `update` give the stored object, `refusal` the text of a denial."""
+
+    def __init__(self, settings):
+        self.cluster = Objects()
+        self.settings = settings
+        self.warnings = []
+
+    def request(self, obj, old=None, subresource=""):
+        return Request(
+            operation="CREATE" if old is None else "UPDATE",
+            object=copy.deepcopy(obj),
+            old=old,
+            subresource=subresource,
+            lookup=self.cluster,
+            settings=self.settings,
+        )
+
+    def stored(self, obj, old=None):
+        request = self.request(obj, old)
+        self.warnings = list(rules(obj).defaulter(request))
+        return request.object
+
+    def verdict(self, obj, old=None, subresource=""):
+        return rules(obj).validator(self.request(obj, old, subresource))
+
+    def refusal(self, obj, old=None, subresource=""):
+        verdict = self.verdict(obj, old, subresource)
+        faults = verdict.invalid or verdict.denied
+        return aggregate(faults) if faults else ""
+
+
+def rules(obj):
+    group, _, _ = obj["apiVersion"].rpartition("/")
+    return table.rules_of(group, obj["kind"])
+
+
+@pytest.fixture
+def admission():
+    return Admission(EVERY_FRAMEWORK)
+
+
+@pytest.fixture
+def admission_with():
+    def make(**settings):
+        return Admission(Settings(**{"frameworks": EVERY_FRAMEWORK.frameworks, **settings}))
+
+    return make
+
+
+def merged(base, change):
+    """`base` with `change` laid over it; None removes."""
+    result = copy.deepcopy(base)
+    for key, value in change.items():
+        if value is None:
+            result.pop(key, None)
+        elif isinstance(value, Mapping) and isinstance(result.get(key), dict):
+            result[key] = merged(result[key], value)
+        else:
+            result[key] = copy.deepcopy(value)
+    return result
+
+
+@pytest.fixture
+def changed():
+    return merged
