@@ -86,7 +86,7 @@ def _check_metadata(kind: Kind, metadata: Any) -> None:
 
 def _go_words(fault: str) -> str:
     """`Expected `str`, got `int` - at `$.labels[...]`` as a Go decoder says it."""
-    expected, got, field = (re.findall(r"`([^`]*)`", fault) + ["", "", ""])[:3]
+    expected, got, field = [*re.findall(r"`([^`]*)`", fault), "", "", ""][:3]
     wanted = next((_GO_TYPES[word] for word in expected.split(" | ") if word in _GO_TYPES), expected)
     place = field.removeprefix("$").replace("[...]", "")
     return (

@@ -1,0 +1,183 @@
+"""The informer against a client that plays back what it is told, and fails when it is told."""
+
+import asyncio
+
+import pytest
+
+from pykueue.api.errors import ApiError, gone
+from pykueue.api.scheme import Resource
+from pykueue.kube.client import ObjectList, WatchEvent
+from pykueue.kube.informer import Informer
+
+WIDGETS = Resource("example.dev", "v1", "widgets", "Widget", namespaced=True)
+
+
+def widget(name, version, uid="", **labels):
+    metadata = {"name": name, "namespace": "d", "resourceVersion": str(version), "uid": uid or name, "labels": labels}
+    return {"metadata": metadata}
+
+
+class ScriptedClient:
+    """Each list and each watch takes the next scene: a list, a list of events, or an error to raise."""
+
+    def __init__(self, *scenes):
+        self.scenes = list(scenes)
+        self.calls = []
+        self.is_over = asyncio.Event()
+
+    def next_scene(self):
+        scene = self.scenes.pop(0)
+        if isinstance(scene, Exception):
+            raise scene
+        return scene
+
+    async def list(self, resource, namespace="", options=None):
+        self.calls.append("list")
+        if not self.scenes:
+            self.is_over.set()
+            await asyncio.Event().wait()
+        version, *items = self.next_scene()
+        return ObjectList(items=items, resource_version=str(version))
+
+    async def watch(self, resource, namespace="", *, resource_version="", label_selector="", field_selector=""):
+        self.calls.append(f"watch {resource_version}")
+        if not self.scenes:
+            self.is_over.set()
+            await asyncio.Event().wait()
+        for event in self.next_scene():
+            yield event
+
+
+async def play(client, setup=lambda informer: None, **options):
+    """Run an informer until the script is over; returns it and the changes that it told."""
+    told = []
+    informer = Informer(client, WIDGETS, **options)
+    informer.add_handler(lambda change: told.append((change.type, change.key.name)))
+    setup(informer)
+    running = asyncio.create_task(informer.run())
+    await asyncio.wait_for(client.is_over.wait(), 10)
+    running.cancel()
+    return informer, told
+
+
+def event(type_, obj):
+    return WatchEvent(type=type_, object=obj)
+
+
+async def test_lists_then_watches_from_the_list():
+    client = ScriptedClient([5, widget("a", 3)], [event("ADDED", widget("b", 6))])
+    informer, told = await play(client)
+    assert client.calls[:2] == ["list", "watch 5"]
+    assert told == [("ADDED", "a"), ("ADDED", "b")]
+    assert informer.is_synced
+
+
+async def test_a_watch_that_ends_is_resumed_where_it_was():
+    client = ScriptedClient([5], [event("ADDED", widget("a", 7))], [event("MODIFIED", widget("a", 8))])
+    _, told = await play(client)
+    assert client.calls == ["list", "watch 5", "watch 7", "watch 8"]
+    assert told == [("ADDED", "a"), ("MODIFIED", "a")]
+
+
+async def test_bookmarks_move_the_place_to_resume_from():
+    bookmark = event("BOOKMARK", {"metadata": {"resourceVersion": "40"}})
+    client = ScriptedClient([5], [bookmark])
+    _, told = await play(client)
+    assert (client.calls[-1], told) == ("watch 40", [])
+
+
+async def test_gone_means_list_again_and_tell_the_difference():
+    client = ScriptedClient(
+        [5, widget("same", 1), widget("changed", 2), widget("lost", 3)],
+        gone("too old"),
+        [9, widget("same", 1), widget("changed", 8), widget("new", 9)],
+    )
+    informer, told = await play(client)
+    assert told[3:] == [("DELETED", "lost"), ("MODIFIED", "changed"), ("ADDED", "new")]
+    assert {obj["metadata"]["name"] for obj in informer.items()} == {"same", "changed", "new"}
+
+
+async def test_an_object_made_anew_is_told_as_deleted_and_added():
+    client = ScriptedClient([5, widget("a", 1, uid="1")], gone(""), [9, widget("a", 8, uid="2")])
+    _, told = await play(client)
+    assert told == [("ADDED", "a"), ("DELETED", "a"), ("ADDED", "a")]
+
+
+async def test_failures_wait_longer_each_time():
+    waits = []
+
+    async def sleep(seconds):
+        waits.append(seconds)
+
+    client = ScriptedClient(OSError("down"), ApiError(500, "", "down"), OSError("down"), [1])
+    await play(client, sleep=sleep)
+    assert len(waits) == 3
+    assert waits[2] > waits[0]
+
+
+async def test_indexes_follow_changes():
+    client = ScriptedClient(
+        [5, widget("a", 1, app="x"), widget("b", 2, app="x")], [event("MODIFIED", widget("a", 6, app="y"))]
+    )
+    informer, _ = await play(
+        client, lambda informer: informer.add_index("app", lambda obj: [obj["metadata"]["labels"]["app"]])
+    )
+    assert [obj["metadata"]["name"] for obj in informer.indexed("app", "x")] == ["b"]
+    assert [obj["metadata"]["name"] for obj in informer.indexed("app", "y")] == ["a"]
+
+
+async def test_a_late_handler_hears_of_everything():
+    informer, _ = await play(ScriptedClient([5, widget("a", 1)]))
+    heard = []
+    informer.add_handler(lambda change: heard.append(change.key.name))
+    assert heard == ["a"]
+
+
+async def test_a_faulty_handler_does_not_stop_the_others(caplog):
+    def fail(change):
+        raise RuntimeError("boom")
+
+    client = ScriptedClient([5, widget("a", 1), widget("b", 2)])
+    informer = Informer(client, WIDGETS)
+    heard = []
+    informer.add_handler(fail)
+    informer.add_handler(lambda change: heard.append(change.key.name))
+    running = asyncio.create_task(informer.run())
+    await asyncio.wait_for(client.is_over.wait(), 10)
+    running.cancel()
+    assert heard == ["a", "b"]
+
+
+async def test_resync_tells_everything_again():
+    ticks = asyncio.Queue()
+
+    async def sleep(seconds):
+        await ticks.get()
+
+    client = ScriptedClient([5, widget("a", 1)])
+    told = []
+    informer = Informer(client, WIDGETS, resync_seconds=60, sleep=sleep)
+    heard_twice = asyncio.Event()
+
+    def hear(change):
+        told.append((change.type, change.old is change.object))
+        if len(told) == 2:
+            heard_twice.set()
+
+    informer.add_handler(hear)
+    running = asyncio.create_task(informer.run())
+    await informer.synced()
+    ticks.put_nowait(None)
+    await asyncio.wait_for(heard_twice.wait(), 10)
+    running.cancel()
+    assert told == [("ADDED", False), ("MODIFIED", True)]
+
+
+@pytest.mark.parametrize("code", [401, 403, 500])
+async def test_refusals_are_retried_not_raised(code):
+    async def sleep(seconds):
+        return
+
+    client = ScriptedClient(ApiError(code, "", "no"), [1, widget("a", 1)])
+    _, told = await play(client, sleep=sleep)
+    assert told == [("ADDED", "a")]
