@@ -149,8 +149,10 @@ class Listener:
 
 def _request(*parts: Any) -> web.BaseRequest:
     """A request whose body may be as large as ours may be; aiohttp's own limit is lower."""
-    loop = parts[-1].get_loop()
-    return web.BaseRequest(*parts, loop, client_max_size=bodies.LIMIT_BYTES + 1)
+    message, payload, protocol, writer, task = parts
+    return web.BaseRequest(
+        message, payload, protocol, writer, task, task.get_loop(), client_max_size=bodies.LIMIT_BYTES + 1
+    )
 
 
 def _credentials(http: web.BaseRequest) -> dict[str, list[str]]:

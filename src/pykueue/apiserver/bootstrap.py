@@ -1,0 +1,116 @@
+"""The objects of a new cluster: namespaces, roles, the `kubernetes` service, and what every namespace is given.
+
+`ensure` runs at each start and creates what is missing; what users changed stays as they left it.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Iterable
+
+from pykueue.api.errors import ApiError
+from pykueue.api.scheme import Object, Scheme
+from pykueue.apiserver.calls import Frame, Subscription, Target, User, Verbs, WatchCall, WriteCall
+from pykueue.apiserver.security import roles
+
+NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease", "kueue-system")
+_WRITER = WriteCall(user=User(name="system:apiserver", groups=("system:masters",)), field_manager="kube-apiserver")
+
+
+async def ensure(verbs: Verbs, scheme: Scheme, port: int) -> None:
+    await _create(verbs, scheme, [_namespace(name) for name in NAMESPACES])
+    await _create(verbs, scheme, [*roles.defaults(), _service(port), *_priority_classes()])
+
+
+async def _create(verbs: Verbs, scheme: Scheme, objects: Iterable[Object]) -> None:
+    """Create together, so that all of them share one write to the disk."""
+    await asyncio.gather(*(_create_one(verbs, scheme, obj) for obj in objects))
+
+
+async def _create_one(verbs: Verbs, scheme: Scheme, obj: Object) -> None:
+    kind = scheme.for_object(obj)
+    assert kind is not None, f"{obj['kind']} must be registered"
+    place = Target(kind=kind, namespace=obj["metadata"].get("namespace", ""), name=obj["metadata"]["name"])
+    try:
+        await verbs.get(place)
+    except ApiError as error:
+        if error.code != 404:
+            raise
+        await verbs.create(Target(kind=kind, namespace=place.namespace), obj, _WRITER)
+
+
+def _namespace(name: str) -> Object:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
+def _service(port: int) -> Object:
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": "kubernetes",
+            "namespace": "default",
+            "labels": {"component": "apiserver", "provider": "kubernetes"},
+        },
+        "spec": {
+            "type": "ClusterIP",
+            "clusterIP": "10.96.0.1",
+            "ports": [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}],
+        },
+    }
+
+
+def _priority_classes() -> Iterable[Object]:
+    for name, value in (("system-cluster-critical", 2_000_000_000), ("system-node-critical", 2_000_001_000)):
+        yield {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": name},
+            "value": value,
+            "description": "For parts that the cluster itself depends on.",
+            "preemptionPolicy": "PreemptLowerPriority",
+        }
+
+
+class NamespaceGifts:
+    """Gives every namespace its `default` service account and the certificate of the API's authority."""
+
+    def __init__(self, verbs: Verbs, scheme: Scheme, authority: str) -> None:
+        self._verbs = verbs
+        self._scheme = scheme
+        self._authority = authority
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._subscription: Subscription | None = None
+
+    async def start(self) -> None:
+        kind = self._scheme.for_kind("v1", "Namespace")
+        assert kind is not None
+        self._subscription = await self._verbs.watch(Target(kind=kind), WatchCall(), self)
+
+    async def stop(self) -> None:
+        if self._subscription:
+            self._subscription.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def send(self, frame: Frame) -> None:
+        if frame.type == "ADDED":
+            task = asyncio.get_running_loop().create_task(self._give(frame.decode()["metadata"]["name"]))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    def close(self) -> None:
+        """The server is stopping."""
+
+    async def _give(self, namespace: str) -> None:
+        account: Object = {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": "default", "namespace": namespace},
+        }
+        certificate = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "kube-root-ca.crt", "namespace": namespace},
+            "data": {"ca.crt": self._authority},
+        }
+        with contextlib.suppress(ApiError):  # a namespace may go as fast as it came
+            await _create(self._verbs, self._scheme, [account, certificate])
