@@ -8,6 +8,7 @@ import pykueue
 
 COMMANDS: dict[str, str] = {
     "conformance": "pykueue.cli.conformance:conformance",
+    "up": "pykueue.cli.up:up",
 }
 """Command name to `module:attribute`; a module is imported when its command runs, so that `--help` stays fast."""
 

@@ -1,0 +1,27 @@
+"""Subresources of pods that need a machine room: refused in plain words until a runtime registers its own handler."""
+
+from pykueue.api import errors
+from pykueue.apiserver.http.hooks import Call, ExtraResource, Handler, Reply
+
+LOG = ExtraResource(name="pods/log", kind="Pod", namespaced=True, verbs=("get",))
+EXEC = ExtraResource(name="pods/exec", kind="PodExecOptions", namespaced=True, verbs=("create", "get"))
+ATTACH = ExtraResource(name="pods/attach", kind="PodAttachOptions", namespaced=True, verbs=("create", "get"))
+PORT_FORWARD = ExtraResource(
+    name="pods/portforward", kind="PodPortForwardOptions", namespaced=True, verbs=("create", "get")
+)
+
+
+def refusals() -> list[tuple[ExtraResource, Handler]]:
+    return [
+        (LOG, _refuse("logs are not kept: the cluster runs without a pod runtime (see pykueue up --runtime)")),
+        (EXEC, _refuse("exec is not supported by the embedded cluster; a pod's processes run on this machine")),
+        (ATTACH, _refuse("attach is not supported by the embedded cluster; use kubectl logs -f")),
+        (PORT_FORWARD, _refuse("port-forward is not needed: a pod's ports are open on this machine")),
+    ]
+
+
+def _refuse(why: str) -> Handler:
+    async def handler(_call: Call) -> Reply:
+        raise errors.bad_request(why)
+
+    return handler

@@ -1,0 +1,33 @@
+"""The parts that `pykueue up` starts beside the API, in order: each is built from the surroundings and may be absent.
+
+To add one, write a function that takes `Surroundings` and returns a `Part` (or None when the options exclude it), and
+put it into PARTS. Import what it needs inside the function, so that the start stays fast.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from pykueue.apiserver.embedded import EmbeddedApi
+
+
+class Part(Protocol):
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """`api.client()` speaks to the API in process, `api.hooks` adds to it (`pods/log`, the visibility group, pages)."""
+
+    api: EmbeddedApi
+    data_dir: Path
+    runtime: str
+    """process, simulated or none."""
+    configuration: Path | None = None
+    nodes: Path | None = None
+
+
+PARTS: list[Callable[[Surroundings], Part | None]] = []

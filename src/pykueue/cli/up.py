@@ -1,0 +1,126 @@
+"""`pykueue up`: a Kubernetes API on this machine, with queues, until Ctrl-C.
+
+Starts the embedded API and then the parts, in order; stops them in reverse order. What goes wrong in an expected way
+(data in use, port taken, damaged file) is one line with a hint.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from pykueue.apiserver.embedded import EmbeddedApi
+    from pykueue.apiserver.security.kubeconfig import Access
+    from pykueue.cli.parts import Part
+
+LOG_LEVELS = ("debug", "info", "warning", "error")
+RUNTIMES = ("process", "simulated", "none")
+DEFAULT_PORT = 6443
+
+
+def default_data_dir() -> Path:
+    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return Path(os.environ.get("PYKUEUE_DATA_DIR") or Path(home) / "pykueue")
+
+
+class Address(click.ParamType[tuple[str, int]]):
+    name = "HOST:PORT"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
+        if isinstance(value, tuple):
+            return value
+        host, _, port = str(value).rpartition(":")
+        if not port.isdecimal() or int(port) > 65535:
+            self.fail(f"{value!r} is not HOST:PORT, for example 127.0.0.1:6443 (port 0 takes any free one)", param, ctx)
+        return host.strip("[]") or "127.0.0.1", int(port)
+
+
+@click.command()
+@click.option("--data-dir", type=click.Path(path_type=Path), help="Where everything is kept.")
+@click.option(
+    "--listen", type=Address(), default=("127.0.0.1", DEFAULT_PORT), help="Address; port 0 takes any free one."
+)
+@click.option("--kubeconfig", type=click.Path(path_type=Path), help="Also write the kubeconfig here, when ready.")
+@click.option("--config", type=click.Path(path_type=Path, exists=True), help="Kueue Configuration or Helm values.")
+@click.option("--nodes", type=click.Path(path_type=Path, exists=True), help="A fleet of nodes, from a file.")
+@click.option("--runtime", type=click.Choice(RUNTIMES), default="none", show_default=True, help="How pods run.")
+@click.option("--log-level", type=click.Choice(LOG_LEVELS), default="warning", show_default=True)
+def up(
+    *,
+    data_dir: Path | None,
+    listen: tuple[str, int],
+    kubeconfig: Path | None,
+    config: Path | None,
+    nodes: Path | None,
+    runtime: str,
+    log_level: str,
+) -> None:
+    """Start a Kubernetes-compatible API with queues on this machine."""
+    from pykueue.api import registry
+    from pykueue.apiserver.embedded import EmbeddedApi, Place
+    from pykueue.apiserver.security.tokens import TokenFileError
+    from pykueue.apiserver.store.log import StoreError
+    from pykueue.cli.parts import PARTS, Surroundings
+
+    logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    directory = (data_dir or default_data_dir()).expanduser().resolve()
+
+    async def run() -> None:
+        api = EmbeddedApi(Place(directory=directory, host=listen[0], port=listen[1]), registry.scheme())
+        surroundings = Surroundings(api=api, data_dir=directory, runtime=runtime, configuration=config, nodes=nodes)
+        parts = [part for build in PARTS if (part := build(surroundings)) is not None]
+        await _serve(api, parts, kubeconfig)
+
+    try:
+        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+            runner.run(run())
+    except (StoreError, TokenFileError) as error:
+        raise click.ClickException(str(error)) from None
+    except OSError as error:
+        raise click.ClickException(f"cannot listen on {listen[0]}:{listen[1]}: {error.strerror or error}") from None
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+async def _serve(api: "EmbeddedApi", parts: "list[Part]", kubeconfig: Path | None) -> None:
+    """Run until a signal asks to stop; whatever was started is stopped, the last first."""
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopping.set)
+    started: list[Part | EmbeddedApi] = []
+    try:
+        started.append(api)
+        access = await api.start()
+        for part in parts:
+            started.append(part)
+            await part.start()
+        _announce(api, access, kubeconfig)
+        await stopping.wait()
+    finally:
+        for each in reversed(started):
+            await each.stop()
+
+
+def _announce(api: "EmbeddedApi", access: "Access", kubeconfig: Path | None) -> None:
+    from pykueue.apiserver.security import kubeconfig as files
+
+    where = api.place.kubeconfig
+    if kubeconfig is not None:
+        files.write(kubeconfig, access)
+        where = kubeconfig.resolve()
+    click.echo(f"pykueue is ready at {access.server} (data in {api.place.directory})")
+    click.echo(f"  export KUBECONFIG={where}")
+    click.echo("  kubectl get clusterqueues")
