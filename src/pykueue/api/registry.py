@@ -1,10 +1,18 @@
 """Every kind that we know, in one Scheme. Called once by whoever serves, reads or prints kinds."""
 
+from dataclasses import replace
+
 from pykueue.api.builtin import kinds as builtin_kinds
 from pykueue.api.kueue import kinds as kueue_kinds
-from pykueue.api.scheme import Scheme
+from pykueue.api.rules import table
+from pykueue.api.scheme import Kind, Scheme
 
 
 def scheme() -> Scheme:
     """A register of its own for each caller, because a server adds its users' kinds to it."""
-    return Scheme([*builtin_kinds.kinds(), *kueue_kinds.kinds()])
+    return Scheme(map(_with_rules, [*builtin_kinds.kinds(), *kueue_kinds.kinds()]))
+
+
+def _with_rules(kind: Kind) -> Kind:
+    rules = table.rules_of(kind.group, kind.kind)
+    return replace(kind, reader=rules.reader, defaulter=rules.defaulter, validator=rules.validator)

@@ -99,10 +99,13 @@ class Verdict:
 
 
 Defaulter = Callable[[Request], list[str]]
-"""Fills in `request.object` in place before validation; returns warnings. A lenient reading is normalised here.
+"""Fills in `request.object` in place before validation; returns warnings.
 Raises `ApiError` where Kueue's mutating webhook refuses what it cannot decode."""
 
 Validator = Callable[[Request], Verdict]
+
+Reader = Callable[[Object], list[str]]
+"""Puts lenient spellings right in place, before unknown fields are looked for; returns warnings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +131,7 @@ class Kind:
     """The version in which objects are kept; "" means this one."""
     to_storage: Callable[[Object], Object] | None = None
     from_storage: Callable[[Object], Object] | None = None
+    reader: Reader | None = None
     defaulter: Defaulter | None = None
     validator: Validator | None = None
     is_builtin: bool = True

@@ -24,6 +24,8 @@ class Admission:
 
     def check_fields(self, kind: Kind, obj: Object, call: WriteCall) -> None:
         """Unknown and repeated fields: refused when Strict, told when Warn. They are dropped later in any case."""
+        if kind.reader is not None:
+            self.warnings += kind.reader(obj)
         if call.field_validation == "Ignore":
             return
         faults = [*call.decoding_faults, *structure.unknown_metadata_fields(obj)]

@@ -52,7 +52,9 @@ class Admission:
 
     def stored(self, obj, old=None):
         request = self.request(obj, old)
-        self.warnings = list(rules(obj).defaulter(request))
+        reader = rules(obj).reader
+        self.warnings = reader(request.object) if reader else []
+        self.warnings += rules(obj).defaulter(request)
         return request.object
 
     def verdict(self, obj, old=None, subresource=""):

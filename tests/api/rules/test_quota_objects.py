@@ -160,7 +160,7 @@ def test_covered_resources_are_taken_from_the_flavors(admission):
 
 
 def test_malformed_quantity_is_refused_by_the_mutating_webhook(admission):
-    with pytest.raises(Exception, match="mclusterqueue.kb.io") as raised:
+    with pytest.raises(Exception, match="mclusterqueue") as raised:
         admission.stored(queue(group("cpu", nominalQuota="ten")))
     assert raised.value.code == 400
 

@@ -12,13 +12,11 @@ _POLICY = "spec.concurrentAdmissionPolicy"
 
 
 def default(request: Request) -> list[str]:
-    spec = request.object.get("spec")
-    warnings = quota.take_covered_resources_from_flavors(spec)
     if request.operation == "CREATE":
-        if quota.malformed_quantity(spec):
+        if quota.malformed_quantity(request.object.get("spec")):
             raise errors.undecodable("mclusterqueue.kb.io", quantity.SYNTAX_ERROR)
         quota.add_finalizer(request.object)
-    return warnings
+    return []
 
 
 def validate(request: Request) -> Verdict:

@@ -4,10 +4,6 @@ from pykueue.api.rules import quota, reading
 from pykueue.api.scheme import Request, Verdict
 
 
-def default(request: Request) -> list[str]:
-    return quota.take_covered_resources_from_flavors(request.object.get("spec"))
-
-
 def validate(request: Request) -> Verdict:
     spec = reading.mapping(request.object.get("spec"))
     parent = quota.Parent(noun="parent", is_named=bool(spec.get("parentName")), may_lend_above_nominal=True)

@@ -37,10 +37,10 @@ def flavor_names(spec: Object) -> list[str]:
     return list(dict.fromkeys(reading.text(flavor.get("name")) for flavor in flavors))
 
 
-def take_covered_resources_from_flavors(spec: Any) -> list[str]:
+def take_covered_resources_from_flavors(obj: Object) -> list[str]:
     """Fill in a group's missing `coveredResources` from its flavors, in the order of first mention; warn of each."""
     warnings = []
-    for index, group in enumerate(reading.mappings(reading.at(spec, "resourceGroups"))):
+    for index, group in enumerate(reading.mappings(reading.at(obj, "spec", "resourceGroups"))):
         flavors = reading.mappings(group.get("flavors"))
         names = [resource.get("name") for flavor in flavors for resource in reading.mappings(flavor.get("resources"))]
         covered = list(dict.fromkeys(name for name in names if isinstance(name, str)))

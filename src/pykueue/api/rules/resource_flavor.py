@@ -10,10 +10,9 @@ READ_AS_NODE_LABELS = "spec.nodeSelector: read as spec.nodeLabels; write nodeLab
 
 
 def default(request: Request) -> list[str]:
-    warnings = _read_node_selector(request.object.get("spec"))
     if request.operation == "CREATE":
         quota.add_finalizer(request.object)
-    return warnings
+    return []
 
 
 def validate(request: Request) -> Verdict:
@@ -35,7 +34,8 @@ def check_tolerations(path: str, tolerations: Any) -> list[FieldError]:
     return found
 
 
-def _read_node_selector(spec: Any) -> list[str]:
+def read_node_selector(flavor: Object) -> list[str]:
+    spec = flavor.get("spec")
     if not isinstance(spec, dict) or not isinstance(spec.get("nodeSelector"), dict):
         return []
     spec["nodeLabels"] = spec.pop("nodeSelector") | reading.mapping(spec.get("nodeLabels"))

@@ -7,13 +7,13 @@ the API server makes it after all admission. The rules of a job kind are skipped
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from pykueue.api.rules import cluster_queue, cohort, resource_flavor, workload
+from pykueue.api.rules import cluster_queue, cohort, quota, resource_flavor, workload
 from pykueue.api.rules.builtin import job as builtin_job
 from pykueue.api.rules.builtin import objects
 from pykueue.api.rules.builtin import pod as builtin_pod
 from pykueue.api.rules.jobs import batch_job, frameworks, pod, ray, replicas, serving
 from pykueue.api.rules.jobs.frameworks import Framework
-from pykueue.api.scheme import Defaulter, Request, Validator, Verdict
+from pykueue.api.scheme import Defaulter, Reader, Request, Validator, Verdict
 
 _KUEUE = "kueue.x-k8s.io"
 
@@ -28,6 +28,7 @@ def _accept(_request: Request) -> Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
+    reader: Reader | None = None
     defaulter: Defaulter = _leave
     validator: Validator = _accept
 
@@ -84,9 +85,17 @@ def _after(builtin: Defaulter, kueue: Rules) -> Rules:
 
 
 RULES: Mapping[tuple[str, str], Rules] = {
-    (_KUEUE, "ClusterQueue"): Rules(defaulter=cluster_queue.default, validator=cluster_queue.validate),
-    (_KUEUE, "Cohort"): Rules(defaulter=cohort.default, validator=cohort.validate),
-    (_KUEUE, "ResourceFlavor"): Rules(defaulter=resource_flavor.default, validator=resource_flavor.validate),
+    (_KUEUE, "ClusterQueue"): Rules(
+        reader=quota.take_covered_resources_from_flavors,
+        defaulter=cluster_queue.default,
+        validator=cluster_queue.validate,
+    ),
+    (_KUEUE, "Cohort"): Rules(reader=quota.take_covered_resources_from_flavors, validator=cohort.validate),
+    (_KUEUE, "ResourceFlavor"): Rules(
+        reader=resource_flavor.read_node_selector,
+        defaulter=resource_flavor.default,
+        validator=resource_flavor.validate,
+    ),
     (_KUEUE, "Workload"): Rules(defaulter=workload.default, validator=workload.validate),
     ("batch", "Job"): Rules(
         defaulter=_in_order(builtin_job.default, _BATCH_JOB.defaulter, builtin_job.generate_selector),
