@@ -11,10 +11,12 @@ LEAST: Final = -(2**63)
 
 
 def add(left: int, right: int) -> int:
-    total = left + right
-    if UNLIMITED in (left, right) or total >= UNLIMITED:
+    if UNLIMITED in (left, right):
         return UNLIMITED
-    return max(LEAST, total)
+    total = left + right
+    if LEAST <= total <= UNLIMITED:
+        return total
+    return UNLIMITED if total > 0 else LEAST
 
 
 def sub(left: int, right: int) -> int:
@@ -23,9 +25,9 @@ def sub(left: int, right: int) -> int:
     if right == UNLIMITED:
         return LEAST
     difference = left - right
-    if difference >= UNLIMITED:
-        return UNLIMITED
-    return max(LEAST, difference)
+    if LEAST <= difference <= UNLIMITED:
+        return difference
+    return UNLIMITED if difference > 0 else LEAST
 
 
 def mul(amount: int, factor: int) -> int:

@@ -1,0 +1,104 @@
+"""Which flavors a workload would get: the result of the flavor assigner, before anything is booked."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pykueue.engine import quota, values
+from pykueue.engine.reasons import FlavorAttempt, FlavorReason, Mode, NoFitReason, PodSetShortage
+
+Requests = dict[values.ResourceName, int]
+"""In name order."""
+
+
+@dataclass(slots=True, kw_only=True)
+class FlavorChoice:
+    flavor: values.FlavorName
+    index: quota.Index
+    mode: Mode
+    borrowing: int
+    tried_flavor: int = 0
+    """Index of the last flavor looked at in the group; -1 when that was the last one."""
+
+
+@dataclass(slots=True, kw_only=True)
+class PodSetAssignment:
+    name: values.PodSetName
+    count: int
+    requests: Requests
+    flavors: dict[values.ResourceName, FlavorChoice]
+    reasons: tuple[FlavorReason, ...] = ()
+    attempts: tuple[FlavorAttempt, ...] = ()
+
+    @property
+    def mode(self) -> Mode:
+        if not self.reasons:
+            return Mode.FIT
+        return min((choice.mode for choice in self.flavors.values()), default=Mode.NO_FIT)
+
+
+@dataclass(slots=True, kw_only=True)
+class Assignment:
+    pod_sets: list[PodSetAssignment] = field(default_factory=list)
+    borrowing: int = 0
+    usage: quota.Usage = field(default_factory=dict)
+    mode: Mode = Mode.NO_FIT
+    no_fit_reason: NoFitReason = NoFitReason.NONE
+
+    def add(self, pod_set: PodSetAssignment) -> None:
+        self.pod_sets.append(pod_set)
+        for resource, choice in pod_set.flavors.items():
+            self.borrowing = max(self.borrowing, choice.borrowing)
+            amount = pod_set.requests.get(resource, 0)
+            self.usage[choice.index] = self.usage.get(choice.index, 0) + amount
+
+    def tried(self) -> tuple[dict[values.ResourceName, int], ...]:
+        return tuple(
+            {resource: choice.tried_flavor for resource, choice in pod_set.flavors.items()} for pod_set in self.pod_sets
+        )
+
+    def shortages(self) -> tuple[PodSetShortage, ...]:
+        return tuple(
+            PodSetShortage(name=pod_set.name, reasons=pod_set.reasons) for pod_set in self.pod_sets if pod_set.reasons
+        )
+
+    def needs_preemption(self) -> frozenset[quota.Index]:
+        return frozenset(
+            choice.index
+            for pod_set in self.pod_sets
+            for choice in pod_set.flavors.values()
+            if choice.mode is Mode.PREEMPT
+        )
+
+    def admission(self, cluster_queue: values.ClusterQueueName) -> values.Admission:
+        return values.Admission(
+            cluster_queue=cluster_queue,
+            pod_sets=tuple(
+                values.PodSetAdmission(
+                    name=pod_set.name,
+                    flavors={resource: choice.flavor for resource, choice in pod_set.flavors.items()},
+                    usage={resource: pod_set.requests[resource] for resource in pod_set.flavors},
+                    count=pod_set.count,
+                )
+                for pod_set in self.pod_sets
+            ),
+        )
+
+
+def scaled(pod_set: values.PodSet, count: int) -> Requests:
+    """Requests of `count` pods instead of `pod_set.count`, in name order."""
+    requests = pod_set.requests
+    if pod_set.count in (0, count):
+        return {resource: requests[resource] for resource in sorted(requests)}
+    return {resource: requests[resource] // pod_set.count * count for resource in sorted(requests)}
+
+
+def total_requests(workload: values.Workload, assignment: Assignment) -> quota.Usage:
+    """What the preemption search must find room for: the requests proper, without the implied `pods`."""
+    usage: quota.Usage = {}
+    for pod_set, assigned in zip(workload.pod_sets, assignment.pod_sets, strict=False):
+        requests: Mapping[values.ResourceName, int] = scaled(pod_set, assigned.count)
+        for resource, amount in requests.items():
+            choice = assigned.flavors.get(resource)
+            if amount and choice is not None:
+                usage[choice.index] = usage.get(choice.index, 0) + amount
+    return usage

@@ -1,0 +1,213 @@
+"""The fair preemption search: take from whom has the greatest share, as long as the strategy finds it fair.
+
+From the root the node with the greatest share is descended into until a cluster queue is reached; shares are computed
+as if the incoming workload already ran.
+"""
+
+from collections.abc import Iterator
+
+from pykueue.engine import fair_sharing, preemption, quota
+from pykueue.engine.cluster_queues import ClusterQueueState
+from pykueue.engine.fair_sharing import Share
+from pykueue.engine.holdings import Holding
+from pykueue.engine.policy import FairSharingStrategy
+from pykueue.engine.preemption import Search, Target
+from pykueue.engine.reasons import PreemptionReason
+from pykueue.engine.values import ClusterQueueName, PreemptionPolicy
+
+
+def find_targets(search: Search, strategies: tuple[FairSharingStrategy, ...]) -> list[Target]:
+    candidates = search.ordered(_candidates(search))
+    if not candidates:
+        return []
+    with search.world.ledger.trial():
+        search.world.ledger.charge(search.queue.node, search.requests)
+        attempt = _Attempt(search, candidates)
+        found = attempt.run_first(strategies[0])
+        if not found and len(strategies) > 1:
+            found = attempt.run_second()
+        if not found:
+            return []
+        search.world.ledger.release(search.queue.node, search.requests)
+        return preemption.fill_back(search, attempt.targets, borrowing=True)
+
+
+def _candidates(search: Search) -> Iterator[Holding]:
+    policies = search.queue.value.preemption
+    if policies.within_cluster_queue is not PreemptionPolicy.NEVER:
+        yield from search.candidates(search.queue, policies.within_cluster_queue)
+    if search.queue.node.parent is None or policies.reclaim_within_cohort is PreemptionPolicy.NEVER:
+        return
+    for node in quota.subtree_cluster_queues(search.queue.node.root):
+        if node is search.queue.node or not node.participates or quota.is_within_quota(node, search.needed):
+            continue
+        queue = search.world.cluster_queues[ClusterQueueName(node.name)]
+        yield from search.candidates(queue, policies.reclaim_within_cohort)
+
+
+class _Attempt:
+    def __init__(self, search: Search, candidates: list[Holding]) -> None:
+        self._search = search
+        self._candidates = candidates
+        self.targets: list[Target] = []
+        self._retry: list[Holding] = []
+
+    def run_first(self, strategy: FairSharingStrategy) -> bool:
+        search = self._search
+        ordering = _TargetQueues(search, self._candidates)
+        within_nominal = search.world.policy.fair_sharing_preempt_within_nominal and quota.is_within_quota(
+            search.queue.node, search.needed
+        )
+        for target in ordering:
+            if target is search.queue or within_nominal:
+                own = target is search.queue
+                reason = PreemptionReason.IN_CLUSTER_QUEUE if own else PreemptionReason.IN_COHORT_RECLAMATION
+                if self._take(ordering.pop(target), reason):
+                    return True
+                continue
+            preemptor_share, target_share = ordering.shares(target)
+            if preemptor_share.rank[0] and not target_share.rank[0]:
+                self._retry += ordering.pop_all(target)
+                continue
+            while ordering.has_candidates(target):
+                holding = ordering.pop(target)
+                after = ordering.share_without(target, holding)
+                if not _is_fair(strategy, preemptor_share, target_share, after):
+                    self._retry.append(holding)
+                    continue
+                if self._take(holding, PreemptionReason.IN_COHORT_FAIR_SHARING):
+                    return True
+                break
+        return False
+
+    def run_second(self) -> bool:
+        """What was unfair at first, once more by the initial shares, at most one a queue."""
+        ordering = _TargetQueues(self._search, self._retry)
+        for target in ordering:
+            preemptor_share, target_share = ordering.shares(target)
+            holding = ordering.pop(target)
+            fair = preemptor_share.rank < target_share.rank
+            if fair and self._take(holding, PreemptionReason.IN_COHORT_FAIR_SHARING):
+                return True
+            ordering.drop(target)
+        return False
+
+    def _take(self, holding: Holding, reason: PreemptionReason) -> bool:
+        """Evict it; answer whether the workload now fits (without counting itself twice)."""
+        search = self._search
+        search.release(holding)
+        self.targets.append(Target(holding, reason))
+        with search.world.ledger.trial():
+            search.world.ledger.release(search.queue.node, search.requests)
+            return search.fits(borrowing=True)
+
+
+def _is_fair(strategy: FairSharingStrategy, preemptor: Share, target_before: Share, target_after: Share) -> bool:
+    if strategy is FairSharingStrategy.LESS_THAN_OR_EQUAL_TO_FINAL_SHARE:
+        return preemptor.rank <= target_after.rank
+    return preemptor.rank < target_before.rank
+
+
+class _TargetQueues:
+    """Yields, again and again, the cluster queue to take from next, until there is none."""
+
+    def __init__(self, search: Search, candidates: list[Holding]) -> None:
+        self._search = search
+        self._world = search.world
+        self._preemptor = search.queue
+        self._path = {id(node) for node in quota.ancestors(search.queue.node)}
+        self._order = search.order
+        self._pruned: set[int] = set()
+        self._candidates: dict[str, list[Holding]] = {}
+        for holding in reversed(candidates):
+            self._candidates.setdefault(holding.cluster_queue, []).append(holding)
+
+    def __iter__(self) -> Iterator[ClusterQueueState]:
+        own = self._preemptor.node
+        root = own.root
+        while id(root) not in self._pruned:
+            if root is own:
+                if not self.has_candidates(self._preemptor):
+                    return
+                yield self._preemptor
+                continue
+            found = self._next(root)
+            if found is not None:
+                yield self._world.cluster_queues[ClusterQueueName(found.name)]
+
+    def has_candidates(self, queue: ClusterQueueState) -> bool:
+        return bool(self._candidates.get(queue.name))
+
+    def pop(self, queue: ClusterQueueState) -> Holding:
+        return self._candidates[queue.name].pop()
+
+    def pop_all(self, queue: ClusterQueueState) -> list[Holding]:
+        return list(reversed(self._candidates.pop(queue.name)))
+
+    def drop(self, queue: ClusterQueueState) -> None:
+        self._pruned.add(id(queue.node))
+
+    def shares(self, target: ClusterQueueState) -> tuple[Share, Share]:
+        """Of preemptor and target, just below the cohort that they have in common."""
+        preemptor_node, target_node = self._below_common_ancestor(target)
+        return self._share(preemptor_node), self._share(target_node)
+
+    def share_without(self, target: ClusterQueueState, holding: Holding) -> Share:
+        with self._world.ledger.trial():
+            self._world.ledger.release(target.node, holding.usage)
+            return self._share(self._below_common_ancestor(target)[1])
+
+    def _share(self, node: quota.Node) -> Share:
+        return fair_sharing.share(self._world.tree, node)
+
+    def _below_common_ancestor(self, target: ClusterQueueState) -> tuple[quota.Node, quota.Node]:
+        target_node = target.node
+        while target_node.parent is not None and id(target_node.parent) not in self._path:
+            target_node = target_node.parent
+        preemptor_node = self._preemptor.node
+        while preemptor_node.parent is not target_node.parent:
+            assert preemptor_node.parent is not None
+            preemptor_node = preemptor_node.parent
+        return preemptor_node, target_node
+
+    def _next(self, cohort: quota.Node) -> quota.Node | None:
+        """Descend to the greatest share; prune what has nothing to give. None if this round only pruned."""
+        queue, queue_share = self._greatest_queue(cohort)
+        child, child_share = self._greatest_cohort(cohort)
+        if queue is None and child is None:
+            self._pruned.add(id(cohort))
+            return None
+        if child is not None and child_share.rank >= queue_share.rank:
+            return self._next(child)
+        return queue
+
+    def _greatest_queue(self, cohort: quota.Node) -> tuple[quota.Node | None, Share]:
+        best: quota.Node | None = None
+        best_share = fair_sharing.NEGATIVE
+        for node in cohort.cluster_queues():
+            if id(node) in self._pruned:
+                continue
+            found = self._share(node)
+            candidates = self._candidates.get(node.name)
+            if not candidates or not (found.is_borrowing or node is self._preemptor.node):
+                self._pruned.add(id(node))
+            elif best is None or found.rank > best_share.rank:
+                best, best_share = node, found
+            elif found.rank == best_share.rank and self._order(candidates[-1]) < self._order(
+                self._candidates[best.name][-1]
+            ):
+                best = node
+        return best, best_share
+
+    def _greatest_cohort(self, cohort: quota.Node) -> tuple[quota.Node | None, Share]:
+        best: quota.Node | None = None
+        best_share = fair_sharing.NEGATIVE
+        for node in cohort.cohorts():
+            if id(node) in self._pruned:
+                continue
+            found = self._share(node)
+            if not found.is_borrowing and id(node) not in self._path:
+                self._pruned.add(id(node))
+            elif best is None or found.rank >= best_share.rank:
+                best, best_share = node, found
+        return best, best_share

@@ -1,0 +1,79 @@
+"""Workloads that hold quota, kept per cluster queue in the order in which preemption would take them.
+
+The engine adds and removes them; the preemption searches read.
+"""
+
+import bisect
+from collections.abc import Iterator
+
+from pykueue.engine import quota, values
+
+_NEVER_RESERVED = 2**63
+
+
+class Holding:
+    """One workload and the quota it is charged."""
+
+    __slots__ = ("cluster_queue", "evicted", "flavor_resources", "order", "usage", "workload")
+
+    def __init__(self, workload: values.Workload, flavor_resources: quota.FlavorResources) -> None:
+        assert workload.admission is not None
+        self.workload = workload
+        self.cluster_queue = workload.admission.cluster_queue
+        self.evicted = workload.eviction is not None
+        self.usage: quota.Usage = {}
+        self.flavor_resources: set[quota.Index] = set()
+        for pod_set in workload.admission.pod_sets:
+            for resource, flavor in pod_set.flavors.items():
+                self.flavor_resources.add(flavor_resources.index(flavor, resource))
+            for resource, amount in pod_set.usage.items():
+                flavor = pod_set.flavors.get(resource, values.FlavorName(""))
+                index = flavor_resources.index(flavor, resource)
+                self.usage[index] = self.usage.get(index, 0) + amount
+        self.order = self._order()
+
+    def _order(self) -> tuple[bool, int, int, str, str]:
+        """Already evicted first, then lower priority, later reservation, unique end."""
+        workload = self.workload
+        reserved_at = _NEVER_RESERVED if workload.reserved_at_ns is None else workload.reserved_at_ns
+        return (not self.evicted, workload.priority, -reserved_at, workload.uid, workload.key)
+
+    def set_evicted(self, *, evicted: bool) -> None:
+        self.evicted = evicted
+        self.order = self._order()
+
+    @property
+    def key(self) -> values.WorkloadKey:
+        return self.workload.key
+
+
+def _order(holding: Holding) -> tuple[bool, int, int, str, str]:
+    return holding.order
+
+
+class Holdings:
+    """The holdings of one cluster queue, in candidate order."""
+
+    __slots__ = ("_by_key", "_ordered")
+
+    def __init__(self) -> None:
+        self._by_key: dict[values.WorkloadKey, Holding] = {}
+        self._ordered: list[Holding] = []
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def __iter__(self) -> Iterator[Holding]:
+        return iter(self._ordered)
+
+    def get(self, key: values.WorkloadKey) -> Holding | None:
+        return self._by_key.get(key)
+
+    def put(self, holding: Holding) -> None:
+        self._by_key[holding.key] = holding
+        bisect.insort(self._ordered, holding, key=_order)
+
+    def remove(self, key: values.WorkloadKey) -> Holding:
+        holding = self._by_key.pop(key)
+        del self._ordered[bisect.bisect_left(self._ordered, holding.order, key=_order)]
+        return holding

@@ -1,0 +1,86 @@
+"""Who uses what: the only writer of usage in the quota tree, with trials that always restore.
+
+    with ledger.trial():
+        ledger.release(victim_queue, usage)
+        fits = quota.available(...)
+
+Nested trials restore to their own beginning. Called by the preemption searches, by the cycle and by the engine when
+workloads come and go.
+"""
+
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+from pykueue.engine import quota
+from pykueue.engine.amounts import add, sub
+
+
+class Ledger:
+    def __init__(self) -> None:
+        self._undo: list[tuple[quota.Usage, quota.Index, int | None]] = []
+        self._trials = 0
+
+    def trial(self) -> "Trial":
+        return Trial(self)
+
+    def charge(self, node: quota.Node, usage: Mapping[quota.Index, int]) -> None:
+        for index, amount in usage.items():
+            self._charge(node, index, amount)
+
+    def release(self, node: quota.Node, usage: Mapping[quota.Index, int]) -> None:
+        for index, amount in usage.items():
+            self._release(node, index, amount)
+
+    def _charge(self, node: quota.Node, index: quota.Index, amount: int) -> None:
+        above: quota.Node | None = node
+        while above is not None:
+            local_available = quota.local_available(above, index)
+            self._write(above, index, add(above.usage.get(index, 0), amount))
+            if amount <= local_available:
+                return
+            amount = sub(amount, local_available)
+            above = above.parent
+
+    def _release(self, node: quota.Node, index: quota.Index, amount: int) -> None:
+        above: quota.Node | None = node
+        while above is not None:
+            usage = above.usage.get(index, 0)
+            passed_up = sub(usage, above.local.get(index, 0))
+            self._write(above, index, sub(usage, amount))
+            if passed_up <= 0:
+                return
+            amount = min(amount, passed_up)
+            above = above.parent
+
+    def _write(self, node: quota.Node, index: quota.Index, value: int) -> None:
+        if self._trials:
+            self._undo.append((node.usage, index, node.usage.get(index)))
+        node.usage[index] = value
+
+
+class Trial:
+    """Everything charged and released inside is undone at the end, whatever happens."""
+
+    __slots__ = ("_ledger", "_start")
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self._start = 0
+
+    def __enter__(self) -> Self:
+        self._start = len(self._ledger._undo)  # noqa: SLF001 - a trial is a part of its ledger
+        self._ledger._trials += 1  # noqa: SLF001
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        undo = self._ledger._undo  # noqa: SLF001
+        while len(undo) > self._start:
+            usage, index, value = undo.pop()
+            if value is None:
+                del usage[index]
+            else:
+                usage[index] = value
+        self._ledger._trials -= 1  # noqa: SLF001

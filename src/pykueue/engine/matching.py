@@ -1,0 +1,86 @@
+"""Label selectors, taints and node affinity, as Kubernetes reads them. Called by the flavor assigner and the queues."""
+
+from collections.abc import Mapping
+
+from pykueue.engine import values
+from pykueue.engine.values import Operator
+
+_HARD_EFFECTS = (values.TaintEffect.NO_SCHEDULE, values.TaintEffect.NO_EXECUTE)
+
+
+def selects(selector: values.LabelSelector | None, labels: Mapping[str, str]) -> bool:
+    return selector is not None and all(satisfies(requirement, labels) for requirement in selector.requirements)
+
+
+def satisfies(requirement: values.Requirement, labels: Mapping[str, str]) -> bool:
+    value = labels.get(requirement.key)
+    match requirement.operator:
+        case Operator.IN:
+            return value is not None and value in requirement.values
+        case Operator.NOT_IN:
+            return value is None or value not in requirement.values
+        case Operator.EXISTS:
+            return value is not None
+        case Operator.DOES_NOT_EXIST:
+            return value is None
+        case Operator.GREATER:
+            return _compares(value, requirement, 1)
+        case Operator.LESS:
+            return _compares(value, requirement, -1)
+
+
+def _compares(value: str | None, requirement: values.Requirement, sign: int) -> bool:
+    if value is None or len(requirement.values) != 1:
+        return False
+    try:
+        return (int(value) - int(requirement.values[0])) * sign > 0
+    except ValueError:
+        return False
+
+
+def tolerates(toleration: values.Toleration, taint: values.Taint) -> bool:
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    match toleration.operator:
+        case "" | "Equal":
+            return toleration.value == taint.value
+        case "Exists":
+            return True
+        case "Gt":
+            return _compares_numbers(taint.value, toleration.value, 1)
+        case "Lt":
+            return _compares_numbers(taint.value, toleration.value, -1)
+        case _:
+            return False
+
+
+def _compares_numbers(taint_value: str, toleration_value: str, sign: int) -> bool:
+    try:
+        return (int(taint_value) - int(toleration_value)) * sign > 0
+    except ValueError:
+        return False
+
+
+def untolerated_taint(flavor: values.ResourceFlavor, pod_set: values.PodSet) -> values.Taint | None:
+    for taint in flavor.node_taints:
+        if taint.effect in _HARD_EFFECTS and not any(
+            tolerates(toleration, taint) for toleration in (*pod_set.tolerations, *flavor.tolerations)
+        ):
+            return taint
+    return None
+
+
+def matches_affinity(flavor: values.ResourceFlavor, pod_set: values.PodSet) -> bool:
+    """Selector and required affinity, looking only at the labels that the flavor declares."""
+    labels = flavor.node_labels
+    for key, value in pod_set.node_selector.items():
+        if key in labels and labels[key] != value:
+            return False
+    if pod_set.affinity_terms is None:
+        return True
+    terms = [[each for each in term if each.key in labels] for term in pod_set.affinity_terms]
+    if not all(terms):
+        return True
+    return any(all(satisfies(each, labels) for each in term) for term in terms) if terms else True

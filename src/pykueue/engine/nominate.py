@@ -1,0 +1,135 @@
+"""Step 2 of the cycle: what each head would get if it were alone, and whom it would evict for that."""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
+
+from pykueue.engine import assignment, preemption, reasons, values
+from pykueue.engine.assignment import Assignment
+from pykueue.engine.entries import Entry, Fate
+from pykueue.engine.flavors import FlavorAssigner
+from pykueue.engine.preemption import Target
+from pykueue.engine.queues import ScanMemory
+from pykueue.engine.reasons import Mode, NoFitReason, RequeueReason
+from pykueue.engine.world import World
+
+Result = TypeVar("Result")
+
+_FAILED = {values.CheckState.RETRY, values.CheckState.REJECTED}
+
+
+class Nomination(NamedTuple):
+    assignment: Assignment
+    targets: list[Target]
+
+
+def nominate(world: World, entry: Entry) -> None:
+    workload = entry.pending.workload
+    if workload.key in world.holdings:
+        entry.fate = Fate.DROPPED
+    elif _FAILED.intersection(workload.check_states.values()):
+        entry.set_pending(reasons.ChecksFailed(), NoFitReason.PENDING_EVALUATION)
+    elif not entry.queue.node.participates:
+        entry.set_pending(reasons.ClusterQueueInactive(name=entry.queue.name), NoFitReason.SUSPENDED)
+    elif workload.namespace not in world.namespaces:
+        entry.set_pending(reasons.NamespaceMissing(name=workload.namespace), NoFitReason.MISCONFIGURED)
+    elif not world.namespace_check(entry.queue)(workload.namespace):
+        entry.set_pending(reasons.NamespaceMismatch(), NoFitReason.MISCONFIGURED)
+        entry.requeue_reason = RequeueReason.NAMESPACE_MISMATCH
+    elif workload.admissibility_fault:
+        entry.set_pending(reasons.RequestsInvalid(text=workload.admissibility_fault), NoFitReason.MISCONFIGURED)
+    else:
+        _assign(world, entry)
+
+
+def _assign(world: World, entry: Entry) -> None:
+    pending = entry.pending
+    if pending.scan is not None and _is_outdated(world, entry, pending.scan):
+        pending.scan = None
+    entry.assignment, entry.targets = best_nomination(world, entry)
+    pending.scan = ScanMemory(
+        tried=entry.assignment.tried(),
+        generation=entry.queue.node.generation,
+        cycle=world.cycle,
+        shape=pending.workload.shape,
+    )
+    entry.set_pending(reasons.FlavorsShort(pod_sets=entry.assignment.shortages()), NoFitReason.NONE)
+
+
+def _is_outdated(world: World, entry: Entry, scan: ScanMemory) -> bool:
+    """Whether the flavor scan must begin anew."""
+    if world.policy.preserve_scan_progress:
+        if not scan.matches(entry.pending.workload.shape):
+            return True
+        if world.cycle - scan.cycle <= 1:
+            return False
+    return entry.queue.node.generation > scan.generation
+
+
+def best_nomination(world: World, entry: Entry) -> Nomination:
+    """All pods if they fit or preemption makes room; else as many as fit, if the workload allows fewer."""
+    workload = entry.pending.workload
+    assigner = FlavorAssigner(
+        policy=world.policy,
+        queue=entry.queue,
+        flavors=world.flavors,
+        workload=workload,
+        scan=entry.pending.scan,
+        oracle=preemption.Possibilities(world, entry.queue, entry.pending),
+    )
+    full = assigner.assign()
+    found = _feasible(world, entry, full)
+    if found is None and world.policy.partial_admission and can_be_partial(workload):
+
+        def attempt(counts: Sequence[int]) -> Nomination | None:
+            return _feasible(world, entry, assigner.assign(counts))
+
+        found = search_counts(workload.pod_sets, attempt)
+    return found or Nomination(full, [])
+
+
+def _feasible(world: World, entry: Entry, found: Assignment) -> Nomination | None:
+    if found.mode is Mode.FIT:
+        return Nomination(found, [])
+    if found.mode is Mode.PREEMPT:
+        targets = preemption.find_targets(
+            preemption.Search(
+                world=world,
+                queue=entry.queue,
+                workload=entry.pending.workload,
+                timestamp_ns=entry.pending.timestamp_ns,
+                requests=assignment.total_requests(entry.pending.workload, found),
+                needed=found.needs_preemption(),
+            )
+        )
+        if targets:
+            return Nomination(found, targets)
+    return None
+
+
+def can_be_partial(workload: values.Workload) -> bool:
+    return any(
+        pod_set.min_count is not None and pod_set.min_count < pod_set.spec_count for pod_set in workload.pod_sets
+    )
+
+
+def search_counts(
+    pod_sets: Sequence[values.PodSet], attempt: Callable[[Sequence[int]], Result | None]
+) -> Result | None:
+    """Binary search for the most pods that succeed, reducing all pod sets in step from count to minimum."""
+    full = [pod_set.spec_count for pod_set in pod_sets]
+    deltas = [0 if pod_set.min_count is None else pod_set.spec_count - pod_set.min_count for pod_set in pod_sets]
+    total = sum(deltas)
+    if not total:
+        return None
+    found: dict[int, Result] = {}
+    low, high = 0, total + 1
+    while low < high:
+        middle = (low + high) // 2
+        counts = [count - delta * middle // total for count, delta in zip(full, deltas, strict=True)]
+        result = attempt(counts)
+        if result is None:
+            low = middle + 1
+        else:
+            found[middle] = result
+            high = middle
+    return found.get(low)

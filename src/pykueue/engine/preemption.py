@@ -1,0 +1,183 @@
+"""Preemption: whom to evict so that a workload fits. What the classical and the fair search share.
+
+A `Search` is one question: this workload, in this cluster queue, needs these amounts, and these flavor-resources are
+short. `find_targets` answers with a minimal list of targets or none. `nominate` asks it for whole workloads, and for
+single flavor-resources through `Possibilities`.
+"""
+
+import functools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pykueue.engine import queues, quota, values
+from pykueue.engine.amounts import add
+from pykueue.engine.cluster_queues import ClusterQueueState
+from pykueue.engine.holdings import Holding
+from pykueue.engine.policy import Policy
+from pykueue.engine.reasons import Possibility, PreemptionReason
+from pykueue.engine.values import PreemptionPolicy
+from pykueue.engine.world import World
+
+_TIMESTAMP_BUFFER_NS = 5 * 60 * 10**9
+
+
+class Target(NamedTuple):
+    holding: Holding
+    reason: PreemptionReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    world: World
+    queue: ClusterQueueState
+    workload: values.Workload
+    timestamp_ns: int
+    requests: quota.Usage
+    needed: frozenset[quota.Index]
+    """The flavor-resources that are short: only workloads that use one of them can help."""
+
+    def fits(self, *, borrowing: bool) -> bool:
+        node = self.queue.node
+        for index, amount in self.requests.items():
+            if not borrowing and quota.borrows_with(node, index, amount):
+                return False
+            if amount > max(0, quota.available(node, index)):
+                return False
+        return True
+
+    def release(self, holding: Holding) -> None:
+        self.world.ledger.release(self.world.cluster_queues[holding.cluster_queue].node, holding.usage)
+
+    def charge(self, holding: Holding) -> None:
+        self.world.ledger.charge(self.world.cluster_queues[holding.cluster_queue].node, holding.usage)
+
+    def candidates(self, queue: ClusterQueueState, policy: PreemptionPolicy) -> Iterator[Holding]:
+        """Those of one cluster queue that the policy lets us take, in candidate order."""
+        priority = self.workload.priority
+        needed = self.needed
+        for holding in queue.holdings:
+            if holding.workload.priority > priority and policy is not PreemptionPolicy.ANY:
+                if holding.evicted:
+                    continue
+                return
+            if not needed.isdisjoint(holding.flavor_resources) and self.may_preempt(holding.workload, policy):
+                yield holding
+
+    def may_preempt(self, candidate: values.Workload, policy: PreemptionPolicy) -> bool:
+        return satisfies_policy(
+            self.world.policy, policy, (self.workload.priority, self.timestamp_ns), candidate=candidate
+        )
+
+    def ordered(self, found: Iterable[Holding]) -> list[Holding]:
+        """In candidate order over several cluster queues."""
+        if self.world.policy.admission_fair_sharing is None:
+            return sorted(found, key=self.order)
+        return sorted(found, key=functools.cmp_to_key(self._compare_with_usage))
+
+    def order(self, holding: Holding) -> tuple[bool, bool, tuple[bool, int, int, str, str]]:
+        """Already evicted first, the own queue last, then as within one queue."""
+        return (not holding.evicted, holding.cluster_queue == self.queue.name, holding.order)
+
+    def _compare_with_usage(self, left: Holding, right: Holding) -> int:
+        """Within one cluster queue the local queue that used more gives first."""
+        left_order, right_order = self.order(left), self.order(right)
+        if left_order[:2] == right_order[:2] and left.cluster_queue == right.cluster_queue:
+            left_usage, right_usage = (local_queue_usage(self.world, each) for each in (left, right))
+            if left_usage != right_usage:
+                return -1 if left_usage > right_usage else 1
+        return -1 if left_order < right_order else 1
+
+
+def satisfies_policy(
+    policy: Policy, allowed: PreemptionPolicy, preemptor: tuple[int, int], *, candidate: values.Workload
+) -> bool:
+    """`preemptor` is its effective priority and queue-order timestamp."""
+    priority, timestamp_ns = preemptor
+    match allowed:
+        case PreemptionPolicy.ANY:
+            return True
+        case PreemptionPolicy.LOWER_PRIORITY:
+            return priority > candidate.priority
+        case PreemptionPolicy.LOWER_OR_NEWER_EQUAL_PRIORITY:
+            if priority != candidate.priority:
+                return priority > candidate.priority
+            newer_by = queues.queue_order_timestamp(candidate, policy) - timestamp_ns
+            return newer_by > (_TIMESTAMP_BUFFER_NS if policy.timestamp_preemption_buffer else 0)
+        case _:
+            return False
+
+
+def local_queue_usage(world: World, holding: Holding) -> float:
+    """Of the holding's local queue, where admission fair sharing applies; else 0 for all."""
+    if not world.cluster_queues[holding.cluster_queue].value.uses_admission_fair_sharing:
+        return 0.0
+    return world.usage_of(holding.workload.local_queue)
+
+
+def fill_back(search: Search, targets: list[Target], *, borrowing: bool) -> list[Target]:
+    """Spare every target without which the workload fits all the same; the last one is always needed."""
+    targets = list(targets)
+    for position in range(len(targets) - 2, -1, -1):
+        search.charge(targets[position].holding)
+        if search.fits(borrowing=borrowing):
+            targets[position] = targets[-1]
+            targets.pop()
+        else:
+            search.release(targets[position].holding)
+    return targets
+
+
+def find_targets(search: Search) -> list[Target]:
+    # Both searches build on this module.
+    from pykueue.engine import classical_preemption, fair_preemption
+
+    if search.world.policy.fair_sharing is not None:
+        return fair_preemption.find_targets(search, search.world.policy.fair_sharing.preemption_strategies)
+    return classical_preemption.find_targets(search)
+
+
+class Possibilities:
+    """The oracle of the flavor assigner: what preemption could do for one flavor-resource."""
+
+    __slots__ = ("_queue", "_timestamp_ns", "_workload", "_world")
+
+    def __init__(self, world: World, queue: ClusterQueueState, pending: queues.Pending) -> None:
+        self._world = world
+        self._queue = queue
+        self._workload = pending.workload
+        self._timestamp_ns = pending.timestamp_ns
+
+    def __call__(self, index: quota.Index, amount: int) -> tuple[Possibility, int]:
+        targets = find_targets(
+            Search(
+                world=self._world,
+                queue=self._queue,
+                workload=self._workload,
+                timestamp_ns=self._timestamp_ns,
+                requests={index: amount},
+                needed=frozenset((index,)),
+            )
+        )
+        if not targets:
+            return Possibility.NO_CANDIDATES, quota.height_of_fit(self._queue.node, index, amount)[0]
+        with self._world.ledger.trial():
+            release(self._world, (target.holding for target in targets))
+            borrowing, _ = quota.height_of_fit(self._queue.node, index, amount)
+        if any(target.holding.cluster_queue == self._queue.name for target in targets):
+            return Possibility.PREEMPT, borrowing
+        return Possibility.RECLAIM, borrowing
+
+
+def release(world: World, holdings: Iterable[Holding]) -> None:
+    for holding in holdings:
+        world.ledger.release(world.cluster_queues[holding.cluster_queue].node, holding.usage)
+
+
+def fits_in_quota(node: quota.Node, requests: quota.Usage) -> tuple[bool, quota.Usage]:
+    """Whether all requests fit in the node's own quota, and what of them the local quota cannot take."""
+    fits = all(
+        add(node.usage.get(index, 0), amount) <= node.subtree.get(index, 0) for index, amount in requests.items()
+    )
+    rest = {index: max(0, amount - quota.local_available(node, index)) for index, amount in requests.items()}
+    return fits, rest

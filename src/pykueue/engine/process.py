@@ -1,0 +1,114 @@
+"""Step 4 of the cycle: admit, preempt or skip each entry, in order, against what the entries before it took.
+
+Usage taken here is provisional (the cycle runs it in a trial); `report` books what was decided.
+"""
+
+from pykueue.engine import preemption, quota, reasons
+from pykueue.engine.amounts import add, sub
+from pykueue.engine.assignment import Assignment
+from pykueue.engine.entries import Entry, Fate
+from pykueue.engine.holdings import Holding
+from pykueue.engine.reasons import Mode, NoFitReason, RequeueReason
+from pykueue.engine.values import PreemptionPolicy, WorkloadKey
+from pykueue.engine.world import World
+
+
+class Processing:
+    """One pass over the ordered entries."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._victims: dict[WorkloadKey, Holding] = {}
+        self.skipped_preemptions: dict[str, int] = {}
+        self._blocked = world.policy.block_admission and bool(world.not_ready)
+
+    def process(self, entry: Entry) -> None:
+        found = entry.assignment
+        assert found is not None
+        if found.mode is Mode.NO_FIT:
+            entry.requeue_reason = RequeueReason.NO_FIT
+            entry.no_fit_reason = found.no_fit_reason
+        elif found.mode is Mode.PREEMPT and not entry.targets:
+            self._reserve(entry, found)
+        elif found.mode is Mode.PREEMPT and self._is_gated(entry):
+            entry.fate = Fate.GATED
+            entry.requeue_reason = RequeueReason.PREEMPTION_GATED
+            entry.pending.scan = None
+            entry.set_pending(reasons.PreemptionGated(), NoFitReason.ADMISSION_GATED)
+        elif any(target.holding.key in self._victims for target in entry.targets):
+            self._skip(entry, reasons.TargetsOverlap())
+        elif not self._fits(entry, found):
+            self._skip(entry, reasons.NoLongerFits())
+        else:
+            self._take(entry, found)
+
+    def _is_gated(self, entry: Entry) -> bool:
+        return self._world.policy.preemption_gates and entry.pending.workload.closed_preemption_gate
+
+    def _reserve(self, entry: Entry, found: Assignment) -> None:
+        """Nobody to preempt: keep the place, so that nobody slips in, unless the queue can always reclaim it."""
+        entry.requeue_reason = RequeueReason.PREEMPTION_NO_CANDIDATES
+        entry.no_fit_reason = NoFitReason.WAITING_FOR_QUOTA
+        can_always_reclaim = entry.queue.value.preemption.reclaim_within_cohort is PreemptionPolicy.ANY
+        keeps_place = self._world.policy.prioritize_preemptor_workloads and entry.is_preemptor
+        if not can_always_reclaim or keeps_place:
+            self._world.ledger.charge(entry.queue.node, reservation(entry.queue.node, found))
+
+    def _fits(self, entry: Entry, found: Assignment) -> bool:
+        """With all victims gone, those of the entries before and its own."""
+        node = entry.queue.node
+        victims = self._victims | {target.holding.key: target.holding for target in entry.targets}
+        if not victims:
+            return _all_available(node, found.usage)
+        with self._world.ledger.trial():
+            preemption.release(self._world, victims.values())
+            return _all_available(node, found.usage)
+
+    def _skip(self, entry: Entry, reason: reasons.PendingReason) -> None:
+        assert entry.assignment is not None
+        entry.fate = Fate.SKIPPED
+        entry.set_pending(reason, NoFitReason.WAITING_FOR_QUOTA)
+        if not self._world.policy.preserve_scan_progress:
+            entry.pending.scan = None
+        if entry.assignment.mode is Mode.PREEMPT:
+            name = entry.queue.name
+            self.skipped_preemptions[name] = self.skipped_preemptions.get(name, 0) + 1
+
+    def _take(self, entry: Entry, found: Assignment) -> None:
+        self._victims |= {target.holding.key: target.holding for target in entry.targets}
+        self._world.ledger.charge(entry.queue.node, found.usage)
+        if found.mode is Mode.PREEMPT:
+            entry.preempts = True
+            entry.requeue_reason = RequeueReason.PENDING_PREEMPTION
+            entry.pending.scan = None
+            entry.set_pending(
+                reasons.FlavorsShort(pod_sets=found.shortages(), preempting=len(entry.targets)),
+                NoFitReason.WAITING_FOR_PREEMPTED_WORKLOADS,
+            )
+        elif self._blocked:
+            entry.fate = Fate.SKIPPED
+            entry.set_pending(reasons.PodsNotReady(), NoFitReason.WAITING_FOR_PODS_READY)
+        else:
+            entry.fate = Fate.ADMITTED
+            self._blocked = self._world.policy.block_admission
+
+
+def _all_available(node: quota.Node, usage: quota.Usage) -> bool:
+    return all(amount <= max(0, quota.available(node, index)) for index, amount in usage.items())
+
+
+def reservation(node: quota.Node, found: Assignment) -> quota.Usage:
+    """How much of what it wants an entry may keep others from: up to nominal, or to the borrowing limit."""
+    if found.mode is not Mode.PREEMPT:
+        return found.usage
+    reserved: quota.Usage = {}
+    for index, amount in found.usage.items():
+        used = node.usage.get(index, 0)
+        nominal = node.nominal.get(index, 0)
+        if not found.borrowing:
+            reserved[index] = max(0, min(amount, sub(nominal, used)))
+        elif index in node.borrowing_limit:
+            reserved[index] = min(amount, sub(add(nominal, node.borrowing_limit[index]), used))
+        else:
+            reserved[index] = amount
+    return reserved

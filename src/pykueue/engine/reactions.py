@@ -1,0 +1,14 @@
+"""How an event changes the world: one function a kind of event, registered with `react` by its type.
+
+The modules `queue_reactions` and `workload_reactions` register theirs; `Engine` imports all three.
+"""
+
+import functools
+
+from pykueue.engine import events
+from pykueue.engine.world import World
+
+
+@functools.singledispatch
+def react(event: events.Event, world: World) -> None:
+    raise TypeError(f"no reaction to {type(event).__name__} (world of {len(world.workloads)} workloads)")

@@ -1,0 +1,95 @@
+"""Steps 5 and 6 of the cycle: book admissions, send the rest back to their queues, and say what was decided."""
+
+import dataclasses
+
+from pykueue.engine import decisions, values
+from pykueue.engine.entries import Entry, Fate
+from pykueue.engine.policy import QuotaCheckStrategy
+from pykueue.engine.reasons import RequeueReason
+from pykueue.engine.values import CheckState
+from pykueue.engine.world import World
+
+
+def admit(world: World, entry: Entry) -> decisions.Admit:
+    """Charge the admission at once; the write to the API comes later."""
+    assert entry.assignment is not None
+    workload = entry.pending.workload
+    admission = entry.assignment.admission(entry.queue.name)
+    admitted = _checks_are_ready(workload, entry.queue.value, admission)
+    assumed = dataclasses.replace(
+        workload, admission=admission, admitted=admitted, reserved_at_ns=world.now_ns, eviction=None, preemption=None
+    )
+    entry.queue.pending.forget_preemptor(workload.key)
+    world.hold(assumed)
+    world.assumed[workload.key] = entry.pending
+    if entry.queue.value.uses_admission_fair_sharing and world.policy.admission_fair_sharing is not None:
+        world.local_queue_usage.push_penalty(workload.local_queue, workload.key, _penalized(world, entry))
+    return decisions.Admit(
+        workload=workload.key,
+        cluster_queue=entry.queue.name,
+        admission=admission,
+        borrowing=entry.assignment.borrowing,
+        admitted=admitted,
+        considered=tuple(
+            decisions.ConsideredFlavors(pod_set=pod_set.name, attempts=pod_set.attempts)
+            for pod_set in entry.assignment.pod_sets
+        ),
+        reserved_at_ns=world.now_ns,
+    )
+
+
+def _checks_are_ready(workload: values.Workload, queue: values.ClusterQueue, admission: values.Admission) -> bool:
+    """Every check that applies to the flavors in use is there and ready, and so is every other that it carries."""
+    used = {flavor for pod_set in admission.pod_sets for flavor in pod_set.flavors.values()}
+    required = [
+        check for check, flavors in queue.admission_checks.items() if not flavors or not flavors.isdisjoint(used)
+    ]
+    states = workload.check_states
+    return all(check in states for check in required) and all(state is CheckState.READY for state in states.values())
+
+
+def _penalized(world: World, entry: Entry) -> dict[values.ResourceName, int]:
+    total: dict[values.ResourceName, int] = {}
+    ignores = world.policy.quota_check_strategy is QuotaCheckStrategy.IGNORE_UNDECLARED
+    for pod_set in entry.pending.workload.pod_sets:
+        for resource, amount in pod_set.requests.items():
+            if not ignores or resource in entry.queue.group_of:
+                total[resource] = total.get(resource, 0) + amount
+    return total
+
+
+def preempt(world: World, entry: Entry) -> decisions.Preempt:
+    targets = []
+    for holding, reason in entry.targets:
+        targets.append(
+            decisions.Target(
+                workload=holding.key,
+                cluster_queue=holding.cluster_queue,
+                reason=reason,
+                path=world.cluster_queues[holding.cluster_queue].node.path,
+                already_evicted=holding.evicted,
+            )
+        )
+        if not holding.evicted:
+            world.mark_evicted(holding.key, evicted=True)
+    return decisions.Preempt(
+        workload=entry.pending.key,
+        cluster_queue=entry.queue.name,
+        targets=tuple(targets),
+        path=entry.queue.node.path,
+    )
+
+
+def requeue(world: World, entry: Entry) -> decisions.Requeue | decisions.Park:
+    if entry.fate is not Fate.PENDING and entry.requeue_reason is RequeueReason.GENERIC:
+        entry.requeue_reason = RequeueReason.FAILED_AFTER_NOMINATION
+    entry.back_in_heap = entry.queue.pending.requeue(entry.pending, entry.requeue_reason, world.now_ns)
+    assert entry.pending_reason is not None
+    kind = decisions.Requeue if entry.back_in_heap else decisions.Park
+    return kind(
+        workload=entry.pending.key,
+        cluster_queue=entry.queue.name,
+        reason=entry.requeue_reason,
+        pending=entry.pending_reason,
+        no_fit_reason=entry.no_fit_reason,
+    )

@@ -1,0 +1,234 @@
+"""Everything the engine knows: objects by name, who waits where, who holds what.
+
+`Engine` changes it by events, the cycle reads it and books its decisions. Reactivation of parked workloads is
+gathered per cohort tree and done once, before the next cycle.
+"""
+
+from collections.abc import Iterator
+
+from pykueue.engine import admission_fair_sharing, matching, queues, quota, values
+from pykueue.engine.cluster_queues import ClusterQueueState, inactivity
+from pykueue.engine.holdings import Holding
+from pykueue.engine.ledger import Ledger
+from pykueue.engine.policy import Policy
+
+RootKey = tuple[bool, str]
+
+
+class World:
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.now_ns = 0
+        self.cycle = 0
+        self.tree = quota.QuotaTree()
+        self.ledger = Ledger()
+        self.cluster_queues: dict[values.ClusterQueueName, ClusterQueueState] = {}
+        self.local_queues: dict[values.LocalQueueKey, values.LocalQueue] = {}
+        self.flavors: dict[values.FlavorName, values.ResourceFlavor] = {}
+        self.namespaces: dict[str, dict[str, str]] = {}
+        self.checks: dict[values.CheckName, values.AdmissionCheck] = {}
+        self.workloads: dict[values.WorkloadKey, values.Workload] = {}
+        """As the API last showed them."""
+        self.holdings: dict[values.WorkloadKey, Holding] = {}
+        self.assumed: dict[values.WorkloadKey, queues.Pending] = {}
+        """Admitted by us and not yet seen so in the API."""
+        self.not_ready: dict[values.WorkloadKey, None] = {}
+        self.local_queue_usage = admission_fair_sharing.UsageLedger(policy.admission_fair_sharing)
+        self.skipped_preemptions: dict[str, int] = {}
+        """Of the last cycle, per cluster queue."""
+        self.stirred: dict[RootKey, None] = {}
+        """Trees to look at in the next cycle."""
+        self.sleeping: dict[RootKey, None] = {}
+        """Trees with heads that cannot go until something changes."""
+        self._workloads_of: dict[values.LocalQueueKey, dict[values.WorkloadKey, None]] = {}
+        self._homeless: dict[values.ClusterQueueName, dict[values.WorkloadKey, None]] = {}
+        self._reactivations: dict[RootKey, None] = {}
+
+    # Trees.
+
+    def root_key(self, node: quota.Node) -> RootKey:
+        root = node.root
+        return (root.is_cluster_queue, root.name)
+
+    def stir(self, node: quota.Node) -> None:
+        key = self.root_key(node)
+        if key not in self.stirred:
+            self.stirred[key] = None
+            self.sleeping.pop(key, None)
+
+    def stir_all(self) -> None:
+        self.stirred |= self.sleeping
+        self.sleeping = {}
+
+    def tree_queues(self, key: RootKey) -> Iterator[ClusterQueueState]:
+        """The cluster queues of one tree, in a total order."""
+        is_cluster_queue, name = key
+        root = (self.tree.cluster_queues if is_cluster_queue else self.tree.cohorts).get(name)
+        if root is not None and root.parent is None:
+            for node in quota.subtree_cluster_queues(root):
+                yield self.cluster_queues[values.ClusterQueueName(node.name)]
+
+    def reactivate(self, node: quota.Node) -> None:
+        """Whatever is parked in this tree may be tried again."""
+        self.stir(node)
+        self._reactivations[self.root_key(node)] = None
+
+    def reactivate_queue(self, name: values.ClusterQueueName) -> None:
+        queue = self.cluster_queues.get(name)
+        if queue is not None and not queue.in_cycle:
+            self.reactivate(queue.node)
+
+    def settle(self) -> None:
+        """Do what was gathered: recompute changed trees, bring parked workloads back."""
+        self.refresh()
+        if self._reactivations:
+            for key in self._reactivations:
+                for queue in self.tree_queues(key):
+                    if queue.pending.has_parked:
+                        queue.pending.reactivate(self.namespace_check(queue), self.now_ns)
+            self._reactivations = {}
+
+    def refresh(self) -> None:
+        """Recompute trees whose quota or shape changed; old roots may be none any more."""
+        rebuilt = self.tree.refresh()
+        for root in rebuilt:
+            self.stir(root)
+        if rebuilt:
+            for key in [key for key in (*self.stirred, *self.sleeping) if not self._is_root(key)]:
+                self.stirred.pop(key, None)
+                self.sleeping.pop(key, None)
+
+    def _is_root(self, key: RootKey) -> bool:
+        is_cluster_queue, name = key
+        node = (self.tree.cluster_queues if is_cluster_queue else self.tree.cohorts).get(name)
+        return node is not None and node.parent is None
+
+    def namespace_check(self, queue: ClusterQueueState) -> "NamespaceCheck":
+        return NamespaceCheck(self.namespaces, queue.value.namespace_selector)
+
+    def refresh_activity(self) -> None:
+        """After flavors, checks, stop policies or cohorts changed."""
+        for queue in self.cluster_queues.values():
+            self.refresh_activity_of(queue)
+
+    def refresh_activity_of(self, queue: ClusterQueueState) -> None:
+        was_active = queue.node.participates
+        queue.inactivity = inactivity(queue.value, self.flavors, self.checks)
+        queue.in_cycle = self.tree.is_in_cycle(queue.name)
+        self.tree.set_participation(queue.node, participates=queue.is_active and not queue.in_cycle)
+        if queue.node.participates != was_active:
+            self.stir(queue.node)
+
+    def usage_of(self, local_queue: values.LocalQueueKey) -> float:
+        """Admission fair sharing: a missing local queue has weight 1."""
+        found = self.local_queues.get(local_queue)
+        return self.local_queue_usage.usage(local_queue, 1.0 if found is None else found.fair_weight)
+
+    # Workloads in queues.
+
+    def queue_of(self, workload: values.Workload) -> ClusterQueueState | None:
+        """The cluster queue behind its local queue; a stopped or missing local queue leads nowhere."""
+        local_queue = self.local_queues.get(workload.local_queue)
+        if local_queue is None or local_queue.stop_policy is not values.StopPolicy.NONE:
+            return None
+        return self.cluster_queues.get(local_queue.cluster_queue)
+
+    def index(self, workload: values.Workload) -> None:
+        old = self.workloads.get(workload.key)
+        if old is not None and old.local_queue != workload.local_queue:
+            self._workloads_of[old.local_queue].pop(workload.key, None)
+        self.workloads[workload.key] = workload
+        self._workloads_of.setdefault(workload.local_queue, {})[workload.key] = None
+
+    def forget(self, workload: values.Workload) -> None:
+        del self.workloads[workload.key]
+        members = self._workloads_of[workload.local_queue]
+        members.pop(workload.key, None)
+        if not members:
+            del self._workloads_of[workload.local_queue]
+
+    def workloads_of(self, local_queue: values.LocalQueueKey) -> list[values.Workload]:
+        return [self.workloads[key] for key in sorted(self._workloads_of.get(local_queue, ()))]
+
+    def enqueue(self, workload: values.Workload) -> None:
+        queue = self.queue_of(workload)
+        if queue is not None:
+            queue.pending.put(workload, self.now_ns)
+            self.stir(queue.node)
+
+    def dequeue(self, workload: values.Workload) -> None:
+        queue = self.queue_of(workload)
+        if queue is not None:
+            queue.pending.remove(workload.key)
+            self.stir(queue.node)
+
+    # Workloads with quota.
+
+    def hold(self, workload: values.Workload) -> None:
+        """Charge a workload for its admission; until its cluster queue exists it is only remembered."""
+        assert workload.admission is not None
+        queue = self.cluster_queues.get(workload.admission.cluster_queue)
+        if queue is None:
+            self._homeless.setdefault(workload.admission.cluster_queue, {})[workload.key] = None
+            return
+        self.refresh()
+        holding = Holding(workload, self.tree.flavor_resources)
+        self.holdings[workload.key] = holding
+        queue.holdings.put(holding)
+        self.ledger.charge(queue.node, holding.usage)
+        if not workload.pods_ready:
+            self.not_ready[workload.key] = None
+        self.stir(queue.node)
+
+    def release(self, key: values.WorkloadKey) -> Holding | None:
+        holding = self.holdings.pop(key, None)
+        self.assumed.pop(key, None)
+        self.not_ready.pop(key, None)
+        if holding is None:
+            for keys in self._homeless.values():
+                keys.pop(key, None)
+            return None
+        queue = self.cluster_queues[holding.cluster_queue]
+        self.refresh()
+        queue.holdings.remove(key)
+        self.ledger.release(queue.node, holding.usage)
+        queue.node.generation += 1
+        self.stir(queue.node)
+        return holding
+
+    def release_quietly(self, key: values.WorkloadKey) -> Holding | None:
+        """Release in order to hold anew: nobody left, so no scan of flavors is outdated by it."""
+        found = self.holdings.get(key)
+        if found is not None:
+            self.cluster_queues[found.cluster_queue].node.generation -= 1
+        return self.release(key)
+
+    def remember_homeless(self, holding: Holding) -> None:
+        self._homeless.setdefault(holding.cluster_queue, {})[holding.key] = None
+
+    def mark_evicted(self, key: values.WorkloadKey, *, evicted: bool) -> None:
+        """An eviction was decided (or refused): the next search takes it first (or as any other)."""
+        holding = self.holdings[key]
+        queue = self.cluster_queues[holding.cluster_queue]
+        queue.holdings.remove(key)
+        holding.set_evicted(evicted=evicted)
+        queue.holdings.put(holding)
+        self.stir(queue.node)
+
+    def adopt_homeless(self, queue: ClusterQueueState) -> None:
+        for key in sorted(self._homeless.pop(queue.name, ())):
+            self.hold(self.workloads[key])
+
+
+class NamespaceCheck:
+    """Whether a namespace may use a cluster queue."""
+
+    __slots__ = ("_namespaces", "_selector")
+
+    def __init__(self, namespaces: dict[str, dict[str, str]], selector: values.LabelSelector | None) -> None:
+        self._namespaces = namespaces
+        self._selector = selector
+
+    def __call__(self, namespace: str) -> bool:
+        labels = self._namespaces.get(namespace)
+        return labels is not None and matching.selects(self._selector, labels)
