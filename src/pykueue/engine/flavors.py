@@ -161,9 +161,19 @@ class FlavorAssigner:
             mismatch = self._mismatch(flavor.name, positions)
             if mismatch is not None:
                 found_reasons.append(mismatch)
-                attempts.append(self._attempt(flavor.name, NO_FIT, 0, [mismatch], NoFitReason.NO_MATCHING_FLAVOR))
+                attempts.append(
+                    self._attempt(
+                        flavor.name,
+                        NO_FIT,
+                        borrowing=0,
+                        found=[mismatch],
+                        no_fit_reason=NoFitReason.NO_MATCHING_FLAVOR,
+                    )
+                )
                 continue
-            grade, choices = self._grade(flavor, covered, assumed, found_reasons, attempts)
+            grade, choices = self._grade(
+                flavor, covered, assumed=assumed, found_reasons=found_reasons, attempts=attempts
+            )
             if self._stops_at(grade):
                 best, best_grade = choices, grade
                 break
@@ -183,6 +193,7 @@ class FlavorAssigner:
         self,
         flavor: GroupFlavor,
         requests: Requests,
+        *,
         assumed: quota.Usage,
         found_reasons: list[FlavorReason],
         attempts: list[FlavorAttempt],
@@ -207,13 +218,16 @@ class FlavorAssigner:
                 flavor=flavor.name, index=index, mode=_MODE[grade.serves], borrowing=grade.borrowing
             )
         found_reasons += shortfalls
-        attempts.append(self._attempt(flavor.name, worst.serves, borrowing, shortfalls, no_fit_reason))
+        attempts.append(
+            self._attempt(flavor.name, worst.serves, borrowing=borrowing, found=shortfalls, no_fit_reason=no_fit_reason)
+        )
         return worst, choices
 
     def _attempt(
         self,
         flavor: values.FlavorName,
         serves: int,
+        *,
         borrowing: int,
         found: list[FlavorReason],
         no_fit_reason: NoFitReason,
