@@ -1,0 +1,1 @@
+"""Pod runtimes behind one protocol: `process` runs commands here, `simulated` only lets time pass."""

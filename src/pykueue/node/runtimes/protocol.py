@@ -1,0 +1,66 @@
+"""The seam between the node agent and whatever runs containers. Two implementations, one contract suite."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from pykueue.api.scheme import Object
+from pykueue.node.kubelet.run import Exit
+from pykueue.node.kubelet.volumes import Mounts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerRequest:
+    """One attempt at one container of a pod."""
+
+    pod: Object
+    container: Object
+    attempt: int = 0
+    command: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
+    mounts: Mounts = field(default_factory=Mounts)
+    gpu_indexes: tuple[int, ...] = ()
+
+
+class StartError(Exception):
+    """The container cannot run; `exit` is what its status tells."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.exit = Exit(code=128, reason="StartError", message=message)
+
+
+class Container(Protocol):
+    @property
+    def id(self) -> str: ...
+
+    async def wait(self) -> Exit:
+        """Returns when the container has ended; may be awaited once."""
+        ...
+
+    async def stop(self, grace_seconds: float) -> None:
+        """Asks it to end, insists after the grace period; returns when it has ended."""
+        ...
+
+
+class Runtime(Protocol):
+    name: str
+
+    async def start(self, request: ContainerRequest) -> Container: ...
+
+    async def adopt(self, request: ContainerRequest, container_id: str) -> Container | None:
+        """The container of an attempt that an earlier pykueue started; None if that attempt never ran."""
+        ...
+
+    async def forget(self, pod_uid: str) -> None:
+        """The pod is gone: ends whatever of it still runs and removes its files."""
+        ...
+
+    def pods(self) -> set[str]:
+        """Uids of pods of which something may still be here."""
+        ...
+
+    def log(self, pod: Object, container: str, attempt: int) -> Path | str | None:
+        """The log of an attempt: a file that may grow, or its whole text; None if there is none."""
+        ...

@@ -1,0 +1,99 @@
+"""A runtime in which containers only take time: real or virtual, as the clock has it.
+
+A pod runs as long as its annotation `pykueue.dev/runtime` says (`90`, `30s`, `1h30m`), else as long as a `sleep N`
+in its command would, else until it is deleted. Annotation `pykueue.dev/exit-code` makes it fail.
+"""
+
+import asyncio
+import re
+
+from pykueue.api.scheme import Object
+from pykueue.kube.clock import SECOND_NS, Clock
+from pykueue.node import pods, times
+from pykueue.node.kubelet.run import Exit
+from pykueue.node.runtimes.protocol import ContainerRequest
+from pykueue.translate import durations
+
+RUNTIME = "pykueue.dev/runtime"
+EXIT_CODE = "pykueue.dev/exit-code"
+_SLEEP = re.compile(r"\bsleep\s+(\d+(?:\.\d+)?)([smhd]?)(?=$|[\s;&|\"')])")
+_UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+TERMINATED = Exit(code=143)
+
+
+class SimulatedRuntime:
+    name = "simulated"
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+
+    async def start(self, request: ContainerRequest) -> "SimulatedContainer":
+        return self._container(request, seconds(request.pod, request.container))
+
+    async def adopt(self, request: ContainerRequest, container_id: str) -> "SimulatedContainer | None":
+        if not container_id:
+            return None
+        whole = seconds(request.pod, request.container)
+        if whole is not None:
+            whole = max(0.0, whole - self._age(request))
+        return self._container(request, whole)
+
+    async def forget(self, _pod_uid: str) -> None:
+        return
+
+    def pods(self) -> set[str]:
+        return set()
+
+    def log(self, pod: Object, container: str, attempt: int) -> str:
+        return f"simulated: container {container} of {pods.name(pod)}, attempt {attempt + 1}, ran no command\n"
+
+    def _container(self, request: ContainerRequest, left: float | None) -> "SimulatedContainer":
+        code = int(pods.annotations(request.pod).get(EXIT_CODE, "0"))
+        name = f"simulated://{pods.uid(request.pod)}/{request.container['name']}/{request.attempt}"
+        return SimulatedContainer(name, left, Exit(code=code), self._clock)
+
+    def _age(self, request: ContainerRequest) -> float:
+        status = request.pod.get("status", {})
+        for shown in [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]:
+            since = ((shown.get("state") or {}).get("running") or {}).get("startedAt")
+            if shown["name"] == request.container["name"] and since:
+                return self._clock.now_ns() / SECOND_NS - times.parse(since).timestamp()
+        return 0.0
+
+
+class SimulatedContainer:
+    def __init__(self, container_id: str, left: float | None, end: Exit, clock: Clock) -> None:
+        self.id = container_id
+        self._left = left
+        self._end = end
+        self._clock = clock
+        self._stopped = asyncio.Event()
+
+    async def wait(self) -> Exit:
+        if self._left is None:
+            await self._stopped.wait()
+            return TERMINATED
+        sleeping = asyncio.ensure_future(self._clock.sleep(self._left))
+        stopping = asyncio.ensure_future(self._stopped.wait())
+        try:
+            await asyncio.wait((sleeping, stopping), return_when=asyncio.FIRST_COMPLETED)
+            return self._end if sleeping.done() else TERMINATED
+        finally:
+            sleeping.cancel()
+            stopping.cancel()
+
+    async def stop(self, _grace_seconds: float) -> None:
+        self._stopped.set()
+
+
+def seconds(pod: Object, container: Object) -> float | None:
+    """How long this container runs; None: until it is stopped."""
+    if stated := pods.annotations(pod).get(RUNTIME):
+        return float(stated) if _is_number(stated) else durations.to_ns(stated) / SECOND_NS
+    words = " ".join(map(str, [*(container.get("command") or ()), *(container.get("args") or ())]))
+    naps = [float(number) * _UNITS[unit] for number, unit in _SLEEP.findall(words)]
+    return sum(naps) if naps else None
+
+
+def _is_number(text: str) -> bool:
+    return re.fullmatch(r"\d+(\.\d+)?", text) is not None
