@@ -1,17 +1,19 @@
 """The rules of a kind, applied to one write: field validation, defaults, schema, webhook rules.
 
-Order as in Kubernetes: strict decoding, then mutating admission, then defaults, pruning and validation by the schema,
-then validating admission. Schemas are those of the version asked for; the webhook rules see the storage version.
+Order as in Kubernetes: strict decoding, then mutating admission, then defaults and validation by the schema, then
+validating admission. Schemas are those of the version asked for; the webhook rules see the storage version.
 """
 
+import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pykueue.api import errors
+from pykueue.api import errors, schema, schema_validation
 from pykueue.api.errors import FieldError
 from pykueue.api.scheme import Kind, Lookup, Object, Request, Settings
-from pykueue.apiserver import structure
 from pykueue.apiserver.calls import WriteCall
+
+_SIMILAR_ENOUGH_TO_SUGGEST = 0.8
 
 
 @dataclass(slots=True, kw_only=True)
@@ -22,22 +24,23 @@ class Admission:
     settings: Settings
     warnings: list[str] = field(default_factory=list)
 
-    def check_fields(self, kind: Kind, obj: Object, call: WriteCall) -> None:
-        """Unknown and repeated fields: refused when Strict, told when Warn. They are dropped later in any case."""
+    def read(self, kind: Kind, obj: Object, call: WriteCall) -> None:
+        """Put lenient spellings right; unknown and repeated fields are refused when Strict, told when Warn, and dropped."""
         if kind.reader is not None:
             self.warnings += kind.reader(obj)
+        unknown = schema.unknown_fields(kind.schema, obj)
+        if unknown:
+            schema.prune(kind.schema, obj)
         if call.field_validation == "Ignore":
             return
-        faults = [*call.decoding_faults, *structure.unknown_metadata_fields(obj)]
-        if not faults:
-            return
         if call.field_validation == "Strict":
-            described = ", ".join(faults)
-            raise errors.bad_request(
-                f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
-                f"strict decoding error: {described}"
-            )
-        self.warnings += faults
+            faults = ", ".join([*call.decoding_faults, *map(str, unknown)])
+            if faults:
+                raise errors.bad_request(
+                    f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
+                    f"strict decoding error: {faults}"
+                )
+        self.warnings += [*call.decoding_faults, *map(_told, unknown)]
 
     def request(self, obj: Object, old: Object | None, subresource: str) -> Request:
         return Request(
@@ -53,9 +56,10 @@ class Admission:
         if kind.defaulter is not None:
             self.warnings += kind.defaulter(request)
 
-    def check_structure(self, kind: Kind, obj: Object, faults: Iterable[FieldError]) -> None:
-        """Default, prune and validate by the schema; ApiError 422 for its faults and those found on the way."""
-        found = list(faults)
+    def check_structure(self, kind: Kind, obj: Object, old: Object | None, faults: Iterable[FieldError] = ()) -> None:
+        """Default and validate by the schema; ApiError 422 for its faults and those found on the way."""
+        schema.apply_defaults(kind.schema, obj)
+        found = [*faults, *schema_validation.validate(kind.schema, obj, old)]
         if found:
             raise errors.invalid(kind.group, kind.kind, str(obj["metadata"].get("name", "")), found)
 
@@ -68,10 +72,10 @@ class Admission:
             name = str(request.object["metadata"].get("name", ""))
             raise errors.invalid(kind.group, kind.kind, name, verdict.invalid)
         if verdict.denied:
-            raise denied(kind, verdict.denied)
+            raise errors.denied(verdict.webhook, verdict.denied)
 
 
-def denied(kind: Kind, faults: tuple[FieldError, ...]) -> errors.ApiError:
-    described = errors.aggregate(faults)
-    message = f'admission webhook "v{kind.kind.lower()}.kb.io" denied the request: {described}'
-    return errors.ApiError(403, "Forbidden", message)
+def _told(unknown: schema.UnknownField) -> str:
+    """Kubernetes' words; a slip of the pen is told what it could have meant."""
+    likeness = difflib.SequenceMatcher(None, unknown.name.lower(), unknown.suggestion.lower()).ratio()
+    return unknown.hint() if likeness >= _SIMILAR_ENOUGH_TO_SUGGEST else str(unknown)

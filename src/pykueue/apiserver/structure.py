@@ -42,7 +42,6 @@ class _ObjectMeta(msgspec.Struct):
     managedFields: list[_ManagedFieldsEntry] | None = None  # noqa: N815 - the name in JSON
 
 
-_KNOWN = frozenset(_ObjectMeta.__struct_fields__)
 _GO_TYPES = {"str": "string", "int": "int64", "object": "map", "array": "slice", "bool": "bool"}
 _JSON_TYPES = {
     "str": "string",
@@ -93,13 +92,3 @@ def _go_words(fault: str) -> str:
         f"json: cannot unmarshal {_JSON_TYPES.get(got, got)} into Go struct field ObjectMeta.metadata{place} "
         f"of type {wanted}"
     )
-
-
-def unknown_metadata_fields(obj: Object) -> list[str]:
-    return [f'unknown field "metadata.{name}"' for name in obj["metadata"] if name not in _KNOWN]
-
-
-def drop_unknown_metadata_fields(obj: Object) -> None:
-    metadata = obj["metadata"]
-    for name in [name for name in metadata if name not in _KNOWN]:
-        del metadata[name]

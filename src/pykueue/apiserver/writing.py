@@ -62,7 +62,6 @@ class Writing:
     def create(self, target: Target, body: Object, call: WriteCall) -> Outcome:
         write = self._begin(target, call)
         obj = structure.check(target.kind, body)
-        write.admission.check_fields(target.kind, obj, call)
         obj["metadata"].pop("managedFields", None)
         return self._create(write, obj)
 
@@ -75,7 +74,6 @@ class Writing:
             new = structure.check(target.kind, body)
             _check_address(target, new)
             _check_has_version(target, new)
-            write.admission.check_fields(target.kind, new, call)
         return self._replace(write, existing, new)
 
     def patch(self, target: Target, patch: Patch, call: WriteCall) -> Outcome:
@@ -89,13 +87,11 @@ class Writing:
         else:
             new = structure.check(target.kind, _patched(target.kind, old, patch))
             _check_address(target, new)
-            write.admission.check_fields(target.kind, new, call)
         return self._replace(write, existing, new)
 
     def _apply(self, target: Target, body: Object, call: WriteCall) -> Outcome:
         write = self._begin(target, call)
         applied = _checked_configuration(target, body, call)
-        write.admission.check_fields(target.kind, applied, call)
         existing = self._store.head(faces.key_of(target.kind, target.namespace, target.name))
         live = _shown(target.kind, existing) if existing else None
         if live is not None:
@@ -121,7 +117,6 @@ class Writing:
         if kind.namespaced:
             namespaces.check_accepts_new_content(self._context, target, str(obj["metadata"].get("name", "")))
         self._name(target, obj)
-        structure.drop_unknown_metadata_fields(obj)
         metadata.prepare_create(kind, obj, self._context.clock())
         if kind.has_status and (kind.group, kind.kind) not in _KEEPS_STATUS_ON_CREATE:
             obj.pop("status", None)
@@ -136,7 +131,6 @@ class Writing:
         shown = _shown(write.kind, existing)
         metadata.check_update_preconditions(write.kind, new, shown)
         obj = _separated(write.target, new, shown)
-        structure.drop_unknown_metadata_fields(obj)
         old = existing.decode()
         obj = self._admitted(write, obj, old)
         self._own(write, existing, obj)
@@ -151,8 +145,10 @@ class Writing:
     def _admitted(self, write: _Write, obj: Object, old: Object | None) -> Object:
         """The object in its storage version, defaulted and found valid."""
         admission, kind = write.admission, faces.storage_kind(self._context.scheme, write.kind)
+        admission.read(write.kind, obj, write.call)
         if kind is not write.kind:
-            admission.check_structure(write.kind, obj, ())
+            shown = faces.from_storage(write.kind, _copy(old)) if old else None
+            admission.check_structure(write.kind, obj, shown)
             obj = faces.to_storage(write.kind, obj)
         request = admission.request(obj, old, write.target.subresource)
         if not write.target.subresource:
@@ -164,7 +160,7 @@ class Writing:
         else:
             metadata.prepare_update(kind, obj, old)
             faults = metadata.faults_of_update(obj, old)
-        admission.check_structure(kind, obj, faults)
+        admission.check_structure(kind, obj, old, faults)
         admission.validate(kind, request)
         return obj
 
@@ -226,6 +222,11 @@ class Writing:
 
 def _shown(kind: Kind, stored: Stored) -> Object:
     return faces.from_storage(kind, stored.decode())
+
+
+def _copy(obj: Object) -> Object:
+    copied: Object = msgspec.json.decode(msgspec.json.encode(obj))
+    return copied
 
 
 def _checked_configuration(target: Target, body: Object, call: WriteCall) -> Object:
