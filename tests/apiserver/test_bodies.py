@@ -47,7 +47,7 @@ def test_repeated_fields_are_told():
         ("application/yaml", b"[" * 5000, 400),
         ("application/yaml", b"? {a: b}\n: c\n", 400),
         ("application/yaml", b"!!python/object/apply:os.system [x]", 400),
-        ("application/vnd.kubernetes.protobuf", b"k8s\x00", 415),
+        ("application/vnd.kubernetes.protobuf", b"{}", 400),
         ("text/html", b"{}", 415),
         ("application/json", b" " * (bodies.LIMIT_BYTES + 1), 413),
     ],

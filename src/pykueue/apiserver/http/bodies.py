@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from pykueue.api import errors
-from pykueue.apiserver.http import negotiation
+from pykueue.apiserver.http import negotiation, protobuf
 
 LIMIT_BYTES = 3 * 1024 * 1024
 _JSON_TYPES = ("", "application/json", "application/merge-patch+json", "application/json-patch+json")
@@ -32,9 +32,11 @@ def decode(content_type: str, data: bytes) -> tuple[Any, tuple[str, ...]]:
         return _decode_json(data)
     if media in _YAML_TYPES:
         return _decode_yaml(data)
+    if media == negotiation.PROTOBUF:
+        return protobuf.decode(data), ()
     raise errors.unsupported_media_type(
         "the body of the request was in an unknown format - accepted media types include: "
-        f"{negotiation.JSON}, {negotiation.YAML}"
+        f"{negotiation.JSON}, {negotiation.YAML}, {negotiation.PROTOBUF}"
     )
 
 

@@ -1,0 +1,229 @@
+r"""Reads protobuf bodies: Go clients send builtin kinds that way (`kubectl auth can-i`, `kubectl create job`).
+
+A body is the magic `k8s\0`, then an envelope with apiVersion, kind and the message. Field numbers come from
+`protobuf_fields.json` (made by `tools/protobuf_fields.py`), loaded when the first such body arrives. The outcome is the
+object as the same client would have written it in JSON. Answers are always JSON, which these clients read as well.
+"""
+
+import base64
+import datetime as dt
+import functools
+import importlib.resources
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from pykueue.api import errors
+from pykueue.api.scheme import Object
+
+MAGIC = b"k8s\x00"
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_LONGEST_VARINT = 10
+_DEEPEST = 100
+
+Fields = dict[int, tuple[str, str]]
+"""Field number to JSON name and type: `!` kept when empty, `*` a pointer, `[]` a list, `{}` a map, then the rest."""
+
+
+class _MalformedError(ValueError):
+    """Not a protobuf message of the kind that it says it is."""
+
+
+@functools.cache
+def _tables() -> tuple[dict[str, str], dict[str, Fields]]:
+    text = importlib.resources.files(__package__).joinpath("protobuf_fields.json").read_bytes()
+    data = msgspec.json.decode(text)
+    messages = {
+        name: {int(number): (field[0], field[1]) for number, field in fields.items()}
+        for name, fields in data["messages"].items()
+    }
+    return data["roots"], messages
+
+
+def decode(data: bytes) -> Object:
+    if not data.startswith(MAGIC):
+        raise errors.bad_request("the body is not Kubernetes protobuf: it does not begin with k8s\\0")
+    try:
+        api_version, kind, message = _envelope(data[len(MAGIC) :])
+        roots, _ = _tables()
+        root = roots.get(f"{api_version}/{kind}") or (
+            roots["meta.k8s.io/v1/DeleteOptions"] if kind == "DeleteOptions" else ""
+        )
+        if not root:
+            raise errors.unsupported_media_type(f"protobuf is not understood for {kind} of {api_version}; send JSON")
+        return {"apiVersion": api_version, "kind": kind, **_message(root, message, 0)}
+    except (_MalformedError, struct.error, UnicodeDecodeError, msgspec.DecodeError, OverflowError, ValueError) as error:
+        raise errors.bad_request(f"unable to decode the body as protobuf: {error}") from None
+
+
+def _envelope(data: bytes) -> tuple[str, str, bytes]:
+    api_version = kind = ""
+    message = b""
+    for number, value in _fields(data):
+        if number == 1:
+            names = {number: _text(name) for number, name in _fields(_expect_bytes(value))}
+            api_version, kind = names.get(1, ""), names.get(2, "")
+        elif number == 2:
+            message = _expect_bytes(value)
+    return api_version, kind, message
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
+    """Field numbers and raw values: integers for varints, bytes for everything else."""
+    position, end = 0, len(data)
+    while position < end:
+        tag, position = _varint(data, position)
+        number, wire = tag >> 3, tag & 7
+        if wire == _VARINT:
+            value, position = _varint(data, position)
+            yield number, value
+            continue
+        if wire == _BYTES:
+            length, position = _varint(data, position)
+        elif wire in (_FIXED64, _FIXED32):
+            length = 8 if wire == _FIXED64 else 4
+        else:
+            raise _MalformedError(f"wire type {wire}")
+        if position + length > end:
+            raise _MalformedError("a field is longer than the message")
+        yield number, data[position : position + length]
+        position += length
+
+
+def _varint(data: bytes, position: int) -> tuple[int, int]:
+    value = 0
+    for index in range(_LONGEST_VARINT):
+        if position + index >= len(data):
+            raise _MalformedError("the message ends within a number")
+        byte = data[position + index]
+        value |= (byte & 0x7F) << (7 * index)
+        if byte < 0x80:
+            return value, position + index + 1
+    raise _MalformedError("a number is too long")
+
+
+def _expect_bytes(value: Any) -> bytes:
+    if not isinstance(value, bytes):
+        raise _MalformedError("a number where a message should be")
+    return value
+
+
+def _text(value: Any) -> str:
+    return _expect_bytes(value).decode()
+
+
+def _signed(value: Any) -> int:
+    if not isinstance(value, int):
+        raise _MalformedError("a message where a number should be")
+    number = value & (2**64 - 1)
+    return number - 2**64 if number >= 2**63 else number
+
+
+def _message(name: str, data: bytes, depth: int) -> Object:
+    if depth > _DEEPEST:
+        raise _MalformedError("nested too deeply")
+    known = _tables()[1][name]
+    obj: Object = {}
+    for number, raw in _fields(data):
+        if number not in known:
+            continue
+        field, kind = known[number]
+        _add(obj, field, kind, raw, depth=depth)
+    return obj
+
+
+def _add(obj: Object, field: str, kind: str, raw: Any, *, depth: int) -> None:
+    is_kept = kind.startswith(("!", "*"))
+    plain = kind.lstrip("!*")
+    if not field:
+        obj.update(_value(plain, raw, depth + 1))
+    elif plain.startswith("[]"):
+        obj.setdefault(field, []).append(_value(plain[2:], raw, depth + 1))
+    elif plain.startswith("{}"):
+        entry = dict(_fields(_expect_bytes(raw)))
+        value = entry.get(2, 0 if plain[2:] in ("i", "b") else b"")
+        obj.setdefault(field, {})[_text(entry.get(1, b""))] = _value(plain[2:], value, depth + 1)
+    else:
+        value = _value(plain, raw, depth + 1)
+        if value is not None and (is_kept or value or isinstance(value, dict)):
+            obj[field] = value
+
+
+def _value(kind: str, raw: Any, depth: int) -> Any:
+    if kind in _SCALARS:
+        return _SCALARS[kind](raw)
+    data = _expect_bytes(raw)
+    if kind.startswith("items:"):
+        return [_value(kind.removeprefix("items:"), item, depth + 1) for number, item in _fields(data) if number == 1]
+    if kind.startswith("[]"):
+        return [_value(kind[2:], item, depth + 1) for number, item in _fields(data) if number == 1]
+    if kind.startswith("*"):
+        return _value(kind[1:], raw, depth)
+    if kind in _SCHEMAS:
+        return _schema(kind, data, depth)
+    return _message(kind, data, depth)
+
+
+def _double(raw: Any) -> float:
+    value: float = struct.unpack("<d", _expect_bytes(raw))[0]
+    return int(value) if value.is_integer() else value
+
+
+def _quantity(raw: Any) -> str:
+    return _text(dict(_fields(_expect_bytes(raw))).get(1, b"")) or "0"
+
+
+def _int_or_string(raw: Any) -> int | str:
+    fields = dict(_fields(_expect_bytes(raw)))
+    return _text(fields.get(3, b"")) if fields.get(1) else _signed(fields.get(2, 0))
+
+
+def _time(raw: Any) -> str | None:
+    fields = dict(_fields(_expect_bytes(raw)))
+    if not fields:
+        return None
+    moment = dt.datetime.fromtimestamp(_signed(fields.get(1, 0)), dt.UTC)
+    nanos = _signed(fields.get(2, 0))
+    return moment.strftime("%Y-%m-%dT%H:%M:%S") + (f".{nanos // 1000:06d}Z" if nanos else "Z")
+
+
+def _duration(raw: Any) -> str:
+    return f"{_signed(dict(_fields(_expect_bytes(raw))).get(1, 0)) / 1e9:g}s"
+
+
+def _raw(raw: Any) -> Any:
+    inside = dict(_fields(_expect_bytes(raw))).get(1, b"")
+    return msgspec.json.decode(_expect_bytes(inside)) if inside else None
+
+
+_SCALARS: dict[str, Callable[[Any], Any]] = {
+    "s": _text,
+    "b": lambda raw: bool(_signed(raw)),
+    "i": _signed,
+    "y": lambda raw: base64.b64encode(_expect_bytes(raw)).decode(),
+    "d": _double,
+    "quantity": _quantity,
+    "intorstring": _int_or_string,
+    "time": _time,
+    "duration": _duration,
+    "raw": _raw,
+}
+_SCHEMAS = ("schemaorbool", "schemaorarray", "schemaorstrings")
+_SCHEMA = "apiextensions/v1.JSONSchemaProps"
+
+
+def _schema(kind: str, data: bytes, depth: int) -> Any:
+    """The three places of a JSON schema that hold either a schema or something simpler."""
+    fields = list(_fields(data))
+    values = dict(fields)
+    if kind == "schemaorbool":
+        return _message(_SCHEMA, _expect_bytes(values[2]), depth + 1) if 2 in values else bool(values.get(1))
+    if kind == "schemaorstrings":
+        if 1 in values:
+            return _message(_SCHEMA, _expect_bytes(values[1]), depth + 1)
+        return [_text(value) for number, value in fields if number == 2]
+    if 1 in values:
+        return _message(_SCHEMA, _expect_bytes(values[1]), depth + 1)
+    return [_message(_SCHEMA, _expect_bytes(value), depth + 1) for number, value in fields if number == 2]
