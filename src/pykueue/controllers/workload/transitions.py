@@ -42,7 +42,9 @@ def _accumulate_execution_time(workload: Object, now_ns: int) -> None:
 
 def reserve_quota(workload: Object, admission: Object, now_ns: int) -> None:
     """Quota is ours: former eviction and preemption become history."""
-    workload.setdefault("status", {})["admission"] = admission
+    status = workload.setdefault("status", {})
+    status["admission"] = admission
+    status.pop("resourceRequests", None)
     conditions.put(
         workload,
         "QuotaReserved",

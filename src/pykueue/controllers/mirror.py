@@ -1,0 +1,118 @@
+"""The objects of the API as this process last saw them, by kind and name, with the indexes that controllers need.
+
+Filled by reflectors and by the answers to our own writes, so that a controller sees what it wrote at once. An older version
+never replaces a newer one. Handlers are called with the object before and after.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+
+from pykueue.api.scheme import Object, Resource
+
+Key = tuple[str, str]
+"""(namespace, name); the namespace of a cluster-scoped object is ""."""
+
+Handler = Callable[[Object | None, Object | None], None]
+IndexFunction = Callable[[Object], Iterable[str]]
+
+
+def key_of(obj: Object) -> Key:
+    metadata = obj["metadata"]
+    return metadata.get("namespace", ""), metadata["name"]
+
+
+def version_of(obj: Object) -> int:
+    return int(obj["metadata"].get("resourceVersion") or 0)
+
+
+class Mirror:
+    def __init__(self) -> None:
+        self._objects: dict[Resource, dict[Key, Object]] = defaultdict(dict)
+        self._handlers: dict[Resource, list[Handler]] = defaultdict(list)
+        self._indexes: dict[Resource, dict[str, tuple[IndexFunction, dict[str, dict[Key, None]]]]] = defaultdict(dict)
+        self._gone: dict[Resource, dict[Key, int]] = defaultdict(dict)
+        self._listed: set[Resource] = set()
+
+    def on_change(self, resource: Resource, handler: Handler) -> None:
+        self._handlers[resource].append(handler)
+
+    def add_index(self, resource: Resource, name: str, function: IndexFunction) -> None:
+        self._indexes[resource][name] = (function, defaultdict(dict))
+
+    def is_listed(self, resource: Resource) -> bool:
+        """Seen in full at least once."""
+        return resource in self._listed
+
+    def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
+        return self._objects[resource].get((namespace, name))
+
+    def all(self, resource: Resource) -> list[Object]:
+        return list(self._objects[resource].values())
+
+    def by_name(self, resource: Resource) -> dict[str, Object]:
+        """Of a cluster-scoped kind."""
+        return {name: obj for (_, name), obj in self._objects[resource].items()}
+
+    def indexed(self, resource: Resource, index: str, value: str) -> list[Object]:
+        objects = self._objects[resource]
+        return [objects[key] for key in self._indexes[resource][index][1].get(value, ())]
+
+    def replace(self, resource: Resource, objects: Iterable[Object], version: str) -> None:
+        """Exactly these existed at `version`; what we have seen since then stays."""
+        present = {key_of(obj): obj for obj in objects}
+        for key in self._objects[resource].keys() - present.keys():
+            if version_of(self._objects[resource][key]) <= int(version or 0):
+                self._change(resource, key, None)
+        self._gone[resource].clear()
+        for obj in present.values():
+            self.observe(resource, obj)
+        self._listed.add(resource)
+
+    def observe(self, resource: Resource, obj: Object) -> None:
+        key, version = key_of(obj), version_of(obj)
+        old = self._objects[resource].get(key)
+        if old is not None and version_of(old) >= version:
+            return
+        if self._gone[resource].get(key, -1) >= version:
+            return
+        if _is_finalized(obj):
+            self._gone[resource][key] = version
+            if old is not None:
+                self._change(resource, key, None)
+            return
+        self._change(resource, key, obj)
+
+    def forget(self, resource: Resource, obj: Object) -> None:
+        key, version = key_of(obj), version_of(obj)
+        old = self._objects[resource].get(key)
+        if old is None:
+            self._gone[resource].pop(key, None)
+        elif version_of(old) <= version:
+            self._change(resource, key, None)
+
+    def _change(self, resource: Resource, key: Key, new: Object | None) -> None:
+        objects = self._objects[resource]
+        old = objects.get(key)
+        if new is None:
+            del objects[key]
+        else:
+            objects[key] = new
+        for function, entries in self._indexes[resource].values():
+            if old is not None:
+                for value in function(old):
+                    entries[value].pop(key, None)
+            if new is not None:
+                for value in function(new):
+                    entries[value][key] = None
+        for handler in self._handlers[resource]:
+            handler(old, new)
+
+
+def _is_finalized(obj: Object) -> bool:
+    """The answer to the write that took the last finalizer of a deleted object: it is gone with it."""
+    metadata = obj["metadata"]
+    return (
+        bool(metadata.get("deletionTimestamp"))
+        and not metadata.get("finalizers")
+        and (metadata.get("deletionGracePeriodSeconds", 0) == 0)
+    )

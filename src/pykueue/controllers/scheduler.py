@@ -1,0 +1,211 @@
+"""The scheduler's loop: something happened → one cycle after another until nothing more can be decided → writes.
+
+The engine has already assumed what it decides, so a cycle never waits for the API: decisions are written side by side, in
+order for each Workload, and what the API refuses is told to the engine as an event.
+"""
+
+import asyncio
+import copy
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pykueue.api.errors import ApiError
+from pykueue.api.scheme import Object
+from pykueue.controllers import kinds
+from pykueue.controllers.actions import Tell, Write
+from pykueue.controllers.apply import Applier
+from pykueue.controllers.engine_feed import FED, EngineFeed
+from pykueue.controllers.mirror import Mirror
+from pykueue.controllers.ordered_writes import OrderedWrites
+from pykueue.controllers.workload import facts, transitions
+from pykueue.engine import decisions, engine, events, values
+from pykueue.kube.client import Client
+from pykueue.kube.clock import Clock
+from pykueue.kube.reflector import named
+from pykueue.translate import outcomes, policy
+
+log = logging.getLogger(__name__)
+
+PAUSE_SECONDS = 0.005
+"""Changes that come together are decided together."""
+CYCLES_AT_ONCE = 100
+ATTEMPTS = 10
+
+Change = Callable[[Object], bool]
+"""Edits a Workload; False when the decision no longer applies to it."""
+
+
+class Scheduler:
+    def __init__(
+        self, client: Client, mirror: Mirror, applier: Applier, *, clock: Clock, configuration: Mapping[str, Any]
+    ) -> None:
+        self._client = client
+        self._mirror = mirror
+        self._applier = applier
+        self._clock = clock
+        self._policy = policy.engine_policy(configuration)
+        self.engine = engine.Engine(self._policy)
+        self._feed = EngineFeed(mirror, clock, configuration, self._tell)
+        self._writes = OrderedWrites()
+        self._news = asyncio.Event()
+        self.watchers: list[Callable[[values.ClusterQueueName], None]] = []
+        """Told of every ClusterQueue whose queue or usage a decision touched."""
+
+    def _tell(self, event: events.Event) -> None:
+        self._carry_out(self.engine.handle(event))
+        self._news.set()
+
+    async def run(self) -> None:
+        while not all(self._mirror.is_listed(resource) for resource in FED):
+            self._news.clear()
+            await self._clock.sleep(PAUSE_SECONDS)
+        self._news.set()
+        while True:
+            await self._news.wait()
+            await self._clock.sleep(PAUSE_SECONDS)
+            self._news.clear()
+            self.run_cycles()
+
+    def run_cycles(self) -> None:
+        """Until a cycle decides nothing that the one before did not."""
+        last: list[decisions.Decision] | None = None
+        for _ in range(CYCLES_AT_ONCE):
+            decided = self.engine.handle(events.CycleDue(at_ns=self._clock.now_ns()))
+            if not decided or decided == last:
+                return
+            self._carry_out(decided)
+            last = decided
+        self._news.set()
+
+    def _carry_out(self, decided: list[decisions.Decision]) -> None:
+        for decision in decided:
+            match decision:
+                case decisions.Admit():
+                    self._admit(decision)
+                case decisions.Preempt():
+                    self._preempt(decision)
+                case decisions.Requeue() | decisions.Park():
+                    self._put_off(decision)
+            for watcher in self.watchers:
+                watcher(decision.cluster_queue)
+
+    # One kind of decision each.
+
+    def _admit(self, decision: decisions.Admit) -> None:
+        now_ns = self._clock.now_ns()
+
+        def reserve(workload: Object) -> bool:
+            if not facts.is_admissible(workload):
+                return False
+            transitions.reserve_quota(workload, outcomes.admission(decision.admission), now_ns)
+            if decision.admitted:
+                transitions.sync_admitted(workload, now_ns)
+            return True
+
+        async def write() -> None:
+            written = await self._write(decision.workload, reserve)
+            if written is None:
+                self._tell(events.AdmissionRefused(at_ns=self._clock.now_ns(), key=decision.workload))
+            else:
+                waited_ns = now_ns - facts.queued_since_ns(written)
+                self._record(outcomes.admission_events(decision, waited_ns=waited_ns), written)
+            self._feed.let_go(decision.workload)
+
+        self._feed.hold(decision.workload)
+        self._writes.submit(decision.workload, write)
+
+    def _preempt(self, decision: decisions.Preempt) -> None:
+        for target in decision.targets:
+            if not target.already_evicted:
+                self._evict(decision, target)
+
+    def _evict(self, decision: decisions.Preempt, target: decisions.Target) -> None:
+        now_ns = self._clock.now_ns()
+        preemptor, victim = self._value(decision.workload), self._value(target.workload)
+        if preemptor is None or victim is None:
+            self._tell(events.EvictionRefused(at_ns=now_ns, key=target.workload))
+            return
+        message = outcomes.preemption_message(preemptor, decision, target)
+        told = outcomes.preemption_events(decision, target, preemptor=preemptor, victim=victim)
+
+        def preempt(workload: Object) -> bool:
+            if facts.is_finished(workload) or facts.is_evicted(workload) or not facts.has_quota_reservation(workload):
+                return False
+            transitions.preempt(workload, reason=target.reason.value, message=message, now_ns=now_ns)
+            return True
+
+        async def write() -> None:
+            written = await self._write(target.workload, preempt)
+            if written is None:
+                self._tell(events.EvictionRefused(at_ns=self._clock.now_ns(), key=target.workload))
+            else:
+                self._record(told, written)
+            self._feed.let_go(target.workload)
+
+        self._feed.hold(target.workload)
+        self._writes.submit(target.workload, write)
+
+    def _put_off(self, decision: decisions.Requeue | decisions.Park) -> None:
+        now_ns = self._clock.now_ns()
+        value = self._value(decision.workload)
+        if value is None:
+            return
+        event = outcomes.pending_event(decision, is_granular=self._policy.unadmitted_workloads_observability)
+        message = outcomes.pending_message(decision)
+        requests = outcomes.resource_requests(value)
+
+        def say_why(workload: Object) -> bool:
+            if not facts.is_admissible(workload):
+                return False
+            changed = transitions.release_quota(workload, reason=event.reason, message=message, now_ns=now_ns)
+            changed = changed or workload["status"].get("resourceRequests") != requests
+            workload["status"]["resourceRequests"] = requests
+            return changed
+
+        async def write() -> None:
+            written = await self._write(decision.workload, say_why)
+            if written is not None:
+                self._record([event], written)
+
+        self._writes.submit(decision.workload, write)
+
+    # Writing.
+
+    async def _write(self, key: values.WorkloadKey, change: Change) -> Object | None:
+        """The Workload as written; None if the change does not apply or cannot be written."""
+        namespace, _, name = key.partition("/")
+        old = self._mirror.get(kinds.WORKLOAD, name, namespace)
+        try:
+            for _ in range(ATTEMPTS):
+                new = copy.deepcopy(old)
+                if old is None or new is None or not change(new):
+                    return None
+                try:
+                    return await self._applier.write(Write(resource=kinds.WORKLOAD, old=old, new=new, status=True))
+                except ApiError as error:
+                    if error.code != 409:
+                        raise
+                old = named(kinds.WORKLOAD, await self._client.get(kinds.WORKLOAD, name, namespace))
+                self._mirror.observe(kinds.WORKLOAD, old)
+        except ApiError as error:
+            if error.code != 404:
+                log.warning("workload %s: %s", key, error.message)
+        return None
+
+    def _value(self, key: values.WorkloadKey) -> values.Workload | None:
+        namespace, _, name = key.partition("/")
+        obj = self._mirror.get(kinds.WORKLOAD, name, namespace)
+        return None if obj is None else self._feed.value_of(obj)
+
+    def _record(self, told: list[outcomes.Event], about: Object) -> None:
+        key = facts.key(about)
+        for event in told:
+            subject: Object | None = about
+            if event.workload != key:
+                namespace, _, name = event.workload.partition("/")
+                subject = self._mirror.get(kinds.WORKLOAD, name, namespace)
+            if subject is not None:
+                self._applier.tell(
+                    Tell(about=subject, reason=event.reason, message=event.message, warning=event.is_warning)
+                )
