@@ -50,6 +50,11 @@ class WorkQueue(Generic[KeyType]):
         heapq.heappush(self._heap, (due_ns, self._sequence, key))
         self._scheduled.set()
 
+    def add_unless_due(self, key: KeyType, pause_ns: int) -> None:
+        """Looked at once in a while, however often it is touched."""
+        if key not in self._due:
+            self.add_after(key, pause_ns)
+
     @property
     def is_idle(self) -> bool:
         return not self._ready and not self._busy
@@ -90,8 +95,6 @@ class WorkQueue(Generic[KeyType]):
             self._failures.pop(key, None)
             if again_ns > 0:
                 self.add_after(key, again_ns)
-            else:
-                self._due.pop(key, None)
 
     def _retry(self, key: KeyType) -> None:
         failures = self._failures.get(key, 0)

@@ -1,0 +1,130 @@
+"""One controller for one kind of job: gathers its situation, asks `jobs.decide` and applies the plan."""
+
+from collections.abc import Mapping
+
+from pykueue.api.scheme import Object
+from pykueue.controllers import kinds
+from pykueue.controllers.apply import Applier
+from pykueue.controllers.jobs import ancestry, decide, matching
+from pykueue.controllers.jobs.policy import JobPolicy
+from pykueue.controllers.jobs.priority import MissingPriorityClassError, PriorityClasses
+from pykueue.controllers.jobs.situation import Situation
+from pykueue.controllers.mirror import Key, Mirror, key_of
+from pykueue.controllers.work_queue import LONGEST_PAUSE_NS, WorkQueue
+from pykueue.controllers.workload import facts
+from pykueue.kube.client import Client
+from pykueue.kube.clock import Clock
+from pykueue.translate.jobs.framework import Framework
+
+
+class JobController:
+    def __init__(
+        self,
+        kind: Framework,
+        client: Client,
+        mirror: Mirror,
+        applier: Applier,
+        *,
+        clock: Clock,
+        policy: JobPolicy,
+        frameworks: Mapping[str, Framework],
+    ) -> None:
+        self._kind = kind
+        self._client = client
+        self._mirror = mirror
+        self._applier = applier
+        self._clock = clock
+        self._policy = policy
+        self._ancestry = ancestry.Ancestry(client, mirror, frameworks)
+        self._waiting_for_class: set[Key] = set()
+        self.queue: WorkQueue[Key] = WorkQueue(kind.resource.kind.lower(), clock)
+        mirror.add_index(kind.resource, "prebuilt", _prebuilt_key)
+        mirror.add_index(kind.resource, "owner", _owner_uids)
+        mirror.on_change(kind.resource, self._job_changed)
+        mirror.on_change(kinds.WORKLOAD, self._workload_changed)
+        mirror.on_change(kinds.WORKLOAD_PRIORITY_CLASS, self._class_appeared)
+        mirror.on_change(kinds.PRIORITY_CLASS, self._class_appeared)
+
+    def _job_changed(self, old: Object | None, new: Object | None) -> None:
+        obj = new or old
+        assert obj is not None
+        self.queue.add(key_of(obj))
+
+    def _workload_changed(self, old: Object | None, new: Object | None) -> None:
+        for workload in (old, new):
+            if workload is None:
+                continue
+            namespace = workload["metadata"]["namespace"]
+            for reference in workload["metadata"].get("ownerReferences") or ():
+                if reference["kind"] == self._kind.resource.kind and _group(reference) == self._kind.resource.group:
+                    self.queue.add((namespace, reference["name"]))
+                for child in self._mirror.indexed(self._kind.resource, "owner", reference["uid"]):
+                    self.queue.add(key_of(child))
+            for job in self._mirror.indexed(self._kind.resource, "prebuilt", facts.key(workload)):
+                self.queue.add(key_of(job))
+
+    def _class_appeared(self, old: Object | None, _new: Object | None) -> None:
+        if old is None:
+            for job in self._waiting_for_class.copy():
+                self.queue.add(job)
+
+    async def reconcile(self, key: Key) -> int:
+        namespace, name = key
+        job = self._mirror.get(self._kind.resource, name, namespace)
+        try:
+            plan = decide.plan(await self._situation(namespace, name, job))
+        except MissingPriorityClassError:
+            self._waiting_for_class.add(key)
+            return LONGEST_PAUSE_NS
+        self._waiting_for_class.discard(key)
+        await self._applier.carry_out(plan.actions)
+        return plan.again_ns
+
+    async def _situation(self, namespace: str, name: str, job: Object | None) -> Situation:
+        space = self._mirror.get(kinds.NAMESPACE, namespace)
+        ancestor = await self._ancestry.topmost(job, self._policy) if job is not None else None
+        return Situation(
+            kind=self._kind,
+            job=job,
+            workloads=self._workloads(namespace, name, job),
+            namespace_labels=None if space is None else space["metadata"].get("labels") or {},
+            ancestor=ancestor,
+            ancestor_workloads=self._owned_by(ancestor) if ancestor is not None else (),
+            flavors=self._mirror.by_name(kinds.RESOURCE_FLAVOR),
+            classes=PriorityClasses(
+                workload=self._mirror.by_name(kinds.WORKLOAD_PRIORITY_CLASS),
+                pod=self._mirror.by_name(kinds.PRIORITY_CLASS),
+            ),
+            policy=self._policy,
+            now_ns=self._clock.now_ns(),
+        )
+
+    def _workloads(self, namespace: str, name: str, job: Object | None) -> tuple[Object, ...]:
+        owner = f"{self._kind.resource.kind}/{namespace}/{name}"
+        found = self._mirror.indexed(kinds.WORKLOAD, "owner", owner)
+        prebuilt = matching.prebuilt_name(job) if job is not None else ""
+        if prebuilt:
+            workload = self._mirror.get(kinds.WORKLOAD, prebuilt, namespace)
+            if workload is not None and workload not in found:
+                found.append(workload)
+        return tuple(found)
+
+    def _owned_by(self, ancestor: Object) -> tuple[Object, ...]:
+        metadata = ancestor["metadata"]
+        owner = f"{ancestor['kind']}/{metadata['namespace']}/{metadata['name']}"
+        found = self._mirror.indexed(kinds.WORKLOAD, "owner", owner)
+        return tuple(sorted(found, key=lambda workload: str(workload["metadata"].get("creationTimestamp", ""))))
+
+
+def _group(reference: Object) -> str:
+    group, slash, _ = str(reference.get("apiVersion", "")).partition("/")
+    return group if slash else ""
+
+
+def _prebuilt_key(job: Object) -> list[str]:
+    name = matching.prebuilt_name(job)
+    return [f"{job['metadata']['namespace']}/{name}"] if name else []
+
+
+def _owner_uids(job: Object) -> list[str]:
+    return [reference["uid"] for reference in job["metadata"].get("ownerReferences") or ()]

@@ -1,0 +1,36 @@
+"""A WorkloadPriorityClass whose value changes takes the Workloads that name it along."""
+
+import copy
+
+from pykueue.api.scheme import Object
+from pykueue.controllers import kinds
+from pykueue.controllers.actions import Write
+from pykueue.controllers.apply import Applier
+from pykueue.controllers.mirror import Mirror
+from pykueue.controllers.work_queue import WorkQueue
+from pykueue.controllers.workload import facts
+from pykueue.kube.clock import Clock
+
+
+class PriorityClassController:
+    def __init__(self, mirror: Mirror, applier: Applier, clock: Clock) -> None:
+        self._mirror = mirror
+        self._applier = applier
+        self.queue: WorkQueue[str] = WorkQueue("workloadpriorityclass", clock)
+        mirror.on_change(kinds.WORKLOAD_PRIORITY_CLASS, self._changed)
+
+    def _changed(self, old: Object | None, new: Object | None) -> None:
+        if new is not None and (old is None or old.get("value") != new.get("value")):
+            self.queue.add(new["metadata"]["name"])
+
+    async def reconcile(self, name: str) -> int:
+        priority_class = self._mirror.get(kinds.WORKLOAD_PRIORITY_CLASS, name)
+        if priority_class is None:
+            return 0
+        value = int(priority_class.get("value", 0))
+        for old in self._mirror.indexed(kinds.WORKLOAD, "workloadPriorityClass", name):
+            if old["spec"].get("priority") != value and not facts.is_finished(old):
+                new = copy.deepcopy(old)
+                new["spec"]["priority"] = value
+                await self._applier.carry_out([Write(resource=kinds.WORKLOAD, old=old, new=new)])
+        return 0

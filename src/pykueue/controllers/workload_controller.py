@@ -1,0 +1,81 @@
+"""The workload controller: reads a Workload and its neighbours, asks `workload.reconcile` and applies the answer."""
+
+from pykueue.api.scheme import Object
+from pykueue.controllers import kinds
+from pykueue.controllers.actions import Action, Delete, Tell, changes
+from pykueue.controllers.apply import Applier
+from pykueue.controllers.mirror import Key, Mirror, key_of
+from pykueue.controllers.scheduler import Scheduler
+from pykueue.controllers.work_queue import WorkQueue
+from pykueue.controllers.workload import conditions, facts, reconcile
+from pykueue.controllers.workload.policy import LifecyclePolicy
+from pykueue.engine import values
+from pykueue.kube.clock import Clock
+
+
+class WorkloadController:
+    def __init__(
+        self, scheduler: Scheduler, mirror: Mirror, applier: Applier, *, clock: Clock, policy: LifecyclePolicy
+    ) -> None:
+        self._scheduler = scheduler
+        self._mirror = mirror
+        self._applier = applier
+        self._clock = clock
+        self._policy = policy
+        self.queue: WorkQueue[Key] = WorkQueue("workload", clock)
+        mirror.on_change(kinds.WORKLOAD, self._workload_changed)
+        mirror.on_change(kinds.LOCAL_QUEUE, self._local_queue_changed)
+        mirror.on_change(kinds.CLUSTER_QUEUE, self._cluster_queue_changed)
+
+    def _workload_changed(self, _old: Object | None, new: Object | None) -> None:
+        if new is not None:
+            self.queue.add(key_of(new))
+
+    def _local_queue_changed(self, old: Object | None, new: Object | None) -> None:
+        if old is not None and new is not None and old.get("spec") == new.get("spec"):
+            return
+        obj = new or old
+        assert obj is not None
+        self._review_local_queue(obj)
+
+    def _review_local_queue(self, local_queue: Object) -> None:
+        for workload in self._mirror.indexed(kinds.WORKLOAD, "localQueue", facts.key(local_queue)):
+            self.queue.add(key_of(workload))
+
+    def _cluster_queue_changed(self, old: Object | None, new: Object | None) -> None:
+        obj = new or old
+        assert obj is not None
+        if old is not None and new is not None and old.get("spec") == new.get("spec"):
+            same_activity = conditions.find(old, "Active") == conditions.find(new, "Active")
+            if same_activity and facts.is_being_deleted(old) == facts.is_being_deleted(new):
+                return
+        for local_queue in self._mirror.indexed(kinds.LOCAL_QUEUE, "clusterQueue", obj["metadata"]["name"]):
+            self._review_local_queue(local_queue)
+
+    async def reconcile(self, key: Key) -> int:
+        namespace, name = key
+        old = self._mirror.get(kinds.WORKLOAD, name, namespace)
+        if old is None:
+            return 0
+        outcome = reconcile.decide(old, self._neighbours(old), self._policy, self._clock.now_ns())
+        actions: list[Action] = changes(kinds.WORKLOAD, old, outcome.workload)
+        if outcome.delete:
+            actions.append(Delete(resource=kinds.WORKLOAD, object=old))
+        actions += [
+            Tell(about=old, reason=event.reason, message=event.message, warning=event.type == "Warning")
+            for event in outcome.events
+        ]
+        await self._applier.carry_out(actions)
+        return outcome.again_ns
+
+    def _neighbours(self, workload: Object) -> reconcile.Neighbours:
+        namespace, queue_name = workload["metadata"]["namespace"], workload["spec"].get("queueName", "")
+        local_queue = self._mirror.get(kinds.LOCAL_QUEUE, queue_name, namespace)
+        name = local_queue["spec"].get("clusterQueue", "") if local_queue else ""
+        state = self._scheduler.engine.world.cluster_queues.get(values.ClusterQueueName(name))
+        return reconcile.Neighbours(
+            local_queue=local_queue,
+            cluster_queue_name=name,
+            cluster_queue=self._mirror.get(kinds.CLUSTER_QUEUE, name) if name else None,
+            is_cluster_queue_active=state is not None and state.is_active,
+        )
