@@ -10,22 +10,22 @@ from typing import Protocol
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object
 from pykueue.controllers.actions import Action, Create, Delete, Tell, Write, merge_patch
-from pykueue.controllers.mirror import Mirror
+from pykueue.controllers.mirror import Mirror, named
 from pykueue.kube.client import Client, DeleteOptions, PatchType, WriteOptions
-from pykueue.kube.reflector import named
-
-FIELD_MANAGER = "kueue"
 
 
 class Recorder(Protocol):
     """Records events about objects; never waits."""
 
-    def record(self, about: Object, *, reason: str, message: str, warning: bool) -> None: ...
+    def record(self, about: Object, *, reason: str, message: str, warning: bool, controller: str) -> None: ...
 
 
 class Applier:
-    def __init__(self, client: Client, mirror: Mirror, recorder: Recorder) -> None:
+    """`name` is the controller that writes: it shows as field manager and as the source of events."""
+
+    def __init__(self, client: Client, mirror: Mirror, recorder: Recorder, name: str) -> None:
         self._client = client
+        self._name = name
         self._mirror = mirror
         self._recorder = recorder
 
@@ -55,7 +55,7 @@ class Applier:
             patch,
             patch_type=PatchType.MERGE,
             subresource="status" if action.status else "",
-            options=WriteOptions(field_manager=FIELD_MANAGER),
+            options=WriteOptions(field_manager=self._name),
         )
         written = named(action.resource, written)
         self._mirror.observe(action.resource, written)
@@ -75,7 +75,7 @@ class Applier:
             action.resource,
             action.object,
             metadata.get("namespace", ""),
-            WriteOptions(field_manager=FIELD_MANAGER),
+            WriteOptions(field_manager=self._name),
         )
         self._mirror.observe(action.resource, named(action.resource, created))
 
@@ -89,4 +89,6 @@ class Applier:
                 raise
 
     def tell(self, action: Tell) -> None:
-        self._recorder.record(action.about, reason=action.reason, message=action.message, warning=action.warning)
+        self._recorder.record(
+            action.about, reason=action.reason, message=action.message, warning=action.warning, controller=self._name
+        )

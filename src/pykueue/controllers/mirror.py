@@ -1,13 +1,16 @@
 """The objects of the API as this process last saw them, by kind and name, with the indexes that controllers need.
 
-Filled by reflectors and by the answers to our own writes, so that a controller sees what it wrote at once. An older version
+Filled by informers (`feeds`) and by the answers to our own writes, so that a controller sees what it wrote at once. An older version
 never replaces a newer one. Handlers are called with the object before and after.
 """
 
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from pykueue.api.scheme import Object, Resource
+
+log = logging.getLogger(__name__)
 
 Key = tuple[str, str]
 """(namespace, name); the namespace of a cluster-scoped object is ""."""
@@ -19,6 +22,13 @@ IndexFunction = Callable[[Object], Iterable[str]]
 def key_of(obj: Object) -> Key:
     metadata = obj["metadata"]
     return metadata.get("namespace", ""), metadata["name"]
+
+
+def named(resource: Resource, obj: Object) -> Object:
+    """Items of a list of builtin kinds do not say what they are."""
+    if "kind" in obj and "apiVersion" in obj:
+        return obj
+    return {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
 
 
 def version_of(obj: Object) -> int:
@@ -57,15 +67,7 @@ class Mirror:
         objects = self._objects[resource]
         return [objects[key] for key in self._indexes[resource][index][1].get(value, ())]
 
-    def replace(self, resource: Resource, objects: Iterable[Object], version: str) -> None:
-        """Exactly these existed at `version`; what we have seen since then stays."""
-        present = {key_of(obj): obj for obj in objects}
-        for key in self._objects[resource].keys() - present.keys():
-            if version_of(self._objects[resource][key]) <= int(version or 0):
-                self._change(resource, key, None)
-        self._gone[resource].clear()
-        for obj in present.values():
-            self.observe(resource, obj)
+    def set_listed(self, resource: Resource) -> None:
         self._listed.add(resource)
 
     def observe(self, resource: Resource, obj: Object) -> None:
@@ -82,13 +84,17 @@ class Mirror:
             return
         self._change(resource, key, obj)
 
-    def forget(self, resource: Resource, obj: Object) -> None:
+    def forget(self, resource: Resource, obj: Object) -> bool:
+        """False if a newer version of it has been seen, so that it may still be there."""
         key, version = key_of(obj), version_of(obj)
         old = self._objects[resource].get(key)
         if old is None:
             self._gone[resource].pop(key, None)
         elif version_of(old) <= version:
             self._change(resource, key, None)
+        else:
+            return False
+        return True
 
     def _change(self, resource: Resource, key: Key, new: Object | None) -> None:
         objects = self._objects[resource]
@@ -105,7 +111,10 @@ class Mirror:
                 for value in function(new):
                     entries[value][key] = None
         for handler in self._handlers[resource]:
-            handler(old, new)
+            try:
+                handler(old, new)
+            except Exception:  # one faulty handler must not stop the others
+                log.exception("a handler failed on %s %s", resource.plural, "/".join(key))
 
 
 def _is_finalized(obj: Object) -> bool:

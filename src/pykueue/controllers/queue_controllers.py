@@ -17,7 +17,7 @@ from pykueue.controllers.work_queue import WorkQueue
 from pykueue.controllers.workload import conditions, facts
 from pykueue.engine import values
 from pykueue.kube.clock import Clock
-from pykueue.translate import queue_status
+from pykueue.translate import queue_report
 
 BURST_NS = 50_000_000
 
@@ -29,6 +29,7 @@ class QueueControllers:
         self._applier = applier
         self._clock = clock
         self.cluster_queues: WorkQueue[str] = WorkQueue("clusterqueue", clock)
+        self.cohorts: WorkQueue[str] = WorkQueue("cohort", clock)
         self.local_queues: WorkQueue[Key] = WorkQueue("localqueue", clock)
         self.on_activity_change: list[Callable[[str], None]] = []
         """Told of a ClusterQueue whose Active condition was written."""
@@ -50,6 +51,9 @@ class QueueControllers:
         self.cluster_queues.add_unless_due(name, BURST_NS)
         for queue in self._mirror.indexed(kinds.LOCAL_QUEUE, "clusterQueue", name):
             self.local_queues.add_unless_due(key_of(queue), BURST_NS)
+        if self._scheduler.shares_fairly:
+            for cohort in self._mirror.all(kinds.COHORT):
+                self.cohorts.add_unless_due(cohort["metadata"]["name"], BURST_NS)
 
     def _cluster_queue_changed(self, old: Object | None, new: Object | None) -> None:
         obj = new or old
@@ -98,19 +102,31 @@ class QueueControllers:
             new["metadata"]["finalizers"] = [each for each in finalizers if each != facts.RESOURCE_IN_USE]
             await self._applier.carry_out(changes(kinds.CLUSTER_QUEUE, old, new))
             return 0
-        new.setdefault("status", {}).update(queue_status.cluster_queue(state))
-        share = self._scheduler.weighted_share(name)
+        new.setdefault("status", {}).update(queue_report.cluster_queue(state))
+        share = self._scheduler.weighted_share(state.node)
         if share is None:
             new["status"].pop("fairSharing", None)
         else:
             new["status"]["fairSharing"] = {"weightedShare": share}
-        status, reason, message = queue_status.activity(state.inactivity)
+        status, reason, message = queue_report.activity(state.inactivity)
         now_ns = self._clock.now_ns()
         moved = conditions.put(new, "Active", status=status, reason=reason, message=message, now_ns=now_ns)
         await self._applier.carry_out(changes(kinds.CLUSTER_QUEUE, old, new))
         if moved:
             for watcher in self.on_activity_change:
                 watcher(name)
+        return 0
+
+    async def reconcile_cohort(self, name: str) -> int:
+        """Cohorts have a status only under fair sharing."""
+        old = self._mirror.get(kinds.COHORT, name)
+        node = self._scheduler.engine.world.tree.cohorts.get(name)
+        share = self._scheduler.weighted_share(node) if node is not None else None
+        if old is None or share is None:
+            return 0
+        new = copy.deepcopy(old)
+        new.setdefault("status", {})["fairSharing"] = {"weightedShare": share}
+        await self._applier.carry_out(changes(kinds.COHORT, old, new))
         return 0
 
     async def reconcile_local_queue(self, key: Key) -> int:
@@ -126,11 +142,11 @@ class QueueControllers:
         world = self._scheduler.engine.world
         state = world.cluster_queues.get(values.ClusterQueueName(queue_name))
         local_queue = values.LocalQueueKey(f"{namespace}/{name}")
-        pending = 0 if is_stopped else sum(workload.may_queue for workload in world.workloads_of(local_queue))
         shown = new.setdefault("status", {})
         if state is not None and (cluster_queue is not None or is_stopped):
-            shown.update(queue_status.local_queue(state, local_queue, pending=pending))
+            shown.update(queue_report.local_queue(world, state, local_queue))
         else:
+            pending = queue_report.pending_in(world, local_queue)
             shown.update({"pendingWorkloads": pending, "reservingWorkloads": 0, "admittedWorkloads": 0})
             shown.pop("flavorsReservation", None)
             shown.pop("flavorsUsage", None)

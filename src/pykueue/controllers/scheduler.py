@@ -16,13 +16,12 @@ from pykueue.controllers import kinds
 from pykueue.controllers.actions import Tell, Write
 from pykueue.controllers.apply import Applier
 from pykueue.controllers.engine_feed import FED, EngineFeed
-from pykueue.controllers.mirror import Mirror
+from pykueue.controllers.mirror import Mirror, named
 from pykueue.controllers.ordered_writes import OrderedWrites
 from pykueue.controllers.workload import facts, transitions
-from pykueue.engine import decisions, engine, events, values
+from pykueue.engine import decisions, engine, events, fair_sharing, quota, values
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock
-from pykueue.kube.reflector import named
 from pykueue.translate import outcomes, policy
 
 log = logging.getLogger(__name__)
@@ -51,6 +50,17 @@ class Scheduler:
         self._news = asyncio.Event()
         self.watchers: list[Callable[[values.ClusterQueueName], None]] = []
         """Told of every ClusterQueue whose queue or usage a decision touched."""
+
+    @property
+    def shares_fairly(self) -> bool:
+        return self._policy.fair_sharing is not None
+
+    def weighted_share(self, node: quota.Node) -> int | None:
+        """As statuses show it; None without fair sharing."""
+        if self._policy.fair_sharing is None:
+            return None
+        self.engine.world.tree.refresh()
+        return fair_sharing.share(self.engine.world.tree, node).rounded
 
     def _tell(self, event: events.Event) -> None:
         self._carry_out(self.engine.handle(event))

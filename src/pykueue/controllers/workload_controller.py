@@ -7,8 +7,9 @@ from pykueue.controllers.apply import Applier
 from pykueue.controllers.mirror import Key, Mirror, key_of
 from pykueue.controllers.scheduler import Scheduler
 from pykueue.controllers.work_queue import WorkQueue
-from pykueue.controllers.workload import conditions, facts, reconcile
+from pykueue.controllers.workload import conditions, facts
 from pykueue.controllers.workload.policy import LifecyclePolicy
+from pykueue.controllers.workload.reconcile import Neighbours, decide
 from pykueue.engine import values
 from pykueue.kube.clock import Clock
 
@@ -57,7 +58,7 @@ class WorkloadController:
         old = self._mirror.get(kinds.WORKLOAD, name, namespace)
         if old is None:
             return 0
-        outcome = reconcile.decide(old, self._neighbours(old), self._policy, self._clock.now_ns())
+        outcome = decide(old, self._neighbours(old), self._policy, self._clock.now_ns())
         actions: list[Action] = changes(kinds.WORKLOAD, old, outcome.workload)
         if outcome.delete:
             actions.append(Delete(resource=kinds.WORKLOAD, object=old))
@@ -68,12 +69,12 @@ class WorkloadController:
         await self._applier.carry_out(actions)
         return outcome.again_ns
 
-    def _neighbours(self, workload: Object) -> reconcile.Neighbours:
+    def _neighbours(self, workload: Object) -> Neighbours:
         namespace, queue_name = workload["metadata"]["namespace"], workload["spec"].get("queueName", "")
         local_queue = self._mirror.get(kinds.LOCAL_QUEUE, queue_name, namespace)
         name = local_queue["spec"].get("clusterQueue", "") if local_queue else ""
         state = self._scheduler.engine.world.cluster_queues.get(values.ClusterQueueName(name))
-        return reconcile.Neighbours(
+        return Neighbours(
             local_queue=local_queue,
             cluster_queue_name=name,
             cluster_queue=self._mirror.get(kinds.CLUSTER_QUEUE, name) if name else None,

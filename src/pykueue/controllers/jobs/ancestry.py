@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object, Resource
 from pykueue.controllers.jobs.policy import JobPolicy
-from pykueue.controllers.mirror import Mirror
+from pykueue.controllers.mirror import Mirror, named
 from pykueue.controllers.workload import facts
 from pykueue.kube.client import Client
-from pykueue.kube.reflector import named
 from pykueue.translate.jobs import framework, registry
 from pykueue.translate.jobs.framework import Framework
 

@@ -1,0 +1,93 @@
+"""The Configuration as the controllers obey it: policies and job frameworks.
+
+Takes the configuration as JSON (v1beta2, with or without its defaults), as `translate.policy` does for the engine.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pykueue.api import feature_gates
+from pykueue.controllers.jobs.policy import JobPolicy
+from pykueue.controllers.workload.policy import LifecyclePolicy, PodsReadyPolicy
+from pykueue.translate import durations
+from pykueue.translate.jobs import custom, registry
+from pykueue.translate.jobs.framework import Framework, Options
+
+Configuration = Mapping[str, Any]
+
+DEFAULT_NAMESPACE = "kueue-system"
+
+
+def _gate(configuration: Configuration, name: str) -> bool:
+    return feature_gates.is_enabled(configuration.get("featureGates") or {}, name)
+
+
+def waits_for_pods_ready(configuration: Configuration) -> bool:
+    """On unless the gate turns it off, even when the section is absent."""
+    return not _gate(configuration, "DisableWaitForPodsReady")
+
+
+def lifecycle_policy(configuration: Configuration) -> LifecyclePolicy:
+    retention = ((configuration.get("objectRetentionPolicies") or {}).get("workloads")) or {}
+    return LifecyclePolicy(
+        pods_ready=_pods_ready(configuration) if waits_for_pods_ready(configuration) else None,
+        retain_finished_ns=_optional_ns(retention.get("afterFinished")),
+        retain_deactivated_ns=_optional_ns(retention.get("afterDeactivatedByKueue")),
+        finish_orphans=_gate(configuration, "FinishOrphanedWorkloads"),
+        admission_gates=_gate(configuration, "AdmissionGatedBy"),
+    )
+
+
+def _optional_ns(text: str | None) -> int | None:
+    return None if text is None else durations.to_ns(text)
+
+
+def _pods_ready(configuration: Configuration) -> PodsReadyPolicy:
+    section = configuration.get("waitForPodsReady") or {}
+    strategy = section.get("requeuingStrategy") or {}
+    timeout_ns = durations.to_ns(section.get("timeout") or "30m")
+    recovery_ns = durations.to_ns(section["recoveryTimeout"]) if section.get("recoveryTimeout") else timeout_ns
+    base_seconds, max_seconds = strategy.get("backoffBaseSeconds"), strategy.get("backoffMaxSeconds")
+    return PodsReadyPolicy(
+        timeout_ns=timeout_ns,
+        recovery_timeout_ns=recovery_ns or None,
+        block_admission=bool(section.get("blockAdmission")),
+        backoff_limit_count=strategy.get("backoffLimitCount"),
+        backoff_base_seconds=60 if base_seconds is None else int(base_seconds),
+        backoff_max_seconds=3600 if max_seconds is None else int(max_seconds),
+    )
+
+
+def job_policy(configuration: Configuration) -> JobPolicy:
+    lifecycle = lifecycle_policy(configuration)
+    integrations = configuration.get("integrations") or {}
+    return JobPolicy(
+        manage_jobs_without_queue_name=bool(configuration.get("manageJobsWithoutQueueName")),
+        namespace_selector=configuration.get("managedJobsNamespaceSelector") or _default_selector(configuration),
+        label_keys_to_copy=tuple(integrations.get("labelKeysToCopy") or ()),
+        waits_for_pods_ready=waits_for_pods_ready(configuration),
+        retain_deactivated_ns=lifecycle.retain_deactivated_ns,
+        finish_orphans=lifecycle.finish_orphans,
+        options=Options(
+            topology_aware=_gate(configuration, "TopologyAwareScheduling"),
+            count_default_submitter=bool((integrations.get("rayJob") or {}).get("countDefaultSubmitter")),
+        ),
+    )
+
+
+def _default_selector(configuration: Configuration) -> Mapping[str, Any]:
+    excluded = ["kube-system", configuration.get("namespace") or DEFAULT_NAMESPACE]
+    return {"matchExpressions": [{"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": excluded}]}
+
+
+def framework_names(configuration: Configuration) -> tuple[str, ...]:
+    return tuple((configuration.get("integrations") or {}).get("frameworks") or ("batch/job",))
+
+
+def frameworks(configuration: Configuration) -> dict[str, Framework]:
+    """The enabled ones: known by name, or described in the Configuration itself."""
+    chosen = {name: registry.FRAMEWORKS[name] for name in framework_names(configuration) if name in registry.FRAMEWORKS}
+    for description in (configuration.get("integrations") or {}).get("custom") or ():
+        framework = custom.framework(description)
+        chosen[framework.name] = framework
+    return chosen

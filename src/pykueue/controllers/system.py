@@ -1,0 +1,134 @@
+"""All controllers as one part: built on any client, started in process by `pykueue up` and on a cluster elsewhere."""
+
+import asyncio
+import socket
+from collections.abc import Awaitable
+
+from pykueue.api.scheme import Object, Resource
+from pykueue.controllers import kinds, settings
+from pykueue.controllers.apply import Applier
+from pykueue.controllers.engine_feed import FED
+from pykueue.controllers.feeds import Feeds
+from pykueue.controllers.in_use import InUseController
+from pykueue.controllers.job_controller import JobController
+from pykueue.controllers.mirror import Mirror
+from pykueue.controllers.priority_class_controller import PriorityClassController
+from pykueue.controllers.queue_controllers import QueueControllers
+from pykueue.controllers.scheduler import Scheduler
+from pykueue.controllers.settings import Configuration
+from pykueue.controllers.workload_controller import WorkloadController
+from pykueue.kube.client import Client
+from pykueue.kube.clock import Clock, WallClock
+from pykueue.kube.event_recorder import EventRecorder
+
+MIRRORED: tuple[Resource, ...] = (
+    *FED,
+    kinds.TOPOLOGY,
+    kinds.WORKLOAD_PRIORITY_CLASS,
+    kinds.PRIORITY_CLASS,
+)
+
+
+class Controllers:
+    """`start` returns when the state is rebuilt from the API and decisions begin; `stop` leaves nothing running."""
+
+    def __init__(self, client: Client, configuration: Configuration, clock: Clock | None = None) -> None:
+        clock = clock or WallClock()
+        self._client = client
+        self._clock = clock
+        self.mirror = mirror = Mirror()
+        _add_indexes(mirror)
+        self._recorder = EventRecorder(client, clock, controller="kueue", instance=f"kueue-{socket.gethostname()}")
+        self.scheduler = Scheduler(
+            client, mirror, self._applier("kueue-admission"), clock=clock, configuration=configuration
+        )
+        self._workloads = WorkloadController(
+            self.scheduler,
+            mirror,
+            self._applier("kueue-workload-controller"),
+            clock=clock,
+            policy=settings.lifecycle_policy(configuration),
+        )
+        core = self._applier("kueue")
+        self._queues = QueueControllers(self.scheduler, mirror, core, clock)
+        self._in_use = InUseController(mirror, core, clock)
+        self._classes = PriorityClassController(mirror, core, clock)
+        frameworks = settings.frameworks(configuration)
+        policy = settings.job_policy(configuration)
+        self._jobs = [
+            JobController(
+                kind,
+                client,
+                mirror,
+                self._applier("kueue-job-controller"),
+                clock=clock,
+                policy=policy,
+                frameworks=frameworks,
+            )
+            for kind in frameworks.values()
+        ]
+        self._resources = [*MIRRORED, *(kind.resource for kind in frameworks.values())]
+        self._task: asyncio.Task[None] | None = None
+
+    def _applier(self, name: str) -> Applier:
+        return Applier(self._client, self.mirror, self._recorder, name)
+
+    async def start(self) -> None:
+        self._task = asyncio.create_task(self.run())
+        while not all(self.mirror.is_listed(resource) for resource in FED):
+            if self._task.done():
+                await self._task
+            await self._clock.sleep(0.01)
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def run(self) -> None:
+        feeds = Feeds(self._client, self.mirror, self._clock)
+        loops: list[Awaitable[None]] = [
+            feeds.run(self._resources),
+            self._recorder.run(),
+            self.scheduler.run(),
+            self._workloads.queue.run(self._workloads.reconcile),
+            self._queues.cluster_queues.run(self._queues.reconcile_cluster_queue),
+            self._queues.local_queues.run(self._queues.reconcile_local_queue),
+            self._queues.cohorts.run(self._queues.reconcile_cohort),
+            self._in_use.queue.run(self._in_use.reconcile),
+            self._classes.queue.run(self._classes.reconcile),
+            *(jobs.queue.run(jobs.reconcile) for jobs in self._jobs),
+        ]
+        async with asyncio.TaskGroup() as group:
+            for loop in loops:
+                group.create_task(_awaited(loop))
+
+
+async def _awaited(loop: Awaitable[None]) -> None:
+    await loop
+
+
+def _add_indexes(mirror: Mirror) -> None:
+    mirror.add_index(kinds.WORKLOAD, "localQueue", _local_queue_of)
+    mirror.add_index(kinds.WORKLOAD, "owner", _owner_of)
+    mirror.add_index(kinds.WORKLOAD, "workloadPriorityClass", _priority_class_of)
+    mirror.add_index(kinds.LOCAL_QUEUE, "clusterQueue", lambda queue: [queue["spec"].get("clusterQueue", "")])
+    mirror.add_index(kinds.LIMIT_RANGE, "namespace", lambda item: [item["metadata"]["namespace"]])
+
+
+def _local_queue_of(workload: Object) -> list[str]:
+    return [f"{workload['metadata']['namespace']}/{workload['spec'].get('queueName', '')}"]
+
+
+def _owner_of(workload: Object) -> list[str]:
+    namespace = workload["metadata"]["namespace"]
+    return [
+        f"{reference['kind']}/{namespace}/{reference['name']}"
+        for reference in workload["metadata"].get("ownerReferences") or ()
+        if reference.get("controller")
+    ]
+
+
+def _priority_class_of(workload: Object) -> list[str]:
+    reference = workload["spec"].get("priorityClassRef") or {}
+    return [reference["name"]] if reference.get("kind") == "WorkloadPriorityClass" else []

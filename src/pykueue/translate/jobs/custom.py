@@ -1,0 +1,88 @@
+"""Your own job kind without code: a framework described in the Configuration (`integrations.custom`).
+
+    - group: example.com
+      version: v1
+      kind: Simulation
+      plural: simulations             # default: the kind in lower case + s
+      suspend: spec.suspend           # default
+      podSets:
+      - name: main
+        template: spec.template
+        count: spec.workers           # default: 1
+      finished: {succeeded: Complete, failed: Failed}    # condition types
+      ready: Running                                      # condition type
+      active: status.activePods                           # a number; default: never holds quota back
+
+Paths are dotted field names; a number in brackets chooses from a list.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from pykueue.api.scheme import Object, Resource
+from pykueue.translate.jobs.framework import (
+    Finished,
+    Framework,
+    Options,
+    Path,
+    Place,
+    condition_true,
+    finished_by_condition,
+    value_at,
+)
+
+_STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
+
+
+def path_of(text: str) -> Path:
+    """`spec.groups[0].template` as steps."""
+    return tuple(name or int(number) for name, number in _STEP.findall(text))
+
+
+def framework(description: Mapping[str, Any]) -> Framework:
+    group, kind = str(description.get("group", "")), str(description["kind"])
+    plural = str(description.get("plural") or f"{kind.lower()}s")
+    finished: Mapping[str, Any] = description.get("finished") or {}
+    return Framework(
+        name=f"{group}/{kind.lower()}",
+        resource=Resource(group, str(description.get("version", "v1")), plural, kind, namespaced=True),
+        suspend_path=path_of(str(description.get("suspend") or "spec.suspend")),
+        places=partial(_places, described=tuple(description["podSets"])),
+        finished=partial(
+            _finished,
+            succeeded=str(finished.get("succeeded") or "Succeeded"),
+            failed=str(finished.get("failed") or "Failed"),
+        ),
+        is_active=partial(_is_active, path=path_of(str(description.get("active") or ""))),
+        pods_ready=partial(_pods_ready, condition=str(description.get("ready") or "Running")),
+    )
+
+
+def _places(job: Object, _options: Options, *, described: tuple[Mapping[str, Any], ...]) -> list[Place]:
+    return [
+        Place(
+            name=str(pod_set.get("name") or "main"),
+            template_path=path_of(str(pod_set["template"])),
+            count=_count(job, str(pod_set.get("count") or "")),
+        )
+        for pod_set in described
+    ]
+
+
+def _count(job: Object, path: str) -> int:
+    found = value_at(job, path_of(path)) if path else None
+    return found if isinstance(found, int) and not isinstance(found, bool) else 1
+
+
+def _finished(job: Object, *, succeeded: str, failed: str) -> Finished | None:
+    return finished_by_condition(job, succeeded, failed)
+
+
+def _is_active(job: Object, *, path: Path) -> bool:
+    return bool(path) and bool(value_at(job, path))
+
+
+def _pods_ready(job: Object, *, condition: str) -> bool:
+    return condition_true(job, condition) is not None
