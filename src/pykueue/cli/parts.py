@@ -4,10 +4,10 @@ To add one, write a function that takes `Surroundings` and returns a `Part` (or 
 put it into PARTS. Import what it needs inside the function, so that the start stays fast.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from pykueue.apiserver.embedded import EmbeddedApi
 
@@ -26,8 +26,15 @@ class Surroundings:
     data_dir: Path
     runtime: str
     """process, simulated or none."""
-    configuration: Path | None = None
+    configuration: Mapping[str, Any] = field(default_factory=dict)
+    """The Kueue Configuration, as JSON."""
     nodes: Path | None = None
 
 
-PARTS: list[Callable[[Surroundings], Part | None]] = []
+def _controllers(surroundings: Surroundings) -> Part:
+    from pykueue.controllers.system import Controllers
+
+    return Controllers(surroundings.api.client(), surroundings.configuration)
+
+
+PARTS: list[Callable[[Surroundings], Part | None]] = [_controllers]

@@ -10,7 +10,7 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -67,13 +67,18 @@ def up(
     from pykueue.apiserver.security.tokens import TokenFileError
     from pykueue.apiserver.store.log import StoreError
     from pykueue.cli.parts import PARTS, Surroundings
+    from pykueue.controllers.settings import admission_settings
 
     logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    configuration = _configuration(config)
     directory = (data_dir or default_data_dir()).expanduser().resolve()
 
     async def run() -> None:
-        api = EmbeddedApi(Place(directory=directory, host=listen[0], port=listen[1]), registry.scheme())
-        surroundings = Surroundings(api=api, data_dir=directory, runtime=runtime, configuration=config, nodes=nodes)
+        place = Place(directory=directory, host=listen[0], port=listen[1])
+        api = EmbeddedApi(place, registry.scheme(), admission_settings(configuration))
+        surroundings = Surroundings(
+            api=api, data_dir=directory, runtime=runtime, configuration=configuration, nodes=nodes
+        )
         parts = [part for build in PARTS if (part := build(surroundings)) is not None]
         await _serve(api, parts, kubeconfig)
 
@@ -84,6 +89,12 @@ def up(
         raise click.ClickException(str(error)) from None
     except OSError as error:
         raise click.ClickException(f"cannot listen on {listen[0]}:{listen[1]}: {error.strerror or error}") from None
+
+
+def _configuration(path: Path | None) -> dict[str, Any]:
+    import yaml
+
+    return yaml.safe_load(path.read_text()) or {} if path is not None else {}
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
