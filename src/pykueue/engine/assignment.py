@@ -1,5 +1,6 @@
 """Which flavors a workload would get: the result of the flavor assigner, before anything is booked."""
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -7,7 +8,25 @@ from pykueue.engine import quota, values
 from pykueue.engine.reasons import FlavorAttempt, FlavorReason, Mode, NoFitReason, PodSetShortage
 
 Requests = dict[values.ResourceName, int]
-"""In name order."""
+"""In Kueue's order of resources: see `resource_rank`."""
+
+_FNV_OFFSET = 0xCBF29CE484222325
+_FNV_PRIME = 0x100000001B3
+
+
+@functools.cache
+def resource_rank(name: values.ResourceName) -> tuple[int, str]:
+    """Kueue walks over resources in the order of their FNV-1a hashes. It shows: the first that fails is reported."""
+    digest = _FNV_OFFSET
+    for byte in name.encode():
+        digest = (digest ^ byte) * _FNV_PRIME % 2**64
+    return digest, name
+
+
+def ranked(requests: Mapping[values.ResourceName, int]) -> Requests:
+    if len(requests) == 1:
+        return dict(requests)
+    return {name: requests[name] for name in sorted(requests, key=resource_rank)}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -85,11 +104,12 @@ class Assignment:
 
 
 def scaled(pod_set: values.PodSet, count: int) -> Requests:
-    """Requests of `count` pods instead of `pod_set.count`, in name order."""
-    requests = pod_set.requests
-    if pod_set.count in (0, count):
-        return {resource: requests[resource] for resource in sorted(requests)}
-    return {resource: requests[resource] // pod_set.count * count for resource in sorted(requests)}
+    """Requests of `count` pods instead of `pod_set.count`."""
+    requests = ranked(pod_set.requests)
+    if pod_set.count not in (0, count):
+        for resource in requests:
+            requests[resource] = requests[resource] // pod_set.count * count
+    return requests
 
 
 def total_requests(workload: values.Workload, assignment: Assignment) -> quota.Usage:

@@ -138,7 +138,7 @@ class FlavorAssigner:
         requests = assignment.scaled(pod_set, count)
         if values.PODS in self._queue.group_of:
             requests[values.PODS] = count
-            requests = dict(sorted(requests.items()))
+            requests = assignment.ranked(requests)
         return PodSetAssignment(name=pod_set.name, count=count, requests=requests, flavors={})
 
     def _find_flavor(
@@ -337,4 +337,4 @@ def _summed(pod_sets: list[PodSetAssignment]) -> Requests:
     for pod_set in pod_sets:
         for resource, amount in pod_set.requests.items():
             total[resource] = add(total.get(resource, 0), amount)
-    return dict(sorted(total.items()))
+    return assignment.ranked(total)
