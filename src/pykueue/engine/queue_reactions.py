@@ -18,6 +18,8 @@ def _cluster_queue_changed(event: events.ClusterQueueChanged, world: World) -> N
         for local_queue in sorted(world.local_queues.values(), key=lambda each: each.key):
             if local_queue.cluster_queue == value.name:
                 _push_all(world, local_queue.key)
+    elif queue.value == value:
+        return
     else:
         old = queue.value
         queue.node.weight = value.fair_weight
@@ -62,6 +64,9 @@ def _cluster_queue_gone(event: events.ClusterQueueGone, world: World) -> None:
 
 @react.register
 def _cohort_changed(event: events.CohortChanged, world: World) -> None:
+    if world.cohorts.get(event.cohort.name) == event.cohort:
+        return
+    world.cohorts[event.cohort.name] = event.cohort
     before = world.tree.cohorts.get(event.cohort.name)
     if before is not None:
         world.stir(before)
@@ -72,7 +77,7 @@ def _cohort_changed(event: events.CohortChanged, world: World) -> None:
 @react.register
 def _cohort_gone(event: events.CohortGone, world: World) -> None:
     node = world.tree.cohorts.get(event.name)
-    if node is None or not node.explicit:
+    if node is None or world.cohorts.pop(event.name, None) is None:
         return
     if node.parent is not None:
         world.reactivate(node)

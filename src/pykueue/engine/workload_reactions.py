@@ -37,7 +37,7 @@ def _leave(world: World, workload: values.Workload) -> None:
 
 def _seen_reserved(world: World, old: values.Workload | None, workload: values.Workload) -> None:
     world.dequeue(workload)
-    before = world.release_quietly(workload.key)
+    before = world.release(workload.key)
     world.hold(workload)
     was_admitted = old is not None and old.admitted
     if workload.admitted and not was_admitted:

@@ -23,6 +23,8 @@ class World:
         self.tree = quota.QuotaTree()
         self.ledger = Ledger()
         self.cluster_queues: dict[values.ClusterQueueName, ClusterQueueState] = {}
+        self.cohorts: dict[values.CohortName, values.Cohort] = {}
+        """Those that exist as objects."""
         self.local_queues: dict[values.LocalQueueKey, values.LocalQueue] = {}
         self.flavors: dict[values.FlavorName, values.ResourceFlavor] = {}
         self.namespaces: dict[str, dict[str, str]] = {}
@@ -195,13 +197,6 @@ class World:
         queue.node.generation += 1
         self.stir(queue.node)
         return holding
-
-    def release_quietly(self, key: values.WorkloadKey) -> Holding | None:
-        """Release in order to hold anew: nobody left, so no scan of flavors is outdated by it."""
-        found = self.holdings.get(key)
-        if found is not None:
-            self.cluster_queues[found.cluster_queue].node.generation -= 1
-        return self.release(key)
 
     def remember_homeless(self, holding: Holding) -> None:
         self._homeless.setdefault(holding.cluster_queue, {})[holding.key] = None
