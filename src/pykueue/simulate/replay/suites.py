@@ -2,14 +2,36 @@
 
 from collections.abc import Callable, Mapping
 
-from pykueue.simulate.replay import lifecycle, pod_sets, requests, webhooks
+from pykueue.simulate.replay import (
+    cycles,
+    flavors,
+    lifecycle,
+    orders,
+    pod_sets,
+    preemption,
+    quota,
+    requests,
+    schedules,
+    webhooks,
+)
 from pykueue.simulate.replay.corpus import Case
 from pykueue.simulate.replay.differences import Difference
 
 Runner = Callable[[Case], list[Difference]]
 """Replays one case and returns what is not as recorded; nothing means that the case passed."""
 
-RUNNERS: Mapping[str, Runner] = {**requests.RUNNERS, **webhooks.RUNNERS, **lifecycle.RUNNERS, **pod_sets.RUNNERS}
+RUNNERS: Mapping[str, Runner] = {
+    **requests.RUNNERS,
+    **pod_sets.RUNNERS,
+    **webhooks.RUNNERS,
+    **lifecycle.RUNNERS,
+    **quota.RUNNERS,
+    **flavors.RUNNERS,
+    **preemption.RUNNERS,
+    **orders.RUNNERS,
+    **schedules.RUNNERS,
+    **cycles.RUNNERS,
+}
 
 RUNS_WITH_ALPHA_GATES: frozenset[str] = frozenset(webhooks.RUNNERS)
 """Suites replayed even where the recording switched an alpha feature on, because it changes nothing that they show."""

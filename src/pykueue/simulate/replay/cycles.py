@@ -1,0 +1,151 @@
+"""Recorded scenarios, cycle by cycle: who is admitted, preempted, pending and parked, until nothing more happens.
+
+Between cycles the world is played as the recorder played it: evicted workloads stop at once, time moves one second.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pykueue.api.scheme import Object
+from pykueue.controllers.workload import facts
+from pykueue.engine import decisions
+from pykueue.simulate.replay import differences
+from pykueue.simulate.replay.cluster import Cluster
+from pykueue.simulate.replay.corpus import DECISIONS, Case
+from pykueue.simulate.replay.differences import Difference
+from pykueue.translate import outcomes, times
+
+_SECOND_NS = 10**9
+_QUIET_CYCLES = 6
+
+
+def scenario(case: Case) -> list[Difference]:
+    expected = case["expected"]
+    recorded = expected["cycles"]
+    run = Run(case["scenario"])
+    for cycle in run.cycles(len(recorded) if not expected["converged"] else case["scenario"]["maxCycles"]):
+        index = len(run.kept) - 1
+        if index >= len(recorded):
+            return [Difference(path=f"cycles[{index}]", expected=differences.ABSENT, actual=cycle)]
+        if found := differences.between(recorded[index], cycle, f"cycles[{index}]"):
+            return found
+    if len(run.kept) < len(recorded):
+        return [
+            Difference(path=f"cycles[{len(run.kept)}]", expected=recorded[len(run.kept)], actual=differences.ABSENT)
+        ]
+    return differences.between(_without_unused(expected["final"]), run.final(), "final") if "final" in expected else []
+
+
+class Run:
+    """One scenario being played. `kept` are the cycles as the recorder would have written them."""
+
+    def __init__(self, recorded: Mapping[str, Any]) -> None:
+        self.cluster = Cluster(recorded)
+        self.kept: list[dict[str, Any]] = []
+        self._timeline = recorded.get("timeline") or []
+        self._sorts_admissions = (recorded.get("config") or {}).get("fairSharing") is not None
+
+    def cycles(self, limit: int) -> Iterable[dict[str, Any]]:
+        last_event = max((entry["atCycle"] for entry in self._timeline), default=0)
+        quiet = 0
+        before = (self.cluster.pending(), self.cluster.parked())
+        for number in range(1, limit + 1):
+            had_events = self._play_timeline(number)
+            is_idle = not self.cluster.has_heads()
+            if is_idle and number > last_event:
+                return
+            cycle = self._cycle(number, is_idle=is_idle)
+            queues = (cycle["pending"], cycle["inadmissible"])
+            happened = had_events or cycle["admissions"] or cycle["preemptions"] or queues != before
+            quiet = 0 if happened or number <= last_event else quiet + 1
+            before = queues
+            if quiet <= 1:
+                self.kept.append(cycle)
+                yield cycle
+            if quiet == _QUIET_CYCLES:
+                return
+            self.cluster.now_ns += _SECOND_NS
+
+    def final(self) -> dict[str, Any]:
+        cluster = self.cluster
+        return {
+            "assignments": {
+                key: _assignment(obj) for key, obj in sorted(cluster.workloads.items()) if facts.holds_quota(obj)
+            },
+            "pending": cluster.pending(),
+            "inadmissible": cluster.parked(),
+            "usage": cluster.usage(),
+            "conditions": {key: _conditions(obj) for key, obj in sorted(cluster.workloads.items())},
+        }
+
+    def _cycle(self, number: int, *, is_idle: bool) -> dict[str, Any]:
+        cluster = self.cluster
+        cluster.preemptions.clear()
+        at = times.from_ns(cluster.now_ns)
+        decided = [] if is_idle else cluster.cycle()
+        cluster.stop_evicted()
+        admissions = [_admission(decision) for decision in decided if isinstance(decision, decisions.Admit)]
+        if self._sorts_admissions:
+            admissions.sort(key=lambda admission: str(admission["workload"]))
+        return {
+            "cycle": number,
+            "time": at,
+            **({"idle": True} if is_idle else {}),
+            "admissions": admissions,
+            "preemptions": sorted(
+                (
+                    {"workload": target.workload, "reason": target.reason.value, "preemptor": decision.workload}
+                    for decision, target in cluster.preemptions
+                ),
+                key=lambda entry: (entry["preemptor"], entry["workload"]),
+            ),
+            "pending": cluster.pending(),
+            "inadmissible": cluster.parked(),
+        }
+
+    def _play_timeline(self, number: int) -> bool:
+        due = [entry for entry in self._timeline if entry["atCycle"] == number]
+        for entry in due:
+            for key in entry.get("finish") or ():
+                self.cluster.finish(key)
+            for key in entry.get("delete") or ():
+                self.cluster.delete(key)
+            for obj in entry.get("create") or ():
+                self.cluster.create(obj)
+            if obj := entry.get("updateClusterQueue"):
+                self.cluster.put_cluster_queue(obj)
+            if obj := entry.get("updateCohort"):
+                self.cluster.put_cohort(obj)
+        return bool(due)
+
+
+def _without_unused(final: Mapping[str, Any]) -> dict[str, Any]:
+    """The recorder also shows what was used once and is free again."""
+    usage = {name: {key: amount for key, amount in used.items() if amount} for name, used in final["usage"].items()}
+    return {**final, "usage": usage}
+
+
+def _admission(decision: decisions.Admit) -> dict[str, Any]:
+    shown = outcomes.admission(decision.admission)
+    return {
+        "workload": decision.workload,
+        "clusterQueue": decision.cluster_queue,
+        "borrows": decision.borrowing,
+        "podSets": shown["podSetAssignments"],
+    }
+
+
+def _assignment(obj: Object) -> dict[str, Any]:
+    admission = obj["status"]["admission"]
+    return {"clusterQueue": admission["clusterQueue"], "podSets": admission["podSetAssignments"]}
+
+
+def _conditions(obj: Object) -> list[dict[str, str]]:
+    shown = [
+        {name: condition.get(name, "") for name in ("type", "status", "reason", "message")}
+        for condition in (obj.get("status") or {}).get("conditions") or ()
+    ]
+    return sorted(shown, key=lambda condition: condition["type"])
+
+
+RUNNERS = {DECISIONS: scenario}
