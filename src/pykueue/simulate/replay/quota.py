@@ -79,9 +79,7 @@ def _tree(cluster: Cluster) -> dict[str, Any]:
             for name, queue in active.items()
         },
         "cohorts": {
-            name: _node(cluster, node)
-            for name, node in world.tree.cohorts.items()
-            if name not in world.tree.in_cycle
+            name: _node(cluster, node) for name, node in world.tree.cohorts.items() if name not in world.tree.in_cycle
         },
         "inactiveClusterQueues": sorted(name for name in world.cluster_queues if name not in active),
     }
