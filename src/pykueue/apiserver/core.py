@@ -4,6 +4,7 @@ A verb decides in one step (`reading`, `writing`, `deletion`), waits until the s
 answers. The parts of Kubernetes that keep the store tidy (namespaces, owners, expiry) run beside it.
 """
 
+import asyncio
 from collections.abc import Callable
 from datetime import datetime
 
@@ -28,6 +29,9 @@ from pykueue.apiserver.context import Context, Outcome
 from pykueue.apiserver.reading import Reader
 from pykueue.apiserver.store.log import StoreError
 from pykueue.apiserver.store.store import Store
+from pykueue.apiserver.upkeep.expiry import EventExpiry
+from pykueue.apiserver.upkeep.garbage import GarbageCollector
+from pykueue.apiserver.upkeep.namespace_ends import NamespaceEnds
 from pykueue.apiserver.watches import Hub
 from pykueue.apiserver.writing import Writing
 
@@ -50,12 +54,20 @@ class Core:
         self._reader = Reader(store, self.hub)
         self._writing = Writing(self.context)
         self._deletion = deletion.Deletion(self.context)
+        self._upkeep: list[asyncio.Task[None]] = []
         store.listeners.append(self.hub.publish)
 
     async def start(self) -> None:
         self.hub.start()
+        self.garbage = GarbageCollector(self, self.store, self.scheme)
+        self.namespace_ends = NamespaceEnds(self, self.context)
+        parts = (self.garbage.worker, self.namespace_ends.worker, EventExpiry(self, self.context))
+        self._upkeep = [asyncio.create_task(part.run()) for part in parts]
 
     async def stop(self) -> None:
+        for task in self._upkeep:
+            task.cancel()
+        await asyncio.gather(*self._upkeep, return_exceptions=True)
         self.hub.stop()
         await self.store.close()
 

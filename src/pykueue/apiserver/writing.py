@@ -308,6 +308,8 @@ def _applicable(target: Target, applied: Object) -> Object:
 def _separated(target: Target, new: Object, old: Object) -> Object:
     """`new` in what its endpoint may change, `old` in the rest."""
     kind = target.kind
+    if target.subresource == "finalize":
+        return {**old, "spec": new.get("spec") or {}}
     if target.subresource == "status":
         if kind.is_builtin:
             kept = {**new["metadata"], "ownerReferences": old["metadata"].get("ownerReferences")}
