@@ -1,18 +1,5 @@
-"""Go durations (`1h30m`, `250ms`), as the Configuration writes them, to integer nanoseconds."""
+"""Durations of the Configuration, for those who hand integers to the engine."""
 
-import re
-from fractions import Fraction
+from pykueue.api.durations import to_ns
 
-_UNITS_NS = {"ns": 1, "us": 10**3, "µs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
-_PART = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ns|us|µs|ms|s|m|h)")
-
-
-def to_ns(text: str) -> int:
-    unsigned = text.removeprefix("-")
-    if unsigned == "0":
-        return 0
-    parts = _PART.findall(unsigned)
-    if not parts or "".join(number + unit for number, unit in parts) != unsigned:
-        raise ValueError(f'"{text}" is not a duration; write one like "1h30m" or "250ms"')
-    total = sum(int(Fraction(number) * _UNITS_NS[unit]) for number, unit in parts)
-    return -total if text.startswith("-") else total
+__all__ = ["to_ns"]

@@ -1,0 +1,146 @@
+"""From a file to one frozen Configuration, or to every fault at once. Called at start and by `pykueue validate`."""
+
+import copy
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from pykueue.api import durations, manifests, schema, schema_validation, structural
+from pykueue.api.configuration import checks, sources, types, versions
+from pykueue.api.configuration.types import Configuration
+from pykueue.api.errors import FieldError
+from pykueue.api.rules import faults, reading
+from pykueue.api.scheme import Object, Schema
+
+
+class ConfigurationError(Exception):
+    """The Configuration cannot be used; each line of the message names a field and what is wrong with it."""
+
+    def __init__(self, problems: list[str]) -> None:
+        super().__init__("\n".join(problems))
+        self.problems = problems
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    value: Configuration
+    document: Object
+    """The same as a v1beta2 object, without defaults, for those who read JSON."""
+
+
+def load(data: bytes | str, file: str = "-") -> Loaded:
+    """A file with one Configuration (also in a ConfigMap or in Helm values); an empty file means the defaults."""
+    documents, wrong = manifests.read(data, file)
+    problems = [str(fault) for fault in wrong]
+    found = [(document, sources.find(document.object)) for document in documents]
+    configurations = [(document, each) for document, each in found if each is not None]
+    if not problems and documents and not configurations:
+        problems.append(f"{file}: no Configuration; expected apiVersion {versions.V1BETA2} and kind Configuration")
+    if len(configurations) > 1:
+        problems.append(f"{file}: {len(configurations)} Configurations; keep one")
+    for document, each in configurations:
+        problems += [f"{file}:{document.line_of(placed(each, fault.field))}: {fault}" for fault in find_faults(each)]
+    if problems:
+        raise ConfigurationError(problems)
+    return complete(configurations[0][1].configuration if configurations else {})
+
+
+def placed(found: sources.Found, path: str) -> str:
+    """A path of the Configuration as a path of the document in which it stands."""
+    if path.startswith(("managerConfig", "controllerManager", "data[")):
+        return path
+    return ".".join(part for part in (found.prefix, path) if part)
+
+
+def find_faults(found: sources.Found) -> list[FieldError]:
+    configuration = found.configuration
+    version = configuration.get("apiVersion")
+    if version not in (versions.V1BETA1, versions.V1BETA2):
+        choices = (versions.V1BETA2, versions.V1BETA1)
+        return [*found.faults, faults.not_supported("apiVersion", version, choices)]
+    if configuration.get("kind") != "Configuration":
+        wrong_kind = faults.not_supported("kind", configuration.get("kind"), ("Configuration",))
+        return [*found.faults, wrong_kind]
+    shape = _schema() if version == versions.V1BETA2 else versions.v1beta1_schema(_schema())
+    structure = [
+        *(_unknown(each) for each in schema.unknown_fields(shape, configuration)),
+        *schema_validation.validate(shape, configuration),
+        *_check_durations(shape, configuration, ""),
+    ]
+    return [*found.faults, *structure, *checks.check(_as_v1beta2(configuration))]
+
+
+def complete(configuration: Object) -> Loaded:
+    """The value of a faultless Configuration."""
+    document = _as_v1beta2(configuration)
+    plain = {name: value for name, value in document.items() if name not in ("apiVersion", "kind", "metadata")}
+    filled = _with_late_defaults(_with_nanoseconds(_schema(), plain))
+    return Loaded(value=msgspec.convert(filled, Configuration), document=document)
+
+
+@functools.cache
+def _schema() -> Schema:
+    found = structural.schema_of(Configuration)
+    found["properties"] |= {
+        "apiVersion": {"type": "string"},
+        "kind": {"type": "string"},
+        "metadata": {"type": "object"},
+    }
+    return found
+
+
+def _as_v1beta2(configuration: Object) -> Object:
+    if configuration.get("apiVersion") == versions.V1BETA1:
+        return versions.to_v1beta2(configuration)
+    return copy.deepcopy(configuration)
+
+
+def _unknown(field: schema.UnknownField) -> FieldError:
+    return faults.invalid_without_value(field.path, field.hint())
+
+
+def _check_durations(shape: Schema, value: Any, path: str) -> list[FieldError]:
+    if shape.get("format") == types.DURATION_FORMAT:
+        try:
+            durations.to_ns(reading.text(value))
+        except ValueError as error:
+            return [faults.invalid(path, value, str(error))] if isinstance(value, str) else []
+        return []
+    properties = shape.get("properties", {})
+    return [
+        fault
+        for name, inner in reading.mapping(value).items()
+        if name in properties
+        for fault in _check_durations(properties[name], inner, f"{path}.{name}".lstrip("."))
+    ]
+
+
+def _with_nanoseconds(shape: Schema, value: Any) -> Any:
+    """Durations as integers; nulls vanish, as everywhere in Kubernetes."""
+    if shape.get("format") == types.DURATION_FORMAT:
+        return durations.to_ns(value)
+    if isinstance(value, list):
+        return [_with_nanoseconds(shape.get("items", {}), each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    properties = shape.get("properties", {})
+    return {name: _with_nanoseconds(properties.get(name, {}), each) for name, each in value.items() if each is not None}
+
+
+def _with_late_defaults(plain: Object) -> Object:
+    """Defaults that depend on other fields, and zero values that Go takes for absent."""
+    pods_ready = plain.get("waitForPodsReady", {})
+    if not pods_ready.get("timeout"):
+        pods_ready.pop("timeout", None)
+    if not plain.get("integrations", {}).get("frameworks"):
+        plain.get("integrations", {}).pop("frameworks", None)
+    pods_ready.setdefault("recoveryTimeout", pods_ready.get("timeout", 30 * types.MINUTE_NS))
+    plain["waitForPodsReady"] = pods_ready
+    multi_kueue = plain.get("multiKueue", {})
+    if multi_kueue.get("dispatcherName") == types.INCREMENTAL:
+        multi_kueue.setdefault("incrementalDispatcherConfig", {})
+    if not multi_kueue.get("origin"):
+        multi_kueue.pop("origin", None)
+    return plain
