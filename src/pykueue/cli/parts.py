@@ -37,4 +37,11 @@ def _controllers(surroundings: Surroundings) -> Part:
     return Controllers(surroundings.api.client(), surroundings.configuration)
 
 
-PARTS: list[Callable[[Surroundings], Part | None]] = [_controllers]
+def _machine_room(surroundings: Surroundings) -> Part:
+    from pykueue.kube.clock import WallClock
+    from pykueue.node.room import MachineRoom
+
+    return MachineRoom(surroundings.api.client(), WallClock())
+
+
+PARTS: list[Callable[[Surroundings], Part | None]] = [_controllers, _machine_room]

@@ -22,3 +22,4 @@ PROVISIONING_REQUEST = Resource(
     "autoscaling.x-k8s.io", "v1", "provisioningrequests", "ProvisioningRequest", namespaced=True
 )
 RESOURCE_FLAVOR = Resource("kueue.x-k8s.io", "v1beta2", "resourceflavors", "ResourceFlavor", namespaced=False)
+EVENT = Resource("", "v1", "events", "Event", namespaced=True)

@@ -1,0 +1,98 @@
+"""The machine room as one thing to start and stop. `pykueue up` starts it beside the API; tests start it in process.
+
+none       Jobs get pods, CronJobs get Jobs, Deployments their ReplicaSets; nobody runs the pods
+simulated  also nodes, placement and an agent that lets time pass
+process    the same on this machine, with real processes
+"""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Coroutine
+from typing import Any
+
+from pykueue.api.scheme import Resource
+from pykueue.kube.client import Client
+from pykueue.kube.clock import Clock
+from pykueue.node import kinds
+from pykueue.node.apps import deployment, replica_set, stateful_set
+from pykueue.node.cron import sync as cron_sync
+from pykueue.node.jobs import controller as jobs
+from pykueue.node.shell.controller import Controller, Sync
+from pykueue.node.shell.performer import Performer
+from pykueue.node.shell.recorder import Recorder
+from pykueue.node.shell.views import Views
+
+log = logging.getLogger(__name__)
+
+
+class MachineRoom:
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self._views = Views(client)
+        self._recorder = Recorder(client, clock)
+        self._controllers = [self._job_controller(), *self._other_controllers()]
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Returns when every view has been filled and the controllers run."""
+        self._begin(self._recorder.run())
+        for informer in self._views.informers():
+            self._begin(informer.run())
+        for informer in self._views.informers():
+            await informer.synced()
+        for controller in self._controllers:
+            self._begin(controller.run())
+
+    async def stop(self) -> None:
+        for task in reversed(self._tasks):
+            task.cancel()
+        for task in self._tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        self._tasks.clear()
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        task.add_done_callback(_tell_failure)
+        self._tasks.append(task)
+
+    def _performer(self, component: str) -> Performer:
+        return Performer(self._client, self._views, self._recorder, component)
+
+    def _job_controller(self) -> Controller:
+        reconciler = jobs.JobReconciler()
+        return Controller(
+            kinds.JOB,
+            (kinds.POD,),
+            sync=reconciler.sync,
+            views=self._views,
+            performer=self._performer("job-controller"),
+            clock=self._clock,
+            orphaned=jobs.release,
+            forgotten=reconciler.forget,
+        )
+
+    def _other_controllers(self) -> list[Controller]:
+        return [
+            self._controller("cronjob-controller", kinds.CRON_JOB, kinds.JOB, cron_sync.sync),
+            self._controller("replicaset-controller", kinds.REPLICA_SET, kinds.POD, replica_set.sync),
+            self._controller("deployment-controller", kinds.DEPLOYMENT, kinds.REPLICA_SET, deployment.sync),
+            self._controller("statefulset-controller", kinds.STATEFUL_SET, kinds.POD, stateful_set.sync),
+        ]
+
+    def _controller(self, component: str, owner: Resource, child: Resource, sync: Sync) -> Controller:
+        return Controller(
+            owner,
+            (child,),
+            sync=sync,
+            views=self._views,
+            performer=self._performer(component),
+            clock=self._clock,
+        )
+
+
+def _tell_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("a part of the machine room stopped", exc_info=error)

@@ -1,0 +1,85 @@
+"""The controllers of the machine room on the embedded API, with nobody running pods."""
+
+import asyncio
+
+from tests.node.room.house import has_condition, job
+
+from pykueue.node import kinds
+
+
+async def test_a_job_runs_to_completion(house):
+    await house.create(kinds.JOB, job(parallelism=2, completions=3))
+    for _ in range(3):
+        await house.until(kinds.JOB, "train", lambda obj: obj.get("status", {}).get("active"))
+        pod = next(pod for pod in await house.pods() if pod["status"]["phase"] == "Pending")
+        await house.play_kubelet(pod, "Succeeded")
+    done = await house.until(kinds.JOB, "train", has_condition("Complete"))
+    assert done["status"]["succeeded"] == 3
+    assert len(await house.pods()) == 3
+    assert not any(pod["metadata"].get("finalizers") for pod in await house.pods())
+
+
+async def test_a_suspended_job_waits_until_it_is_resumed(house):
+    await house.create(kinds.JOB, job(suspend=True))
+    await house.until(kinds.JOB, "train", has_condition("Suspended"))
+    assert await house.pods() == []
+    await house.client.patch(kinds.JOB, "train", "default", {"spec": {"suspend": False}})
+    running = await house.until(kinds.JOB, "train", lambda obj: obj["status"].get("active"))
+    assert running["status"]["startTime"]
+
+
+async def test_no_pod_is_made_twice_in_a_crowd(house):
+    names = [f"job-{number}" for number in range(20)]
+    await asyncio.gather(*(house.create(kinds.JOB, job(name, parallelism=5, completions=5)) for name in names))
+    for name in names:
+        await house.until(kinds.JOB, name, lambda obj: obj.get("status", {}).get("active") == 5)
+    assert len(await house.pods()) == 100
+
+
+async def test_pods_go_with_their_job(house):
+    await house.create(kinds.JOB, job())
+    await house.until(kinds.JOB, "train", lambda obj: obj.get("status", {}).get("active"))
+    (pod,) = await house.pods()
+    await house.client.raw("DELETE", "/apis/batch/v1/namespaces/default/jobs/train")
+    await house.client.delete(kinds.POD, pod["metadata"]["name"], "default")
+    await house.until_gone(kinds.POD, pod["metadata"]["name"])
+
+
+async def test_a_finished_job_goes_when_its_time_is_over(house):
+    await house.create(kinds.JOB, job(ttlSecondsAfterFinished=0))
+    await house.until(kinds.JOB, "train", lambda obj: obj.get("status", {}).get("active"))
+    await house.play_kubelet((await house.pods())[0], "Succeeded")
+    await house.until(kinds.JOB, "train", lambda obj: "deletionTimestamp" in obj["metadata"])
+
+
+async def test_a_job_managed_elsewhere_is_left_alone(house):
+    await house.create(kinds.JOB, job("foreign", managedBy="kueue.x-k8s.io/multikueue"))
+    await house.create(kinds.JOB, job("ours"))
+    await house.until(kinds.JOB, "ours", lambda obj: obj.get("status", {}).get("active"))
+    assert "active" not in (await house.client.get(kinds.JOB, "foreign", "default")).get("status", {})
+
+
+async def test_a_deployment_gets_its_pods(house):
+    labels = {"app": "web"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "main", "image": "nginx"}]}}
+    await house.create(
+        kinds.DEPLOYMENT,
+        {
+            "apiVersion": "apps/v1",
+            "kind": "Deployment",
+            "metadata": {"name": "web", "namespace": "default"},
+            "spec": {"replicas": 2, "selector": {"matchLabels": labels}, "template": template},
+        },
+    )
+    await house.until(kinds.DEPLOYMENT, "web", lambda obj: obj.get("status", {}).get("updatedReplicas") == 2)
+    assert len(await house.pods()) == 2
+
+
+async def test_events_are_recorded(house):
+    await house.create(kinds.JOB, job())
+    async with asyncio.timeout(30):
+        async for event in house.client.watch(kinds.EVENT, "default"):
+            if event.object["reason"] == "SuccessfulCreate":
+                break
+    assert event.object["message"].startswith("Created pod: train-")
+    assert event.object["source"] == {"component": "job-controller"}
