@@ -98,6 +98,7 @@ def prepare_update(kind: Kind, obj: Object, old: Object) -> None:
     """What no update changes: identity, times, and the generation unless the wish itself changed."""
     metadata, before = obj["metadata"], old["metadata"]
     metadata.pop("selfLink", None)
+    _drop_empty(metadata)
     kept = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
     for name in kept:
         metadata.pop(name, None)
@@ -105,6 +106,13 @@ def prepare_update(kind: Kind, obj: Object, old: Object) -> None:
             metadata[name] = before[name]
     if has_generation(kind) and _wish(kind, obj) != _wish(kind, old):
         metadata["generation"] = before.get("generation", 0) + 1
+
+
+def _drop_empty(metadata: Object) -> None:
+    """An empty map or list is as good as none, and is not shown."""
+    for name in ("labels", "annotations", "finalizers", "ownerReferences"):
+        if name in metadata and not metadata[name]:
+            del metadata[name]
 
 
 def _wish(kind: Kind, obj: Object) -> Object:

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from pykueue.api.scheme import Kind, Schema, Scheme
+from pykueue.apiserver.http import openapi_protobuf
 
 Document = dict[str, Any]
 
@@ -72,6 +73,22 @@ _OBJECT_META: Schema = {
         "selfLink": {"type": "string", "description": "No longer filled in."},
     },
 }
+_V2_WORDS = frozenset(
+    {
+        "$ref",
+        "additionalProperties",
+        "description",
+        "enum",
+        "format",
+        "items",
+        "properties",
+        "required",
+        "type",
+        "x-kubernetes-group-version-kind",
+        "x-kubernetes-list-map-keys",
+        "x-kubernetes-list-type",
+    }
+)
 _OBJECT_META_NAME = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 
 
@@ -106,6 +123,12 @@ class OpenApi:
             self._remember("v2", _v2(list(self._scheme)))
         return self._documents["v2"]
 
+    def v2_protobuf(self) -> tuple[bytes, str]:
+        if "v2 protobuf" not in self._documents:
+            data = openapi_protobuf.encode(_v2(list(self._scheme)))
+            self._documents["v2 protobuf"] = (data, hashlib.sha256(data).hexdigest().upper())
+        return self._documents["v2 protobuf"]
+
     def _remember(self, path: str, document: Document) -> None:
         data = msgspec.json.encode(document)
         self._documents[path] = (data, hashlib.sha256(data).hexdigest().upper())
@@ -137,7 +160,8 @@ def _v3(kinds: list[Kind]) -> Document:
 
 def _v2(kinds: list[Kind]) -> Document:
     reference = {"$ref": f"#/definitions/{_OBJECT_META_NAME}"}
-    definitions = dict(_schemas(kinds, reference, "#/definitions/"))
+    schemas = dict(_schemas(kinds, reference, "#/definitions/"))
+    definitions = {name: {**_lenient(schema), "type": "object"} for name, schema in schemas.items()}
     paths = {path: operations for kind in kinds for path, operations in _paths(kind, _v2_parameter).items()}
     return {
         "swagger": "2.0",
@@ -145,6 +169,26 @@ def _v2(kinds: list[Kind]) -> Document:
         "paths": paths,
         "definitions": definitions | {_OBJECT_META_NAME: _OBJECT_META},
     }
+
+
+def _lenient(schema: Schema) -> Schema:
+    """A schema as version 2 can say it: what may be anything, null, or a number or a string has no type there."""
+    is_loose = (
+        schema.get("x-kubernetes-preserve-unknown-fields")
+        or schema.get("x-kubernetes-int-or-string")
+        or schema.get("nullable")
+    )
+    kept = {
+        name: value
+        for name, value in schema.items()
+        if name in _V2_WORDS and not (is_loose and name in ("type", "items", "properties", "additionalProperties"))
+    }
+    if "properties" in kept:
+        kept["properties"] = {name: _lenient(below) for name, below in kept["properties"].items()}
+    for name in ("items", "additionalProperties"):
+        if isinstance(kept.get(name), dict):
+            kept[name] = _lenient(kept[name])
+    return kept
 
 
 def _identity(kind: Kind, name: str) -> Document:

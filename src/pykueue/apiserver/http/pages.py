@@ -3,7 +3,7 @@
 import msgspec
 
 from pykueue.api import errors
-from pykueue.apiserver.http import negotiation
+from pykueue.apiserver.http import negotiation, openapi_protobuf
 from pykueue.apiserver.http.discovery import Discovery
 from pykueue.apiserver.http.exchange import Incoming
 from pykueue.apiserver.http.hooks import Hooks, Reply
@@ -98,9 +98,11 @@ class Pages:
     def _openapi_page(self, request: Incoming, path: str) -> tuple[Reply, str]:
         if path == "/openapi/v3":
             return Reply(body=self._openapi.index()), ""
+        if path == "/openapi/v2" and openapi_protobuf.ASKED_FOR in request.accept:
+            data, etag = self._openapi.v2_protobuf()
+            content_type = openapi_protobuf.MEDIA_TYPE
+            return Reply(body=data, content_type=content_type, headers={"Vary": "Accept"}), f'"{etag}"'
         if path == "/openapi/v2":
-            if "protobuf" in request.accept and "json" not in request.accept:
-                raise negotiation.not_acceptable()
             found = self._openapi.v2()
         else:
             document = self._openapi.document(path.removeprefix("/openapi/v3/"))
@@ -111,15 +113,17 @@ class Pages:
 
 
 def _unless_known(answer: tuple[Reply, str], known: str) -> Reply:
-    """304 when the client has this very document; else the document with its ETag."""
+    """304 when the client has this very document, else the document; both with its ETag and media type.
+
+    Caches take the headers of a 304 for those of what they kept, so they must be equal.
+    """
     reply, etag = answer
     if not etag:
         return reply
-    if known and etag in [each.strip() for each in known.split(",")]:
-        return Reply(status=304, body=b"", headers={"ETag": etag})
+    is_known = etag in [each.strip() for each in known.split(",")]
     return Reply(
-        status=reply.status,
-        body=reply.body,
+        status=304 if is_known else reply.status,
+        body=b"" if is_known else reply.body,
         content_type=reply.content_type,
         headers={**reply.headers, "ETag": etag},
     )
