@@ -1,12 +1,20 @@
 """One cluster per test, and each of the clients on it."""
 
+from contextlib import asynccontextmanager
+
 import pytest
 
 from pykueue.api.scheme import Kind, Scheme
+from pykueue.apiserver.calls import ADMIN
 from pykueue.apiserver.core import Core
+from pykueue.apiserver.http.app import Application
+from pykueue.apiserver.http.listener import Listener
 from pykueue.apiserver.local_client import LocalClient
+from pykueue.apiserver.security.authorizer import Authorizer
 from pykueue.apiserver.store.memory import MemoryLog
 from pykueue.apiserver.store.store import Store
+from pykueue.kube.access import Access
+from pykueue.kube.http_client import HttpClient
 
 WIDGET_SCHEMA = {
     "type": "object",
@@ -79,10 +87,30 @@ async def core(scheme):
     await core.stop()
 
 
-@pytest.fixture(params=["local"])
-async def client(request, core, scheme):
-    client = LocalClient(core, scheme)
-    namespace = {"metadata": {"name": "default"}}
-    await client.create(scheme.for_kind("v1", "Namespace").resource, namespace)
+@asynccontextmanager
+async def over_http(core, scheme):
+    application = Application(
+        scheme=scheme, verbs=core, authorizer=Authorizer(), authenticate=lambda token: ADMIN if token == "t" else None
+    )
+    listener = Listener(application)
+    port = await listener.start("127.0.0.1", 0, None)
+
+    async def token():
+        return "t"
+
+    client = HttpClient(Access(server=f"http://127.0.0.1:{port}", token=token))
     yield client
     await client.close()
+    await listener.stop()
+
+
+@pytest.fixture(params=["local", "http"])
+async def client(request, core, scheme):
+    await LocalClient(core, scheme).create(
+        scheme.for_kind("v1", "Namespace").resource, {"metadata": {"name": "default"}}
+    )
+    if request.param == "local":
+        yield LocalClient(core, scheme)
+    else:
+        async with over_http(core, scheme) as client:
+            yield client

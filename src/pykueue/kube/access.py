@@ -1,0 +1,212 @@
+"""The way into a cluster: its address, whom to trust, and who we are.
+
+Plain kubeconfigs (tokens, token files, client certificates) and the files of a pod are read here. Whatever runs a
+plugin or speaks to an identity provider is left to kubernetes_asyncio, which is imported only then.
+"""
+
+import asyncio
+import base64
+import os
+import ssl
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+_SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+_TOKEN_SECONDS = 60.0
+
+Token = Callable[[], Awaitable[str]]
+"""A bearer token that is good now; "" if there is none."""
+
+
+class AccessError(Exception):
+    """There is no way in; the message says what was looked at and what is missing."""
+
+
+async def _no_token() -> str:
+    return ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    server: str
+    tls: ssl.SSLContext | None = None
+    """None: as the address says, with the machine's own authorities."""
+    token: Token = field(default=_no_token)
+    namespace: str = "default"
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def default_kubeconfig() -> Path:
+    """The first file that KUBECONFIG names, else the one in the home directory."""
+    named = [part for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
+    return Path(named[0]) if named else Path.home() / ".kube" / "config"
+
+
+async def find(path: Path | None = None, context: str = "") -> Access:
+    """By the file given, or by KUBECONFIG, or by the pod that we run in, or by the file in the home directory."""
+    if path is None and not os.environ.get("KUBECONFIG") and os.environ.get("KUBERNETES_SERVICE_HOST"):
+        return from_pod()
+    return await from_kubeconfig(path or default_kubeconfig(), context)
+
+
+def from_pod(directory: Path = _SERVICE_ACCOUNT) -> Access:
+    """The service account of the pod that we run in."""
+    host, port = os.environ.get("KUBERNETES_SERVICE_HOST", ""), os.environ.get("KUBERNETES_SERVICE_PORT", "443")
+    token = directory / "token"
+    if not host or not token.exists():
+        raise AccessError(f"not in a pod of a cluster: KUBERNETES_SERVICE_HOST or {token} is missing")
+    namespace = directory / "namespace"
+    return Access(
+        server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
+        tls=ssl.create_default_context(cafile=str(directory / "ca.crt")),
+        token=_token_from_file(token),
+        namespace=namespace.read_text().strip() if namespace.exists() else "default",
+    )
+
+
+async def from_kubeconfig(path: Path, context: str = "") -> Access:
+    config = _read(path)
+    chosen = context or config.get("current-context") or ""
+    place = _named(path, config, "contexts", chosen).get("context") or {}
+    cluster = _named(path, config, "clusters", place.get("cluster", "")).get("cluster") or {}
+    user = (_named(path, config, "users", place["user"]).get("user") or {}) if place.get("user") else {}
+    if not cluster.get("server"):
+        raise AccessError(f"{path}: the cluster of context {chosen!r} has no server")
+    namespace = place.get("namespace") or "default"
+    if "exec" in user or "auth-provider" in user:
+        return await _from_plugin(path, chosen, namespace)
+    tls = _tls(path, cluster, user) if str(cluster["server"]).startswith("https") else None
+    return Access(
+        server=str(cluster["server"]).rstrip("/"),
+        tls=tls,
+        token=_token(path, user),
+        namespace=namespace,
+        headers=_headers(user),
+    )
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        config = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise AccessError(f"cannot read the kubeconfig {path}: {error.strerror}") from error
+    except yaml.YAMLError as error:
+        raise AccessError(f"{path} is not a kubeconfig: {error}") from error
+    if not isinstance(config, dict):
+        raise AccessError(f"{path} is not a kubeconfig")
+    return config
+
+
+def _named(path: Path, config: dict[str, Any], section: str, name: str) -> dict[str, Any]:
+    for entry in config.get(section) or ():
+        if entry.get("name") == name:
+            return dict(entry)
+    raise AccessError(f"{path} has no {section.removesuffix('s')} named {name!r}")
+
+
+def _headers(user: dict[str, Any]) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    if user.get("username"):
+        secret = f"{user['username']}:{user.get('password', '')}"
+        headers["Authorization"] = "Basic " + base64.b64encode(secret.encode()).decode()
+    if user.get("as"):
+        headers["Impersonate-User"] = str(user["as"])
+    return headers
+
+
+def _token(path: Path, user: dict[str, Any]) -> Token:
+    if user.get("tokenFile"):
+        return _token_from_file(path.parent / user["tokenFile"])
+    token = str(user.get("token") or "")
+
+    async def constant() -> str:
+        return token
+
+    return constant
+
+
+def _token_from_file(path: Path) -> Token:
+    """Tokens in files are replaced before they expire: read again once a minute."""
+    read_at, token = 0.0, ""
+
+    async def current() -> str:
+        nonlocal read_at, token
+        if not token or time.monotonic() - read_at > _TOKEN_SECONDS:
+            token, read_at = (await asyncio.to_thread(path.read_text)).strip(), time.monotonic()
+        return token
+
+    return current
+
+
+def _tls(path: Path, cluster: dict[str, Any], user: dict[str, Any]) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    if cluster.get("certificate-authority-data"):
+        context.load_verify_locations(cadata=base64.b64decode(cluster["certificate-authority-data"]).decode())
+    elif cluster.get("certificate-authority"):
+        context.load_verify_locations(cafile=str(path.parent / cluster["certificate-authority"]))
+    if cluster.get("insecure-skip-tls-verify"):
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    if user.get("client-certificate-data") or user.get("client-certificate"):
+        _load_identity(context, path, user)
+    return context
+
+
+def _load_identity(context: ssl.SSLContext, path: Path, user: dict[str, Any]) -> None:
+    """OpenSSL reads identities from files only, so one given as data is written where only we can read it."""
+    with tempfile.TemporaryDirectory(prefix="pykueue-") as directory:
+        places = []
+        for name in ("client-certificate", "client-key"):
+            if user.get(f"{name}-data"):
+                place = Path(directory) / name
+                place.touch(mode=0o600)
+                place.write_bytes(base64.b64decode(user[f"{name}-data"]))
+            elif user.get(name):
+                place = path.parent / user[name]
+            else:
+                raise AccessError(f"{path}: the user has a client certificate but no {name}")
+            places.append(str(place))
+        context.load_cert_chain(*places)
+
+
+async def _from_plugin(path: Path, context: str, namespace: str) -> Access:
+    """Credentials that a program or an identity provider gives: kubernetes_asyncio knows how."""
+    try:
+        from kubernetes_asyncio.client import Configuration
+        from kubernetes_asyncio.config import load_kube_config
+    except ImportError as error:
+        raise AccessError(f"{path} uses a credential plugin: install pykueue[cluster] to use it") from error
+
+    async def load() -> Any:
+        configuration = Configuration()
+        await load_kube_config(
+            config_file=str(path), context=context, client_configuration=configuration, persist_config=False
+        )
+        return configuration
+
+    first = await load()
+    tls = ssl.create_default_context(cafile=first.ssl_ca_cert or None)
+    if not first.verify_ssl:
+        tls.check_hostname = False
+        tls.verify_mode = ssl.CERT_NONE
+    if first.cert_file:
+        tls.load_cert_chain(first.cert_file, first.key_file)
+    loaded_at, bearer = time.monotonic(), _bearer(first)
+
+    async def current() -> str:
+        nonlocal loaded_at, bearer
+        if time.monotonic() - loaded_at > _TOKEN_SECONDS:
+            loaded_at, bearer = time.monotonic(), _bearer(await load())
+        return bearer
+
+    return Access(server=str(first.host).rstrip("/"), tls=tls, token=current, namespace=namespace)
+
+
+def _bearer(configuration: Any) -> str:
+    return str(configuration.api_key.get("BearerToken", "")).removeprefix("Bearer ")

@@ -1,0 +1,266 @@
+"""The `Client` over HTTP: aiohttp carries, msgspec reads.
+
+What goes wrong is an `ApiError` (the server refused) or an `OSError` (it could not be reached), nothing else.
+"""
+
+import asyncio
+import contextlib
+import io
+import logging
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+import aiohttp
+import msgspec
+
+import pykueue
+from pykueue.api.errors import ApiError
+from pykueue.api.scheme import Object, Resource
+from pykueue.kube.access import Access
+from pykueue.kube.client import DeleteOptions, ListOptions, ObjectList, PatchType, WatchEvent, WriteOptions
+
+log = logging.getLogger(__name__)
+
+_JSON = "application/json"
+_LARGE_BYTES = 2**20
+_REQUEST_SECONDS = 60.0
+_WATCH_SECONDS = 300
+_TRIES_WHEN_BUSY = 10
+_LONGEST_BUSY_WAIT = 30.0
+
+
+class _ListMeta(msgspec.Struct):
+    resource_version: str = msgspec.field(name="resourceVersion", default="")
+    token: str = msgspec.field(name="continue", default="")
+
+
+class _List(msgspec.Struct):
+    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+    items: list[Object] | None = None
+
+
+class _Event(msgspec.Struct):
+    type: str
+    object: Object
+
+
+_LIST = msgspec.json.Decoder(_List)
+_EVENT = msgspec.json.Decoder(_Event)
+
+
+class HttpClient:
+    """Made inside a running event loop, used by any number of tasks at once, closed once."""
+
+    def __init__(self, access: Access, *, user_agent: str = f"pykueue/{pykueue.__version__}") -> None:
+        self._access = access
+        connector = aiohttp.TCPConnector(ssl=access.tls if access.tls is not None else True, limit=0)
+        headers = {"User-Agent": user_agent, "Accept": _JSON, **access.headers}
+        self._session = aiohttp.ClientSession(connector=connector, headers=headers, auto_decompress=True)
+
+    async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
+        obj: Object = await self.raw("GET", resource.path(namespace, name))
+        return obj
+
+    async def list(self, resource: Resource, namespace: str = "", options: ListOptions | None = None) -> ObjectList:
+        asked = options or ListOptions()
+        query = {
+            "labelSelector": asked.label_selector,
+            "fieldSelector": asked.field_selector,
+            "limit": str(asked.limit or ""),
+            "continue": asked.continue_token,
+            "resourceVersion": asked.resource_version,
+        }
+        page = _LIST.decode(await self._request("GET", resource.path(namespace), query=query))
+        items = page.items or []
+        for item in items:
+            item.setdefault("apiVersion", resource.api_version)
+            item.setdefault("kind", resource.kind)
+        return ObjectList(
+            items=items, resource_version=page.metadata.resource_version, continue_token=page.metadata.token
+        )
+
+    async def watch(
+        self,
+        resource: Resource,
+        namespace: str = "",
+        *,
+        resource_version: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+    ) -> AsyncIterator[WatchEvent]:
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "timeoutSeconds": str(_WATCH_SECONDS),
+            "resourceVersion": resource_version,
+            "labelSelector": label_selector,
+            "fieldSelector": field_selector,
+        }
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_REQUEST_SECONDS, sock_read=_WATCH_SECONDS + 30)
+        async with self._open("GET", resource.path(namespace), query=query, timeout=timeout) as response:
+            if response.status >= 400:
+                raise _refusal(response.status, await response.read())
+            async for line in _lines(response.content):
+                event = _EVENT.decode(line)
+                if event.type == "ERROR":
+                    raise ApiError.from_status(event.object)
+                yield WatchEvent(type=event.type, object=event.object)
+
+    async def create(
+        self, resource: Resource, obj: Object, namespace: str = "", options: WriteOptions | None = None
+    ) -> Object:
+        inside = namespace or (obj.get("metadata") or {}).get("namespace", "")
+        body = _typed(resource, obj)
+        return await self._write("POST", resource.path(inside), body, options)
+
+    async def update(
+        self, resource: Resource, obj: Object, *, subresource: str = "", options: WriteOptions | None = None
+    ) -> Object:
+        place = obj["metadata"]
+        path = resource.path(place.get("namespace", ""), place["name"], subresource)
+        return await self._write("PUT", path, _typed(resource, obj), options)
+
+    async def patch(
+        self,
+        resource: Resource,
+        name: str,
+        namespace: str,
+        patch: Any,
+        *,
+        patch_type: PatchType = PatchType.MERGE,
+        subresource: str = "",
+        options: WriteOptions | None = None,
+    ) -> Object:
+        path = resource.path(namespace, name, subresource)
+        body = _typed(resource, patch) if patch_type is PatchType.APPLY else patch
+        query = _write_query(options)
+        if patch_type is PatchType.APPLY and options is not None and options.force:
+            query["force"] = "true"
+        data = await self._request("PATCH", path, query=query, body=body, content_type=patch_type.value)
+        obj: Object = msgspec.json.decode(data)
+        return obj
+
+    async def delete(
+        self, resource: Resource, name: str, namespace: str = "", options: DeleteOptions | None = None
+    ) -> None:
+        asked = options or DeleteOptions()
+        body: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1"}
+        if asked.propagation_policy:
+            body["propagationPolicy"] = asked.propagation_policy
+        if asked.grace_period_seconds is not None:
+            body["gracePeriodSeconds"] = asked.grace_period_seconds
+        if asked.preconditions:
+            body["preconditions"] = asked.preconditions
+        await self._request("DELETE", resource.path(namespace, name), body=body)
+
+    async def raw(self, method: str, path: str, body: Any = None) -> Any:
+        content_type = PatchType.MERGE.value if method == "PATCH" else _JSON
+        data = await self._request(method, path, body=body, content_type=content_type)
+        try:
+            return msgspec.json.decode(data)
+        except msgspec.DecodeError:
+            return data.decode(errors="replace")
+
+    async def close(self) -> None:
+        await self._session.close()
+
+    async def _write(self, method: str, path: str, body: Object, options: WriteOptions | None) -> Object:
+        obj: Object = msgspec.json.decode(await self._request(method, path, query=_write_query(options), body=body))
+        return obj
+
+    async def _request(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str] | None = None,
+        body: Any = None,
+        content_type: str = _JSON,
+    ) -> bytes:
+        """The body of a good answer. A server that is busy is asked again when it says so."""
+        timeout = aiohttp.ClientTimeout(total=_REQUEST_SECONDS)
+        data = None if body is None else msgspec.json.encode(body)
+        for attempt in range(1, _TRIES_WHEN_BUSY + 1):
+            headers = {"Content-Type": content_type} if data is not None else {}
+            async with self._open(
+                method, path, query=query or {}, timeout=timeout, data=data, headers=headers
+            ) as response:
+                answer = await response.read()
+                if response.status < 400:
+                    _tell_warnings(response)
+                    return answer
+                wait = response.headers.get("Retry-After", "")
+                if response.status != 429 or not wait.isdecimal() or attempt == _TRIES_WHEN_BUSY:
+                    raise _refusal(response.status, answer)
+            await asyncio.sleep(min(float(wait), _LONGEST_BUSY_WAIT))
+        raise AssertionError
+
+    @contextlib.asynccontextmanager
+    async def _open(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, str],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 - of the session, not of this coroutine
+        data: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        sent = dict(headers or {})
+        token = await self._access.token()
+        if token:
+            sent["Authorization"] = f"Bearer {token}"
+        parameters = {name: value for name, value in query.items() if value}
+        try:
+            async with self._session.request(
+                method,
+                self._access.server + path,
+                params=parameters,
+                data=_payload(data),
+                headers=sent,
+                timeout=timeout,
+            ) as response:
+                yield response
+        except aiohttp.ClientError as error:
+            raise ConnectionError(f"{method} {self._access.server}{path}: {error or type(error).__name__}") from error
+
+
+def _payload(data: bytes | None) -> bytes | io.BytesIO | None:
+    """Large bodies go out in pieces, so that the event loop is not held up."""
+    return io.BytesIO(data) if data is not None and len(data) > _LARGE_BYTES else data
+
+
+async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
+    """Lines of any length; aiohttp's own reader refuses long ones."""
+    rest = b""
+    async for chunk in content.iter_any():
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            if line.strip():
+                yield line
+
+
+def _typed(resource: Resource, obj: Object) -> Object:
+    return {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
+
+
+def _write_query(options: WriteOptions | None) -> dict[str, str]:
+    asked = options or WriteOptions()
+    return {
+        "fieldManager": asked.field_manager,
+        "dryRun": "All" if asked.dry_run else "",
+        "fieldValidation": asked.field_validation,
+    }
+
+
+def _refusal(code: int, answer: bytes) -> ApiError:
+    try:
+        status = msgspec.json.decode(answer, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        return ApiError(code, "", answer.decode(errors="replace").strip() or f"the server answered {code}")
+    return ApiError.from_status(status, code)
+
+
+def _tell_warnings(response: aiohttp.ClientResponse) -> None:
+    for warning in response.headers.getall("Warning", ()):
+        log.info("%s %s: %s", response.method, response.url.path, warning)

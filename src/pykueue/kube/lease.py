@@ -1,0 +1,143 @@
+"""Leader election by a Lease: of several controllers one works, and another takes over when it stops renewing.
+
+Written as Kubernetes' own components write it, so that `kubectl get lease` reads as usual. A holder that cannot renew
+within its deadline gives up before anyone else may take over.
+"""
+
+import asyncio
+import contextlib
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from pykueue.api.errors import ApiError
+from pykueue.api.scheme import Object, Resource
+from pykueue.kube.client import Client
+from pykueue.kube.clock import SECOND_NS, Clock, show_time
+
+log = logging.getLogger(__name__)
+
+LEASE = Resource("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """How long a lease lasts unrenewed, how long a holder tries to renew, and how often anyone tries."""
+
+    lease_seconds: float = 15
+    renew_seconds: float = 10
+    retry_seconds: float = 2
+
+
+class LeaderElection:
+    def __init__(
+        self,
+        client: Client,
+        clock: Clock,
+        *,
+        namespace: str,
+        name: str,
+        identity: str,
+        terms: Terms | None = None,
+    ) -> None:
+        self.is_leader = False
+        self._client = client
+        self._clock = clock
+        self._namespace = namespace
+        self._name = name
+        self._identity = identity
+        self._terms = terms or Terms()
+        self._seen: tuple[Any, ...] = ()
+        self._seen_ns = 0
+
+    async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
+        """Wait to become leader, then run `lead` until it ends or the lease is lost. The lease is given up at the end."""
+        await self._acquire()
+        log.info("%s leads by lease %s/%s", self._identity, self._namespace, self._name)
+        self.is_leader = True
+        leading = asyncio.ensure_future(lead())
+        renewing = asyncio.create_task(self._renew_until_lost())
+        try:
+            await asyncio.wait([leading, renewing], return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self.is_leader = False
+            for task in (leading, renewing):
+                task.cancel()
+            results = await asyncio.gather(leading, renewing, return_exceptions=True)
+            await self._give_up()
+        if isinstance(results[0], Exception):
+            raise results[0]
+
+    async def _acquire(self) -> None:
+        while not await self._try():
+            await self._clock.sleep(self._terms.retry_seconds * random.uniform(1.0, 1.2))  # noqa: S311 - spreads tries
+
+    async def _renew_until_lost(self) -> None:
+        renewed_ns = self._clock.now_ns()
+        while self._clock.now_ns() - renewed_ns < self._terms.renew_seconds * SECOND_NS:
+            await self._clock.sleep(self._terms.retry_seconds)
+            if await self._try():
+                renewed_ns = self._clock.now_ns()
+        log.warning("%s lost lease %s/%s", self._identity, self._namespace, self._name)
+
+    async def _try(self) -> bool:
+        """Take or renew the lease; False if someone else holds it, or if it could not be written."""
+        try:
+            return await self._take()
+        except (ApiError, OSError) as error:
+            log.debug("lease %s/%s: %s", self._namespace, self._name, error)
+            return False
+
+    async def _take(self) -> bool:
+        now_ns = self._clock.now_ns()
+        try:
+            lease = await self._client.get(LEASE, self._name, self._namespace)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            metadata = {"name": self._name, "namespace": self._namespace}
+            await self._client.create(LEASE, {"metadata": metadata, "spec": self._claim({}, now_ns)})
+            return True
+        spec = lease.get("spec") or {}
+        if not self._may_take(spec, now_ns):
+            return False
+        await self._client.update(LEASE, {**lease, "spec": self._claim(spec, now_ns)})
+        return True
+
+    def _may_take(self, spec: dict[str, Any], now_ns: int) -> bool:
+        """Ours, nobody's, or not renewed for its whole duration as seen by our own clock."""
+        seen = (spec.get("holderIdentity"), spec.get("renewTime"), spec.get("leaseTransitions"))
+        if seen != self._seen:
+            self._seen, self._seen_ns = seen, now_ns
+        holder = spec.get("holderIdentity")
+        if not holder or holder == self._identity:
+            return True
+        lasts_ns = int(spec.get("leaseDurationSeconds") or self._terms.lease_seconds) * SECOND_NS
+        return now_ns - self._seen_ns >= lasts_ns
+
+    def _claim(self, spec: dict[str, Any], now_ns: int) -> dict[str, Any]:
+        is_ours = spec.get("holderIdentity") == self._identity
+        now = _micro_time(now_ns)
+        return {
+            "holderIdentity": self._identity,
+            "leaseDurationSeconds": int(self._terms.lease_seconds),
+            "acquireTime": spec.get("acquireTime", now) if is_ours else now,
+            "renewTime": now,
+            "leaseTransitions": int(spec.get("leaseTransitions") or 0) + (0 if is_ours or not spec else 1),
+        }
+
+    async def _give_up(self) -> None:
+        """Let the next one in without waiting."""
+        with contextlib.suppress(ApiError, OSError):
+            lease: Object = await self._client.get(LEASE, self._name, self._namespace)
+            spec = lease.get("spec") or {}
+            if spec.get("holderIdentity") == self._identity:
+                await self._client.update(
+                    LEASE, {**lease, "spec": {**spec, "holderIdentity": "", "leaseDurationSeconds": 1}}
+                )
+
+
+def _micro_time(now_ns: int) -> str:
+    return f"{show_time(now_ns)[:-1]}.{now_ns % SECOND_NS // 1000:06d}Z"
