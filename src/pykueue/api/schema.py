@@ -86,29 +86,28 @@ def _default(schema: Schema, value: Any) -> None:
         _default_object(schema, value)
     elif isinstance(value, list):
         items = schema.get("items")
-        if items and _has_defaults(items):
+        if items:
             for item in value:
-                _default(items, item)
+                if isinstance(item, dict | list):
+                    _default(items, item)
 
 
 def _default_object(schema: Schema, value: Object) -> None:
     properties = schema.get("properties", _EMPTY)
-    nulls = [name for name, inner in value.items() if inner is None]
-    for name in nulls:
-        known = properties.get(name)
-        if known is not None and not known.get("nullable") and "type" in known:
+    additional = schema.get("additionalProperties")
+    others = additional if isinstance(additional, dict) else None
+    for name in [name for name, inner in value.items() if inner is None]:
+        known = properties.get(name, others)
+        if known is not None and not known.get("nullable"):
             del value[name]
     for name, default in _property_defaults(schema):
         if name not in value:
             value[name] = copy.deepcopy(default)
     for name, inner in value.items():
-        known = properties.get(name)
-        if known is not None and isinstance(inner, dict | list):
-            _default(known, inner)
-    additional = schema.get("additionalProperties")
-    if isinstance(additional, dict) and not properties and _has_defaults(additional):
-        for inner in value.values():
-            _default(additional, inner)
+        if isinstance(inner, dict | list):
+            known = properties.get(name, others)
+            if known is not None:
+                _default(known, inner)
 
 
 class _ById:
@@ -138,15 +137,6 @@ def _property_defaults(schema: Schema) -> list[tuple[str, Any]]:
 
 
 @_ById
-def _has_defaults(schema: Schema) -> bool:
-    """Whether walking below this schema can change anything (nulls are removed wherever properties are known)."""
-    if schema.get("properties"):
-        return True
-    inner = [schema.get("items"), schema.get("additionalProperties")]
-    return any(isinstance(part, dict) and _has_defaults(part) for part in inner)
-
-
-@_ById
 def _known(schema: Schema) -> tuple[str, ...]:
     return tuple(schema.get("properties", _EMPTY))
 
@@ -171,11 +161,12 @@ def _unknown_in(schema: Schema, value: Any, path: str) -> Iterator[_Found]:
         is_resource = bool(schema.get("x-kubernetes-embedded-resource"))
         yield from _unknown_in_object(schema, value, path, is_resource=is_resource)
     elif isinstance(value, list):
-        items = schema.get("items")
-        if items:
-            for index, item in enumerate(value):
-                if isinstance(item, dict | list):
-                    yield from _unknown_in(items, item, f"{path}[{index}]")
+        if schema.get("x-kubernetes-preserve-unknown-fields") and "items" not in schema:
+            return
+        items = schema.get("items", _EMPTY)
+        for index, item in enumerate(value):
+            if isinstance(item, dict | list):
+                yield from _unknown_in(items, item, f"{path}[{index}]")
 
 
 def _unknown_in_object(schema: Schema, value: Object, path: str, *, is_resource: bool) -> Iterator[_Found]:

@@ -27,6 +27,8 @@ _BLOCKING = {
     "FieldValueTypeInvalid",
 }
 _ABSENT = object()
+_FORMATS = {"boolean": "", "object": "", "integer": "int64", "number": "float64"}
+"""How the API server names the format of a value that is no text."""
 _INTEGERS = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 
 
@@ -51,37 +53,43 @@ def _structure(schema: Schema, value: Any, old: Any, path: str) -> Iterator[Fiel
     fault = _type_fault(schema, value)
     if fault:
         expected, actual = fault
-        yield _type_error(path, expected, actual)
-        return
-    if value is None:
-        return
-    if isinstance(value, str):
+        detail = f'{path} in body must be of type {expected}: "{actual}"'
+        yield FieldError("FieldValueTypeInvalid", path or "<nil>", detail, actual)
+        if schema.get("type") == "integer" and isinstance(value, float):
+            yield from _number(schema, value, path)
+    elif isinstance(value, str):
         yield from _text(schema, value, path)
     elif isinstance(value, dict):
         yield from _object(schema, value, old, path)
     elif isinstance(value, list):
         yield from _list(schema, value, old, path)
-    elif not isinstance(value, bool):
+    elif isinstance(value, int | float) and not isinstance(value, bool):
         yield from _number(schema, value, path)
     enum = schema.get("enum")
-    if enum is not None and value not in enum:
+    if enum is not None and value is not None and value not in enum:
         supported = ", ".join(json.dumps(one if isinstance(one, str) else json.dumps(one)) for one in enum)
-        yield FieldError("FieldValueNotSupported", path, f"supported values: {supported}", value)
+        yield FieldError("FieldValueNotSupported", path, f"supported values: {supported}", _shown(value))
     if "allOf" in schema or "oneOf" in schema or "not" in schema or "anyOf" in schema:
         yield from _combinations(schema, value, path)
 
 
 def _type_fault(schema: Schema, value: Any) -> tuple[str, str] | None:
+    """The type that was asked for and the one that was found. A format takes the place of the type in some messages."""
     expected = schema.get("type")
-    if expected is None:
-        return None
     actual = _json_type(value)
+    if expected is None:
+        if not schema.get("x-kubernetes-int-or-string") or actual in ("integer", "string"):
+            return None
+        is_whole = actual == "number" and float(value).is_integer()
+        return None if is_whole else ("integer,string", actual)
     if actual == expected or (actual == "null" and schema.get("nullable")):
         return None
     if expected == "number" and actual == "integer":
         return None
     if expected == "integer" and actual == "number" and float(value).is_integer():
         return None
+    if "format" in schema and actual in _FORMATS:
+        return schema["format"], _FORMATS[actual]
     return expected, actual
 
 
@@ -99,33 +107,28 @@ def _json_type(value: Any) -> str:
     return "null" if value is None else "number"
 
 
-def _type_error(path: str, expected: str, actual: str) -> FieldError:
-    detail = f'{path} in body must be of type {expected}: "{actual}"'
-    return FieldError("FieldValueTypeInvalid", path or "<nil>", detail, actual)
-
-
 def _text(schema: Schema, value: str, path: str) -> Iterator[FieldError]:
-    longest = schema.get("maxLength")
+    """The first limit that is broken, and the format."""
+    longest, shortest, pattern = schema.get("maxLength"), schema.get("minLength"), schema.get("pattern")
     if longest is not None and len(value) > longest:
         yield FieldError("FieldValueTooLong", path, f"may not be more than {longest} {_plural(longest, 'byte')}")
-    shortest = schema.get("minLength")
-    if shortest is not None and len(value) < shortest:
+    elif shortest is not None and len(value) < shortest:
         yield _invalid(path, value, f"should be at least {shortest} chars long")
-    pattern = schema.get("pattern")
-    if pattern is not None and not text_formats.pattern(pattern).search(value):
+    elif pattern is not None and not text_formats.pattern(pattern).search(value):
         yield _invalid(path, value, f"should match '{pattern}'")
     text_format = schema.get("format")
     if text_format is not None and not text_formats.conforms(text_format, value):
-        yield FieldError(
-            "FieldValueTypeInvalid", path, f"{path} in body must be of type {text_format}: {json.dumps(value)}", value
-        )
+        detail = f"{path} in body must be of type {text_format}: {json.dumps(value)}"
+        yield FieldError("FieldValueTypeInvalid", path, detail, value)
 
 
 def _number(schema: Schema, value: float, path: str) -> Iterator[FieldError]:
-    bounds = _INTEGERS.get(schema.get("format", ""))
-    if bounds and not bounds[0] <= value <= bounds[1]:
-        detail = f"Checked value must be of type integer with format {schema['format']} in {path}"
-        yield FieldError("FieldValueInvalid", "<nil>", detail, "")
+    if schema.get("type") == "integer":
+        least, most = _INTEGERS.get(schema.get("format", ""), _INTEGERS["int64"])
+        if not (least <= value <= most and value == int(value)):
+            size = f"with format {schema['format']}" if "format" in schema else "(default format)"
+            detail = f"Checked value must be of type integer {size} in {path}"
+            yield FieldError("FieldValueInvalid", "<nil>", detail, "")
     minimum = schema.get("minimum")
     if minimum is not None:
         if schema.get("exclusiveMinimum"):
@@ -218,7 +221,12 @@ def _combination_error(path: str, what: str) -> FieldError:
 
 
 def _invalid(path: str, value: Any, should: str) -> FieldError:
-    return FieldError("FieldValueInvalid", path, f"{path} in body {should}", value)
+    return FieldError("FieldValueInvalid", path, f"{path} in body {should}", _shown(value))
+
+
+def _shown(value: Any) -> Any:
+    """A whole number without its point, as Go prints it."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _too_many(path: str, count: int, most: int) -> FieldError:
@@ -261,7 +269,7 @@ def _repeated_items(schema: Schema, value: list[Any], path: str) -> Iterator[Fie
         for index, item in enumerate(value):
             if item is not None and not isinstance(item, dict):
                 detail = "must be an object for an array of list-type map"
-                yield FieldError("FieldValueInvalid", f"{path}[{index}]", detail, item)
+                yield FieldError("FieldValueInvalid", f"{path}[{index}]", detail, _shown(item))
                 return
         shown = [{name: item[name] for name in names if name in item} if item else {} for item in value]
     elif list_type == "set":

@@ -145,7 +145,7 @@ def _settle_default(schema: Schema, field: msgspec.structs.FieldInfo) -> None:
         return
     default: Any = field.default
     if field.default_factory is not msgspec.NODEFAULT:
-        default = msgspec.to_builtins(field.default_factory())
+        default = {}  # the parts' own defaults are filled in below it
     if default is not None and default is not msgspec.NODEFAULT and default != ():
         schema["default"] = default
 

@@ -8,6 +8,8 @@ import pykueue
 
 COMMANDS: dict[str, str] = {
     "conformance": "pykueue.cli.conformance:conformance",
+    "convert": "pykueue.cli.convert:convert",
+    "manifests": "pykueue.cli.manifests:manifests",
     "up": "pykueue.cli.up:up",
 }
 """Command name to `module:attribute`; a module is imported when its command runs, so that `--help` stays fast."""

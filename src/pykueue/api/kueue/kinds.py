@@ -1,14 +1,17 @@
 """The kinds of `kueue.x-k8s.io` as the register has them: names, columns, schemas, conversion. Collected by `api.registry`."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pykueue.api import structural
-from pykueue.api.kueue import v1beta2
+from pykueue.api.kueue import conversion, v1beta1, v1beta2
 from pykueue.api.scheme import Column, Kind
 
 GROUP = "kueue.x-k8s.io"
 STORAGE_VERSION = "v1beta2"
 DEPRECATION = "This version is deprecated. Use v1beta2 instead."
+_NOT_DEPRECATED = {"MultiKueueConfig"}
+_OLD_PATHS = {".spec.cohortName": ".spec.cohort"}
+"""Columns whose field has another name in v1beta1."""
 
 _AGE = Column(name="Age", json_path=".metadata.creationTimestamp", type="date", description="Time since creation.")
 
@@ -115,7 +118,7 @@ _ENTRIES = (
 
 
 def kinds() -> list[Kind]:
-    return [_current(entry) for entry in _ENTRIES]
+    return [kind for entry in _ENTRIES for kind in (_current(entry), _deprecated(entry))]
 
 
 def _current(entry: _Entry) -> Kind:
@@ -131,4 +134,21 @@ def _current(entry: _Entry) -> Kind:
         has_status=entry.has_status,
         selectable_fields=entry.selectable_fields,
         is_builtin=False,
+    )
+
+
+def _deprecated(entry: _Entry) -> Kind:
+    name = entry.struct.__name__
+    return replace(
+        _current(entry),
+        version="v1beta1",
+        schema=v1beta1.schema_of(name, structural.kind_schema(entry.struct)),
+        columns=tuple(
+            replace(column, json_path=_OLD_PATHS.get(column.json_path, column.json_path)) for column in entry.columns
+        ),
+        selectable_fields=(),
+        deprecation_warning="" if name in _NOT_DEPRECATED else DEPRECATION,
+        storage_version=STORAGE_VERSION,
+        to_storage=conversion.to_v1beta2,
+        from_storage=conversion.to_v1beta1,
     )

@@ -9,7 +9,7 @@ _RESERVED = (
     "(has({0}.status) && has({0}.status.conditions) && "
     "{0}.status.conditions.exists(c, c.type == '{1}' && c.status == 'True'))"
 )
-_OLD_RESERVED = _RESERVED.format("oldSelf", "QuotaReserved")
+OLD_RESERVED = _RESERVED.format("oldSelf", "QuotaReserved")
 _BOTH_HAVE_REF = "has(oldSelf.spec.priorityClassRef) && has(self.spec.priorityClassRef)"
 
 
@@ -85,7 +85,7 @@ PODSETS_ASSIGNED = Rule(
 )
 QUEUE_IMMUTABLE = Rule(
     cel=(
-        f"({_OLD_RESERVED} && {_RESERVED.format('self', 'QuotaReserved')}) ? "
+        f"({OLD_RESERVED} && {_RESERVED.format('self', 'QuotaReserved')}) ? "
         "((has(oldSelf.spec.queueName) == has(self.spec.queueName)) && "
         "(!has(oldSelf.spec.queueName) || oldSelf.spec.queueName == self.spec.queueName)) : true"
     ),
@@ -104,13 +104,13 @@ EXECUTION_TIME_IMMUTABLE = Rule(
 RULES = (
     PODSETS_ASSIGNED,
     Rule(
-        cel=f"{_OLD_RESERVED} ? has(oldSelf.spec.priorityClassRef) == has(self.spec.priorityClassRef) : true",
+        cel=f"{OLD_RESERVED} ? has(oldSelf.spec.priorityClassRef) == has(self.spec.priorityClassRef) : true",
         message="priorityClassRef is immutable while workload quota reserved",
         check=_keeps_reference,
     ),
     Rule(
         cel=(
-            f"({_OLD_RESERVED} && {_BOTH_HAVE_REF}) ? "
+            f"({OLD_RESERVED} && {_BOTH_HAVE_REF}) ? "
             "oldSelf.spec.priorityClassRef.group == self.spec.priorityClassRef.group : true"
         ),
         message="priorityClassRef.group is immutable while workload quota reserved",
@@ -118,7 +118,7 @@ RULES = (
     ),
     Rule(
         cel=(
-            f"({_OLD_RESERVED} && {_BOTH_HAVE_REF}) ? "
+            f"({OLD_RESERVED} && {_BOTH_HAVE_REF}) ? "
             "oldSelf.spec.priorityClassRef.kind == self.spec.priorityClassRef.kind : true"
         ),
         message="priorityClassRef.kind is immutable while workload quota reserved",
@@ -126,7 +126,7 @@ RULES = (
     ),
     Rule(
         cel=(
-            f"({_OLD_RESERVED} && {_BOTH_HAVE_REF} && self.spec.priorityClassRef.group == 'scheduling.k8s.io' && "
+            f"({OLD_RESERVED} && {_BOTH_HAVE_REF} && self.spec.priorityClassRef.group == 'scheduling.k8s.io' && "
             "self.spec.priorityClassRef.kind == 'PriorityClass') ? "
             "oldSelf.spec.priorityClassRef.name == self.spec.priorityClassRef.name : true"
         ),
