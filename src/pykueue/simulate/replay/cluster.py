@@ -58,10 +58,10 @@ class Cluster:
             queue.is_active and queue.pending.active_count for queue in self.engine.world.cluster_queues.values()
         )
 
-    def reactivate(self) -> None:
-        """Everything parked goes back to its heap."""
-        for name in self.engine.world.cluster_queues:
-            self.engine.world.reactivate_queue(name)
+    def reactivate(self, *names: str) -> None:
+        """What is parked in the trees of these cluster queues (default: of all) goes back to its heap."""
+        for name in names or tuple(self.engine.world.cluster_queues):
+            self.engine.world.reactivate_queue(values.ClusterQueueName(name))
 
     def pending(self) -> dict[str, list[str]]:
         """Who waits in the heap of each cluster queue."""

@@ -121,6 +121,7 @@ RUNNERS = {
             "TestReclaimBeforePriorityPreemption",
             "TestDeletedFlavors",
             "TestIsNoFitDueToCapacityAndLimits",
+            "TestAssignFlavorsWithAllowedFlavors",
         ),
         assign,
     ),

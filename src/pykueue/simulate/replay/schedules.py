@@ -183,6 +183,7 @@ RUNNERS = dict.fromkeys(
         "TestScheduleForPreserveFlavorScanProgress",
         "TestLastSchedulingContext",
         "TestScheduleRecomputePreemptionTargets",
+        "TestScheduleConcurrentAdmission",
     ),
     schedule,
 )
