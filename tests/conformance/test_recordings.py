@@ -7,6 +7,7 @@ import pytest
 from pykueue.simulate.replay import corpus, session, suites
 
 PROJECT = Path(__file__).parents[2]
+DECISIONS = Path(__file__).parent / "decisions"
 UPSTREAM = PROJECT.parent / "shared" / "conformance" / "upstream"
 
 TOPOLOGY = "topology-aware placement is not built yet"
@@ -39,6 +40,14 @@ def replayable(folder):
         if folder.exists()
         else []
     )
+
+
+@pytest.mark.parametrize("path", corpus.recordings([DECISIONS]), ids=corpus.name_of)
+def test_decisions(path):
+    """Cycle by cycle: admissions in order, preemptions with reasons, queues, and the words of the final conditions."""
+    report = session.replay(path)
+    assert [(failure.title, failure.crash, *map(str, failure.differences[:3])) for failure in report.failures] == []
+    assert report.total > 200
 
 
 @pytest.mark.skipif(not UPSTREAM.exists(), reason="upstream's tables are not beside this clone")

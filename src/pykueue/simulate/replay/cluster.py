@@ -21,7 +21,9 @@ _SOME_NOON = "2026-01-15T12:00:00Z"
 
 
 class Cluster:
-    def __init__(self, recorded: Mapping[str, Any]) -> None:
+    def __init__(self, recorded: Mapping[str, Any], *, hears_of_writes: bool = True) -> None:
+        """Without `hears_of_writes` the engine is not told that what it decided was written: nobody watches the API."""
+        self._hears_of_writes = hears_of_writes
         configuration = _configuration(recorded.get("config") or {})
         self.now_ns = times.to_ns(recorded.get("now") or _SOME_NOON)
         self.policy = policy.engine_policy(configuration)
@@ -177,6 +179,10 @@ class Cluster:
         for obj in recorded.get("workloads") or ():
             self.create(obj)
 
+    def _written(self, key: values.WorkloadKey) -> None:
+        if self._hears_of_writes:
+            self.changed(key)
+
     def _reserve(self, decision: decisions.Admit) -> None:
         obj = self.workloads[decision.workload]
         waited_ns = self.now_ns - facts.queued_since_ns(obj)
@@ -184,7 +190,7 @@ class Cluster:
         if decision.admitted:
             transitions.sync_admitted(obj, self.now_ns)
         self.events += outcomes.admission_events(decision, waited_ns=waited_ns)
-        self.changed(decision.workload)
+        self._written(decision.workload)
 
     def preempt(self, decision: decisions.Preempt, preemptor: values.Workload) -> None:
         for target in decision.targets:
@@ -197,7 +203,7 @@ class Cluster:
             )
             self.preemptions.append((decision, target))
             self.events += outcomes.preemption_events(decision, target, preemptor=preemptor, victim=victim)
-            self.changed(target.workload)
+            self._written(target.workload)
 
     def _explain_pending(self, decision: decisions.Requeue | decisions.Park) -> None:
         obj = self.workloads[decision.workload]
@@ -210,7 +216,7 @@ class Cluster:
         )
         obj["status"]["resourceRequests"] = outcomes.resource_requests(self.value(decision.workload))
         self.events.append(outcomes.pending_event(decision, is_granular=is_granular))
-        self.changed(decision.workload)
+        self._written(decision.workload)
 
 
 def _configuration(recorded: Mapping[str, Any]) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def _steps(run: "Run", case: Case) -> list[Difference]:
 
 class Run:
     def __init__(self, case: Case) -> None:
-        self.cluster = Cluster(case)
+        self.cluster = Cluster(case, hears_of_writes=False)
         self._refuses_admission = "admissionError" in case["config"]
         self._cluster_queues = case["clusterQueues"]
         self._set_up_fair_admission(case)
