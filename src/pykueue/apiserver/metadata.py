@@ -76,7 +76,7 @@ def has_generation(kind: Kind) -> bool:
 
 
 def timestamp(now: datetime) -> str:
-    return now.strftime("%Y-%m-%dT%H:%M:%SZ")
+    return now.isoformat(timespec="seconds")[:19] + "Z"
 
 
 def generate_name(prefix: str) -> str:

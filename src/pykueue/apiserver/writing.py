@@ -74,7 +74,7 @@ class Writing:
             new = structure.check(target.kind, body)
             _check_address(target, new)
             _check_has_version(target, new)
-        return self._replace(write, existing, new)
+        return self._replace(write, existing, _shown(target.kind, existing), new)
 
     def patch(self, target: Target, patch: Patch, call: WriteCall) -> Outcome:
         if patch.type is PatchType.APPLY:
@@ -87,7 +87,7 @@ class Writing:
         else:
             new = structure.check(target.kind, _patched(target.kind, old, patch))
             _check_address(target, new)
-        return self._replace(write, existing, new)
+        return self._replace(write, existing, old, new)
 
     def _apply(self, target: Target, body: Object, call: WriteCall) -> Outcome:
         write = self._begin(target, call)
@@ -103,8 +103,8 @@ class Writing:
             writer=self._writer(write),
             force=call.force,
         )
-        if existing is not None:
-            return self._replace(write, existing, result)
+        if existing is not None and live is not None:
+            return self._replace(write, existing, live, result)
         if target.subresource:
             raise errors.not_found(target.kind.group, target.kind.plural, target.name)
         return self._create(write, result)
@@ -127,13 +127,13 @@ class Writing:
             raise errors.already_exists(kind.group, kind.plural, key.name)
         return write.outcome(self._put(write, key, obj), is_created=True)
 
-    def _replace(self, write: _Write, existing: Stored, new: Object) -> Outcome:
-        shown = _shown(write.kind, existing)
+    def _replace(self, write: _Write, existing: Stored, shown: Object, new: Object) -> Outcome:
+        """`shown` is what `new` was made from, in the version of the request; both are used up."""
         metadata.check_update_preconditions(write.kind, new, shown)
         obj = _separated(write.target, new, shown)
         old = existing.decode()
         obj = self._admitted(write, obj, old)
-        self._own(write, existing, obj)
+        self._own(write, old if faces.is_stored_as_shown(write.kind) else _shown(write.kind, existing), obj)
         obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
         if obj == old:
             return write.outcome(existing)
@@ -164,11 +164,10 @@ class Writing:
         admission.validate(kind, request)
         return obj
 
-    def _own(self, write: _Write, existing: Stored | None, obj: Object) -> None:
+    def _own(self, write: _Write, old: Object | None, obj: Object) -> None:
         """Write down who owns which field, in the version in which the writer sees the object."""
         managers = write.managers
         if managers is None:
-            old = _shown(write.kind, existing) if existing else None
             new = faces.from_storage(write.kind, obj)
             managers = managed_fields.after_update(shapes.of(write.kind), old, new, self._writer(write))
         managed_fields.write(obj, managers)

@@ -8,6 +8,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
 from pykueue.apiserver.patches.shapes import KEY_DEFAULTS
 
 Node = dict[str, Any]
@@ -88,8 +90,8 @@ def key_element(item: Any, keys: tuple[str, ...]) -> str | None:
         return None
     values = {key: item[key] if key in item else KEY_DEFAULTS.get(key) for key in keys}
     present = {key: value for key, value in values.items() if value is not None}
-    return "k:" + json.dumps(present, sort_keys=True, separators=(",", ":")) if present else None
+    return "k:" + msgspec.json.encode(present, order="sorted").decode() if present else None
 
 
 def value_element(item: Any) -> str:
-    return "v:" + json.dumps(item, sort_keys=True, separators=(",", ":"))
+    return "v:" + msgspec.json.encode(item, order="sorted").decode()

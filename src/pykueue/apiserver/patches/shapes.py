@@ -150,7 +150,17 @@ class _KindShape(SchemaShape):
 UNTYPED = SchemaShape({})
 
 
+_SHAPES: dict[int, tuple[Schema, Shape]] = {}
+"""By identity of the schema, which the entry keeps alive so that the identity is not reused."""
+_MOST_SHAPES = 10_000
+
+
 def of(kind: Kind) -> Shape:
     if kind.is_builtin:
         return _named("", kind.kind == "Service")
-    return _KindShape(kind.schema)
+    known = _SHAPES.get(id(kind.schema))
+    if known is None:
+        if len(_SHAPES) >= _MOST_SHAPES:
+            _SHAPES.clear()
+        known = _SHAPES[id(kind.schema)] = (kind.schema, _KindShape(kind.schema))
+    return known[1]

@@ -3,6 +3,7 @@
 These are the typed operations of Kubernetes' structured merge, on plain JSON values.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from pykueue.apiserver.patches import field_sets
@@ -59,36 +60,30 @@ def compare(shape: Shape, old: Any, new: Any) -> tuple[Node | None, Node | None]
     if old == new:
         return None, None
     if isinstance(old, dict) and isinstance(new, dict) and not shape.is_atomic:
-        return _compare_children(
-            {f"f:{name}": (shape.child(name), value) for name, value in old.items()},
-            {f"f:{name}": (shape.child(name), value) for name, value in new.items()},
-        )
+        return _compare_children(shape.child, old, new, "f:")
     if isinstance(old, list) and isinstance(new, list) and (shape.keys or shape.is_set):
         item = shape.item()
-        return _compare_children(
-            {element: (item, value) for element, value in elements(shape, old).items()},
-            {element: (item, value) for element, value in elements(shape, new).items()},
-        )
+        return _compare_children(lambda _: item, elements(shape, old), elements(shape, new), "")
     return {}, None
 
 
 def _compare_children(
-    old: dict[str, tuple[Shape, Any]], new: dict[str, tuple[Shape, Any]]
+    shape_of: Callable[[str], Shape], old: dict[str, Any], new: dict[str, Any], prefix: str
 ) -> tuple[Node | None, Node | None]:
     changed: Node = {}
     removed: Node = {}
-    for element, (shape, value) in new.items():
-        if element in old:
-            inner_changed, inner_removed = compare(shape, old[element][1], value)
+    for name, value in new.items():
+        if name not in old:
+            changed[prefix + name] = presence(shape_of(name), value)
+        elif old[name] != value:
+            inner_changed, inner_removed = compare(shape_of(name), old[name], value)
             if inner_changed is not None:
-                changed[element] = inner_changed
+                changed[prefix + name] = inner_changed
             if inner_removed is not None:
-                removed[element] = inner_removed
-        else:
-            changed[element] = presence(shape, value)
-    for element, (shape, value) in old.items():
-        if element not in new:
-            removed[element] = presence(shape, value)
+                removed[prefix + name] = inner_removed
+    for name, value in old.items():
+        if name not in new:
+            removed[prefix + name] = presence(shape_of(name), value)
     return changed or None, removed or None
 
 
