@@ -11,6 +11,7 @@ COMMANDS: dict[str, str] = {
     "convert": "pykueue.cli.convert:convert",
     "manifests": "pykueue.cli.manifests:manifests",
     "up": "pykueue.cli.up:up",
+    "user": "pykueue.cli.user:user",
 }
 """Command name to `module:attribute`; a module is imported when its command runs, so that `--help` stays fast."""
 

@@ -92,9 +92,15 @@ def up(
 
 
 def _configuration(path: Path | None) -> dict[str, Any]:
-    import yaml
+    """The Kueue Configuration as JSON, from a file with it, a ConfigMap or Helm values."""
+    if path is None:
+        return {}
+    from pykueue.api.configuration import loading
 
-    return yaml.safe_load(path.read_text()) or {} if path is not None else {}
+    try:
+        return loading.load(path.read_bytes(), str(path)).document
+    except loading.ConfigurationError as error:
+        raise click.ClickException(str(error)) from None
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

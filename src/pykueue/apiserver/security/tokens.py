@@ -88,15 +88,15 @@ class Tokens:
         self._users: dict[bytes, User] = {}
 
     def user(self, token: str) -> User | None:
+        """Who holds a token. An unknown one may have been added a moment ago, so the file is looked at again."""
         digest = _digest(token)
-        self._follow()
+        now = time.monotonic()
+        if digest not in self._users or now - self._looked_at >= _LOOK_AGAIN_SECONDS:
+            self._looked_at = now
+            self._follow()
         return self._users.get(digest)
 
     def _follow(self) -> None:
-        now = time.monotonic()
-        if self._stamp is not None and now - self._looked_at < _LOOK_AGAIN_SECONDS:
-            return
-        self._looked_at = now
         try:
             stat = self._path.stat()
         except FileNotFoundError:

@@ -1,0 +1,132 @@
+"""`pykueue user`: people who may use the embedded API, each within a namespace.
+
+Works beside a running `pykueue up` on the same data: the token goes into its token file, which it reads again by
+itself, and the rights are role bindings, written through its API.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pykueue.cli.up import default_data_dir
+
+if TYPE_CHECKING:
+    from pykueue.apiserver.embedded import Place
+
+DEFAULT_ROLES = ("edit", "kueue-batch-user-role")
+
+_DATA_DIR = click.option("--data-dir", type=click.Path(path_type=Path), help="The data of the running pykueue up.")
+
+
+@click.group()
+def user() -> None:
+    """Let others use the embedded API."""
+
+
+@user.command()
+@click.argument("name")
+@click.option(
+    "--namespace", "-n", required=True, help="The only namespace that the user sees; made if it is not there."
+)
+@click.option("--role", "roles", multiple=True, default=DEFAULT_ROLES, show_default=True, help="Cluster roles to bind.")
+@click.option("--kubeconfig", type=click.Path(path_type=Path), help="Where to write the kubeconfig.")
+@_DATA_DIR
+def add(*, name: str, namespace: str, roles: tuple[str, ...], kubeconfig: Path | None, data_dir: Path | None) -> None:
+    """Add a user and write a kubeconfig that sees only one namespace."""
+    from pykueue.apiserver.security import kubeconfig as files
+    from pykueue.apiserver.security import tokens
+
+    place = _place(data_dir)
+    if name == tokens.ADMIN_NAME or name.startswith("system:"):
+        raise click.ClickException(f"{name} is a name of the system; choose another")
+    _run(_bind(place.kubeconfig, name, namespace, roles))
+    entry = tokens.ensure(place.tokens, name)
+    admin = files.read(place.kubeconfig)
+    target = (kubeconfig or Path(f"{name}.kubeconfig")).resolve()
+    access = files.Access(
+        server=admin.server, authority=admin.authority, user=name, token=entry.token, namespace=namespace
+    )
+    files.write(target, access)
+    click.echo(f"{name} may use namespace {namespace} ({', '.join(roles)})")
+    click.echo(f"  export KUBECONFIG={target}")
+
+
+@user.command(name="list")
+@_DATA_DIR
+def list_users(*, data_dir: Path | None) -> None:
+    """List the users that have a token."""
+    from pykueue.apiserver.security import tokens
+
+    for entry in tokens.read(_place(data_dir).tokens):
+        click.echo(f"{entry.user}\t{','.join(entry.groups)}".rstrip())
+
+
+@user.command()
+@click.argument("name")
+@_DATA_DIR
+def remove(*, name: str, data_dir: Path | None) -> None:
+    """Take a user's token away; its kubeconfig works no longer."""
+    from pykueue.apiserver.security import tokens
+
+    if not tokens.remove(_place(data_dir).tokens, name):
+        raise click.ClickException(f"there is no user {name}")
+    click.echo(f"{name} removed")
+
+
+def _place(data_dir: Path | None) -> "Place":
+    from pykueue.apiserver.embedded import Place
+
+    place = Place(directory=(data_dir or default_data_dir()).expanduser().resolve())
+    if not place.kubeconfig.exists():
+        raise click.ClickException(f"there is no cluster in {place.directory}; start one with pykueue up")
+    return place
+
+
+def _run(work: Coroutine[Any, Any, None]) -> None:
+    import aiohttp
+
+    from pykueue.api.errors import ApiError
+
+    try:
+        asyncio.run(work)
+    except ApiError as error:
+        raise click.ClickException(error.message) from None
+    except aiohttp.ClientConnectionError:
+        raise click.ClickException("the cluster does not answer; start it with pykueue up") from None
+
+
+async def _bind(kubeconfig: Path, name: str, namespace: str, roles: tuple[str, ...]) -> None:
+    from pykueue.api.scheme import Resource
+    from pykueue.apiserver.security.roles import GROUP
+    from pykueue.kube import access
+    from pykueue.kube.client import PatchType, WriteOptions
+    from pykueue.kube.http_client import HttpClient
+
+    namespaces = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+    bindings = Resource(GROUP, "v1", "rolebindings", "RoleBinding", namespaced=True)
+    client = HttpClient(await access.from_kubeconfig(kubeconfig))
+    options = WriteOptions(field_manager="pykueue-user", force=True)
+    try:
+        made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+        await client.patch(namespaces, namespace, "", made, patch_type=PatchType.APPLY, options=options)
+        for role in roles:
+            binding = _binding(name, namespace, role)
+            bound = binding["metadata"]["name"]
+            await client.patch(bindings, bound, namespace, binding, patch_type=PatchType.APPLY, options=options)
+    finally:
+        await client.close()
+
+
+def _binding(name: str, namespace: str, role: str) -> dict[str, Any]:
+    from pykueue.apiserver.security.roles import GROUP
+
+    return {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": f"{name}:{role}", "namespace": namespace},
+        "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": role},
+        "subjects": [{"apiGroup": GROUP, "kind": "User", "name": name}],
+    }

@@ -1,0 +1,195 @@
+"""Who gets in, and how far: real kubectl with other people's kubeconfigs, and bare requests."""
+
+import dataclasses
+import json
+import ssl
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+
+import pytest
+from tests.e2e.conftest import environment, start_server, stop_server
+
+
+def pykueue(*arguments):
+    command = [sys.executable, "-m", "pykueue", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60, check=False)
+
+
+@pytest.fixture
+def jane(kubectl, server, tmp_path):
+    """Kubectl as a user who was given the namespace of the test."""
+    config = tmp_path / "jane.kubeconfig"
+    options = ["--namespace", kubectl.namespace, "--data-dir", str(server.directory), "--kubeconfig", str(config)]
+    done = pykueue("user", "add", f"jane-{kubectl.namespace}", *options)
+    assert done.returncode == 0, done.stderr
+    return dataclasses.replace(kubectl, kubeconfig=config)
+
+
+def status(server, path, *, token=None, method="GET", data=None, headers=None):
+    """Code and body of a bare request."""
+    request = urllib.request.Request(server.url + path, method=method, data=data, headers=headers or {})
+    if token:
+        request.add_header("Authorization", f"Bearer {token}")
+    context = ssl.create_default_context(cafile=server.directory / "pki" / "ca.crt")
+    try:
+        with urllib.request.urlopen(request, context=context, timeout=30) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/livez", "/readyz", "/version"])
+def test_anybody_may_ask_for_health_and_version(server, path):
+    assert status(server, path)[0] == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/api", "/apis", "/api/v1/pods", "/openapi/v2", "/metrics", "/nowhere"])
+@pytest.mark.parametrize("token", [None, "wrong"])
+def test_nothing_else_is_shown_without_a_good_token(server, path, token):
+    code, body = status(server, path, token=token)
+    assert (code, json.loads(body)["reason"]) == (401, "Unauthorized")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "code", "reason"),
+    [
+        ("GET", "/api/v1/namespaces/default/pods/ghost", 404, "NotFound"),
+        ("GET", "/apis/batch/v1/ghosts", 404, "NotFound"),
+        ("PUT", "/api/v1/namespaces", 405, "MethodNotAllowed"),
+        ("POST", "/api/v1/pods", 405, "MethodNotAllowed"),
+        ("GET", "/api/v1/pods?limit=x", 400, "BadRequest"),
+        ("GET", "/api/v1/pods?labelSelector=a%3D%3D%3Db", 400, "BadRequest"),
+        ("GET", "/api/v1/pods?resourceVersion=x", 400, "BadRequest"),
+    ],
+)
+def test_refusals_have_the_code_and_reason_of_kubernetes(server, method, path, code, reason):
+    found, body = status(server, path, token=server.token, method=method, data=b"" if method != "GET" else None)
+    assert (found, json.loads(body)["reason"]) == (code, reason)
+
+
+def test_a_body_too_large_is_refused(server):
+    data = b'{"kind":"Namespace","data":"%s"}' % (b"x" * (4 * 2**20))
+    headers = {"Content-Type": "application/json"}
+    code, body = status(server, "/api/v1/namespaces", token=server.token, method="POST", data=data, headers=headers)
+    assert (code, json.loads(body)["reason"]) == (413, "RequestEntityTooLarge")
+
+
+def test_an_unknown_media_type_is_refused(server):
+    headers = {"Content-Type": "text/html"}
+    code, _ = status(server, "/api/v1/namespaces", token=server.token, method="POST", data=b"<p>", headers=headers)
+    assert code == 415
+    assert status(server, "/api/v1/namespaces", token=server.token, headers={"Accept": "image/png"})[0] == 406
+
+
+def test_an_administrator_may_do_everything(kubectl):
+    assert kubectl("auth", "can-i", "*", "*") == "yes\n"
+
+
+def test_whoami(jane):
+    assert f"jane-{jane.namespace}" in jane("auth", "whoami")
+
+
+def test_a_user_works_in_her_namespace(jane):
+    jane("create", "job", "mine", "--image=busybox")
+    assert jane("get", "jobs", "-o", "name") == "job.batch/mine\n"
+    assert jane("auth", "can-i", "create", "jobs") == "yes\n"
+
+
+def test_a_user_sees_no_other_namespace(jane):
+    refusal = jane.fails("get", "pods", "-n", "default")
+    who = f"jane-{jane.namespace}"
+    assert refusal == (
+        f'Error from server (Forbidden): pods is forbidden: User "{who}" cannot list resource "pods" '
+        'in API group "" in the namespace "default"\n'
+    )
+    assert "at the cluster scope" in jane.fails("get", "clusterqueues")
+
+
+def test_a_user_may_ask_what_she_may_do(jane):
+    done = jane.run("auth", "can-i", "delete", "nodes")
+    assert (done.returncode, done.stdout) == (1, "no\n")
+    assert "jobs.batch" in jane("auth", "can-i", "--list")
+
+
+def test_a_user_may_not_impersonate(jane):
+    assert "cannot impersonate" in jane.fails("get", "pods", "--as=pykueue-admin")
+
+
+def test_an_administrator_may_impersonate(kubectl, jane):
+    who = f"jane-{jane.namespace}"
+    assert "Forbidden" in kubectl.fails("get", "nodes", f"--as={who}")
+    assert kubectl("auth", "can-i", "create", "jobs", f"--as={who}") == "yes\n"
+
+
+def test_rights_cannot_be_widened_by_their_holder(kubectl, jane):
+    kubectl("create", "rolebinding", "manage", "--clusterrole=admin", f"--user=jane-{jane.namespace}")
+    jane("create", "role", "reader", "--verb=get", "--resource=pods")
+    refusal = jane.fails("create", "role", "nodes", "--verb=get", "--resource=nodes")
+    assert "is attempting to grant RBAC permissions not currently held" in refusal
+    assert "not currently held" in jane.fails("create", "rolebinding", "all", "--clusterrole=cluster-admin", "--user=x")
+
+
+def test_an_aggregated_role_gathers_new_rules(kubectl):
+    label = f"{kubectl.namespace}.example.org/gather"
+    metadata = {"name": f"{kubectl.namespace}-all"}
+    gathering = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": metadata,
+        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {label: "true"}}]},
+        "rules": [],
+    }
+    kubectl.apply(gathering)
+    kubectl("create", "clusterrole", f"{kubectl.namespace}-part", "--verb=get", "--resource=pods")
+    kubectl("label", "clusterrole", f"{kubectl.namespace}-part", f"{label}=true")
+    wanted = "--for=jsonpath={.rules[0].resources[0]}=pods"
+    kubectl("wait", wanted, f"clusterrole/{kubectl.namespace}-all", "--timeout=20s")
+
+
+def test_a_removed_user_is_out(jane, server):
+    done = pykueue("user", "remove", f"jane-{jane.namespace}", "--data-dir", str(server.directory))
+    assert done.returncode == 0
+    with jane.popen("get", "pods", "-w") as watch:
+        watch.wait(timeout=30)
+    assert "must be logged in" in jane.fails("get", "pods") or "Unauthorized" in jane.fails("get", "pods")
+
+
+def test_files_are_private(server):
+    private = [server.kubeconfig, server.directory / "tokens.csv", *(server.directory / "pki").iterdir()]
+    assert {oct(path.stat().st_mode & 0o777) for path in private} == {"0o600"}
+    assert oct(server.directory.stat().st_mode & 0o777) == "0o700"
+
+
+def test_a_second_instance_on_the_same_data_says_who_holds_it(server):
+    done = pykueue("up", "--data-dir", str(server.directory), "--listen", "127.0.0.1:0")
+    assert done.returncode == 1
+    assert f"is in use by process {server.process.pid}" in done.stderr
+
+
+def test_a_taken_port_is_one_line(server, tmp_path):
+    done = pykueue("up", "--data-dir", str(tmp_path / "other"), "--listen", server.url.removeprefix("https://"))
+    assert (done.returncode, "cannot listen on" in done.stderr, "Traceback" in done.stderr) == (1, True, False)
+
+
+def test_objects_and_users_survive_a_restart(tmp_path):
+    first = start_server(tmp_path / "data")
+    headers = {"Content-Type": "application/json"}
+    body = json.dumps({"metadata": {"name": "kept"}}).encode()
+    code, _ = status(first, "/api/v1/namespaces", token=first.token, method="POST", data=body, headers=headers)
+    assert code == 201
+    token = first.token
+    stop_server(first)
+    second = start_server(tmp_path / "data")
+    try:
+        assert status(second, "/api/v1/namespaces/kept", token=token)[0] == 200
+    finally:
+        stop_server(second)
+
+
+def test_ctrl_c_stops_cleanly(tmp_path):
+    server = start_server(tmp_path / "data")
+    stop_server(server)
+    assert (server.process.returncode, (tmp_path / "data.log").read_text()) == (0, "")
