@@ -161,8 +161,12 @@ def _comparable(name: str, value: Any) -> Any:
 
 
 def _comparable_status(status: Mapping[str, Any]) -> dict[str, Any]:
-    """The recorder's client stamps checks that had no time; a cycle never touches them."""
+    """Without the marks of the recorder's client: it stamps checks that had no time, and cannot take away the requests
+    that a workload shows while it is pending.
+    """
     shown = {**status, "conditions": _by_type(status.get("conditions") or ())}
+    if "admission" in status:
+        shown.pop("resourceRequests", None)
     if "admissionChecks" in status:
         shown["admissionChecks"] = [
             {name: value for name, value in check.items() if name != "lastTransitionTime"}
