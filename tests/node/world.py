@@ -10,12 +10,18 @@ from pykueue.node import times, writes
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def merge(target, patch):
+def merge(target, patch, *, by_key=False):
     for key, value in patch.items():
-        if value is None:
+        if by_key and key == "conditions":
+            kept = {found["type"]: found for found in target.get(key, [])}
+            for found in value:
+                kept.setdefault(found["type"], {})
+                merge(kept[found["type"]], found)
+            target[key] = list(kept.values())
+        elif value is None:
             target.pop(key, None)
         elif isinstance(value, dict) and isinstance(target.get(key), dict):
-            merge(target[key], value)
+            merge(target[key], value, by_key=by_key)
         else:
             target[key] = copy.deepcopy(value)
 
@@ -102,7 +108,7 @@ class World:
             case writes.Patch():
                 if write.guarded and obj["metadata"]["resourceVersion"] != write.object["metadata"]["resourceVersion"]:
                     return writes.Refused(errors.conflict("", "x", key[1], "changed"))
-                merge(obj, write.patch)
+                merge(obj, write.patch, by_key=write.by_key)
         self.touch(obj)
         return copy.deepcopy(obj)
 

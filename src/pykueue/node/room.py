@@ -9,15 +9,23 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Coroutine
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
-from pykueue.api.scheme import Resource
+from pykueue.api.scheme import Object, Resource
 from pykueue.kube.client import Client
-from pykueue.kube.clock import Clock
-from pykueue.node import kinds
+from pykueue.kube.clock import SECOND_NS, Clock
+from pykueue.node import kinds, machines
 from pykueue.node.apps import deployment, replica_set, stateful_set
 from pykueue.node.cron import sync as cron_sync
 from pykueue.node.jobs import controller as jobs
+from pykueue.node.kubelet.agent import Agent
+from pykueue.node.placement.controller import Placement
+from pykueue.node.runtimes.process import ProcessRuntime
+from pykueue.node.runtimes.protocol import Runtime
+from pykueue.node.runtimes.simulated import SimulatedRuntime
 from pykueue.node.shell.controller import Controller, Sync
 from pykueue.node.shell.performer import Performer
 from pykueue.node.shell.recorder import Recorder
@@ -26,32 +34,88 @@ from pykueue.node.shell.views import Views
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Furnishing:
+    """What the room is given: a runtime (none, simulated, process), a place for files, and Node manifests if any."""
+
+    runtime: str = "none"
+    directory: Path = Path()
+    nodes: tuple[Object, ...] = ()
+
+
 class MachineRoom:
-    def __init__(self, client: Client, clock: Clock) -> None:
+    def __init__(self, client: Client, clock: Clock, furnishing: Furnishing | None = None) -> None:
         self._client = client
         self._clock = clock
+        self._furnishing = furnishing or Furnishing()
         self._views = Views(client)
         self._recorder = Recorder(client, clock)
         self._controllers = [self._job_controller(), *self._other_controllers()]
         self._tasks: list[asyncio.Task[None]] = []
+        self.placement: Placement | None = None
+        self.agent: Agent | None = None
+        if self._furnishing.runtime != "none":
+            self.placement = Placement(self._views, self._performer("default-scheduler"), clock)
+            self.agent = Agent(
+                self._views,
+                self._performer("kubelet"),
+                clock,
+                runtime=self._runtime(),
+                root=self._furnishing.directory,
+            )
 
     async def start(self) -> None:
-        """Returns when every view has been filled and the controllers run."""
+        """Returns when every view has been filled and everything runs."""
         self._begin(self._recorder.run())
         for informer in self._views.informers():
             self._begin(informer.run())
         for informer in self._views.informers():
             await informer.synced()
+        if self.placement is not None and self.agent is not None:
+            await self._set_up_nodes()
+            self._begin(self.agent.run())
+            self._begin(self.placement.run())
         for controller in self._controllers:
             self._begin(controller.run())
 
     async def stop(self) -> None:
+        """Ends every pod, then everything else."""
+        if self.agent is not None:
+            await self.agent.stop()
+        await self.abandon()
+
+    async def abandon(self) -> None:
+        """Stops working and leaves what runs running: the next room takes it over."""
+        if self.agent is not None:
+            self.agent.abandon()
         for task in reversed(self._tasks):
             task.cancel()
         for task in self._tasks:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
         self._tasks.clear()
+
+    def _runtime(self) -> Runtime:
+        if self._furnishing.runtime == "process":
+            return ProcessRuntime(self._furnishing.directory)
+        return SimulatedRuntime(self._clock)
+
+    async def _set_up_nodes(self) -> None:
+        """Makes the nodes that were given, or else those that the runtime implies; nodes that exist stay as they are."""
+        now = datetime.fromtimestamp(self._clock.now_ns() / SECOND_NS, UTC)
+        if self._furnishing.nodes:
+            wanted = [machines.complete(found, now) for found in self._furnishing.nodes]
+        elif self._furnishing.runtime == "process":
+            wanted = [machines.this_machine(now)]
+        else:
+            wanted = machines.simulated_fleet(now)
+        nodes = self._views.of(kinds.NODE)
+        for found in wanted:
+            if nodes.get(found["metadata"]["name"]) is None:
+                await self._client.create(kinds.NODE, found)
+                await self._client.patch(
+                    kinds.NODE, found["metadata"]["name"], "", {"status": found["status"]}, subresource="status"
+                )
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

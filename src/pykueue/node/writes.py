@@ -35,13 +35,17 @@ class RemoveFinalizer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patch:
-    """A merge patch; with `guarded` it holds only for the version of `object` that the decision was made on."""
+    """A merge patch; with `guarded` it holds only for the version of `object` that the decision was made on.
+
+    With `by_key` lists such as conditions are merged by their keys, so that two writers do not undo each other.
+    """
 
     resource: Resource
     object: Object
     patch: Object
     subresource: str = ""
     guarded: bool = True
+    by_key: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from pykueue.apiserver.local_client import LocalClient
 from pykueue.apiserver.store.memory import MemoryLog
 from pykueue.apiserver.store.store import Store
 from pykueue.kube.clock import WallClock
-from pykueue.node.room import MachineRoom
+from pykueue.node.room import Furnishing, MachineRoom
 
 
 @pytest.fixture
@@ -22,8 +22,22 @@ async def client():
 
 
 @pytest.fixture
-async def house(client):
-    room = MachineRoom(client, WallClock())
-    await room.start()
-    yield House(client, room)
-    await room.stop()
+async def furnish(client, tmp_path):
+    """Opens houses by runtime; all are closed at the end."""
+    houses = []
+
+    async def furnish(runtime, *nodes):
+        furnishing = Furnishing(runtime=runtime, directory=tmp_path / "room", nodes=nodes)
+        room = MachineRoom(client, WallClock(), furnishing)
+        await room.start()
+        houses.append(room)
+        return House(client, room)
+
+    yield furnish
+    for room in houses:
+        await room.stop()
+
+
+@pytest.fixture
+async def house(furnish):
+    return await furnish("none")

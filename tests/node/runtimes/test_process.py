@@ -150,8 +150,9 @@ async def test_a_container_that_ended_unseen_gives_its_exit_code(runtime, tmp_pa
 
 
 async def test_a_container_killed_unseen_is_lost(runtime, tmp_path):
-    asked = shell("sleep 60")
+    asked = shell(f"touch {tmp_path / 'ready'}; sleep 60")
     first = await runtime.start(asked)
+    await until(tmp_path / "ready")
     os.killpg(first._who.pid, 9)
     await first.wait()
     assert await (await ProcessRuntime(tmp_path).adopt(asked, "")).wait() == process.LOST

@@ -56,6 +56,7 @@ class Fleet:
         self.nodes: dict[str, NodeState] = {}
         self._bound: dict[str, tuple[str, Amounts]] = {}
         self._homeless: dict[str, dict[str, Object]] = {}
+        self._assumed: set[str] = set()
 
     def set_node(self, node: Object) -> None:
         name = pods.name(node)
@@ -76,6 +77,10 @@ class Fleet:
     def set_pod(self, pod: Object) -> None:
         """Takes a pod into account as the cache shows it."""
         uid, name = pods.uid(pod), pods.node_name(pod)
+        if name:
+            self._assumed.discard(uid)
+        elif uid in self._assumed:
+            return
         if not name or pods.is_finished(pod):
             self.remove_pod(uid)
         elif name not in self.nodes:
@@ -95,6 +100,7 @@ class Fleet:
 
     def remove_pod(self, uid: str) -> bool:
         """True if it held something."""
+        self._assumed.discard(uid)
         for waiting in self._homeless.values():
             waiting.pop(uid, None)
         if uid not in self._bound:
@@ -106,8 +112,15 @@ class Fleet:
         return True
 
     def assume(self, pod: Object, node_name: str) -> None:
-        """Books a pod on a node before the API has confirmed it."""
+        """Books a pod on a node before the API has confirmed it; older news of the pod does not undo that."""
         self.set_pod(pod | {"spec": pod["spec"] | {"nodeName": node_name}})
+        self._assumed.add(pods.uid(pod))
+
+    def holds(self, uid: str) -> bool:
+        return uid in self._bound
+
+    def is_assumed(self, uid: str) -> bool:
+        return uid in self._assumed
 
     def pods(self) -> Iterable[Object]:
         for state in self.nodes.values():

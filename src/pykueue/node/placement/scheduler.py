@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from pykueue.api.scheme import Object
-from pykueue.node import kinds, pods, statuses, times, writes
+from pykueue.node import kinds, pods, times, writes
 from pykueue.node.placement import choice, preemption
 from pykueue.node.placement.choice import Unfit
 from pykueue.node.placement.fleet import Fleet
@@ -32,18 +32,21 @@ def queue_order(pod: Object) -> tuple[int, str, str]:
 
 def place(waiting: Iterable[Object], fleet: Fleet, now: datetime) -> writes.Sync:
     """Binds what fits, in order of priority; tells the rest why not. The fleet is booked as the pass goes on."""
-    errors: list[Exception] = []
+    chosen: list[tuple[Object, str]] = []
+    telling: list[writes.Write] = []
     refused_shapes: dict[str, Unfit] = {}
     for pod in sorted(waiting, key=queue_order):
         shape = _shape(pod)
-        unfit = refused_shapes.get(shape)
-        chosen = unfit if unfit is not None else choice.choose(pod, fleet)
-        if isinstance(chosen, Unfit):
-            refused_shapes[shape] = chosen
-            errors += yield from _leave(pod, chosen, fleet, now)
-            continue
-        errors += yield from _bind(pod, chosen, fleet, now)
-    return writes.Done(errors=tuple(errors))
+        choice_made = refused_shapes.get(shape) or choice.choose(pod, fleet)
+        if isinstance(choice_made, Unfit):
+            refused_shapes[shape] = choice_made
+            telling += _leave(pod, choice_made, fleet, now)
+        else:
+            fleet.assume(pod, choice_made)
+            chosen.append((pod, choice_made))
+    errors = yield from _bind(chosen, fleet, now)
+    results = (yield telling) if telling else []
+    return writes.Done(errors=(*errors, *writes.refusals(results)))
 
 
 def _shape(pod: Object) -> str:
@@ -55,51 +58,57 @@ def _shape(pod: Object) -> str:
     return json.dumps([pods.namespace(pod), wanted, containers, labels], sort_keys=True)
 
 
-def _bind(pod: Object, node_name: str, fleet: Fleet, now: datetime) -> writes.Step:
-    fleet.assume(pod, node_name)
-    scheduled = {"type": "PodScheduled", "status": "True"}
-    conditions = statuses.with_condition(pod.get("status", {}).get("conditions") or (), scheduled, now)
+def _bind(chosen: list[tuple[Object, str]], fleet: Fleet, now: datetime) -> writes.Step:
+    if not chosen:
+        return ()
     results = yield [
-        writes.Patch(resource=kinds.POD, object=pod, patch={"spec": {"nodeName": node_name}}, guarded=False)
+        writes.Patch(resource=kinds.POD, object=pod, patch={"spec": {"nodeName": name}}, guarded=False)
+        for pod, name in chosen
     ]
-    if writes.refusals(results):
-        fleet.remove_pod(pods.uid(pod))
-        return writes.refusals(results)
-    message = f"Successfully assigned {pods.namespace(pod)}/{pods.name(pod)} to {node_name}"
-    results = yield [
-        writes.Patch(
-            resource=kinds.POD,
-            object=pod,
-            patch={"status": {"conditions": conditions, "nominatedNodeName": None}},
-            subresource="status",
-            guarded=False,
-        ),
-        writes.Record(about=pod, type="Normal", reason="Scheduled", message=message),
-    ]
-    return writes.refusals(results)
+    telling: list[writes.Write] = []
+    for (pod, name), result in zip(chosen, results, strict=True):
+        if isinstance(result, writes.Refused):
+            fleet.remove_pod(pods.uid(pod))
+            continue
+        message = f"Successfully assigned {pods.namespace(pod)}/{pods.name(pod)} to {name}"
+        scheduled = {"type": "PodScheduled", "status": "True", "reason": None, "message": None}
+        telling += [
+            _tell(pod, scheduled, now, nominated=None),
+            writes.Record(about=pod, type="Normal", reason="Scheduled", message=message),
+        ]
+    told = yield telling
+    return (*writes.refusals(results), *writes.refusals(told))
 
 
-def _leave(pod: Object, unfit: Unfit, fleet: Fleet, now: datetime) -> writes.Step:
+def _tell(pod: Object, condition: Object, now: datetime, nominated: str | None) -> writes.Patch:
+    stamped = condition | {"lastTransitionTime": times.text(now)}
+    return writes.Patch(
+        resource=kinds.POD,
+        object=pod,
+        patch={"status": {"conditions": [stamped], "nominatedNodeName": nominated}},
+        subresource="status",
+        guarded=False,
+        by_key=True,
+    )
+
+
+def _leave(pod: Object, unfit: Unfit, fleet: Fleet, now: datetime) -> list[writes.Write]:
     """Says why the pod waits, once a reason; removes pods of lower priority if that helps."""
     batch: list[writes.Write] = []
+    nominated = pod.get("status", {}).get("nominatedNodeName")
     eviction = None if _is_nominated(pod, fleet) else preemption.find(pod, unfit, fleet)
     if eviction is not None:
         batch += _evict(pod, eviction, now)
+        nominated = eviction.node_name
     message = unfit.message()
     told = pods.condition(pod, "PodScheduled")
-    status: Object = {}
-    if told is None or told.get("message") != message:
+    is_news = told is None or told.get("message") != message
+    if is_news or eviction is not None:
         condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
-        status["conditions"] = statuses.with_condition(pod.get("status", {}).get("conditions") or (), condition, now)
+        batch.append(_tell(pod, condition, now, nominated))
+    if is_news:
         batch.append(writes.Record(about=pod, type="Warning", reason="FailedScheduling", message=message))
-    if eviction is not None:
-        status["nominatedNodeName"] = eviction.node_name
-    if status:
-        batch.append(
-            writes.Patch(resource=kinds.POD, object=pod, patch={"status": status}, subresource="status", guarded=False)
-        )
-    results = (yield batch) if batch else []
-    return writes.refusals(results)
+    return batch
 
 
 def _is_nominated(pod: Object, fleet: Fleet) -> bool:
@@ -120,14 +129,14 @@ def _evict(pod: Object, eviction: preemption.Eviction, now: datetime) -> list[wr
             "message": _PREEMPTING,
             "lastTransitionTime": times.text(now),
         }
-        conditions = [*(victim.get("status", {}).get("conditions") or ()), told]
         batch += [
             writes.Patch(
                 resource=kinds.POD,
                 object=victim,
-                patch={"status": {"conditions": conditions}},
+                patch={"status": {"conditions": [told]}},
                 subresource="status",
                 guarded=False,
+                by_key=True,
             ),
             writes.Delete(resource=kinds.POD, object=victim),
             writes.Record(

@@ -85,7 +85,10 @@ class Performer:
                 if write.guarded:
                     version = write.object["metadata"]["resourceVersion"]
                     body = body | {"metadata": body.get("metadata", {}) | {"resourceVersion": version}}
-                result = await self._client.patch(write.resource, name, namespace, body, subresource=write.subresource)
+                kind = PatchType.STRATEGIC if write.by_key else PatchType.MERGE
+                result = await self._client.patch(
+                    write.resource, name, namespace, body, patch_type=kind, subresource=write.subresource
+                )
         if view := self._views.find(write.resource):
             view.wrote(result)
         return result

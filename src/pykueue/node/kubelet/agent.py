@@ -1,0 +1,311 @@
+"""The agent at work: one task a pod that follows its `PodRun`, starts and stops containers, and writes its status."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pykueue.api.scheme import Object
+from pykueue.kube.clock import SECOND_NS, Clock
+from pykueue.kube.informer import Change
+from pykueue.kube.work_queue import first_of
+from pykueue.node import kinds, pods, writes
+from pykueue.node.kubelet import environment, status, volumes
+from pykueue.node.kubelet.devices import ANNOTATION, GPU, Devices
+from pykueue.node.kubelet.environment import MissingSourceError
+from pykueue.node.kubelet.run import Exit, PodRun, Start, Stop
+from pykueue.node.placement import fleet
+from pykueue.node.runtimes.protocol import Container, ContainerRequest, Runtime, StartError
+from pykueue.node.runtimes.rendezvous import ADDRESS
+from pykueue.node.shell.performer import Performer
+from pykueue.node.shell.views import Views
+
+log = logging.getLogger(__name__)
+
+_SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
+_SHUTDOWN_GRACE_SECONDS = 5.0
+
+
+class Agent:
+    """Runs every pod that is bound to a node of which `is_ours` holds (all nodes, as one room has one agent)."""
+
+    def __init__(self, views: Views, performer: Performer, clock: Clock, *, runtime: Runtime, root: Path) -> None:
+        self.runtime = runtime
+        self.views = views
+        self.performer = performer
+        self.clock = clock
+        self.root = root
+        self.devices: dict[str, Devices] = {}
+        self._pods = views.of(kinds.POD)
+        views.of(kinds.NODE)
+        self.config_maps = views.of(kinds.CONFIG_MAP)
+        self.secrets = views.of(kinds.SECRET)
+        self._lives: dict[str, PodLife] = {}
+        self._loose: set[asyncio.Future[None]] = set()
+        self._is_running = False
+        self._pods.add_handler(self._pod_changed)
+
+    async def run(self) -> None:
+        """Takes over what an earlier agent left, then follows every bound pod until cancelled."""
+        known = {pods.uid(pod): pod for pod in self._pods.items()}
+        for uid in self.runtime.pods():
+            if uid not in known or pods.is_finished(known[uid]):
+                await self.runtime.forget(uid)
+        self._is_running = True
+        for pod in known.values():
+            self._follow(pod)
+        await asyncio.Event().wait()
+
+    async def stop(self) -> None:
+        """Ends every pod, as a node that shuts down does."""
+        self._is_running = False
+        lives = list(self._lives.values())
+        for life in lives:
+            life.shut_down()
+        await asyncio.gather(*(life.task for life in lives), return_exceptions=True)
+
+    def abandon(self) -> None:
+        """Looks at no pod any more; their processes go on."""
+        self._is_running = False
+        for life in list(self._lives.values()):
+            life.leave()
+        self._lives.clear()
+
+    def now(self) -> datetime:
+        return datetime.fromtimestamp(self.clock.now_ns() / SECOND_NS, UTC)
+
+    def devices_of(self, node_name: str) -> Devices:
+        if node_name not in self.devices:
+            node = self.views.of(kinds.NODE).get(node_name)
+            self.devices[node_name] = Devices(fleet.capacity(node).get(GPU, 0) if node else 0)
+        return self.devices[node_name]
+
+    def _pod_changed(self, change: Change) -> None:
+        if not self._is_running:
+            return
+        uid = pods.uid(change.object)
+        if change.type != "DELETED":
+            self._follow(change.object)
+        elif life := self._lives.get(uid):
+            life.gone()
+        elif uid in self.runtime.pods():
+            self._keep(asyncio.ensure_future(self.runtime.forget(uid)))
+
+    def _follow(self, pod: Object) -> None:
+        uid = pods.uid(pod)
+        if life := self._lives.get(uid):
+            life.changed(pod)
+        elif pods.node_name(pod) and not pods.is_finished(pod):
+            self._lives[uid] = PodLife(self, pod)
+        elif pods.node_name(pod) and pods.is_deleted(pod):
+            self._keep(asyncio.ensure_future(self.remove(pod)))
+
+    def _keep(self, task: "asyncio.Future[None]") -> None:
+        """A task that nobody awaits must still be held, or it may vanish."""
+        self._loose.add(task)
+        task.add_done_callback(self._loose.discard)
+
+    async def remove(self, pod: Object) -> None:
+        """A pod that is over and was deleted leaves the API; its finalizers may hold it for a while."""
+        await self.performer.run(_removal(pod))
+
+    def ended(self, uid: str) -> None:
+        self._lives.pop(uid, None)
+
+
+def _removal(pod: Object) -> writes.Sync:
+    results = yield [writes.Delete(resource=kinds.POD, object=pod, propagation_policy="", grace_period_seconds=0)]
+    return writes.Done(errors=writes.refusals(results))
+
+
+class PodLife:
+    """One pod from binding to its end."""
+
+    def __init__(self, agent: Agent, pod: Object) -> None:
+        self._agent = agent
+        self._pod = pod
+        self._uid = pods.uid(pod)
+        self._is_restored = bool(pod.get("status", {}).get("startTime"))
+        now = agent.now()
+        self._run = status.restore(pod, now) if self._is_restored else PodRun.begin(pod, now)
+        self._containers: dict[str, Container] = {}
+        self._watchers: set[asyncio.Task[None]] = set()
+        self._news = asyncio.Event()
+        self._is_gone = False
+        self._is_shutting_down = False
+        self.task = asyncio.ensure_future(self._live())
+        if pods.is_deleted(pod):
+            self._run.stop(now)
+
+    # What happens to the pod
+
+    def changed(self, pod: Object) -> None:
+        self._pod = self._run.pod = pod
+        if pods.is_deleted(pod):
+            self._run.stop(self._agent.now())
+            self._news.set()
+
+    def gone(self) -> None:
+        """The pod was removed from the API by force."""
+        self._is_gone = True
+        self._run.stop(self._agent.now())
+        self._news.set()
+
+    def shut_down(self) -> None:
+        self._is_shutting_down = True
+        self._run.stop(self._agent.now(), "Terminated", _SHUTDOWN)
+        self._news.set()
+
+    def leave(self) -> None:
+        for task in (self.task, *self._watchers):
+            task.cancel()
+
+    # What the pod does
+
+    async def _live(self) -> None:
+        try:
+            await self._resume()
+            while not self._run.is_over:
+                self._news.clear()
+                for action in self._run.due(self._agent.now()):
+                    await self._perform(action)
+                await self._write_status()
+                if not self._run.is_over:
+                    await self._wait()
+        except Exception:
+            log.exception("pod %s/%s", pods.namespace(self._pod), pods.name(self._pod))
+        await self._end()
+
+    async def _resume(self) -> None:
+        """Containers that ran when an earlier agent stopped looking."""
+        for name, found in self._run.containers.items():
+            if found.phase == "running":
+                container = await self._agent.runtime.adopt(self._bare_request(name), found.container_id)
+                if container is None:
+                    self._run.exited(name, Exit(code=137, reason="ContainerStatusUnknown"), self._agent.now())
+                else:
+                    self._watch(name, container)
+
+    async def _perform(self, action: Start | Stop) -> None:
+        if isinstance(action, Stop):
+            container = self._containers.get(action.container)
+            if container is not None:
+                self._spawn(container.stop(self._grace_seconds()))
+            return
+        name, now = action.container, self._agent.now()
+        try:
+            container = await self._start(name)
+        except MissingSourceError as error:
+            self._run.held_back(name, "CreateContainerConfigError", str(error), now)
+        except StartError as error:
+            self._run.exited(name, error.exit, now)
+        else:
+            self._run.started(name, container.id, now)
+            self._watch(name, container)
+        self._news.set()
+
+    async def _start(self, name: str) -> Container:
+        agent = self._agent
+        if self._is_restored:
+            adopted = await agent.runtime.adopt(self._bare_request(name), "")
+            if adopted is not None:
+                return adopted
+        gpus = await self._take_devices()
+        find = self._find
+        directories = volumes.prepare(self._pod, agent.root / "volumes" / self._uid, find)
+        spec = self._run.containers[name].spec
+        told = self._with_address()
+        variables = environment.variables(told, spec, find)
+        request = ContainerRequest(
+            pod=told,
+            container=spec,
+            attempt=self._run.containers[name].attempt,
+            command=tuple(environment.command(spec, variables)),
+            environment=variables,
+            mounts=volumes.mounts(spec, directories),
+            gpu_indexes=gpus,
+        )
+        return await agent.runtime.start(request)
+
+    def _with_address(self) -> Object:
+        address = {"podIP": ADDRESS, "hostIP": ADDRESS, "podIPs": [{"ip": ADDRESS}], "hostIPs": [{"ip": ADDRESS}]}
+        return self._pod | {"status": self._pod.get("status", {}) | address}
+
+    async def _take_devices(self) -> tuple[int, ...]:
+        """The pod's GPUs, noted on it before the first process sees them."""
+        taken = self._agent.devices_of(pods.node_name(self._pod)).take(self._pod)
+        if taken is None:
+            raise MissingSourceError(f"not enough {GPU} devices are free on node {pods.node_name(self._pod)}")
+        if taken and ANNOTATION not in pods.annotations(self._pod):
+            note = {"metadata": {"annotations": {ANNOTATION: ",".join(map(str, taken))}}}
+            await self._agent.performer.run(_patch(self._pod, note))
+        return taken
+
+    def _bare_request(self, name: str) -> ContainerRequest:
+        found = self._run.containers[name]
+        return ContainerRequest(pod=self._pod, container=found.spec, attempt=found.attempt)
+
+    def _find(self, kind: str, name: str) -> Object | None:
+        view = self._agent.config_maps if kind == "ConfigMap" else self._agent.secrets
+        return view.get(name, pods.namespace(self._pod))
+
+    def _grace_seconds(self) -> float:
+        if self._is_gone:
+            return 0
+        spec, metadata = self._pod["spec"], self._pod["metadata"]
+        usual = spec.get("terminationGracePeriodSeconds", 30)
+        grace = float(metadata.get("deletionGracePeriodSeconds", usual))
+        return min(grace, _SHUTDOWN_GRACE_SECONDS) if self._is_shutting_down else grace
+
+    def _watch(self, name: str, container: Container) -> None:
+        self._containers[name] = container
+
+        async def follow() -> None:
+            end = await container.wait()
+            self._run.exited(name, end, self._agent.now())
+            self._news.set()
+
+        self._spawn(follow())
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._watchers.add(task)
+        task.add_done_callback(self._watchers.discard)
+
+    async def _wait(self) -> None:
+        wake_at = self._run.wake_at
+        if wake_at is None:
+            await self._news.wait()
+            return
+        seconds = max(0.0, (wake_at - self._agent.now()).total_seconds())
+        await first_of(self._news, self._agent.clock, seconds)
+
+    async def _write_status(self) -> None:
+        if self._is_gone:
+            return
+        shown = status.render(self._run, self._agent.now(), ADDRESS)
+        patch = writes.merge_patch(self._pod.get("status") or {}, (self._pod.get("status") or {}) | shown)
+        if not patch:
+            return
+        done = await self._agent.performer.run(_patch(self._pod, {"status": patch}, "status"))
+        if not done.errors:
+            self._pod = self._run.pod = self._pod | {"status": (self._pod.get("status") or {}) | shown}
+
+    async def _end(self) -> None:
+        await asyncio.gather(*self._watchers)
+        agent = self._agent
+        agent.devices_of(pods.node_name(self._pod)).give_back(self._uid)
+        agent.ended(self._uid)
+        if self._is_gone:
+            await agent.runtime.forget(self._uid)
+        elif pods.is_deleted(self._pod):
+            await agent.remove(self._pod)
+
+
+def _patch(pod: Object, patch: Object, subresource: str = "") -> writes.Sync:
+    results = yield [
+        writes.Patch(resource=kinds.POD, object=pod, patch=patch, subresource=subresource, guarded=False, by_key=True)
+    ]
+    return writes.Done(errors=writes.refusals(results))

@@ -1,0 +1,128 @@
+"""Jobs whose pods really run (as processes) or seem to (simulated), from the API's point of view."""
+
+import sys
+
+from tests.node.room.house import CONTAINER, has_condition, job
+from tests.node.waiting import eventually
+
+from pykueue.node import kinds, pods
+
+
+def command(*words, **container):
+    return {"containers": [CONTAINER | {"command": list(words)} | container]}
+
+
+def shell(script, **container):
+    return command("sh", "-c", script, **container)
+
+
+async def test_a_simulated_job_completes(furnish):
+    house = await furnish("simulated")
+    await house.create(kinds.JOB, job(pod=command("sleep", "0.05"), parallelism=3, completions=6))
+    done = await house.until(kinds.JOB, "train", has_condition("Complete"))
+    assert done["status"]["succeeded"] == 6
+
+
+async def test_a_process_runs_and_its_exit_code_is_told(furnish):
+    house = await furnish("process")
+    await house.create(kinds.JOB, job(pod=shell("echo hello; exit 3"), backoffLimit=0))
+    await house.until(kinds.JOB, "train", has_condition("Failed"))
+    (pod,) = await house.pods()
+    assert pod["status"]["phase"] == "Failed"
+    assert pod["status"]["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 3
+    assert house.room.agent.runtime.log(pod, "main", 0).read_text() == "hello\n"
+
+
+async def test_a_running_pod_is_ready(furnish):
+    house = await furnish("process")
+    await house.create(kinds.JOB, job(pod=shell("sleep 60")))
+    running = await house.until(kinds.JOB, "train", lambda obj: obj.get("status", {}).get("ready") == 1)
+    assert running["status"]["active"] == 1
+
+
+async def test_a_suspended_job_gets_sigterm_saves_and_resumes(furnish, tmp_path):
+    house = await furnish("process")
+    saved = tmp_path / "saved"
+    script = (
+        "import signal, sys, time, pathlib\n"
+        "saved = pathlib.Path(sys.argv[1])\n"
+        "if saved.exists(): sys.exit(0)\n"
+        "def save(*_):\n"
+        "    saved.write_text('checkpoint')\n"
+        "    sys.exit(1)\n"
+        "signal.signal(signal.SIGTERM, save)\n"
+        "print('ready', flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    await house.create(kinds.JOB, job(pod=command(sys.executable, "-c", script, str(saved))))
+    await house.until(kinds.JOB, "train", lambda obj: obj.get("status", {}).get("ready") == 1)
+    (pod,) = await house.pods()
+    await eventually(lambda: "ready" in house.room.agent.runtime.log(pod, "main", 0).read_text())
+    await house.client.patch(kinds.JOB, "train", "default", {"spec": {"suspend": True}})
+    await house.until_gone(kinds.POD, pods.name(pod))
+    assert saved.read_text() == "checkpoint"
+    await house.client.patch(kinds.JOB, "train", "default", {"spec": {"suspend": False}})
+    done = await house.until(kinds.JOB, "train", has_condition("Complete"))
+    assert done["status"].get("failed") is None
+
+
+async def test_a_pod_waits_for_its_config_map(furnish):
+    house = await furnish("process")
+    source = {"configMapKeyRef": {"name": "settings", "key": "word"}}
+    pod = shell("echo $WORD", env=[{"name": "WORD", "valueFrom": source}])
+    await house.create(kinds.JOB, job(pod=pod))
+    waiting = {"reason": "CreateContainerConfigError", "message": 'configmap "settings" not found'}
+
+    def is_waiting(obj):
+        shown = obj.get("status", {}).get("containerStatuses") or [{}]
+        return shown[0].get("state", {}).get("waiting") == waiting
+
+    await house.until(kinds.JOB, "train", lambda obj: obj.get("status", {}).get("active"))
+    (found,) = await house.pods()
+    await house.until(kinds.POD, pods.name(found), is_waiting)
+    place = {"name": "settings", "namespace": "default"}
+    await house.create(
+        kinds.CONFIG_MAP, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": place, "data": {"word": "hi"}}
+    )
+    await house.until(kinds.JOB, "train", has_condition("Complete"))
+    assert house.room.agent.runtime.log(found, "main", 0).read_text() == "hi\n"
+
+
+async def test_gpus_are_given_by_index(furnish):
+    machine = {
+        "metadata": {"name": "gpu"},
+        "status": {"capacity": {"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": "2"}},
+    }
+    house = await furnish("process", machine)
+    limits = {"limits": {"nvidia.com/gpu": "1"}, "requests": {"nvidia.com/gpu": "1"}}
+    pod = shell("echo $CUDA_VISIBLE_DEVICES; sleep 60", resources=limits)
+    await house.create(kinds.JOB, job(pod=pod, parallelism=3, completions=3))
+    await house.until(kinds.JOB, "train", lambda obj: obj.get("status", {}).get("ready") == 2)
+    found = {pods.annotations(pod).get("pykueue.dev/gpu-indexes") for pod in await house.pods()}
+    assert found == {"0", "1", None}
+
+
+async def test_nothing_is_left_after_shutdown(furnish, tmp_path):
+    house = await furnish("process")
+    mark = tmp_path / "mark"
+    await house.create(
+        kinds.JOB, job(pod=shell(f"trap 'rm {mark}; exit 0' TERM; touch {mark}; while :; do sleep 0.05; done"))
+    )
+    await eventually(mark.exists)
+    await house.room.stop()
+    assert not mark.exists()
+
+
+async def test_a_new_room_finds_running_pods_again(furnish, tmp_path):
+    house = await furnish("process")
+    go, runs = tmp_path / "go", tmp_path / "runs"
+    script = f"echo run >> {runs}; while [ ! -e {go} ]; do sleep 0.05; done"
+    await house.create(kinds.JOB, job(pod=shell(script)))
+    await house.until(kinds.JOB, "train", lambda obj: obj.get("status", {}).get("ready") == 1)
+    await eventually(runs.exists)
+    await house.room.abandon()
+    again = await furnish("process")
+    go.touch()
+    await again.until(kinds.JOB, "train", has_condition("Complete"))
+    assert runs.read_text() == "run\n"
+    assert len(await again.pods()) == 1
