@@ -38,10 +38,9 @@ def _controllers(surroundings: Surroundings) -> Part:
 
 
 def _machine_room(surroundings: Surroundings) -> Part:
-    from pykueue.kube.clock import WallClock
-    from pykueue.node.room import MachineRoom
+    from pykueue.cli.machine_room import MachineRoomPart
 
-    return MachineRoom(surroundings.api.client(), WallClock())
+    return MachineRoomPart(surroundings)
 
 
 PARTS: list[Callable[[Surroundings], Part | None]] = [_controllers, _machine_room]

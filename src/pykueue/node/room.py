@@ -60,6 +60,7 @@ class MachineRoom:
                 self._views,
                 self._performer("kubelet"),
                 clock,
+                recorder=self._recorder,
                 runtime=self._runtime(),
                 root=self._furnishing.directory,
             )
@@ -94,6 +95,12 @@ class MachineRoom:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
         self._tasks.clear()
+
+    def log_of(self, pod: Object, container: str, attempt: int) -> Path | bytes | None:
+        return None if self.agent is None else self.agent.runtime.log(pod, container, attempt)
+
+    def is_running(self, pod_uid: str, container: str) -> bool:
+        return self.agent is not None and self.agent.is_running(pod_uid, container)
 
     def _runtime(self) -> Runtime:
         if self._furnishing.runtime == "process":

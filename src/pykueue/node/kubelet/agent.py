@@ -20,6 +20,7 @@ from pykueue.node.placement import fleet
 from pykueue.node.runtimes.protocol import Container, ContainerRequest, Runtime, StartError
 from pykueue.node.runtimes.rendezvous import ADDRESS
 from pykueue.node.shell.performer import Performer
+from pykueue.node.shell.recorder import Recorder
 from pykueue.node.shell.views import Views
 
 log = logging.getLogger(__name__)
@@ -31,8 +32,11 @@ _SHUTDOWN_GRACE_SECONDS = 5.0
 class Agent:
     """Runs every pod that is bound to a node of which `is_ours` holds (all nodes, as one room has one agent)."""
 
-    def __init__(self, views: Views, performer: Performer, clock: Clock, *, runtime: Runtime, root: Path) -> None:
+    def __init__(
+        self, views: Views, performer: Performer, clock: Clock, *, recorder: Recorder, runtime: Runtime, root: Path
+    ) -> None:
         self.runtime = runtime
+        self.recorder = recorder
         self.views = views
         self.performer = performer
         self.clock = clock
@@ -75,6 +79,11 @@ class Agent:
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(self.clock.now_ns() / SECOND_NS, UTC)
+
+    def is_running(self, pod_uid: str, container: str) -> bool:
+        """Whether more output of the container may come."""
+        life = self._lives.get(pod_uid)
+        return life is not None and life.may_still_write(container)
 
     def devices_of(self, node_name: str) -> Devices:
         if node_name not in self.devices:
@@ -158,6 +167,10 @@ class PodLife:
         self._run.stop(self._agent.now(), "Terminated", _SHUTDOWN)
         self._news.set()
 
+    def may_still_write(self, container: str) -> bool:
+        found = self._run.containers.get(container)
+        return found is not None and found.phase != "ended"
+
     def leave(self) -> None:
         for task in (self.task, *self._watchers):
             task.cancel()
@@ -192,6 +205,7 @@ class PodLife:
         if isinstance(action, Stop):
             container = self._containers.get(action.container)
             if container is not None:
+                self._record("Killing", f"Stopping container {action.container}")
                 self._spawn(container.stop(self._grace_seconds()))
             return
         name, now = action.container, self._agent.now()
@@ -201,10 +215,15 @@ class PodLife:
             self._run.held_back(name, "CreateContainerConfigError", str(error), now)
         except StartError as error:
             self._run.exited(name, error.exit, now)
+            self._record("Failed", f"Error: {error}", type_="Warning")
         else:
             self._run.started(name, container.id, now)
             self._watch(name, container)
+            self._record("Started", f"Started container {name}")
         self._news.set()
+
+    def _record(self, reason: str, message: str, type_: str = "Normal") -> None:
+        self._agent.recorder.record(self._pod, type_=type_, reason=reason, message=message, component="kubelet")
 
     async def _start(self, name: str) -> Container:
         agent = self._agent

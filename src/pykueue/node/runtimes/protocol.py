@@ -61,6 +61,6 @@ class Runtime(Protocol):
         """Uids of pods of which something may still be here."""
         ...
 
-    def log(self, pod: Object, container: str, attempt: int) -> Path | str | None:
+    def log(self, pod: Object, container: str, attempt: int) -> Path | bytes | None:
         """The log of an attempt: a file that may grow, or its whole text; None if there is none."""
         ...

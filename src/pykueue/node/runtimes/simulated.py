@@ -44,8 +44,8 @@ class SimulatedRuntime:
     def pods(self) -> set[str]:
         return set()
 
-    def log(self, pod: Object, container: str, attempt: int) -> str:
-        return f"simulated: container {container} of {pods.name(pod)}, attempt {attempt + 1}, ran no command\n"
+    def log(self, pod: Object, container: str, attempt: int) -> bytes:
+        return f"simulated: container {container} of {pods.name(pod)}, attempt {attempt + 1}, ran no command\n".encode()
 
     def _container(self, request: ContainerRequest, left: float | None) -> "SimulatedContainer":
         code = int(pods.annotations(request.pod).get(EXIT_CODE, "0"))

@@ -1,0 +1,43 @@
+"""The machine room as a part of `pykueue up`: built from the options, with `kubectl logs` answered by it."""
+
+from pathlib import Path
+
+import click
+
+from pykueue.api import manifests
+from pykueue.api.scheme import Object
+from pykueue.cli import pod_logs
+from pykueue.cli.parts import Surroundings
+from pykueue.kube.clock import WallClock
+from pykueue.node.room import Furnishing, MachineRoom
+
+
+class MachineRoomPart:
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._surroundings = surroundings
+        furnishing = Furnishing(
+            runtime=surroundings.runtime,
+            directory=surroundings.data_dir / "room",
+            nodes=_nodes(surroundings.nodes),
+        )
+        self._room = MachineRoom(surroundings.api.client(), WallClock(), furnishing)
+
+    async def start(self) -> None:
+        await self._room.start()
+        if self._surroundings.runtime != "none":
+            pod_logs.register(self._surroundings.api, self._room)
+
+    async def stop(self) -> None:
+        await self._room.stop()
+
+
+def _nodes(path: Path | None) -> tuple[Object, ...]:
+    """The Node manifests of a file."""
+    if path is None:
+        return ()
+    documents, faults = manifests.read(path.read_bytes(), str(path))
+    strangers = [found for found in documents if found.object.get("kind") != "Node"]
+    if faults or strangers:
+        fault = str(faults[0]) if faults else f"{path}:{strangers[0].line}: only Node manifests belong here"
+        raise click.ClickException(fault)
+    return tuple(found.object for found in documents)
