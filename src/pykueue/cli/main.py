@@ -12,6 +12,7 @@ COMMANDS: dict[str, str] = {
     "manifests": "pykueue.cli.manifests:manifests",
     "up": "pykueue.cli.up:up",
     "user": "pykueue.cli.user:user",
+    "validate": "pykueue.cli.validate:validate",
 }
 """Command name to `module:attribute`; a module is imported when its command runs, so that `--help` stays fast."""
 

@@ -58,8 +58,8 @@ def _check_preemption(preemption: Any) -> list[FieldError]:
 
 def _check_fungibility(fungibility: Object) -> list[FieldError]:
     preference = fungibility.get("preference")
-    policies = {fungibility.get("whenCanBorrow"), fungibility.get("whenCanPreempt")}
-    if preference is None or policies == {"TryNextFlavor"}:
+    tries_next = all(fungibility.get(name) == "TryNextFlavor" for name in ("whenCanBorrow", "whenCanPreempt"))
+    if preference is None or tries_next:
         return []
     detail = f'preference "{preference}" requires both whenCanBorrow and whenCanPreempt to be TryNextFlavor'
     return [faults.invalid("spec.flavorFungibility.preference", preference, detail)]

@@ -116,10 +116,10 @@ def _check_admission(workload: Object, old: Object | None) -> Iterator[FieldErro
         if old is None or not _reserves_without_admission(old):
             yield faults.required("status.admission", "must be set while the QuotaReserved condition is true")
         return
-    names = {pod_set.get("name") for pod_set in reading.mappings(reading.at(workload, "spec", "podSets"))}
+    names = workload_update.pod_set_counts(workload)
     for index, assignment in enumerate(reading.mappings(reading.at(admission, "podSetAssignments"))):
         path = f"status.admission.podSetAssignments[{index}]"
-        if assignment.get("name") not in names:
+        if reading.text(assignment.get("name")) not in names:
             yield faults.not_found(f"{path}.name", assignment.get("name"))
         count = reading.integer(assignment.get("count"))
         for name, amount in reading.amounts(assignment.get("resourceUsage")).items():

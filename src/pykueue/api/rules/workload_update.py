@@ -100,9 +100,12 @@ def _without_topology(admission: Object) -> Any:
 
 
 def _check_ready_checks(new: Object, old: Object) -> Iterator[FieldError]:
-    after = {check.get("name"): check for check in reading.mappings(reading.at(new, "status", "admissionChecks"))}
+    after = {
+        reading.text(check.get("name")): check
+        for check in reading.mappings(reading.at(new, "status", "admissionChecks"))
+    }
     for index, before in enumerate(reading.mappings(reading.at(old, "status", "admissionChecks"))):
-        now = after.get(before.get("name"))
+        now = after.get(reading.text(before.get("name")))
         if now is None or before.get("state") != "Ready" or now.get("state") != "Ready":
             continue
         updates = now.get("podSetUpdates")

@@ -1,0 +1,98 @@
+"""`pykueue validate`: manifests and Configurations checked as a cluster would check them, all faults at once."""
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import click
+
+from pykueue.api import manifests
+from pykueue.api.manifests import Document
+from pykueue.api.review import Finding, Severity, review
+
+_ENDINGS = (".yaml", ".yml", ".json")
+
+
+@click.command
+@click.option(
+    "-f",
+    "--filename",
+    "names",
+    multiple=True,
+    required=True,
+    help="File, folder (every .yaml, .yml and .json below it) or - for standard input; may be repeated.",
+)
+@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("-v", "--verbose", is_flag=True, help="Also show notes, such as the use of a deprecated version.")
+def validate(names: tuple[str, ...], output: str, verbose: bool) -> None:  # noqa: FBT001 - click passes options by name
+    """Check manifests: fields, schemas, and the rules of Kueue's webhooks. Exit code 1 if anything would be refused."""
+    documents: list[Document] = []
+    findings: list[Finding] = []
+    for name, data in _inputs(names):
+        read, wrong = manifests.read(data, name)
+        documents += read
+        findings += [_unreadable(fault) for fault in wrong]
+    findings += review(documents)
+    findings.sort(key=lambda finding: (finding.file, finding.line))
+    errors = sum(finding.severity is Severity.ERROR for finding in findings)
+    shown = [finding for finding in findings if verbose or finding.severity is not Severity.NOTE]
+    if output == "json":
+        click.echo(
+            json.dumps({"valid": not errors, "objects": len(documents), "findings": [*map(_as_json, shown)]}, indent=2)
+        )
+    else:
+        _print(shown, objects=len(documents), errors=errors)
+    if errors:
+        raise SystemExit(1)
+
+
+def _inputs(names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
+    for name in names:
+        if name == "-":
+            yield "-", sys.stdin.buffer.read(manifests.LARGEST_BYTES + 1)
+            continue
+        path = Path(name)
+        if path.is_dir():
+            for entry in sorted(path.rglob("*")):
+                if entry.suffix in _ENDINGS and entry.is_file():
+                    yield str(entry), _read(entry)
+        else:
+            yield name, _read(path)
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(manifests.LARGEST_BYTES + 1)
+    except OSError as error:
+        raise click.ClickException(f"{path}: {error.strerror}") from error
+
+
+def _unreadable(fault: manifests.Fault) -> Finding:
+    return Finding(
+        severity=Severity.ERROR, file=fault.file, line=fault.line, object="", field="", message=fault.message
+    )
+
+
+def _print(findings: list[Finding], *, objects: int, errors: int) -> None:
+    for finding in findings:
+        subject = f"{finding.object}: " if finding.object else ""
+        click.echo(f"{finding.file}:{finding.line}: {finding.severity.value}: {subject}{finding.message}")
+    warnings = sum(finding.severity is Severity.WARNING for finding in findings)
+    click.echo(f"{_count(objects, 'object')}: {_count(errors, 'error')}, {_count(warnings, 'warning')}")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _as_json(finding: Finding) -> dict[str, str | int]:
+    return {
+        "severity": finding.severity.value,
+        "file": finding.file,
+        "line": finding.line,
+        "object": finding.object,
+        "field": finding.field,
+        "message": finding.message,
+    }
