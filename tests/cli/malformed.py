@@ -111,7 +111,7 @@ def _name(obj, path, why):
 
 
 def _structural() -> Iterator[tuple[str, bytes]]:
-    for obj in WELL_FORMED:
+    for obj in (QUEUE, FLAVOR, WORKLOAD, LOCAL_QUEUE, CONFIGURATION):
         for path, value in _places(obj):
             yield _name(obj, path, "of the wrong type"), _text(_replaced(obj, path, _WRONG[type(value)]))
         for path, value in _places(obj):

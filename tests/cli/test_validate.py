@@ -132,6 +132,5 @@ def test_documents_of_the_seeds_are_accepted_with_the_two_warnings_of_leniency()
     warnings = [line.partition(": warning: ")[2] for line in result.output.splitlines()[:-1]]
     assert warnings == [
         "ResourceFlavor nvidia-gpu-flavor: spec.nodeSelector: read as spec.nodeLabels; write nodeLabels instead",
-        "ClusterQueue cluster-queue-a: spec.resourceGroups[0].coveredResources: missing, taken from the flavors' "
-        "resources: nvidia.com/gpu, cpu, memory",
+        "ClusterQueue cluster-queue-a: spec.resourceGroups[0].coveredResources: missing, taken from the flavors' resources: nvidia.com/gpu, cpu, memory",
     ]
