@@ -132,7 +132,8 @@ integrations:
   - group: example.com
     version: v1
     kind: Simulation
-    podSets: [{name: main, templatePath: .spec.template, countPath: .spec.workers}]
+    podSets: [{template: spec.template, count: spec.workers}]
+    finished: {succeeded: Complete}
 """
 
 
@@ -141,7 +142,8 @@ def test_extensions_are_read():
     assert configuration.preemption_loop_guard
     assert configuration.integrations.ray_job.count_default_submitter
     assert configuration.integrations.custom[0].plural_name == "simulations"
-    assert configuration.integrations.custom[0].suspend_path == ".spec.suspend"
+    assert configuration.integrations.custom[0].suspend == "spec.suspend"
+    assert configuration.integrations.custom[0].finished.failed == "Failed"
 
 
 @pytest.mark.parametrize(
@@ -167,8 +169,8 @@ def test_extensions_are_read():
         ("tls: {minVersion: SSL}", 'kueue.yaml:3: tls.minVersion: Unsupported value: "SSL": supported values: "VersionTLS12", "VersionTLS13"'),
         ("visibilityServer: {bindPort: 0}", "kueue.yaml:3: visibilityServer.bindPort: Invalid value: 0: must be a valid port number (1-65535)"),
         ("metrics: {customLabels: [{name: 1a}]}", 'kueue.yaml:3: metrics.customLabels[0].name: Invalid value: "1a": must match ^[a-zA-Z][a-zA-Z0-9_]*$'),
-        ("integrations: {custom: [{group: batch, version: v1, kind: Job, podSets: [{name: a, templatePath: .x}]}]}", 'kueue.yaml:3: integrations.custom[0].kind: Invalid value: "Job": Kueue manages this kind itself; name it in integrations.frameworks instead'),
-        ("integrations: {custom: [{group: a.io, version: v1, kind: X, suspendPath: 'a b', podSets: [{name: a, templatePath: .x}]}]}", 'kueue.yaml:3: integrations.custom[0].suspendPath: Invalid value: "a b": must be the path of a field, such as .spec.suspend'),
+        ("integrations: {custom: [{group: batch, version: v1, kind: Job, podSets: [{template: x}]}]}", 'kueue.yaml:3: integrations.custom[0].kind: Invalid value: "Job": Kueue manages this kind itself; name it in integrations.frameworks instead'),
+        ("integrations: {custom: [{group: a.io, version: v1, kind: X, suspend: 'a b', podSets: [{template: x}]}]}", 'kueue.yaml:3: integrations.custom[0].suspend: Invalid value: "a b": must be the path of a field, such as spec.suspend'),
     ],
 )  # fmt: skip
 def test_fault_names_its_field_and_the_remedy(text, problem):

@@ -79,7 +79,25 @@ CONFIGURATION = {
     "clientConnection": {"qps": 10, "burst": 10},
     "fairSharing": {"preemptionStrategies": ["LessThanInitialShare"]},
 }
-WELL_FORMED = (QUEUE, FLAVOR, WORKLOAD, LOCAL_QUEUE, JOB, CONFIGURATION)
+COHORT = {
+    "apiVersion": "kueue.x-k8s.io/v1beta2",
+    "kind": "Cohort",
+    "metadata": {"name": "team"},
+    "spec": {"parentName": "root", "fairSharing": {"weight": "1"}},
+}
+CHECK = {
+    "apiVersion": "kueue.x-k8s.io/v1beta2",
+    "kind": "AdmissionCheck",
+    "metadata": {"name": "check"},
+    "spec": {"controllerName": "example.com/check", "parameters": {"apiGroup": "a.io", "kind": "A", "name": "a"}},
+}
+TOPOLOGY = {
+    "apiVersion": "kueue.x-k8s.io/v1beta2",
+    "kind": "Topology",
+    "metadata": {"name": "racks"},
+    "spec": {"levels": [{"nodeLabel": "rack"}, {"nodeLabel": "kubernetes.io/hostname"}]},
+}
+WELL_FORMED = (QUEUE, FLAVOR, WORKLOAD, LOCAL_QUEUE, JOB, CONFIGURATION, COHORT, CHECK, TOPOLOGY)
 
 _WRONG = {dict: 7, list: {"a": {"b": 1}}, str: {"a": 1}, int: "many", bool: "perhaps", float: []}
 _FREE = ("labels", "annotations", "template", "nodeLabels", "matchLabels")
@@ -111,7 +129,7 @@ def _name(obj, path, why):
 
 
 def _structural() -> Iterator[tuple[str, bytes]]:
-    for obj in (QUEUE, FLAVOR, WORKLOAD, LOCAL_QUEUE, CONFIGURATION):
+    for obj in (QUEUE, FLAVOR, WORKLOAD, LOCAL_QUEUE, CONFIGURATION, COHORT, CHECK, TOPOLOGY):
         for path, value in _places(obj):
             yield _name(obj, path, "of the wrong type"), _text(_replaced(obj, path, _WRONG[type(value)]))
         for path, value in _places(obj):

@@ -24,7 +24,7 @@ _TLS_VERSIONS = ("VersionTLS12", "VersionTLS13")
 _LABELS_PER_KIND = {"ClusterQueue": 6, "Cohort": 6, "LocalQueue": 6, "Workload": 2}
 _LABEL_NAME = "[a-zA-Z][a-zA-Z0-9_]*"
 _KIND_VERSION_GROUP = r"[^.]+\.[^.]+\.[^.]+(\.[^.]+)*"
-_FIELD_PATH = r"\.?[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*|\[\d+\])*"
+_FIELD_PATH = r"[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*|\[\d+\])*"
 
 
 def check(configuration: Object) -> list[FieldError]:
@@ -92,17 +92,18 @@ def _check_custom_framework(path: str, custom: Object) -> Iterator[FieldError]:
     if frameworks.of_owner(f"{group}/v", kind) is not None:
         detail = "Kueue manages this kind itself; name it in integrations.frameworks instead"
         yield faults.invalid(f"{path}.kind", kind, detail)
-    paths = {name: custom.get(name) for name in ("suspendPath", "conditionsPath")}
+    paths = {name: custom.get(name) for name in ("suspend", "active")}
     pod_sets = reading.mappings(custom.get("podSets"))
     if not pod_sets:
         yield faults.required(f"{path}.podSets", "say where the pod templates are")
     for index, pod_set in enumerate(pod_sets):
-        paths |= {f"podSets[{index}].{name}": pod_set.get(name) for name in ("templatePath", "countPath")}
-        for words in syntax.dns_label(reading.text(pod_set.get("name"))):
-            yield faults.invalid(f"{path}.podSets[{index}].name", pod_set.get("name"), words)
+        paths |= {f"podSets[{index}].{name}": pod_set.get(name) for name in ("template", "count")}
+        name = reading.text(pod_set.get("name", "main"))
+        for words in syntax.dns_label(name):
+            yield faults.invalid(f"{path}.podSets[{index}].name", name, words)
     for name, value in paths.items():
         if isinstance(value, str) and value and re.fullmatch(_FIELD_PATH, value, re.ASCII) is None:
-            yield faults.invalid(f"{path}.{name}", value, "must be the path of a field, such as .spec.suspend")
+            yield faults.invalid(f"{path}.{name}", value, "must be the path of a field, such as spec.suspend")
 
 
 def _check_multi_kueue(configuration: Object) -> Iterator[FieldError]:

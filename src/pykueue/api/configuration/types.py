@@ -145,24 +145,30 @@ class RayJobOptions(Part):
 class CustomPodSet(Part):
     """Extension: where a custom kind keeps a pod template, and how many pods it makes of it."""
 
-    name: str
-    template_path: str
-    count_path: Annotated[str, about("Field with the number of pods; without it, or without a value there, 1.")] = ""
+    template: Annotated[str, about("Path of the pod template, such as spec.template.")]
+    name: str = "main"
+    count: Annotated[str, about("Path of the number of pods; without it, or without a value there, 1.")] = ""
+
+
+class FinishedConditions(Part):
+    """Extension: types of the conditions by which a custom kind says that it has ended."""
+
+    succeeded: str = "Succeeded"
+    failed: str = "Failed"
 
 
 class CustomFramework(Part):
-    """Extension: a job kind of your own, managed without code."""
+    """Extension: a job kind of your own, managed without code. Paths are dotted field names."""
 
-    group: str
-    version: str
     kind: str
     pod_sets: tuple[CustomPodSet, ...]
+    group: str = ""
+    version: str = "v1"
     plural: Annotated[str, about("Name in URLs; by default the kind in lower case with an s.")] = ""
-    suspend_path: str = ".spec.suspend"
-    conditions_path: str = ".status.conditions"
-    succeeded_condition: str = "Succeeded"
-    failed_condition: str = "Failed"
-    ready_condition: str = "Ready"
+    suspend: Annotated[str, about("Path of the field that keeps the job from starting.")] = "spec.suspend"
+    finished: Annotated[FinishedConditions, about(default=ABSENT)] = FinishedConditions()
+    ready: Annotated[str, about("Type of the condition that says that all pods are ready.")] = "Running"
+    active: Annotated[str, about("Path of the number of pods that still hold quota; without it, none do.")] = ""
 
     @property
     def plural_name(self) -> str:
