@@ -115,9 +115,9 @@ class EngineFeed:
 
     def _flavor(self, old: Object | None, new: Object | None) -> None:
         at_ns = self._clock.now_ns()
-        if new is not None:
+        if new is not None and _spec_changed(old, new):
             self._tell(events.FlavorChanged(at_ns=at_ns, flavor=queues.resource_flavor(new)))
-        elif old is not None:
+        elif new is None and old is not None:
             self._tell(events.FlavorGone(at_ns=at_ns, name=values.FlavorName(old["metadata"]["name"])))
 
     def _check(self, old: Object | None, new: Object | None) -> None:

@@ -13,8 +13,11 @@ from pykueue.controllers.mirror import Key, Mirror, key_of
 from pykueue.controllers.work_queue import LONGEST_PAUSE_NS, WorkQueue
 from pykueue.controllers.workload import facts
 from pykueue.kube.client import Client
-from pykueue.kube.clock import Clock
+from pykueue.kube.clock import SECOND_NS, Clock
 from pykueue.translate.jobs.framework import Framework
+
+ADOPTION_PAUSE_NS = SECOND_NS
+"""A prebuilt Workload is a Workload of its own right first: it may be admitted before its job takes it."""
 
 
 class JobController:
@@ -61,7 +64,7 @@ class JobController:
                 for child in self._mirror.indexed(self._kind.resource, "owner", reference["uid"]):
                     self.queue.add(key_of(child))
             for job in self._mirror.indexed(self._kind.resource, "prebuilt", facts.key(workload)):
-                self.queue.add(key_of(job))
+                self.queue.add_after(key_of(job), ADOPTION_PAUSE_NS)
 
     def _class_appeared(self, old: Object | None, _new: Object | None) -> None:
         if old is None:

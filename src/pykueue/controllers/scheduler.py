@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 PAUSE_SECONDS = 0.005
 """Changes that come together are decided together."""
 CYCLES_AT_ONCE = 100
-ATTEMPTS = 10
+ATTEMPTS = 8
 
 Change = Callable[[Object], bool]
 """Edits a Workload; False when the decision no longer applies to it."""
@@ -187,7 +187,7 @@ class Scheduler:
         namespace, _, name = key.partition("/")
         old = self._mirror.get(kinds.WORKLOAD, name, namespace)
         try:
-            for _ in range(ATTEMPTS):
+            for attempt in range(ATTEMPTS):
                 new = copy.deepcopy(old)
                 if old is None or new is None or not change(new):
                     return None
@@ -196,6 +196,7 @@ class Scheduler:
                 except ApiError as error:
                     if error.code != 409:
                         raise
+                await self._clock.sleep(PAUSE_SECONDS * 2**attempt)
                 old = named(kinds.WORKLOAD, await self._client.get(kinds.WORKLOAD, name, namespace))
                 self._mirror.observe(kinds.WORKLOAD, old)
         except ApiError as error:

@@ -134,12 +134,15 @@ def _checks_changed_on_queues(world: World, name: values.CheckName) -> None:
 
 @react.register
 def _namespace_changed(event: events.NamespaceChanged, world: World) -> None:
-    before = world.namespaces.get(event.name)
+    """Queues that select the namespace now and did not before try again; a new namespace has nobody waiting yet."""
+    matched_before = {queue.name for queue in world.cluster_queues.values() if world.namespace_check(queue)(event.name)}
+    is_new = event.name not in world.namespaces
     world.namespaces[event.name] = dict(event.labels)
-    if before != event.labels:
-        for queue in world.cluster_queues.values():
-            if world.namespace_check(queue)(event.name):
-                world.reactivate_queue(queue.name)
+    if is_new and all(workload.namespace != event.name for workload in world.workloads.values()):
+        return
+    for queue in world.cluster_queues.values():
+        if queue.name not in matched_before and world.namespace_check(queue)(event.name):
+            world.reactivate_queue(queue.name)
 
 
 @react.register

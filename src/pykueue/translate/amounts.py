@@ -47,8 +47,10 @@ def shown(resource: str, amount: int) -> str:
     """An amount as a quantity, in the format that Kueue prints for the resource."""
     if resource == "cpu":
         return str(quantity.from_milli(amount))
-    is_binary = resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-")
-    return str(quantity.from_units(amount, Format.BINARY_SI if is_binary else Format.DECIMAL_SI))
+    if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):
+        # What has no short binary form is read again, and then has a decimal one.
+        return str(quantity.parse(str(quantity.from_units(amount, Format.BINARY_SI))))
+    return str(quantity.from_units(amount, Format.DECIMAL_SI))
 
 
 def to_list(requests: Mapping[str, int]) -> dict[str, str]:

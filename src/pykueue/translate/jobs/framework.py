@@ -100,6 +100,8 @@ class Framework:
     kept_labels: tuple[str, ...] = ()
     """Labels of the template that belong to the kind's own controller: hidden from the Workload, kept on restore."""
     hidden_labels: tuple[str, ...] = ()
+    runs_without_suspend: bool = False
+    """Its suspend field is left out, not false, while it runs."""
     stops_in_steps: bool = False
     """batch Jobs refuse new templates while they have a start time; see `controllers.jobs.stopping`."""
 
@@ -170,7 +172,7 @@ def started(framework: Framework, job: Object, info: Sequence[PodSetInfo], optio
     if len(info) != len(places):
         raise PodSetsCountError(f"invalid podset infos: expecting {len(places)} podset, got {len(info)}")
     job = copy.deepcopy(job)
-    put_at(job, framework.suspend_path, value=False)
+    _resume(framework, job)
     if framework.inject is not None:
         framework.inject(job, places, info)
         return job
@@ -180,6 +182,12 @@ def started(framework: Framework, job: Object, info: Sequence[PodSetInfo], optio
         template = present if present is not None else place.template or {}
         put_at(job, place.template_path, merged_template(template, given))
     return job
+
+
+def _resume(framework: Framework, job: Object) -> None:
+    put_at(job, framework.suspend_path, value=False)
+    if framework.runs_without_suspend:
+        del value_at(job, framework.suspend_path[:-1])[framework.suspend_path[-1]]
 
 
 def suspended(framework: Framework, job: Object) -> Object:

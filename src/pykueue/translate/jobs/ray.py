@@ -187,6 +187,7 @@ FRAMEWORKS = (
         pods_ready=_rayjob_is_ready,
         skips=_rayjob_skips,
         is_on_hold=_rayjob_is_on_hold,
+        runs_without_suspend=True,
     ),
     Framework(
         name="ray.io/rayservice",
