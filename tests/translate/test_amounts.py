@@ -26,7 +26,7 @@ def test_a_quota_becomes_an_integer(resource, text, amount):
         ("cpu", 1500, "1500m"),
         ("cpu", 2000, "2"),
         ("memory", 2**30, "1Gi"),
-        ("memory", 10**9, "1000000000"),
+        ("memory", 10**9, "1G"),
         ("hugepages-2Mi", 2**21, "2Mi"),
         ("ephemeral-storage", 1024, "1Ki"),
         ("example.com/memory", 1024, "1024"),

@@ -16,10 +16,10 @@ from pykueue.controllers.scheduler import Scheduler
 from pykueue.controllers.work_queue import WorkQueue
 from pykueue.controllers.workload import conditions, facts
 from pykueue.engine import values
-from pykueue.kube.clock import Clock
+from pykueue.kube.clock import SECOND_NS, Clock
 from pykueue.translate import queue_report
 
-BURST_NS = 50_000_000
+BURST_NS = SECOND_NS
 
 
 class QueueControllers:
@@ -58,10 +58,12 @@ class QueueControllers:
     def _cluster_queue_changed(self, old: Object | None, new: Object | None) -> None:
         obj = new or old
         assert obj is not None
-        if old is None or new is None or old.get("spec") != new.get("spec") or facts.is_being_deleted(new):
-            self._soon(obj["metadata"]["name"])
-        elif conditions.find(old, "Active") != conditions.find(new, "Active"):
-            for queue in self._mirror.indexed(kinds.LOCAL_QUEUE, "clusterQueue", obj["metadata"]["name"]):
+        name = obj["metadata"]["name"]
+        is_same = old is not None and new is not None and old.get("spec") == new.get("spec")
+        if not is_same or facts.is_being_deleted(obj):
+            self.cluster_queues.add(name)
+        if not is_same or conditions.find(old or {}, "Active") != conditions.find(new or {}, "Active"):
+            for queue in self._mirror.indexed(kinds.LOCAL_QUEUE, "clusterQueue", name):
                 self.local_queues.add(key_of(queue))
 
     def _local_queue_changed(self, old: Object | None, new: Object | None) -> None:

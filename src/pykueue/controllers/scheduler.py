@@ -19,7 +19,7 @@ from pykueue.controllers.engine_feed import FED, EngineFeed
 from pykueue.controllers.mirror import Mirror, named
 from pykueue.controllers.ordered_writes import OrderedWrites
 from pykueue.controllers.workload import facts, transitions
-from pykueue.engine import decisions, engine, events, fair_sharing, quota, values
+from pykueue.engine import decisions, engine, events, fair_sharing, quota, reasons, values
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock
 from pykueue.translate import outcomes, policy
@@ -163,19 +163,22 @@ class Scheduler:
             return
         event = outcomes.pending_event(decision, is_granular=self._policy.unadmitted_workloads_observability)
         message = outcomes.pending_message(decision)
+        is_blocked = isinstance(decision.pending, reasons.PodsNotReady)
         requests = outcomes.resource_requests(value)
 
         def say_why(workload: Object) -> bool:
             if not facts.is_admissible(workload):
                 return False
             changed = transitions.release_quota(workload, reason=event.reason, message=message, now_ns=now_ns)
+            if is_blocked:
+                return changed
             changed = changed or workload["status"].get("resourceRequests") != requests
             workload["status"]["resourceRequests"] = requests
             return changed
 
         async def write() -> None:
             written = await self._write(decision.workload, say_why)
-            if written is not None:
+            if written is not None and not is_blocked:
                 self._record([event], written)
 
         self._writes.submit(decision.workload, write)
