@@ -131,8 +131,8 @@ class _Collector:
 
     def collect(self, cohort: quota.Node, found: list[Candidate]) -> None:
         search = self._search
-        for child in cohort.children.values():
-            if child is self._skip or child is search.queue.node or quota.is_within_quota(child, search.needed):
+        for child in quota.borrowing_children(cohort, search.needed):
+            if child is self._skip or child is search.queue.node:
                 continue
             if not child.is_cluster_queue:
                 self.collect(child, found)

@@ -38,11 +38,20 @@ def _candidates(search: Search) -> Iterator[Holding]:
         yield from search.candidates(search.queue, policies.within_cluster_queue)
     if search.queue.node.parent is None or policies.reclaim_within_cohort is PreemptionPolicy.NEVER:
         return
-    for node in quota.subtree_cluster_queues(search.queue.node.root):
-        if node is search.queue.node or not node.participates or quota.is_within_quota(node, search.needed):
+    for node in _borrowing_queues(search.queue.node.root, search.needed):
+        if node is search.queue.node or not node.participates:
             continue
         queue = search.world.cluster_queues[ClusterQueueName(node.name)]
         yield from search.candidates(queue, policies.reclaim_within_cohort)
+
+
+def _borrowing_queues(cohort: quota.Node, needed: frozenset[quota.Index]) -> Iterator[quota.Node]:
+    """Everywhere in the tree: a queue may borrow inside a cohort that does not."""
+    for child in quota.borrowing_children(cohort, needed):
+        if child.is_cluster_queue:
+            yield child
+    for child in cohort.cohorts():
+        yield from _borrowing_queues(child, needed)
 
 
 class _Attempt:

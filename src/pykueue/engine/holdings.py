@@ -4,7 +4,7 @@ The engine adds and removes them; the preemption searches read.
 """
 
 import bisect
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from pykueue.engine import quota, values
 
@@ -14,28 +14,40 @@ _NEVER_RESERVED = 2**63
 class Holding:
     """One workload and the quota it is charged."""
 
-    __slots__ = ("cluster_queue", "evicted", "flavor_resources", "order", "usage", "workload")
+    __slots__ = ("admission", "evicted", "flavor_resources", "order", "reserved_at_ns", "usage", "workload")
 
-    def __init__(self, workload: values.Workload, flavor_resources: quota.FlavorResources) -> None:
-        assert workload.admission is not None
+    def __init__(
+        self,
+        workload: values.Workload,
+        admission: values.Admission,
+        usage: quota.Usage,
+        *,
+        flavor_resources: Iterable[quota.Index],
+        reserved_at_ns: int | None,
+    ) -> None:
         self.workload = workload
-        self.cluster_queue = workload.admission.cluster_queue
+        self.admission = admission
+        self.usage = usage
+        self.flavor_resources = frozenset(flavor_resources)
+        self.reserved_at_ns = reserved_at_ns
+        self.evicted = workload.eviction is not None and workload.admission is not None
+        self.order = self._order()
+
+    @property
+    def cluster_queue(self) -> values.ClusterQueueName:
+        return self.admission.cluster_queue
+
+    def confirm(self, workload: values.Workload) -> None:
+        """The API shows the admission that was assumed."""
+        self.workload = workload
+        self.reserved_at_ns = workload.reserved_at_ns
         self.evicted = workload.eviction is not None
-        self.usage: quota.Usage = {}
-        self.flavor_resources: set[quota.Index] = set()
-        for pod_set in workload.admission.pod_sets:
-            for resource, flavor in pod_set.flavors.items():
-                self.flavor_resources.add(flavor_resources.index(flavor, resource))
-            for resource, amount in pod_set.usage.items():
-                flavor = pod_set.flavors.get(resource, values.FlavorName(""))
-                index = flavor_resources.index(flavor, resource)
-                self.usage[index] = self.usage.get(index, 0) + amount
         self.order = self._order()
 
     def _order(self) -> tuple[bool, int, int, str, str]:
         """Already evicted first, then lower priority, later reservation, unique end."""
         workload = self.workload
-        reserved_at = _NEVER_RESERVED if workload.reserved_at_ns is None else workload.reserved_at_ns
+        reserved_at = _NEVER_RESERVED if self.reserved_at_ns is None else self.reserved_at_ns
         return (not self.evicted, workload.priority, -reserved_at, workload.uid, workload.key)
 
     def set_evicted(self, *, evicted: bool) -> None:
@@ -45,6 +57,21 @@ class Holding:
     @property
     def key(self) -> values.WorkloadKey:
         return self.workload.key
+
+
+def from_admission(workload: values.Workload, flavor_resources: quota.FlavorResources) -> Holding:
+    """Of a workload whose admission the API shows."""
+    admission = workload.admission
+    assert admission is not None
+    usage: quota.Usage = {}
+    indices: set[quota.Index] = set()
+    for pod_set in admission.pod_sets:
+        for resource, flavor in pod_set.flavors.items():
+            indices.add(flavor_resources.index(flavor, resource))
+        for resource, amount in pod_set.usage.items():
+            index = flavor_resources.index(pod_set.flavors.get(resource, values.FlavorName("")), resource)
+            usage[index] = usage.get(index, 0) + amount
+    return Holding(workload, admission, usage, flavor_resources=indices, reserved_at_ns=workload.reserved_at_ns)
 
 
 def _order(holding: Holding) -> tuple[bool, int, int, str, str]:

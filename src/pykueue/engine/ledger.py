@@ -18,7 +18,7 @@ from pykueue.engine.amounts import add, sub
 
 class Ledger:
     def __init__(self) -> None:
-        self._undo: list[tuple[quota.Usage, quota.Index, int | None]] = []
+        self._undo: list[tuple[quota.Node, quota.Index, int | None]] = []
         self._trials = 0
 
     def trial(self) -> "Trial":
@@ -55,8 +55,8 @@ class Ledger:
 
     def _write(self, node: quota.Node, index: quota.Index, value: int) -> None:
         if self._trials:
-            self._undo.append((node.usage, index, node.usage.get(index)))
-        node.usage[index] = value
+            self._undo.append((node, index, node.usage.get(index)))
+        quota.write_usage(node, index, value)
 
 
 class Trial:
@@ -78,9 +78,8 @@ class Trial:
     ) -> None:
         undo = self._ledger._undo  # noqa: SLF001
         while len(undo) > self._start:
-            usage, index, value = undo.pop()
+            node, index, value = undo.pop()
+            quota.write_usage(node, index, value or 0)
             if value is None:
-                del usage[index]
-            else:
-                usage[index] = value
+                del node.usage[index]
         self._ledger._trials -= 1  # noqa: SLF001

@@ -35,6 +35,7 @@ class Node:
     """A cluster queue or a cohort in the tree."""
 
     __slots__ = (
+        "borrowers",
         "borrowing_limit",
         "children",
         "explicit",
@@ -59,6 +60,8 @@ class Node:
         self.is_cluster_queue = is_cluster_queue
         self.parent: Node | None = None
         self.children: dict[tuple[bool, str], Node] = {}
+        self.borrowers: dict[Index, dict[tuple[bool, str], Node]] = {}
+        """Children that use more than their own quota, per flavor-resource."""
         self.explicit = False
         self.participates = True
         """An inactive cluster queue keeps its usage but is no candidate and no competitor."""
@@ -118,6 +121,29 @@ def subtree_cluster_queues(node: Node) -> Iterator[Node]:
         return
     for child in node.children.values():
         yield from subtree_cluster_queues(child)
+
+
+def write_usage(node: Node, index: Index, usage: int) -> None:
+    """Set the usage of one node alone; its parent learns whether it borrows."""
+    before = node.usage.get(index, 0)
+    node.usage[index] = usage
+    parent = node.parent
+    if parent is not None:
+        own = node.subtree.get(index, 0)
+        if usage > own >= before:
+            parent.borrowers.setdefault(index, {})[node.is_cluster_queue, node.name] = node
+        elif before > own >= usage:
+            del parent.borrowers[index][node.is_cluster_queue, node.name]
+
+
+def borrowing_children(node: Node, indices: Iterable[Index]) -> list[Node]:
+    """Children that use more than their own quota of some of these flavor-resources, in name order."""
+    found: dict[tuple[bool, str], Node] = {}
+    for index in indices:
+        borrowers = node.borrowers.get(index)
+        if borrowers:
+            found |= borrowers
+    return [found[key] for key in sorted(found)] if len(found) > 1 else list(found.values())
 
 
 def local_available(node: Node, index: Index) -> int:
@@ -204,9 +230,13 @@ def rebuild(node: Node) -> None:
         node.generation += 1
     else:
         node.usage = {}
+        node.borrowers = {}
         for child in node.children.values():
             rebuild(child)
             _accumulate(node, child)
+            for index, usage in child.usage.items():
+                if usage > child.subtree.get(index, 0):
+                    node.borrowers.setdefault(index, {})[child.is_cluster_queue, child.name] = child
     node.local = {index: max(0, sub(node.subtree.get(index, 0), limit)) for index, limit in node.lending_limit.items()}
 
 

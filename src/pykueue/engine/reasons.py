@@ -2,6 +2,7 @@
 
 import enum
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pykueue.engine import values
 
@@ -150,8 +151,7 @@ FlavorReason = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlavorAttempt:
+class FlavorAttempt(NamedTuple):
     """One flavor looked at for one pod set, and its worst outcome over the requested resources."""
 
     flavor: values.FlavorName

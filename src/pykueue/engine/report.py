@@ -1,9 +1,8 @@
 """Steps 5 and 6 of the cycle: book admissions, send the rest back to their queues, and say what was decided."""
 
-import dataclasses
-
 from pykueue.engine import decisions, values
 from pykueue.engine.entries import Entry, Fate
+from pykueue.engine.holdings import Holding
 from pykueue.engine.policy import QuotaCheckStrategy
 from pykueue.engine.reasons import RequeueReason
 from pykueue.engine.values import CheckState
@@ -16,11 +15,9 @@ def admit(world: World, entry: Entry) -> decisions.Admit:
     workload = entry.pending.workload
     admission = entry.assignment.admission(entry.queue.name)
     admitted = _checks_are_ready(workload, entry.queue.value, admission)
-    assumed = dataclasses.replace(
-        workload, admission=admission, admitted=admitted, reserved_at_ns=world.now_ns, eviction=None, preemption=None
-    )
     entry.queue.pending.forget_preemptor(workload.key)
-    world.hold(assumed)
+    usage = entry.assignment.usage
+    world.charge(entry.queue, Holding(workload, admission, usage, flavor_resources=usage, reserved_at_ns=world.now_ns))
     world.assumed[workload.key] = entry.pending
     if entry.queue.value.uses_admission_fair_sharing and world.policy.admission_fair_sharing is not None:
         world.local_queue_usage.push_penalty(workload.local_queue, workload.key, _penalized(world, entry))

@@ -18,6 +18,8 @@ def _workload_seen(event: events.WorkloadArrived | events.WorkloadChanged, world
     world.index(workload)
     if workload.finished or not workload.active:
         _leave(world, workload)
+        if workload.finished:
+            world.forget(workload)
     elif workload.admission is not None:
         _seen_reserved(world, old, workload)
     elif old is not None and old.admission is not None:
@@ -37,8 +39,10 @@ def _leave(world: World, workload: values.Workload) -> None:
 
 def _seen_reserved(world: World, old: values.Workload | None, workload: values.Workload) -> None:
     world.dequeue(workload)
-    before = world.release(workload.key)
-    world.hold(workload)
+    before = None
+    if not world.confirm(workload):
+        before = world.release(workload.key)
+        world.hold(workload)
     was_admitted = old is not None and old.admitted
     if workload.admitted and not was_admitted:
         world.local_queue_usage.settle(workload.local_queue, workload.key)
@@ -80,10 +84,10 @@ def _pods_ready_seen(world: World) -> None:
 @react.register
 def _workload_finished(event: events.WorkloadFinished, world: World) -> None:
     workload = world.workloads.get(event.key)
-    if workload is not None and not workload.finished:
-        finished = dataclasses.replace(workload, finished=True)
-        world.index(finished)
-        _leave(world, finished)
+    if workload is not None:
+        _leave(world, workload)
+        world.local_queue_usage.drop_penalty(workload.local_queue, workload.key)
+        world.forget(workload)
 
 
 @react.register

@@ -6,7 +6,7 @@ gathered per cohort tree and done once, before the next cycle.
 
 from collections.abc import Iterator
 
-from pykueue.engine import admission_fair_sharing, matching, queues, quota, values
+from pykueue.engine import admission_fair_sharing, holdings, matching, queues, quota, values
 from pykueue.engine.cluster_queues import ClusterQueueState, inactivity
 from pykueue.engine.holdings import Holding
 from pykueue.engine.ledger import Ledger
@@ -174,13 +174,33 @@ class World:
             self._homeless.setdefault(workload.admission.cluster_queue, {})[workload.key] = None
             return
         self.refresh()
-        holding = Holding(workload, self.tree.flavor_resources)
-        self.holdings[workload.key] = holding
+        self.charge(queue, holdings.from_admission(workload, self.tree.flavor_resources))
+
+    def charge(self, queue: ClusterQueueState, holding: Holding) -> None:
+        self.holdings[holding.key] = holding
         queue.holdings.put(holding)
         self.ledger.charge(queue.node, holding.usage)
-        if not workload.pods_ready:
-            self.not_ready[workload.key] = None
+        if not holding.workload.pods_ready:
+            self.not_ready[holding.key] = None
         self.stir(queue.node)
+
+    def confirm(self, workload: values.Workload) -> bool:
+        """Take in an admission that is just as assumed; answers whether it was. It ages flavor scans all the same."""
+        holding = self.holdings.get(workload.key)
+        if holding is None or self.assumed.get(workload.key) is None or holding.admission != workload.admission:
+            return False
+        if holding.workload.priority != workload.priority:
+            return False
+        queue = self.cluster_queues[holding.cluster_queue]
+        queue.holdings.remove(workload.key)
+        holding.confirm(workload)
+        queue.holdings.put(holding)
+        queue.node.generation += 1
+        del self.assumed[workload.key]
+        if workload.pods_ready:
+            self.not_ready.pop(workload.key, None)
+        self.stir(queue.node)
+        return True
 
     def release(self, key: values.WorkloadKey) -> Holding | None:
         holding = self.holdings.pop(key, None)
