@@ -3,8 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from pykueue.engine import assignment, decisions, events, preemption, queues, values
-from pykueue.engine.holdings import Holding
+from pykueue.engine import assignment, decisions, events, holdings, preemption, queues, values
 from pykueue.engine.reasons import MODE_WORDS, Mode
 from pykueue.simulate.replay import differences
 from pykueue.simulate.replay.cluster import Cluster
@@ -57,23 +56,23 @@ def candidates_order(case: Case) -> list[Difference]:
     """Each candidate stands in a local queue of its own, whose usage is the recorded one."""
     cluster = Cluster(_with_queues(case))
     world = cluster.engine.world
-    holdings = []
+    found = []
     for number, candidate in enumerate(case["candidates"]):
         key = values.LocalQueueKey(f"/{number}")
         nano = {values.ResourceName("cpu"): int((candidate.get("localQueueFSUsage") or 0) * 10**9)}
         cluster.handle(events.LocalQueueUsageSampled(at_ns=cluster.now_ns, key=key, consumed=nano))
         admission = values.Admission(cluster_queue=values.ClusterQueueName(candidate["clusterQueue"]), pod_sets=())
         value = replace(cluster.translated(candidate["workload"]), admission=admission, local_queue=key)
-        holdings.append(Holding(value, world.tree.flavor_resources))
+        found.append(holdings.from_admission(value, world.tree.flavor_resources))
     search = preemption.Search(
         world=world,
         queue=world.cluster_queues[values.ClusterQueueName(case["preemptorClusterQueue"])],
-        workload=holdings[0].workload,
+        workload=found[0].workload,
         timestamp_ns=0,
         requests={},
         needed=frozenset(),
     )
-    ordered = [holding.key.rpartition("/")[2] for holding in search.ordered(holdings)]
+    ordered = [holding.key.rpartition("/")[2] for holding in search.ordered(found)]
     return differences.between(case["expect"]["order"], ordered)
 
 
