@@ -39,3 +39,29 @@ def test_json_output(run):
 def test_a_missing_file_is_one_line():
     result = CliRunner().invoke(cli, ["conformance", "nowhere.jsonl"])
     assert (result.exit_code, result.output) == (1, "Error: nowhere.jsonl: no such file or folder\n")
+
+
+def test_a_pattern_that_matches_nothing_is_an_error(run):
+    result = run("--only", "Nothing*")
+    assert (result.exit_code, result.output) == (1, "Error: no recording matches Nothing*\n")
+
+
+def test_an_empty_folder_is_an_error(tmp_path):
+    result = CliRunner().invoke(cli, ["conformance", str(tmp_path)])
+    assert result.exit_code == 1
+    assert "no recordings in this folder" in result.output
+
+
+@pytest.mark.parametrize("content", [b"not gzip", b"\x1f\x8b\x08\x00cut"], ids=["text", "cut"])
+def test_a_broken_archive_is_one_line(tmp_path, content):
+    (tmp_path / "broken.jsonl.gz").write_bytes(content)
+    result = CliRunner().invoke(cli, ["conformance", str(tmp_path)])
+    assert result.exit_code == 1
+    assert "broken.jsonl.gz: cannot be read" in result.output
+
+
+def test_bytes_that_are_no_text_are_one_line(tmp_path):
+    (tmp_path / "broken.jsonl").write_bytes(b'{"suite": "\xff\xfe"}\n')
+    result = CliRunner().invoke(cli, ["conformance", str(tmp_path)])
+    assert result.exit_code == 1
+    assert "broken.jsonl:1:" in result.output

@@ -132,3 +132,13 @@ def test_a_policy_follows_configuration_and_gates():
     assert made.admission_fair_sharing.half_life_ns == 90 * 10**9
     assert not made.partial_admission
     assert made.flavor_fungibility
+
+
+def test_an_unknown_operator_matches_nothing():
+    source = obj()
+    terms = [{"matchExpressions": [{"key": "zone", "operator": "Like", "values": ["a"]}]}]
+    source["spec"]["podSets"][0]["template"]["spec"]["affinity"] = {
+        "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    }
+    expected = values.Requirement(key="zone", operator=values.Operator.IN)
+    assert read(source).pod_sets[0].affinity_terms == ((expected,),)

@@ -28,6 +28,8 @@ def conformance(paths: tuple[Path, ...], only: str | None, output: str, shown: i
                 click.echo(str(report))
     except corpus.CorpusError as error:
         raise click.ClickException(str(error)) from error
+    if not reports:
+        raise click.ClickException(f"no recording matches {only}")
     if output == "json":
         click.echo(json.dumps([_as_json(report) for report in reports], indent=2))
     else:

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from pykueue.api.scheme import Object
 from pykueue.engine import values
 
+_OPERATORS = frozenset(operator.value for operator in values.Operator)
+
 
 def label_selector(selector: Object | None) -> values.LabelSelector | None:
     """An absent selector selects nothing, an empty one everything."""
@@ -44,11 +46,14 @@ def taints(listed: Iterable[Object] | None) -> tuple[values.Taint, ...]:
 
 
 def _requirements(expressions: Iterable[Object]) -> tuple[values.Requirement, ...]:
-    return tuple(
-        values.Requirement(
-            key=expression["key"],
-            operator=values.Operator(expression["operator"]),
-            values=tuple(expression.get("values") or ()),
-        )
-        for expression in expressions
+    return tuple(_requirement(expression) for expression in expressions)
+
+
+def _requirement(expression: Object) -> values.Requirement:
+    """Nothing checks the operators inside a stored pod template: one that is unknown matches no label at all."""
+    operator = expression.get("operator", "")
+    if operator not in _OPERATORS:
+        return values.Requirement(key=expression.get("key", ""), operator=values.Operator.IN)
+    return values.Requirement(
+        key=expression["key"], operator=values.Operator(operator), values=tuple(expression.get("values") or ())
     )

@@ -214,9 +214,11 @@ class Cluster:
             message=outcomes.pending_message(decision),
             now_ns=self.now_ns,
         )
-        obj["status"]["resourceRequests"] = outcomes.resource_requests(self.value(decision.workload))
+        value = self.value(decision.workload)
+        obj["status"]["resourceRequests"] = outcomes.resource_requests(value)
         self.events.append(outcomes.pending_event(decision, is_granular=is_granular))
-        self._written(decision.workload)
+        if self._hears_of_writes:
+            self.handle(events.WorkloadChanged(at_ns=self.now_ns, workload=value))
 
 
 def _configuration(recorded: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Recordings on disk: files of one JSON case a line, plain or compressed. Read by `session`, one case at a time."""
 
 import gzip
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,10 @@ def recordings(paths: Iterable[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         if path.is_dir():
-            found += sorted(entry for entry in path.rglob("*") if entry.name.endswith(ENDINGS))
+            inside = sorted(entry for entry in path.rglob("*") if entry.name.endswith(ENDINGS))
+            if not inside:
+                raise CorpusError(f"{path}: no recordings in this folder (files ending in {' or '.join(ENDINGS)})")
+            found += inside
         elif not path.exists():
             raise CorpusError(f"{path}: no such file or folder")
         elif path.name.endswith(ENDINGS):
@@ -39,13 +43,19 @@ def name_of(path: Path) -> str:
 
 def cases(path: Path) -> Iterator[Case]:
     decoder = msgspec.json.Decoder(dict[str, Any])
-    with gzip.open(path, "rb") if path.name.endswith(".gz") else path.open("rb") as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                case = decoder.decode(line)
-            except msgspec.DecodeError as error:
-                raise CorpusError(f"{path}:{number}: {error}") from error
-            yield case
+    try:
+        with gzip.open(path, "rb") if path.name.endswith(".gz") else path.open("rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                yield _decoded(decoder, line, f"{path}:{number}")
+    except (OSError, EOFError, zlib.error) as error:
+        raise CorpusError(f"{path}: cannot be read: {error}") from error
+
+
+def _decoded(decoder: msgspec.json.Decoder[Case], line: bytes, where: str) -> Case:
+    try:
+        return decoder.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise CorpusError(f"{where}: {error}") from error
 
 
 def suite_of(case: Case) -> str:
