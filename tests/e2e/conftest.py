@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -88,15 +88,23 @@ class Kubectl:
     namespace: str
     home: Path
 
+    @property
+    def _place(self):
+        return ["-n", self.namespace] if self.namespace else []
+
     def run(self, *arguments, stdin=None, environment=()):
         env = {**os.environ, "KUBECONFIG": str(self.kubeconfig), "HOME": str(self.home), **dict(environment)}
-        command = [KUBECTL, f"--cache-dir={self.home}/cache", "-n", self.namespace, *arguments]
+        command = [KUBECTL, f"--cache-dir={self.home}/cache", *self._place, *arguments]
         return subprocess.run(command, input=stdin, capture_output=True, text=True, env=env, timeout=60, check=False)
 
     def __call__(self, *arguments, stdin=None, environment=()):
         done = self.run(*arguments, stdin=stdin, environment=environment)
         assert done.returncode == 0, f"kubectl {' '.join(arguments)}\n{done.stdout}{done.stderr}"
         return done.stdout
+
+    def everywhere(self):
+        """The same without a namespace: manifests say where things go."""
+        return replace(self, namespace="")
 
     def fails(self, *arguments, stdin=None):
         done = self.run(*arguments, stdin=stdin)
@@ -113,7 +121,7 @@ class Kubectl:
 
     def popen(self, *arguments):
         env = {**os.environ, "KUBECONFIG": str(self.kubeconfig), "HOME": str(self.home)}
-        command = [KUBECTL, f"--cache-dir={self.home}/cache", "-n", self.namespace, *arguments]
+        command = [KUBECTL, f"--cache-dir={self.home}/cache", *self._place, *arguments]
         return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
 
 
