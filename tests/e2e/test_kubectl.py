@@ -253,11 +253,12 @@ def test_a_namespace_goes_with_what_is_in_it(kubectl):
 
 
 def test_wait_for_a_condition(kubectl):
-    kubectl.apply(deployment("web"))
-    status = {"status": {"conditions": [{"type": "Available", "status": "True"}]}}
-    with kubectl.popen("wait", "--for=condition=Available", "deployment/web", "--timeout=20s") as waiting:
-        kubectl("patch", "deployment", "web", "--subresource=status", "--type=merge", "-p", json.dumps(status))
-        assert waiting.stdout.read() == "deployment.apps/web condition met\n"
+    container = {"name": "main", "image": "busybox"}
+    kubectl.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "it"}, "spec": {"containers": [container]}})
+    status = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
+    with kubectl.popen("wait", "--for=condition=Ready", "pod/it", "--timeout=20s") as waiting:
+        kubectl("patch", "pod", "it", "--subresource=status", "--type=merge", "-p", json.dumps(status))
+        assert waiting.stdout.read() == "pod/it condition met\n"
 
 
 def test_wait_for_a_value(kubectl):
