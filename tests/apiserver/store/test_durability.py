@@ -1,0 +1,69 @@
+"""SIGKILL at random moments under concurrent writes: nothing acknowledged is lost, no version goes back."""
+
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pykueue.apiserver.store.rows import Key
+from pykueue.apiserver.store.sqlite import SqliteLog
+from pykueue.apiserver.store.store import Store
+
+VICTIM = Path(__file__).with_name("kill_victim.py")
+
+
+def run_and_kill(directory, seed):
+    """Let it write for a random while after its first acknowledgement, kill it, and return what it acknowledged."""
+    victim = subprocess.Popen([sys.executable, VICTIM, directory, str(seed)], stdout=subprocess.PIPE, text=True)
+    lines = [victim.stdout.readline()]
+    deadline = time.monotonic() + random.Random(seed).uniform(0.01, 0.4)
+    while time.monotonic() < deadline:
+        lines.append(victim.stdout.readline())
+    victim.kill()
+    lines += victim.stdout.readlines()
+    victim.wait()
+    victim.stdout.close()
+    complete = [line.split() for line in lines if line.endswith("\n")]
+    return [(int(revision), name, value) for revision, name, value in complete]
+
+
+def check(directory, acknowledged, newest_before):
+    store = Store(log := SqliteLog(Path(directory)))
+    try:
+        assert store.revision >= max([newest_before, *(revision for revision, _, _ in acknowledged)])
+        changes = store.changes_after(store.floor)
+        revisions = [change.revision for change in changes]
+        assert revisions == list(range(store.floor + 1, store.revision + 1)), "history has a gap or a repeat"
+        by_revision = {change.revision: change for change in changes}
+        for revision, name, value in acknowledged:
+            if revision > store.floor:
+                kept = by_revision[revision].now
+                assert (kept.key.name, kept.decode()["data"]["value"]) == (name, value)
+            else:
+                current = store.get(Key("", "configmaps", "default", name))
+                assert current is None or current.revision >= revision
+        return store.revision
+    finally:
+        log.close()
+
+
+def campaign(directory, kills, seed):
+    newest, writes = 0, 0
+    for number in range(kills):
+        acknowledged = run_and_kill(directory, f"{seed}-{number}")
+        newest = check(directory, acknowledged, newest)
+        writes += len(acknowledged)
+    assert writes > kills
+
+
+def test_five_kills(tmp_path):
+    campaign(tmp_path, 5, seed=1)
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(1800)
+def test_two_hundred_kills(tmp_path):
+    campaign(tmp_path, 200, seed=time.time_ns())
