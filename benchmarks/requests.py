@@ -2,7 +2,7 @@
 
 import time
 
-from pykueue.translate import workload
+from pykueue.translate import requests, workload
 
 COUNT = 20_000
 
@@ -34,6 +34,7 @@ def main() -> None:
     options = workload.Options()
     start = time.process_time()
     for obj in objects:
-        workload.workload(obj, options)
+        adjusted = requests.adjusted(obj, runtime_classes={}, limit_ranges=())
+        workload.workload(adjusted, options)
     seconds = time.process_time() - start
     print(f"   {COUNT / seconds:,.0f} workloads a second translated ({seconds / COUNT * 1e6:.0f} µs each, one core)")

@@ -9,8 +9,16 @@ def find(obj: Object, kind: str) -> Object | None:
     return next((condition for condition in conditions if condition["type"] == kind), None)
 
 
+def by_type(obj: Object) -> dict[str, Object]:
+    """All conditions at once, for who asks for many."""
+    return {condition["type"]: condition for condition in (obj.get("status") or {}).get("conditions") or ()}
+
+
 def is_true(obj: Object, kind: str) -> bool:
-    condition = find(obj, kind)
+    return holds(find(obj, kind))
+
+
+def holds(condition: Object | None) -> bool:
     return condition is not None and condition["status"] == "True"
 
 

@@ -5,7 +5,6 @@
 quota what it was admitted with. Called when a workload enters the engine, and by validation of its admissibility.
 """
 
-import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -70,17 +69,13 @@ def transformations_from(configured: Iterable[Mapping[str, Any]]) -> dict[str, T
 
 
 def adjusted(workload: Object, *, runtime_classes: Mapping[str, Object], limit_ranges: Iterable[Object]) -> Object:
-    """A copy of the workload whose pod templates are complete; the stored workload is never changed by this."""
-    workload = copy.deepcopy(workload)
+    """The workload with complete pod templates; the one given stays as it is stored, and shares what did not change."""
     summary = limit_range.summarize(limit_ranges)
+    pod_sets = []
     for pod_set in workload["spec"].get("podSets") or ():
-        pod_spec = pod_set["template"]["spec"]
-        _add_overhead(pod_spec, runtime_classes)
-        for container in (*(pod_spec.get("initContainers") or ()), *(pod_spec.get("containers") or ())):
-            _complete(container.setdefault("resources", {}), summary.get("Container"))
-        if pod_spec.get("resources") is not None:
-            _complete(pod_spec["resources"], summary.get("Pod"))
-    return workload
+        pod_spec = _adjusted_pod(pod_set["template"]["spec"], runtime_classes, summary)
+        pod_sets.append({**pod_set, "template": {**pod_set["template"], "spec": pod_spec}})
+    return {**workload, "spec": {**workload["spec"], "podSets": pod_sets}}
 
 
 def total_requests(workload: Object, rules: Rules) -> list[PodSetRequests]:
@@ -172,19 +167,33 @@ def _placement(workload: Object, assignment: Object) -> Placement | None:
     )
 
 
-def _add_overhead(pod_spec: Object, runtime_classes: Mapping[str, Object]) -> None:
+def _adjusted_pod(pod_spec: Object, runtime_classes: Mapping[str, Object], summary: limit_range.Summary) -> Object:
+    pod_spec = dict(pod_spec)
     if (class_name := pod_spec.get("runtimeClassName")) and not pod_spec.get("overhead"):
         overhead = (runtime_classes.get(class_name, {}).get("overhead") or {}).get("podFixed")
         if overhead:
-            pod_spec["overhead"] = dict(overhead)
+            pod_spec["overhead"] = overhead
+    for field_name in ("initContainers", "containers"):
+        if pod_spec.get(field_name):
+            pod_spec[field_name] = [
+                {**container, "resources": _completed(container.get("resources"), summary.get("Container"))}
+                for container in pod_spec[field_name]
+            ]
+    if pod_spec.get("resources") is not None:
+        pod_spec["resources"] = _completed(pod_spec["resources"], summary.get("Pod"))
+    return pod_spec
 
 
-def _complete(resources: Object, defaults: Mapping[str, Any] | None) -> None:
+def _completed(resources: Mapping[str, Any] | None, defaults: Mapping[str, Any] | None) -> Object:
+    """Own values first, then the defaults of the namespace; a resource with a limit alone requests as much."""
+    own = dict(resources or {})
+    if not defaults and not own.get("limits"):
+        return own
     defaults = defaults or {}
-    limits = resource_lists.keep_first(resources.get("limits"), defaults.get("default"))
-    requests = resource_lists.keep_first(resources.get("requests"), defaults.get("defaultRequest"))
+    limits = resource_lists.keep_first(own.get("limits"), defaults.get("default"))
+    requests = resource_lists.keep_first(own.get("requests"), defaults.get("defaultRequest"))
     requests = resource_lists.keep_first(requests, limits)
-    resources.update({name: value for name, value in (("limits", limits), ("requests", requests)) if value})
+    return own | {name: value for name, value in (("limits", limits), ("requests", requests)) if value}
 
 
 def _transformed(

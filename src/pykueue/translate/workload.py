@@ -37,8 +37,9 @@ def workload(obj: Object, options: Options, limit_ranges: limit_range.Summary | 
     annotations = metadata.get("annotations") or {}
     boost = _priority_boost(annotations) if options.honours_priority_boost else 0
     priority = int(spec.get("priority") or 0) + boost
-    reserved = conditions.find(obj, "QuotaReserved")
-    is_reserved = reserved is not None and reserved["status"] == "True"
+    found = conditions.by_type(obj)
+    reserved = found.get("QuotaReserved")
+    is_reserved = conditions.holds(reserved)
     pod_sets = _pod_sets(obj, options)
     return values.Workload(
         key=key(obj),
@@ -53,24 +54,24 @@ def workload(obj: Object, options: Options, limit_ranges: limit_range.Summary | 
         shape=shape.of_workload(spec.get("podSets") or (), pod_sets, priority) if options.hashes_shapes else "",
         job_uid=(metadata.get("labels") or {}).get(JOB_UID, ""),
         active=spec.get("active", True) is not False,
-        finished=conditions.is_true(obj, "Finished"),
+        finished=conditions.holds(found.get("Finished")),
         on_hold=reserved is not None and not is_reserved and reserved.get("reason") == "OnHold",
         admission_gated=options.honours_admission_gates and bool(annotations.get(ADMISSION_GATED_BY)),
-        waiting_for_replacement_pods=conditions.is_true(obj, "WaitingForReplacementPods"),
+        waiting_for_replacement_pods=conditions.holds(found.get("WaitingForReplacementPods")),
         closed_preemption_gate=has_closed_preemption_gate(obj),
         admissibility_fault=admissibility_fault(obj, limit_ranges or {}),
         admission=_admission(obj, options) if is_reserved and status.get("admission") else None,
         reserved_at_ns=conditions.transition_ns(reserved) if is_reserved else None,
-        admitted=conditions.is_true(obj, "Admitted"),
-        eviction=_eviction(obj, "Evicted"),
-        preemption=_eviction(obj, "Preempted"),
-        requeued=_truth(obj, "Requeued"),
+        admitted=conditions.holds(found.get("Admitted")),
+        eviction=_eviction(found.get("Evicted")),
+        preemption=_eviction(found.get("Preempted")),
+        requeued=_truth(found.get("Requeued")),
         requeue_at_ns=_requeue_at_ns(status),
         check_states={
             values.CheckName(check["name"]): values.CheckState(check.get("state") or "Pending")
             for check in status.get("admissionChecks") or ()
         },
-        pods_ready=conditions.is_true(obj, "PodsReady"),
+        pods_ready=conditions.holds(found.get("PodsReady")),
     )
 
 
@@ -135,16 +136,14 @@ def _admission(obj: Object, options: Options) -> values.Admission:
     )
 
 
-def _eviction(obj: Object, kind: str) -> values.Eviction | None:
-    condition = conditions.find(obj, kind)
-    if condition is None or condition["status"] != "True":
+def _eviction(condition: Object | None) -> values.Eviction | None:
+    if condition is None or not conditions.holds(condition):
         return None
     return values.Eviction(reason=condition.get("reason", ""), at_ns=conditions.transition_ns(condition) or 0)
 
 
-def _truth(obj: Object, kind: str) -> bool | None:
-    condition = conditions.find(obj, kind)
-    return None if condition is None else condition["status"] == "True"
+def _truth(condition: Object | None) -> bool | None:
+    return None if condition is None else conditions.holds(condition)
 
 
 def _requeue_at_ns(status: Object) -> int | None:

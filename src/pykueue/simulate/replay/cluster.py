@@ -98,14 +98,6 @@ class Cluster:
         flavor, _, resource = name.partition("/")
         return self.engine.world.tree.flavor_resources.index(values.FlavorName(flavor), values.ResourceName(resource))
 
-    def used_by(self, usages: Iterable[Mapping[quota.Index, int]]) -> dict[values.FlavorResource, int]:
-        names = self.engine.world.tree.flavor_resources.names
-        total: dict[values.FlavorResource, int] = {}
-        for usage in usages:
-            for index, amount in usage.items():
-                total[names[index]] = total.get(names[index], 0) + amount
-        return total
-
     def put_cluster_queue(self, obj: Object) -> None:
         self.handle(events.ClusterQueueChanged(at_ns=self.now_ns, cluster_queue=queues.cluster_queue(obj)))
 

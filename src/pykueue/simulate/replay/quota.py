@@ -10,7 +10,7 @@ from pykueue.simulate.replay import differences
 from pykueue.simulate.replay.cluster import Cluster
 from pykueue.simulate.replay.corpus import Case
 from pykueue.simulate.replay.differences import Difference
-from pykueue.translate import queue_status
+from pykueue.translate import queue_report
 
 
 def snapshot(case: Case) -> list[Difference]:
@@ -45,21 +45,8 @@ def is_borrowing(case: Case) -> list[Difference]:
 def cluster_queue_usage(case: Case) -> list[Difference]:
     cluster = Cluster(case)
     (state,) = cluster.engine.world.cluster_queues.values()
-    holdings = list(state.holdings)
-    admitted = [holding for holding in holdings if holding.workload.admitted]
-    return differences.between(
-        case["expect"],
-        {
-            "reservingWorkloads": len(holdings),
-            "admittedWorkloads": len(admitted),
-            "flavorsReservation": queue_status.cluster_queue_flavors(
-                state.value, cluster.used_by(holding.usage for holding in holdings)
-            ),
-            "flavorsUsage": queue_status.cluster_queue_flavors(
-                state.value, cluster.used_by(holding.usage for holding in admitted)
-            ),
-        },
-    )
+    status = queue_report.cluster_queue(state)
+    return differences.between(case["expect"], {name: status[name] for name in case["expect"]})
 
 
 def _tree(cluster: Cluster) -> dict[str, Any]:
