@@ -90,6 +90,12 @@ def test_pod_requests_what_it_limits(admission):
     assert stored["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "2"}
 
 
+def test_quantities_are_stored_canonically(admission):
+    container = CONTAINER | {"resources": {"requests": {"cpu": 0.5, "memory": "1024Mi", "x.io/y": 2}}}
+    stored = admission.stored(pod(containers=[container]))
+    assert stored["spec"]["containers"][0]["resources"]["requests"] == {"cpu": "500m", "memory": "1Gi", "x.io/y": "2"}
+
+
 def test_priority_comes_from_the_class(admission):
     admission.cluster.add({"kind": "PriorityClass", "metadata": {"name": "high"}, "value": 7})
     assert admission.stored(pod(priorityClassName="high"))["spec"]["priority"] == 7

@@ -184,7 +184,7 @@ TAS = "kueue.x-k8s.io/podset"
             f"spec.completions: Invalid value: 6: should be equal to parallelism when {SYNC} annotation is true",
         ),
         (
-            job(template={"annotations": {f"{TAS}-slice-size": "1"}}),
+            job(template={"annotations": {f"{TAS}-slice-size": "9"}}),
             f"spec.template.metadata.annotations[{TAS}-slice-size]: Forbidden: may not be set when '{TAS}-slice-required-topology' is not specified",
         ),
         (

@@ -165,6 +165,12 @@ def test_malformed_quantity_is_refused_by_the_mutating_webhook(admission):
     assert raised.value.code == 400
 
 
+def test_quantities_of_a_new_cluster_queue_are_stored_as_text(admission):
+    stored = admission.stored(queue(group("cpu", nominalQuota=4, lendingLimit="0.5")))
+    resource = stored["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]
+    assert (resource["nominalQuota"], resource["lendingLimit"]) == ("4", "0.5")
+
+
 def test_totals_are_bounded(admission):
     many = [{"name": f"f{index}", "resources": [{"name": "cpu", "nominalQuota": "1"}]} for index in range(257)]
     refusal = admission.refusal(queue({"coveredResources": ["cpu"], "flavors": many}))

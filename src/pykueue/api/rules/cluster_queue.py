@@ -13,8 +13,10 @@ _POLICY = "spec.concurrentAdmissionPolicy"
 
 def default(request: Request) -> list[str]:
     if request.operation == "CREATE":
-        if quota.malformed_quantity(request.object.get("spec")):
+        spec = request.object.get("spec")
+        if quota.malformed_quantity(spec):
             raise errors.undecodable("mclusterqueue.kb.io", quantity.SYNTAX_ERROR)
+        quota.write_quantities_as_text(spec)
         quota.add_finalizer(request.object)
     return []
 

@@ -54,12 +54,24 @@ def take_covered_resources_from_flavors(obj: Object) -> list[str]:
 
 def malformed_quantity(spec: Any) -> bool:
     """Whether a quota or a weight is not a quantity, so that Kueue could not even decode the object."""
-    amounts = [reading.at(spec, "fairSharing", "weight")]
+    amounts = (holder.get(name) for holder, name in _quantities(spec))
+    return any(isinstance(amount, str) and reading.amount(amount) is None for amount in amounts)
+
+
+def write_quantities_as_text(spec: Any) -> None:
+    """`4` becomes `"4"`: a webhook that has decoded an object writes it back so."""
+    for holder, name in _quantities(spec):
+        if isinstance(holder.get(name), int | float) and not isinstance(holder[name], bool):
+            holder[name] = str(holder[name])
+
+
+def _quantities(spec: Any) -> Iterator[tuple[Object, str]]:
+    yield reading.mapping(reading.at(spec, "fairSharing")), "weight"
     for group in reading.mappings(reading.at(spec, "resourceGroups")):
         for flavor in reading.mappings(group.get("flavors")):
             for resource in reading.mappings(flavor.get("resources")):
-                amounts += [resource.get(name) for name in ("nominalQuota", "borrowingLimit", "lendingLimit")]
-    return any(isinstance(amount, str) and reading.amount(amount) is None for amount in amounts)
+                for name in ("nominalQuota", "borrowingLimit", "lendingLimit"):
+                    yield resource, name
 
 
 def check_resource_groups(spec: Object, parent: Parent) -> list[FieldError]:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pykueue.api.errors import FieldError
+from pykueue.api.quantity import Quantity
 from pykueue.api.rules import faults, reading, syntax
 from pykueue.api.scheme import Object
 
@@ -28,6 +29,7 @@ def default_pod_spec(spec: Object) -> None:
     name = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if name:
         spec["serviceAccountName"] = spec["serviceAccount"] = name
+    _write_canonically(spec, "overhead")
     for field in ("initContainers", "containers"):
         for container in reading.mappings(spec.get(field)):
             _default_container(container)
@@ -40,7 +42,9 @@ def _default_container(container: Object) -> None:
     container.setdefault("imagePullPolicy", "Always" if _tag(image) == "latest" else "IfNotPresent")
     container.setdefault("terminationMessagePath", "/dev/termination-log")
     container.setdefault("terminationMessagePolicy", "File")
-    container.setdefault("resources", {})
+    resources = reading.inner(container, "resources")
+    for name in ("limits", "requests"):
+        _write_canonically(resources, name)
     for port in reading.mappings(container.get("ports")):
         port.setdefault("protocol", "TCP")
     for variable in reading.mappings(container.get("env")):
@@ -50,6 +54,14 @@ def _default_container(container: Object) -> None:
     for name in _PROBES:
         if isinstance(container.get(name), dict):
             _default_probe(container[name])
+
+
+def _write_canonically(holder: Object, name: str) -> None:
+    """`0.5` is stored as `500m`, and nothing finer than a thousandth."""
+    amounts = reading.amounts(holder.get(name))
+    if amounts:
+        rounded = {key: str(Quantity(amount.milli() * 10**6, amount.format)) for key, amount in amounts.items()}
+        holder[name] = reading.mapping(holder[name]) | rounded
 
 
 def _tag(image: str) -> str:

@@ -103,12 +103,14 @@ def _check_change(job: Object, old: Object) -> Iterator[FieldError]:
 
 def _check_topology(request: Request) -> list[FieldError]:
     job = request.object
+    if not management.is_on(request, "TopologyAwareScheduling"):
+        return []
     template = topology.Template.of("spec.template", reading.at(job, "spec", "template"), pods_count(job))
-    found = topology.check(request, [template])
-    if found or not workload_update.is_elastic(request, job):
+    if found := list(topology.check_template(request, template)):
         return found
-    for words, name in (("required", topology.REQUIRED), ("preferred", topology.PREFERRED)):
-        if name in template.annotations:
-            path = f"{template.at()}.{name}"
-            return [faults.forbidden(path, f"{words} topology is not supported with elastic jobs")]
-    return []
+    if workload_update.is_elastic(request, job):
+        for words, name in (("required", topology.REQUIRED), ("preferred", topology.PREFERRED)):
+            if name in template.annotations:
+                path = f"{template.at()}.{name}"
+                return [faults.forbidden(path, f"{words} topology is not supported with elastic jobs")]
+    return list(topology.check_upper_bound(template))

@@ -42,7 +42,7 @@ def check(request: Request, templates: Sequence[Template], *, groups: bool = Fal
     found: list[FieldError] = []
     for template in templates:
         found += check_template(request, template)
-        found += _check_upper_bound(template)
+        found += check_upper_bound(template)
     return found + (list(_check_groups(templates)) if groups else [])
 
 
@@ -155,7 +155,7 @@ def _check_layers(path: str, layers: list[tuple[str, int]]) -> Iterator[FieldErr
             yield faults.invalid(f"{path}[{index}].size", inner, detail)
 
 
-def _check_upper_bound(template: Template) -> Iterator[FieldError]:
+def check_upper_bound(template: Template) -> Iterator[FieldError]:
     annotations, detail = template.annotations, f"must not be greater than pod set count {template.count}"
     text = annotations.get(SLICE_SIZE)
     size = None if text is None else _int32(text)
