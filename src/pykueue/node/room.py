@@ -23,6 +23,8 @@ from pykueue.node.cron import sync as cron_sync
 from pykueue.node.jobs import controller as jobs
 from pykueue.node.kubelet.agent import Agent
 from pykueue.node.placement.controller import Placement
+from pykueue.node.ray import cluster as ray_cluster
+from pykueue.node.ray import job as ray_job
 from pykueue.node.runtimes.process import ProcessRuntime
 from pykueue.node.runtimes.protocol import Runtime
 from pykueue.node.runtimes.simulated import SimulatedRuntime
@@ -51,6 +53,8 @@ class MachineRoom:
         self._views = Views(client)
         self._recorder = Recorder(client, clock)
         self._controllers = [self._job_controller(), *self._other_controllers()]
+        if self._furnishing.runtime != "none":
+            self._controllers += self._operators()
         self._tasks: list[asyncio.Task[None]] = []
         self.placement: Placement | None = None
         self.agent: Agent | None = None
@@ -147,16 +151,23 @@ class MachineRoom:
 
     def _other_controllers(self) -> list[Controller]:
         return [
-            self._controller("cronjob-controller", kinds.CRON_JOB, kinds.JOB, cron_sync.sync),
-            self._controller("replicaset-controller", kinds.REPLICA_SET, kinds.POD, replica_set.sync),
-            self._controller("deployment-controller", kinds.DEPLOYMENT, kinds.REPLICA_SET, deployment.sync),
-            self._controller("statefulset-controller", kinds.STATEFUL_SET, kinds.POD, stateful_set.sync),
+            self._controller("cronjob-controller", kinds.CRON_JOB, cron_sync.sync, kinds.JOB),
+            self._controller("replicaset-controller", kinds.REPLICA_SET, replica_set.sync, kinds.POD),
+            self._controller("deployment-controller", kinds.DEPLOYMENT, deployment.sync, kinds.REPLICA_SET),
+            self._controller("statefulset-controller", kinds.STATEFUL_SET, stateful_set.sync, kinds.POD),
         ]
 
-    def _controller(self, component: str, owner: Resource, child: Resource, sync: Sync) -> Controller:
+    def _operators(self) -> list[Controller]:
+        """Controllers of kinds that Kubernetes does not know by itself."""
+        return [
+            self._controller("raycluster-controller", kinds.RAY_CLUSTER, ray_cluster.sync, kinds.POD, kinds.SERVICE),
+            self._controller("rayjob-controller", kinds.RAY_JOB, ray_job.sync, kinds.RAY_CLUSTER, kinds.JOB),
+        ]
+
+    def _controller(self, component: str, owner: Resource, sync: Sync, *children: Resource) -> Controller:
         return Controller(
             owner,
-            (child,),
+            children,
             sync=sync,
             views=self._views,
             performer=self._performer(component),

@@ -1,7 +1,7 @@
 """A runtime in which containers only take time: real or virtual, as the clock has it.
 
 A pod runs as long as its annotation `pykueue.dev/runtime` says (`90`, `30s`, `1h30m`), else as long as a `sleep N`
-in its command would, else until it is deleted. Annotation `pykueue.dev/exit-code` makes it fail.
+in its command would, else until it is deleted (as with `until-deleted`). Annotation `pykueue.dev/exit-code` makes it fail.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ EXIT_CODE = "pykueue.dev/exit-code"
 _SLEEP = re.compile(r"\bsleep\s+(\d+(?:\.\d+)?)([smhd]?)(?=$|[\s;&|\"')])")
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 TERMINATED = Exit(code=143)
+UNTIL_DELETED = "until-deleted"
 
 
 class SimulatedRuntime:
@@ -88,10 +89,17 @@ class SimulatedContainer:
 
 def seconds(pod: Object, container: Object) -> float | None:
     """How long this container runs; None: until it is stopped."""
-    if stated := pods.annotations(pod).get(RUNTIME):
+    stated = pods.annotations(pod).get(RUNTIME)
+    if stated == UNTIL_DELETED:
+        return None
+    if stated:
         return float(stated) if _is_number(stated) else durations.to_ns(stated) / SECOND_NS
-    words = " ".join(map(str, [*(container.get("command") or ()), *(container.get("args") or ())]))
-    naps = [float(number) * _UNITS[unit] for number, unit in _SLEEP.findall(words)]
+    return seconds_of_text(" ".join(map(str, [*(container.get("command") or ()), *(container.get("args") or ())])))
+
+
+def seconds_of_text(command: str) -> float | None:
+    """The sum of every `sleep N` in a command; None if there is none."""
+    naps = [float(number) * _UNITS[unit] for number, unit in _SLEEP.findall(command)]
     return sum(naps) if naps else None
 
 
