@@ -264,6 +264,8 @@ def _duplicates(schema: Schema, value: Any, path: str) -> Iterator[FieldError]:
 
 def _repeated_items(schema: Schema, value: list[Any], path: str) -> Iterator[FieldError]:
     list_type = schema.get("x-kubernetes-list-type")
+    if "x-kubernetes-patch-strategy" in schema:  # a list of Kubernetes' own kinds, which have their own rules
+        return
     if list_type == "map":
         names = schema.get("x-kubernetes-list-map-keys", ())
         for index, item in enumerate(value):

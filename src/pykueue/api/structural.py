@@ -79,11 +79,10 @@ def kind_schema(struct: type[msgspec.Struct]) -> Schema:
 
 
 def schema_of(struct: type[msgspec.Struct]) -> Schema:
-    hints = typing.get_type_hints(struct, include_extras=True)
     properties: dict[str, Schema] = {}
     required: list[str] = []
     for field in msgspec.structs.fields(struct):
-        schema = type_schema(hints[field.name])
+        schema = type_schema(field.type)
         is_required = schema.pop("required", None) if isinstance(schema.get("required"), bool) else None
         if field.required if is_required is None else is_required:
             required.append(field.encode_name)

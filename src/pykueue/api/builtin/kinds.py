@@ -1,5 +1,7 @@
 """Which kinds of Kubernetes and of the job frameworks an embedded cluster serves: a table. Collected by `api.registry`."""
 
+import functools
+
 from pykueue.api.builtin import schemas
 from pykueue.api.scheme import Column, Kind
 
@@ -31,7 +33,7 @@ def _builtin(
         short_names=tuple(short.split()),
         has_status=has_status,
         scale=_SCALE if is_scaled else None,
-        schema=schemas.of_kind(kind),
+        schema=schemas.of_kind(group, kind),
     )
 
 
@@ -47,7 +49,7 @@ def _framework(
         namespaced=namespaced,
         short_names=tuple(short.split()),
         columns=columns,
-        schema=schemas.of_kind(kind),
+        schema=schemas.of_kind(group, kind),
         is_builtin=False,
     )
 
@@ -128,6 +130,7 @@ def _frameworks() -> list[Kind]:
             _status("cpus", "desiredCPU"),
             _status("memory", "desiredMemory"),
             _status("gpus", "desiredGPU"),
+            _status("tpus", "desiredTPU", priority=1),
             _status("status", "state"),
             _AGE,
             _status("head pod IP", "head.podIP", priority=1),
@@ -146,9 +149,8 @@ def _frameworks() -> list[Kind]:
         _framework(
             "ray.io/v1",
             "RayService",
-            Column(name="service status", json_path=".status.conditions[?(@.type=='Ready')].status"),
+            _status("service status", "serviceStatus"),
             _status("num serve endpoints", "numServeEndpoints"),
-            _AGE,
         ),
         _framework(
             "jobset.x-k8s.io/v1alpha2",
@@ -174,5 +176,6 @@ def _frameworks() -> list[Kind]:
     ]
 
 
-def kinds() -> list[Kind]:
-    return [*_core(), *_groups(), *_frameworks()]
+@functools.cache
+def kinds() -> tuple[Kind, ...]:
+    return (*_core(), *_groups(), *_frameworks())

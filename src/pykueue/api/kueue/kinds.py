@@ -1,6 +1,9 @@
 """The kinds of `kueue.x-k8s.io` as the register has them: names, columns, schemas, conversion. Collected by `api.registry`."""
 
+import functools
 from dataclasses import dataclass, replace
+
+import msgspec
 
 from pykueue.api import structural
 from pykueue.api.kueue import conversion, v1beta1, v1beta2
@@ -117,38 +120,40 @@ _ENTRIES = (
 )
 
 
-def kinds() -> list[Kind]:
-    return [kind for entry in _ENTRIES for kind in (_current(entry), _deprecated(entry))]
+@functools.cache
+def kinds() -> tuple[Kind, ...]:
+    return tuple(kind for entry in _ENTRIES for kind in _versions(entry))
 
 
-def _current(entry: _Entry) -> Kind:
-    return Kind(
+def _versions(entry: _Entry) -> tuple[Kind, Kind]:
+    name = entry.struct.__name__
+    schema = structural.kind_schema(entry.struct)
+    current = Kind(
         group=GROUP,
         version=STORAGE_VERSION,
-        kind=entry.struct.__name__,
+        kind=name,
         plural=entry.plural,
         namespaced=entry.namespaced,
         short_names=entry.short_names,
-        schema=structural.kind_schema(entry.struct),
+        schema=schema,
         columns=entry.columns,
         has_status=entry.has_status,
         selectable_fields=entry.selectable_fields,
         is_builtin=False,
     )
-
-
-def _deprecated(entry: _Entry) -> Kind:
-    name = entry.struct.__name__
-    return replace(
-        _current(entry),
+    deprecated = replace(
+        current,
         version="v1beta1",
-        schema=v1beta1.schema_of(name, structural.kind_schema(entry.struct)),
-        columns=tuple(
-            replace(column, json_path=_OLD_PATHS.get(column.json_path, column.json_path)) for column in entry.columns
-        ),
+        schema=v1beta1.schema_of(name, msgspec.json.decode(msgspec.json.encode(schema))),
+        columns=tuple(_renamed(column) for column in entry.columns),
         selectable_fields=(),
         deprecation_warning="" if name in _NOT_DEPRECATED else DEPRECATION,
         storage_version=STORAGE_VERSION,
         to_storage=conversion.to_v1beta2,
         from_storage=conversion.to_v1beta1,
     )
+    return current, deprecated
+
+
+def _renamed(column: Column) -> Column:
+    return replace(column, json_path=_OLD_PATHS.get(column.json_path, column.json_path))

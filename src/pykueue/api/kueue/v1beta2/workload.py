@@ -17,10 +17,10 @@ ClusterName = Annotated[str, about(max_length=256)]
 GateName = Annotated[str, about(min_length=1, max_length=63)]
 
 
-def _pod_template() -> dict[str, Any]:
-    from pykueue.api.builtin import schemas
-
-    return schemas.named("PodTemplateSpec")
+PodTemplate = Annotated[
+    dict[str, Any], about(schema=lambda: {"type": "object", "x-kubernetes-preserve-unknown-fields": True})
+]
+"""Carried as it is: whatever a newer Kubernetes lets pods have must survive."""
 
 
 class SliceConstraint(Part):
@@ -61,7 +61,7 @@ class PodSet(Part):
             check=lambda own, _: "minCount" not in own or own["minCount"] <= own["count"],
         ),
     )
-    template: Annotated[dict[str, Any], about("The pods.", schema=_pod_template)]
+    template: Annotated[PodTemplate, about("The pods.")]
     name: Annotated[PodSetName, about("Name within the workload.")] = "main"
     count: Annotated[Int32, about("Number of pods.", minimum=0)] = 1
     min_count: Annotated[Int32 | None, about("Fewest pods with which the job can start.", minimum=1)] = None
