@@ -85,6 +85,11 @@ def framework_names(configuration: Configuration) -> tuple[str, ...]:
     return tuple((configuration.get("integrations") or {}).get("frameworks") or ("batch/job",))
 
 
+def manages_pods(configuration: Configuration) -> bool:
+    """Deployments and StatefulSets are queued through their pods."""
+    return bool({"pod", "deployment", "statefulset"} & set(framework_names(configuration)))
+
+
 def frameworks(configuration: Configuration) -> dict[str, Framework]:
     """The enabled ones: known by name, or described in the Configuration itself."""
     chosen = {name: registry.FRAMEWORKS[name] for name in framework_names(configuration) if name in registry.FRAMEWORKS}

@@ -12,6 +12,7 @@ from pykueue.controllers.feeds import Feeds
 from pykueue.controllers.in_use import InUseController
 from pykueue.controllers.job_controller import JobController
 from pykueue.controllers.mirror import Mirror
+from pykueue.controllers.pod_controller import PodController
 from pykueue.controllers.priority_class_controller import PriorityClassController
 from pykueue.controllers.queue_controllers import QueueControllers
 from pykueue.controllers.scheduler import Scheduler
@@ -68,6 +69,10 @@ class Controllers:
             for kind in frameworks.values()
         ]
         self._resources = [*MIRRORED, *(kind.resource for kind in frameworks.values())]
+        self._pods: PodController | None = None
+        if settings.manages_pods(configuration):
+            self._pods = PodController(mirror, self._applier("kueue-job-controller"), clock=clock, policy=policy)
+            self._resources.append(kinds.POD)
         self._task: asyncio.Task[None] | None = None
 
     def _applier(self, name: str) -> Applier:
@@ -99,6 +104,8 @@ class Controllers:
             self._classes.queue.run(self._classes.reconcile),
             *(jobs.queue.run(jobs.reconcile) for jobs in self._jobs),
         ]
+        if self._pods is not None:
+            loops.append(self._pods.queue.run(self._pods.reconcile))
         async with asyncio.TaskGroup() as group:
             for loop in loops:
                 group.create_task(_awaited(loop))

@@ -21,7 +21,7 @@ from pykueue.translate.pod_set_info import PodSetConflictError
 def plan(case: Situation) -> Plan:
     job = case.job
     if job is None or facts.is_being_deleted(job):
-        return Plan(actions=tuple(_let_go(case)))
+        return Plan(actions=tuple(let_go(case)))
     if case.kind.skips(job) or case.namespace_labels is None or not case.policy.manages(case.namespace_labels):
         return Plan()
     if case.ancestor is not None:
@@ -31,7 +31,7 @@ def plan(case: Situation) -> Plan:
     return _managed(case, job)
 
 
-def _let_go(case: Situation) -> list[Action]:
+def let_go(case: Situation) -> list[Action]:
     """The job is gone: its Workloads hold nothing any more."""
     actions: list[Action] = []
     for old in case.workloads:
@@ -88,10 +88,10 @@ def _finished_workload(case: Situation, job: Object, old: Object) -> Plan:
     new = copy.deepcopy(old)
     if not remove_finalizer(new):
         return Plan()
-    return Plan(actions=(_finished_event(job, old), *changes(kinds.WORKLOAD, old, new)))
+    return Plan(actions=(finished_event(job, old), *changes(kinds.WORKLOAD, old, new)))
 
 
-def _finished_event(job: Object, workload: Object) -> Tell:
+def finished_event(job: Object, workload: Object) -> Tell:
     return Tell(about=job, reason="FinishedWorkload", message=f"Workload '{facts.key(workload)}' is declared finished")
 
 
@@ -116,7 +116,7 @@ def _finish(case: Situation, job: Object, old: Object | None, finished: framewor
     new = copy.deepcopy(old)
     reason = "Succeeded" if finished.is_success else "Failed"
     transitions.finish(new, reason=reason, message=finished.message, now_ns=case.now_ns)
-    return Plan(actions=(*changes(kinds.WORKLOAD, old, new), _finished_event(job, old)))
+    return Plan(actions=(*changes(kinds.WORKLOAD, old, new), finished_event(job, old)))
 
 
 def _without_workload(case: Situation, job: Object) -> Plan:

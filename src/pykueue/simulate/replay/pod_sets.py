@@ -5,7 +5,7 @@ from functools import partial
 from pykueue.simulate.replay import differences
 from pykueue.simulate.replay.corpus import Case, feature_gates
 from pykueue.simulate.replay.differences import Difference
-from pykueue.translate.jobs import framework, registry
+from pykueue.translate.jobs import framework, pods, registry
 from pykueue.translate.jobs.framework import Framework, Options
 
 
@@ -19,4 +19,15 @@ def pod_sets_of(case: Case, *, kind: Framework) -> list[Difference]:
     return differences.between(case["expect"]["podSets"], found)
 
 
-RUNNERS = {f"PodSets-{kind.resource.kind}": partial(pod_sets_of, kind=kind) for kind in registry.FRAMEWORKS.values()}
+def pod_sets_of_pod(case: Case) -> list[Difference]:
+    topology_aware = feature_gates(case).get("TopologyAwareScheduling", True)
+    group = pods.Group(name="", pods=(case["job"],), role_hash=str)
+    found = group.pod_sets(Options(topology_aware=topology_aware))
+    for pod_set in found:
+        pod_set["template"].setdefault("metadata", {})
+    return differences.between(case["expect"]["podSets"], found)
+
+
+RUNNERS = {
+    f"PodSets-{kind.resource.kind}": partial(pod_sets_of, kind=kind) for kind in registry.FRAMEWORKS.values()
+} | {"PodSets-Pod": pod_sets_of_pod}
