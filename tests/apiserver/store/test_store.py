@@ -88,6 +88,20 @@ async def test_a_name_may_be_used_again(reopen):
     await store.close()
 
 
+async def test_a_name_may_be_used_again_while_its_past_is_compacted(reopen):
+    store = reopen(history_changes=4)
+    await put(store, "a")
+    await remove(store, "a")
+    for _ in range(3):
+        await put(store, "b")
+    assert store.floor == 2
+    await put(store, "a", x="again")
+    await store.close()
+    store = reopen()
+    assert store.get(key("a")).meta.labels == {"x": "again"}
+    await store.close()
+
+
 async def test_selection_is_ordered_and_narrowed_by_namespace(reopen):
     store = reopen()
     for namespace, name in [("b", "x"), ("a", "z"), ("a", "y"), ("ab", "w")]:

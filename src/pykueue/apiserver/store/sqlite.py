@@ -61,10 +61,10 @@ class SqliteLog:
     def commit(self, rows: Sequence[Row], dead: Sequence[int], floor: int) -> None:
         try:
             self._connection.execute("BEGIN IMMEDIATE")
-            insert_rows(self._connection, rows)
-            if dead:
+            if dead:  # first, because a key whose past is forgotten begins anew
                 self._connection.executemany("DELETE FROM log WHERE revision = ?", [(revision,) for revision in dead])
                 self._connection.execute("UPDATE facts SET value = ? WHERE name = 'floor'", (str(floor),))
+            insert_rows(self._connection, rows)
             self._connection.execute("COMMIT")
         except sqlite3.Error as error:
             with contextlib.suppress(sqlite3.Error):
