@@ -1,0 +1,146 @@
+import pytest
+
+from pykueue.engine import events, explain, values
+from pykueue.engine.engine import Engine
+from pykueue.engine.explanation import FewerPods, HigherPriority, MoreQuota, Obstacle, Refusal, Standing
+from pykueue.engine.policy import Policy
+from pykueue.engine.values import PreemptionPolicy
+
+CPU = values.FlavorResource("spot", "cpu")
+
+
+def queue(name, nominal=10, cohort=None, **preemption):
+    flavor = values.FlavorQuotas(name="spot", resources={"cpu": values.Quota(nominal=nominal)})
+    return values.ClusterQueue(
+        name=name,
+        cohort=cohort,
+        namespace_selector=values.LabelSelector(),
+        resource_groups=(values.ResourceGroup(covered_resources=("cpu",), flavors=(flavor,)),),
+        preemption=values.Preemption(**preemption),
+    )
+
+
+def workload(name, cpu, *, count=1, priority=0, to="a", created=0, **changes):
+    settings = {
+        "key": f"ns/{name}",
+        "uid": name,
+        "namespace": "ns",
+        "local_queue": f"ns/{to}",
+        "created_at_ns": created,
+        "priority": priority,
+        "pod_sets": (values.PodSet(name="main", count=count, spec_count=count, requests={"cpu": cpu}),),
+    }
+    return values.Workload(**(settings | changes))
+
+
+def running(name, cpu, *, at="a", **changes):
+    pod_set = values.PodSetAdmission(name="main", flavors={"cpu": "spot"}, usage={"cpu": cpu}, count=1)
+    admission = values.Admission(cluster_queue=at, pod_sets=(pod_set,))
+    return workload(name, cpu, to=at, admission=admission, reserved_at_ns=5, admitted=True, **changes)
+
+
+@pytest.fixture
+def world():
+    def build(*queues, workloads=()):
+        engine = Engine(Policy())
+        engine.handle(events.NamespaceChanged(name="ns", labels={}))
+        engine.handle(events.FlavorChanged(flavor=values.ResourceFlavor(name="spot")))
+        for each in queues:
+            engine.handle(events.ClusterQueueChanged(cluster_queue=each))
+            local_queue = values.LocalQueue(key=f"ns/{each.name}", cluster_queue=each.name)
+            engine.handle(events.LocalQueueChanged(local_queue=local_queue))
+        for each in workloads:
+            engine.handle(events.WorkloadArrived(workload=each))
+        return engine.world
+
+    return build
+
+
+def test_an_unknown_workload_has_no_explanation(world):
+    assert explain.explain(world(queue("a")), "ns/x") is None
+
+
+def test_a_running_workload_says_where(world):
+    found = explain.explain(world(queue("a"), workloads=[running("r", 4)]), "ns/r")
+    assert (found.standing, found.cluster_queue) == (Standing.ADMITTED, "a")
+
+
+def test_what_is_short_and_who_holds_it(world):
+    found = explain.explain(world(queue("a"), workloads=[running("r", 7), workload("w", 5)]), "ns/w")
+    (fit,) = found.pod_sets[0].flavors[0].resources
+    assert (fit.requested, fit.unused, fit.short) == (5, 3, 2)
+    assert [(holder.workload, holder.usage, holder.since_ns) for holder in fit.holders] == [("ns/r", {CPU: 7}, 5)]
+
+
+def test_position_counts_who_is_ahead(world):
+    pending = [workload("new", 1, created=3), workload("old", 1, created=1), workload("high", 1, priority=9, created=4)]
+    found = explain.explain(world(queue("a"), workloads=pending), "ns/new")
+    assert (found.position, found.queue_length, found.ahead) == (3, 3, ("ns/high", "ns/old"))
+
+
+def test_one_that_fits_has_nothing_pending(world):
+    assert explain.explain(world(queue("a"), workloads=[workload("w", 5)]), "ns/w").pending is None
+
+
+def test_victims_are_named_with_the_reason(world):
+    queues = [queue("a", within_cluster_queue=PreemptionPolicy.LOWER_PRIORITY)]
+    found = explain.explain(world(*queues, workloads=[running("r", 10), workload("w", 5, priority=1)]), "ns/w")
+    assert [(victim.holder.workload, victim.reason) for victim in found.victims] == [("ns/r", "InClusterQueue")]
+
+
+@pytest.mark.parametrize(
+    ("policy", "priority", "refusal"),
+    [
+        (PreemptionPolicy.NEVER, 0, Refusal.WITHIN_QUEUE_NEVER),
+        (PreemptionPolicy.LOWER_PRIORITY, 9, Refusal.POLICY),
+    ],
+)
+def test_others_are_spared_for_a_reason(world, policy, priority, refusal):
+    held = running("r", 10, priority=priority)
+    found = explain.explain(
+        world(queue("a", within_cluster_queue=policy), workloads=[held, workload("w", 5, priority=1)]), "ns/w"
+    )
+    assert [(spared.holder.workload, spared.refusal) for spared in found.spared] == [("ns/r", refusal)]
+
+
+def test_a_neighbour_within_its_own_quota_is_spared(world):
+    queues = [queue("a", 2, "all", reclaim_within_cohort=PreemptionPolicy.ANY), queue("b", 10, "all")]
+    found = explain.explain(world(*queues, workloads=[running("r", 10, at="b"), workload("w", 5)]), "ns/w")
+    assert [spared.refusal for spared in found.spared] == [Refusal.WITHIN_NOMINAL]
+
+
+def test_the_quota_that_would_help(world):
+    found = explain.explain(world(queue("a"), workloads=[running("r", 7), workload("w", 5)]), "ns/w")
+    assert found.remedies == (MoreQuota(amounts={CPU: 2}),)
+
+
+def test_the_priority_that_would_help(world):
+    queues = [queue("a", within_cluster_queue=PreemptionPolicy.LOWER_PRIORITY)]
+    found = explain.explain(world(*queues, workloads=[running("r", 10, priority=50), workload("w", 5)]), "ns/w")
+    assert HigherPriority(priority=51) in found.remedies
+
+
+def test_the_number_of_pods_that_would_fit(world):
+    found = explain.explain(world(queue("a"), workloads=[running("r", 4), workload("w", 10, count=10)]), "ns/w")
+    assert FewerPods(counts={"main": 6}) in found.remedies
+
+
+@pytest.mark.parametrize(
+    ("changes", "obstacle"),
+    [
+        ({"active": False}, Obstacle.DEACTIVATED),
+        ({"on_hold": True}, Obstacle.ON_HOLD),
+        ({"admission_gated": True}, Obstacle.ADMISSION_GATED),
+        ({"local_queue": "ns/none"}, Obstacle.LOCAL_QUEUE_MISSING),
+    ],
+)
+def test_a_workload_outside_the_queues_says_why(world, changes, obstacle):
+    found = explain.explain(world(queue("a"), workloads=[workload("w", 1, **changes)]), "ns/w")
+    assert (found.standing, found.obstacle) == (Standing.OUTSIDE, obstacle)
+
+
+def test_asking_changes_nothing(world):
+    made = world(queue("a"), workloads=[running("r", 7), workload("w", 5)])
+    before = (dict(made.tree.cluster_queues["a"].usage), made.cluster_queues["a"].pending.get("ns/w").scan)
+    explain.explain(made, "ns/w")
+    assert (dict(made.tree.cluster_queues["a"].usage), made.cluster_queues["a"].pending.get("ns/w").scan) == before
