@@ -9,6 +9,7 @@ import pykueue
 COMMANDS: dict[str, str] = {
     "conformance": "pykueue.cli.conformance:conformance",
     "convert": "pykueue.cli.convert:convert",
+    "explain": "pykueue.cli.explain:explain",
     "manifests": "pykueue.cli.manifests:manifests",
     "up": "pykueue.cli.up:up",
     "user": "pykueue.cli.user:user",

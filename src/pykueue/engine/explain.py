@@ -109,7 +109,7 @@ def _pod_sets(
     assumed: quota.Usage = {}
     assigned = {pod_set.name: pod_set for pod_set in found.pod_sets}
     for pod_set in workload.pod_sets:
-        requests = assignment.ranked(pod_set.requests)
+        requests = dict(sorted(pod_set.requests.items()))
         if values.PODS in queue.group_of:
             requests[values.PODS] = pod_set.count
         groups = {id(group): group for name in requests if (group := queue.group_of.get(name)) is not None}

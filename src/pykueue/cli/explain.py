@@ -1,0 +1,126 @@
+"""`pykueue explain`: why a workload waits, who holds what it needs, and what would let it in. Reads only."""
+
+import asyncio
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from pykueue.api.scheme import Object
+    from pykueue.controllers.observation import Observation
+    from pykueue.engine.explanation import Explanation
+    from pykueue.engine.values import WorkloadKey
+
+
+@click.command
+@click.argument("words", nargs=-1, required=True, metavar="[KIND] NAME")
+@click.option("--namespace", "-n", help="Default: the namespace of the kubeconfig.")
+@click.option("--kubeconfig", type=click.Path(path_type=Path), help="Default: as kubectl finds it.")
+@click.option("--context", default="", help="The context of the kubeconfig to use.")
+@click.option("--config", type=click.Path(path_type=Path, exists=True), help="The Kueue Configuration in use.")
+@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def explain(
+    *,
+    words: tuple[str, ...],
+    namespace: str | None,
+    kubeconfig: Path | None,
+    context: str,
+    config: Path | None,
+    output: str,
+) -> None:
+    """Say why a workload, or the workload of a job, is where it is.
+
+    KIND is `workload` (the default) or the kind of the job: `pykueue explain job train`.
+    """
+    from pykueue.api.errors import ApiError
+    from pykueue.kube.access import AccessError
+
+    kind, name = _kind_and_name(words)
+    now_ns = time.time_ns()
+    try:
+        observation, found_in = asyncio.run(_observe(kubeconfig, context, _configuration(config), now_ns=now_ns))
+    except (AccessError, OSError) as error:
+        raise click.ClickException(str(error)) from None
+    except ApiError as error:
+        raise click.ClickException(
+            f"{error.message}\nexplain reads queues, flavors and workloads of all namespaces"
+        ) from None
+    key = _find(observation, kind, name, namespace or found_in)
+    from pykueue.engine.explain import explain as explain_workload
+
+    found = explain_workload(observation.engine.world, key)
+    assert found is not None
+    _show(found, observation.workloads[key], output, now_ns=now_ns)
+
+
+def _kind_and_name(words: tuple[str, ...]) -> tuple[str, str]:
+    parts = words[0].split("/") if len(words) == 1 else list(words)
+    if len(parts) == 1:
+        return "workload", parts[0]
+    if len(parts) == 2:
+        return parts[0].lower(), parts[1]
+    raise click.UsageError("give a name, or a kind and a name")
+
+
+def _configuration(path: Path | None) -> Mapping[str, Any]:
+    if path is None:
+        return {}
+    from pykueue.api.configuration import loading
+
+    try:
+        return loading.load(path.read_bytes(), str(path)).document
+    except loading.ConfigurationError as error:
+        raise click.ClickException(str(error)) from None
+
+
+async def _observe(
+    kubeconfig: Path | None, context: str, configuration: Mapping[str, Any], *, now_ns: int
+) -> tuple["Observation", str]:
+    from pykueue.controllers import observation
+    from pykueue.kube import access
+    from pykueue.kube.http_client import HttpClient
+
+    way_in = await access.find(kubeconfig, context)
+    client = HttpClient(way_in)
+    try:
+        return await observation.observe(client, configuration, now_ns=now_ns), way_in.namespace
+    finally:
+        await client.close()
+
+
+def _find(observation: "Observation", kind: str, name: str, namespace: str) -> "WorkloadKey":
+    for key, obj in observation.workloads.items():
+        if obj["metadata"].get("namespace", "") == namespace and _is_meant(obj, kind, name):
+            return key
+    what = "workload" if kind in _WORKLOAD_WORDS else f"workload of {kind}"
+    raise click.ClickException(f'{what} "{name}" not found in namespace {namespace}')
+
+
+_WORKLOAD_WORDS = frozenset({"workload", "workloads", "wl", "kwl"})
+
+
+def _is_meant(obj: "Object", kind: str, name: str) -> bool:
+    metadata = obj["metadata"]
+    if kind in _WORKLOAD_WORDS:
+        return bool(metadata["name"] == name)
+    return any(
+        owner["name"] == name and owner["kind"].lower() in (kind, kind.removesuffix("s"))
+        for owner in metadata.get("ownerReferences") or ()
+    )
+
+
+def _show(found: "Explanation", obj: "Object", output: str, *, now_ns: int) -> None:
+    from pykueue.translate import explanation_json, explanations
+
+    if output == "json":
+        click.echo(json.dumps(explanation_json.as_json(found), indent=2))
+        return
+    for line in explanations.lines(found, now_ns=now_ns):
+        click.echo(line)
+    for condition in (obj.get("status") or {}).get("conditions") or ():
+        if condition["type"] in ("Evicted", "Preempted") and condition["status"] == "True":
+            click.echo(f"\n{condition['type']} at {condition['lastTransitionTime']}: {condition['message']}")

@@ -1,0 +1,84 @@
+"""A cluster's queues read once: its objects as an engine that can be asked, and never writes.
+
+For commands that explain or compare; controllers keep an engine in step with `engine_feed` instead.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pykueue.api import limit_range
+from pykueue.api.errors import ApiError
+from pykueue.api.scheme import Object, Resource
+from pykueue.controllers import kinds
+from pykueue.controllers.settings import Configuration
+from pykueue.engine import events, values
+from pykueue.engine.engine import Engine
+from pykueue.kube.client import Client
+from pykueue.translate import policy, queues, requests, workload
+
+_KINDS = (
+    kinds.NAMESPACE,
+    kinds.LIMIT_RANGE,
+    kinds.RUNTIME_CLASS,
+    kinds.RESOURCE_FLAVOR,
+    kinds.ADMISSION_CHECK,
+    kinds.COHORT,
+    kinds.CLUSTER_QUEUE,
+    kinds.LOCAL_QUEUE,
+    kinds.WORKLOAD,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    engine: Engine
+    workloads: dict[values.WorkloadKey, Object]
+
+
+async def observe(client: Client, configuration: Configuration, *, now_ns: int) -> Observation:
+    found = dict(zip(_KINDS, await asyncio.gather(*(_listed(client, kind) for kind in _KINDS)), strict=True))
+    engine = Engine(policy.engine_policy(configuration))
+    for event in _events(found, configuration, now_ns):
+        engine.handle(event)
+    return Observation(engine=engine, workloads={workload.key(obj): obj for obj in found[kinds.WORKLOAD]})
+
+
+async def _listed(client: Client, kind: Resource) -> list[Object]:
+    """None of a kind that the server does not know."""
+    try:
+        return (await client.list(kind)).items
+    except ApiError as error:
+        if error.code == 404:
+            return []
+        raise
+
+
+def _events(found: dict[Resource, list[Object]], configuration: Configuration, at_ns: int) -> Iterator[events.Event]:
+    for obj in found[kinds.NAMESPACE]:
+        labels = obj["metadata"].get("labels") or {}
+        yield events.NamespaceChanged(at_ns=at_ns, name=obj["metadata"]["name"], labels=labels)
+    for obj in found[kinds.RESOURCE_FLAVOR]:
+        yield events.FlavorChanged(at_ns=at_ns, flavor=queues.resource_flavor(obj))
+    for obj in found[kinds.ADMISSION_CHECK]:
+        yield events.AdmissionCheckChanged(at_ns=at_ns, check=queues.admission_check(obj))
+    for obj in found[kinds.COHORT]:
+        yield events.CohortChanged(at_ns=at_ns, cohort=queues.cohort(obj))
+    for obj in found[kinds.CLUSTER_QUEUE]:
+        yield events.ClusterQueueChanged(at_ns=at_ns, cluster_queue=queues.cluster_queue(obj))
+    for obj in found[kinds.LOCAL_QUEUE]:
+        yield events.LocalQueueChanged(at_ns=at_ns, local_queue=queues.local_queue(obj))
+    for value in _workloads(found, configuration):
+        yield events.WorkloadArrived(at_ns=at_ns, workload=value)
+
+
+def _workloads(found: dict[Resource, list[Object]], configuration: Configuration) -> Iterator[values.Workload]:
+    options = policy.workload_options(configuration)
+    runtime_classes = {obj["metadata"]["name"]: obj for obj in found[kinds.RUNTIME_CLASS]}
+    by_namespace: dict[str, list[Object]] = {}
+    for obj in found[kinds.LIMIT_RANGE]:
+        by_namespace.setdefault(obj["metadata"]["namespace"], []).append(obj)
+    for obj in found[kinds.WORKLOAD]:
+        limit_ranges = by_namespace.get(obj["metadata"].get("namespace", ""), [])
+        adjusted = requests.adjusted(obj, runtime_classes=runtime_classes, limit_ranges=limit_ranges)
+        yield workload.workload(adjusted, options, limit_range.summarize(limit_ranges))
