@@ -17,7 +17,7 @@ from typing import Any
 from pykueue.api.scheme import Object, Resource
 from pykueue.kube.client import Client
 from pykueue.kube.clock import SECOND_NS, Clock
-from pykueue.node import kinds, machines
+from pykueue.node import job_set, kinds, machines
 from pykueue.node.apps import deployment, replica_set, stateful_set
 from pykueue.node.cron import sync as cron_sync
 from pykueue.node.jobs import controller as jobs
@@ -32,6 +32,8 @@ from pykueue.node.shell.controller import Controller, Sync
 from pykueue.node.shell.performer import Performer
 from pykueue.node.shell.recorder import Recorder
 from pykueue.node.shell.views import Views
+from pykueue.node.training import sync as training
+from pykueue.node.training.frameworks import FRAMEWORKS
 
 log = logging.getLogger(__name__)
 
@@ -162,6 +164,16 @@ class MachineRoom:
         return [
             self._controller("raycluster-controller", kinds.RAY_CLUSTER, ray_cluster.sync, kinds.POD, kinds.SERVICE),
             self._controller("rayjob-controller", kinds.RAY_JOB, ray_job.sync, kinds.RAY_CLUSTER, kinds.JOB),
+            self._controller("jobset", kinds.JOB_SET, job_set.sync, kinds.JOB),
+            *(
+                self._controller(
+                    f"{framework.kind.lower()}-controller",
+                    framework.resource,
+                    training.reconciler(framework),
+                    kinds.POD,
+                )
+                for framework in FRAMEWORKS
+            ),
         ]
 
     def _controller(self, component: str, owner: Resource, sync: Sync, *children: Resource) -> Controller:

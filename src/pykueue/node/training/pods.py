@@ -1,0 +1,59 @@
+"""The pods of a training job."""
+
+import copy
+
+from pykueue.api.scheme import Object
+from pykueue.node import pods
+from pykueue.node.runtimes import rendezvous
+from pykueue.node.training.frameworks import Framework, Member, counts, pod_name, specs
+
+ROLE = "training.kubeflow.org/replica-type"
+INDEX = "training.kubeflow.org/replica-index"
+
+
+def make(member: Member) -> Object:
+    spec = specs(member.framework, member.job)[member.role]
+    pod = pods.from_template(spec["template"], member.job)
+    metadata = pod["metadata"]
+    del metadata["generateName"]
+    metadata["name"] = member.name
+    metadata["labels"] = (metadata.get("labels") or {}) | _labels(member)
+    metadata["annotations"] = _local_marks(member.framework, member.job) | (metadata.get("annotations") or {})
+    policy = spec.get("restartPolicy", "Never")
+    pod["spec"]["restartPolicy"] = "Never" if policy == "ExitCode" else policy
+    told = [{"name": name, "value": value} for name, value in member.framework.variables(member).items()]
+    for container in pod["spec"]["containers"]:
+        given = copy.copy(container.get("env") or [])
+        known = {variable["name"] for variable in given}
+        container["env"] = [*given, *(variable for variable in told if variable["name"] not in known)]
+    return pod
+
+
+def _labels(member: Member) -> dict[str, str]:
+    labels = {
+        "training.kubeflow.org/job-name": pods.name(member.job),
+        "training.kubeflow.org/operator-name": f"{member.framework.kind.lower()}-controller",
+        ROLE: member.role.lower(),
+        INDEX: str(member.index),
+    }
+    if member.role in member.framework.leaders:
+        labels["training.kubeflow.org/job-role"] = "master"
+    return labels
+
+
+def _local_marks(framework: Framework, job: Object) -> dict[str, str]:
+    """How members find each other when they share one machine."""
+    names = [pod_name(job, role, index) for role, count in counts(framework, job).items() for index in range(count)]
+    return {
+        rendezvous.GROUP: pods.uid(job),
+        rendezvous.NAMES: ",".join(names),
+        rendezvous.PORTS: str(framework.port),
+    }
+
+
+def place(framework: Framework, pod: Object) -> tuple[str, int] | None:
+    """Role and index of a pod, if it has any."""
+    labels = pods.labels(pod)
+    role = next((found for found in framework.roles if found.lower() == labels.get(ROLE)), None)
+    index = labels.get(INDEX, "")
+    return None if role is None or not index.isdecimal() else (role, int(index))
