@@ -17,6 +17,7 @@ from pykueue.apiserver.http import routes
         ("DELETE", "/apis/batch/v1/namespaces/a/jobs", ("deletecollection", "batch", "v1", "jobs", "a", "", "")),
         ("GET", "/api/v1/namespaces/a/pods/p/log?follow=1", ("get", "", "v1", "pods", "a", "p", "log")),
         ("GET", "/apis/g/v1/things/sl%2Fash", ("get", "g", "v1", "things", "", "sl/ash", "")),
+        ("HEAD", "/api/v1/pods?watch=1", ("head", "", "v1", "pods", "", "", "")),
         ("GET", "/version", ("get", "", "", "", "", "", "")),
         ("GET", "/apis/batch/v1", ("get", "", "", "", "", "", "")),
     ],

@@ -8,7 +8,7 @@ import gzip
 import ipaddress
 import logging
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -22,12 +22,18 @@ from pykueue.apiserver.http.exchange import Incoming
 from pykueue.apiserver.http.hooks import Reply
 
 log = logging.getLogger(__name__)
+_protocol_log = logging.getLogger(f"{__name__}.protocol")
+_protocol_log.setLevel(logging.CRITICAL)  # broken requests are the client's affair; our own faults go to `log`
 
 _LONGEST_LINE_BYTES = 64 * 1024
 _COMPRESS_BYTES = 128 * 1024
 _BROWSERS = ("curl/", "Wget/", "Mozilla/")
 _STOP_SECONDS = 1.0
 _CREDENTIAL_HEADERS = ("authorization", "impersonate-")
+
+
+Stream = Callable[..., Awaitable[web.StreamResponse]]
+"""Answers with a stream; takes `when_lost`, which registers what to call when the client goes away."""
 
 
 class Connections(web.Server):
@@ -55,7 +61,7 @@ class Listener:
             self._handle,
             request_factory=_request,
             access_log=None,
-            logger=logging.getLogger("pykueue.http"),
+            logger=_protocol_log,
             auto_decompress=False,
             max_line_size=_LONGEST_LINE_BYTES,
             max_field_size=_LONGEST_LINE_BYTES,
@@ -105,46 +111,53 @@ class Listener:
         )
         application.authorise(incoming)
         if target := application.watch_target(incoming):
-            return await streams.serve(
-                incoming,
-                http,
-                target=target,
-                verbs=application.verbs,
-                when_lost=functools.partial(self._when_lost, http),
-            )
+            watching = functools.partial(streams.serve, incoming, http, target=target, verbs=application.verbs)
+            return await self._until_lost(http, watching)
         with application.in_flight.admit(http.method):
             reply = await application.respond(incoming, etag=http.headers.get("If-None-Match", ""))
         if isinstance(reply.body, AsyncIterator):
-            return await self._stream(http, reply)
+            return await self._until_lost(http, functools.partial(_stream, http, reply))
         return _response(http, reply)
 
-    def _when_lost(self, http: web.BaseRequest, goodbye: Callable[[], None]) -> None:
+    async def _until_lost(self, http: web.BaseRequest, stream: Stream) -> web.StreamResponse:
+        """Send a stream that must hear of it when the client goes away."""
         assert self._connections is not None
-        if http.transport is None or http.transport.is_closing():
-            goodbye()
-        else:
-            self._connections.goodbyes[http.protocol] = goodbye
+        goodbyes = self._connections.goodbyes
 
-    async def _stream(self, http: web.BaseRequest, reply: Reply) -> web.StreamResponse:
-        """Send a stream as it comes, as fast as the client reads, until either side ends it."""
-        assert isinstance(reply.body, AsyncIterator)
-        response = web.StreamResponse(status=reply.status, headers=_headers(reply))
-        response.enable_chunked_encoding()
-        await response.prepare(http)
-        source = reply.body
+        def when_lost(goodbye: Callable[[], None]) -> None:
+            if http.transport is None or http.transport.is_closing():
+                goodbye()
+            else:
+                goodbyes[http.protocol] = goodbye
 
-        def give_up() -> None:
-            http.task.cancel()
-
-        self._when_lost(http, give_up)
         try:
-            async for chunk in source:
-                await response.write(chunk)
+            return await stream(when_lost=when_lost)
         finally:
-            if (close := getattr(source, "aclose", None)) is not None:
-                await close()
-        await response.write_eof()
-        return response
+            goodbyes.pop(http.protocol, None)
+
+
+async def _stream(
+    http: web.BaseRequest, reply: Reply, *, when_lost: Callable[[Callable[[], None]], None]
+) -> web.StreamResponse:
+    """Send a stream as it comes, as fast as the client reads, until either side ends it."""
+    source = reply.body
+    assert isinstance(source, AsyncIterator)
+    response = web.StreamResponse(status=reply.status, headers=_headers(reply))
+    response.enable_chunked_encoding()
+    await response.prepare(http)
+
+    def give_up() -> None:
+        http.task.cancel()
+
+    when_lost(give_up)
+    try:
+        async for chunk in source:
+            await response.write(chunk)
+    finally:
+        if (close := getattr(source, "aclose", None)) is not None:
+            await close()
+    await response.write_eof()
+    return response
 
 
 def _request(*parts: Any) -> web.BaseRequest:

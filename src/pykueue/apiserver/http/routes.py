@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pykueue.apiserver.security.rules import Ask
 
-_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get", "HEAD": "get"}
+_VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 _TRUE = ("1", "t", "T", "true", "TRUE", "True")
 

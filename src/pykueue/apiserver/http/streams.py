@@ -113,13 +113,14 @@ async def serve(
     transport = http.transport
     if transport is None:
         return response
-    starting = _Starting()
+    encode = encoder(request, target)
     call = options.watching(request.query)
+    starting = _Starting()
     subscription = await verbs.watch(target, call, starting)
     try:
         writer = await response.prepare(http)
         assert writer is not None
-        sink = WatchSink(transport, writer.drain, encoder(request, target))
+        sink = WatchSink(transport, writer.drain, encode)
         when_lost(sink.finished.set)
         starting.hand_over(sink)
         await sink.finished.wait()

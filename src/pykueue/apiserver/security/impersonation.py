@@ -28,9 +28,7 @@ def effective_user(user: User, headers: Headers, authorizer: Authorizer) -> User
     }
     if not names:
         if groups or uid or extra:
-            raise errors.ApiError(
-                500, "InternalError", "requested groups, uid or extra without impersonating a user"
-            ) from None
+            raise errors.bad_request("requested groups, uid or extra without impersonating a user")
         return user
     for ask in _asks(names[0], groups, uid, extra):
         if not authorizer.allows(user, ask):
