@@ -11,6 +11,7 @@ COMMANDS: dict[str, str] = {
     "convert": "pykueue.cli.convert:convert",
     "explain": "pykueue.cli.explain:explain",
     "manifests": "pykueue.cli.manifests:manifests",
+    "salvage": "pykueue.cli.salvage:salvage",
     "up": "pykueue.cli.up:up",
     "user": "pykueue.cli.user:user",
     "validate": "pykueue.cli.validate:validate",

@@ -3,7 +3,7 @@
 These are the typed operations of Kubernetes' structured merge, on plain JSON values.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from pykueue.apiserver.patches import field_sets
@@ -100,16 +100,33 @@ def merge(shape: Shape, live: Any, applied: Any) -> Any:
 
 
 def _merge_lists(shape: Shape, live: list[Any], applied: list[Any]) -> list[Any]:
-    """Items that were there keep their place, new ones follow, unless the applied list orders them otherwise."""
     theirs, ours = elements(shape, live), elements(shape, applied)
     merged = {
         element: merge(shape.item(), theirs[element], item) if element in theirs and shape.keys else item
         for element, item in ours.items()
     }
-    shared_in_our_order = iter([element for element in ours if element in theirs])
-    order = [next(shared_in_our_order) if element in ours else element for element in theirs]
-    order += [element for element in ours if element not in theirs]
-    return [merged[element] if element in merged else theirs[element] for element in order]
+    return [merged[element] if element in merged else theirs[element] for element in _interleaved(theirs, ours)]
+
+
+def _interleaved(theirs: Iterable[str], ours: Mapping[str, Any]) -> Iterator[str]:
+    """Applied items in the order applied; the others where they were, relative to the next applied item after them."""
+    present, wanted = list(theirs), list(ours)
+    shared = [element for element in reversed(wanted) if element in set(present)]
+    position = 0
+    for element in wanted:
+        while position < len(present) and present[position] != element:
+            here = present[position]
+            if here in ours and (not shared or shared[-1] == here):
+                break  # its turn has not come: applied items come before it
+            if here not in ours:
+                yield here
+            position += 1
+        if position < len(present) and present[position] == element:
+            position += 1
+        if shared and shared[-1] == element:
+            shared.pop()
+        yield element
+    yield from (element for element in present[position:] if element not in ours)
 
 
 _NOTHING = object()

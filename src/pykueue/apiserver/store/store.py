@@ -79,7 +79,11 @@ class Store:
         self._committing: _Batch | None = None
         self._writer: asyncio.Task[None] | None = None
         self._thread = ThreadPoolExecutor(1, "store") if log.may_block else None
-        self._load()
+        try:
+            self._load()
+        except BaseException:
+            log.close()
+            raise
 
     def _load(self) -> None:
         for row in self._log.load():

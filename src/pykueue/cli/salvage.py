@@ -1,0 +1,22 @@
+"""`pykueue salvage DIRECTORY`: keep what is readable of a damaged data directory."""
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("directory", type=click.Path(path_type=Path, exists=True, file_okay=False))
+def salvage(directory: Path) -> None:
+    """Rebuild the database in DIRECTORY from what is still readable; the damaged one is moved aside."""
+    from pykueue.apiserver.store.log import StoreError
+    from pykueue.apiserver.store.salvage import salvage as rebuild
+
+    try:
+        result = rebuild(directory)
+    except StoreError as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(f"Kept {result.objects} objects ({result.rows} versions).")
+    if result.fault:
+        click.echo(f"Reading stopped at: {result.fault}")
+    click.echo(f"The damaged database is now {result.moved_to}")

@@ -1,0 +1,252 @@
+"""Laws of patches, on generated values; the jsonpatch library is the oracle where there is one."""
+
+import copy
+import json
+
+import jsonpatch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pykueue.apiserver.patches import field_sets, json_patch, managed_fields, merge, strategic, typed
+from pykueue.apiserver.patches.managed_fields import Writer
+from pykueue.apiserver.patches.shapes import NamedShape, SchemaShape
+
+LISTS = {"type": "array", "items": {"type": "string"}}
+SHAPE = SchemaShape(
+    {
+        "type": "object",
+        "properties": {
+            "metadata": {"type": "object"},
+            "spec": {
+                "type": "object",
+                "properties": {
+                    "size": {"type": "integer"},
+                    "steps": LISTS,
+                    "tags": {**LISTS, "x-kubernetes-list-type": "set"},
+                    "notes": {"type": "object", "additionalProperties": {"type": "string"}},
+                    "whole": {"type": "object", "x-kubernetes-map-type": "atomic"},
+                    "parts": {
+                        "type": "array",
+                        "x-kubernetes-list-type": "map",
+                        "x-kubernetes-list-map-keys": ["name"],
+                        "items": {
+                            "type": "object",
+                            "properties": {"name": {"type": "string"}, "count": {"type": "integer"}},
+                        },
+                    },
+                },
+            },
+        },
+    }
+)
+
+words = st.sampled_from(["a", "b", "c"])
+numbers = st.integers(0, 3)
+parts = st.lists(
+    st.fixed_dictionaries({"name": words}, optional={"count": numbers}), max_size=3, unique_by=lambda part: part["name"]
+)
+specs = st.fixed_dictionaries(
+    {},
+    optional={
+        "size": numbers,
+        "steps": st.lists(words, min_size=1, max_size=3),
+        "tags": st.lists(words, min_size=1, max_size=3, unique=True),
+        "notes": st.dictionaries(words, words, min_size=1, max_size=3),
+        "whole": st.dictionaries(words, words, min_size=1, max_size=2),
+        "parts": parts.filter(bool),
+    },
+)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | words,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words, inner, max_size=3),
+    max_leaves=12,
+)
+objects = st.dictionaries(words, values, max_size=3)
+
+
+def applied(**rest):
+    return {"apiVersion": "example.dev/v1", "kind": "Widget", "metadata": {"name": "w"}, **rest}
+
+
+def configuration(spec):
+    return applied(spec=spec) if spec else applied()
+
+
+def apply(live, spec, manager, *, force=True):
+    writer = Writer(name=manager, api_version="example.dev/v1", time="2026-01-01T00:00:00Z")
+    result, managers = managed_fields.apply(SHAPE, live, configuration(spec), writer=writer, force=force)
+    result = copy.deepcopy(result)
+    managed_fields.write(result, managers)
+    return result
+
+
+# Server-side apply
+
+
+@given(specs, specs)
+def test_applying_twice_changes_nothing(others, mine):
+    live = apply(None, others, "other")
+    once = apply(live, mine, "me")
+    assert apply(once, mine, "me") == once
+
+
+@given(specs, specs)
+def test_what_is_applied_is_there(others, mine):
+    result = apply(apply(None, others, "other"), mine, "me")
+    assert typed.merge(SHAPE, result, configuration(mine)) == result
+
+
+@given(specs, specs)
+def test_what_one_alone_applied_goes_with_it(first, second):
+    """Applying a second configuration leaves what applying it alone would have made; lists may keep another order."""
+    result = apply(apply(None, first, "me"), second, "me")
+    assert ordered(result) == ordered(apply(None, second, "me"))
+
+
+@given(specs, specs)
+def test_applying_nothing_gives_back_what_others_have(others, mine):
+    live = apply(None, others, "other")
+    try:
+        shared = apply(live, mine, "me", force=False)
+    except Exception as conflict:  # noqa: BLE001 - whatever was refused is not the matter here
+        assert "conflict" in str(conflict)  # noqa: PT017 - both outcomes are lawful
+        return
+    assert ordered(apply(shared, {}, "me")) == ordered(live)
+
+
+@given(specs, specs)
+def test_without_force_nothing_of_others_changes(others, mine):
+    live = apply(None, others, "other")
+    try:
+        result = apply(live, mine, "me", force=False)
+    except Exception as conflict:  # noqa: BLE001 - whatever was refused is not the matter here
+        assert "conflict" in str(conflict)  # noqa: PT017 - both outcomes are lawful
+        return
+    assert ordered(typed.merge(SHAPE, result, configuration(others))) == ordered(result)
+
+
+@given(specs, specs)
+def test_after_force_nobody_else_owns_what_was_taken(others, mine):
+    live = apply(None, others, "other")
+    result = apply(live, mine, "me")
+    changed, _ = typed.compare(SHAPE, {"spec": others}, {"spec": result.get("spec", {})})
+    for manager, owned in managed_fields.read(result).items():
+        if manager.name == "other":
+            assert field_sets.intersection(owned.fields, changed) is None
+
+
+@given(specs, specs, specs)
+def test_owned_fields_exist(first, second, third):
+    result = apply(apply(apply(None, first, "a"), second, "b"), third, "a")
+    present = typed.presence(SHAPE, {"spec": result.get("spec", {})})
+    for owned in managed_fields.read(result).values():
+        assert field_sets.difference(leaves(owned.fields), present) is None
+
+
+@given(specs, specs)
+def test_an_update_owns_what_it_changed(old, new):
+    writer = Writer(name="editor", api_version="example.dev/v1", time="t")
+    before, after = applied(spec=old), applied(spec=new)
+    changed, _ = typed.compare(SHAPE, before, after)
+    managers = managed_fields.after_update(SHAPE, before, after, writer)
+    owned = managers[writer.updater()].fields if writer.updater() in managers else None
+    assert field_sets.difference(managed_fields.strip(changed), owned) is None
+
+
+def leaves(node):
+    """Without memberships of inner nodes, which say who made a map and may outlive its contents."""
+    inner = {element: leaves(child) for element, child in field_sets.children(node)}
+    return inner or {}
+
+
+def ordered(value):
+    """Equal up to the order of lists and to who applied when."""
+    if isinstance(value, dict):
+        return {name: ordered(each) for name, each in value.items() if name != "managedFields" and each not in ({}, [])}
+    if isinstance(value, list):
+        return sorted((ordered(each) for each in value), key=lambda each: json.dumps(each, sort_keys=True))
+    return value
+
+
+# Sets of fields
+
+
+@given(specs, specs)
+def test_sets_of_fields_obey_the_algebra(left, right):
+    a, b = typed.fields(SHAPE, {"spec": left}), typed.fields(SHAPE, {"spec": right})
+    assert field_sets.union(a, b) == field_sets.union(field_sets.difference(a, b), b) or not left
+    assert field_sets.difference(a, a) is None
+    assert field_sets.intersection(a, a) == a
+    assert field_sets.intersection(field_sets.difference(a, b), b) is None
+
+
+# Comparison and merge
+
+
+@given(specs, specs)
+def test_merge_of_a_value_over_itself_is_the_value(spec, other):
+    assert typed.merge(SHAPE, {"spec": spec}, {"spec": spec}) == {"spec": spec}
+    merged = typed.merge(SHAPE, {"spec": spec}, {"spec": other})
+    assert typed.merge(SHAPE, merged, {"spec": other}) == merged
+
+
+@given(specs, specs)
+def test_merge_changes_neither_argument(live, other):
+    before = copy.deepcopy((live, other))
+    typed.merge(SHAPE, {"spec": live}, {"spec": other})
+    assert (live, other) == before
+
+
+# Merge patch and JSON patch
+
+
+@given(objects, objects)
+def test_merge_patch_is_idempotent(target, patch):
+    once = merge.apply(target, patch)
+    assert merge.apply(once, patch) == once
+
+
+@given(objects, objects)
+def test_merge_patch_leaves_its_arguments_alone(target, patch):
+    before = copy.deepcopy((target, patch))
+    merge.apply(target, patch)
+    assert (target, patch) == before
+
+
+@given(objects, objects)
+@settings(deadline=None)
+def test_json_patch_made_from_two_values_turns_one_into_the_other(old, new):
+    operations = jsonpatch.make_patch(old, new).patch
+    assert json_patch.apply(old, operations) == new
+
+
+# Strategic merge patch
+
+
+@given(parts, parts)
+def test_strategic_merge_is_idempotent(target, patch):
+    shape = NamedShape()
+    old, change = {"containers": target}, {"containers": patch}
+    once = strategic.apply(shape, old, change)
+    assert strategic.apply(shape, once, change) == once
+
+
+@given(objects, objects)
+def test_strategic_merge_without_keyed_lists_is_a_merge_patch(target, patch):
+    assert strategic.apply(NamedShape(), target, patch) == expected_merge(target, patch)
+
+
+def expected_merge(target, patch):
+    """RFC 7386, except that strategic merge drops nulls inside lists' objects."""
+    result = dict(target)
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        elif isinstance(value, dict):
+            current = result.get(name)
+            result[name] = expected_merge(current if isinstance(current, dict) else {}, value)
+        elif isinstance(value, list):
+            result[name] = strategic._without_directives(value)
+        else:
+            result[name] = value
+    return result
