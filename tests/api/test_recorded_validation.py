@@ -10,19 +10,32 @@ from pykueue.api import registry, schema
 from pykueue.api.schema_validation import validate
 
 SCHEME = registry.scheme()
-CASES = [
-    json.loads(line) for line in (Path(__file__).parent / "recorded" / "validation.jsonl").read_text().splitlines()
-]
+RECORDED = Path(__file__).parent / "recorded"
+CUSTOM = json.loads((RECORDED / "custom_schema.json").read_text())
 
 
-@pytest.mark.parametrize("case", CASES, ids=[f"{number}-{case['kind']}" for number, case in enumerate(CASES)])
-def test_the_same_answer_as_a_real_api_server(case):
-    known = SCHEME.for_kind("kueue.x-k8s.io/v1beta2", case["kind"]).schema
+def cases(name):
+    return [json.loads(line) for line in (RECORDED / name).read_text().splitlines()]
+
+
+def answer(known, case):
     written = {"spec": copy.deepcopy(case["spec"])}
     old = {"spec": case["old"]} if "old" in case else None
     schema.apply_defaults(known, schema.prune(known, written))
     causes = {(error.field, error.reason, error.cause()["message"]) for error in validate(known, written, old)}
-    if "causes" in case:
-        assert causes == {tuple(cause) for cause in case["causes"]}
-    else:
-        assert (causes, written.get("spec")) == (set(), case["stored"])
+    return causes, written.get("spec") if not causes else None
+
+
+def recorded(case):
+    return {tuple(cause) for cause in case.get("causes", ())}, case.get("stored")
+
+
+@pytest.mark.parametrize("case", cases("validation.jsonl"), ids=lambda case: case["kind"])
+def test_the_same_answer_as_a_real_api_server(case):
+    known = SCHEME.for_kind("kueue.x-k8s.io/v1beta2", case["kind"]).schema
+    assert answer(known, case) == recorded(case)
+
+
+@pytest.mark.parametrize("case", cases("custom.jsonl"), ids=lambda case: "-".join(case["spec"]) or "nothing")
+def test_the_same_answer_for_a_users_own_schema(case):
+    assert answer(CUSTOM, case) == recorded(case)

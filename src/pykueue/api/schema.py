@@ -8,11 +8,11 @@ and an embedded resource keeps its apiVersion, kind and metadata. The write path
 
 import copy
 import difflib
-import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from pykueue.api.per_schema import PerSchema
 from pykueue.api.scheme import Object, Schema
 
 _META_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
@@ -110,33 +110,13 @@ def _default_object(schema: Schema, value: Object) -> None:
                 _default(known, inner)
 
 
-class _ById:
-    """Remembers an answer per schema object. Schemas are never changed once registered; the entry keeps its schema alive,
-    so that an identity is not reused.
-    """
-
-    def __init__(self, compute: Any, limit: int = 100_000) -> None:
-        self._compute = compute
-        self._limit = limit
-        self._answers: dict[int, tuple[Schema, Any]] = {}
-        functools.update_wrapper(self, compute)
-
-    def __call__(self, schema: Schema) -> Any:
-        entry = self._answers.get(id(schema))
-        if entry is None:
-            if len(self._answers) >= self._limit:
-                self._answers.clear()
-            entry = self._answers[id(schema)] = (schema, self._compute(schema))
-        return entry[1]
-
-
-@_ById
+@PerSchema
 def _property_defaults(schema: Schema) -> list[tuple[str, Any]]:
     properties = schema.get("properties", _EMPTY)
     return [(name, known["default"]) for name, known in properties.items() if known.get("default") is not None]
 
 
-@_ById
+@PerSchema
 def _known(schema: Schema) -> tuple[str, ...]:
     return tuple(schema.get("properties", _EMPTY))
 
@@ -146,14 +126,21 @@ _Found = tuple[dict[str, Any], str, tuple[str, Schema]]
 
 def _unknown(schema: Schema, obj: Object) -> Iterator[_Found]:
     """(the dict that holds it, its name, (its path, the schema of that dict)) of each unknown field."""
+    if schema.get("x-kubernetes-preserve-unknown-fields") and not schema.get("properties"):
+        yield from _unknown_in_metadata(obj, "")
+    else:
+        yield from _unknown_in_object(schema, obj, "", is_resource=True)
+
+
+_META_SCHEMA: Schema = {"properties": dict.fromkeys(sorted(OBJECT_META_FIELDS), _EMPTY)}
+
+
+def _unknown_in_metadata(obj: Object, path: str) -> Iterator[_Found]:
     metadata = obj.get("metadata")
     if isinstance(metadata, dict):
-        meta_schema: Schema = {"properties": dict.fromkeys(sorted(OBJECT_META_FIELDS), _EMPTY)}
         for name in metadata:
             if name not in OBJECT_META_FIELDS:
-                yield metadata, name, (f"metadata.{name}", meta_schema)
-    if not schema.get("x-kubernetes-preserve-unknown-fields") or schema.get("properties"):
-        yield from _unknown_in_object(schema, obj, "", is_resource=True)
+                yield metadata, name, (f"{path}.metadata.{name}" if path else f"metadata.{name}", _META_SCHEMA)
 
 
 def _unknown_in(schema: Schema, value: Any, path: str) -> Iterator[_Found]:
@@ -173,6 +160,8 @@ def _unknown_in_object(schema: Schema, value: Object, path: str, *, is_resource:
     properties = schema.get("properties", _EMPTY)
     additional = schema.get("additionalProperties")
     keeps_unknown = bool(schema.get("x-kubernetes-preserve-unknown-fields") or additional is True)
+    if is_resource:
+        yield from _unknown_in_metadata(value, path)
     for name, inner in value.items():
         if is_resource and name in _META_FIELDS:
             continue

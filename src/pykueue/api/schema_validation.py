@@ -11,6 +11,7 @@ from typing import Any
 
 from pykueue.api import cel, text_formats
 from pykueue.api.errors import OMIT_VALUE, FieldError
+from pykueue.api.per_schema import PerSchema
 from pykueue.api.scheme import Object, Schema
 
 _UNCHECKED = FieldError(
@@ -164,9 +165,14 @@ def _object(schema: Schema, value: Object, old: Any, path: str) -> Iterator[Fiel
             if not isinstance(additional, dict):
                 continue
             known = additional
+        if type(inner) is _only_type(known):
+            continue
         old_inner = before.get(name, _ABSENT) if before is not None else _ABSENT
         yield from _structure(known, inner, old_inner, f"{path}.{name}" if path else name)
-    for name in schema.get("required", ()):
+    required = schema.get("required", ())
+    if schema.get("x-kubernetes-embedded-resource"):
+        required = [*required, *(name for name in ("apiVersion", "kind") if name not in required)]
+    for name in required:
         if name not in value:
             yield FieldError("FieldValueRequired", f"{path}.{name}" if path else name)
 
@@ -244,6 +250,8 @@ def _go_number(value: float) -> str:
 def _duplicates(schema: Schema, value: Any, path: str) -> Iterator[FieldError]:
     """Repeated items of sets, repeated keys of maps, anywhere in the object."""
     if isinstance(value, dict):
+        if not _has_keyed_lists(schema):
+            return
         properties = schema.get("properties")
         additional = schema.get("additionalProperties")
         for name, inner in value.items():
@@ -257,7 +265,7 @@ def _duplicates(schema: Schema, value: Any, path: str) -> Iterator[FieldError]:
     elif isinstance(value, list):
         yield from _repeated_items(schema, value, path)
         items = schema.get("items")
-        if items and items.get("type") in ("object", "array"):
+        if items and _has_keyed_lists(items):
             for index, item in enumerate(value):
                 yield from _duplicates(items, item, f"{path}[{index}]")
 
@@ -277,6 +285,8 @@ def _repeated_items(schema: Schema, value: list[Any], path: str) -> Iterator[Fie
     elif list_type == "set":
         shown = value
     else:
+        return
+    if len(value) < 2:
         return
     for index in _repeats([json.dumps(item, sort_keys=True) for item in shown]):
         yield FieldError("FieldValueDuplicate", f"{path}[{index}]", "", shown[index])
@@ -306,24 +316,36 @@ def _earlier_items(schema: Schema, old: Any) -> dict[Any, Any]:
     return {_key(schema, item): item for item in old}
 
 
-_rules_below: dict[int, tuple[Schema, bool]] = {}
-
-
+@PerSchema
 def has_rules(schema: Schema) -> bool:
-    """Whether any CEL rule lies in or below this schema; remembered, because every write asks."""
-    entry = _rules_below.get(id(schema))
-    if entry is None:
-        if len(_rules_below) > 100_000:
-            _rules_below.clear()
-        entry = _rules_below[id(schema)] = (schema, _find_rules(schema))
-    return entry[1]
-
-
-def _find_rules(schema: Schema) -> bool:
+    """Whether any CEL rule lies in or below this schema."""
     if schema.get("x-kubernetes-validations"):
         return True
+    return any(has_rules(part) for part in [*_parts(schema), *schema.get("allOf", ())])
+
+
+@PerSchema
+def _has_keyed_lists(schema: Schema) -> bool:
+    """Whether any list in or below this schema is a set or merged by keys."""
+    if schema.get("x-kubernetes-list-type") in ("set", "map"):
+        return True
+    return any(_has_keyed_lists(part) for part in _parts(schema))
+
+
+def _parts(schema: Schema) -> list[Schema]:
     below = [schema.get("items"), schema.get("additionalProperties"), *schema.get("properties", {}).values()]
-    return any(isinstance(part, dict) and has_rules(part) for part in [*below, *schema.get("allOf", ())])
+    return [part for part in below if isinstance(part, dict)]
+
+
+_PYTHON_TYPES: dict[str, type] = {"string": str, "boolean": bool}
+
+
+@PerSchema
+def _only_type(schema: Schema) -> type | None:
+    """The Python type whose every value satisfies the schema, if it asks for nothing but that."""
+    if schema.keys() <= {"type", "description", "default", "x-kubernetes-validations"}:
+        return _PYTHON_TYPES.get(schema.get("type", ""))
+    return None
 
 
 def _rules(schema: Schema, value: Any, old: Any, path: str) -> Iterator[FieldError]:

@@ -43,7 +43,9 @@ _DURATION = re.compile(
     r"[+-]?(?:0|(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|ms|s|m|h)(?:(?:\d+(?:\.\d*)?|\.\d+)(?:ns|us|µs|ms|s|m|h))*)"
 )
 _HOSTNAME = re.compile(
-    r"[a-zA-Z0-9]([-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?(\.[a-zA-Z0-9]([-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?)*\.?"
+    r"[a-zA-Z0-9](?:-?[a-zA-Z0-9]{0,62})?"
+    r"|(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?\.)+[a-zA-Z]{2,63}",
+    re.ASCII,
 )
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 
