@@ -12,6 +12,7 @@ from pykueue.simulate.replay import (
     quota,
     requests,
     schedules,
+    topology_encoding,
     webhooks,
 )
 from pykueue.simulate.replay.corpus import Case
@@ -31,6 +32,7 @@ RUNNERS: Mapping[str, Runner] = {
     **orders.RUNNERS,
     **schedules.RUNNERS,
     **cycles.RUNNERS,
+    **topology_encoding.RUNNERS,
 }
 
 RUNS_WITH_ALPHA_GATES: frozenset[str] = frozenset(webhooks.RUNNERS)
