@@ -66,9 +66,7 @@ def activity(inactivity: tuple[Inactivity, ...]) -> tuple[bool, str, str]:
 def _usage(holdings: Iterable[Holding]) -> dict[values.FlavorResource, int]:
     usage: dict[values.FlavorResource, int] = {}
     for holding in holdings:
-        admission = holding.workload.admission
-        assert admission is not None
-        for pod_set in admission.pod_sets:
+        for pod_set in holding.admission.pod_sets:
             for resource, amount in pod_set.usage.items():
                 if resource in pod_set.flavors:
                     name = values.FlavorResource(pod_set.flavors[resource], resource)
