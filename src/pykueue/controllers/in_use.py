@@ -7,9 +7,9 @@ from pykueue.controllers import kinds
 from pykueue.controllers.actions import Write
 from pykueue.controllers.apply import Applier
 from pykueue.controllers.mirror import Handler, Mirror
-from pykueue.controllers.work_queue import WorkQueue
 from pykueue.controllers.workload import facts
 from pykueue.kube.clock import Clock
+from pykueue.kube.work_queue import WorkQueue
 
 HELD = {
     kinds.RESOURCE_FLAVOR: kinds.CLUSTER_QUEUE,

@@ -10,10 +10,10 @@ from pykueue.controllers.jobs.policy import JobPolicy
 from pykueue.controllers.jobs.priority import MissingPriorityClassError, PriorityClasses
 from pykueue.controllers.jobs.situation import Situation
 from pykueue.controllers.mirror import Key, Mirror, key_of
-from pykueue.controllers.work_queue import LONGEST_PAUSE_NS, WorkQueue
 from pykueue.controllers.workload import facts
 from pykueue.kube.client import Client
 from pykueue.kube.clock import SECOND_NS, Clock
+from pykueue.kube.work_queue import LONGEST_PAUSE_NS, WorkQueue
 from pykueue.translate.jobs.framework import Framework
 
 ADOPTION_PAUSE_NS = SECOND_NS

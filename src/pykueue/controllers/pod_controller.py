@@ -9,9 +9,9 @@ from pykueue.controllers.jobs.policy import JobPolicy
 from pykueue.controllers.jobs.priority import MissingPriorityClassError, PriorityClasses
 from pykueue.controllers.jobs.situation import Situation
 from pykueue.controllers.mirror import Mirror, key_of
-from pykueue.controllers.work_queue import LONGEST_PAUSE_NS, WorkQueue
 from pykueue.controllers.workload import facts
 from pykueue.kube.clock import Clock
+from pykueue.kube.work_queue import LONGEST_PAUSE_NS, WorkQueue
 from pykueue.translate.jobs import pods
 from pykueue.translate.jobs.pods import Group
 

@@ -1,15 +1,14 @@
 """A WorkloadPriorityClass whose value changes takes the Workloads that name it along."""
 
-import copy
-
+from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 from pykueue.controllers import kinds
 from pykueue.controllers.actions import Write
 from pykueue.controllers.apply import Applier
 from pykueue.controllers.mirror import Mirror
-from pykueue.controllers.work_queue import WorkQueue
 from pykueue.controllers.workload import facts
 from pykueue.kube.clock import Clock
+from pykueue.kube.work_queue import WorkQueue
 
 
 class PriorityClassController:
@@ -30,7 +29,7 @@ class PriorityClassController:
         value = int(priority_class.get("value", 0))
         for old in self._mirror.indexed(kinds.WORKLOAD, "workloadPriorityClass", name):
             if old["spec"].get("priority") != value and not facts.is_finished(old):
-                new = copy.deepcopy(old)
+                new = copied(old)
                 new["spec"]["priority"] = value
                 await self._applier.carry_out([Write(resource=kinds.WORKLOAD, old=old, new=new)])
         return 0

@@ -4,19 +4,19 @@ Admissions come in bursts and every one changes the counts: a queue's status is 
 then shows the last.
 """
 
-import copy
 from collections.abc import Callable
 
+from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 from pykueue.controllers import kinds
 from pykueue.controllers.actions import changes
 from pykueue.controllers.apply import Applier
 from pykueue.controllers.mirror import Key, Mirror, key_of
 from pykueue.controllers.scheduler import Scheduler
-from pykueue.controllers.work_queue import WorkQueue
 from pykueue.controllers.workload import conditions, facts
 from pykueue.engine import values
 from pykueue.kube.clock import SECOND_NS, Clock
+from pykueue.kube.work_queue import WorkQueue
 from pykueue.translate import queue_report
 
 BURST_NS = SECOND_NS
@@ -96,7 +96,7 @@ class QueueControllers:
         state = self._scheduler.engine.world.cluster_queues.get(values.ClusterQueueName(name))
         if old is None or state is None:
             return 0
-        new = copy.deepcopy(old)
+        new = copied(old)
         finalizers = new["metadata"].get("finalizers") or []
         if not facts.is_being_deleted(old) and facts.RESOURCE_IN_USE not in finalizers:
             new["metadata"]["finalizers"] = [*finalizers, facts.RESOURCE_IN_USE]
@@ -126,7 +126,7 @@ class QueueControllers:
         share = self._scheduler.weighted_share(node) if node is not None else None
         if old is None or share is None:
             return 0
-        new = copy.deepcopy(old)
+        new = copied(old)
         new.setdefault("status", {})["fairSharing"] = {"weightedShare": share}
         await self._applier.carry_out(changes(kinds.COHORT, old, new))
         return 0
@@ -136,7 +136,7 @@ class QueueControllers:
         old = self._mirror.get(kinds.LOCAL_QUEUE, name, namespace)
         if old is None:
             return 0
-        new = copy.deepcopy(old)
+        new = copied(old)
         is_stopped = old["spec"].get("stopPolicy", "None") != "None"
         queue_name = old["spec"].get("clusterQueue", "")
         cluster_queue = self._mirror.get(kinds.CLUSTER_QUEUE, queue_name)

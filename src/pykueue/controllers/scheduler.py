@@ -5,12 +5,12 @@ order for each Workload, and what the API refuses is told to the engine as an ev
 """
 
 import asyncio
-import copy
 import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from pykueue.api.errors import ApiError
+from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 from pykueue.controllers import kinds
 from pykueue.controllers.actions import Tell, Write
@@ -191,7 +191,7 @@ class Scheduler:
         old = self._mirror.get(kinds.WORKLOAD, name, namespace)
         try:
             for attempt in range(ATTEMPTS):
-                new = copy.deepcopy(old)
+                new = copied(old)
                 if old is None or new is None or not change(new):
                     return None
                 try:

@@ -6,12 +6,12 @@ from pykueue.controllers.actions import Action, Delete, Tell, changes
 from pykueue.controllers.apply import Applier
 from pykueue.controllers.mirror import Key, Mirror, key_of
 from pykueue.controllers.scheduler import Scheduler
-from pykueue.controllers.work_queue import WorkQueue
 from pykueue.controllers.workload import conditions, facts
 from pykueue.controllers.workload.policy import LifecyclePolicy
 from pykueue.controllers.workload.reconcile import Neighbours, decide
 from pykueue.engine import values
 from pykueue.kube.clock import Clock
+from pykueue.kube.work_queue import WorkQueue
 
 
 class WorkloadController:

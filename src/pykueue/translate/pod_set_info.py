@@ -4,12 +4,12 @@ An admission names flavors; their node labels and tolerations, with the updates 
 the template. A key that already has another value is a conflict that no retry can heal. Called by the job controllers.
 """
 
-import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pykueue.api import errors
+from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 
 UNCONSTRAINED_TOPOLOGY_ANNOTATION = "kueue.x-k8s.io/podset-unconstrained-topology"
@@ -115,7 +115,7 @@ def restored_template(template: Object, info: PodSetInfo) -> Object:
         "tolerations": info.tolerations,
         "schedulingGates": info.scheduling_gates,
     }
-    template = copy.deepcopy(template)
+    template = copied(template)
     _replace_fields(template.setdefault("metadata", {}), metadata)
     _replace_fields(template.setdefault("spec", {}), spec)
     return template

@@ -4,8 +4,7 @@ Reads as the list of questions that Kueue asks of every job, in order. Level-bas
 and the change that it makes brings the next look.
 """
 
-import copy
-
+from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 from pykueue.controllers import kinds
 from pykueue.controllers.actions import Action, Create, Delete, Plan, Tell, Write, changes
@@ -35,7 +34,7 @@ def let_go(case: Situation) -> list[Action]:
     """The job is gone: its Workloads hold nothing any more."""
     actions: list[Action] = []
     for old in case.workloads:
-        new = copy.deepcopy(old)
+        new = copied(old)
         if case.policy.finish_orphans and not facts.is_being_deleted(old) and facts.controller_of(old):
             transitions.finish(
                 new, reason="OwnerNotFound", message="The workload's owner no longer exists", now_ns=case.now_ns
@@ -85,7 +84,7 @@ def _managed(case: Situation, job: Object) -> Plan:
 
 def _finished_workload(case: Situation, job: Object, old: Object) -> Plan:
     del case
-    new = copy.deepcopy(old)
+    new = copied(old)
     if not remove_finalizer(new):
         return Plan()
     return Plan(actions=(finished_event(job, old), *changes(kinds.WORKLOAD, old, new)))
@@ -96,7 +95,7 @@ def finished_event(job: Object, workload: Object) -> Tell:
 
 
 def _deleted_workload(case: Situation, job: Object, old: Object) -> Plan:
-    new = copy.deepcopy(old)
+    new = copied(old)
     remove_finalizer(new)
     stop = stopping.stop(case.kind, job, old, why="Workload is deleted", options=case.policy.options)
     return Plan(actions=(*stop, *changes(kinds.WORKLOAD, old, new)))
@@ -105,7 +104,7 @@ def _deleted_workload(case: Situation, job: Object, old: Object) -> Plan:
 def _on_hold(case: Situation, old: Object | None) -> Plan:
     if old is None or not facts.has_quota_reservation(old):
         return Plan()
-    new = copy.deepcopy(old)
+    new = copied(old)
     transitions.release_quota(new, reason="OnHold", message="Job is on hold", now_ns=case.now_ns)
     return Plan(actions=tuple(changes(kinds.WORKLOAD, old, new)))
 
@@ -113,7 +112,7 @@ def _on_hold(case: Situation, old: Object | None) -> Plan:
 def _finish(case: Situation, job: Object, old: Object | None, finished: framework.Finished) -> Plan:
     if old is None:
         return Plan()
-    new = copy.deepcopy(old)
+    new = copied(old)
     reason = "Succeeded" if finished.is_success else "Failed"
     transitions.finish(new, reason=reason, message=finished.message, now_ns=case.now_ns)
     return Plan(actions=(*changes(kinds.WORKLOAD, old, new), finished_event(job, old)))
@@ -143,7 +142,7 @@ def _without_workload(case: Situation, job: Object) -> Plan:
 
 
 def _running_its_course(case: Situation, job: Object, old: Object) -> Plan:
-    new = copy.deepcopy(old)
+    new = copied(old)
     if readiness.set_reclaimable(new, case.kind.reclaimable(job)):
         return Plan(actions=tuple(changes(kinds.WORKLOAD, old, new)))
     if case.policy.waits_for_pods_ready and readiness.set_pods_ready(
@@ -167,7 +166,7 @@ def _evicted(case: Situation, job: Object, old: Object) -> Plan:
     assert evicted is not None
     actions = stopping.stop(case.kind, job, old, why=evicted["message"], options=case.policy.options)
     if facts.has_quota_reservation(old) and not case.kind.is_active(job):
-        new = copy.deepcopy(old)
+        new = copied(old)
         release_after_eviction(new, case.now_ns)
         actions += changes(kinds.WORKLOAD, old, new)
     retention = case.policy.retain_deactivated_ns
@@ -198,7 +197,7 @@ def _start(case: Situation, job: Object, old: Object) -> Plan:
         info = injection.from_admission(old, case.flavors)
         running = framework.started(case.kind, job, info, case.policy.options)
     except (PodSetConflictError, framework.PodSetsCountError) as fault:
-        new = copy.deepcopy(old)
+        new = copied(old)
         transitions.finish(new, reason="FailedToStart", message=str(fault), now_ns=case.now_ns)
         return Plan(actions=tuple(changes(kinds.WORKLOAD, old, new)))
     cluster_queue = facts.cluster_queue_reserved(old)
@@ -220,7 +219,7 @@ def _waiting(job: Object, old: Object) -> Plan:
             text = conditions.truncate("; ".join(pending), conditions.EVENT_MESSAGE_BYTES)
             actions.append(Tell(about=job, reason="UpdatedAdmissionCheck", message=text))
     if old["spec"].get("queueName", "") != framework.queue_name(job):
-        new = copy.deepcopy(old)
+        new = copied(old)
         new["spec"]["queueName"] = framework.queue_name(job)
         actions += changes(kinds.WORKLOAD, old, new)
     return Plan(actions=tuple(actions))

@@ -1,10 +1,10 @@
 """Does a Workload still describe its job? Compared as Kubernetes compares: quantities by value, empty as absent."""
 
-import copy
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pykueue.api import quantity
+from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 from pykueue.controllers.jobs import injection
 from pykueue.controllers.workload import facts
@@ -50,7 +50,7 @@ def running_pod_sets(workload: Object, flavors: Mapping[str, Object]) -> list[Ob
         return None
     try:
         given = {info.name: info for info in injection.from_admission(workload, flavors)}
-        pod_sets = copy.deepcopy(workload["spec"]["podSets"])
+        pod_sets = copied(workload["spec"]["podSets"])
         for pod_set in pod_sets:
             info = given[pod_set["name"]]
             pod_set["template"] = pod_set_info.merged_template(pod_set["template"], info)

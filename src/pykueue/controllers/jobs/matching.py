@@ -4,9 +4,9 @@ A Workload matches if it describes the job as it is, or as it runs with the admi
 brought up to date; a running job without a match is stopped and queued anew, so that nobody grows after admission.
 """
 
-import copy
 from dataclasses import dataclass
 
+from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 from pykueue.controllers import kinds
 from pykueue.controllers.actions import Action, Delete, Tell, Write, changes
@@ -75,7 +75,7 @@ def _stop_unmatched(case: Situation, job: Object, others: list[Object]) -> list[
 def _delete(job: Object, workloads: list[Object]) -> list[Action]:
     actions: list[Action] = []
     for old in workloads:
-        new = copy.deepcopy(old)
+        new = copied(old)
         remove_finalizer(new)
         actions += changes(kinds.WORKLOAD, old, new)
         if not facts.is_being_deleted(old):
@@ -86,7 +86,7 @@ def _delete(job: Object, workloads: list[Object]) -> list[Action]:
 
 
 def _update(case: Situation, job: Object, old: Object, wanted: list[Object]) -> list[Action]:
-    new = copy.deepcopy(old)
+    new = copied(old)
     priority = of_job(case.kind, job, wanted, case.classes)
     new["spec"] = construction.spec_of(job, wanted, priority)
     if "active" in old["spec"]:
@@ -97,7 +97,7 @@ def _update(case: Situation, job: Object, old: Object, wanted: list[Object]) -> 
 
 def _follow_labels(case: Situation, job: Object, old: Object) -> Found:
     """Changes of the job that its Workload simply takes over: the admission gate and the priority class."""
-    new = copy.deepcopy(old)
+    new = copied(old)
     gate = str((job["metadata"].get("annotations") or {}).get(facts.ADMISSION_GATED_BY, ""))
     if gate != facts.admission_gate(old):
         annotations = new["metadata"].setdefault("annotations", {})
@@ -138,7 +138,7 @@ def _prebuilt(case: Situation, job: Object) -> Found:
     owner = facts.controller_of(old)
     if owner is not None and owner["uid"] != job["metadata"]["uid"]:
         return Found()
-    new = copy.deepcopy(old)
+    new = copied(old)
     if owner is None:
         new["metadata"].setdefault("ownerReferences", []).append(construction.owner_reference(case.kind, job))
         new["metadata"].setdefault("labels", {})[facts.JOB_UID_LABEL] = job["metadata"]["uid"]

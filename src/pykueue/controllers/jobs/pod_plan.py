@@ -4,10 +4,10 @@ Members that failed are replaced by whoever made them; members in excess are del
 group's name but was not made for a group is never taken over, so nobody runs on somebody else's quota.
 """
 
-import copy
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 from pykueue.controllers import kinds
 from pykueue.controllers.actions import Action, Create, Delete, Plan, Tell, Write, changes
@@ -108,7 +108,7 @@ def _mismatch(case: Situation, group: Group, old: Object) -> list[Action]:
     if not group.is_suspended and group.finished() is None:
         why = "No matching Workload; restoring pod templates according to existent Workload"
         stop = _stop(case, group, reason="NoMatchingWorkload", why=why)
-    new = copy.deepcopy(old)
+    new = copied(old)
     remove_finalizer(new)
     message = f"Deleted not matching Workload: {facts.key(old)}"
     return [
@@ -159,7 +159,7 @@ def _find_single(case: Situation, group: Group) -> _Found:
             others.append(workload)
     actions: list[Action] = []
     for old in others:
-        new = copy.deepcopy(old)
+        new = copied(old)
         remove_finalizer(new)
         actions += [*changes(kinds.WORKLOAD, old, new), Delete(resource=kinds.WORKLOAD, object=new)]
     if match is None and not group.is_suspended:
@@ -174,17 +174,17 @@ def _find_single(case: Situation, group: Group) -> _Found:
 def _managed(case: Situation, found: _Found) -> Plan:
     group, old = found.group, found.workload
     if old is not None and group.name:
-        new = copy.deepcopy(old)
+        new = copied(old)
         if _set_waiting_for_replacement(new, found.absent, case.now_ns):
             return Plan(actions=tuple(changes(kinds.WORKLOAD, old, new)))
     if old is not None and facts.is_finished(old):
-        new = copy.deepcopy(old)
+        new = copied(old)
         remove_finalizer(new)
         actions = [*_finalize(group.pods), *changes(kinds.WORKLOAD, old, new)]
         told = (decide.finished_event(group.lead, old),) if actions else ()
         return Plan(actions=(*told, *actions))
     if old is not None and facts.is_being_deleted(old):
-        new = copy.deepcopy(old)
+        new = copied(old)
         remove_finalizer(new)
         stop = _stop(case, group, reason="WorkloadDeleted", why="Workload is deleted")
         return Plan(actions=(*stop, *changes(kinds.WORKLOAD, old, new)))
@@ -219,7 +219,7 @@ def _set_waiting_for_replacement(workload: Object, absent: int, now_ns: int) -> 
 def _finish(case: Situation, group: Group, old: Object | None, finished: framework.Finished) -> Plan:
     actions: list[Action] = []
     if old is not None:
-        new = copy.deepcopy(old)
+        new = copied(old)
         reason = "Succeeded" if finished.is_success else "Failed"
         transitions.finish(new, reason=reason, message=finished.message, now_ns=case.now_ns)
         actions = [*changes(kinds.WORKLOAD, old, new), decide.finished_event(group.lead, old)]
@@ -284,7 +284,7 @@ def _group_fault(group: Group, pod_sets: list[Object]) -> str:
 
 
 def _running_its_course(case: Situation, group: Group, old: Object) -> Plan:
-    new = copy.deepcopy(old)
+    new = copied(old)
     if readiness.set_reclaimable(new, group.reclaimable()):
         return Plan(actions=tuple(changes(kinds.WORKLOAD, old, new)))
     if case.policy.waits_for_pods_ready and readiness.set_pods_ready(new, is_ready=group.is_ready, now_ns=case.now_ns):
@@ -309,7 +309,7 @@ def _evicted(case: Situation, group: Group, old: Object) -> Plan:
     reason = f"WorkloadEvictedDueTo{evicted['reason']}"
     actions = _stop(case, group, reason=reason, why=evicted["message"])
     if facts.has_quota_reservation(old) and not group.is_active(case.now_ns):
-        new = copy.deepcopy(old)
+        new = copied(old)
         decide.release_after_eviction(new, case.now_ns, may_requeue=bool(group.name))
         actions += changes(kinds.WORKLOAD, old, new)
     return Plan(actions=tuple(actions))
@@ -329,7 +329,7 @@ def _start(case: Situation, group: Group, old: Object) -> Plan:
             actions.append(Write(resource=kinds.POD, old=pod, new=pods.released(pod, info[role])))
             actions.append(Tell(about=pod, reason="Started", message=message))
     except PodSetConflictError as fault:
-        new = copy.deepcopy(old)
+        new = copied(old)
         transitions.finish(new, reason="FailedToStart", message=str(fault), now_ns=case.now_ns)
         return Plan(actions=tuple(changes(kinds.WORKLOAD, old, new)))
     return Plan(actions=tuple(actions))
@@ -341,7 +341,7 @@ def _stop(case: Situation, group: Group, *, reason: str, why: str) -> list[Actio
     for old in group.pods:
         if pods.is_deleted(old) or (reason != "WorkloadDeleted" and pods.is_suspended(old)):
             continue
-        new = copy.deepcopy(old)
+        new = copied(old)
         target = {
             "type": "TerminationTarget",
             "status": "True",

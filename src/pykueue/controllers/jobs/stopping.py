@@ -1,7 +1,6 @@
 """How a job is stopped: suspended, its templates restored to what its Workload kept, and told why."""
 
-import copy
-
+from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 from pykueue.controllers.actions import Action, Tell, Write
 from pykueue.controllers.jobs import injection
@@ -28,7 +27,7 @@ def _in_steps(kind: Framework, job: Object, restored: Object, event: Tell) -> li
     marked = framework.suspended(kind, job)
     marked["metadata"].setdefault("annotations", {})[STOPPING] = "true"
     actions: list[Action] = [Write(resource=kind.resource, old=job, new=marked), event]
-    reset = copy.deepcopy(marked)
+    reset = copied(marked)
     if (reset.get("status") or {}).pop("startTime", None) is not None:
         actions.append(Write(resource=kind.resource, old=marked, new=reset, status=True))
     final = framework.suspended(kind, restored)

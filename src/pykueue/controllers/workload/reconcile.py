@@ -4,10 +4,10 @@ One step at a time, as a level-based controller should: a step that changes the 
 change itself brings the next one. `controllers.workload_controller` reads, calls `decide` and applies the outcome.
 """
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 from pykueue.controllers.workload import checks, conditions, facts, transitions
 from pykueue.controllers.workload.policy import LifecyclePolicy
@@ -64,7 +64,7 @@ class _Case:
 
 
 def decide(workload: Object, near: Neighbours, policy: LifecyclePolicy, now_ns: int) -> Outcome:
-    case = _Case(workload=copy.deepcopy(workload), near=near, policy=policy, now_ns=now_ns)
+    case = _Case(workload=copied(workload), near=near, policy=policy, now_ns=now_ns)
     for step in _STEPS:
         if step(case):
             break

@@ -4,11 +4,11 @@ A framework says where each pod set's template stands in the job (`Place`); read
 gives and restoring the templates are then the same for all. Used by `controllers.jobs` for every kind of job.
 """
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object, Resource
 from pykueue.translate.jobs import topology_request
 from pykueue.translate.pod_set_info import PodSetInfo, merged_template, restored_template
@@ -144,7 +144,7 @@ def pod_sets(framework: Framework, job: Object, options: Options) -> list[Object
 
 
 def _pod_set(framework: Framework, job: Object, place: Place, options: Options) -> Object:
-    template = copy.deepcopy(place.template or value_at(job, place.template_path) or {})
+    template = copied(place.template or value_at(job, place.template_path) or {})
     labels = (template.get("metadata") or {}).get("labels")
     if labels:
         kept = {name: value for name, value in labels.items() if name not in framework.hidden_labels}
@@ -171,7 +171,7 @@ def started(framework: Framework, job: Object, info: Sequence[PodSetInfo], optio
     places = framework.places(job, options)
     if len(info) != len(places):
         raise PodSetsCountError(f"invalid podset infos: expecting {len(places)} podset, got {len(info)}")
-    job = copy.deepcopy(job)
+    job = copied(job)
     _resume(framework, job)
     if framework.inject is not None:
         framework.inject(job, places, info)
@@ -191,7 +191,7 @@ def _resume(framework: Framework, job: Object) -> None:
 
 
 def suspended(framework: Framework, job: Object) -> Object:
-    job = copy.deepcopy(job)
+    job = copied(job)
     put_at(job, framework.suspend_path, value=True)
     return job
 
@@ -201,7 +201,7 @@ def restored(framework: Framework, job: Object, info: Sequence[PodSetInfo], opti
     places = framework.places(job, options)
     if len(info) != len(places):
         return job
-    job = copy.deepcopy(job)
+    job = copied(job)
     if framework.eject is not None:
         framework.eject(job, places, info)
         return job

@@ -4,10 +4,10 @@ A pod by itself is read as a group of one. Pods are held back by a scheduling ga
 restored: stopping a pod ends it. `controllers.jobs.pod_plan` decides about groups.
 """
 
-import copy
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object, Resource
 from pykueue.translate import times
 from pykueue.translate.jobs import topology_request
@@ -164,7 +164,7 @@ class Group:
 
 
 def _pod_set(pod: Object, name: str, options: Options) -> Object:
-    pod_set: Object = {"name": name, "count": 1, "template": {"spec": copy.deepcopy(pod["spec"])}}
+    pod_set: Object = {"name": name, "count": 1, "template": {"spec": copied(pod["spec"])}}
     if options.topology_aware:
         pod_set["topologyRequest"] = topology_request.from_annotations(_annotations(pod), pod_index_label=POD_INDEX)
     return pod_set

@@ -4,10 +4,10 @@ KubeRay adds containers of its own when it builds pods (autoscaler, submitter); 
 A RayJob's default submitter is not counted unless the Configuration says so; one that the user describes is.
 """
 
-import copy
 from typing import Any
 
 from pykueue.api import quantity
+from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object, Resource
 from pykueue.translate.jobs.framework import (
     Finished,
@@ -57,16 +57,16 @@ def _cluster_places(job: Object, path: Path, *, extra_head_container: Object | N
 
 
 def _head_template(job: Object, cluster: Object, extra_container: Object | None) -> Object:
-    template = copy.deepcopy((cluster.get("headGroupSpec") or {}).get("template") or {})
+    template: Object = copied((cluster.get("headGroupSpec") or {}).get("template") or {})
     containers: list[Object] = template.setdefault("spec", {}).setdefault("containers", [])
     if containers and _has_redis_cleanup(job, cluster):
         resources = containers[0].setdefault("resources", {})
         resources["requests"] = _larger(resources.get("requests") or {}, REDIS_CLEANUP_REQUESTS)
     if cluster.get("enableInTreeAutoscaling"):
         chosen = (cluster.get("autoscalerOptions") or {}).get("resources") or AUTOSCALER_RESOURCES
-        containers.append({"name": "autoscaler", "resources": copy.deepcopy(chosen)})
+        containers.append({"name": "autoscaler", "resources": copied(chosen)})
     if extra_container is not None:
-        containers.append(copy.deepcopy(extra_container))
+        containers.append(copied(extra_container))
     return template
 
 
@@ -122,7 +122,7 @@ def _rayjob_places(job: Object, options: Options) -> list[Place]:
 
 
 def _default_submitter(job: Object) -> Object:
-    container: Object = {"name": SUBMITTER_CONTAINER, "resources": copy.deepcopy(SUBMITTER_RESOURCES)}
+    container: Object = {"name": SUBMITTER_CONTAINER, "resources": copied(SUBMITTER_RESOURCES)}
     image = value_at(job, (*_CLUSTER_SPEC, "headGroupSpec", "template", "spec", "containers", 0, "image"))
     if image:
         container["image"] = image

@@ -30,7 +30,13 @@ class RayRules:
     gates_templates: bool
     """Whether an elastic one gets scheduling gates at creation (of a RayJob, its RayCluster does)."""
 
+    spec_defaults: tuple[tuple[str, str], ...] = ()
+    """What KubeRay's own definition fills in."""
+
     def default(self, request: Request) -> list[str]:
+        spec = reading.mapping(request.object.get("spec"))
+        for name, value in self.spec_defaults:
+            spec.setdefault(name, value)
         if request.operation != "CREATE":
             return []
         generic.default(request, self.framework)
@@ -142,6 +148,7 @@ RAY_CLUSTER = RayRules(
     gates_templates=True,
 )
 RAY_JOB = RayRules(
+    spec_defaults=(("submissionMode", "K8sJobMode"),),
     framework=frameworks.RAY_JOB,
     cluster=("spec", "rayClusterSpec"),
     path="spec.rayClusterSpec",
