@@ -144,6 +144,7 @@ def test_extensions_are_read():
     assert configuration.integrations.custom[0].plural_name == "simulations"
     assert configuration.integrations.custom[0].suspend == "spec.suspend"
     assert configuration.integrations.custom[0].finished.failed == "Failed"
+    assert configuration.settings().custom_jobs == {("example.com", "Simulation"): ("spec", "suspend")}
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,8 @@ class Settings:
     manage_jobs_without_queue_name: bool = False
     managed_jobs_namespace_selector: Mapping[str, Any] | None = None
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    custom_jobs: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    """Job kinds described in the Configuration: (group, kind) to the path of the field that suspends them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pykueue.api import feature_gates
+from pykueue.api.configuration import loading
 from pykueue.api.scheme import Settings
 from pykueue.controllers.jobs.policy import JobPolicy
 from pykueue.controllers.workload.policy import LifecyclePolicy, PodsReadyPolicy
@@ -101,10 +102,4 @@ def frameworks(configuration: Configuration) -> dict[str, Framework]:
 
 def admission_settings(configuration: Configuration) -> Settings:
     """What the API server's own rules need to know."""
-    return Settings(
-        frameworks=frozenset(framework_names(configuration)),
-        manage_jobs_without_queue_name=bool(configuration.get("manageJobsWithoutQueueName")),
-        managed_jobs_namespace_selector=configuration.get("managedJobsNamespaceSelector")
-        or _default_selector(configuration),
-        feature_gates=configuration.get("featureGates") or {},
-    )
+    return loading.complete(dict(configuration)).value.settings()

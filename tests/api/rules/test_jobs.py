@@ -345,3 +345,22 @@ def test_slice_constraints_are_checked(admission, text, fault):
     assert fault in admission.refusal(
         job(template={"annotations": {f"{TAS}-slice-required-topology-constraints": text}})
     )
+
+
+def simulation(**spec):
+    return {"apiVersion": "example.com/v1", "kind": "Simulation", "metadata": meta(), "spec": spec}
+
+
+def test_custom_job_is_suspended_at_creation(admission_with):
+    admission = admission_with(custom_jobs={("example.com", "Simulation"): ("spec", "paused")})
+    assert admission.stored(simulation())["spec"] == {"paused": True}
+
+
+def test_queue_of_a_running_custom_job_is_fixed(admission_with, changed):
+    admission = admission_with(custom_jobs={("example.com", "Simulation"): ("spec", "paused")})
+    moved = changed(simulation(), {"metadata": {"labels": {QUEUE_NAME: "other"}}})
+    assert admission.refusal(moved, simulation()) == f'{QUEUE_PATH}: Invalid value: "other": field is immutable'
+
+
+def test_other_kinds_are_left_alone(admission):
+    assert admission.stored(simulation())["spec"] == {}

@@ -48,6 +48,10 @@ def test_queued_pod_is_gated_and_marked(admission):
     assert stored["metadata"]["labels"]["kueue.x-k8s.io/managed"] == "true"
 
 
+def test_role_hash_is_the_one_that_kueue_gives(admission):
+    assert admission.stored(queued())["metadata"]["annotations"]["kueue.x-k8s.io/role-hash"] == "4b0469f7"
+
+
 def test_pods_of_one_shape_have_one_role(admission):
     first, second = queued(), queued()
     second["spec"]["containers"][0] |= {"name": "other", "image": "y"}

@@ -345,4 +345,7 @@ class Configuration(Part):
             manage_jobs_without_queue_name=self.manage_jobs_without_queue_name,
             managed_jobs_namespace_selector=self.namespace_selector,
             feature_gates=self.feature_gates,
+            custom_jobs={
+                (custom.group, custom.kind): tuple(custom.suspend.split(".")) for custom in self.integrations.custom
+            },
         )

@@ -11,7 +11,7 @@ from pykueue.api.rules import cluster_queue, cohort, quota, resource_flavor, wor
 from pykueue.api.rules.builtin import job as builtin_job
 from pykueue.api.rules.builtin import objects
 from pykueue.api.rules.builtin import pod as builtin_pod
-from pykueue.api.rules.jobs import batch_job, frameworks, pod, ray, replicas, serving
+from pykueue.api.rules.jobs import batch_job, custom, frameworks, pod, ray, replicas, serving
 from pykueue.api.rules.jobs.frameworks import Framework
 from pykueue.api.scheme import Defaulter, Reader, Request, Validator, Verdict
 
@@ -129,5 +129,9 @@ RULES: Mapping[tuple[str, str], Rules] = {
 """By (group, kind): every version of a kind has the same rules, which see the storage version."""
 
 
+_OF_OTHERS = Rules(defaulter=custom.default, validator=custom.validate)
+
+
 def rules_of(group: str, kind: str) -> Rules:
-    return RULES.get((group, kind), Rules())
+    """Also for a user's own kinds."""
+    return RULES.get((group, kind), _OF_OTHERS)

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from pykueue.api.rules import table
 from pykueue.api.scheme import Column, Kind, Object, Schema
 
 _ANYTHING: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -19,6 +20,7 @@ def _kind(spec: Object, version: Object, stored: str) -> Kind:
     names = spec["names"]
     subresources = version.get("subresources") or {}
     is_stored = version["name"] == stored
+    rules = table.rules_of(spec["group"], names["kind"])
     return Kind(
         group=spec["group"],
         version=version["name"],
@@ -38,6 +40,8 @@ def _kind(spec: Object, version: Object, stored: str) -> Kind:
         to_storage=None if is_stored else _restamp(f"{spec['group']}/{stored}"),
         from_storage=None if is_stored else _restamp(f"{spec['group']}/{version['name']}"),
         is_builtin=False,
+        defaulter=rules.defaulter,
+        validator=rules.validator,
     )
 
 
