@@ -19,20 +19,20 @@ class InactiveReason(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inactivity:
+class Inactivity(values.Value):
     reason: InactiveReason
     names: tuple[str, ...] = ()
     """The flavors or checks that are missing or inactive."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupFlavor:
+class GroupFlavor(values.Value):
     name: values.FlavorName
     indices: Mapping[values.ResourceName, quota.Index]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class Group(values.Value):
     """A resource group with its flavor-resources interned."""
 
     covered: frozenset[values.ResourceName]

@@ -33,6 +33,17 @@ class Holding:
         self.evicted = workload.eviction is not None and workload.admission is not None
         self.order = self._order()
 
+    def __deepcopy__(self, memo: dict[int, object]) -> "Holding":
+        clone = memo[id(self)] = Holding(
+            self.workload,
+            self.admission,
+            self.usage,
+            flavor_resources=self.flavor_resources,
+            reserved_at_ns=self.reserved_at_ns,
+        )
+        clone.set_evicted(evicted=self.evicted)
+        return clone
+
     @property
     def cluster_queue(self) -> values.ClusterQueueName:
         return self.admission.cluster_queue

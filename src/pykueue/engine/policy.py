@@ -23,7 +23,7 @@ class RequeuingTimestamp(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FairSharing:
+class FairSharing(values.Value):
     """Never empty: without configured strategies both apply, in this order."""
 
     preemption_strategies: tuple[FairSharingStrategy, ...] = (
@@ -33,14 +33,14 @@ class FairSharing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AdmissionFairSharing:
+class AdmissionFairSharing(values.Value):
     half_life_ns: int
     sampling_interval_ns: int
     resource_weights: Mapping[values.ResourceName, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class Policy(values.Value):
     fair_sharing: FairSharing | None = None
     admission_fair_sharing: AdmissionFairSharing | None = None
     quota_check_strategy: QuotaCheckStrategy = QuotaCheckStrategy.BLOCK_UNDECLARED

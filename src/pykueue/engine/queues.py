@@ -5,8 +5,8 @@ bringing it back moves one bucket, not its workloads. The cycle pops heads and r
 updates and reactivates.
 """
 
+import copy
 import heapq
-import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -27,7 +27,7 @@ _FAILS_ALIKE = {RequeueReason.NO_FIT, RequeueReason.PREEMPTION_NO_CANDIDATES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScanMemory:
+class ScanMemory(values.Value):
     """Where the flavor scan of a workload stopped, to go on from there."""
 
     tried: tuple[dict[values.ResourceName, int], ...]
@@ -75,6 +75,17 @@ class Pending:
         self.evaluated_generation = 0
         self.bucket: _Bucket | None = None
 
+    def __deepcopy__(self, memo: dict[int, object]) -> "Pending":
+        """Forks copy these by the thousand."""
+        clone = memo[id(self)] = Pending.__new__(Pending)
+        clone.workload = self.workload
+        clone.timestamp_ns = self.timestamp_ns
+        clone.order = self.order
+        clone.scan = self.scan
+        clone.evaluated_generation = self.evaluated_generation
+        clone.bucket = copy.deepcopy(self.bucket, memo)
+        return clone
+
     @property
     def key(self) -> values.WorkloadKey:
         return self.workload.key
@@ -97,6 +108,19 @@ class _Bucket:
         self.size = 0
         self.parked = False
 
+    def __deepcopy__(self, memo: dict[int, object]) -> "_Bucket":
+        clone = memo[id(self)] = _Bucket(self.shape)
+        clone.namespaces = set(self.namespaces)
+        clone.size = self.size
+        clone.parked = self.parked
+        clone.heap = [
+            (order, sequence, copy.deepcopy(pending, memo))
+            for order, sequence, pending in self.heap
+            if pending.bucket is self
+        ]
+        heapq.heapify(clone.heap)
+        return clone
+
     def head(self) -> Pending | None:
         while self.heap and self.heap[0][2].bucket is not self:
             heapq.heappop(self.heap)
@@ -118,7 +142,7 @@ class PendingQueue:
         self._alone: dict[values.WorkloadKey, Pending] = {}
         """Parked one by one: backoff, wrong namespace, gates."""
         self._heads: list[tuple[Order, int, _Bucket]] = []
-        self._sequence = itertools.count()
+        self._sequence = 0
         self._failed_shapes: set[str] = set()
         self._preemptor: tuple[values.WorkloadKey, int] | None = None
         self.active_count = 0
@@ -319,6 +343,11 @@ class PendingQueue:
 
     # Buckets.
 
+    def _next(self) -> int:
+        """Makes entries of a heap differ, so that nothing else of them is compared."""
+        self._sequence += 1
+        return self._sequence
+
     def _shape(self, pending: Pending) -> str:
         """Empty when it fares on its own."""
         if self.strategy is QueueingStrategy.STRICT_FIFO or not self._policy.scheduling_equivalence_hashing:
@@ -333,10 +362,10 @@ class PendingQueue:
 
     def _offer(self, bucket: _Bucket, head: Pending) -> None:
         """Let a bucket compete with its head. Outdated offers are dropped when met, or when they are too many."""
-        heapq.heappush(self._heads, (head.order, next(self._sequence), bucket))
+        heapq.heappush(self._heads, (head.order, self._next(), bucket))
         if len(self._heads) > 4 * len(self._active) + 64:
             self._heads = [
-                (each.order, next(self._sequence), active)
+                (each.order, self._next(), active)
                 for active in self._active.values()
                 if (each := active.head()) is not None
             ]
@@ -350,7 +379,7 @@ class PendingQueue:
         if bucket is None:
             bucket = buckets[group] = _Bucket(group)
             bucket.parked = parked
-        heapq.heappush(bucket.heap, (pending.order, next(self._sequence), pending))
+        heapq.heappush(bucket.heap, (pending.order, self._next(), pending))
         bucket.namespaces.add(pending.workload.namespace)
         bucket.size += 1
         pending.bucket = bucket
@@ -380,7 +409,7 @@ class PendingQueue:
                 bucket, other = other, bucket
             for pending in list(other.members()):
                 pending.bucket = bucket
-                heapq.heappush(bucket.heap, (pending.order, next(self._sequence), pending))
+                heapq.heappush(bucket.heap, (pending.order, self._next(), pending))
             bucket.size += other.size
             bucket.namespaces |= other.namespaces
             other.size, other.parked = 0, True

@@ -7,7 +7,7 @@ object. Amounts are integers (`amounts`), times are integer nanoseconds, absent 
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, NewType
+from typing import NamedTuple, NewType, Self
 
 WorkloadKey = NewType("WorkloadKey", str)
 """`namespace/name`."""
@@ -21,6 +21,15 @@ PodSetName = NewType("PodSetName", str)
 CheckName = NewType("CheckName", str)
 
 PODS: ResourceName = ResourceName("pods")
+
+
+class Value:
+    """Never changes, so a copy of the engine shares it."""
+
+    __slots__ = ()
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        return self
 
 
 class FlavorResource(NamedTuple):
@@ -83,7 +92,7 @@ class CheckState(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Requirement:
+class Requirement(Value):
     """One expression on one label."""
 
     key: str
@@ -92,21 +101,21 @@ class Requirement:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LabelSelector:
+class LabelSelector(Value):
     """All requirements must hold; an empty selector selects everything (a selector of `None` selects nothing)."""
 
     requirements: tuple[Requirement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Taint:
+class Taint(Value):
     key: str
     value: str = ""
     effect: str = TaintEffect.NO_SCHEDULE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Toleration:
+class Toleration(Value):
     """`operator` is Equal (also when empty), Exists, Lt or Gt."""
 
     key: str = ""
@@ -116,47 +125,47 @@ class Toleration:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quota:
+class Quota(Value):
     nominal: int
     borrowing_limit: int | None = None
     lending_limit: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FlavorQuotas:
+class FlavorQuotas(Value):
     name: FlavorName
     resources: Mapping[ResourceName, Quota]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceGroup:
+class ResourceGroup(Value):
     covered_resources: tuple[ResourceName, ...]
     flavors: tuple[FlavorQuotas, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FlavorFungibility:
+class FlavorFungibility(Value):
     when_can_borrow: FungibilityPolicy = FungibilityPolicy.MAY_STOP_SEARCH
     when_can_preempt: FungibilityPolicy = FungibilityPolicy.TRY_NEXT_FLAVOR
     preference: FungibilityPreference | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BorrowWithinCohort:
+class BorrowWithinCohort(Value):
     """Present only when its policy is not Never."""
 
     max_priority_threshold: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preemption:
+class Preemption(Value):
     within_cluster_queue: PreemptionPolicy = PreemptionPolicy.NEVER
     reclaim_within_cohort: PreemptionPolicy = PreemptionPolicy.NEVER
     borrow_within_cohort: BorrowWithinCohort | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterQueue:
+class ClusterQueue(Value):
     name: ClusterQueueName
     cohort: CohortName | None = None
     queueing_strategy: QueueingStrategy = QueueingStrategy.BEST_EFFORT_FIFO
@@ -173,7 +182,7 @@ class ClusterQueue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cohort:
+class Cohort(Value):
     name: CohortName
     parent: CohortName | None = None
     resource_groups: tuple[ResourceGroup, ...] = ()
@@ -181,7 +190,7 @@ class Cohort:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LocalQueue:
+class LocalQueue(Value):
     key: LocalQueueKey
     cluster_queue: ClusterQueueName
     stop_policy: StopPolicy = StopPolicy.NONE
@@ -189,7 +198,7 @@ class LocalQueue:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResourceFlavor:
+class ResourceFlavor(Value):
     name: FlavorName
     node_labels: Mapping[str, str] = field(default_factory=dict)
     node_taints: tuple[Taint, ...] = ()
@@ -198,14 +207,14 @@ class ResourceFlavor:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AdmissionCheck:
+class AdmissionCheck(Value):
     name: CheckName
     controller: str
     active: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopologyRequest:
+class TopologyRequest(Value):
     """What a pod set asks of topology. Pod sets that share `group` get their flavors together."""
 
     group: str | None = None
@@ -215,7 +224,7 @@ class TopologyRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodSet:
+class PodSet(Value):
     name: PodSetName
     count: int
     """Pods that count now: the count of the spec less the reclaimable ones."""
@@ -231,7 +240,7 @@ class PodSet:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodSetAdmission:
+class PodSetAdmission(Value):
     """What one pod set was given: flavors and the usage charged for `count` pods."""
 
     name: PodSetName
@@ -241,13 +250,13 @@ class PodSetAdmission:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Admission:
+class Admission(Value):
     cluster_queue: ClusterQueueName
     pod_sets: tuple[PodSetAdmission, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Eviction:
+class Eviction(Value):
     """The Evicted (or Preempted) condition while it is true."""
 
     reason: str
@@ -255,7 +264,7 @@ class Eviction:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
+class Workload(Value):
     key: WorkloadKey
     uid: str
     namespace: str
