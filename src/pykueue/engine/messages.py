@@ -78,8 +78,6 @@ def pending(reason: reasons.PendingReason, formatter: Formatter) -> str:
             return f'workload namespace "{name}" does not exist: namespaces "{name}" not found'
         case reasons.RequestsInvalid(text=text):
             return text
-        case reasons.PreemptionLoop(victim=victim):
-            return f"Workload would preempt {victim}, which preempted it before"
         case _:
             return _PENDING_TEXTS[type(reason)]
 

@@ -65,6 +65,9 @@ class Search:
                 yield holding
 
     def may_preempt(self, candidate: values.Workload, policy: PreemptionPolicy) -> bool:
+        guard = self.world.loop_guard
+        if guard is not None and not guard.allows(self.workload.key, candidate.key):
+            return False
         return satisfies_policy(
             self.world.policy, policy, (self.workload.priority, self.timestamp_ns), candidate=candidate
         )

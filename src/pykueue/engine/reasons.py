@@ -234,13 +234,6 @@ class PodsNotReady:
     """Admission is blocked until every admitted workload has its pods ready."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PreemptionLoop:
-    """The loop guard: it would take back what its own victim took from it."""
-
-    victim: values.WorkloadKey
-
-
 PendingReason = (
     FlavorsShort
     | ChecksFailed
@@ -254,5 +247,4 @@ PendingReason = (
     | NoLongerFits
     | PreemptionGated
     | PodsNotReady
-    | PreemptionLoop
 )

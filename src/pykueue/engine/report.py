@@ -69,6 +69,8 @@ def preempt(world: World, entry: Entry) -> decisions.Preempt:
         )
         if not holding.evicted:
             world.mark_evicted(holding.key, evicted=True)
+        if world.loop_guard is not None:
+            world.loop_guard.record(entry.pending.key, holding.key)
     return decisions.Preempt(
         workload=entry.pending.key,
         cluster_queue=entry.queue.name,

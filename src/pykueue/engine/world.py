@@ -10,6 +10,7 @@ from pykueue.engine import admission_fair_sharing, holdings, matching, queues, q
 from pykueue.engine.cluster_queues import ClusterQueueState, inactivity
 from pykueue.engine.holdings import Holding
 from pykueue.engine.ledger import Ledger
+from pykueue.engine.loop_guard import LoopGuard
 from pykueue.engine.policy import Policy
 
 RootKey = tuple[bool, str]
@@ -38,6 +39,7 @@ class World:
         self.local_queue_usage = admission_fair_sharing.UsageLedger(policy.admission_fair_sharing)
         self.skipped_preemptions: dict[str, int] = {}
         """Of the last cycle, per cluster queue."""
+        self.loop_guard = LoopGuard() if policy.preemption_loop_guard else None
         self.stirred: dict[RootKey, None] = {}
         """Trees to look at in the next cycle."""
         self.sleeping: dict[RootKey, None] = {}
@@ -144,6 +146,8 @@ class World:
 
     def forget(self, workload: values.Workload) -> None:
         del self.workloads[workload.key]
+        if self.loop_guard is not None:
+            self.loop_guard.forget(workload.key)
         members = self._workloads_of[workload.local_queue]
         members.pop(workload.key, None)
         if not members:

@@ -1,0 +1,36 @@
+"""Scenarios in which Kueue's workloads preempt each other for ever come to rest with the loop guard."""
+
+from pathlib import Path
+
+import pytest
+
+from pykueue.simulate.replay import corpus, cycles
+
+DECISIONS = Path(__file__).parent / "decisions"
+LIMIT = 100
+
+
+def unsettled():
+    return [
+        pytest.param(case["scenario"], id=case["id"])
+        for path in corpus.recordings([DECISIONS])
+        for case in corpus.cases(path)
+        if not case["expected"]["converged"]
+    ]
+
+
+def guarded(scenario):
+    return scenario | {"config": scenario["config"] | {"preemptionLoopGuard": True}}
+
+
+def settles(scenario):
+    return len(list(cycles.Run(scenario).cycles(LIMIT))) < LIMIT
+
+
+@pytest.mark.parametrize("scenario", unsettled())
+def test_scenario_settles_with_the_guard(scenario):
+    assert settles(guarded(scenario))
+
+
+def test_the_guard_is_off_by_default():
+    assert not settles(unsettled()[0].values[0])
