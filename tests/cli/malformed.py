@@ -129,7 +129,7 @@ def _name(obj, path, why):
 
 
 def _structural() -> Iterator[tuple[str, bytes]]:
-    for obj in (QUEUE, FLAVOR, WORKLOAD, LOCAL_QUEUE, CONFIGURATION, COHORT, CHECK, TOPOLOGY):
+    for obj in (JOB, QUEUE, FLAVOR, WORKLOAD, LOCAL_QUEUE, CONFIGURATION, COHORT, CHECK, TOPOLOGY):
         for path, value in _places(obj):
             yield _name(obj, path, "of the wrong type"), _text(_replaced(obj, path, _WRONG[type(value)]))
         for path, value in _places(obj):
