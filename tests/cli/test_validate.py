@@ -112,6 +112,11 @@ def test_rules_see_the_other_objects_of_the_set():
     assert [finding["object"] for finding in findings("-f", "-", data=both)] == ["Job j"]
 
 
+def test_fraction_of_a_processor_needs_no_quotes_in_a_job():
+    text = yaml.safe_dump(malformed.JOB).replace("image: x", "image: x\n        resources: {requests: {cpu: 0.5}}")
+    assert validate("-f", "-", data=text).exit_code == 0
+
+
 def test_lists_are_taken_apart():
     items = {"apiVersion": "v1", "kind": "List", "items": [malformed.FLAVOR, {**malformed.FLAVOR, "spec": {"x": 1}}]}
     assert [finding["field"] for finding in findings("-f", "-", data=json.dumps(items))] == ["spec.x"]

@@ -117,29 +117,44 @@ class _Reviewer:
         yield from self._rule_findings(document, kind, obj)
 
     def _rule_findings(self, document: Document, kind: Kind, obj: Object) -> Iterator[Finding]:
+        """In the order of a create request: defaults, schema, rules; an old version is converted if its schema holds."""
         found = [*_check_name(obj), *_check_metadata(obj)]
         schema.prune(kind.schema, obj)
+        if kind.to_storage is None:
+            yield from self._defaulted(document, kind, obj)
         schema.apply_defaults(kind.schema, obj)
         found += schema_validation.validate(kind.schema, copy.deepcopy(obj))
         if kind.to_storage is not None and not found:
             obj = kind.to_storage(obj)
-        if kind.to_storage is None or not found:
-            request = self._request(obj)
+            yield from self._defaulted(document, kind, obj)
+        if kind.validator is not None and (kind.to_storage is None or not found):
             try:
-                kind.defaulter(request) if kind.defaulter else None
-                verdict = kind.validator(request) if kind.validator else None
+                verdict = kind.validator(self._request(obj))
             except ApiError as refused:
-                severity = Severity.NOTE if refused.code == 403 else Severity.ERROR
-                yield _finding(document, severity, refused.message)
+                yield _refusal(document, refused)
             else:
-                found += (*verdict.invalid, *verdict.denied) if verdict else ()
-                for warning in verdict.warnings if verdict else ():
+                found += (*verdict.invalid, *verdict.denied)
+                for warning in verdict.warnings:
                     yield _finding(document, Severity.WARNING, warning, warning.partition(":")[0])
         for fault in _distinct(found):
             yield _finding(document, Severity.ERROR, str(fault), fault.field)
 
+    def _defaulted(self, document: Document, kind: Kind, obj: Object) -> Iterator[Finding]:
+        if kind.defaulter is None:
+            return
+        try:
+            kind.defaulter(self._request(obj))
+        except ApiError as refused:
+            yield _refusal(document, refused)
+
     def _request(self, obj: Object) -> Request:
         return Request(operation="CREATE", object=obj, lookup=self._lookup, settings=self._settings)
+
+
+def _refusal(document: Document, refused: ApiError) -> Finding:
+    """What is forbidden depends on objects that may exist in the cluster; only what cannot be decoded is sure."""
+    severity = Severity.NOTE if refused.code == 403 else Severity.ERROR
+    return _finding(document, severity, refused.message)
 
 
 def _is_excerpt(obj: Object) -> bool:
