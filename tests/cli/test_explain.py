@@ -1,88 +1,32 @@
-"""`pykueue explain` against an API server in this process, over real HTTPS."""
-
-import asyncio
 import json
-import threading
-from contextlib import contextmanager
 
 import pytest
 from click.testing import CliRunner
 
 from pykueue.api import registry
-from pykueue.api.scheme import Settings
-from pykueue.apiserver.embedded import EmbeddedApi, Place
 from pykueue.cli.main import cli
 from pykueue.controllers import kinds
-from pykueue.kube import access
-from pykueue.kube.http_client import HttpClient
 
 JOBS = registry.scheme().for_path("batch", "v1", "jobs").resource
-
-
-def pod_set(cpu):
-    container = {"name": "c", "image": "busybox", "resources": {"requests": {"cpu": cpu}}}
-    return {"name": "main", "count": 1, "template": {"spec": {"restartPolicy": "Never", "containers": [container]}}}
-
-
-def workload(name, cpu, **metadata):
-    return {
-        "metadata": {"name": name, "namespace": "default", **metadata},
-        "spec": {"queueName": "main", "podSets": [pod_set(cpu)]},
-    }
-
-
-CLUSTER_QUEUE = {
-    "metadata": {"name": "team-a"},
-    "spec": {
-        "namespaceSelector": {},
-        "resourceGroups": [
-            {
-                "coveredResources": ["cpu"],
-                "flavors": [{"name": "spot", "resources": [{"name": "cpu", "nominalQuota": "4"}]}],
-            }
-        ],
-    },
-}
-
-
-async def fill(kubeconfig):
-    client = HttpClient(await access.from_kubeconfig(kubeconfig))
-    try:
-        await client.create(kinds.RESOURCE_FLAVOR, {"metadata": {"name": "spot"}, "spec": {}})
-        await client.create(kinds.CLUSTER_QUEUE, CLUSTER_QUEUE)
-        local_queue = {"metadata": {"name": "main", "namespace": "default"}, "spec": {"clusterQueue": "team-a"}}
-        await client.create(kinds.LOCAL_QUEUE, local_queue, "default")
-        template = pod_set("6")["template"]
-        job = {"metadata": {"name": "train", "namespace": "default"}, "spec": {"suspend": True, "template": template}}
-        uid = (await client.create(JOBS, job, "default"))["metadata"]["uid"]
-        owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": uid, "controller": True}
-        await client.create(kinds.WORKLOAD, workload("large", "6", ownerReferences=[owner]), "default")
-    finally:
-        await client.close()
-
-
-@contextmanager
-def served(directory):
-    """The API without controllers: nobody decides, `explain` only reads."""
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    api = EmbeddedApi(Place(directory=directory, host="127.0.0.1", port=0), registry.scheme(), Settings())
-    try:
-        asyncio.run_coroutine_threadsafe(api.start(), loop).result(30)
-        asyncio.run_coroutine_threadsafe(fill(directory / "kubeconfig"), loop).result(30)
-        yield directory / "kubeconfig"
-    finally:
-        asyncio.run_coroutine_threadsafe(api.stop(), loop).result(30)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+CONTAINER = {"name": "c", "image": "busybox", "resources": {"requests": {"cpu": "6"}}}
+TEMPLATE = {"spec": {"restartPolicy": "Never", "containers": [CONTAINER]}}
+QUOTA = {"name": "spot", "resources": [{"name": "cpu", "nominalQuota": "4"}]}
 
 
 @pytest.fixture(scope="module")
-def explain(tmp_path_factory):
-    with served(tmp_path_factory.mktemp("api")) as kubeconfig:
-        yield lambda *words: CliRunner().invoke(cli, ["explain", *words, "--kubeconfig", str(kubeconfig)])
+def explain(cluster):
+    cluster.create(kinds.RESOURCE_FLAVOR, {"metadata": {"name": "spot"}, "spec": {}})
+    spec = {"namespaceSelector": {}, "resourceGroups": [{"coveredResources": ["cpu"], "flavors": [QUOTA]}]}
+    cluster.create(kinds.CLUSTER_QUEUE, {"metadata": {"name": "team-a"}, "spec": spec})
+    place = {"namespace": "default"}
+    cluster.create(kinds.LOCAL_QUEUE, {"metadata": {"name": "main", **place}, "spec": {"clusterQueue": "team-a"}})
+    job = {"metadata": {"name": "train", **place}, "spec": {"suspend": True, "template": TEMPLATE}}
+    uid = cluster.create(JOBS, job)["metadata"]["uid"]
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": uid, "controller": True}
+    pod_sets = [{"name": "main", "count": 1, "template": TEMPLATE}]
+    workload = {"metadata": {"name": "large", "ownerReferences": [owner], **place}}
+    cluster.create(kinds.WORKLOAD, workload | {"spec": {"queueName": "main", "podSets": pod_sets}})
+    return lambda *words: cluster.pykueue("explain", *words)
 
 
 def test_a_workload_is_explained_by_name(explain):

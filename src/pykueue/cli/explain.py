@@ -1,6 +1,5 @@
 """`pykueue explain`: why a workload waits, who holds what it needs, and what would let it in. Reads only."""
 
-import asyncio
 import json
 import time
 from collections.abc import Mapping
@@ -9,52 +8,41 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pykueue.cli.connection import Cluster, connects
+
 if TYPE_CHECKING:
     from pykueue.api.scheme import Object
     from pykueue.controllers.observation import Observation
     from pykueue.engine.explanation import Explanation
     from pykueue.engine.values import WorkloadKey
+    from pykueue.kube.client import Client
 
 
 @click.command
 @click.argument("words", nargs=-1, required=True, metavar="[KIND] NAME")
-@click.option("--namespace", "-n", help="Default: the namespace of the kubeconfig.")
-@click.option("--kubeconfig", type=click.Path(path_type=Path), help="Default: as kubectl finds it.")
-@click.option("--context", default="", help="The context of the kubeconfig to use.")
 @click.option("--config", type=click.Path(path_type=Path, exists=True), help="The Kueue Configuration in use.")
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True)
-def explain(
-    *,
-    words: tuple[str, ...],
-    namespace: str | None,
-    kubeconfig: Path | None,
-    context: str,
-    config: Path | None,
-    output: str,
-) -> None:
+@connects
+def explain(*, words: tuple[str, ...], config: Path | None, output: str, cluster: Cluster) -> None:
     """Say why a workload, or the workload of a job, is where it is.
 
     KIND is `workload` (the default) or the kind of the job: `pykueue explain job train`.
     """
-    from pykueue.api.errors import ApiError
-    from pykueue.kube.access import AccessError
-
-    kind, name = _kind_and_name(words)
-    now_ns = time.time_ns()
-    try:
-        observation, found_in = asyncio.run(_observe(kubeconfig, context, _configuration(config), now_ns=now_ns))
-    except (AccessError, OSError) as error:
-        raise click.ClickException(str(error)) from None
-    except ApiError as error:
-        raise click.ClickException(
-            f"{error.message}\nexplain reads queues, flavors and workloads of all namespaces"
-        ) from None
-    key = _find(observation, kind, name, namespace or found_in)
+    from pykueue.controllers import observation
     from pykueue.engine.explain import explain as explain_workload
 
-    found = explain_workload(observation.engine.world, key)
+    kind, name = _kind_and_name(words)
+    configuration = _configuration(config)
+    now_ns = time.time_ns()
+
+    async def observe(client: "Client", namespace: str) -> tuple["Observation", str]:
+        return await observation.observe(client, configuration, now_ns=now_ns), namespace
+
+    observed, namespace = cluster.run(observe, hint="explain reads queues, flavors and workloads of all namespaces")
+    key = _find(observed, kind, name, namespace)
+    found = explain_workload(observed.engine.world, key)
     assert found is not None
-    _show(found, observation.workloads[key], output, now_ns=now_ns)
+    _show(found, observed.workloads[key], output, now_ns=now_ns)
 
 
 def _kind_and_name(words: tuple[str, ...]) -> tuple[str, str]:
@@ -75,21 +63,6 @@ def _configuration(path: Path | None) -> Mapping[str, Any]:
         return loading.load(path.read_bytes(), str(path)).document
     except loading.ConfigurationError as error:
         raise click.ClickException(str(error)) from None
-
-
-async def _observe(
-    kubeconfig: Path | None, context: str, configuration: Mapping[str, Any], *, now_ns: int
-) -> tuple["Observation", str]:
-    from pykueue.controllers import observation
-    from pykueue.kube import access
-    from pykueue.kube.http_client import HttpClient
-
-    way_in = await access.find(kubeconfig, context)
-    client = HttpClient(way_in)
-    try:
-        return await observation.observe(client, configuration, now_ns=now_ns), way_in.namespace
-    finally:
-        await client.close()
 
 
 def _find(observation: "Observation", kind: str, name: str, namespace: str) -> "WorkloadKey":

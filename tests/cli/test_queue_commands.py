@@ -1,0 +1,153 @@
+"""create, list, stop, resume and delete against an API server in this process."""
+
+import itertools
+import json
+import re
+
+import pytest
+from click.testing import CliRunner
+
+from pykueue.api import registry
+from pykueue.api.errors import ApiError
+from pykueue.cli import create, kubectl_plugin
+from pykueue.controllers import kinds
+
+JOBS = registry.scheme().for_path("batch", "v1", "jobs").resource
+TEMPLATE = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox"}]}}
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def name():
+    return f"thing-{next(_numbers)}"
+
+
+@pytest.fixture
+def workload(cluster, name):
+    """A workload with the job that owns it."""
+    place = {"name": name, "namespace": "default"}
+    job = cluster.create(JOBS, {"metadata": place, "spec": {"suspend": True, "template": TEMPLATE}})
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": job["metadata"]["uid"], "controller": True}
+    pod_sets = [{"name": "main", "count": 1, "template": TEMPLATE}]
+    obj = {"metadata": {**place, "ownerReferences": [owner]}, "spec": {"queueName": "main", "podSets": pod_sets}}
+    cluster.create(kinds.WORKLOAD, obj)
+    return name
+
+
+def test_flavors_with_the_same_resources_share_a_group():
+    groups = create.resource_groups(
+        nominalQuota=["a:cpu=9;memory=36Gi,b:cpu=1;memory=1Gi,c:nvidia.com/gpu=2"], borrowingLimit=["a:cpu=1"]
+    )
+    assert [(group["coveredResources"], [each["name"] for each in group["flavors"]]) for group in groups] == [
+        (["cpu", "memory"], ["a", "b"]),
+        (["nvidia.com/gpu"], ["c"]),
+    ]
+    assert groups[0]["flavors"][0]["resources"][0] == {"name": "cpu", "nominalQuota": "9", "borrowingLimit": "1"}
+
+
+def test_a_cluster_queue_is_created_from_options(cluster, name):
+    result = cluster.pykueue(
+        "create",
+        "cq",
+        name,
+        "--cohort",
+        "all",
+        "--nominal-quota",
+        "spot:cpu=9;memory=36Gi",
+        "--reclaim-within-cohort",
+        "Any",
+    )
+    assert (result.exit_code, result.output) == (0, f"clusterqueue.kueue.x-k8s.io/{name} created\n")
+    spec = cluster.get(kinds.CLUSTER_QUEUE, name)["spec"]
+    assert (spec["cohortName"], spec["preemption"]["reclaimWithinCohort"]) == ("all", "Any")
+
+
+def test_a_dry_run_writes_nothing(cluster, name):
+    result = cluster.pykueue("create", "resourceflavor", name, "--dry-run", "server")
+    assert result.output == f"resourceflavor.kueue.x-k8s.io/{name} created (server dry run)\n"
+    with pytest.raises(ApiError, match="not found"):
+        cluster.get(kinds.RESOURCE_FLAVOR, name)
+
+
+def test_a_flavor_with_taints_is_shown_as_json(cluster, name):
+    words = ["--node-labels", "pool=spot", "--node-taints", "spot=true:NoSchedule", "--tolerations", "gpu:NoExecute"]
+    result = cluster.pykueue("create", "rf", name, *words, "--dry-run", "client", "-o", "json")
+    assert json.loads(result.output)["spec"] == {
+        "nodeLabels": {"pool": "spot"},
+        "nodeTaints": [{"key": "spot", "value": "true", "effect": "NoSchedule"}],
+        "tolerations": [{"key": "gpu", "operator": "Exists", "effect": "NoExecute"}],
+    }
+
+
+def test_a_local_queue_wants_its_cluster_queue(cluster, name):
+    result = cluster.pykueue("create", "lq", name, "-c", "nowhere")
+    assert (result.exit_code, result.output) == (1, 'Error: clusterqueues.kueue.x-k8s.io "nowhere" not found\n')
+    assert cluster.pykueue("create", "lq", name, "-c", "nowhere", "-i").exit_code == 0
+
+
+def test_a_bad_quota_says_how_to_write_it(cluster, name):
+    result = cluster.pykueue("create", "cq", name, "--nominal-quota", "cpu=9")
+    assert result.exit_code == 2
+    assert "write FLAVOR:RESOURCE=VALUE" in result.output
+
+
+@pytest.mark.parametrize(("option", "policy"), [((), "HoldAndDrain"), (("--keep-already-running",), "Hold")])
+def test_a_queue_is_held_and_released(cluster, name, option, policy):
+    cluster.create(kinds.CLUSTER_QUEUE, {"metadata": {"name": name}, "spec": {"namespaceSelector": {}}})
+    assert cluster.pykueue("stop", "cq", name, *option).output == f"clusterqueue.kueue.x-k8s.io/{name}\n"
+    assert cluster.get(kinds.CLUSTER_QUEUE, name)["spec"]["stopPolicy"] == policy
+    cluster.pykueue("resume", "cq", name)
+    assert cluster.get(kinds.CLUSTER_QUEUE, name)["spec"]["stopPolicy"] == "None"
+
+
+def test_a_workload_is_stopped_and_resumed(cluster, workload):
+    assert cluster.pykueue("stop", "workload", workload).output == f"workload.kueue.x-k8s.io/{workload} stopped\n"
+    assert cluster.get(kinds.WORKLOAD, workload, "default")["spec"]["active"] is False
+    assert cluster.pykueue("resume", "workload", workload).output.endswith("resumed\n")
+    assert cluster.get(kinds.WORKLOAD, workload, "default")["spec"]["active"] is True
+
+
+def test_workloads_are_listed_with_their_jobs(cluster, workload):
+    lines = cluster.pykueue("list", "workloads", "--for", f"job/{workload}").output.splitlines()
+    assert lines[0].split("   ")[0].strip() == "NAME"
+    assert lines[1].split()[:5] == [workload, "job.batch", workload, "main", "PENDING"]
+
+
+def test_a_status_filter_hides_the_rest(cluster, workload):
+    result = cluster.pykueue("list", "wl", "--status", "admitted")
+    assert result.stderr == "No resources found\n"
+
+
+def test_cluster_queues_are_listed(cluster, name):
+    cluster.create(kinds.CLUSTER_QUEUE, {"metadata": {"name": name}, "spec": {"cohortName": "all"}})
+    lines = cluster.pykueue("list", "cq").output.splitlines()
+    headers = ["NAME", "COHORT", "PENDING WORKLOADS", "ADMITTED WORKLOADS", "ACTIVE", "AGE"]
+    assert re.split(r"\s{2,}", lines[0]) == headers
+    assert [name, "all", "0", "0", "false"] in [line.split()[:5] for line in lines]
+
+
+def test_deleting_a_workload_deletes_its_job(cluster, workload):
+    result = cluster.pykueue("delete", "workload", workload, "--yes")
+    assert (result.exit_code, result.output) == (0, f"workload.kueue.x-k8s.io/{workload} deleted\n")
+    with pytest.raises(ApiError, match="not found"):
+        cluster.get(JOBS, workload, "default")
+
+
+def test_deleting_asks_first(cluster, workload):
+    result = cluster.pykueue("delete", "workload", workload, stdin="n\n")
+    assert f"  - jobs.batch/{workload} associated with the default/{workload} workload" in result.output
+    assert result.output.endswith("Deletion is canceled\n")
+    assert cluster.get(JOBS, workload, "default")
+
+
+def test_the_kubectl_plugin_has_the_same_commands():
+    result = CliRunner().invoke(kubectl_plugin.kueue, ["--help"])
+    assert result.exit_code == 0
+    assert {"create", "list", "stop", "resume", "explain", "get", "describe"} <= set(result.output.split())
+
+
+def test_the_kubectl_plugin_refuses_other_kinds():
+    result = CliRunner().invoke(kubectl_plugin.kueue, ["get", "pods"])
+    assert result.exit_code == 2
+    assert "pods is not one of workload, clusterqueue, localqueue, resourceflavor" in result.output
