@@ -53,17 +53,17 @@ def test_a_misspelt_field_is_found(api_version, kind, spec, hint):
     ("api_version", "kind", "spec", "message"),
     [
         (
-            "batch/v1",
-            "Job",
-            {"template": {"spec": POD}, "completions": -1},
-            "spec.completions: Invalid value: -1: spec.completions in body should be greater than or equal to 0",
+            "apps/v1",
+            "Deployment",
+            {"selector": {}, "template": {"spec": POD}, "replicas": -1},
+            "spec.replicas: Invalid value: -1: spec.replicas in body should be greater than or equal to 0",
         ),
         ("batch/v1", "Job", {"template": {"spec": {}}}, "spec.template.spec.containers: Required value"),
         (
             "v1",
             "Pod",
-            POD | {"restartPolicy": "Sometimes"},
-            'spec.restartPolicy: Unsupported value: "Sometimes": supported values: "Always", "Never", "OnFailure"',
+            POD | {"dnsPolicy": "Sometimes"},
+            'spec.dnsPolicy: Unsupported value: "Sometimes": supported values: "ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"',
         ),
     ],
 )

@@ -57,7 +57,7 @@ def has_rules(kind):
 @pytest.mark.parametrize(
     "kind", [kind for kind in KINDS if has_rules(kind)], ids=lambda kind: f"{kind.version}-{kind.kind}"
 )
-@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_python_and_cel_agree(kind, data):
     drawn = generate.objects(kind)
@@ -74,7 +74,7 @@ RESERVED = {
 
 
 @pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
-@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 @given(st.data())
 def test_they_agree_on_workloads_that_hold_quota(version, data):
     (kind,) = [kind for kind in KINDS if (kind.kind, kind.version) == ("Workload", version)]

@@ -10,7 +10,7 @@ from pykueue.api.kueue import conversion
 
 SCHEME = registry.scheme()
 KINDS = sorted({kind.kind for kind in SCHEME if kind.group == "kueue.x-k8s.io"})
-RELAXED = settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+RELAXED = settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.too_slow])
 
 
 def written(version, kind, **parts):

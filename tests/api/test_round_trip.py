@@ -13,7 +13,7 @@ from pykueue.api.kueue import v1beta2
 
 KINDS = [kind for kind in registry.scheme() if kind.group == "kueue.x-k8s.io"]
 CURRENT = [kind for kind in KINDS if kind.version == "v1beta2"]
-RELAXED = settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.too_slow])
+RELAXED = settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 
 
 def name(kind):
