@@ -78,6 +78,7 @@ class ApiError(Exception):
         self.reason = reason
         self.message = message
         self.details = details
+        self.warnings: tuple[str, ...] = ()
 
     def status(self) -> dict[str, Any]:
         status: dict[str, Any] = {

@@ -179,7 +179,7 @@ def _credentials(http: web.BaseRequest) -> dict[str, list[str]]:
 def _refusal(error: errors.ApiError) -> Reply:
     seconds = (error.details or {}).get("retryAfterSeconds")
     headers = {"Retry-After": str(seconds)} if seconds else {}
-    return Reply(status=error.code, body=error.status(), headers=headers)
+    return Reply(status=error.code, body=error.status(), headers=headers, warnings=error.warnings)
 
 
 def _headers(reply: Reply) -> CIMultiDict[str]:

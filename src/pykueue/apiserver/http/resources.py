@@ -66,6 +66,18 @@ class Resources:
         self._verbs = verbs
 
     async def handle(self, request: Incoming, target: Target) -> Reply:
+        """Any use of a deprecated version is answered with its warning, a refused one too."""
+        deprecation = target.kind.deprecation_warning
+        if not deprecation:
+            return await self._handle(request, target)
+        try:
+            reply = await self._handle(request, target)
+        except errors.ApiError as refused:
+            refused.warnings = (deprecation, *refused.warnings)
+            raise
+        return dataclasses.replace(reply, warnings=(deprecation, *reply.warnings))
+
+    async def _handle(self, request: Incoming, target: Target) -> Reply:
         form = request.form
         match request.route.verb:
             case "list":
