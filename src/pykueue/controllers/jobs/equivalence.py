@@ -30,6 +30,19 @@ def _shape(pod_set: Object, *, ignore_tolerations: bool) -> Any:
     )
 
 
+def asks_the_same(one: Object, other: Object) -> bool:
+    """Two pod specs that cost the same quota, whatever role their pods claim."""
+    return _asked(one) == _asked(other)
+
+
+def _asked(spec: Object) -> Any:
+    containers = [
+        [_semantic(container.get("resources"), "") for container in spec.get(name) or ()]
+        for name in ("initContainers", "containers")
+    ]
+    return containers, _semantic(spec.get("resources"), ""), _semantic({"requests": spec.get("overhead") or {}}, "")
+
+
 def _semantic(value: Any, key: str) -> Any:
     """Drops what is empty and reads quantities, so that two spellings of one thing are equal."""
     if isinstance(value, dict):

@@ -317,7 +317,8 @@ def _evicted(case: Situation, group: Group, old: Object) -> Plan:
 
 def _start(case: Situation, group: Group, old: Object) -> Plan:
     actions: list[Action] = []
-    message = f"Admitted by clusterQueue {facts.cluster_queue_reserved(old)}"
+    admitted = f"Admitted by clusterQueue {facts.cluster_queue_reserved(old)}"
+    templates = {pod_set["name"]: pod_set["template"]["spec"] for pod_set in old["spec"]["podSets"]}
     try:
         info = {each.name: each for each in injection.from_admission(old, case.flavors)}
         for pod in group.pods:
@@ -326,8 +327,12 @@ def _start(case: Situation, group: Group, old: Object) -> Plan:
             role = group.role(pod) if group.name else "main"
             if role not in info:
                 continue
+            if group.name and not equivalence.asks_the_same(pod["spec"], templates[role]):
+                message = f"pod asks for something else than its role '{role}' in the workload; it stays gated"
+                actions.append(Tell(about=pod, reason="ErrWorkloadCompose", message=message, warning=True))
+                continue
             actions.append(Write(resource=kinds.POD, old=pod, new=pods.released(pod, info[role])))
-            actions.append(Tell(about=pod, reason="Started", message=message))
+            actions.append(Tell(about=pod, reason="Started", message=admitted))
     except PodSetConflictError as fault:
         new = copied(old)
         transitions.finish(new, reason="FailedToStart", message=str(fault), now_ns=case.now_ns)
