@@ -1,0 +1,210 @@
+import dataclasses
+
+import pytest
+from tests.engine import builders as b
+
+from pykueue.engine import decisions, events, reasons, values
+from pykueue.engine.policy import Policy, RequeuingTimestamp
+
+
+def test_higher_priority_goes_first():
+    cluster = b.Cluster(b.cluster_queue(nominal=1))
+    cluster.add(b.workload("low", created=1), b.workload("high", priority=1, created=2))
+    assert cluster.admitted() == ["high"]
+
+
+def test_older_goes_first_among_equals():
+    cluster = b.Cluster(b.cluster_queue(nominal=1))
+    cluster.add(b.workload("young", created=2), b.workload("old", created=1))
+    assert cluster.admitted() == ["old"]
+
+
+def test_one_head_a_cycle_from_each_queue():
+    cluster = b.Cluster(b.cluster_queue("left"), b.cluster_queue("right"))
+    cluster.add(*(b.workload(f"{queue}{n}", queue, created=n) for queue in ("left", "right") for n in (1, 2)))
+    assert cluster.admitted() == ["left1", "right1"]
+
+
+def test_strict_fifo_head_blocks_its_queue():
+    cluster = b.Cluster(b.cluster_queue(nominal=1, strict=True))
+    cluster.add(b.workload("big", cpu=2, created=1), b.workload("small", created=2))
+    cluster.cycle()
+    assert (cluster.admitted(), cluster.waiting()) == ([], ["big", "small"])
+
+
+def test_best_effort_fifo_parks_its_head_and_goes_on():
+    cluster = b.Cluster(b.cluster_queue(nominal=1))
+    cluster.add(b.workload("big", cpu=2, created=1), b.workload("small", created=2))
+    cluster.cycle()
+    assert (cluster.parked(), cluster.admitted()) == (["big"], ["small"])
+
+
+def test_workloads_of_one_shape_are_parked_together():
+    cluster = b.Cluster(b.cluster_queue(nominal=1))
+    cluster.add(*(b.workload(f"big{n}", cpu=2, created=n) for n in range(3)))
+    cluster.cycle()
+    assert cluster.parked() == ["big0", "big1", "big2"]
+
+
+def test_a_late_arrival_of_a_failed_shape_is_parked_at_once():
+    cluster = b.Cluster(b.cluster_queue(nominal=1))
+    cluster.add(b.workload("big", cpu=2))
+    cluster.cycle()
+    cluster.add(b.workload("late", cpu=2, created=1))
+    assert cluster.parked() == ["big", "late"]
+
+
+def test_without_equivalence_hashing_each_is_tried():
+    cluster = b.Cluster(b.cluster_queue(nominal=1), policy=Policy(scheduling_equivalence_hashing=False))
+    cluster.add(*(b.workload(f"big{n}", cpu=2, created=n) for n in range(3)))
+    cluster.cycle()
+    assert cluster.parked() == ["big0"]
+
+
+def test_a_finish_brings_the_parked_of_the_whole_cohort_back():
+    cluster = b.Cluster(b.cluster_queue("left", "cohort", nominal=1), b.cluster_queue("right", "cohort", nominal=1))
+    cluster.add(b.workload("running", "left", cpu=2, admitted_to="default"), b.workload("waits", "right", cpu=2))
+    cluster.cycle()
+    assert cluster.parked("right") == ["waits"]
+    cluster.tell(events.WorkloadFinished(key="default/running"))
+    assert cluster.waiting("right") == ["waits"]
+
+
+def test_an_unchanged_queue_brings_nobody_back():
+    queue = b.cluster_queue(nominal=1)
+    cluster = b.Cluster(queue)
+    cluster.add(b.workload("big", cpu=2))
+    cluster.cycle()
+    cluster.put(queue)
+    assert cluster.parked() == ["big"]
+
+
+def test_more_quota_brings_the_parked_back():
+    cluster = b.Cluster(b.cluster_queue(nominal=1))
+    cluster.add(b.workload("big", cpu=2))
+    cluster.cycle()
+    cluster.put(b.cluster_queue(nominal=2))
+    assert cluster.admitted() == ["big"]
+
+
+@pytest.mark.parametrize("held_back", [{"requeued": False}, {"requeue_at_ns": 10**18}])
+def test_backoff_keeps_a_workload_out_of_the_heap(held_back):
+    cluster = b.Cluster(b.cluster_queue())
+    cluster.add(b.workload("evicted", **held_back))
+    cluster.put(b.cluster_queue(nominal=20))
+    assert (cluster.waiting(), cluster.parked()) == ([], ["evicted"])
+
+
+def test_the_end_of_a_backoff_brings_it_back():
+    cluster = b.Cluster(b.cluster_queue())
+    evicted = b.workload("evicted", requeued=False)
+    cluster.add(evicted)
+    cluster.tell(events.WorkloadChanged(workload=dataclasses.replace(evicted, requeued=True)))
+    assert cluster.waiting() == ["evicted"]
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "first"), [(RequeuingTimestamp.EVICTION, "other"), (RequeuingTimestamp.CREATION, "evicted")]
+)
+def test_a_pods_ready_timeout_sends_to_the_back_if_configured(timestamp, first):
+    cluster = b.Cluster(b.cluster_queue(nominal=1), policy=Policy(requeuing_timestamp=timestamp))
+    eviction = values.Eviction(reason="PodsReadyTimeout", at_ns=100)
+    cluster.add(b.workload("evicted", created=1, eviction=eviction), b.workload("other", created=50))
+    assert cluster.admitted() == [first]
+
+
+@pytest.mark.parametrize("field", ["on_hold", "admission_gated", "waiting_for_replacement_pods"])
+def test_some_workloads_do_not_queue(field):
+    cluster = b.Cluster(b.cluster_queue())
+    cluster.add(b.workload("held", **{field: True}))
+    assert cluster.admitted() == []
+
+
+def test_a_stopped_local_queue_takes_its_workloads_out():
+    cluster = b.Cluster(b.cluster_queue())
+    cluster.add(b.workload("one"))
+    stopped = values.LocalQueue(key="default/queue", cluster_queue="queue", stop_policy=values.StopPolicy.HOLD)
+    cluster.tell(events.LocalQueueChanged(local_queue=stopped))
+    assert cluster.waiting() == []
+
+
+def test_a_queue_without_its_flavor_admits_nothing_until_it_comes():
+    cluster = b.Cluster(b.cluster_queue())
+    cluster.tell(events.FlavorGone(name="default"))
+    cluster.add(b.workload("one"))
+    assert cluster.admitted() == []
+    cluster.tell(events.FlavorChanged(flavor=values.ResourceFlavor(name="default")))
+    assert cluster.admitted() == ["one"]
+
+
+def test_a_queue_with_an_inactive_check_admits_nothing():
+    cluster = b.Cluster(b.cluster_queue(admission_checks={"check": frozenset()}))
+    cluster.add(b.workload("one"))
+    assert cluster.admitted() == []
+    cluster.tell(events.AdmissionCheckChanged(check=values.AdmissionCheck(name="check", controller="any")))
+    assert cluster.admitted() == ["one"]
+
+
+def test_a_check_still_pending_reserves_without_admitting():
+    cluster = b.Cluster(b.cluster_queue(admission_checks={"check": frozenset()}))
+    cluster.tell(events.AdmissionCheckChanged(check=values.AdmissionCheck(name="check", controller="any")))
+    cluster.add(b.workload("one"))
+    (admit,) = cluster.cycle()
+    assert not admit.admitted
+
+
+def test_a_check_for_another_flavor_does_not_count():
+    cluster = b.Cluster(b.cluster_queue(admission_checks={"check": frozenset({"other"})}))
+    cluster.tell(events.AdmissionCheckChanged(check=values.AdmissionCheck(name="check", controller="any")))
+    cluster.add(b.workload("one"))
+    (admit,) = cluster.cycle()
+    assert admit.admitted
+
+
+def test_a_namespace_that_does_not_match_is_told_so():
+    selector = values.LabelSelector(requirements=(values.Requirement(key="team", operator=values.Operator.EXISTS),))
+    cluster = b.Cluster(dataclasses.replace(b.cluster_queue(), namespace_selector=selector))
+    cluster.add(b.workload("one"))
+    (park,) = cluster.cycle()
+    assert park.pending == reasons.NamespaceMismatch()
+    cluster.tell(events.NamespaceChanged(name="default", labels={"team": "a"}))
+    assert cluster.admitted() == ["one"]
+
+
+def test_a_refused_admission_gives_the_quota_back():
+    cluster = b.Cluster(b.cluster_queue(nominal=1))
+    cluster.add(b.workload("one"))
+    cluster.cycle()
+    cluster.tell(events.AdmissionRefused(key="default/one"))
+    assert (cluster.waiting(), cluster.admitted()) == (["one"], ["one"])
+
+
+def test_a_stale_view_does_not_queue_an_assumed_workload_again():
+    cluster = b.Cluster(b.cluster_queue())
+    one = b.workload("one")
+    cluster.add(one)
+    cluster.cycle()
+    cluster.tell(events.WorkloadChanged(workload=one))
+    assert cluster.waiting() == []
+
+
+def test_admission_waits_until_pods_are_ready():
+    cluster = b.Cluster(b.cluster_queue(), policy=Policy(block_admission=True))
+    cluster.add(b.workload("one", created=1), b.workload("two", created=2))
+    assert cluster.admitted() == ["one"]
+    (requeue,) = cluster.cycle()
+    assert requeue.pending == reasons.PodsNotReady()
+    cluster.tell(events.PodsReadyChanged(key="default/one", pods_ready=True))
+    assert cluster.admitted() == ["two"]
+
+
+def test_heads_that_cannot_go_cost_nothing_until_something_changes():
+    queues = [b.cluster_queue(f"queue{n}", nominal=1, strict=True) for n in range(20)]
+    cluster = b.Cluster(*queues)
+    cluster.add(*(b.workload(f"big{n}", f"queue{n}", cpu=2) for n in range(20)))
+    assert len(cluster.cycle()) == 20
+    assert cluster.cycle() == []
+    cluster.put(b.cluster_queue("queue7", nominal=1, strict=True, within="LowerPriority"))
+    (requeue,) = cluster.cycle()
+    assert isinstance(requeue, decisions.Requeue)
+    assert requeue.cluster_queue == "queue7"
