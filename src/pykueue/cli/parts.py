@@ -32,9 +32,12 @@ class Surroundings:
 
 
 def _controllers(surroundings: Surroundings) -> Part:
+    from pykueue.cli import visibility
     from pykueue.controllers.system import Controllers
 
-    return Controllers(surroundings.api.client(), surroundings.configuration)
+    controllers = Controllers(surroundings.api.client(), surroundings.configuration)
+    visibility.register(surroundings.api, controllers)
+    return controllers
 
 
 def _machine_room(surroundings: Surroundings) -> Part:
