@@ -5,6 +5,7 @@ Starts the embedded API and then the parts, in order; stops them in reverse orde
 """
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 LOG_LEVELS = ("debug", "info", "warning", "error")
 RUNTIMES = ("process", "simulated", "none")
 DEFAULT_PORT = 6443
+_COLLECT_AFTER_OBJECTS = 50_000
 
 
 def default_data_dir() -> Path:
@@ -62,8 +64,10 @@ def up(
     log_level: str,
 ) -> None:
     """Start a Kubernetes-compatible API with queues on this machine."""
+    gc.disable()  # what a start makes is no garbage; `_tune_collector` turns the collector on again
     from pykueue.api import registry
     from pykueue.apiserver.embedded import EmbeddedApi, Place
+    from pykueue.apiserver.http.listener import ListenError
     from pykueue.apiserver.security.tokens import TokenFileError
     from pykueue.apiserver.store.log import StoreError
     from pykueue.cli.parts import PARTS, Surroundings
@@ -85,10 +89,10 @@ def up(
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             runner.run(run())
-    except (StoreError, TokenFileError) as error:
+    except (StoreError, TokenFileError, ListenError) as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
-        raise click.ClickException(f"cannot listen on {listen[0]}:{listen[1]}: {error.strerror or error}") from None
+        raise click.ClickException(f"{error.filename or directory}: {error.strerror or error}") from None
 
 
 def _configuration(path: Path | None) -> dict[str, Any]:
@@ -125,10 +129,18 @@ async def _serve(api: "EmbeddedApi", parts: "list[Part]", kubeconfig: Path | Non
             started.append(part)
             await part.start()
         _announce(api, access, kubeconfig)
+        _tune_collector()
         await stopping.wait()
     finally:
         for each in reversed(started):
             await each.stop()
+
+
+def _tune_collector() -> None:
+    """Objects in flight are many and free of cycles: collect rarely, and never look at what the start has made."""
+    gc.freeze()
+    gc.set_threshold(_COLLECT_AFTER_OBJECTS)
+    gc.enable()
 
 
 def _announce(api: "EmbeddedApi", access: "Access", kubeconfig: Path | None) -> None:

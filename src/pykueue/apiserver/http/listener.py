@@ -36,6 +36,10 @@ Stream = Callable[..., Awaitable[web.StreamResponse]]
 """Answers with a stream; takes `when_lost`, which registers what to call when the client goes away."""
 
 
+class ListenError(Exception):
+    """The address is taken, not ours, or not allowed."""
+
+
 class Connections(web.Server):
     """aiohttp's server, which also tells a watch when its client has gone."""
 
@@ -68,8 +72,10 @@ class Listener:
         )
         self._runner = web.ServerRunner(self._connections, handle_signals=False, shutdown_timeout=_STOP_SECONDS)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, host, port, ssl_context=tls, backlog=1024)
-        await site.start()
+        try:
+            await web.TCPSite(self._runner, host, port, ssl_context=tls, backlog=1024).start()
+        except OSError as error:
+            raise ListenError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
         bound: int = self._runner.addresses[0][1]
         return bound
 
