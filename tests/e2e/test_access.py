@@ -70,6 +70,13 @@ def test_refusals_have_the_code_and_reason_of_kubernetes(server, method, path, c
     assert (found, json.loads(body)["reason"]) == (code, reason)
 
 
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_an_unknown_group_is_a_page_that_is_not_there(server, method):
+    data = b"{}" if method == "POST" else None
+    found = status(server, "/apis/no.such/v1/things", token=server.token, method=method, data=data)
+    assert found == (404, "404 page not found\n")
+
+
 def test_a_body_too_large_is_refused(server):
     data = b'{"kind":"Namespace","data":"%s"}' % (b"x" * (4 * 2**20))
     headers = {"Content-Type": "application/json"}

@@ -317,6 +317,16 @@ def test_short_names_and_categories_find_kinds(kubectl):
     assert kubectl("get", "cq", "short", "-o", "name") == "clusterqueue.kueue.x-k8s.io/short\n"
 
 
+def test_get_all_finds_the_kinds_of_its_category(kubectl):
+    kubectl.apply(deployment("web"))
+    assert "deployment.apps/web" in kubectl("get", "all")
+
+
+def test_api_versions(kubectl):
+    versions = kubectl("api-versions").split()
+    assert {"v1", "batch/v1", "kueue.x-k8s.io/v1beta1", "kueue.x-k8s.io/v1beta2"} <= set(versions)
+
+
 def test_cluster_info_and_version(kubectl):
     assert "Server Version: v1.36" in kubectl("version")
     assert "is running at" in kubectl("cluster-info")

@@ -11,6 +11,19 @@ _SCALE = {
     "statusReplicasPath": ".status.replicas",
     "labelSelectorPath": ".status.selector",
 }
+_SHOWN_BY_GET_ALL = frozenset(
+    {
+        "CronJob",
+        "DaemonSet",
+        "Deployment",
+        "Job",
+        "Pod",
+        "ReplicaSet",
+        "ReplicationController",
+        "Service",
+        "StatefulSet",
+    }
+)
 
 
 def _builtin(
@@ -31,6 +44,7 @@ def _builtin(
         plural=plural or f"{kind.lower()}s",
         namespaced=namespaced,
         short_names=tuple(short.split()),
+        categories=("all",) if kind in _SHOWN_BY_GET_ALL else (),
         has_status=has_status,
         scale=_SCALE if is_scaled else None,
         schema=schemas.of_kind(group, kind),

@@ -16,7 +16,7 @@ from pykueue.apiserver.http.discovery import Discovery
 from pykueue.apiserver.http.exchange import Incoming
 from pykueue.apiserver.http.hooks import Hooks, Reply
 from pykueue.apiserver.http.openapi import OpenApi
-from pykueue.apiserver.http.pages import Pages, is_open
+from pykueue.apiserver.http.pages import NOT_FOUND, Pages, is_open
 from pykueue.apiserver.security.authorizer import Authorizer
 from pykueue.apiserver.security.impersonation import effective_user
 
@@ -119,7 +119,7 @@ class Application:
         if handler := self.hooks.handler(route):
             return await handler(request.call())
         if not self.discovery.has_version(route.group, route.version):
-            return await self.pages.handle(request)
+            return NOT_FOUND
         target = resources.find_target(self.scheme, request)
         for guard in self.guards:
             await guard(request, target)

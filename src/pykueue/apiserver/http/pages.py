@@ -13,7 +13,7 @@ OPEN_PATHS = ("/healthz", "/livez", "/readyz", "/version")
 """What anybody may see without a token."""
 
 _TEXT = "text/plain; charset=utf-8"
-_NOT_FOUND = Reply(status=404, body=b"404 page not found\n", content_type=_TEXT)
+NOT_FOUND = Reply(status=404, body=b"404 page not found\n", content_type=_TEXT)
 _MAJOR, _MINOR = VERSION.removeprefix("v").split(".")[:2]
 _VERSION_PAGE = msgspec.json.encode(
     {
@@ -63,7 +63,7 @@ class Pages:
     def _health(self, path: str, *, is_verbose: bool) -> Reply:
         kind, _, one = path.strip("/").partition("/")
         if one and one not in self.checks:
-            return _NOT_FOUND
+            return NOT_FOUND
         chosen = {name: is_well for name, is_well in self.checks.items() if not one or name == one}
         bad = [name for name, is_well in chosen.items() if not is_well and kind != "livez"]
         status = 500 if bad else 200
@@ -92,7 +92,7 @@ class Pages:
                 return Reply(body=found[0], content_type=form.content_type, headers={"Vary": "Accept"}), found[1]
         found = self._discovery.document(path, address)
         if found is None:
-            return _NOT_FOUND, ""
+            return NOT_FOUND, ""
         return Reply(body=found[0]), found[1]
 
     def _openapi_page(self, request: Incoming, path: str) -> tuple[Reply, str]:
@@ -107,7 +107,7 @@ class Pages:
         else:
             document = self._openapi.document(path.removeprefix("/openapi/v3/"))
             if document is None:
-                return _NOT_FOUND, ""
+                return NOT_FOUND, ""
             found = document
         return Reply(body=found[0], headers={"Vary": "Accept"}), f'"{found[1]}"'
 
