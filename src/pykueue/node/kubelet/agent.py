@@ -315,6 +315,7 @@ class PodLife:
     async def _end(self) -> None:
         await asyncio.gather(*self._watchers)
         agent = self._agent
+        await agent.runtime.clear(self._uid)
         agent.devices_of(pods.node_name(self._pod)).give_back(self._uid)
         agent.ended(self._uid)
         if self._is_gone:

@@ -49,9 +49,7 @@ def _template(ray_job: Object, cluster: str) -> Object:
     pod_spec = template.setdefault("spec", {})
     pod_spec.setdefault("restartPolicy", "Never")
     if not pod_spec.get("containers"):
-        head = (spec.get("rayClusterSpec") or {}).get("headGroupSpec", {}).get("template", {}).get("spec", {})
-        image = (head.get("containers") or [{}])[0].get("image", "rayproject/ray")
-        pod_spec["containers"] = [{"name": "ray-job-submitter", "image": image, "resources": _RESOURCES}]
+        pod_spec |= _default_pod(spec)
     metadata = template.setdefault("metadata", {})
     own = {key: value for key, value in pods.annotations(ray_job).items() if key.startswith(_OWN_PREFIX)}
     marks = ray_pods.local_marks(cluster, ray_pods.group(pods.namespace(ray_job), cluster)) | {
@@ -59,6 +57,20 @@ def _template(ray_job: Object, cluster: str) -> Object:
     }
     metadata["annotations"] = marks | own | (metadata.get("annotations") or {})
     return template
+
+
+def _default_pod(spec: Object) -> Object:
+    """KubeRay's default submitter; it also sees the head's files, so that paths in the entrypoint can be found."""
+    head = (spec.get("rayClusterSpec") or {}).get("headGroupSpec", {}).get("template", {}).get("spec", {})
+    first = (head.get("containers") or [{}])[0]
+    container: Object = {
+        "name": "ray-job-submitter",
+        "image": first.get("image", "rayproject/ray"),
+        "resources": _RESOURCES,
+    }
+    if first.get("volumeMounts"):
+        container["volumeMounts"] = copy.deepcopy(first["volumeMounts"])
+    return {"containers": [container]} | ({"volumes": copy.deepcopy(head["volumes"])} if head.get("volumes") else {})
 
 
 def _duration(spec: Object) -> str:

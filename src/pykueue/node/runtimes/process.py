@@ -116,13 +116,16 @@ class ProcessRuntime:
                 return ProcessContainer(directory, found, pods.uid(request.pod))
         return None
 
+    async def clear(self, pod_uid: str) -> None:
+        await asyncio.to_thread(strays.end, pod_uid)
+
     async def forget(self, pod_uid: str) -> None:
         home = self._root / pod_uid
         for directory in home.glob("containers/*/*-*"):
             found = _begun(directory)
             if found is not None and found.is_alive():
                 await ProcessContainer(directory, found, pod_uid).stop(0)
-        strays.end(pod_uid)
+        await self.clear(pod_uid)
         shutil.rmtree(home, ignore_errors=True)
 
     def pods(self) -> set[str]:

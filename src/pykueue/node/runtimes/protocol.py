@@ -53,6 +53,10 @@ class Runtime(Protocol):
         """The container of an attempt that an earlier pykueue started; None if that attempt never ran."""
         ...
 
+    async def clear(self, pod_uid: str) -> None:
+        """The pod is over: ends what its containers left behind."""
+        ...
+
     async def forget(self, pod_uid: str) -> None:
         """The pod is gone: ends whatever of it still runs and removes its files."""
         ...

@@ -39,6 +39,9 @@ class SimulatedRuntime:
             whole = max(0.0, whole - self._age(request))
         return self._container(request, whole)
 
+    async def clear(self, _pod_uid: str) -> None:
+        return
+
     async def forget(self, _pod_uid: str) -> None:
         return
 
