@@ -13,13 +13,16 @@ COMMANDS: dict[str, str] = {
     "delete": "pykueue.cli.delete:delete",
     "explain": "pykueue.cli.explain:explain",
     "list": "pykueue.cli.listing:list_objects",
+    "logs": "pykueue.cli.logs:logs",
     "manifests": "pykueue.cli.manifests:manifests",
     "resume": "pykueue.cli.stop:resume",
     "salvage": "pykueue.cli.salvage:salvage",
     "stop": "pykueue.cli.stop:stop",
+    "submit": "pykueue.cli.submit:submit",
     "up": "pykueue.cli.up:up",
     "user": "pykueue.cli.user:user",
     "validate": "pykueue.cli.validate:validate",
+    "wait": "pykueue.cli.wait:wait",
 }
 """Command name to `module:attribute`; a module is imported when its command runs, so that `--help` stays fast."""
 

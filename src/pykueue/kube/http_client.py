@@ -161,6 +161,15 @@ class HttpClient:
         except msgspec.DecodeError:
             return data.decode(errors="replace")
 
+    async def stream(self, path: str, query: Mapping[str, str]) -> AsyncIterator[bytes]:
+        """The body of an answer as it comes, for as long as it comes: logs that are followed."""
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=_REQUEST_SECONDS)
+        async with self._open("GET", path, query=query, timeout=timeout) as response:
+            if response.status >= 400:
+                raise _refusal(response.status, await response.read())
+            async for chunk in response.content.iter_any():
+                yield chunk
+
     async def close(self) -> None:
         await self._session.close()
 

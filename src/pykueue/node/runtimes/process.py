@@ -60,7 +60,7 @@ class ProcessRuntime:
         found = shutil.which(command[0], path=environment.get("PATH")) if "/" not in command[0] else command[0]
         if found is None or not os.access(work / found, os.X_OK):
             raise StartError(f'exec: "{command[0]}": executable file not found in $PATH')
-        pid = self._spawn(directory, work, environment, [*_bounds(request), found, *command[1:]])
+        pid = self._spawn(directory, work, environment, [*_bounds(request), *command])
         return ProcessContainer(directory, ProcessIdentity.of(pid), pods.uid(request.pod))
 
     def _told(self, request: ContainerRequest) -> tuple[dict[str, str], list[str]]:

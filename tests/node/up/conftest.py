@@ -1,0 +1,81 @@
+"""`pykueue up` with a runtime in a process of its own, and the commands of a user."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[3] / "src"
+
+QUEUE = """
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ResourceFlavor
+metadata: {name: default}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: shared}
+spec:
+  namespaceSelector: {}
+  preemption: {withinClusterQueue: LowerPriority}
+  resourceGroups:
+  - coveredResources: ["cpu"]
+    flavors: [{name: default, resources: [{name: cpu, nominalQuota: 1}]}]
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: LocalQueue
+metadata: {name: user-queue, namespace: default}
+spec: {clusterQueue: shared}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: WorkloadPriorityClass
+metadata: {name: high}
+value: 1000
+"""
+
+
+class Cluster:
+    def __init__(self, directory):
+        self.directory = directory
+        self.process = None
+
+    def start(self, runtime="process"):
+        command = [sys.executable, "-m", "pykueue", "up", "--runtime", runtime, "--listen", "127.0.0.1:0"]
+        self.process = subprocess.Popen(
+            [*command, "--data-dir", str(self.directory)], stdout=subprocess.PIPE, text=True, env=self.environment
+        )
+        assert "is ready at" in self.process.stdout.readline()
+        return self
+
+    @property
+    def environment(self):
+        return {**os.environ, "PYTHONPATH": str(SOURCE), "KUBECONFIG": str(self.directory / "kubeconfig")}
+
+    def stop(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        self.process.wait(timeout=30)
+        self.process.stdout.close()
+
+    def run(self, *words, code=0):
+        done = subprocess.run(
+            [sys.executable, "-m", "pykueue", *words],
+            capture_output=True,
+            text=True,
+            timeout=100,
+            env=self.environment,
+            cwd=self.directory,
+            check=False,
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    made = Cluster(tmp_path / "data").start()
+    yield made
+    if made.process.poll() is None:
+        made.stop()
