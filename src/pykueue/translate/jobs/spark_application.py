@@ -1,0 +1,159 @@
+"""SparkApplication (sparkoperator.k8s.io): a driver and its executors.
+
+Neither has a pod template of its own: the operator makes pods from the fields of `driver` and `executor`, so the templates
+that count are made here in the same way, and what an admission gives goes into those fields.
+"""
+
+import copy
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pykueue.api.scheme import Object, Resource
+from pykueue.translate.jobs.framework import Finished, Framework, Options, Place
+from pykueue.translate.pod_set_info import PodSetInfo
+
+ROLES = ("driver", "executor")
+_DONE = ("COMPLETED", "FAILED", "SUBMISSION_FAILED")
+_JAVA_MEMORY = re.compile(r"(\d+)([kmgtp])b?", re.IGNORECASE)
+
+
+def _places(job: Object, _options: Options) -> list[Place]:
+    counts = {"driver": 1, "executor": int(job["spec"]["executor"].get("instances") or 0)}
+    return [
+        Place(name=role, template_path=("spec", role, "template"), count=counts[role], template=_template(job, role))
+        for role in ROLES
+    ]
+
+
+def _template(job: Object, role: str) -> Object:
+    """The pod that the operator would make, as far as quota and placement look at it."""
+    fields = job["spec"][role]
+    base = copy.deepcopy(fields.get("template") or {})
+    spec = base.get("spec") or {}
+    containers = spec.get("containers") or [{"name": f"spark-kubernetes-{role}"}]
+    _set_resources(_spark_container(containers, role), fields)
+    spec["containers"] = [*containers, *_missing(containers, fields.get("sidecars"))]
+    init_containers = [*(spec.get("initContainers") or ())]
+    init_containers += _missing(init_containers, fields.get("initContainers"))
+    optional: dict[str, Any] = {
+        "initContainers": init_containers,
+        "nodeSelector": {**(spec.get("nodeSelector") or {}), **(fields.get("nodeSelector") or {})},
+        "tolerations": [*(spec.get("tolerations") or ()), *(fields.get("tolerations") or ())],
+        "affinity": fields.get("affinity") or spec.get("affinity"),
+        "priorityClassName": fields.get("priorityClassName") or spec.get("priorityClassName"),
+    }
+    metadata = base.get("metadata") or {}
+    for name in ("labels", "annotations"):
+        if merged := {**(metadata.get(name) or {}), **(fields.get(name) or {})}:
+            metadata[name] = merged
+    return {"metadata": metadata, "spec": {**spec, **{name: value for name, value in optional.items() if value}}}
+
+
+def _spark_container(containers: list[Object], role: str) -> Object:
+    named = (container for container in containers if container.get("name") == f"spark-kubernetes-{role}")
+    return next(named, containers[0])
+
+
+def _missing(present: Sequence[Object], wanted: Sequence[Object] | None) -> list[Object]:
+    known = {(container.get("name"), container.get("image")) for container in present}
+    return [container for container in wanted or () if (container.get("name"), container.get("image")) not in known]
+
+
+def _set_resources(container: Object, fields: Mapping[str, Any]) -> None:
+    resources = container.setdefault("resources", {})
+    gpu = fields.get("gpu") or {}
+    wanted = (
+        ("requests", "cpu", fields.get("coreRequest")),
+        ("requests", "memory", _kubernetes_memory(fields.get("memory"))),
+        ("limits", "cpu", fields.get("coreLimit")),
+        ("limits", "memory", _kubernetes_memory(fields.get("memoryLimit"))),
+        ("limits", gpu.get("name", ""), str(gpu["quantity"]) if int(gpu.get("quantity") or 0) > 0 else None),
+    )
+    for section, name, amount in wanted:
+        if name and amount is not None:
+            resources.setdefault(section, {})[name] = str(amount)
+
+
+def _kubernetes_memory(text: str | None) -> str | None:
+    """Java writes `512m` for what Kubernetes calls `512Mi`."""
+    match = _JAVA_MEMORY.fullmatch(text or "")
+    if match is None:
+        return text
+    unit = match[2].lower()
+    return f"{match[1]}{'K' if unit == 'k' else unit.upper()}i"
+
+
+def _hand_over(job: Object, _places: Sequence[Place], infos: Sequence[PodSetInfo]) -> None:
+    shared = job["spec"].pop("nodeSelector", None)
+    for role, info in zip(ROLES, infos, strict=True):
+        fields = job["spec"][role]
+        _write(fields, _present(fields, shared).merged(info))
+
+
+def _take_back(job: Object, _places: Sequence[Place], infos: Sequence[PodSetInfo]) -> None:
+    job["spec"].pop("nodeSelector", None)
+    for role, info in zip(ROLES, infos, strict=True):
+        _write(job["spec"][role], info)
+    job["spec"]["executor"]["instances"] = infos[1].count
+
+
+def _present(fields: Object, shared_selector: Mapping[str, str] | None) -> PodSetInfo:
+    gates = ((fields.get("template") or {}).get("spec") or {}).get("schedulingGates") or ()
+    return PodSetInfo(
+        annotations=fields.get("annotations") or {},
+        labels=fields.get("labels") or {},
+        node_selector=shared_selector or fields.get("nodeSelector") or {},
+        tolerations=tuple(fields.get("tolerations") or ()),
+        scheduling_gates=tuple(gates),
+    )
+
+
+def _write(fields: Object, info: PodSetInfo) -> None:
+    written: dict[str, Any] = {
+        "annotations": dict(info.annotations),
+        "labels": dict(info.labels),
+        "nodeSelector": dict(info.node_selector),
+        "tolerations": list(info.tolerations),
+    }
+    for name, value in written.items():
+        if value:
+            fields[name] = value
+        else:
+            fields.pop(name, None)
+    if info.scheduling_gates:
+        fields.setdefault("template", {}).setdefault("spec", {})["schedulingGates"] = list(info.scheduling_gates)
+    elif (fields.get("template") or {}).get("spec"):
+        fields["template"]["spec"].pop("schedulingGates", None)
+
+
+def _state(job: Object) -> str:
+    return str(((job.get("status") or {}).get("applicationState") or {}).get("state", ""))
+
+
+def _finished(job: Object) -> Finished | None:
+    state = _state(job)
+    if state not in _DONE:
+        return None
+    message = str(job["status"]["applicationState"].get("errorMessage", ""))
+    return Finished(is_success=state == "COMPLETED", message=message)
+
+
+def _pods_ready(job: Object) -> bool:
+    """The driver says RUNNING before its executors do."""
+    states = ((job.get("status") or {}).get("executorState") or {}).values()
+    ready = sum(state in ("RUNNING", "COMPLETED") for state in states)
+    return _state(job) == "RUNNING" and ready >= int(job["spec"]["executor"].get("instances") or 0)
+
+
+FRAMEWORK = Framework(
+    name="sparkoperator.k8s.io/sparkapplication",
+    resource=Resource("sparkoperator.k8s.io", "v1beta2", "sparkapplications", "SparkApplication", namespaced=True),
+    suspend_path=("spec", "suspend"),
+    places=_places,
+    finished=_finished,
+    is_active=lambda job: _state(job) == "RUNNING",
+    pods_ready=_pods_ready,
+    inject=_hand_over,
+    eject=_take_back,
+)
