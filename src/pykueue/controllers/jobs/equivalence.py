@@ -32,7 +32,7 @@ def _shape(pod_set: Object, *, ignore_tolerations: bool) -> Any:
 
 def asks_the_same(one: Object, other: Object) -> bool:
     """Two pod specs that cost the same quota, whatever role their pods claim."""
-    return _asked(one) == _asked(other)
+    return bool(_asked(one) == _asked(other))
 
 
 def _asked(spec: Object) -> Any:
