@@ -32,11 +32,12 @@ class Surroundings:
 
 
 def _controllers(surroundings: Surroundings) -> Part:
-    from pykueue.cli import visibility
+    from pykueue.cli import metrics_page, visibility
     from pykueue.controllers.system import Controllers
 
     controllers = Controllers(surroundings.api.client(), surroundings.configuration)
     visibility.register(surroundings.api, controllers)
+    metrics_page.register(surroundings.api.hooks, controllers)
     return controllers
 
 

@@ -6,6 +6,7 @@ order for each Workload, and what the API refuses is told to the engine as an ev
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,6 +17,7 @@ from pykueue.controllers import kinds
 from pykueue.controllers.actions import Tell, Write
 from pykueue.controllers.apply import Applier
 from pykueue.controllers.engine_feed import FED, EngineFeed
+from pykueue.controllers.metrics import ROLE, Metrics
 from pykueue.controllers.mirror import Mirror, named
 from pykueue.controllers.ordered_writes import OrderedWrites
 from pykueue.controllers.workload import facts, transitions
@@ -48,6 +50,7 @@ class Scheduler:
         self._feed = EngineFeed(mirror, clock, configuration, self._tell)
         self._writes = OrderedWrites()
         self._news = asyncio.Event()
+        self.metrics: Metrics | None = None
         self.watchers: list[Callable[[values.ClusterQueueName], None]] = []
         """Told of every ClusterQueue whose queue or usage a decision touched."""
 
@@ -81,12 +84,20 @@ class Scheduler:
         """Until a cycle decides nothing that the one before did not."""
         last: list[decisions.Decision] | None = None
         for _ in range(CYCLES_AT_ONCE):
+            started = time.perf_counter()
             decided = self.engine.handle(events.CycleDue(at_ns=self._clock.now_ns()))
             if not decided or decided == last:
                 return
+            self._measure(decided, time.perf_counter() - started)
             self._carry_out(decided)
             last = decided
         self._news.set()
+
+    def _measure(self, decided: list[decisions.Decision], seconds: float) -> None:
+        if self.metrics is None:
+            return
+        is_success = any(isinstance(each, decisions.Admit | decisions.Preempt) for each in decided)
+        self.metrics.cycle_ended(is_success=is_success, seconds=seconds)
 
     def _carry_out(self, decided: list[decisions.Decision]) -> None:
         for decision in decided:
@@ -151,6 +162,8 @@ class Scheduler:
                 self._tell(events.EvictionRefused(at_ns=self._clock.now_ns(), key=target.workload))
             else:
                 self._record(told, written)
+                if self.metrics is not None:
+                    self.metrics.preempted.labels(decision.cluster_queue, target.reason.value, ROLE).inc()
             self._feed.let_go(target.workload)
 
         self._feed.hold(target.workload)

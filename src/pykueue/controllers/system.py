@@ -11,6 +11,7 @@ from pykueue.controllers.engine_feed import FED
 from pykueue.controllers.feeds import Feeds
 from pykueue.controllers.in_use import InUseController
 from pykueue.controllers.job_controller import JobController
+from pykueue.controllers.metrics import Metrics
 from pykueue.controllers.mirror import Mirror
 from pykueue.controllers.pod_controller import PodController
 from pykueue.controllers.priority_class_controller import PriorityClassController
@@ -43,6 +44,8 @@ class Controllers:
         self.scheduler = Scheduler(
             client, mirror, self._applier("kueue-admission"), clock=clock, configuration=configuration
         )
+        self.metrics = Metrics(mirror, self.scheduler.engine.world, clock, configuration)
+        self.scheduler.metrics = self.metrics
         self._workloads = WorkloadController(
             self.scheduler,
             mirror,
