@@ -15,7 +15,8 @@ async def with_three_waiting(cluster):
         await cluster.until(cluster.workload_of, name, "PyTorchJob")
 
     async def all_wait():
-        return len(cluster.controllers.scheduler.engine.world.cluster_queues["cq"].pending) == 3
+        pending = cluster.controllers.scheduler.engine.world.cluster_queues["cq"].pending
+        return len(pending) == 3 and not pending.active_count
 
     await cluster.until(all_wait)
 
