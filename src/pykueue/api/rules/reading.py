@@ -19,13 +19,15 @@ def sequence(value: Any) -> list[Any]:
 
 
 def mappings(value: Any) -> list[Object]:
-    return [mapping(item) for item in sequence(value)]
+    return [item if isinstance(item, dict) else {} for item in value] if isinstance(value, list) else []
 
 
 def at(value: Any, *keys: str) -> Any:
     """The value below `keys`, or None."""
     for key in keys:
-        value = mapping(value).get(key)
+        if not isinstance(value, dict):
+            return None
+        value = value.get(key)
     return value
 
 
@@ -43,7 +45,9 @@ def texts(value: Any) -> list[str]:
 
 
 def text_map(value: Any) -> dict[str, str]:
-    return {key: item for key, item in mapping(value).items() if isinstance(key, str) and isinstance(item, str)}
+    if not value or not isinstance(value, dict):
+        return {}
+    return {key: item for key, item in value.items() if isinstance(key, str) and isinstance(item, str)}
 
 
 def integer(value: Any, default: int = 0) -> int:
@@ -60,7 +64,9 @@ def amount(value: Any) -> quantity.Quantity | None:
 
 
 def amounts(value: Any) -> dict[str, quantity.Quantity]:
-    parsed = ((name, amount(item)) for name, item in mapping(value).items())
+    if not value or not isinstance(value, dict):
+        return {}
+    parsed = [(name, amount(item)) for name, item in value.items()]
     return {name: item for name, item in parsed if item is not None}
 
 

@@ -4,6 +4,7 @@ Functions named after a thing (`dns_subdomain`) return the explanations of what 
 `check_…` return field errors.
 """
 
+import functools
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -36,30 +37,37 @@ def _matches(pattern: str, value: str) -> bool:
     return re.fullmatch(pattern, value, re.ASCII) is not None
 
 
-def dns_label(value: str) -> list[str]:
+_remembered = functools.lru_cache(maxsize=8192)
+"""The same few names pass here with every write."""
+
+
+@_remembered
+def dns_label(value: str) -> tuple[str, ...]:
     found = [] if len(value) <= 63 else ["must be no more than 63 bytes"]
     if not _matches(_DNS_LABEL, value):
         explanation = f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', {_ENDS}"
         found.append(_wrong(explanation, _DNS_LABEL, "my-name", "123-abc"))
-    return found
+    return tuple(found)
 
 
-def dns_subdomain(value: str) -> list[str]:
+@_remembered
+def dns_subdomain(value: str) -> tuple[str, ...]:
     found = [] if len(value) <= 253 else ["must be no more than 253 bytes"]
     if not _matches(_DNS_SUBDOMAIN, value):
         explanation = (
             f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ENDS}"
         )
         found.append(_wrong(explanation, _DNS_SUBDOMAIN, "example.com"))
-    return found
+    return tuple(found)
 
 
-def label_key(value: str) -> list[str]:
+@_remembered
+def label_key(value: str) -> tuple[str, ...]:
     """Also the syntax of resource names and condition types."""
     prefix, slash, name = value.rpartition("/")
     if "/" in prefix:
         words = _wrong(_CHARACTERS, _NAME, "MyName", "my.name", "123-abc")
-        return [f"a valid label key {words} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"]
+        return (f"a valid label key {words} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",)
     found = []
     if slash and not prefix:
         found.append("prefix part must be non-empty")
@@ -71,17 +79,18 @@ def label_key(value: str) -> list[str]:
         found.append("name part must be no more than 63 bytes")
     if not _matches(_NAME, name):
         found.append("name part " + _wrong(_CHARACTERS, _NAME, "MyName", "my.name", "123-abc"))
-    return found
+    return tuple(found)
 
 
-def label_value(value: str) -> list[str]:
+@_remembered
+def label_value(value: str) -> tuple[str, ...]:
     found = [] if len(value) <= LABEL_VALUE_LENGTH else [f"must be no more than {LABEL_VALUE_LENGTH} bytes"]
     if not _matches(_LABEL_VALUE, value):
         explanation = (
             f"a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', {_ENDS}"
         )
         found.append(_wrong(explanation, _LABEL_VALUE, "MyValue", "my_value", "12345"))
-    return found
+    return tuple(found)
 
 
 def check_label_key(path: str, key: str) -> list[FieldError]:
@@ -151,6 +160,11 @@ def check_conditions(path: str, conditions: list[Any]) -> list[FieldError]:
     return found
 
 
+@_remembered
+def _is_condition_reason(value: str) -> bool:
+    return _matches(_CONDITION_REASON, value)
+
+
 def _check_condition(path: str, condition: Mapping[str, Any]) -> list[FieldError]:
     found = check_label_key(f"{path}.type", reading.text(condition.get("type")))
     if condition.get("status") not in ("True", "False", "Unknown"):
@@ -165,7 +179,7 @@ def _check_condition(path: str, condition: Mapping[str, Any]) -> list[FieldError
     reason = reading.text(condition.get("reason"))
     if not reason:
         found.append(faults.required(f"{path}.reason"))
-    elif not _matches(_CONDITION_REASON, reason):
+    elif not _is_condition_reason(reason):
         explanation = "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_'"
         examples = ("my_name", "MY_NAME", "MyName", "ReasonA,ReasonB", "ReasonA:ReasonB")
         found.append(faults.invalid(f"{path}.reason", reason, _wrong(explanation, _CONDITION_REASON, *examples)))

@@ -1,7 +1,6 @@
 """Deployment and StatefulSet: they cannot be suspended, so their pods are held back on their behalf."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from pykueue.api.errors import FieldError
 from pykueue.api.rules import faults, reading
@@ -79,24 +78,19 @@ def _check_role(new: Object, old: Object) -> Iterator[FieldError]:
     after, before = (
         pod.role_shape(reading.mapping(reading.at(each, "spec", "template", "spec"))) for each in (new, old)
     )
-    yield from _check_same_shape("spec.template.spec", after, before)
+    for name in sorted(after.keys() | before.keys()):
+        path, shape, old_shape = f"spec.template.spec.{name}", after.get(name), before.get(name)
+        if name in ("containers", "initContainers") and len(shape or ()) == len(old_shape or ()):
+            yield from _check_containers(path, shape or [], old_shape or [])
+        else:
+            yield from faults.changed(path, shape, old_shape)
 
 
-def _check_same_shape(path: str, after: Any, before: Any) -> Iterator[FieldError]:
-    if isinstance(after, dict) and isinstance(before, dict) and {"containers", "ports"} & after.keys():
-        for name in sorted(after.keys() | before.keys()):
-            yield from _check_same_shape(f"{path}.{name}", after.get(name), before.get(name))
-    elif _are_containers(after) and _are_containers(before) and len(after) == len(before):
-        for index, (new, old) in enumerate(zip(after, before, strict=True)):
-            yield from faults.changed(f"{path}[{index}].ports", new["ports"], old["ports"])
-            requests = (new["resources"]["requests"], old["resources"]["requests"])
-            yield from faults.changed(f"{path}[{index}].resources.requests", *requests)
-    else:
-        yield from faults.changed(path, after, before)
-
-
-def _are_containers(shape: Any) -> bool:
-    return isinstance(shape, list) and all(isinstance(each, dict) and "ports" in each for each in shape)
+def _check_containers(path: str, after: list[Object], before: list[Object]) -> Iterator[FieldError]:
+    for index, (new, old) in enumerate(zip(after, before, strict=True)):
+        yield from faults.changed(f"{path}[{index}].ports", new["ports"], old["ports"])
+        requests = (new["resources"]["requests"], old["resources"]["requests"])
+        yield from faults.changed(f"{path}[{index}].resources.requests", *requests)
 
 
 def _check_replicas(request: Request, old: Object) -> Iterator[FieldError]:
