@@ -45,13 +45,13 @@ def decode_object(content_type: str, data: bytes) -> tuple[dict[str, Any], tuple
     if not isinstance(value, dict):
         raise errors.bad_request(
             "the object provided is unrecognized (must be of type object): "
-            f"couldn't get version/kind; json parse error: json: cannot unmarshal {_go_name(value)} into Go value "
+            f"couldn't get version/kind; json parse error: json: cannot unmarshal {go_name(value)} into Go value "
             "of type struct"
         )
     return value, faults
 
 
-def _go_name(value: Any) -> str:
+def go_name(value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool):

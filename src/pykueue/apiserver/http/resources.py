@@ -120,9 +120,11 @@ class Resources:
                 f"the body of the request was in an unknown format - accepted media types include: {accepted}"
             ) from None
         body, faults = bodies.decode(media, request.data)
-        expected = list if patch_type is PatchType.JSON else dict
-        if not isinstance(body, expected):
-            raise errors.bad_request(f"the patch must be a JSON {'array' if expected is list else 'object'}")
+        if patch_type is not PatchType.JSON and not isinstance(body, dict):
+            raise errors.bad_request(
+                f"error decoding patch: json: cannot unmarshal {bodies.go_name(body)} into Go value of type "
+                "map[string]interface {}"
+            )
         call = _write_call(request, "PatchOptions", faults)
         return await self._verbs.patch(target, Patch(type=patch_type, body=body), call)
 

@@ -1,5 +1,6 @@
 """JSON patch (RFC 6902): rarely used, so the library does it."""
 
+import types
 from typing import Any
 
 import jsonpatch
@@ -20,14 +21,28 @@ def apply(target: Any, operations: Any) -> Any:
             f"The allowed maximum operations in a JSON patch is {_MOST_OPERATIONS}, got {len(operations)}"
         )
     try:
-        return jsonpatch.apply_patch(target, operations)
+        return _Patch(operations).apply(target)
     except jsonpatch.InvalidJsonPatch as error:
         raise errors.bad_request(f"error decoding patch: {error}") from error
     except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException, TypeError, KeyError) as error:
-        raise _rejected(str(error)) from error
+        raise _rejected() from error
 
 
-def _rejected(why: str) -> ApiError:
-    """As an API server words a patch that does not apply, such as a failed `test`."""
-    details = {"causes": [{"reason": "UnexpectedServerResponse", "message": why}]}
-    return ApiError(422, "Invalid", "the server rejected our request due to an error in our request", details)
+class _Replace(jsonpatch.ReplaceOperation):
+    """A key that is not there is added: the API server has always been lenient here."""
+
+    def apply(self, obj: Any) -> Any:
+        parent, key = self.pointer.to_last(obj)
+        if isinstance(parent, dict) and key is not None and key not in parent and "value" in self.operation:
+            parent[key] = self.operation["value"]
+            return obj
+        return super().apply(obj)
+
+
+class _Patch(jsonpatch.JsonPatch):
+    operations = types.MappingProxyType({**jsonpatch.JsonPatch.operations, "replace": _Replace})
+
+
+def _rejected() -> ApiError:
+    """As an API server words a patch that does not apply, such as a failed `test`: it does not say why."""
+    return ApiError(422, "Invalid", "the server rejected our request due to an error in our request", {})
