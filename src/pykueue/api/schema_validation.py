@@ -36,7 +36,7 @@ _INTEGERS = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 def validate(schema: Schema, obj: Object, old: Object | None = None) -> list[FieldError]:
     """Every fault of the object, first those of its structure; rules run only on an object whose structure is sound."""
     before: Any = _ABSENT if old is None else old
-    errors = list(_structure(schema, obj, before, ""))
+    errors = list(_structure(schema, _body(obj), before, ""))
     duplicates = list(_duplicates(schema, obj, ""))
     if duplicates and (old is None or not any(_duplicates(schema, old, ""))):
         errors += duplicates
@@ -46,6 +46,13 @@ def validate(schema: Schema, obj: Object, old: Object | None = None) -> list[Fie
         else:
             errors += _rules(schema, obj, before, "")
     return errors
+
+
+def _body(obj: Object) -> Object:
+    """The object without its metadata, which obeys rules of its own."""
+    if not isinstance(obj.get("metadata"), dict):
+        return obj
+    return {name: value for name, value in obj.items() if name != "metadata"}
 
 
 def _structure(schema: Schema, value: Any, old: Any, path: str) -> Iterator[FieldError]:
