@@ -121,3 +121,25 @@ def test_the_notation():
         },
         "required": ["list"],
     }
+
+
+def test_an_mpi_job_is_one_thing_in_two_versions():
+    old = SCHEME.for_kind("kubeflow.org/v1", "MPIJob")
+    stored = old.to_storage({"apiVersion": "kubeflow.org/v1", "kind": "MPIJob"})
+    assert (stored["apiVersion"], old.from_storage(stored)["apiVersion"]) == ("kubeflow.org/v2beta1", "kubeflow.org/v1")
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "columns"),
+    [
+        ("ray.io/v1", "RayCluster", "desired workers,available workers,cpus,memory,gpus,status,Age"),
+        ("ray.io/v1", "RayJob", "job status,deployment status,ray cluster name,start time,end time,Age"),
+        ("kubeflow.org/v1", "PyTorchJob", "State,Age"),
+        ("jobset.x-k8s.io/v1alpha2", "JobSet", "TerminalState,Restarts,Completed,Suspended,Age"),
+        ("kueue.x-k8s.io/v1beta2", "ClusterQueue", "Cohort,Pending Workloads"),
+        ("kueue.x-k8s.io/v1beta1", "Workload", "Queue,Reserved in,Admitted,Finished,Age"),
+    ],
+)
+def test_columns_that_get_shows(api_version, kind, columns):
+    shown = [column.name for column in SCHEME.for_kind(api_version, kind).columns if column.priority == 0]
+    assert ",".join(shown) == columns

@@ -1,6 +1,7 @@
 """Which kinds of Kubernetes and of the job frameworks an embedded cluster serves: a table. Collected by `api.registry`."""
 
 import functools
+from dataclasses import replace
 
 from pykueue.api.builtin import schemas
 from pykueue.api.scheme import Column, Kind
@@ -9,7 +10,7 @@ _AGE = Column(name="Age", json_path=".metadata.creationTimestamp", type="date")
 _SCALE = {
     "specReplicasPath": ".spec.replicas",
     "statusReplicasPath": ".status.replicas",
-    "labelSelectorPath": ".status.selector",
+    "labelSelectorPath": ".spec.selector",
 }
 _SHOWN_BY_GET_ALL = frozenset(
     {
@@ -131,11 +132,25 @@ _LAST_CONDITION = Column(name="State", json_path=".status.conditions[-1:].type")
 def _frameworks() -> list[Kind]:
     kubeflow = [
         _framework("kubeflow.org/v1", kind, _LAST_CONDITION, _AGE)
-        for kind in ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "MPIJob")
+        for kind in ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob")
     ]
-    return [
-        *kubeflow,
-        _framework("kubeflow.org/v2beta1", "MPIJob"),
+    return [*kubeflow, *_mpi_job(), *_ray(), *_others()]
+
+
+def _mpi_job() -> list[Kind]:
+    """Two operators serve this kind in two versions; objects are kept in the one that Kueue manages."""
+    current = _framework("kubeflow.org/v2beta1", "MPIJob")
+    old = replace(
+        _framework("kubeflow.org/v1", "MPIJob", _AGE, _LAST_CONDITION),
+        storage_version=current.version,
+        to_storage=lambda obj: {**obj, "apiVersion": current.api_version},
+        from_storage=lambda obj: {**obj, "apiVersion": "kubeflow.org/v1"},
+    )
+    return [current, old]
+
+
+def _ray() -> list[Kind]:
+    kinds = [
         _framework(
             "ray.io/v1",
             "RayCluster",
@@ -166,6 +181,12 @@ def _frameworks() -> list[Kind]:
             _status("service status", "serviceStatus"),
             _status("num serve endpoints", "numServeEndpoints"),
         ),
+    ]
+    return [replace(kind, categories=("all",)) for kind in kinds]
+
+
+def _others() -> list[Kind]:
+    return [
         _framework(
             "jobset.x-k8s.io/v1alpha2",
             "JobSet",
