@@ -23,3 +23,4 @@ PROVISIONING_REQUEST = Resource(
 )
 RESOURCE_FLAVOR = Resource("kueue.x-k8s.io", "v1beta2", "resourceflavors", "ResourceFlavor", namespaced=False)
 EVENT = Resource("", "v1", "events", "Event", namespaced=True)
+POD_TEMPLATE = Resource("", "v1", "podtemplates", "PodTemplate", namespaced=True)

@@ -23,6 +23,7 @@ from pykueue.node.cron import sync as cron_sync
 from pykueue.node.jobs import controller as jobs
 from pykueue.node.kubelet.agent import Agent
 from pykueue.node.placement.controller import Placement
+from pykueue.node.pools.controller import Pools
 from pykueue.node.ray import cluster as ray_cluster
 from pykueue.node.ray import job as ray_job
 from pykueue.node.runtimes.process import ProcessRuntime
@@ -62,6 +63,7 @@ class MachineRoom:
         self.agent: Agent | None = None
         if self._furnishing.runtime != "none":
             self.placement = Placement(self._views, self._performer("default-scheduler"), clock)
+            self._pools = Pools(self._views, self.placement, self._performer("cluster-autoscaler"), clock)
             self.agent = Agent(
                 self._views,
                 self._performer("kubelet"),
@@ -82,6 +84,7 @@ class MachineRoom:
             await self._set_up_nodes()
             self._begin(self.agent.run())
             self._begin(self.placement.run())
+            self._begin(self._pools.run())
         for controller in self._controllers:
             self._begin(controller.run())
 

@@ -18,6 +18,8 @@ distributed.init_process_group("gloo")
 total = torch.ones(1) * (distributed.get_rank() + 1)
 distributed.all_reduce(total)
 assert total.item() == 3, total
+distributed.barrier()
+distributed.destroy_process_group()
 """
 
 
