@@ -15,6 +15,9 @@ from pykueue.controllers.metrics import Metrics
 from pykueue.controllers.mirror import Mirror
 from pykueue.controllers.pod_controller import PodController
 from pykueue.controllers.priority_class_controller import PriorityClassController
+from pykueue.controllers.provisioning.controller import RESOURCES as PROVISIONING_RESOURCES
+from pykueue.controllers.provisioning.controller import ProvisioningController
+from pykueue.controllers.provisioning.decide import CONTROLLER as PROVISIONING
 from pykueue.controllers.queue_controllers import QueueControllers
 from pykueue.controllers.scheduler import Scheduler
 from pykueue.controllers.settings import Configuration
@@ -71,7 +74,8 @@ class Controllers:
             )
             for kind in frameworks.values()
         ]
-        self._resources = [*MIRRORED, *(kind.resource for kind in frameworks.values())]
+        self._provisioning = ProvisioningController(mirror, self._applier(PROVISIONING), clock)
+        self._resources = [*MIRRORED, *PROVISIONING_RESOURCES, *(kind.resource for kind in frameworks.values())]
         self._pods: PodController | None = None
         if settings.manages_pods(configuration):
             self._pods = PodController(mirror, self._applier("kueue-job-controller"), clock=clock, policy=policy)
@@ -105,6 +109,8 @@ class Controllers:
             self._queues.cohorts.run(self._queues.reconcile_cohort),
             self._in_use.queue.run(self._in_use.reconcile),
             self._classes.queue.run(self._classes.reconcile),
+            self._provisioning.checks.run(self._provisioning.reconcile_check),
+            self._provisioning.workloads.run(self._provisioning.reconcile_workload),
             *(jobs.queue.run(jobs.reconcile) for jobs in self._jobs),
         ]
         if self._pods is not None:
