@@ -207,7 +207,16 @@ def _others() -> list[Kind]:
             _AGE,
             short="provreq provreqs",
         ),
-        _framework("karpenter.sh/v1", "NodePool", namespaced=False),
+        _framework(
+            "karpenter.sh/v1",
+            "NodePool",
+            Column(name="NodeClass", json_path=".spec.template.spec.nodeClassRef.name"),
+            _status("Nodes", "resources.nodes"),
+            Column(name="Ready", json_path=".status.conditions[?(@.type=='Ready')].status"),
+            _AGE,
+            Column(name="Weight", json_path=".spec.weight", type="integer", priority=1),
+            namespaced=False,
+        ),
     ]
 
 
