@@ -77,18 +77,15 @@ def _check_metadata(kind: Kind, metadata: Any) -> None:
         msgspec.convert(metadata, _ObjectMeta)
     except msgspec.ValidationError as error:
         raise errors.bad_request(
-            f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {_go_words(str(error))}'
+            f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {_go_words(kind, str(error))}'
         ) from error
     for name in [name for name, value in metadata.items() if value is None]:
         del metadata[name]
 
 
-def _go_words(fault: str) -> str:
+def _go_words(kind: Kind, fault: str) -> str:
     """`Expected `str`, got `int` - at `$.labels[...]`` as a Go decoder says it."""
     expected, got, field = [*re.findall(r"`([^`]*)`", fault), "", "", ""][:3]
     wanted = next((_GO_TYPES[word] for word in expected.split(" | ") if word in _GO_TYPES), expected)
-    place = field.removeprefix("$").replace("[...]", "")
-    return (
-        f"json: cannot unmarshal {_JSON_TYPES.get(got, got)} into Go struct field ObjectMeta.metadata{place} "
-        f"of type {wanted}"
-    )
+    place = (".metadata" if kind.is_builtin else "") + field.removeprefix("$").replace("[...]", "")
+    return f"json: cannot unmarshal {_JSON_TYPES.get(got, got)} into Go struct field ObjectMeta{place} of type {wanted}"

@@ -169,6 +169,8 @@ class Writing:
         managers = write.managers
         if managers is None:
             new = faces.from_storage(write.kind, obj)
+            if write.kind.has_status and write.target.subresource != "status":
+                old, new = (_without_status(old) if old else None), _without_status(new)
             managers = managed_fields.after_update(shapes.of(write.kind), old, new, self._writer(write))
         managed_fields.write(obj, managers)
 
@@ -228,6 +230,11 @@ def _copy(obj: Object) -> Object:
     return copied
 
 
+def _without_status(obj: Object) -> Object:
+    """What the server itself sets in a status while the object is written belongs to nobody."""
+    return {name: value for name, value in obj.items() if name != "status"}
+
+
 def _checked_configuration(target: Target, body: Object, call: WriteCall) -> Object:
     """The body of server-side apply, which must say who applies it and may not say who owns it."""
     if not call.field_manager:
@@ -270,10 +277,8 @@ def _check_has_version(target: Target, obj: Object) -> None:
     """Custom resources may not be replaced blindly."""
     if target.kind.is_builtin or obj["metadata"].get("resourceVersion"):
         return
-    fault = FieldError(
-        "FieldValueInvalid", "metadata.resourceVersion", "must be specified for an update", errors.ShownAs("0x0")
-    )
-    raise errors.invalid(target.kind.group, target.kind.kind, target.name, [fault])
+    fault = FieldError("FieldValueInvalid", "metadata.resourceVersion", "must be specified for an update", 0)
+    raise errors.invalid(target.kind.group, target.kind.plural, target.name, [fault])
 
 
 def _patched(kind: Kind, old: Object, patch: Patch) -> Object:

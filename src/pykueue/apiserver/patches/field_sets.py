@@ -66,12 +66,13 @@ def intersection(left: Node | None, right: Node | None) -> Node | None:
 
 
 def members(node: Node | None, prefix: str = "") -> Iterator[str]:
-    """The paths of all members, as messages show them: `.spec.containers[name="web"].image`."""
-    if node is None:
-        return
-    if is_member(node):
-        yield prefix
-    for element, child in sorted(children(node)):
+    """The paths of all members below a node, as messages show them: `.spec.containers[name="web"].image`.
+
+    In Kubernetes' order: what ends at a level comes before what goes deeper.
+    """
+    inner = sorted(children(node or {}), key=lambda item: item[0])
+    yield from (prefix + shown(element) for element, child in inner if is_member(child))
+    for element, child in inner:
         yield from members(child, prefix + shown(element))
 
 

@@ -154,8 +154,8 @@ def after_update(shape: Shape, old: Object | None, new: Object, writer: Writer) 
     result = _without(managers, field_sets.union(changed, removed))
     mine = field_sets.difference(field_sets.union(owned.fields if owned else None, changed), removed)
     if mine is not None:
-        is_same = owned is not None and mine == owned.fields
-        result[updater] = owned if owned and is_same else Ownership(mine, writer.api_version, writer.time)
+        time = owned.time if owned and changed is None else writer.time
+        result[updater] = Ownership(mine, writer.api_version, time)
     return result
 
 
@@ -196,8 +196,9 @@ def apply(
     removed = strip(typed.compare(shape, merged, result)[1])
     managers = _without(managers, removed)
     if mine is not None:
-        is_same = previous is not None and previous.fields == mine and previous.api_version == writer.api_version
-        managers[applier] = previous if previous and is_same else Ownership(mine, writer.api_version, writer.time)
+        known_time = previous.time if previous else ""
+        time = known_time if result == base else writer.time  # whoever changes nothing leaves no time
+        managers[applier] = Ownership(mine, writer.api_version, time)
     return result, managers
 
 
@@ -235,6 +236,4 @@ def _described(manager: Manager, owned: Ownership) -> str:
         text += f' with subresource "{manager.subresource}"'
     if manager.operation == "Update":
         text += f" using {owned.api_version}"
-        if owned.time:
-            text += f" at {owned.time}"
     return text

@@ -57,7 +57,7 @@ _ATOMIC_MAPS = frozenset(
     }
 )
 _RETAINED_KEYS = frozenset({"strategy", "volumes"})
-_ALWAYS_PRESENT = frozenset({"metadata", "spec", "status", "strategy", "template", "jobTemplate"})
+_ALWAYS_PRESENT = frozenset({"metadata", "spec", "status", "strategy", "template", "jobTemplate", "containers"})
 KEY_DEFAULTS = {"protocol": "TCP"}
 
 
