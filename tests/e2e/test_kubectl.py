@@ -150,6 +150,19 @@ def test_server_side_apply_removes_what_is_no_longer_applied(kubectl):
     assert kubectl.json("get", "configmap", "it")["data"] == {"a": "1"}
 
 
+def test_client_side_apply_may_become_server_side(kubectl):
+    kubectl.apply(deployment("web"))
+    done = kubectl.run("apply", "--server-side", "-f", "-", stdin=json.dumps(deployment("web", replicas=3)))
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_field_that_somebody_else_took_over_still_conflicts(kubectl):
+    kubectl.apply(config_map("it", a="1"))
+    kubectl("patch", "configmap", "it", "--field-manager=other", "-p", '{"data":{"a":"2"}}')
+    refusal = kubectl.fails("apply", "--server-side", "-f", "-", stdin=json.dumps(config_map("it", a="3")))
+    assert 'conflict with "other"' in refusal
+
+
 def test_diff_shows_the_change(kubectl):
     kubectl.apply(config_map("it", a="1"))
     done = kubectl.run("diff", "-f", "-", stdin=json.dumps(config_map("it", a="2")))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object
-from pykueue.apiserver.patches import field_sets, typed
+from pykueue.apiserver.patches import field_sets, last_applied, typed
 from pykueue.apiserver.patches.field_sets import Node
 from pykueue.apiserver.patches.shapes import Shape
 
@@ -186,7 +186,8 @@ def apply(
     merged = typed.merge(shape, base, applied)
     changed = strip(typed.compare(shape, base, merged)[0])
     if not force:
-        _refuse_conflicts(managers, changed)
+        ours = last_applied.still_as_applied(shape, base) if writer.name == last_applied.MANAGER else None
+        _refuse_conflicts(managers, field_sets.difference(changed, ours))
     managers = _without(managers, changed)
     others: Node | None = None
     for owned in managers.values():
