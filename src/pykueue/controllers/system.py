@@ -21,6 +21,7 @@ from pykueue.controllers.provisioning.decide import CONTROLLER as PROVISIONING
 from pykueue.controllers.queue_controllers import QueueControllers
 from pykueue.controllers.scheduler import Scheduler
 from pykueue.controllers.settings import Configuration
+from pykueue.controllers.stateful_set_controller import StatefulSetController
 from pykueue.controllers.workload_controller import WorkloadController
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock, WallClock
@@ -80,6 +81,12 @@ class Controllers:
         if settings.manages_pods(configuration):
             self._pods = PodController(mirror, self._applier("kueue-job-controller"), clock=clock, policy=policy)
             self._resources.append(kinds.POD)
+        self._stateful_sets: StatefulSetController | None = None
+        if "statefulset" in settings.framework_names(configuration):
+            self._stateful_sets = StatefulSetController(
+                mirror, self._applier("kueue-job-controller"), clock=clock, policy=policy
+            )
+            self._resources.append(kinds.STATEFUL_SET)
         self._task: asyncio.Task[None] | None = None
 
     def _applier(self, name: str) -> Applier:
@@ -115,6 +122,8 @@ class Controllers:
         ]
         if self._pods is not None:
             loops.append(self._pods.queue.run(self._pods.reconcile))
+        if self._stateful_sets is not None:
+            loops.append(self._stateful_sets.queue.run(self._stateful_sets.reconcile))
         async with asyncio.TaskGroup() as group:
             for loop in loops:
                 group.create_task(_awaited(loop))

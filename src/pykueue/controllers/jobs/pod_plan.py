@@ -11,7 +11,7 @@ from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 from pykueue.controllers import kinds
 from pykueue.controllers.actions import Action, Create, Delete, Plan, Tell, Write, changes
-from pykueue.controllers.jobs import construction, decide, equivalence, injection, priority, readiness
+from pykueue.controllers.jobs import construction, decide, equivalence, injection, matching, priority, readiness
 from pykueue.controllers.jobs.pod_members import Members, sort_members
 from pykueue.controllers.jobs.situation import Situation
 from pykueue.controllers.workload import conditions, facts, transitions
@@ -227,6 +227,8 @@ def _finish(case: Situation, group: Group, old: Object | None, finished: framewo
 
 
 def _create(case: Situation, group: Group) -> Plan:
+    if matching.prebuilt_name(group.lead):
+        return Plan(actions=tuple(_stop(case, group, reason="NoMatchingWorkload", why="missing workload")))
     if group.is_active(case.now_ns):
         return Plan()
     active = [pod for pod in group.pods if pods.is_runnable_or_succeeded(pod)]

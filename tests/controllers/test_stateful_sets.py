@@ -1,0 +1,55 @@
+from pykueue.controllers import stateful_set_controller as sets
+from pykueue.controllers.jobs.policy import JobPolicy
+from pykueue.controllers.jobs.priority import PriorityClasses
+from pykueue.controllers.workload import conditions, facts, transitions
+
+NOW = 10**18
+SPEC = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}
+
+
+def stateful_set(replicas=2):
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {
+            "name": "db",
+            "namespace": "ns",
+            "uid": "u",
+            "labels": {"kueue.x-k8s.io/queue-name": "lq"},
+        },
+        "spec": {"replicas": replicas, "template": {"spec": SPEC}},
+    }
+
+
+def workload(of=None):
+    return sets.workload_of(of or stateful_set(), PriorityClasses(), JobPolicy())
+
+
+def test_one_workload_stands_for_all_replicas():
+    [pod_set] = workload()["spec"]["podSets"]
+    assert (pod_set["name"], pod_set["count"]) == ("main", 2)
+
+
+def test_its_owner_does_not_control_it():
+    assert facts.controller_of(workload()) is None
+
+
+def test_scaling_to_zero_puts_the_workload_on_hold():
+    held = workload()
+    transitions.reserve_quota(held, {"clusterQueue": "cq"}, NOW)
+    [write, *_] = sets.kept_in_step(stateful_set(replicas=0), held, NOW)
+    assert facts.is_on_hold(write.new)
+
+
+def test_scaling_up_again_ends_the_hold():
+    held = workload()
+    transitions.release_quota(held, reason="OnHold", message="", now_ns=NOW)
+    [write] = sets.kept_in_step(stateful_set(), held, NOW)
+    assert conditions.find(write.new, "QuotaReserved")["reason"] == "Pending"
+
+
+def test_pods_become_members_of_the_group():
+    pod = sets.marked({"metadata": {"name": "db-0", "namespace": "ns"}, "spec": SPEC}, stateful_set())
+    name = workload()["metadata"]["name"]
+    assert pod["metadata"]["labels"]["kueue.x-k8s.io/pod-group-name"] == name
+    assert pod["metadata"]["annotations"]["kueue.x-k8s.io/pod-group-total-count"] == "2"
