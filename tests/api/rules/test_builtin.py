@@ -204,3 +204,46 @@ def test_command_of_a_pod_is_fixed(admission):
     assert "pod updates may not change fields" in admission.refusal(
         pod(containers=[CONTAINER | {"args": ["x"]}]), pod()
     )
+
+
+def deployment(labels, **spec):
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [CONTAINER]}}
+    spec = {"selector": {"matchLabels": {"app": "a"}}, "template": template, **spec}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "d", "namespace": "ns"}, "spec": spec}
+
+
+def test_selector_must_match_the_template(admission):
+    assert admission.refusal(deployment({"app": "b"})) == (
+        'spec.template.metadata.labels: Invalid value: {"app":"b"}: `selector` does not match template `labels`'
+    )
+
+
+def test_selector_is_immutable(admission):
+    new = deployment({"app": "a", "x": "y"}, selector={"matchLabels": {"x": "y"}})
+    assert admission.refusal(new, deployment({"app": "a"})) == (
+        'spec.selector: Invalid value: {"matchLabels":{"x":"y"}}: field is immutable'
+    )
+
+
+def test_schedule_of_a_cron_job_has_five_fields(admission):
+    spec = {"schedule": "often", "jobTemplate": {"spec": job()["spec"]}}
+    cron_job = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "c"}, "spec": spec}
+    assert admission.refusal(cron_job) == (
+        'spec.schedule: Invalid value: "often": expected exactly 5 fields, found 1: [often]'
+    )
+
+
+def test_service_needs_ports(admission):
+    service = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {}}
+    assert admission.refusal(service) == "spec.ports: Required value"
+
+
+def test_plain_text_of_a_secret_is_stored_encoded(admission):
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "stringData": {"a": "b"}}
+    stored = admission.stored(secret)
+    assert (stored["data"], "stringData" in stored) == ({"a": "Yg=="}, False)
+
+
+def test_allocatable_of_a_node_is_its_capacity_by_default(admission):
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}, "status": {"capacity": {"cpu": 4}}}
+    assert admission.stored(node)["status"] == {"capacity": {"cpu": "4"}, "allocatable": {"cpu": "4"}}

@@ -1,6 +1,8 @@
 import pytest
 
 QUEUE_NAME = "kueue.x-k8s.io/queue-name"
+SELECTOR = {"matchLabels": {"app": "a"}}
+LABELLED = {"labels": {"app": "a"}}
 GROUP = "kueue.x-k8s.io/pod-group-name"
 COUNT = "kueue.x-k8s.io/pod-group-total-count"
 
@@ -25,14 +27,19 @@ def stateful_set(queue="lq", replicas=1, image="x", cpu="1", ready=0, **status):
         "apiVersion": "apps/v1",
         "kind": "StatefulSet",
         "metadata": {"name": "s", "namespace": "ns", "uid": "u", "labels": labels},
-        "spec": {"replicas": replicas, "template": {"spec": {"containers": [container]}}},
+        "spec": {
+            "replicas": replicas,
+            "selector": SELECTOR,
+            "template": {"metadata": LABELLED, "spec": {"containers": [container]}},
+        },
         "status": {"readyReplicas": ready, **status},
     }
 
 
 def deployment(queue="lq", ready=0):
     labels = {QUEUE_NAME: queue} if queue else {}
-    spec = {"template": {"spec": {"containers": [{"name": "c", "image": "x"}]}}}
+    pod_spec = {"containers": [{"name": "c", "image": "x"}]}
+    spec = {"selector": SELECTOR, "template": {"metadata": {"labels": {"app": "a"}}, "spec": pod_spec}}
     metadata = {"name": "d", "namespace": "ns", "labels": labels}
     status = {"readyReplicas": ready}
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec, "status": status}
@@ -115,7 +122,7 @@ def test_unretriable_group_stays_so(admission):
 def test_deployment_hands_its_queue_to_its_pods(admission):
     template = admission.stored(deployment())["spec"]["template"]["metadata"]
     assert template["annotations"] == {"kueue.x-k8s.io/pod-suspending-parent": "deployment"}
-    assert template["labels"] == {"kueue.x-k8s.io/managed": "true", QUEUE_NAME: "lq"}
+    assert template["labels"] == {"app": "a", "kueue.x-k8s.io/managed": "true", QUEUE_NAME: "lq"}
 
 
 @pytest.mark.parametrize("kind", [deployment, stateful_set])

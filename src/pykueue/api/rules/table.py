@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pykueue.api.rules import cluster_queue, cohort, quota, resource_flavor, workload
 from pykueue.api.rules.builtin import job as builtin_job
-from pykueue.api.rules.builtin import objects
+from pykueue.api.rules.builtin import objects, owners
 from pykueue.api.rules.builtin import pod as builtin_pod
 from pykueue.api.rules.jobs import batch_job, custom, frameworks, pod, ray, replicas, serving
 from pykueue.api.rules.jobs.frameworks import Framework
@@ -81,7 +81,10 @@ def _of(
 
 
 def _after(builtin: Defaulter, kueue: Rules) -> Rules:
-    return Rules(defaulter=_in_order(builtin, kueue.defaulter), validator=kueue.validator)
+    return Rules(
+        defaulter=_in_order(builtin, kueue.defaulter),
+        validator=_together(owners.validate_replicated, kueue.validator),
+    )
 
 
 RULES: Mapping[tuple[str, str], Rules] = {
@@ -101,18 +104,21 @@ RULES: Mapping[tuple[str, str], Rules] = {
         defaulter=_in_order(builtin_job.default, _BATCH_JOB.defaulter, builtin_job.generate_selector),
         validator=_together(builtin_job.validate, _BATCH_JOB.validator),
     ),
-    ("batch", "CronJob"): Rules(defaulter=builtin_job.default_cron_job),
+    ("batch", "CronJob"): Rules(defaulter=builtin_job.default_cron_job, validator=owners.validate_cron_job),
     ("", "Pod"): Rules(
         defaulter=_in_order(builtin_pod.default, _POD.defaulter),
         validator=_together(builtin_pod.validate, _POD.validator),
     ),
     ("apps", "Deployment"): _after(objects.deployment, _DEPLOYMENT),
     ("apps", "StatefulSet"): _after(objects.stateful_set, _STATEFUL_SET),
-    ("apps", "ReplicaSet"): Rules(defaulter=objects.replica_set),
-    ("apps", "DaemonSet"): Rules(defaulter=objects.daemon_set),
+    ("apps", "ReplicaSet"): Rules(defaulter=objects.replica_set, validator=owners.validate_replicated),
+    ("apps", "DaemonSet"): Rules(defaulter=objects.daemon_set, validator=owners.validate_replicated),
+    ("", "Node"): Rules(defaulter=objects.node),
+    ("", "PersistentVolumeClaim"): Rules(defaulter=objects.persistent_volume_claim),
+    ("", "ResourceQuota"): Rules(defaulter=objects.resource_quota),
     ("", "Namespace"): Rules(defaulter=objects.namespace),
     ("", "Secret"): Rules(defaulter=objects.secret),
-    ("", "Service"): Rules(defaulter=objects.service),
+    ("", "Service"): Rules(defaulter=objects.service, validator=owners.validate_service),
     ("", "LimitRange"): Rules(defaulter=objects.limit_range),
     ("scheduling.k8s.io", "PriorityClass"): Rules(defaulter=objects.priority_class),
     ("kubeflow.org", "PyTorchJob"): _of(replicas.PYTORCH_JOB),

@@ -76,7 +76,11 @@ def default_cron_job(request: Request) -> list[str]:
     spec.setdefault("suspend", False)
     spec.setdefault("successfulJobsHistoryLimit", 3)
     spec.setdefault("failedJobsHistoryLimit", 1)
-    pod_spec.default_template(reading.at(spec, "jobTemplate", "spec", "template"))
+    template = reading.inner(spec, "jobTemplate")
+    template.setdefault("metadata", {})
+    pod_spec.default_template(reading.at(template, "spec", "template"))
+    if request.operation == "CREATE":
+        request.object.setdefault("status", {})
     return []
 
 

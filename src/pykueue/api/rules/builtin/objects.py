@@ -1,5 +1,7 @@
 """Defaults of the small kinds around Jobs and pods, as the API server stores them."""
 
+import base64
+
 from pykueue.api.rules import reading
 from pykueue.api.rules.builtin import pod_spec
 from pykueue.api.scheme import Object, Request
@@ -8,6 +10,13 @@ from pykueue.api.scheme import Object, Request
 def _spec(request: Request) -> Object:
     spec = request.object.get("spec")
     return spec if isinstance(spec, dict) and not request.subresource else {}
+
+
+def _with_status(request: Request, status: Object) -> list[str]:
+    """What stands in the status before any controller has looked."""
+    if request.operation == "CREATE":
+        request.object.setdefault("status", status)
+    return []
 
 
 def namespace(request: Request) -> list[str]:
@@ -21,6 +30,10 @@ def namespace(request: Request) -> list[str]:
 
 def secret(request: Request) -> list[str]:
     request.object.setdefault("type", "Opaque")
+    plain = reading.text_map(request.object.pop("stringData", None))
+    if plain:
+        encoded = {key: base64.b64encode(value.encode()).decode() for key, value in plain.items()}
+        request.object["data"] = reading.mapping(request.object.get("data")) | encoded
     return []
 
 
@@ -32,17 +45,44 @@ def service(request: Request) -> list[str]:
     for port in reading.mappings(spec.get("ports")):
         port.setdefault("protocol", "TCP")
         port.setdefault("targetPort", port.get("port"))
-    return []
+    if spec.get("clusterIP") == "None":
+        spec.setdefault("clusterIPs", ["None"])
+        spec.setdefault("ipFamilies", ["IPv4"])
+        spec.setdefault("ipFamilyPolicy", "SingleStack")
+    return _with_status(request, {"loadBalancer": {}})
 
 
 def limit_range(request: Request) -> list[str]:
     for item in reading.mappings(_spec(request).get("limits")):
+        for name in ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio"):
+            pod_spec.write_canonically(item, name)
         if item.get("type") != "Container":
             continue
         maximum, minimum = reading.mapping(item.get("max")), reading.mapping(item.get("min"))
         defaults = maximum | reading.mapping(item.get("default"))
         requests = minimum | defaults | reading.mapping(item.get("defaultRequest"))
         item |= {name: value for name, value in (("default", defaults), ("defaultRequest", requests)) if value}
+    return []
+
+
+def resource_quota(request: Request) -> list[str]:
+    pod_spec.write_canonically(_spec(request), "hard")
+    return _with_status(request, {})
+
+
+def persistent_volume_claim(request: Request) -> list[str]:
+    spec = _spec(request)
+    spec.setdefault("volumeMode", "Filesystem")
+    pod_spec.write_canonically(reading.inner(spec, "resources"), "requests")
+    return _with_status(request, {"phase": "Pending"})
+
+
+def node(request: Request) -> list[str]:
+    status = reading.mapping(request.object.get("status"))
+    for name in ("capacity", "allocatable"):
+        pod_spec.write_canonically(status, name)
+    if status.get("capacity") and not status.get("allocatable"):
+        status["allocatable"] = dict(reading.mapping(status["capacity"]))
     return []
 
 
@@ -63,7 +103,7 @@ def deployment(request: Request) -> list[str]:
     spec.setdefault("revisionHistoryLimit", 10)
     spec.setdefault("progressDeadlineSeconds", 600)
     pod_spec.default_template(spec.get("template"))
-    return []
+    return _with_status(request, {})
 
 
 def stateful_set(request: Request) -> list[str]:
@@ -79,14 +119,14 @@ def stateful_set(request: Request) -> list[str]:
     spec.setdefault("replicas", 1)
     spec.setdefault("revisionHistoryLimit", 10)
     pod_spec.default_template(spec.get("template"))
-    return []
+    return _with_status(request, {"availableReplicas": 0, "replicas": 0})
 
 
 def replica_set(request: Request) -> list[str]:
     spec = _spec(request)
     spec.setdefault("replicas", 1)
     pod_spec.default_template(spec.get("template"))
-    return []
+    return _with_status(request, {"replicas": 0})
 
 
 def daemon_set(request: Request) -> list[str]:
@@ -99,4 +139,6 @@ def daemon_set(request: Request) -> list[str]:
         update.setdefault("maxSurge", 0)
     spec.setdefault("revisionHistoryLimit", 10)
     pod_spec.default_template(spec.get("template"))
-    return []
+    return _with_status(
+        request, {"currentNumberScheduled": 0, "desiredNumberScheduled": 0, "numberMisscheduled": 0, "numberReady": 0}
+    )

@@ -15,9 +15,8 @@ _WITH_MODE = ("secret", "configMap", "downwardAPI", "projected")
 
 def default_template(template: Any) -> None:
     if isinstance(template, dict):
-        spec = template.setdefault("spec", {})
-        if isinstance(spec, dict):
-            default_pod_spec(spec)
+        template.setdefault("metadata", {})
+        default_pod_spec(reading.inner(template, "spec"))
 
 
 def default_pod_spec(spec: Object) -> None:
@@ -29,7 +28,7 @@ def default_pod_spec(spec: Object) -> None:
     name = spec.get("serviceAccountName") or spec.get("serviceAccount")
     if name:
         spec["serviceAccountName"] = spec["serviceAccount"] = name
-    _write_canonically(spec, "overhead")
+    write_canonically(spec, "overhead")
     for field in ("initContainers", "containers"):
         for container in reading.mappings(spec.get(field)):
             _default_container(container)
@@ -44,7 +43,7 @@ def _default_container(container: Object) -> None:
     container.setdefault("terminationMessagePolicy", "File")
     resources = reading.inner(container, "resources")
     for name in ("limits", "requests"):
-        _write_canonically(resources, name)
+        write_canonically(resources, name)
     for port in reading.mappings(container.get("ports")):
         port.setdefault("protocol", "TCP")
     for variable in reading.mappings(container.get("env")):
@@ -56,7 +55,7 @@ def _default_container(container: Object) -> None:
             _default_probe(container[name])
 
 
-def _write_canonically(holder: Object, name: str) -> None:
+def write_canonically(holder: Object, name: str) -> None:
     """`0.5` is stored as `500m`, and nothing finer than a thousandth."""
     amounts = reading.amounts(holder.get(name))
     if amounts:
