@@ -91,7 +91,7 @@ class ApiError(Exception):
         }
         if self.reason:
             status["reason"] = self.reason
-        if self.details:
+        if self.details is not None:
             status["details"] = self.details
         return status
 
@@ -149,7 +149,9 @@ def unsupported_media_type(message: str) -> ApiError:
 
 def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> ApiError:
     qualified = f"{kind}.{group}" if group else kind
-    details: dict[str, Any] = {"name": name, "kind": kind, "causes": [error.cause() for error in errors]}
+    named = {"name": name, "kind": kind}
+    details: dict[str, Any] = {word: value for word, value in named.items() if value}
+    details["causes"] = [error.cause() for error in errors]
     if group:
         details["group"] = group
     return ApiError(422, "Invalid", f'{qualified} "{name}" is invalid: {aggregate(errors)}', details)

@@ -8,8 +8,10 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import msgspec
+
 from pykueue.api import errors, schema, schema_validation
-from pykueue.api.errors import FieldError
+from pykueue.api.errors import ApiError, FieldError
 from pykueue.api.scheme import Kind, Lookup, Object, Request, Settings
 from pykueue.apiserver.calls import WriteCall
 
@@ -23,24 +25,46 @@ class Admission:
     lookup: Lookup
     settings: Settings
     warnings: list[str] = field(default_factory=list)
+    is_patch: bool = False
 
     def read(self, kind: Kind, obj: Object, call: WriteCall) -> None:
         """Put lenient spellings right; unknown and repeated fields are refused when Strict, told when Warn, and dropped."""
         if kind.reader is not None:
             self.warnings += kind.reader(obj)
         unknown = schema.unknown_fields(kind.schema, obj)
+        as_sent = b""
         if unknown:
+            as_sent = msgspec.json.encode(obj)
             schema.prune(kind.schema, obj)
         if call.field_validation == "Ignore":
             return
         if call.field_validation == "Strict":
             faults = ", ".join([*call.decoding_faults, *map(str, unknown)])
             if faults:
-                raise errors.bad_request(
-                    f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: '
-                    f"strict decoding error: {faults}"
-                )
+                raise self._undecodable(kind, as_sent, f"strict decoding error: {faults}")
         self.warnings += [*call.decoding_faults, *map(_told, unknown)]
+
+    def _undecodable(self, kind: Kind, as_sent: bytes, why: str) -> ApiError:
+        if self.is_patch:
+            fault = FieldError("FieldValueInvalid", "patch", why, as_sent.decode())
+            return errors.invalid("", "", "", [fault])
+        return errors.bad_request(f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {why}')
+
+    def check_configuration(self, kind: Kind, applied: Object) -> None:
+        """Server-side apply takes no field that it does not know, because nobody could own it."""
+        if kind.reader is not None:
+            self.warnings += kind.reader(applied)
+        unknown = [
+            f".{field.path}: field not declared in schema" for field in schema.unknown_fields(kind.schema, applied)
+        ]
+        if unknown:
+            place = f"{applied['metadata'].get('namespace', '')}/{applied['metadata'].get('name', '')}"
+            faults = unknown[0] if len(unknown) == 1 else "errors:\n" + "\n".join(f"  {each}" for each in unknown)
+            raise ApiError(
+                500,
+                "",
+                f"failed to create typed patch object ({place}; {kind.api_version}, Kind={kind.kind}): {faults}",
+            )
 
     def request(self, obj: Object, old: Object | None, subresource: str) -> Request:
         return Request(

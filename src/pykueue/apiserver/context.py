@@ -25,8 +25,8 @@ class Context:
     settings: Settings
     clock: Callable[[], datetime] = now
 
-    def admission(self) -> Admission:
-        return Admission(lookup=StoreLookup(self.store, self.scheme), settings=self.settings)
+    def admission(self, *, is_patch: bool = False) -> Admission:
+        return Admission(lookup=StoreLookup(self.store, self.scheme), settings=self.settings, is_patch=is_patch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,12 +50,17 @@ class Deletion:
         )
 
     def _check_preconditions(self, kind: Kind, existing: Stored, call: DeleteCall) -> None:
-        wanted = {"UID": call.precondition_uid, "ResourceVersion": call.precondition_resource_version}
-        actual = {"UID": existing.meta.uid, "ResourceVersion": str(existing.revision)}
-        for name, value in wanted.items():
-            if value and value != actual[name]:
-                why = f"Precondition failed: {name} in precondition: {value}, {name} in object meta: {actual[name]}"
-                raise errors.conflict(kind.group, kind.plural, existing.key.name, why)
+        checks = (
+            ("UID", call.precondition_uid, existing.meta.uid, "deleted and then recreated"),
+            ("ResourceVersion", call.precondition_resource_version, str(existing.revision), "modified"),
+        )
+        for name, wanted, actual, happened in checks:
+            if wanted and wanted != actual:
+                why = (
+                    f"the {name} in the precondition ({wanted}) does not match the {name} in record ({actual}). "
+                    f"The object might have been {happened}"
+                )
+                raise errors.conflict(kind.group, kind.kind, existing.key.name, why)
 
     def _mark(self, kind: Kind, obj: Object, grace_seconds: int) -> None:
         """Set when the object is to be gone. A second deletion may shorten the time, not prolong it."""
@@ -103,7 +108,7 @@ def _set_policy_finalizer(kind: Kind, obj: Object, call: DeleteCall) -> None:
         fault = errors.FieldError(
             "FieldValueNotSupported",
             "propagationPolicy",
-            'supported values: "Foreground", "Background", "Orphan"',
+            'supported values: "Foreground", "Background", "Orphan", "nil"',
             policy,
         )
         raise errors.invalid("meta.k8s.io", "DeleteOptions", "", [fault])

@@ -137,7 +137,11 @@ def faults_of_create(kind: Kind, obj: Object) -> list[FieldError]:
     metadata = obj["metadata"]
     if not metadata.get("name"):
         return [FieldError("FieldValueRequired", "metadata.name", "name or generateName is required")]
-    return [*_name_faults(kind, metadata["name"]), *_faults(metadata)]
+    found = _name_faults(kind, "metadata.name", metadata["name"])
+    prefix = metadata.get("generateName")
+    if prefix:
+        found = _name_faults(kind, "metadata.generateName", prefix, prefix.removesuffix("-") or "a") + found
+    return [*found, *_faults(metadata)]
 
 
 def faults_of_update(obj: Object, old: Object) -> list[FieldError]:
@@ -178,10 +182,8 @@ def _owner_faults(references: Any) -> Iterator[FieldError]:
     for reference in references:
         for field in ("apiVersion", "kind", "name", "uid"):
             if not reference.get(field):
-                path = "version" if field == "apiVersion" else field
-                yield FieldError(
-                    "FieldValueInvalid", f"metadata.ownerReferences.{field}", f"{path} must not be empty", ""
-                )
+                words = "version must not be empty" if field == "apiVersion" else "must not be empty"
+                yield FieldError("FieldValueInvalid", f"metadata.ownerReferences.{field}", words, "")
         if reference.get("controller"):
             controllers.append(reference)
     if len(controllers) > 1:
@@ -230,6 +232,7 @@ _NAME_RULES: dict[tuple[str, str], Callable[[str], list[str]]] = {
 }
 
 
-def _name_faults(kind: Kind, name: str) -> list[FieldError]:
+def _name_faults(kind: Kind, field: str, name: str, judged: str = "") -> list[FieldError]:
+    """`judged` stands for the name where only a part of it is known."""
     rule = _NAME_RULES.get((kind.group, kind.kind), _subdomain)
-    return [FieldError("FieldValueInvalid", "metadata.name", fault, name) for fault in rule(name)]
+    return [FieldError("FieldValueInvalid", field, fault, name) for fault in rule(judged or name)]

@@ -157,7 +157,7 @@ def _number(resource_version: str) -> int:
         return 0
     if not (resource_version.isascii() and resource_version.isdigit()):
         raise errors.bad_request(
-            f'Invalid value: "{resource_version}": strconv.ParseUint: parsing "{resource_version}": invalid syntax'
+            f'invalid resource version: resourceVersion: Invalid value: "{resource_version}": strconv.ParseUint: parsing "{resource_version}": invalid syntax'
         )
     return int(resource_version)
 
@@ -173,4 +173,4 @@ def _read_token(token: str) -> tuple[int, tuple[str, str]]:
         namespace, _, name = content["start"].partition("/")
         return int(content["rv"]), (namespace, name)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise errors.bad_request(f"continue key is not valid: {error}") from error
+        raise errors.bad_request(f"invalid continue token: continue key is not valid: {error}") from error

@@ -18,6 +18,9 @@ def read(kind: Kind, obj: Object) -> Object:
     if selector:
         status["selector"] = selector
     replicas = _at(obj, kind.scale["specReplicasPath"])
+    if replicas is None and not kind.is_builtin:
+        why = f'the spec replicas field "{kind.scale["specReplicasPath"]}" does not exist'
+        raise errors.ApiError(500, "InternalError", f"Internal error occurred: {why}", {"causes": [{"message": why}]})
     return {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",
@@ -33,13 +36,23 @@ def write(kind: Kind, obj: Object, scale: Object) -> None:
         raise errors.ApiError(404, "NotFound", "the server could not find the requested resource")
     replicas = (scale.get("spec") or {}).get("replicas", 0)
     if not isinstance(replicas, int) or replicas < 0:
-        fault = errors.FieldError("FieldValueInvalid", "spec.replicas", "must be greater than or equal to 0", replicas)
-        raise errors.invalid("autoscaling", "Scale", obj["metadata"]["name"], [fault])
+        raise _negative(kind, obj["metadata"]["name"], replicas)
     *parents, last = _names(kind.scale["specReplicasPath"])
     place = obj
     for name in parents:
         place = place.setdefault(name, {})
     place[last] = replicas
+
+
+def _negative(kind: Kind, name: str, replicas: Any) -> errors.ApiError:
+    if kind.is_builtin:
+        words = "must be greater than or equal to 0"
+        return errors.invalid(
+            "autoscaling", "Scale", name, [errors.FieldError("FieldValueInvalid", "spec.replicas", words, replicas)]
+        )
+    path = (kind.scale or {})["specReplicasPath"]
+    fault = errors.FieldError("FieldValueInvalid", path, "should be a non-negative integer", replicas)
+    return errors.invalid(kind.group, kind.kind, name, [fault])
 
 
 def _names(path: str) -> list[str]:

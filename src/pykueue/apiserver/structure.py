@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from pykueue.api import errors
+from pykueue.api.errors import FieldError
 from pykueue.api.scheme import Kind, Object
 
 
@@ -65,11 +66,34 @@ def check(kind: Kind, obj: Any) -> Object:
             f"the API version in the data ({api_version}) does not match the expected API version ({kind.api_version})"
         )
     if obj.setdefault("kind", kind.kind) != kind.kind:
-        raise errors.bad_request(f"the kind in the data ({obj['kind']}) does not match the expected kind ({kind.kind})")
+        raise errors.bad_request(_foreign_kind(kind, obj["kind"]))
     if obj.get("metadata") is None:
         obj["metadata"] = {}
     _check_metadata(kind, obj["metadata"])
     return obj
+
+
+def _foreign_kind(kind: Kind, name: Any) -> str:
+    if not kind.is_builtin:
+        return f"the kind in the data ({name}) does not match the expected kind ({kind.kind})"
+    package = kind.group.split(".")[0] or "core"
+    return (
+        f'{name} in version "{kind.version}" cannot be handled as a {kind.kind}: '
+        f"converting ({kind.version}.{name}) to ({package}.{kind.kind}): unknown conversion"
+    )
+
+
+def check_patched(kind: Kind, obj: Any, uid: str) -> Object:
+    """`check` for what a patch made of an object: identity that it changed is a fault of the object."""
+    if isinstance(obj, dict) and not kind.is_builtin and obj.get("kind") != kind.kind:
+        fault = FieldError("FieldValueInvalid", "kind", f"must be {kind.kind}", obj.get("kind"))
+        raise errors.invalid(kind.group, str(obj.get("kind")), str((obj.get("metadata") or {}).get("name")), [fault])
+    checked = check(kind, obj)
+    given = checked["metadata"].get("uid", uid)
+    if given != uid:
+        fault = FieldError("FieldValueInvalid", "metadata.uid", "field is immutable", given)
+        raise errors.invalid(kind.group, kind.kind, str(checked["metadata"].get("name")), [fault])
+    return checked
 
 
 def _check_metadata(kind: Kind, metadata: Any) -> None:

@@ -79,19 +79,20 @@ class Writing:
     def patch(self, target: Target, patch: Patch, call: WriteCall) -> Outcome:
         if patch.type is PatchType.APPLY:
             return self._apply(target, patch.body, call)
-        write = self._begin(target, call)
+        write = self._begin(target, call, is_patch=True)
         existing = self._existing(target)
         old = _shown(target.kind, existing)
         if target.subresource == "scale":
             new = self._scaled(target, existing, _patched(target.kind, scales.read(target.kind, old), patch))
         else:
-            new = structure.check(target.kind, _patched(target.kind, old, patch))
+            new = structure.check_patched(target.kind, _patched(target.kind, old, patch), existing.meta.uid)
             _check_address(target, new)
         return self._replace(write, existing, old, new)
 
     def _apply(self, target: Target, body: Object, call: WriteCall) -> Outcome:
         write = self._begin(target, call)
         applied = _checked_configuration(target, body, call)
+        write.admission.check_configuration(target.kind, applied)
         existing = self._store.head(faces.key_of(target.kind, target.namespace, target.name))
         live = _shown(target.kind, existing) if existing else None
         if live is not None:
@@ -186,8 +187,8 @@ class Writing:
 
     # Small parts
 
-    def _begin(self, target: Target, call: WriteCall) -> _Write:
-        return _Write(target=target, call=call, admission=self._context.admission())
+    def _begin(self, target: Target, call: WriteCall, *, is_patch: bool = False) -> _Write:
+        return _Write(target=target, call=call, admission=self._context.admission(is_patch=is_patch))
 
     def _existing(self, target: Target) -> Stored:
         existing = self._store.head(faces.key_of(target.kind, target.namespace, target.name))

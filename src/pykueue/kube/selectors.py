@@ -74,7 +74,10 @@ def _label_requirement(part: str) -> Requirement:
         negation, key = found.groups()
         requirement = Requirement(key, "DoesNotExist" if negation else "Exists")
     else:
-        raise errors.bad_request(f"unable to parse requirement: found '{part.strip()}', expected: a label requirement")
+        found_word = part.split()[1] if len(part.split()) > 1 else part.strip()
+        raise errors.bad_request(
+            f"unable to parse requirement: found '{found_word}', expected: in, notin, =, ==, !=, gt, lt"
+        )
     _check(requirement)
     return requirement
 

@@ -73,7 +73,7 @@ def deleting(query: Query, body: dict[str, Any], user: User) -> DeleteCall:
         is_orphan = _truth(body.get("orphanDependents"), query.get("orphanDependents"))
         policy = "Orphan" if is_orphan else "Background"
     if policy and policy not in _POLICIES:
-        fault = _unsupported("propagationPolicy", policy, sorted(_POLICIES))
+        fault = _unsupported("propagationPolicy", policy, ["Foreground", "Background", "Orphan", "nil"])
         raise errors.invalid("meta.k8s.io", "DeleteOptions", "", [fault])
     preconditions = body.get("preconditions") or {}
     if not isinstance(preconditions, dict):

@@ -14,7 +14,7 @@ _MOST_OPERATIONS = 10_000
 def apply(target: Any, operations: Any) -> Any:
     if not isinstance(operations, list):
         raise errors.bad_request(
-            "error decoding patch: json: cannot unmarshal object into Go value of type jsonpatch.Patch"
+            "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"
         )
     if len(operations) > _MOST_OPERATIONS:
         raise errors.too_large(

@@ -155,7 +155,7 @@ class GarbageCollector:
         uids = {owner.uid for owner in kept}
         references = dependent.decode()["metadata"].get("ownerReferences") or ()
         left = [each for each in references if each.get("uid") in uids]
-        await self._patch(dependent, {"metadata": {"uid": dependent.meta.uid, "ownerReferences": left or None}})
+        await self._patch(dependent, {"metadata": {"ownerReferences": left or None}})
 
     async def _drop_finalizer(self, stored: Stored, finalizer: str) -> None:
         left = [each for each in stored.meta.finalizers or () if each != finalizer]
