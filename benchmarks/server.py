@@ -24,6 +24,7 @@ CLIENTS = 16
 WRITES = 4_000
 WATCHERS = 1_000
 EVENTS = 20
+CLAIMS = 200
 STARTS = 5
 TICKS = os.sysconf("SC_CLK_TCK")
 SOURCE = Path(__file__).parents[1] / "src"
@@ -129,6 +130,11 @@ def config_map(number: int) -> bytes:
     return json.dumps({"metadata": {"name": f"bench-{number}"}, "data": {"text": "x" * 1000}}).encode()
 
 
+def claim(number: int) -> bytes:
+    spec = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    return json.dumps({"metadata": {"name": f"bench-{number}"}, "spec": spec}).encode()
+
+
 def job(number: int) -> bytes:
     container = {"name": "c", "image": "busybox", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}
     pod = {"restartPolicy": "Never", "containers": [container]}
@@ -147,13 +153,19 @@ async def measure(client: Client, server: Server | None) -> None:
         spent = f", server CPU {(server.cpu_seconds() - cpu) / count * 1e6:.0f} µs each" if server else ""
         print(f"   {name}: {count / seconds:.0f}/s with {CLIENTS} clients{spent}")
 
+    claims = "/api/v1/namespaces/bench/persistentvolumeclaims"
+    await share(lambda number: client.send("POST", claims, claim(number)), CLAIMS)
+
     def patch(number: int) -> Awaitable[bytes]:
-        body = json.dumps({"status": {"active": number}}).encode()
-        return client.send("PATCH", f"{jobs}/bench-{number % 200}/status", body, merge)
+        body = json.dumps({"status": {"capacity": {"storage": f"{number}Gi"}}}).encode()
+        return client.send("PATCH", f"{claims}/bench-{number % CLAIMS}/status", body, merge)
+
+    def create_job(number: int) -> Awaitable[bytes]:
+        return client.send("POST", jobs, job(number))
 
     await report("durable creates of ConfigMaps", WRITES, lambda number: client.send("POST", maps, config_map(number)))
-    await report("durable creates of Jobs", WRITES // 4, lambda number: client.send("POST", jobs, job(number)))
     await report("durable status patches", WRITES, patch)
+    await report("durable creates of Jobs, controllers at work", WRITES // 4, create_job)
     await report("gets", WRITES, lambda number: client.send("GET", f"{maps}/bench-{number}"))
     began = time.perf_counter()
     data = await client.send("GET", maps)
