@@ -38,6 +38,9 @@ from pykueue.node.training.frameworks import FRAMEWORKS
 
 log = logging.getLogger(__name__)
 
+PODS_TOGETHER_NS = 100_000_000
+"""Pods of a Job that end together are counted together, as Kubernetes counts them (it waits for a second)."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Furnishing:
@@ -150,6 +153,7 @@ class MachineRoom:
             views=self._views,
             performer=self._performer("job-controller"),
             clock=self._clock,
+            gathers_ns=PODS_TOGETHER_NS,
             orphaned=jobs.release,
             forgotten=reconciler.forget,
         )

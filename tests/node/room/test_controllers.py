@@ -7,10 +7,20 @@ from tests.node.room.house import has_condition, job
 from pykueue.node import kinds
 
 
+def counts(*, succeeded):
+    """Some pods are active, and so many were counted as done."""
+
+    def holds(obj):
+        status = obj.get("status", {})
+        return status.get("active") and status.get("succeeded", 0) == succeeded
+
+    return holds
+
+
 async def test_a_job_runs_to_completion(house):
     await house.create(kinds.JOB, job(parallelism=2, completions=3))
-    for _ in range(3):
-        await house.until(kinds.JOB, "train", lambda obj: obj.get("status", {}).get("active"))
+    for done in range(3):
+        await house.until(kinds.JOB, "train", counts(succeeded=done))
         pod = next(pod for pod in await house.pods() if pod["status"]["phase"] == "Pending")
         await house.play_kubelet(pod, "Succeeded")
     done = await house.until(kinds.JOB, "train", has_condition("Complete"))

@@ -16,7 +16,7 @@ Sync = Callable[[Object, list[Object], datetime], writes.Sync]
 
 
 class Controller:
-    """Reconciles owners of one kind. `orphaned` is called for children whose owner is gone, if it is given."""
+    """Reconciles owners of one kind. Changes of children within `gathers_ns` are looked at together. `orphaned` is called for children whose owner is gone, if it is given."""
 
     def __init__(
         self,
@@ -27,6 +27,7 @@ class Controller:
         views: Views,
         performer: Performer,
         clock: Clock,
+        gathers_ns: int = 0,
         orphaned: Callable[[list[Object]], writes.Sync] | None = None,
         forgotten: Callable[[str], None] = lambda _uid: None,
     ) -> None:
@@ -36,6 +37,7 @@ class Controller:
         self._sync = sync
         self._performer = performer
         self._clock = clock
+        self._gathers_ns = gathers_ns
         self._orphaned = orphaned
         self._forgotten = forgotten
         self._named: dict[Key, set[str]] = {}
@@ -66,7 +68,10 @@ class Controller:
         key = Key(pods.namespace(change.object), reference["name"])
         if self._orphaned is not None:
             self._named.setdefault(key, set()).add(reference["uid"])
-        self._queue.add(key)
+        if self._gathers_ns:
+            self._queue.add_unless_due(key, self._gathers_ns)
+        else:
+            self._queue.add(key)
 
     async def _reconcile(self, key: Key) -> int:
         owner = self._owners.get(key.name, key.namespace)
