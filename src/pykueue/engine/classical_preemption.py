@@ -5,9 +5,12 @@ advantage); the others only while not borrowing, unless `borrowWithinCohort` all
 """
 
 import enum
+import heapq
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from pykueue.engine import preemption, quota
+from pykueue.engine.cluster_queues import ClusterQueueState
 from pykueue.engine.holdings import Holding
 from pykueue.engine.preemption import Search, Target
 from pykueue.engine.reasons import PreemptionReason
@@ -35,15 +38,27 @@ class Candidate(NamedTuple):
     common_ancestor: quota.Node | None
 
 
+class Source(NamedTuple):
+    """One cluster queue to take from, and with what right."""
+
+    queue: ClusterQueueState
+    common_ancestor: quota.Node | None = None
+    advantage: bool = False
+
+
+Stream = Iterator[tuple[tuple[bool, int, int, str, str], Candidate]]
+
+
 def find_targets(search: Search) -> list[Target]:
-    same_queue = _same_queue_candidates(search)
-    hierarchy, priority = _cohort_candidates(search)
-    ordered = _sequence(hierarchy, priority, same_queue)
-    if not ordered:
+    hierarchy, priority = _cohort_sources(search)
+    walk = _Walk(search, hierarchy, priority, _own_source(search))
+    by_hierarchy = walk.exists(walk.hierarchy)
+    from_others = by_hierarchy or walk.exists(walk.priority)
+    if not from_others and not walk.exists(walk.own):
         return []
-    for borrowing in _attempts(search, from_others=bool(hierarchy or priority), by_hierarchy=bool(hierarchy)):
+    for borrowing in _attempts(search, from_others=from_others, by_hierarchy=by_hierarchy):
         with search.world.ledger.trial():
-            targets = _attempt(search, ordered, borrowing=borrowing)
+            targets = _attempt(search, walk, borrowing=borrowing)
         if targets:
             return targets
     return []
@@ -64,9 +79,9 @@ def _is_under_nominal(search: Search) -> bool:
     return all(node.usage.get(index, 0) < node.nominal.get(index, 0) for index in search.needed)
 
 
-def _attempt(search: Search, candidates: list[Candidate], *, borrowing: bool) -> list[Target]:
+def _attempt(search: Search, walk: "_Walk", *, borrowing: bool) -> list[Target]:
     targets: list[Target] = []
-    for candidate in candidates:
+    for candidate in walk.candidates(borrowing=borrowing):
         if not _is_valid(search, candidate, borrowing=borrowing):
             continue
         search.release(candidate.holding)
@@ -90,89 +105,105 @@ def _is_valid(search: Search, candidate: Candidate, *, borrowing: bool) -> bool:
     return True
 
 
-def _same_queue_candidates(search: Search) -> list[Candidate]:
-    policy = search.queue.value.preemption.within_cluster_queue
-    if policy is PreemptionPolicy.NEVER:
-        return []
-    found = [
-        Candidate(holding, Variant.WITHIN_CLUSTER_QUEUE, None) for holding in search.candidates(search.queue, policy)
-    ]
-    return _ordered(search, found)
+def _own_source(search: Search) -> list[Source]:
+    never = search.queue.value.preemption.within_cluster_queue is PreemptionPolicy.NEVER
+    return [] if never else [Source(search.queue)]
 
 
-def _cohort_candidates(search: Search) -> tuple[list[Candidate], list[Candidate]]:
-    """Those taken with hierarchical advantage, and those taken by priority."""
-    by_hierarchy: list[Candidate] = []
-    by_priority: list[Candidate] = []
+def _cohort_sources(search: Search) -> tuple[list[Source], list[Source]]:
+    """Queues taken from with hierarchical advantage, and those taken from by priority."""
+    by_hierarchy: list[Source] = []
+    by_priority: list[Source] = []
     node = search.queue.node
     if search.queue.value.preemption.reclaim_within_cohort is PreemptionPolicy.NEVER:
         return by_hierarchy, by_priority
     advantage, rest = preemption.fits_in_quota(node, search.requests)
-    below: quota.Node | None = None
+    below = node
     for ancestor in quota.ancestors(node):
-        collector = _Collector(search, ancestor, below, advantage=advantage)
-        collector.collect(ancestor, by_hierarchy if advantage else by_priority)
+        found = by_hierarchy if advantage else by_priority
+        for borrower in _borrowing_queues(search, ancestor, below):
+            queue = search.world.cluster_queues[ClusterQueueName(borrower.name)]
+            found.append(Source(queue, ancestor, advantage))
         fits, rest = preemption.fits_in_quota(ancestor, rest)
         advantage = advantage or fits
         below = ancestor
-    return _ordered(search, by_hierarchy), _ordered(search, by_priority)
+    return by_hierarchy, by_priority
 
 
-class _Collector:
-    """Candidates in the subtree of one ancestor, outside the subtree visited before."""
+def _borrowing_queues(search: Search, cohort: quota.Node, below: quota.Node) -> Iterator[quota.Node]:
+    """In the subtree, not where we come from, nor in cohorts that use no more than their own quota."""
+    for child in quota.borrowing_children(cohort, search.needed):
+        if child is below:
+            continue
+        if not child.is_cluster_queue:
+            yield from _borrowing_queues(search, child, below)
+        elif child.participates:
+            yield child
 
-    __slots__ = ("_advantage", "_ancestor", "_search", "_skip")
 
-    def __init__(self, search: Search, ancestor: quota.Node, skip: quota.Node | None, *, advantage: bool) -> None:
+class _Walk:
+    """Candidates in the order in which they are taken: over all lists those already evicted come first.
+
+    Each cluster queue keeps its holdings in order, so the lists are merged lazily; only admission fair sharing, which
+    orders by the usage of local queues, needs to sort.
+    """
+
+    def __init__(self, search: Search, hierarchy: list[Source], priority: list[Source], own: list[Source]) -> None:
         self._search = search
-        self._ancestor = ancestor
-        self._skip = skip
-        self._advantage = advantage
+        self.hierarchy = hierarchy
+        self.priority = priority
+        self.own = own
+        self._sorts = search.world.policy.admission_fair_sharing is not None
 
-    def collect(self, cohort: quota.Node, found: list[Candidate]) -> None:
+    def candidates(self, *, borrowing: bool) -> Iterator[Candidate]:
+        """Without `borrowWithinCohort`, a borrower cannot take by priority: those are not even looked at."""
+        takes_by_priority = not borrowing or self._search.queue.value.preemption.borrow_within_cohort is not None
+        lists = (self.hierarchy, self.priority, self.own) if takes_by_priority else (self.hierarchy, self.own)
+        for evicted in (True, False):
+            for sources in lists:
+                if self._sorts:
+                    yield from self._sorted(sources, evicted=evicted)
+                elif len(sources) == 1:
+                    yield from (candidate for _, candidate in self._stream(sources[0], evicted=evicted))
+                else:
+                    streams = [self._stream(source, evicted=evicted) for source in sources]
+                    yield from (candidate for _, candidate in heapq.merge(*streams))
+
+    def exists(self, sources: list[Source]) -> bool:
+        return any(
+            next(self._stream(source, evicted=evicted), None) is not None
+            for source in sources
+            for evicted in (True, False)
+        )
+
+    def _stream(self, source: Source, *, evicted: bool) -> Stream:
         search = self._search
-        for child in quota.borrowing_children(cohort, search.needed):
-            if child is self._skip or child is search.queue.node:
-                continue
-            if not child.is_cluster_queue:
-                self.collect(child, found)
-            elif child.participates:
-                self._collect_queue(ClusterQueueName(child.name), found)
+        policies = search.queue.value.preemption
+        own = source.queue is search.queue
+        policy = policies.within_cluster_queue if own else policies.reclaim_within_cohort
+        choose = search.evicted_candidates if evicted else search.staying_candidates
+        for holding in choose(source.queue, policy):
+            yield holding.order, Candidate(holding, self._variant(source, holding), source.common_ancestor)
 
-    def _collect_queue(self, name: ClusterQueueName, found: list[Candidate]) -> None:
-        queue = self._search.world.cluster_queues[name]
-        policy = self._search.queue.value.preemption.reclaim_within_cohort
-        found += [
-            Candidate(holding, self._variant(holding), self._ancestor)
-            for holding in self._search.candidates(queue, policy)
-        ]
+    def _sorted(self, sources: list[Source], *, evicted: bool) -> list[Candidate]:
+        found = {
+            candidate.holding.key: candidate
+            for source in sources
+            for _, candidate in self._stream(source, evicted=evicted)
+        }
+        return [found[holding.key] for holding in self._search.ordered(each.holding for each in found.values())]
 
-    def _variant(self, holding: Holding) -> Variant:
-        if self._advantage:
+    def _variant(self, source: Source, holding: Holding) -> Variant:
+        search = self._search
+        if source.queue is search.queue:
+            return Variant.WITHIN_CLUSTER_QUEUE
+        if source.advantage:
             return Variant.HIERARCHICAL_RECLAIM
-        borrow_within_cohort = self._search.queue.value.preemption.borrow_within_cohort
+        borrow_within_cohort = search.queue.value.preemption.borrow_within_cohort
         if borrow_within_cohort is None:
             return Variant.RECLAIM_WITHOUT_BORROWING
         priority = holding.workload.priority
         threshold = borrow_within_cohort.max_priority_threshold
-        if priority >= self._search.workload.priority or (threshold is not None and priority > threshold):
+        if priority >= search.workload.priority or (threshold is not None and priority > threshold):
             return Variant.RECLAIM_WITHOUT_BORROWING
         return Variant.RECLAIM_WHILE_BORROWING
-
-
-def _ordered(search: Search, found: list[Candidate]) -> list[Candidate]:
-    if len(found) <= 1:
-        return found
-    by_key = {candidate.holding.key: candidate for candidate in found}
-    return [by_key[holding.key] for holding in search.ordered(candidate.holding for candidate in found)]
-
-
-def _sequence(*lists: list[Candidate]) -> list[Candidate]:
-    """Those already evicted first, over all lists."""
-    return [
-        candidate
-        for evicted in (True, False)
-        for candidates in lists
-        for candidate in candidates
-        if candidate.holding.evicted is evicted
-    ]

@@ -17,8 +17,8 @@ from pykueue.engine.values import ClusterQueueName, PreemptionPolicy
 
 
 def find_targets(search: Search, strategies: tuple[FairSharingStrategy, ...]) -> list[Target]:
-    candidates = search.ordered(_candidates(search))
-    if not candidates:
+    candidates = _candidates(search)
+    if not any(candidates.values()):
         return []
     with search.world.ledger.trial():
         search.world.ledger.charge(search.queue.node, search.requests)
@@ -32,17 +32,20 @@ def find_targets(search: Search, strategies: tuple[FairSharingStrategy, ...]) ->
         return preemption.fill_back(search, attempt.targets, borrowing=True)
 
 
-def _candidates(search: Search) -> Iterator[Holding]:
+def _candidates(search: Search) -> dict[str, list[Holding]]:
+    """Per cluster queue, in candidate order."""
     policies = search.queue.value.preemption
+    found: dict[str, list[Holding]] = {}
     if policies.within_cluster_queue is not PreemptionPolicy.NEVER:
-        yield from search.candidates(search.queue, policies.within_cluster_queue)
-    if search.queue.node.parent is None or policies.reclaim_within_cohort is PreemptionPolicy.NEVER:
-        return
-    for node in _borrowing_queues(search.queue.node.root, search.needed):
-        if node is search.queue.node or not node.participates:
-            continue
-        queue = search.world.cluster_queues[ClusterQueueName(node.name)]
-        yield from search.candidates(queue, policies.reclaim_within_cohort)
+        found[search.queue.name] = list(search.candidates(search.queue, policies.within_cluster_queue))
+    if search.queue.node.parent is not None and policies.reclaim_within_cohort is not PreemptionPolicy.NEVER:
+        for node in _borrowing_queues(search.queue.node.root, search.needed):
+            if node is not search.queue.node and node.participates:
+                queue = search.world.cluster_queues[ClusterQueueName(node.name)]
+                found[node.name] = list(search.candidates(queue, policies.reclaim_within_cohort))
+    if search.world.policy.admission_fair_sharing is not None:
+        return {name: search.ordered(holdings) for name, holdings in found.items()}
+    return found
 
 
 def _borrowing_queues(cohort: quota.Node, needed: frozenset[quota.Index]) -> Iterator[quota.Node]:
@@ -55,15 +58,14 @@ def _borrowing_queues(cohort: quota.Node, needed: frozenset[quota.Index]) -> Ite
 
 
 class _Attempt:
-    def __init__(self, search: Search, candidates: list[Holding]) -> None:
+    def __init__(self, search: Search, candidates: dict[str, list[Holding]]) -> None:
         self._search = search
-        self._candidates = candidates
+        self._ordering = _TargetQueues(search, candidates)
         self.targets: list[Target] = []
-        self._retry: list[Holding] = []
+        self._retry: dict[str, list[Holding]] = {}
 
     def run_first(self, strategy: FairSharingStrategy) -> bool:
-        search = self._search
-        ordering = _TargetQueues(search, self._candidates)
+        search, ordering = self._search, self._ordering
         within_nominal = search.world.policy.fair_sharing_preempt_within_nominal and quota.is_within_quota(
             search.queue.node, search.needed
         )
@@ -76,13 +78,13 @@ class _Attempt:
                 continue
             preemptor_share, target_share = ordering.shares(target)
             if preemptor_share.rank[0] and not target_share.rank[0]:
-                self._retry += ordering.pop_all(target)
+                self._retry.setdefault(target.name, []).extend(ordering.pop_all(target))
                 continue
             while ordering.has_candidates(target):
                 holding = ordering.pop(target)
                 after = ordering.share_without(target, holding)
                 if not _is_fair(strategy, preemptor_share, target_share, after):
-                    self._retry.append(holding)
+                    self._retry.setdefault(target.name, []).append(holding)
                     continue
                 if self._take(holding, PreemptionReason.IN_COHORT_FAIR_SHARING):
                     return True
@@ -91,7 +93,7 @@ class _Attempt:
 
     def run_second(self) -> bool:
         """What was unfair at first, once more by the initial shares, at most one a queue."""
-        ordering = _TargetQueues(self._search, self._retry)
+        ordering = self._ordering = _TargetQueues(self._search, self._retry)
         for target in ordering:
             preemptor_share, target_share = ordering.shares(target)
             holding = ordering.pop(target)
@@ -105,6 +107,7 @@ class _Attempt:
         """Evict it; answer whether the workload now fits (without counting itself twice)."""
         search = self._search
         search.release(holding)
+        self._ordering.usage_changed(holding)
         self.targets.append(Target(holding, reason))
         with search.world.ledger.trial():
             search.world.ledger.release(search.queue.node, search.requests)
@@ -120,16 +123,15 @@ def _is_fair(strategy: FairSharingStrategy, preemptor: Share, target_before: Sha
 class _TargetQueues:
     """Yields, again and again, the cluster queue to take from next, until there is none."""
 
-    def __init__(self, search: Search, candidates: list[Holding]) -> None:
-        self._search = search
+    def __init__(self, search: Search, candidates: dict[str, list[Holding]]) -> None:
         self._world = search.world
         self._preemptor = search.queue
         self._path = {id(node) for node in quota.ancestors(search.queue.node)}
         self._order = search.order
         self._pruned: set[int] = set()
-        self._candidates: dict[str, list[Holding]] = {}
-        for holding in reversed(candidates):
-            self._candidates.setdefault(holding.cluster_queue, []).append(holding)
+        self._candidates = {name: list(reversed(holdings)) for name, holdings in candidates.items()}
+        self._shares: dict[int, Share] = {}
+        """Known shares; those above a queue are forgotten when its usage changes."""
 
     def __iter__(self) -> Iterator[ClusterQueueState]:
         own = self._preemptor.node
@@ -164,10 +166,18 @@ class _TargetQueues:
     def share_without(self, target: ClusterQueueState, holding: Holding) -> Share:
         with self._world.ledger.trial():
             self._world.ledger.release(target.node, holding.usage)
-            return self._share(self._below_common_ancestor(target)[1])
+            return fair_sharing.share(self._world.tree, self._below_common_ancestor(target)[1])
+
+    def usage_changed(self, holding: Holding) -> None:
+        node = self._world.cluster_queues[holding.cluster_queue].node
+        for each in (node, *quota.ancestors(node)):
+            self._shares.pop(id(each), None)
 
     def _share(self, node: quota.Node) -> Share:
-        return fair_sharing.share(self._world.tree, node)
+        found = self._shares.get(id(node))
+        if found is None:
+            found = self._shares[id(node)] = fair_sharing.share(self._world.tree, node)
+        return found
 
     def _below_common_ancestor(self, target: ClusterQueueState) -> tuple[quota.Node, quota.Node]:
         target_node = target.node

@@ -4,6 +4,7 @@ The engine adds and removes them; the preemption searches read.
 """
 
 import bisect
+import itertools
 from collections.abc import Iterable, Iterator
 
 from pykueue.engine import quota, values
@@ -85,6 +86,10 @@ def from_admission(workload: values.Workload, flavor_resources: quota.FlavorReso
     return Holding(workload, admission, usage, flavor_resources=indices, reserved_at_ns=workload.reserved_at_ns)
 
 
+def _stays(holding: Holding) -> int:
+    return int(not holding.evicted)
+
+
 def _order(holding: Holding) -> tuple[bool, int, int, str, str]:
     return holding.order
 
@@ -103,6 +108,19 @@ class Holdings:
 
     def __iter__(self) -> Iterator[Holding]:
         return iter(self._ordered)
+
+    def evicted(self) -> list[Holding]:
+        """Those already on their way out, in candidate order."""
+        return self._ordered[: self._evicted_count()]
+
+    def staying(self) -> Iterator[Holding]:
+        """The others, in candidate order: ascending priority first of all."""
+        return itertools.islice(self._ordered, self._evicted_count(), None)
+
+    def _evicted_count(self) -> int:
+        if not self._ordered or not self._ordered[0].evicted:
+            return 0
+        return bisect.bisect_left(self._ordered, 1, key=_stays)
 
     def get(self, key: values.WorkloadKey) -> Holding | None:
         return self._by_key.get(key)

@@ -68,39 +68,34 @@ def _is_outdated(world: World, entry: Entry, scan: ScanMemory) -> bool:
 def best_nomination(world: World, entry: Entry) -> Nomination:
     """All pods if they fit or preemption makes room; else as many as fit, if the workload allows fewer."""
     workload = entry.pending.workload
+    possibilities = preemption.Possibilities(world, entry.queue, entry.pending)
     assigner = FlavorAssigner(
         policy=world.policy,
         queue=entry.queue,
         flavors=world.flavors,
         workload=workload,
         scan=entry.pending.scan,
-        oracle=preemption.Possibilities(world, entry.queue, entry.pending),
+        oracle=possibilities,
     )
     full = assigner.assign()
-    found = _feasible(world, entry, full)
+    found = _feasible(possibilities, workload, full)
     if found is None and world.policy.partial_admission and can_be_partial(workload):
 
         def attempt(counts: Sequence[int]) -> Nomination | None:
-            return _feasible(world, entry, assigner.assign(counts))
+            return _feasible(possibilities, workload, assigner.assign(counts))
 
         found = search_counts(workload.pod_sets, attempt)
     return found or Nomination(full, [])
 
 
-def _feasible(world: World, entry: Entry, found: Assignment) -> Nomination | None:
+def _feasible(
+    possibilities: preemption.Possibilities, workload: values.Workload, found: Assignment
+) -> Nomination | None:
     if found.mode is Mode.FIT:
         return Nomination(found, [])
     if found.mode is Mode.PREEMPT:
-        targets = preemption.find_targets(
-            preemption.Search(
-                world=world,
-                queue=entry.queue,
-                workload=entry.pending.workload,
-                timestamp_ns=entry.pending.timestamp_ns,
-                requests=assignment.total_requests(entry.pending.workload, found),
-                needed=found.needs_preemption(),
-            )
-        )
+        requests = assignment.total_requests(workload, found)
+        targets = possibilities.targets(requests, found.needs_preemption())
         if targets:
             return Nomination(found, targets)
     return None

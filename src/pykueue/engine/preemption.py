@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pykueue.engine import queues, quota, values
-from pykueue.engine.amounts import add
+from pykueue.engine.amounts import UNLIMITED, add
 from pykueue.engine.cluster_queues import ClusterQueueState
 from pykueue.engine.holdings import Holding
 from pykueue.engine.policy import Policy
@@ -53,15 +53,22 @@ class Search:
         self.world.ledger.charge(self.world.cluster_queues[holding.cluster_queue].node, holding.usage)
 
     def candidates(self, queue: ClusterQueueState, policy: PreemptionPolicy) -> Iterator[Holding]:
-        """Those of one cluster queue that the policy lets us take, in candidate order."""
-        priority = self.workload.priority
-        needed = self.needed
-        for holding in queue.holdings:
-            if holding.workload.priority > priority and policy is not PreemptionPolicy.ANY:
-                if holding.evicted:
-                    continue
+        """Those of one cluster queue that the policy lets us take, in candidate order: evicted ones first."""
+        yield from self.evicted_candidates(queue, policy)
+        yield from self.staying_candidates(queue, policy)
+
+    def evicted_candidates(self, queue: ClusterQueueState, policy: PreemptionPolicy) -> Iterator[Holding]:
+        for holding in queue.holdings.evicted():
+            if not self.needed.isdisjoint(holding.flavor_resources) and self.may_preempt(holding.workload, policy):
+                yield holding
+
+    def staying_candidates(self, queue: ClusterQueueState, policy: PreemptionPolicy) -> Iterator[Holding]:
+        """Lazily: a search that finds room early looks at few of many."""
+        limit = UNLIMITED if policy is PreemptionPolicy.ANY else self.workload.priority
+        for holding in queue.holdings.staying():
+            if holding.workload.priority > limit:
                 return
-            if not needed.isdisjoint(holding.flavor_resources) and self.may_preempt(holding.workload, policy):
+            if not self.needed.isdisjoint(holding.flavor_resources) and self.may_preempt(holding.workload, policy):
                 yield holding
 
     def may_preempt(self, candidate: values.Workload, policy: PreemptionPolicy) -> bool:
@@ -141,27 +148,38 @@ def find_targets(search: Search) -> list[Target]:
 
 
 class Possibilities:
-    """The oracle of the flavor assigner: what preemption could do for one flavor-resource."""
+    """The searches for one head: the oracle of the flavor assigner, and the targets of whole workloads.
 
-    __slots__ = ("_queue", "_timestamp_ns", "_workload", "_world")
+    What was asked before is remembered, for a workload that needs one resource asks the same twice.
+    """
+
+    __slots__ = ("_found", "_queue", "_timestamp_ns", "_workload", "_world")
 
     def __init__(self, world: World, queue: ClusterQueueState, pending: queues.Pending) -> None:
         self._world = world
         self._queue = queue
         self._workload = pending.workload
         self._timestamp_ns = pending.timestamp_ns
+        self._found: dict[tuple[frozenset[quota.Index], tuple[tuple[quota.Index, int], ...]], list[Target]] = {}
+
+    def targets(self, requests: quota.Usage, needed: frozenset[quota.Index]) -> list[Target]:
+        asked = (needed, tuple(requests.items()))
+        found = self._found.get(asked)
+        if found is None:
+            found = self._found[asked] = find_targets(
+                Search(
+                    world=self._world,
+                    queue=self._queue,
+                    workload=self._workload,
+                    timestamp_ns=self._timestamp_ns,
+                    requests=requests,
+                    needed=needed,
+                )
+            )
+        return found
 
     def __call__(self, index: quota.Index, amount: int) -> tuple[Possibility, int]:
-        targets = find_targets(
-            Search(
-                world=self._world,
-                queue=self._queue,
-                workload=self._workload,
-                timestamp_ns=self._timestamp_ns,
-                requests={index: amount},
-                needed=frozenset((index,)),
-            )
-        )
+        targets = self.targets({index: amount}, frozenset((index,)))
         if not targets:
             return Possibility.NO_CANDIDATES, quota.height_of_fit(self._queue.node, index, amount)[0]
         with self._world.ledger.trial():
