@@ -1,8 +1,8 @@
 import pytest
 from tests.engine import builders as b
-from tests.engine.worlds import World
+from tests.engine.worlds import QUEUES, World
 
-from pykueue.engine import invariants
+from pykueue.engine import decisions, invariants
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -37,3 +37,29 @@ def test_usage_above_the_limit_is_noticed():
     cluster.add(b.workload("big", cpu=2, admitted_to="default"))
     with pytest.raises(invariants.InvariantError, match="at most 1"):
         invariants.check(cluster.engine)
+
+
+class Sleepless(World):
+    """Looks at every tree in every cycle."""
+
+    def cycle(self):
+        world = self.cluster.world
+        world.settle()
+        for node in (*world.tree.cluster_queues.values(), *world.tree.cohorts.values()):
+            world.stir(node)
+        super().cycle()
+
+
+def actions(world):
+    return [repr(each) for each in world.decided if not isinstance(each, decisions.Requeue | decisions.Park)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_letting_trees_sleep_changes_no_decision(seed):
+    worlds = (World(seed), Sleepless(seed))
+    for _ in range(80):
+        for world in worlds:
+            world.step()
+        assert actions(worlds[0]) == actions(worlds[1])
+        parked, parked_sleepless = ([world.cluster.parked(name) for name in QUEUES] for world in worlds)
+        assert parked == parked_sleepless

@@ -41,7 +41,7 @@ def take_heads(world: World) -> list[Entry]:
             assert pending is not None
             _wake(world, queue, pending)
             is_preemptor = queue.pending.is_preemptor(pending)
-            heads.append(Entry(pending=pending, queue=queue, is_preemptor=is_preemptor, scan_before=pending.scan))
+            heads.append(Entry(pending=pending, queue=queue, is_preemptor=is_preemptor))
     return heads
 
 

@@ -24,7 +24,8 @@ class Entry:
     pending: Pending
     queue: ClusterQueueState
     is_preemptor: bool
-    scan_before: ScanMemory | None
+    scan_before: ScanMemory | None = None
+    """Where the scan of its flavors began in this cycle."""
     assignment: Assignment | None = None
     """None when it cannot even be nominated."""
     targets: list[Target] = field(default_factory=list)

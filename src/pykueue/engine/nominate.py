@@ -45,6 +45,7 @@ def _assign(world: World, entry: Entry) -> None:
     pending = entry.pending
     if pending.scan is not None and _is_outdated(world, entry, pending.scan):
         pending.scan = None
+    entry.scan_before = pending.scan
     entry.assignment, entry.targets = best_nomination(world, entry)
     pending.scan = ScanMemory(
         tried=entry.assignment.tried(),

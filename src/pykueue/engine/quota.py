@@ -371,6 +371,7 @@ class QuotaTree:
         parent = self.cohorts[declared] if declared is not None and declared not in self.in_cycle else None
         if node.parent is parent:
             return
+        self._stale.append(node)
         if node.parent is not None:
             self._stale.append(node.parent)
             del node.parent.children[key]

@@ -116,11 +116,11 @@ class World:
             self.refresh_activity_of(queue)
 
     def refresh_activity_of(self, queue: ClusterQueueState) -> None:
-        was_active = queue.node.participates
+        before = (queue.node.participates, queue.inactivity)
         queue.inactivity = inactivity(queue.value, self.flavors, self.checks)
         queue.in_cycle = self.tree.is_in_cycle(queue.name)
         self.tree.set_participation(queue.node, participates=queue.is_active and not queue.in_cycle)
-        if queue.node.participates != was_active:
+        if before != (queue.node.participates, queue.inactivity):
             self.stir(queue.node)
 
     def usage_of(self, local_queue: values.LocalQueueKey) -> float:
