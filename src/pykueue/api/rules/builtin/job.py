@@ -35,6 +35,8 @@ def default(request: Request) -> list[str]:
     metadata = reading.mapping(job.get("metadata"))
     if template_labels and not metadata.get("labels"):
         metadata["labels"] = template_labels
+    if request.operation == "CREATE":
+        job.setdefault("status", {})
     return []
 
 
