@@ -1,5 +1,6 @@
 """The machine room as a part of `pykueue up`: built from the options, with `kubectl logs` answered by it."""
 
+import logging
 from pathlib import Path
 
 import click
@@ -9,6 +10,7 @@ from pykueue.api.scheme import Object
 from pykueue.cli import pod_logs
 from pykueue.cli.parts import Surroundings
 from pykueue.kube.clock import WallClock
+from pykueue.node import mirrors
 from pykueue.node.room import Furnishing, MachineRoom
 
 
@@ -19,16 +21,28 @@ class MachineRoomPart:
             runtime=surroundings.runtime,
             directory=surroundings.data_dir / "room",
             nodes=_nodes(surroundings.nodes),
+            shows_itself=True,
         )
         self._room = MachineRoom(surroundings.api.client(), WallClock(), furnishing)
 
     async def start(self) -> None:
+        _keep_the_terminal_quiet()
         await self._room.start()
         if self._surroundings.runtime != "none":
             pod_logs.register(self._surroundings.api, self._room)
 
     async def stop(self) -> None:
         await self._room.stop()
+
+
+def _keep_the_terminal_quiet() -> None:
+    """Parts log what they do into their own files; the terminal shows only what was asked for."""
+    root = logging.getLogger()
+    for handler in root.handlers:
+        handler.setLevel(root.level)
+    for mirror in mirrors.MIRRORS:
+        for name in mirror.loggers:
+            logging.getLogger(name).setLevel(min(logging.INFO, root.level))
 
 
 def _nodes(path: Path | None) -> tuple[Object, ...]:

@@ -17,11 +17,12 @@ from typing import Any
 from pykueue.api.scheme import Object, Resource
 from pykueue.kube.client import Client
 from pykueue.kube.clock import SECOND_NS, Clock
-from pykueue.node import job_set, kinds, machines
+from pykueue.node import job_set, kinds, machines, mirrors
 from pykueue.node.apps import deployment, replica_set, stateful_set
 from pykueue.node.cron import sync as cron_sync
 from pykueue.node.jobs import controller as jobs
 from pykueue.node.kubelet.agent import Agent
+from pykueue.node.mirrors import Journal, MirroringRuntime
 from pykueue.node.placement.controller import Placement
 from pykueue.node.pools.controller import Pools
 from pykueue.node.ray import cluster as ray_cluster
@@ -49,6 +50,8 @@ class Furnishing:
     runtime: str = "none"
     directory: Path = Path()
     nodes: tuple[Object, ...] = ()
+    shows_itself: bool = False
+    """Whether the parts inside pykueue appear as deployments."""
 
 
 class MachineRoom:
@@ -62,6 +65,7 @@ class MachineRoom:
         if self._furnishing.runtime != "none":
             self._controllers += self._operators()
         self._tasks: list[asyncio.Task[None]] = []
+        self._journal = Journal(self._furnishing.directory / "journal")
         self.placement: Placement | None = None
         self.agent: Agent | None = None
         if self._furnishing.runtime != "none":
@@ -85,6 +89,9 @@ class MachineRoom:
             await informer.synced()
         if self.placement is not None and self.agent is not None:
             await self._set_up_nodes()
+            self._journal.open()
+            if self._furnishing.shows_itself:
+                await mirrors.ensure(self._client)
             self._begin(self.agent.run())
             self._begin(self.placement.run())
             self._begin(self._pools.run())
@@ -101,6 +108,7 @@ class MachineRoom:
         """Stops working and leaves what runs running: the next room takes it over."""
         if self.agent is not None:
             self.agent.abandon()
+        self._journal.close()
         for task in reversed(self._tasks):
             task.cancel()
         for task in self._tasks:
@@ -115,9 +123,10 @@ class MachineRoom:
         return self.agent is not None and self.agent.is_running(pod_uid, container)
 
     def _runtime(self) -> Runtime:
+        inner: Runtime = SimulatedRuntime(self._clock)
         if self._furnishing.runtime == "process":
-            return ProcessRuntime(self._furnishing.directory)
-        return SimulatedRuntime(self._clock)
+            inner = ProcessRuntime(self._furnishing.directory)
+        return MirroringRuntime(inner, self._journal)
 
     async def _set_up_nodes(self) -> None:
         """Makes the nodes that were given, or else those that the runtime implies; nodes that exist stay as they are."""

@@ -25,6 +25,7 @@ from pykueue.node.shell.views import Views
 
 log = logging.getLogger(__name__)
 
+MIRROR = "pykueue.dev/mirror"
 _SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
 _SHUTDOWN_GRACE_SECONDS = 5.0
 
@@ -65,7 +66,7 @@ class Agent:
     async def stop(self) -> None:
         """Ends every pod, as a node that shuts down does."""
         self._is_running = False
-        lives = list(self._lives.values())
+        lives = [life for life in self._lives.values() if not life.outlives_us]
         for life in lives:
             life.shut_down()
         await asyncio.gather(*(life.task for life in lives), return_exceptions=True)
@@ -170,6 +171,11 @@ class PodLife:
     def may_still_write(self, container: str) -> bool:
         found = self._run.containers.get(container)
         return found is not None and found.phase != "ended"
+
+    @property
+    def outlives_us(self) -> bool:
+        """A mirror of ourselves is simply not up for a while."""
+        return MIRROR in pods.annotations(self._pod)
 
     def leave(self) -> None:
         for task in (self.task, *self._watchers):

@@ -1,6 +1,7 @@
 """Performing what a sync yields: writes of one batch at the same time, writes to one object in their order."""
 
 import asyncio
+import logging
 from collections.abc import Sequence
 
 from pykueue.api.errors import ApiError
@@ -17,6 +18,7 @@ class Performer:
         self._views = views
         self._recorder = recorder
         self._component = component
+        self._log = logging.getLogger(f"pykueue.room.{component}")
 
     async def run(self, sync: writes.Sync) -> writes.Done:
         try:
@@ -53,10 +55,15 @@ class Performer:
             )
             return {}
         try:
-            return await self._send(write)
+            result = await self._send(write)
         except ApiError as error:
+            self._log.info("%s %s: %s", type(write).__name__, write.resource.kind, error.message)
             is_gone = error.code == 404 and isinstance(write, writes.Delete | writes.RemoveFinalizer)
             return write.object if is_gone else writes.Refused(error)
+        self._log.info(
+            "%s %s %s/%s", type(write).__name__, write.resource.kind, pods.namespace(result), pods.name(result)
+        )
+        return result
 
     async def _send(self, write: writes.Create | writes.Delete | writes.RemoveFinalizer | writes.Patch) -> Object:
         name, namespace = write.object["metadata"].get("name", ""), pods.namespace(write.object)
