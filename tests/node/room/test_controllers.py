@@ -29,6 +29,13 @@ async def test_a_job_runs_to_completion(house):
     assert not any(pod["metadata"].get("finalizers") for pod in await house.pods())
 
 
+async def test_a_deadline_far_away_hides_no_change_of_pods(house):
+    await house.create(kinds.JOB, job(activeDeadlineSeconds=3600))
+    await house.until(kinds.JOB, "train", lambda obj: obj.get("status", {}).get("active"))
+    await house.play_kubelet((await house.pods())[0], "Succeeded")
+    await house.until(kinds.JOB, "train", has_condition("Complete"))
+
+
 async def test_a_suspended_job_waits_until_it_is_resumed(house):
     await house.create(kinds.JOB, job(suspend=True))
     await house.until(kinds.JOB, "train", has_condition("Suspended"))

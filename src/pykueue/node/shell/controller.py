@@ -1,5 +1,6 @@
 """A controller: an owner kind, its children, and a pure sync. Changes of either put the owner's key in a queue."""
 
+import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -16,7 +17,11 @@ Sync = Callable[[Object, list[Object], datetime], writes.Sync]
 
 
 class Controller:
-    """Reconciles owners of one kind. Changes of children within `gathers_ns` are looked at together. `orphaned` is called for children whose owner is gone, if it is given."""
+    """Reconciles owners of one kind.
+
+    Changes of children within `gathers_ns` are looked at together. `orphaned` is called for children whose owner is
+    gone, if it is given.
+    """
 
     def __init__(
         self,
@@ -38,6 +43,8 @@ class Controller:
         self._performer = performer
         self._clock = clock
         self._gathers_ns = gathers_ns
+        self._gathering: dict[Key, int] = {}
+        self._gathered = asyncio.Event()
         self._orphaned = orphaned
         self._forgotten = forgotten
         self._named: dict[Key, set[str]] = {}
@@ -48,7 +55,21 @@ class Controller:
             view.add_handler(self._child_changed)
 
     async def run(self) -> None:
-        await self._queue.run(self._reconcile, workers=16)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._queue.run(self._reconcile, workers=16))
+            group.create_task(self._hand_over())
+
+    async def _hand_over(self) -> None:
+        """Puts keys in the queue when their children had time to gather; the oldest is always due first."""
+        while True:
+            while not self._gathering:
+                self._gathered.clear()
+                await self._gathered.wait()
+            key, due_ns = next(iter(self._gathering.items()))
+            if (pause_ns := due_ns - self._clock.now_ns()) > 0:
+                await self._clock.sleep(pause_ns / SECOND_NS)
+            del self._gathering[key]
+            self._queue.add(key)
 
     def enqueue(self, key: Key) -> None:
         self._queue.add(key)
@@ -68,10 +89,11 @@ class Controller:
         key = Key(pods.namespace(change.object), reference["name"])
         if self._orphaned is not None:
             self._named.setdefault(key, set()).add(reference["uid"])
-        if self._gathers_ns:
-            self._queue.add_unless_due(key, self._gathers_ns)
-        else:
+        if not self._gathers_ns:
             self._queue.add(key)
+        elif key not in self._gathering:
+            self._gathering[key] = self._clock.now_ns() + self._gathers_ns
+            self._gathered.set()
 
     async def _reconcile(self, key: Key) -> int:
         owner = self._owners.get(key.name, key.namespace)

@@ -1,0 +1,127 @@
+"""A queue of short real jobs: how fast it drains, and what pykueue adds to each. `python benchmarks/jobs.py [COUNT]`."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from pykueue.cli import submit
+from pykueue.kube import access
+from pykueue.kube.http_client import HttpClient
+from pykueue.node import kinds
+from pykueue.node.jobs import view
+
+QUEUE = [
+    {"kind": "ResourceFlavor", "metadata": {"name": "default"}},
+    {
+        "kind": "ClusterQueue",
+        "metadata": {"name": "shared"},
+        "spec": {
+            "namespaceSelector": {},
+            "resourceGroups": [
+                {
+                    "coveredResources": ["cpu"],
+                    "flavors": [{"name": "default", "resources": [{"name": "cpu", "nominalQuota": "8"}]}],
+                }
+            ],
+        },
+    },
+    {"kind": "LocalQueue", "metadata": {"name": "queue", "namespace": "default"}, "spec": {"clusterQueue": "shared"}},
+]
+WISHES = {
+    "command": ("sleep", "0"),
+    "queue": "queue",
+    "cpu": "1",
+    "memory": "",
+    "gpu": 0,
+    "priority": "",
+    "parallelism": 1,
+    "completions": None,
+    "retries": 0,
+    "env": (),
+    "image": "local",
+    "directory": None,
+}
+MACHINE = """
+apiVersion: v1
+kind: Node
+metadata: {name: machine}
+status: {capacity: {cpu: "8", memory: 16Gi, pods: "1000"}}
+"""
+
+
+def start(directory: Path, runtime: str) -> subprocess.Popen[str]:
+    nodes = directory / "nodes.yaml"
+    nodes.write_text(MACHINE)
+    command = [sys.executable, "-m", "pykueue", "up", "--runtime", runtime, "--listen", "127.0.0.1:0"]
+    process = subprocess.Popen(
+        [*command, "--data-dir", str(directory / "data"), "--nodes", str(nodes)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    return process
+
+
+async def drain(kubeconfig: Path, count: int) -> tuple[float, float]:
+    """Seconds to submit all jobs, and until the last has completed."""
+    from pykueue.api import registry
+
+    client = HttpClient(await access.from_kubeconfig(kubeconfig))
+    scheme = registry.scheme()
+    for obj in QUEUE:
+        kind = scheme.for_kind("kueue.x-k8s.io/v1beta2", obj["kind"])
+        assert kind is not None
+        body = obj | {"apiVersion": kind.api_version}
+        await client.create(kind.resource, body, "default" if kind.namespaced else "")
+    left = {f"job-{number}" for number in range(count)}
+    begun = time.perf_counter()
+    gate = asyncio.Semaphore(32)
+
+    async def create(name: str) -> None:
+        async with gate:
+            await client.create(kinds.JOB, submit.job_of(WISHES | {"name": name}), "default")
+
+    watching = asyncio.create_task(_watch(client, left))
+    await asyncio.gather(*map(create, sorted(left)))
+    submitted = time.perf_counter() - begun
+    await watching
+    finished = time.perf_counter() - begun
+    await client.close()
+    return submitted, finished
+
+
+async def _watch(client: HttpClient, left: set[str]) -> None:
+    async for event in client.watch(kinds.JOB, "default"):
+        if event.type != "BOOKMARK" and view.finished_condition(event.object):
+            left.discard(event.object["metadata"]["name"])
+        if not left:
+            return
+
+
+def measure(count: int, runtime: str) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        process = start(Path(directory), runtime)
+        try:
+            submitted, finished = asyncio.run(drain(Path(directory) / "data" / "kubeconfig", count))
+            ticks = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+            spent = (int(ticks[11]) + int(ticks[12])) / os.sysconf("SC_CLK_TCK")
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait()
+    print(
+        f"{count} jobs, {runtime} runtime: submitted in {submitted:.1f} s, drained in {finished:.1f} s "
+        f"({count / finished:.0f} jobs/s), {spent / count * 1000:.1f} ms of CPU in pykueue for each job"
+    )
+
+
+def main() -> None:
+    for runtime in ("process", "simulated"):
+        measure(int(sys.argv[1]) if len(sys.argv) > 1 and sys.argv[1].isdecimal() else 2000, runtime)
+
+
+if __name__ == "__main__":
+    main()
