@@ -8,6 +8,7 @@ import pykueue
 
 COMMANDS: dict[str, str] = {
     "conformance": "pykueue.cli.conformance:conformance",
+    "controller": "pykueue.cli.controller:controller",
     "convert": "pykueue.cli.convert:convert",
     "create": "pykueue.cli.create:create",
     "delete": "pykueue.cli.delete:delete",

@@ -29,9 +29,13 @@ class Surroundings:
     configuration: Mapping[str, Any] = field(default_factory=dict)
     """The Kueue Configuration, as JSON."""
     nodes: Path | None = None
+    has_controllers: bool = True
+    """Otherwise they run in a process of their own."""
 
 
-def _controllers(surroundings: Surroundings) -> Part:
+def _controllers(surroundings: Surroundings) -> Part | None:
+    if not surroundings.has_controllers:
+        return None
     from pykueue.cli import metrics_page, visibility
     from pykueue.controllers.system import Controllers
 

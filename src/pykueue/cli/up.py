@@ -8,22 +8,20 @@ import asyncio
 import gc
 import logging
 import os
-import signal
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
+
+from pykueue.cli import serving
 
 if TYPE_CHECKING:
     from pykueue.apiserver.embedded import EmbeddedApi
     from pykueue.apiserver.security.kubeconfig import Access
     from pykueue.cli.parts import Part
 
-LOG_LEVELS = ("debug", "info", "warning", "error")
 RUNTIMES = ("process", "simulated", "none")
 DEFAULT_PORT = 6443
-_COLLECT_AFTER_OBJECTS = 50_000
 
 
 def default_data_dir() -> Path:
@@ -52,7 +50,10 @@ class Address(click.ParamType[tuple[str, int]]):
 @click.option("--config", type=click.Path(path_type=Path, exists=True), help="Kueue Configuration or Helm values.")
 @click.option("--nodes", type=click.Path(path_type=Path, exists=True), help="A fleet of nodes, from a file.")
 @click.option("--runtime", type=click.Choice(RUNTIMES), default="none", show_default=True, help="How pods run.")
-@click.option("--log-level", type=click.Choice(LOG_LEVELS), default="warning", show_default=True)
+@click.option(
+    "--controllers/--no-controllers", default=True, help="Without: another process runs `pykueue controller`."
+)
+@click.option("--log-level", type=click.Choice(serving.LOG_LEVELS), default="warning", show_default=True)
 def up(
     *,
     data_dir: Path | None,
@@ -61,10 +62,11 @@ def up(
     config: Path | None,
     nodes: Path | None,
     runtime: str,
+    controllers: bool,
     log_level: str,
 ) -> None:
     """Start a Kubernetes-compatible API with queues on this machine."""
-    gc.disable()  # what a start makes is no garbage; `_tune_collector` turns the collector on again
+    gc.disable()  # what a start makes is no garbage; `serving.tune_collector` turns the collector on again
     from pykueue.api import registry
     from pykueue.apiserver.embedded import EmbeddedApi, Place
     from pykueue.apiserver.http.listener import ListenError
@@ -73,21 +75,26 @@ def up(
     from pykueue.cli.parts import PARTS, Surroundings
     from pykueue.controllers.settings import admission_settings
 
-    logging.basicConfig(level=log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    configuration = _configuration(config)
+    logging.basicConfig(level=log_level.upper(), format=serving.LOG_FORMAT)
+    configuration = serving.load_configuration(config).document
     directory = (data_dir or default_data_dir()).expanduser().resolve()
 
     async def run() -> None:
         place = Place(directory=directory, host=listen[0], port=listen[1])
         api = EmbeddedApi(place, registry.scheme(), admission_settings(configuration))
         surroundings = Surroundings(
-            api=api, data_dir=directory, runtime=runtime, configuration=configuration, nodes=nodes
+            api=api,
+            data_dir=directory,
+            runtime=runtime,
+            configuration=configuration,
+            nodes=nodes,
+            has_controllers=controllers,
         )
         parts = [part for build in PARTS if (part := build(surroundings)) is not None]
         await _serve(api, parts, kubeconfig)
 
     try:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        with asyncio.Runner(loop_factory=serving.loop_factory()) as runner:
             runner.run(run())
     except (StoreError, TokenFileError, ListenError) as error:
         raise click.ClickException(str(error)) from None
@@ -95,32 +102,9 @@ def up(
         raise click.ClickException(f"{error.filename or directory}: {error.strerror or error}") from None
 
 
-def _configuration(path: Path | None) -> dict[str, Any]:
-    """The Kueue Configuration as JSON, from a file with it, a ConfigMap or Helm values."""
-    if path is None:
-        return {}
-    from pykueue.api.configuration import loading
-
-    try:
-        return loading.load(path.read_bytes(), str(path)).document
-    except loading.ConfigurationError as error:
-        raise click.ClickException(str(error)) from None
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop
-
-
 async def _serve(api: "EmbeddedApi", parts: "list[Part]", kubeconfig: Path | None) -> None:
     """Run until a signal asks to stop; whatever was started is stopped, the last first."""
-    stopping = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopping.set)
+    stopping = serving.stop_signal()
     started: list[Part | EmbeddedApi] = []
     try:
         started.append(api)
@@ -129,18 +113,11 @@ async def _serve(api: "EmbeddedApi", parts: "list[Part]", kubeconfig: Path | Non
             started.append(part)
             await part.start()
         _announce(api, access, kubeconfig)
-        _tune_collector()
+        serving.tune_collector()
         await stopping.wait()
     finally:
         for each in reversed(started):
             await each.stop()
-
-
-def _tune_collector() -> None:
-    """Objects in flight are many and free of cycles: collect rarely, and never look at what the start has made."""
-    gc.freeze()
-    gc.set_threshold(_COLLECT_AFTER_OBJECTS)
-    gc.enable()
 
 
 def _announce(api: "EmbeddedApi", access: "Access", kubeconfig: Path | None) -> None:

@@ -87,7 +87,9 @@ class LeaderElection:
         try:
             return await self._take()
         except (ApiError, OSError) as error:
-            log.debug("lease %s/%s: %s", self._namespace, self._name, error)
+            is_race = isinstance(error, ApiError) and error.code == 409
+            level = logging.DEBUG if is_race else logging.WARNING
+            log.log(level, "lease %s/%s: %s", self._namespace, self._name, error)
             return False
 
     async def _take(self) -> bool:

@@ -1,0 +1,134 @@
+"""`pykueue controller`: the controllers against the API server of any cluster, until a signal.
+
+Of several, one leads by a Lease and the others wait. One that loses the lease stops what it does at once, and waits
+again with a fresh view; one that is asked to stop gives the lease back, so that the next one need not wait for it to end.
+"""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import socket
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pykueue.cli import serving
+
+if TYPE_CHECKING:
+    from pykueue.api.configuration.loading import Loaded
+    from pykueue.cli.probes import Pages
+    from pykueue.controllers.system import Controllers
+    from pykueue.kube.client import Client
+
+log = logging.getLogger(__name__)
+
+
+@click.command()
+@click.option("--kubeconfig", type=click.Path(path_type=Path), help="Default: the pod's own access, else as kubectl.")
+@click.option("--context", default="", help="The context of the kubeconfig to use.")
+@click.option("--config", type=click.Path(path_type=Path, exists=True), help="Kueue Configuration or Helm values.")
+@click.option("--log-level", type=click.Choice(serving.LOG_LEVELS), default="info", show_default=True)
+def controller(*, kubeconfig: Path | None, context: str, config: Path | None, log_level: str) -> None:
+    """Queue the jobs of a Kubernetes cluster."""
+    gc.disable()  # what a start makes is no garbage; `serving.tune_collector` turns the collector on again
+    from pykueue.kube.access import AccessError
+
+    logging.basicConfig(level=log_level.upper(), format=serving.LOG_FORMAT)
+    configuration = serving.load_configuration(config)
+    try:
+        with asyncio.Runner(loop_factory=serving.loop_factory()) as runner:
+            runner.run(_serve(kubeconfig, context, configuration))
+    except AccessError as error:
+        raise click.ClickException(str(error)) from None
+
+
+async def _serve(kubeconfig: Path | None, context: str, configuration: "Loaded") -> None:
+    from pykueue.cli.probes import Probes
+    from pykueue.kube import access
+    from pykueue.kube.http_client import HttpClient
+
+    stopping = serving.stop_signal()
+    client = HttpClient(await access.find(kubeconfig, context))
+    process = ControllerProcess(client, configuration)
+    probes = Probes(process.pages())
+    try:
+        await probes.start()
+        serving.tune_collector()
+        working = asyncio.create_task(process.run())
+        asked_to_stop = asyncio.create_task(stopping.wait())
+        await asyncio.wait([working, asked_to_stop], return_when=asyncio.FIRST_COMPLETED)
+        asked_to_stop.cancel()
+        working.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await working
+    finally:
+        await probes.stop()
+        await client.close()
+
+
+class ControllerProcess:
+    """Leads, waits to lead, and leads again."""
+
+    def __init__(self, client: "Client", configuration: "Loaded") -> None:
+        self._client = client
+        self._configuration = configuration
+        self._leading: Controllers | None = None
+        self._is_running = False
+
+    def pages(self) -> "Pages":
+        from pykueue.cli.probes import Pages
+
+        value = self._configuration.value
+        return Pages(
+            health_address=value.health.health_probe_bind_address,
+            liveness_path=value.health.liveness_endpoint_name,
+            readiness_path=value.health.readiness_endpoint_name,
+            metrics_address=value.metrics.bind_address,
+            is_ready=lambda: self._is_running,
+            metrics=self._metrics,
+        )
+
+    async def run(self) -> None:
+        from pykueue.kube.clock import SECOND_NS, WallClock
+        from pykueue.kube.lease import LeaderElection, Terms
+
+        terms = self._configuration.value.leader_election
+        self._is_running = True
+        if not terms.leader_elect:
+            await self._lead()
+            return
+        election = LeaderElection(
+            self._client,
+            WallClock(),
+            namespace=terms.resource_namespace or self._configuration.value.namespace,
+            name=terms.resource_name,
+            identity=f"{socket.gethostname()}_{uuid.uuid4()}",
+            terms=Terms(
+                lease_seconds=terms.lease_duration_ns / SECOND_NS,
+                renew_seconds=terms.renew_deadline_ns / SECOND_NS,
+                retry_seconds=terms.retry_period_ns / SECOND_NS,
+            ),
+        )
+        while True:
+            await election.run(self._lead)
+
+    async def _lead(self) -> None:
+        from pykueue.controllers.system import Controllers
+
+        self._leading = Controllers(self._client, self._configuration.document)
+        log.info("the controllers start")
+        try:
+            await self._leading.run()
+        finally:
+            self._leading = None
+
+    async def _metrics(self) -> bytes:
+        """Empty while another one leads; rendered beside the event loop, for there may be many queues."""
+        if self._leading is None:
+            return b""
+        metrics = self._leading.metrics
+        metrics.look()
+        return await asyncio.to_thread(metrics.text)
