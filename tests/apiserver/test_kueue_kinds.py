@@ -14,7 +14,7 @@ SCHEME = registry.scheme()
 GROUP = "kueue.x-k8s.io"
 FLAVORS = SCHEME.for_path(GROUP, "v1beta2", "resourceflavors").resource
 CLUSTER_QUEUES = SCHEME.for_path(GROUP, "v1beta2", "clusterqueues").resource
-OLD_CLUSTER_QUEUES = SCHEME.for_path(GROUP, "v1beta1", "clusterqueues")
+OLD_CLUSTER_QUEUES = SCHEME.for_path(GROUP, "v1beta1", "clusterqueues").resource
 NAMESPACES = SCHEME.for_path("", "v1", "namespaces").resource
 JOBS = SCHEME.for_path("batch", "v1", "jobs").resource
 STRICT = WriteOptions(field_validation="Strict")
@@ -90,9 +90,8 @@ async def test_a_job_with_a_queue_is_created_suspended(client):
     assert (await client.create(JOBS, job))["spec"]["suspend"] is True
 
 
-@pytest.mark.skipif(OLD_CLUSTER_QUEUES is None, reason="v1beta1 is not registered yet")
 async def test_an_old_version_is_converted_both_ways(client):
-    old = OLD_CLUSTER_QUEUES.resource
+    old = OLD_CLUSTER_QUEUES
     await client.create(old, queue(cohort="team", resourceGroups=group(nominalQuota="1")))
     assert (await client.get(CLUSTER_QUEUES, "q"))["spec"]["cohortName"] == "team"
     assert (await client.get(old, "q"))["spec"]["cohort"] == "team"
@@ -101,8 +100,7 @@ async def test_an_old_version_is_converted_both_ways(client):
     await events.aclose()
 
 
-@pytest.mark.skipif(OLD_CLUSTER_QUEUES is None, reason="v1beta1 is not registered yet")
 async def test_a_patch_speaks_the_version_that_it_is_sent_to(client):
     await client.create(CLUSTER_QUEUES, queue(cohortName="team"))
-    await client.patch(OLD_CLUSTER_QUEUES.resource, "q", "", {"spec": {"cohort": "other"}})
+    await client.patch(OLD_CLUSTER_QUEUES, "q", "", {"spec": {"cohort": "other"}})
     assert (await client.get(CLUSTER_QUEUES, "q"))["spec"]["cohortName"] == "other"

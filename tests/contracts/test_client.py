@@ -458,6 +458,13 @@ async def test_finalizers_hold_an_object(client):
     assert (await refused(client.get(WIDGETS, "w", "default"))).code == 404
 
 
+async def test_a_name_is_taken_until_its_holder_is_gone(client):
+    await client.create(WIDGETS, named("w", metadata={"finalizers": ["example.dev/hold"]}))
+    await client.delete(WIDGETS, "w", "default")
+    error = await refused(widget(client))
+    assert error.message == 'object is being deleted: widgets.example.dev "w" already exists'
+
+
 async def test_no_finalizer_is_added_to_what_is_being_deleted(client):
     await client.create(WIDGETS, named("w", metadata={"finalizers": ["example.dev/hold"]}))
     await client.delete(WIDGETS, "w", "default")

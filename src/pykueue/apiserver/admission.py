@@ -51,7 +51,10 @@ class Admission:
         return errors.bad_request(f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {why}')
 
     def check_configuration(self, kind: Kind, applied: Object) -> None:
-        """Server-side apply takes no field that it does not know, because nobody could own it."""
+        """Server-side apply takes no field that it does not know, because nobody could own it.
+
+        Kubernetes says so with code 500; the fault is the client's, so it is a 400 here.
+        """
         if kind.reader is not None:
             self.warnings += kind.reader(applied)
         unknown = [
@@ -60,10 +63,8 @@ class Admission:
         if unknown:
             place = f"{applied['metadata'].get('namespace', '')}/{applied['metadata'].get('name', '')}"
             faults = unknown[0] if len(unknown) == 1 else "errors:\n" + "\n".join(f"  {each}" for each in unknown)
-            raise ApiError(
-                500,
-                "",
-                f"failed to create typed patch object ({place}; {kind.api_version}, Kind={kind.kind}): {faults}",
+            raise errors.bad_request(
+                f"failed to create typed patch object ({place}; {kind.api_version}, Kind={kind.kind}): {faults}"
             )
 
     def request(self, obj: Object, old: Object | None, subresource: str) -> Request:

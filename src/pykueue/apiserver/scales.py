@@ -18,9 +18,6 @@ def read(kind: Kind, obj: Object) -> Object:
     if selector:
         status["selector"] = selector
     replicas = _at(obj, kind.scale["specReplicasPath"])
-    if replicas is None and not kind.is_builtin:
-        why = f'the spec replicas field "{kind.scale["specReplicasPath"]}" does not exist'
-        raise errors.ApiError(500, "InternalError", f"Internal error occurred: {why}", {"causes": [{"message": why}]})
     return {
         "kind": "Scale",
         "apiVersion": "autoscaling/v1",

@@ -124,8 +124,11 @@ class Writing:
         obj = self._admitted(write, obj, None)
         self._own(write, None, obj)
         key = faces.key_of(kind, target.namespace, obj["metadata"]["name"])
-        if self._store.head(key) is not None:
-            raise errors.already_exists(kind.group, kind.plural, key.name)
+        if (present := self._store.head(key)) is not None:
+            refusal = errors.already_exists(kind.group, kind.plural, key.name)
+            if present.meta.deletion_timestamp:
+                refusal.message = f"object is being deleted: {refusal.message}"
+            raise refusal
         return write.outcome(self._put(write, key, obj), is_created=True)
 
     def _replace(self, write: _Write, existing: Stored, shown: Object, new: Object) -> Outcome:

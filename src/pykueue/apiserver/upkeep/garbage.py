@@ -13,7 +13,7 @@ from pykueue.apiserver.calls import DeleteCall, Patch, Target, User, Verbs, Writ
 from pykueue.apiserver.deletion import FOREGROUND, ORPHAN
 from pykueue.apiserver.store.rows import Change, Key, OwnerReference, Stored
 from pykueue.apiserver.store.store import Store
-from pykueue.apiserver.upkeep.worker import Worker
+from pykueue.apiserver.upkeep.worker import NotYetError, Worker
 from pykueue.kube.client import PatchType
 
 USER = User(
@@ -189,4 +189,4 @@ def kind_of(scheme: Scheme, key: Key) -> Kind:
     for kind in scheme:
         if (kind.group, kind.plural) == (key.group, key.plural) and kind.storage_version in ("", kind.version):
             return kind
-    raise KeyError(f"{key.plural}.{key.group} is stored but not served")
+    raise NotYetError(f"{key.plural}.{key.group} is stored but not served")

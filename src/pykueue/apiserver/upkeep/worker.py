@@ -7,6 +7,11 @@ from typing import Generic, TypeVar
 
 log = logging.getLogger(__name__)
 
+
+class NotYetError(Exception):
+    """Nothing is wrong, but it cannot be done now."""
+
+
 Item = TypeVar("Item", bound=Hashable)
 
 _AT_ONCE = 64
@@ -44,6 +49,12 @@ class Worker(Generic[Item]):
     async def _try(self, item: Item) -> None:
         try:
             await self._handle(item)
+        except NotYetError as reason:
+            log.debug("%s waits: %s", item, reason)
+            self._add_later(item)
         except Exception:
             log.exception("%s failed, tried again in %.0f s", item, _RETRY_SECONDS)
-            asyncio.get_running_loop().call_later(_RETRY_SECONDS, self.add, item)
+            self._add_later(item)
+
+    def _add_later(self, item: Item) -> None:
+        asyncio.get_running_loop().call_later(_RETRY_SECONDS, self.add, item)

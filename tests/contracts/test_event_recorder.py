@@ -1,0 +1,50 @@
+"""Events recorded through every client: one object a piece of news, repeats as a series."""
+
+import asyncio
+
+import pytest
+
+from pykueue.api.scheme import Resource
+from pykueue.kube.clock import WallClock
+from pykueue.kube.event_recorder import EVENT, EventRecorder
+
+WIDGETS = Resource("example.dev", "v1", "widgets", "Widget", namespaced=True)
+
+
+@pytest.fixture
+async def recorder(client):
+    recorder = EventRecorder(client, WallClock(), controller="example.dev/me", instance="me-1")
+    running = asyncio.create_task(recorder.run())
+    yield recorder
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+
+
+async def events_when(client, is_enough):
+    """What is recorded, once it is enough."""
+    found = []
+    async with asyncio.timeout(10):
+        async for event in client.watch(EVENT, "default", resource_version="0"):
+            if event.type != "BOOKMARK":
+                found = (await client.list(EVENT, "default")).items
+            if is_enough(found):
+                return found
+    return found
+
+
+async def test_an_event_tells_about_its_object(client, recorder):
+    widget = await client.create(WIDGETS, {"metadata": {"name": "w", "namespace": "default"}})
+    recorder.record(widget, reason="Admitted", message="Admitted by queue q")
+    (event,) = await events_when(client, bool)
+    assert (event["reason"], event["note"], event["type"]) == ("Admitted", "Admitted by queue q", "Normal")
+    assert event["regarding"]["uid"] == widget["metadata"]["uid"]
+
+
+async def test_a_repeat_extends_the_series(client, recorder):
+    widget = await client.create(WIDGETS, {"metadata": {"name": "w", "namespace": "default"}})
+    recorder.record(widget, reason="Pending", message="no quota", warning=True)
+    await events_when(client, bool)
+    recorder.record(widget, reason="Pending", message="no quota", warning=True)
+    (event,) = await events_when(client, lambda found: any("series" in each for each in found))
+    assert event["series"]["count"] == 2
