@@ -1,5 +1,7 @@
 """Short ways to say what a test is about: objects with everything else left at its default."""
 
+import dataclasses
+
 from pykueue.engine import decisions, events, values
 from pykueue.engine.engine import Engine
 from pykueue.engine.policy import Policy
@@ -145,3 +147,7 @@ class Cluster:
 
 def name(key):
     return key.partition("/")[2]
+
+
+def replaced(value, **fields):
+    return dataclasses.replace(value, **fields)

@@ -90,6 +90,10 @@ class Pending:
     def key(self) -> values.WorkloadKey:
         return self.workload.key
 
+    @property
+    def may_back_off(self) -> bool:
+        return self.workload.requeued is False or self.workload.requeue_at_ns is not None
+
     def backoff_expired(self, now_ns: int) -> bool:
         if self.workload.requeued is False:
             return False
@@ -99,7 +103,7 @@ class Pending:
 class _Bucket:
     """Workloads of one shape in queue order; those that left are dropped when met."""
 
-    __slots__ = ("heap", "namespaces", "parked", "shape", "size")
+    __slots__ = ("has_backoff", "heap", "namespaces", "parked", "shape", "size")
 
     def __init__(self, shape: str) -> None:
         self.shape = shape
@@ -107,12 +111,15 @@ class _Bucket:
         self.namespaces: set[str] = set()
         self.size = 0
         self.parked = False
+        self.has_backoff = False
+        """Some member waits for a time or a condition: they cannot be moved all together."""
 
     def __deepcopy__(self, memo: dict[int, object]) -> "_Bucket":
         clone = memo[id(self)] = _Bucket(self.shape)
         clone.namespaces = set(self.namespaces)
         clone.size = self.size
         clone.parked = self.parked
+        clone.has_backoff = self.has_backoff
         clone.heap = [
             (order, sequence, copy.deepcopy(pending, memo))
             for order, sequence, pending in self.heap
@@ -325,7 +332,7 @@ class PendingQueue:
         self._failed_shapes.clear()
         before = self.active_count
         for group, bucket in list(self._parked.items()):
-            if all(namespace_fits(namespace) for namespace in bucket.namespaces):
+            if not bucket.has_backoff and all(namespace_fits(namespace) for namespace in bucket.namespaces):
                 del self._parked[group]
                 self.active_count += bucket.size
                 self._merge(self._active, group, bucket, parked=False)
@@ -381,6 +388,7 @@ class PendingQueue:
             bucket.parked = parked
         heapq.heappush(bucket.heap, (pending.order, self._next(), pending))
         bucket.namespaces.add(pending.workload.namespace)
+        bucket.has_backoff = bucket.has_backoff or pending.may_back_off
         bucket.size += 1
         pending.bucket = bucket
         return bucket
@@ -412,6 +420,7 @@ class PendingQueue:
                 heapq.heappush(bucket.heap, (pending.order, self._next(), pending))
             bucket.size += other.size
             bucket.namespaces |= other.namespaces
+            bucket.has_backoff = bucket.has_backoff or other.has_backoff
             other.size, other.parked = 0, True
         buckets[group] = bucket
         bucket.parked = parked
