@@ -1,5 +1,6 @@
 """Random requests, some sensible, some guided by schemas, some plainly broken; the same seed makes the same requests."""
 
+import copy
 import json
 import random
 import string
@@ -136,7 +137,7 @@ class Fuzzer:
         return {
             "op": pick(["add", "remove", "replace", "test", "move", "copy", "no"]),
             "path": path,
-            "value": pick(ODD),
+            "value": self._odd(),
             "from": "/spec",
         }
 
@@ -160,12 +161,12 @@ class Fuzzer:
             "uid",
             "managedFields",
         )
-        return {name: self._random.choice(ODD) for name in names if self._random.random() < 0.08}
+        return {name: self._odd() for name in names if self._random.random() < 0.08}
 
     def _value(self, schema, depth):
         roll = self._random.random()
         if roll < 0.03 or depth > 8:
-            return self._random.choice(ODD)
+            return self._odd()
         if "enum" in schema and roll < 0.9:
             return self._random.choice(schema["enum"])
         kind = schema.get("type")
@@ -184,6 +185,9 @@ class Fuzzer:
         if kind == "array":
             return [self._value(schema.get("items") or {}, depth + 1) for _ in range(self._random.randrange(3))]
         return self._scalar(kind)
+
+    def _odd(self):
+        return copy.deepcopy(self._random.choice(ODD))
 
     def _scalar(self, kind):
         if kind == "integer":
