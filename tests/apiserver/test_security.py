@@ -1,11 +1,15 @@
 import datetime as dt
 import ssl
 import stat
+import time
 
 import pytest
 
 from pykueue.api.errors import ApiError
 from pykueue.apiserver.calls import User
+from pykueue.apiserver.http import service_accounts
+from pykueue.apiserver.http.hooks import Call
+from pykueue.apiserver.http.routes import Route
 from pykueue.apiserver.security import certificates, kubeconfig, roles, rules, tokens
 from pykueue.apiserver.security.authorizer import Authorizer
 from pykueue.apiserver.security.impersonation import effective_user
@@ -181,3 +185,48 @@ def test_an_administrator_may_be_anybody(authorizer):
     admin = User(name="admin", groups=("system:masters",))
     headers = {"impersonate-user": ["joe"], "impersonate-group": ["dev"]}
     assert effective_user(admin, headers, authorizer) == User(name="joe", groups=("dev", "system:authenticated"))
+
+
+def account_call(**spec):
+    route = Route(verb="create", path="", version="v1", plural="serviceaccounts", namespace="ml", name="bot")
+    return Call(method="POST", route=route, user=JANE, body={"spec": spec})
+
+
+def accounts(uid="uid-1", key=b"key"):
+    return service_accounts.ServiceAccounts(
+        key, lambda namespace, name: uid if (namespace, name) == ("ml", "bot") else ""
+    )
+
+
+async def issued(made, **spec):
+    return (await made.request(account_call(**spec))).body["status"]["token"]
+
+
+async def test_a_service_account_is_known_by_its_token():
+    user = accounts().user(await issued(accounts()))
+    assert (user.name, user.groups[1]) == ("system:serviceaccount:ml:bot", "system:serviceaccounts:ml")
+
+
+async def test_a_token_of_another_cluster_is_nobodys():
+    assert accounts(key=b"other").user(await issued(accounts())) is None
+
+
+async def test_a_token_ends_with_its_account():
+    assert accounts(uid="uid-2").user(await issued(accounts())) is None
+
+
+async def test_a_token_expires(monkeypatch):
+    token = await issued(accounts(), expirationSeconds=600)
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now + 601)
+    assert accounts().user(token) is None
+
+
+async def test_a_token_lives_ten_minutes_at_least():
+    with pytest.raises(ApiError, match="may not specify a duration less than 10 minutes"):
+        await issued(accounts(), expirationSeconds=10)
+
+
+@pytest.mark.parametrize("token", ["", "a.b.c", "..", "a.b", "\u00fc.b.c", "e30.e30.e30"])
+def test_what_is_no_token_is_nobodys(token):
+    assert accounts().user(token) is None

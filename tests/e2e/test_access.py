@@ -164,6 +164,17 @@ def test_a_removed_user_is_out(jane, server):
     assert "must be logged in" in jane.fails("get", "pods") or "Unauthorized" in jane.fails("get", "pods")
 
 
+def test_a_service_account_acts_with_its_own_rights(kubectl, server):
+    kubectl("create", "serviceaccount", "bot")
+    kubectl("create", "rolebinding", "bot", "--clusterrole=view", f"--serviceaccount={kubectl.namespace}:bot")
+    token = kubectl("create", "token", "bot").strip()
+    pods = f"/api/v1/namespaces/{kubectl.namespace}/pods"
+    assert status(server, pods, token=token)[0] == 200
+    assert status(server, "/api/v1/nodes", token=token)[0] == 403
+    kubectl("delete", "serviceaccount", "bot")
+    assert status(server, pods, token=token)[0] == 401
+
+
 def test_files_are_private(server):
     private = [server.kubeconfig, server.directory / "tokens.csv", *(server.directory / "pki").iterdir()]
     assert {oct(path.stat().st_mode & 0o777) for path in private} == {"0o600"}

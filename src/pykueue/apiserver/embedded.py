@@ -3,7 +3,7 @@
 `pykueue up` starts it; tests may start it in process. Everything it needs is in one directory:
 
     data.db …    the store (see `store`)
-    pki/         certificate authority and serving certificate
+    pki/         certificate authority, serving certificate, key of service account tokens
     tokens.csv   users and their bearer tokens
     kubeconfig   how the administrator gets in
 """
@@ -18,7 +18,7 @@ from pykueue.apiserver import bootstrap
 from pykueue.apiserver.calls import ADMIN, User
 from pykueue.apiserver.core import Core
 from pykueue.apiserver.definitions.keeper import Keeper
-from pykueue.apiserver.http import pods, reviews
+from pykueue.apiserver.http import pods, reviews, service_accounts
 from pykueue.apiserver.http.app import Application
 from pykueue.apiserver.http.escalation import Escalation
 from pykueue.apiserver.http.listener import Listener
@@ -26,6 +26,7 @@ from pykueue.apiserver.local_client import LocalClient
 from pykueue.apiserver.security import certificates, files, kubeconfig, tokens
 from pykueue.apiserver.security.aggregation import Aggregation
 from pykueue.apiserver.security.authorizer import Authorizer
+from pykueue.apiserver.store.rows import Key
 from pykueue.apiserver.store.sqlite import SqliteLog
 from pykueue.apiserver.store.store import Store
 
@@ -61,8 +62,10 @@ class EmbeddedApi:
         self.core = Core(Store(SqliteLog(place.directory)), scheme, settings=settings)
         self.authorizer = Authorizer()
         self._tokens = tokens.Tokens(place.tokens)
+        key = service_accounts.signing_key(files.private_directory(place.certificates) / "service-accounts.key")
+        self._accounts = service_accounts.ServiceAccounts(key, self._uid_of_account)
         self.application = Application(
-            scheme=scheme, verbs=self.core, authorizer=self.authorizer, authenticate=self._tokens.user
+            scheme=scheme, verbs=self.core, authorizer=self.authorizer, authenticate=self.authenticate
         )
         self.hooks = self.application.hooks
         self.access: kubeconfig.Access | None = None
@@ -74,6 +77,14 @@ class EmbeddedApi:
     def client(self, user: User = ADMIN) -> LocalClient:
         """The same API without HTTP, for parts that live in this process."""
         return LocalClient(self.core, self.scheme, user=user)
+
+    def authenticate(self, token: str) -> User | None:
+        """Whose token it is: a user's or a service account's."""
+        return self._tokens.user(token) or self._accounts.user(token)
+
+    def _uid_of_account(self, namespace: str, name: str) -> str:
+        stored = self.core.store.get(Key("", "serviceaccounts", namespace, name))
+        return str(stored.decode()["metadata"]["uid"]) if stored else ""
 
     async def start(self) -> kubeconfig.Access:
         """Returns when every client may connect, with the administrator's way in."""
@@ -107,10 +118,11 @@ class EmbeddedApi:
 
     def _add_hooks(self) -> None:
         application = self.application
-        for group in reviews.groups(self.authorizer, self._tokens.user):
+        for group in reviews.groups(self.authorizer, self.authenticate):
             application.hooks.add_group(group)
         for resource, handler in pods.refusals():
             application.hooks.add_subresource("", resource, handler)
+        application.hooks.add_subresource("", service_accounts.TOKEN, self._accounts.request)
         application.guards.append(Escalation(self.authorizer, application.resources).guard)
 
 

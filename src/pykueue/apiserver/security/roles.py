@@ -127,6 +127,7 @@ def _kubernetes_roles() -> Iterable[Object]:
     seen.append(rule("events.k8s.io", ["events"], _READ))
     changed = [rule(group, resources, _WRITE) for group, resources in _NAMESPACED.items()]
     changed.append(rule("", ["pods/attach", "pods/exec", "pods/portforward", "pods/eviction"], ["create"]))
+    changed.append(rule("", ["serviceaccounts/token"], ["create"]))
     changed.append(rule("", ["secrets"], [*_READ, *_WRITE]))
     changed.append(rule("apps", ["deployments/scale", "replicasets/scale", "statefulsets/scale"], _EDIT))
     managed = [

@@ -1,0 +1,140 @@
+"""Tokens of service accounts: `kubectl create token`, and what programs inside the cluster identify themselves with.
+
+A token is a JWT signed with a key of this cluster; it holds until it expires or its account is deleted. `TokenRequest`
+is served as a subresource of service accounts; the application asks `user` who a token belongs to.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from pykueue.api import errors
+from pykueue.api.errors import FieldError
+from pykueue.apiserver.calls import User
+from pykueue.apiserver.http.hooks import Call, ExtraResource, Reply
+from pykueue.apiserver.security import files, tokens
+from pykueue.kube import clock
+
+TOKEN = ExtraResource(
+    name="serviceaccounts/token",
+    kind="TokenRequest",
+    namespaced=True,
+    verbs=("create",),
+    kind_group="authentication.k8s.io",
+    kind_version="v1",
+)
+ISSUER = "https://kubernetes.default.svc"
+_SHORTEST_SECONDS = 600
+_DEFAULT_SECONDS = 3600
+_LONGEST_SECONDS = 366 * 24 * 3600
+_HEADER = {"alg": "HS256", "typ": "JWT"}
+
+UidOf = Callable[[str, str], str]
+"""The uid of the service account of a namespace and name; "" if there is none."""
+
+
+def signing_key(path: Path) -> bytes:
+    """The key of this cluster, made when first asked for."""
+    if not path.exists():
+        files.write_private(path, secrets.token_bytes(32))
+    return path.read_bytes()
+
+
+class ServiceAccounts:
+    def __init__(self, key: bytes, uid_of: UidOf) -> None:
+        self._key = key
+        self._uid_of = uid_of
+
+    def user(self, token: str) -> User | None:
+        """Who holds a token; None if it is not ours, has expired, or its account is gone."""
+        claims = self._verified(token)
+        if claims is None or not isinstance(claims.get("exp"), int) or claims["exp"] < time.time():
+            return None
+        place = claims["kubernetes.io"]
+        namespace, account = place["namespace"], place["serviceaccount"]
+        if self._uid_of(namespace, account["name"]) != account["uid"]:
+            return None
+        groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", tokens.AUTHENTICATED)
+        return User(name=claims["sub"], uid=account["uid"], groups=groups)
+
+    async def request(self, call: Call) -> Reply:
+        """Answer a TokenRequest."""
+        if call.method != "POST":
+            message = "the server does not allow this method on the requested resource"
+            raise errors.ApiError(405, "MethodNotAllowed", message, {})
+        namespace, name = call.route.namespace, call.route.name
+        uid = self._uid_of(namespace, name)
+        if not uid:
+            raise errors.not_found("", "serviceaccounts", name)
+        spec = call.body.get("spec") if isinstance(call.body.get("spec"), dict) else {}
+        assert isinstance(spec, dict)
+        seconds = _lifetime(spec, name)
+        now = int(time.time())
+        claims: dict[str, Any] = {
+            "aud": spec.get("audiences") or [ISSUER],
+            "exp": now + seconds,
+            "iat": now,
+            "iss": ISSUER,
+            "jti": secrets.token_hex(16),
+            "kubernetes.io": {"namespace": namespace, "serviceaccount": {"name": name, "uid": uid}},
+            "nbf": now,
+            "sub": f"system:serviceaccount:{namespace}:{name}",
+        }
+        status = {
+            "token": self._signed(claims),
+            "expirationTimestamp": clock.show_time(claims["exp"] * clock.SECOND_NS),
+        }
+        answer = {
+            "kind": "TokenRequest",
+            "apiVersion": "authentication.k8s.io/v1",
+            "metadata": {"name": name, "namespace": namespace, "creationTimestamp": clock.show_time(time.time_ns())},
+            "spec": {**spec, "audiences": claims["aud"], "expirationSeconds": seconds},
+            "status": status,
+        }
+        return Reply(status=201, body=answer)
+
+    def _signed(self, claims: dict[str, Any]) -> str:
+        content = f"{_encoded(msgspec.json.encode(_HEADER))}.{_encoded(msgspec.json.encode(claims))}"
+        return f"{content}.{_encoded(self._signature(content))}"
+
+    def _signature(self, content: str) -> bytes:
+        return hmac.new(self._key, content.encode(), hashlib.sha256).digest()
+
+    def _verified(self, token: str) -> dict[str, Any] | None:
+        content, _, signature = token.rpartition(".")
+        if content.count(".") != 1 or not token.isascii():
+            return None
+        if not hmac.compare_digest(_encoded(self._signature(content)), signature):
+            return None
+        try:
+            claims = msgspec.json.decode(_decoded(content.partition(".")[2]))
+        except (msgspec.DecodeError, binascii.Error):
+            return None
+        return claims if isinstance(claims, dict) else None
+
+
+def _lifetime(spec: dict[str, Any], name: str) -> int:
+    seconds = spec.get("expirationSeconds")
+    if seconds is None:
+        return _DEFAULT_SECONDS
+    if not isinstance(seconds, int) or seconds < _SHORTEST_SECONDS:
+        detail = "may not specify a duration less than 10 minutes"
+        fault = FieldError("FieldValueInvalid", "spec.expirationSeconds", detail, seconds)
+        raise errors.invalid("authentication.k8s.io", "TokenRequest", name, [fault])
+    return min(seconds, _LONGEST_SECONDS)
+
+
+def _encoded(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def _decoded(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
