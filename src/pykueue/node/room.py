@@ -22,6 +22,7 @@ from pykueue.node.apps import deployment, replica_set, stateful_set
 from pykueue.node.cron import sync as cron_sync
 from pykueue.node.jobs import controller as jobs
 from pykueue.node.kubelet.agent import Agent
+from pykueue.node.lost_nodes import LostNodes
 from pykueue.node.mirrors import Journal, MirroringRuntime
 from pykueue.node.placement.controller import Placement
 from pykueue.node.pools.controller import Pools
@@ -70,6 +71,7 @@ class MachineRoom:
         self.agent: Agent | None = None
         if self._furnishing.runtime != "none":
             self.placement = Placement(self._views, self._performer("default-scheduler"), clock)
+            self._lost_nodes = LostNodes(self._views, self._performer("pod-garbage-collector"), clock)
             self._pools = Pools(self._views, self.placement, self._performer("cluster-autoscaler"), clock)
             self.agent = Agent(
                 self._views,
@@ -95,6 +97,7 @@ class MachineRoom:
             self._begin(self.agent.run())
             self._begin(self.placement.run())
             self._begin(self._pools.run())
+            self._begin(self._lost_nodes.run())
         for controller in self._controllers:
             self._begin(controller.run())
 

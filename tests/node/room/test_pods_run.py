@@ -7,6 +7,8 @@ from tests.node.waiting import eventually
 
 from pykueue.node import kinds, pods
 
+DISRUPTED = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]}
+
 
 def command(*words, **container):
     return {"containers": [CONTAINER | {"command": list(words)} | container]}
@@ -126,3 +128,18 @@ async def test_a_new_room_finds_running_pods_again(furnish, tmp_path):
     await again.until(kinds.JOB, "train", has_condition("Complete"))
     assert runs.read_text() == "run\n"
     assert len(await again.pods()) == 1
+
+
+async def test_pods_of_a_lost_node_move_elsewhere(furnish):
+    capacity = {"capacity": {"cpu": "4", "memory": "8Gi"}}
+    machines = [{"metadata": {"name": name}, "status": capacity} for name in ("one", "two")]
+    house = await furnish("simulated", *machines)
+    await house.create(kinds.JOB, job(pod=command("sleep", "60"), podFailurePolicy=DISRUPTED))
+    await house.until(kinds.JOB, "train", lambda obj: obj.get("status", {}).get("ready") == 1)
+    (pod,) = await house.pods()
+    await house.client.delete(kinds.NODE, pods.node_name(pod))
+    await house.until_gone(kinds.POD, pods.name(pod))
+    back = await house.until(kinds.JOB, "train", lambda obj: obj["status"].get("ready") == 1)
+    assert "failed" not in back["status"]
+    (moved,) = await house.pods()
+    assert pods.node_name(moved) != pods.node_name(pod)
