@@ -21,11 +21,11 @@ _COLLECT_AFTER_OBJECTS = 50_000
 
 
 def load_configuration(path: Path | None) -> "Loaded":
-    """A Kueue Configuration, from a file with it, a ConfigMap or Helm values; without a file the defaults."""
-    from pykueue.api.configuration import loading
+    """A Kueue Configuration, from a file with it, a ConfigMap or Helm values; without a file every job kind is queued."""
+    from pykueue.api.configuration import loading, shipped
 
     if path is None:
-        return loading.complete({})
+        return loading.complete(shipped.document())
     try:
         return loading.load(path.read_bytes(), str(path))
     except loading.ConfigurationError as error:
