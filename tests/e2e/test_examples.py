@@ -1,0 +1,43 @@
+"""Every example is played with real kubectl on a server of its own, and prints what its transcript says."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.e2e.conftest import KUBECTL, start_server, stop_server
+from tests.e2e.transcripts import masked
+
+EXAMPLES = sorted(path.parent for path in Path(__file__).parents[2].glob("examples/*/play.sh"))
+OPTIONS = {"nodes.yaml": "--nodes", "kueue-values.yaml": "--config"}
+
+pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not on PATH")
+
+
+@pytest.fixture
+def play(tmp_path):
+    started = []
+
+    def run(example):
+        given = [(option, str(example / name)) for name, option in OPTIONS.items() if (example / name).exists()]
+        server = start_server(tmp_path / "data", "--runtime", "simulated", *(word for pair in given for word in pair))
+        started.append(server)
+        return subprocess.run(
+            ["sh", "-v", "play.sh"],
+            cwd=example,
+            env={**os.environ, "KUBECONFIG": str(server.kubeconfig), "HOME": str(tmp_path)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=110,
+            check=False,
+        ).stdout
+
+    yield run
+    for server in started:
+        stop_server(server)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.name)
+def test_an_example_prints_its_transcript(example, play):
+    assert masked(play(example)) == masked((example / "expected.txt").read_text())
