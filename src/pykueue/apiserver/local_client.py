@@ -28,7 +28,7 @@ from pykueue.apiserver.calls import (
 )
 from pykueue.kube.client import DeleteOptions, ListOptions, ObjectList, PatchType, WatchEvent, WriteOptions
 
-_MOST_UNREAD = 10_000
+_MOST_UNREAD = 100_000
 
 
 class _Mailbox:
