@@ -9,6 +9,7 @@
 """
 
 import datetime as dt
+import socket
 import ssl
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,7 +94,7 @@ class EmbeddedApi:
         await self.core.start()
         await self.authorizer.follow(self.core, self.scheme)
         await self._keeper.start()
-        made = certificates.ensure(place.certificates, (place.host,), dt.datetime.now(dt.UTC))
+        made = certificates.ensure(place.certificates, _names(place.host), dt.datetime.now(dt.UTC))
         admin = tokens.ensure(place.tokens, tokens.ADMIN_NAME, (tokens.MASTERS,))
         port = await self._listener.start(place.host, place.port, _tls(made))
         await bootstrap.ensure(self.core, self.scheme, port)
@@ -124,6 +125,18 @@ class EmbeddedApi:
             application.hooks.add_subresource("", resource, handler)
         application.hooks.add_subresource("", service_accounts.TOKEN, self._accounts.request)
         application.guards.append(Escalation(self.authorizer, application.resources).guard)
+
+
+def _names(host: str) -> tuple[str, ...]:
+    """The names by which others may reach us: all of this machine's, if we listen everywhere."""
+    if host not in _WILDCARDS:
+        return (host,)
+    name = socket.gethostname()
+    try:
+        addresses = {str(each[4][0]) for each in socket.getaddrinfo(name, None)}
+    except OSError:
+        addresses = set()
+    return (name, *sorted(addresses))
 
 
 def _tls(made: certificates.Certificates) -> ssl.SSLContext:

@@ -29,7 +29,7 @@ _LONGEST_LINE_BYTES = 64 * 1024
 _COMPRESS_BYTES = 128 * 1024
 _BROWSERS = ("curl/", "Wget/", "Mozilla/")
 _STOP_SECONDS = 1.0
-_CREDENTIAL_HEADERS = ("authorization", "impersonate-")
+_IMPERSONATION_HEADERS = ("Impersonate-User", "Impersonate-Group", "Impersonate-Uid")
 
 
 Stream = Callable[..., Awaitable[web.StreamResponse]]
@@ -175,10 +175,13 @@ def _request(*parts: Any) -> web.BaseRequest:
 
 
 def _credentials(http: web.BaseRequest) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for name, value in http.headers.items():
-        if name.lower().startswith(_CREDENTIAL_HEADERS):
-            found.setdefault(name.lower(), []).append(value)
+    """Who asks, and as whom: nearly always a token alone."""
+    headers = http.headers
+    found = {"authorization": headers.getall("Authorization", [])}
+    if any(name in headers for name in _IMPERSONATION_HEADERS):
+        for name, value in headers.items():
+            if name.lower().startswith("impersonate-"):
+                found.setdefault(name.lower(), []).append(value)
     return found
 
 
