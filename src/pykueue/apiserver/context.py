@@ -25,8 +25,13 @@ class Context:
     settings: Settings
     clock: Callable[[], datetime] = now
 
-    def admission(self, *, is_patch: bool = False) -> Admission:
-        return Admission(lookup=StoreLookup(self.store, self.scheme), settings=self.settings, is_patch=is_patch)
+    def admission(self, subresource: str, *, is_patch: bool = False) -> Admission:
+        return Admission(
+            lookup=StoreLookup(self.store, self.scheme),
+            settings=self.settings,
+            is_patch=is_patch,
+            subresource=subresource,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

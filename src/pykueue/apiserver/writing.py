@@ -191,7 +191,9 @@ class Writing:
     # Small parts
 
     def _begin(self, target: Target, call: WriteCall, *, is_patch: bool = False) -> _Write:
-        return _Write(target=target, call=call, admission=self._context.admission(is_patch=is_patch))
+        return _Write(
+            target=target, call=call, admission=self._context.admission(target.subresource, is_patch=is_patch)
+        )
 
     def _existing(self, target: Target) -> Stored:
         existing = self._store.head(faces.key_of(target.kind, target.namespace, target.name))
