@@ -44,7 +44,12 @@ def compile_expression(text: str) -> Any:
 
 
 def evaluate(expression: Any, value: Any, old: Any) -> Any:
-    result = expression.eval(data={"self": value} if old is None else {"self": value, "oldSelf": old})
+    return evaluate_with(expression, {"self": value} if old is None else {"self": value, "oldSelf": old})
+
+
+def evaluate_with(expression: Any, variables: dict[str, Any]) -> Any:
+    """With any of `self`, `oldSelf`, and what admission policies have: `object`, `oldObject`, `request`."""
+    result = expression.eval(data=variables)
     if result.type() == cel.Type.ERROR:
         raise EvaluationError(_kubernetes_words(str(result.value())))
     return result.plain_value()
@@ -69,7 +74,7 @@ def _environment() -> Any:
         _member("findAll", lambda text, pattern: re.findall(pattern, text), _LIST, receiver=_STRING, others=[_STRING]),
     ]
     return cel.NewEnv(
-        variables={"self": _ANY, "oldSelf": _ANY},
+        variables=dict.fromkeys(("self", "oldSelf", "object", "oldObject", "request"), _ANY),
         functions=functions,
         extensions=[
             ext_bindings.ExtBindings(),

@@ -1,0 +1,95 @@
+"""Admission policies as objects: the frame that all of ours share. Called by the modules that say what they do.
+
+A policy runs inside the API server, so nobody's jobs wait for a controller, a certificate or a network. It comes with a
+binding, which puts it in force.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pykueue.api.scheme import Object, Resource
+
+_API_VERSION = "admissionregistration.k8s.io/v1"
+_DOMAIN = "pykueue.dev"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """Which writes of which resources a policy looks at; `conditions` are CEL texts by name."""
+
+    resource: Resource
+    operations: tuple[str, ...] = ("CREATE",)
+    versions: tuple[str, ...] = ()
+    """Default: the version of the resource."""
+    subresource: str = ""
+    namespace_selector: Any = None
+    conditions: tuple[tuple[str, str], ...] = ()
+
+    def fields(self) -> Object:
+        resource = self.resource
+        rule = {
+            "apiGroups": [resource.group],
+            "apiVersions": list(self.versions or (resource.version,)),
+            "operations": list(self.operations),
+            "resources": [f"{resource.plural}/{self.subresource}" if self.subresource else resource.plural],
+        }
+        constraints: Object = {"matchPolicy": "Equivalent", "resourceRules": [rule]}
+        if self.namespace_selector is not None:
+            constraints["namespaceSelector"] = dict(self.namespace_selector)
+        found: Object = {"matchConstraints": constraints}
+        if self.conditions:
+            found["matchConditions"] = [{"name": name, "expression": text} for name, text in self.conditions]
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """An object that must be there for the policy to act: by this name, in the namespace of what is written."""
+
+    resource: Resource
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mutation:
+    """`text` is CEL that makes an `Object{…}` to merge, or a list of JSON patches."""
+
+    text: str
+    is_json_patch: bool = False
+
+    def fields(self) -> Object:
+        if self.is_json_patch:
+            return {"patchType": "JSONPatch", "jsonPatch": {"expression": self.text}}
+        return {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": self.text}}
+
+
+def mutating(
+    name: str, subject: Subject, mutations: Sequence[Mutation], *, parameter: Parameter | None = None
+) -> list[Object]:
+    """What depends on a parameter may not refuse anything: the kind of the parameter may not be there yet."""
+    spec: Object = {
+        **subject.fields(),
+        "failurePolicy": "Fail" if parameter is None else "Ignore",
+        "reinvocationPolicy": "IfNeeded",
+        "mutations": [mutation.fields() for mutation in mutations],
+    }
+    binding: Object = {"policyName": f"{name}.{_DOMAIN}"}
+    if parameter is not None:
+        spec["paramKind"] = {"apiVersion": parameter.resource.api_version, "kind": parameter.resource.kind}
+        binding["paramRef"] = {"name": parameter.name, "parameterNotFoundAction": "Allow"}
+    return [_object("MutatingAdmissionPolicy", name, spec), _object("MutatingAdmissionPolicyBinding", name, binding)]
+
+
+def validating(name: str, subject: Subject, validations: Sequence[Object]) -> list[Object]:
+    spec: Object = {**subject.fields(), "failurePolicy": "Fail", "validations": list(validations)}
+    binding: Object = {"policyName": f"{name}.{_DOMAIN}", "validationActions": ["Deny"]}
+    return [
+        _object("ValidatingAdmissionPolicy", name, spec),
+        _object("ValidatingAdmissionPolicyBinding", name, binding),
+    ]
+
+
+def _object(kind: str, name: str, spec: Object) -> Object:
+    metadata = {"name": f"{name}.{_DOMAIN}", "labels": {"app.kubernetes.io/part-of": "pykueue"}}
+    return {"apiVersion": _API_VERSION, "kind": kind, "metadata": metadata, "spec": spec}

@@ -1,0 +1,97 @@
+"""The controller as a Deployment, its configuration as a ConfigMap, and a Service for its metrics.
+
+It runs without privileges: no root, nothing to write, no capabilities. Two replicas wait for each other by the Lease.
+"""
+
+from pykueue.api import yaml_text
+from pykueue.api.configuration.loading import Loaded
+from pykueue.api.scheme import Object
+from pykueue.install import rights
+
+NAME = "pykueue-controller"
+CONFIG_MAP = "kueue-manager-config"
+CONFIG_KEY = "controller_manager_config.yaml"
+_FOLDER = "/etc/pykueue"
+_LABELS = {"app.kubernetes.io/name": "pykueue", "app.kubernetes.io/component": "controller"}
+
+
+def namespace(configuration: Loaded) -> Object:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": configuration.value.namespace}}
+
+
+def objects(configuration: Loaded, *, image: str, replicas: int) -> list[Object]:
+    return [
+        _config_map(configuration),
+        _deployment(configuration, image, replicas),
+        *_metrics_service(configuration),
+    ]
+
+
+def _metadata(configuration: Loaded, name: str) -> Object:
+    return {"name": name, "namespace": configuration.value.namespace, "labels": dict(_LABELS)}
+
+
+def _config_map(configuration: Loaded) -> Object:
+    document = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration", **configuration.document}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": _metadata(configuration, CONFIG_MAP),
+        "data": {CONFIG_KEY: yaml_text.dump([document])},
+    }
+
+
+def _deployment(configuration: Loaded, image: str, replicas: int) -> Object:
+    pod: Object = {
+        "serviceAccountName": rights.NAME,
+        "securityContext": {"runAsNonRoot": True, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}},
+        "containers": [_container(configuration, image)],
+        "volumes": [{"name": "configuration", "configMap": {"name": CONFIG_MAP}}],
+        "terminationGracePeriodSeconds": 10,
+    }
+    spec = {
+        "replicas": replicas,
+        "selector": {"matchLabels": dict(_LABELS)},
+        "template": {"metadata": {"labels": dict(_LABELS)}, "spec": pod},
+    }
+    metadata = _metadata(configuration, NAME)
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
+
+
+def _container(configuration: Loaded, image: str) -> Object:
+    health = configuration.value.health
+    probed = _port(health.health_probe_bind_address)
+    ports = {_port(configuration.value.metrics.bind_address): "metrics", probed: "health"}
+    return {
+        "name": "controller",
+        "image": image,
+        "args": ["controller", f"--config={_FOLDER}/{CONFIG_KEY}"],
+        "ports": [{"name": name, "containerPort": port} for port, name in ports.items() if port],
+        "livenessProbe": _probe(health.liveness_endpoint_name, probed),
+        "readinessProbe": _probe(health.readiness_endpoint_name, probed),
+        "resources": {"requests": {"cpu": "500m", "memory": "256Mi"}, "limits": {"memory": "2Gi"}},
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        },
+        "volumeMounts": [{"name": "configuration", "mountPath": _FOLDER, "readOnly": True}],
+    }
+
+
+def _probe(endpoint: str, port: int) -> Object:
+    return {"httpGet": {"path": f"/{endpoint}", "port": port}, "initialDelaySeconds": 5, "periodSeconds": 10}
+
+
+def _port(address: str) -> int:
+    """0 where nobody listens."""
+    return int(address.rpartition(":")[2] or 0)
+
+
+def _metrics_service(configuration: Loaded) -> list[Object]:
+    port = _port(configuration.value.metrics.bind_address)
+    if not port:
+        return []
+    spec = {"selector": dict(_LABELS), "ports": [{"name": "metrics", "port": port, "targetPort": port}]}
+    metadata = _metadata(configuration, f"{NAME}-metrics")
+    return [{"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}]

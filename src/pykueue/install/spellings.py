@@ -1,0 +1,140 @@
+"""Older spellings on a cluster without a conversion webhook: one shape under two version names.
+
+An API server that converts nothing relabels objects and drops what the schema of the version asked for does not know.
+So both versions get the same schema, v1beta2's with the older spellings beside it, and nothing can be lost; a policy in
+the API server copies what was written in the old spelling to the new one, which is all that controllers read.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from pykueue.api import json_copy, registry
+from pykueue.api.kueue.kinds import GROUP, STORAGE_VERSION
+from pykueue.api.scheme import Kind, Object, Schema
+from pykueue.install import admission_policies
+from pykueue.install.admission_policies import Mutation, Subject
+
+OLD_VERSION = "v1beta1"
+_VERSIONS = (OLD_VERSION, STORAGE_VERSION)
+_NOT_SERVED = frozenset({"MultiKueueCluster"})
+"""Its v1beta1 form has the same names one level higher; nobody needs it without the other clusters being up to date."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alias:
+    """A field of v1beta1 and the field of v1beta2 that takes its value; both below `spec`."""
+
+    kind: str
+    old: str
+    new: str
+    value: str
+    """CEL that makes the new value of the old field."""
+    schema: Schema
+
+    @property
+    def mutations(self) -> tuple[Mutation, ...]:
+        """What was changed wins: the old spelling if it was written, the new one if it alone was."""
+        old, new = f"object.spec.{self.old}", f"object.spec.{self.new}"
+        had_old, kept_old = f"has(oldObject.spec.{self.old})", f"oldObject.spec.{self.old} == {old}"
+        is_written = f"has({old}) && (oldObject == null || !{had_old} || !({kept_old}))"
+        is_withdrawn = (
+            f"request.resource.version == '{OLD_VERSION}' && oldObject != null && {had_old} && !has({old}) && "
+            f"has({new}) && has(oldObject.spec.{self.new}) && {new} == oldObject.spec.{self.new}"
+        )
+        is_overruled = (
+            f"oldObject != null && has({old}) && {had_old} && {kept_old} && (!has({new}) || {new} != {self.value})"
+        )
+        return (
+            _patch(is_written, f"JSONPatch{{op: 'add', path: '/spec/{self.new}', value: {self.value}}}"),
+            _patch(is_withdrawn, f"JSONPatch{{op: 'remove', path: '/spec/{self.new}'}}"),
+            _patch(is_overruled, f"JSONPatch{{op: 'remove', path: '/spec/{self.old}'}}"),
+        )
+
+
+def _patch(condition: str, patch: str) -> Mutation:
+    return Mutation(text=f"has(object.spec) && {condition} ? [{patch}] : []", is_json_patch=True)
+
+
+_COHORT = Alias(
+    kind="ClusterQueue", old="cohort", new="cohortName", value="object.spec.cohort", schema={"type": "string"}
+)
+_CHECKS = Alias(
+    kind="ClusterQueue",
+    old="admissionChecks",
+    new="admissionChecksStrategy",
+    value="{'admissionChecks': object.spec.admissionChecks.map(check, {'name': check})}",
+    schema={"type": "array", "maxItems": 64, "items": {"type": "string", "maxLength": 316}},
+)
+_NODE_SELECTOR = Alias(
+    kind="ResourceFlavor",
+    old="nodeSelector",
+    new="nodeLabels",
+    value="object.spec.nodeSelector",
+    schema={"type": "object", "maxProperties": 8, "additionalProperties": {"type": "string"}},
+)
+ALIASES = (_COHORT, _CHECKS, _NODE_SELECTOR)
+_SYNONYMS = (("whenCanBorrow", "Borrow"), ("whenCanPreempt", "Preempt"))
+_SYNONYM = "MayStopSearch"
+_GROUP_INDEXES = ", ".join(map(str, range(16)))
+
+
+def kinds() -> list[Kind]:
+    """The kinds of Kueue as a cluster without conversion serves them."""
+    known = [kind for kind in registry.scheme() if kind.group == GROUP]
+    current = {kind.kind: _widened(kind) for kind in known if kind.version == STORAGE_VERSION}
+    return [*current.values(), *(_relabelled(kind, current[kind.kind]) for kind in known if kind.to_storage)]
+
+
+def _widened(kind: Kind) -> Kind:
+    schema: Schema = json_copy.copied(kind.schema)
+    for alias in ALIASES:
+        if alias.kind == kind.kind:
+            note = f"Older spelling of {alias.new}."
+            schema["properties"]["spec"]["properties"][alias.old] = alias.schema | {"description": note}
+    if kind.kind == "ClusterQueue":
+        fungibility = schema["properties"]["spec"]["properties"]["flavorFungibility"]["properties"]
+        for field, synonym in _SYNONYMS:
+            fungibility[field]["enum"].append(synonym)
+    if kind.kind == "AdmissionCheck":
+        ignored = {"type": "integer", "format": "int64", "description": "Of v1beta1; not used."}
+        schema["properties"]["spec"]["properties"]["retryDelayMinutes"] = ignored
+    return replace(kind, schema=schema)
+
+
+def _relabelled(old: Kind, current: Kind) -> Kind:
+    if old.kind in _NOT_SERVED:
+        return old
+    schema = current.schema | {"description": f"The same as {STORAGE_VERSION}, under its older name."}
+    return replace(old, schema=schema, columns=current.columns, to_storage=None, from_storage=None)
+
+
+def policies() -> list[Object]:
+    resources = {kind.kind: kind.resource for kind in registry.scheme() if kind.group == GROUP}
+    by_kind: dict[str, list[Mutation]] = {}
+    for alias in ALIASES:
+        by_kind.setdefault(alias.kind, []).extend(alias.mutations)
+    by_kind["ClusterQueue"] += [*_synonyms(), _covered_resources()]
+    by_kind["Cohort"] = [_covered_resources()]
+    found: list[Object] = []
+    for kind, mutations in by_kind.items():
+        subject = Subject(resource=resources[kind], versions=_VERSIONS, operations=("CREATE", "UPDATE"))
+        found += admission_policies.mutating(f"spellings-{resources[kind].plural}", subject, mutations)
+    return found
+
+
+def _synonyms() -> Iterable[Mutation]:
+    for field, synonym in _SYNONYMS:
+        path = f"object.spec.flavorFungibility.{field}"
+        is_used = f"has(object.spec.flavorFungibility) && has({path}) && {path} == '{synonym}'"
+        patch = f"JSONPatch{{op: 'replace', path: '/spec/flavorFungibility/{field}', value: '{_SYNONYM}'}}"
+        yield _patch(is_used, patch)
+
+
+def _covered_resources() -> Mutation:
+    """A group that does not say which resources it covers covers those of its first flavor."""
+    groups = "object.spec.resourceGroups"
+    is_silent = f"i < size({groups}) && !has({groups}[i].coveredResources) && size({groups}[i].flavors) > 0"
+    names = f"{groups}[i].flavors[0].resources.map(resource, resource.name)"
+    path = "'/spec/resourceGroups/' + string(i) + '/coveredResources'"
+    patches = f"[{_GROUP_INDEXES}].filter(i, {is_silent}).map(i, JSONPatch{{op: 'add', path: {path}, value: {names}}})"
+    return Mutation(text=f"has(object.spec) && has({groups}) ? {patches} : []", is_json_patch=True)
