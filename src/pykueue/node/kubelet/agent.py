@@ -59,7 +59,7 @@ class Agent:
             if uid not in known or pods.is_finished(known[uid]):
                 await self.runtime.forget(uid)
         self._is_running = True
-        for pod in known.values():
+        for pod in self._pods.items():
             self._follow(pod)
         await asyncio.Event().wait()
 
