@@ -164,6 +164,17 @@ def test_a_removed_user_is_out(jane, server):
     assert "must be logged in" in jane.fails("get", "pods") or "Unauthorized" in jane.fails("get", "pods")
 
 
+def test_a_role_that_kueue_ships_applies_over_ours(kubectl):
+    role = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "kueue-job-editor-role"},
+        "rules": [{"apiGroups": ["batch"], "resources": ["jobs"], "verbs": ["get"]}],
+    }
+    kubectl.apply(role, options=("--server-side",))
+    assert kubectl.json("get", "clusterrole", "kueue-job-editor-role")["rules"] == role["rules"]
+
+
 def test_a_service_account_acts_with_its_own_rights(kubectl, server):
     kubectl("create", "serviceaccount", "bot")
     kubectl("create", "rolebinding", "bot", "--clusterrole=view", f"--serviceaccount={kubectl.namespace}:bot")

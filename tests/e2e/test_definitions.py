@@ -76,6 +76,12 @@ def test_objects_are_validated(kubectl, group):
     )
 
 
+def test_a_pattern_may_be_written_as_go_has_it(kubectl, group):
+    kubectl.apply(definition(group, color={"type": "string", "pattern": "^(?i)[a-z]+$"}))
+    kubectl.apply(widget(group, color="Red"))
+    assert "should match" in kubectl.fails("apply", "-f", "-", stdin=json.dumps(widget(group, color="4")))
+
+
 def test_a_rule_in_cel_is_obeyed(kubectl, group):
     made = definition(group)
     spec = made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]

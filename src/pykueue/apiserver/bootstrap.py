@@ -9,11 +9,13 @@ from collections.abc import Iterable
 
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object, Scheme
-from pykueue.apiserver.calls import Frame, Subscription, Target, User, Verbs, WatchCall, WriteCall
+from pykueue.apiserver.calls import Frame, Patch, Subscription, Target, User, Verbs, WatchCall, WriteCall
 from pykueue.apiserver.security import roles
+from pykueue.kube.client import PatchType
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease", "kueue-system")
-_WRITER = WriteCall(user=User(name="system:apiserver", groups=("system:masters",)), field_manager="kube-apiserver")
+_WRITER = WriteCall(user=User(name="system:apiserver", groups=("system:masters",)), field_manager="kubectl")
+"""Applies as kubectl does, so that manifests with the same objects (Kueue's own roles) apply over ours without conflict."""
 
 
 async def ensure(verbs: Verbs, scheme: Scheme, port: int) -> None:
@@ -35,7 +37,7 @@ async def _create_one(verbs: Verbs, scheme: Scheme, obj: Object) -> None:
     except ApiError as error:
         if error.code != 404:
             raise
-        await verbs.create(Target(kind=kind, namespace=place.namespace), obj, _WRITER)
+        await verbs.patch(place, Patch(type=PatchType.APPLY, body=obj), _WRITER)
 
 
 def _namespace(name: str) -> Object:

@@ -118,6 +118,7 @@ def _groups() -> list[Kind]:
         _builtin(admission, "MutatingAdmissionPolicy", namespaced=False, plural="mutatingadmissionpolicies"),
         _builtin(admission, "MutatingAdmissionPolicyBinding", namespaced=False),
         _builtin(admission, "ValidatingWebhookConfiguration", namespaced=False),
+        _builtin("apiregistration.k8s.io/v1", "APIService", namespaced=False, has_status=True),
         _builtin(admission, "MutatingWebhookConfiguration", namespaced=False),
     ]
 

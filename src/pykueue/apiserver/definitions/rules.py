@@ -109,12 +109,6 @@ def _schema_faults(schema: Any, path: str, depth: int) -> Iterator[FieldError]:
     for name in ("items", "additionalProperties"):
         if isinstance(schema.get(name), dict):
             yield from _schema_faults(schema[name], f"{path}.{name}", depth + 1)
-    if isinstance(schema.get("pattern"), str):
-        try:
-            re.compile(schema["pattern"])
-        except re.error as error:
-            detail = f"must be a valid regular expression, but isn't: {error}"
-            yield FieldError("FieldValueInvalid", f"{path}.pattern", detail, schema["pattern"])
 
 
 def _rehearsal_faults(schema: Object, path: str) -> Iterator[FieldError]:
