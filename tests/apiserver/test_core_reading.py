@@ -1,6 +1,7 @@
 """Lists at versions and watches in all their forms, on the core itself."""
 
 import asyncio
+import dataclasses
 
 import pytest
 
@@ -197,3 +198,16 @@ async def test_a_full_disk_is_an_internal_error_and_leaves_no_trace(core):
     error = await refusal(make(core, "a"))
     assert (error.code, error.message) == (500, "Internal error occurred: No space is left")
     assert await names(core) == []
+
+
+async def test_a_watcher_that_cannot_be_shown_a_change_is_ended_and_the_others_go_on(core, caplog):
+    def fail(obj):
+        raise ValueError("no such shape")
+
+    broken = dataclasses.replace(CONFIG_MAP, version="v0", from_storage=fail)
+    first, second = Recorder(), Recorder()
+    await core.watch(Target(kind=broken, namespace="default"), WatchCall(), first)
+    await core.watch(ALL, WatchCall(), second)
+    await make(core, "a")
+    assert first.closed.is_set()
+    assert second.seen == [("ADDED", "a")]

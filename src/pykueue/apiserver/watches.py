@@ -6,6 +6,7 @@ that nothing can come between. `Hub` is fed by the store and called by the verbs
 """
 
 import asyncio
+import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
@@ -17,6 +18,8 @@ from pykueue.apiserver import faces
 from pykueue.apiserver.calls import Sink
 from pykueue.apiserver.selection import Selection
 from pykueue.apiserver.store.rows import Change, Stored
+
+log = logging.getLogger(__name__)
 
 BOOKMARK_SECONDS = 60.0
 
@@ -121,6 +124,18 @@ class _Framing:
         return Stored(change.now.key, change.revision, msgspec.json.encode(obj), change.before.meta)
 
 
+def _deliver(watch: Watch, framing: _Framing) -> None:
+    """A watcher to whom a change cannot be shown is ended, lest it miss one; it will list again."""
+    try:
+        frame = framing.frame(watch)
+    except Exception:
+        log.exception("revision %d cannot be shown as %s", framing.change.revision, watch.kind.api_version)
+        watch.end()
+        return
+    if frame is not None:
+        watch.send(frame)
+
+
 class Hub:
     def __init__(self, current_revision: Callable[[], int]) -> None:
         self._current_revision = current_revision
@@ -142,9 +157,7 @@ class Hub:
         for change in missed:
             key = change.now.key
             if (key.group, key.plural) == watch.resource and watch.selection.reaches(key):
-                frame = _Framing(change).frame(watch)
-                if frame is not None:
-                    watch.send(frame)
+                _deliver(watch, _Framing(change))
 
     def drop(self, watch: Watch) -> bool:
         """True if it was still there."""
@@ -164,9 +177,7 @@ class Hub:
             framing = _Framing(change)
             for watch in list(watches):
                 if watch.selection.reaches(key):
-                    frame = framing.frame(watch)
-                    if frame is not None:
-                        watch.send(frame)
+                    _deliver(watch, framing)
 
     def send_bookmarks(self) -> None:
         revision = self._current_revision()

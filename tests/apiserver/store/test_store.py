@@ -216,3 +216,28 @@ async def test_a_refused_write_leaves_no_trace():
     assert (store.head(key("a")), store.get(key("a"))) == (first, first)
     log.is_full = False
     assert (await put(store, "a", x="3")).revision == first.revision + 1
+
+
+async def test_a_faulty_listener_does_not_keep_news_from_the_others(caplog):
+    store = Store(MemoryLog())
+    heard = []
+    store.listeners += [lambda changes: 1 / 0, heard.extend]
+    await put(store, "a")
+    await put(store, "b")
+    assert len(heard) == 2
+
+
+async def test_an_unexpected_failure_is_told_and_does_not_stop_the_store(caplog):
+    class Broken(MemoryLog):
+        is_broken = True
+
+        def commit(self, rows, dead, floor):
+            if self.is_broken:
+                raise ZeroDivisionError("of all things")
+            super().commit(rows, dead, floor)
+
+    store = Store(log := Broken())
+    with pytest.raises(StoreError, match="of all things"):
+        await put(store, "a")
+    log.is_broken = False
+    assert (await put(store, "a")).revision == 1

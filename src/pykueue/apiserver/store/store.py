@@ -7,6 +7,7 @@ next batch: one fsync for all of them. If a batch fails, it and everything that 
 
 import asyncio
 import bisect
+import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -15,6 +16,8 @@ import msgspec
 from pykueue.api.scheme import Object
 from pykueue.apiserver.store.log import Log, StoreError
 from pykueue.apiserver.store.rows import Change, Key, Row, Stored
+
+logger = logging.getLogger(__name__)
 
 Listener = Callable[[Sequence[Change]], None]
 
@@ -193,6 +196,9 @@ class Store:
                     await self._commit(batch)
                 except StoreError as error:
                     self._take_back(batch, error)
+                except Exception as error:
+                    logger.exception("a batch of %d writes failed", len(batch.rows))
+                    self._take_back(batch, StoreError(f"The write failed, nothing of it was kept: {error}"))
                 else:
                     self._publish(batch)
                 finally:
@@ -219,7 +225,10 @@ class Store:
         self._trim()
         batch.done.set_result(None)
         for listener in self.listeners:
-            listener(batch.changes)
+            try:
+                listener(batch.changes)
+            except Exception:  # what is durable must be told to the others all the same
+                logger.exception("a listener failed on revisions up to %d", self.revision)
 
     def _take_back(self, batch: _Batch, error: StoreError) -> None:
         """Nobody has seen these revisions: forget them, and what was decided on top of them."""
