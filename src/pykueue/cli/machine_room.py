@@ -46,12 +46,12 @@ def _keep_the_terminal_quiet() -> None:
 
 
 def _nodes(path: Path | None) -> tuple[Object, ...]:
-    """The Node manifests of a file."""
+    """The Node and NodePool manifests of a file."""
     if path is None:
         return ()
     documents, faults = manifests.read(path.read_bytes(), str(path))
-    strangers = [found for found in documents if found.object.get("kind") != "Node"]
+    strangers = [found for found in documents if found.object.get("kind") not in ("Node", "NodePool")]
     if faults or strangers:
-        fault = str(faults[0]) if faults else f"{path}:{strangers[0].line}: only Node manifests belong here"
+        fault = str(faults[0]) if faults else f"{path}:{strangers[0].line}: only Nodes and NodePools belong here"
         raise click.ClickException(fault)
     return tuple(found.object for found in documents)

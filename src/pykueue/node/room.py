@@ -46,7 +46,7 @@ PODS_TOGETHER_NS = 100_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Furnishing:
-    """What the room is given: a runtime (none, simulated, process), a place for files, and Node manifests if any."""
+    """What the room is given: a runtime (none, simulated, process), a place for files, and Node and NodePool manifests if any."""
 
     runtime: str = "none"
     directory: Path = Path()
@@ -135,7 +135,9 @@ class MachineRoom:
         """Makes the nodes that were given, or else those that the runtime implies; nodes that exist stay as they are."""
         now = datetime.fromtimestamp(self._clock.now_ns() / SECOND_NS, UTC)
         if self._furnishing.nodes:
-            wanted = [machines.complete(found, now) for found in self._furnishing.nodes]
+            await self._set_up_pools()
+            nodes_given = [found for found in self._furnishing.nodes if found.get("kind") != "NodePool"]
+            wanted = [machines.complete(found, now) for found in nodes_given]
         elif self._furnishing.runtime == "process":
             wanted = [machines.this_machine(now)]
         else:
@@ -147,6 +149,14 @@ class MachineRoom:
                 await self._client.patch(
                     kinds.NODE, found["metadata"]["name"], "", {"status": found["status"]}, subresource="status"
                 )
+
+    async def _set_up_pools(self) -> None:
+        for found in self._furnishing.nodes:
+            if (
+                found.get("kind") == "NodePool"
+                and self._views.of(kinds.NODE_POOL).get(found["metadata"]["name"]) is None
+            ):
+                await self._client.create(kinds.NODE_POOL, found)
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

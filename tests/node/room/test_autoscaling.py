@@ -23,8 +23,7 @@ SMALL = {"metadata": {"name": "small"}, "status": {"capacity": {"cpu": "1", "mem
 
 
 async def test_a_pool_grows_for_a_pod_and_shrinks_after_it(furnish):
-    house = await furnish("simulated", SMALL)
-    await house.create(kinds.NODE_POOL, POOL)
+    house = await furnish("simulated", SMALL, POOL)
     gpu = {"limits": {"nvidia.com/gpu": "1"}, "requests": {"cpu": "2", "nvidia.com/gpu": "1"}}
     container = CONTAINER | {"command": ["sleep", "0.5"], "resources": gpu}
     await house.create(kinds.JOB, job(pod={"containers": [container]}))

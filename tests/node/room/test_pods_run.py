@@ -130,6 +130,19 @@ async def test_a_new_room_finds_running_pods_again(furnish, tmp_path):
     assert len(await again.pods()) == 1
 
 
+async def test_logs_outlive_a_restart_but_not_their_pod(furnish):
+    house = await furnish("process")
+    await house.create(kinds.JOB, job(pod=shell("echo remember")))
+    await house.until(kinds.JOB, "train", has_condition("Complete"))
+    (pod,) = await house.pods()
+    await house.room.stop()
+    again = await furnish("process")
+    log = again.room.agent.runtime.log(pod, "main", 0)
+    assert log.read_text() == "remember\n"
+    await again.client.delete(kinds.POD, pods.name(pod), "default")
+    await eventually(lambda: not log.exists())
+
+
 async def test_pods_of_a_lost_node_move_elsewhere(furnish):
     capacity = {"capacity": {"cpu": "4", "memory": "8Gi"}}
     machines = [{"metadata": {"name": name}, "status": capacity} for name in ("one", "two")]

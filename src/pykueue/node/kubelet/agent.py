@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import shutil
 from collections.abc import Coroutine
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +15,7 @@ from pykueue.kube.work_queue import first_of
 from pykueue.node import kinds, pods, writes
 from pykueue.node.kubelet import environment, status, volumes
 from pykueue.node.kubelet.devices import ANNOTATION, GPU, Devices
-from pykueue.node.kubelet.environment import MissingSourceError
+from pykueue.node.kubelet.environment import Find, MissingSourceError
 from pykueue.node.kubelet.run import Exit, PodRun, Start, Stop
 from pykueue.node.placement import fleet
 from pykueue.node.runtimes.protocol import Container, ContainerRequest, Runtime, StartError
@@ -54,13 +55,15 @@ class Agent:
 
     async def run(self) -> None:
         """Takes over what an earlier agent left, then follows every bound pod until cancelled."""
-        known = {pods.uid(pod): pod for pod in self._pods.items()}
-        for uid in self.runtime.pods():
-            if uid not in known or pods.is_finished(known[uid]):
-                await self.runtime.forget(uid)
         self._is_running = True
-        for pod in self._pods.items():
+        known = {pods.uid(pod): pod for pod in self._pods.items()}
+        for pod in known.values():
             self._follow(pod)
+        for uid in self.runtime.pods():
+            if uid not in known:
+                await self.forget(uid)
+            elif pods.is_finished(known[uid]):
+                await self.runtime.clear(uid)
         await asyncio.Event().wait()
 
     async def stop(self) -> None:
@@ -101,7 +104,7 @@ class Agent:
         elif life := self._lives.get(uid):
             life.gone()
         elif uid in self.runtime.pods():
-            self._keep(asyncio.ensure_future(self.runtime.forget(uid)))
+            self._keep(asyncio.ensure_future(self.forget(uid)))
 
     def _follow(self, pod: Object) -> None:
         uid = pods.uid(pod)
@@ -116,6 +119,17 @@ class Agent:
         """A task that nobody awaits must still be held, or it may vanish."""
         self._loose.add(task)
         task.add_done_callback(self._loose.discard)
+
+    async def forget(self, uid: str) -> None:
+        """The pod is gone from the API: its processes, logs and volumes go too."""
+        await self.runtime.forget(uid)
+        await asyncio.to_thread(shutil.rmtree, self._volumes(uid), ignore_errors=True)
+
+    def _volumes(self, uid: str) -> Path:
+        return self.root / "volumes" / uid
+
+    def prepare_volumes(self, pod: Object, find: Find) -> dict[str, Path]:
+        return volumes.prepare(pod, self._volumes(pods.uid(pod)), find)
 
     async def remove(self, pod: Object) -> None:
         """A pod that is over and was deleted leaves the API; its finalizers may hold it for a while."""
@@ -239,7 +253,7 @@ class PodLife:
                 return adopted
         gpus = await self._take_devices()
         find = self._find
-        directories = volumes.prepare(self._pod, agent.root / "volumes" / self._uid, find)
+        directories = agent.prepare_volumes(self._pod, find)
         spec = self._run.containers[name].spec
         told = self._with_address()
         variables = environment.variables(told, spec, find)
@@ -325,7 +339,7 @@ class PodLife:
         agent.devices_of(pods.node_name(self._pod)).give_back(self._uid)
         agent.ended(self._uid)
         if self._is_gone:
-            await agent.runtime.forget(self._uid)
+            await agent.forget(self._uid)
         elif pods.is_deleted(self._pod):
             await agent.remove(self._pod)
 
