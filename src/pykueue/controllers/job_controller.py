@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from pykueue.api.scheme import Object
 from pykueue.controllers import kinds
+from pykueue.controllers.actions import Tell
 from pykueue.controllers.apply import Applier
 from pykueue.controllers.jobs import ancestry, decide, matching
 from pykueue.controllers.jobs.policy import JobPolicy
@@ -78,6 +79,10 @@ class JobController:
             plan = decide.plan(await self._situation(namespace, name, job))
         except MissingPriorityClassError:
             self._waiting_for_class.add(key)
+            return LONGEST_PAUSE_NS
+        except ancestry.NestingError as fault:
+            assert job is not None
+            self._applier.tell(Tell(about=job, reason="JobNestingTooDeep", message=str(fault), warning=True))
             return LONGEST_PAUSE_NS
         self._waiting_for_class.discard(key)
         await self._applier.carry_out(plan.actions)

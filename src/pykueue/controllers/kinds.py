@@ -23,6 +23,7 @@ PROVISIONING_REQUEST_CONFIG = _kueue("provisioningrequestconfigs", "Provisioning
 NAMESPACE = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 POD = Resource("", "v1", "pods", "Pod", namespaced=True)
 POD_TEMPLATE = Resource("", "v1", "podtemplates", "PodTemplate", namespaced=True)
+EVENT = Resource("events.k8s.io", "v1", "events", "Event", namespaced=True)
 LIMIT_RANGE = Resource("", "v1", "limitranges", "LimitRange", namespaced=True)
 PRIORITY_CLASS = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
 RUNTIME_CLASS = Resource("node.k8s.io", "v1", "runtimeclasses", "RuntimeClass", namespaced=False)

@@ -21,7 +21,7 @@ OTHER_OWNERS = (
 
 
 class NestingError(Exception):
-    """Owners in a circle, or more than ten of them."""
+    """More than ten owners above each other, or owners in a circle."""
 
 
 class Ancestry:
@@ -47,7 +47,9 @@ class Ancestry:
             if address in self._enabled and is_managed:
                 found = parent
             if owner["uid"] in seen or len(seen) > MAX_HOPS:
-                raise NestingError(f"owners of {facts.key(job)} are nested too deeply or in a circle")
+                raise NestingError(
+                    f"Terminated search for Kueue-managed Job because ancestor depth exceeded limit of {MAX_HOPS}"
+                )
             seen.add(owner["uid"])
             current = parent
         return found

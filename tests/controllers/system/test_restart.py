@@ -1,0 +1,58 @@
+"""A new process knows what the old one knew before it decides anything."""
+
+from tests.controllers.system.cluster import JOBS, PYTORCH_JOBS, job, pytorch_job
+
+from pykueue.controllers import kinds
+from pykueue.controllers.system import Controllers
+
+
+def known(controllers):
+    world = controllers.scheduler.engine.world
+    return {
+        name: (
+            sorted((holding.key, sorted(holding.usage.items())) for holding in queue.holdings),
+            sorted(pending.key for pending in (*queue.pending.in_heap(), *queue.pending.parked())),
+        )
+        for name, queue in world.cluster_queues.items()
+    }
+
+
+async def test_the_state_is_rebuilt_from_the_objects(cluster):
+    await cluster.make_queue(cpu="2")
+    for name in ("a", "b", "c"):
+        await cluster.create(PYTORCH_JOBS, pytorch_job(name), "default")
+    for name in ("a", "b"):
+        await cluster.runs(name)
+    await cluster.pends("c")
+    before = known(cluster.controllers)
+    rebuilt = Controllers(cluster.client, cluster.configuration)
+    decided = []
+    rebuilt.scheduler._carry_out = decided.append
+    await rebuilt.start()
+    try:
+        assert known(rebuilt) == before
+    finally:
+        await rebuilt.stop()
+
+
+async def test_a_chain_of_owners_without_end_is_told(cluster):
+    await cluster.make_queue()
+    owner = await cluster.create(JOBS, job("job-0", queue="cq"), "default")
+    for depth in range(1, 13):
+        child = job(f"job-{depth}", queue="cq")
+        child["metadata"]["ownerReferences"] = [
+            {
+                "apiVersion": "batch/v1",
+                "kind": "Job",
+                "name": owner["metadata"]["name"],
+                "uid": owner["metadata"]["uid"],
+                "controller": True,
+            }
+        ]
+        owner = await cluster.create(JOBS, child, "default")
+
+    async def is_told():
+        found = await cluster.client.list(kinds.EVENT, "default")
+        return any(event["reason"] == "JobNestingTooDeep" for event in found.items)
+
+    await cluster.until(is_told)
