@@ -22,6 +22,7 @@ from pykueue.controllers.mirror import Mirror, named
 from pykueue.controllers.ordered_writes import OrderedWrites
 from pykueue.controllers.workload import facts, transitions
 from pykueue.engine import decisions, engine, events, fair_sharing, quota, reasons, values
+from pykueue.engine.policy import AdmissionFairSharing
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock
 from pykueue.translate import outcomes, policy
@@ -55,6 +56,10 @@ class Scheduler:
         """Told of every ClusterQueue whose queue or usage a decision touched."""
 
     @property
+    def usage_sharing(self) -> AdmissionFairSharing | None:
+        return self._policy.admission_fair_sharing
+
+    @property
     def shares_fairly(self) -> bool:
         return self._policy.fair_sharing is not None
 
@@ -64,6 +69,10 @@ class Scheduler:
             return None
         self.engine.world.tree.refresh()
         return fair_sharing.share(self.engine.world.tree, node).rounded
+
+    def tell(self, event: events.Event) -> None:
+        """For news that is no object's: samples of usage."""
+        self._tell(event)
 
     def _tell(self, event: events.Event) -> None:
         self._carry_out(self.engine.handle(event))

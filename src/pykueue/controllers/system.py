@@ -22,6 +22,7 @@ from pykueue.controllers.queue_controllers import QueueControllers
 from pykueue.controllers.scheduler import Scheduler
 from pykueue.controllers.settings import Configuration
 from pykueue.controllers.stateful_set_controller import StatefulSetController
+from pykueue.controllers.usage_sampler import UsageSampler
 from pykueue.controllers.workload_controller import WorkloadController
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock, WallClock
@@ -59,6 +60,9 @@ class Controllers:
         )
         core = self._applier("kueue")
         self._queues = QueueControllers(self.scheduler, mirror, core, clock)
+        self._usage: UsageSampler | None = None
+        if self.scheduler.usage_sharing is not None:
+            self._usage = UsageSampler(self.scheduler, mirror, core, clock=clock, config=self.scheduler.usage_sharing)
         self._in_use = InUseController(mirror, core, clock)
         self._classes = PriorityClassController(mirror, core, clock)
         frameworks = settings.frameworks(configuration)
@@ -122,6 +126,8 @@ class Controllers:
         ]
         if self._pods is not None:
             loops.append(self._pods.queue.run(self._pods.reconcile))
+        if self._usage is not None:
+            loops.append(self._usage.queue.run(self._usage.reconcile))
         if self._stateful_sets is not None:
             loops.append(self._stateful_sets.queue.run(self._stateful_sets.reconcile))
         async with asyncio.TaskGroup() as group:

@@ -1,0 +1,32 @@
+from tests.controllers.system.cluster import CONFIGURATION, PYTORCH_JOBS, pytorch_job, running_cluster
+
+from pykueue.controllers import kinds
+
+SAMPLED = {**CONFIGURATION, "admissionFairSharing": {"usageHalfLifeTime": "1s", "usageSamplingInterval": "100ms"}}
+
+
+async def consumed(cluster):
+    queue = await cluster.get(kinds.LOCAL_QUEUE, "cq", "default")
+    sharing = (queue.get("status") or {}).get("fairSharing") or {}
+    return (sharing.get("admissionFairSharingStatus") or {}).get("consumedResources")
+
+
+async def test_what_a_local_queue_used_is_shown_and_survives_a_restart():
+    async with running_cluster(SAMPLED) as cluster:
+        scope = {"admissionMode": "UsageBasedAdmissionFairSharing"}
+        await cluster.make_queue(admissionScope=scope)
+        await cluster.create(PYTORCH_JOBS, pytorch_job("a"), "default")
+        await cluster.runs("a")
+
+        async def something_was_consumed():
+            return "cpu" in (await consumed(cluster) or {})
+
+        await cluster.until(something_was_consumed)
+        await cluster.stop()
+        await cluster.start()
+        ledger = cluster.controllers.scheduler.engine.world.local_queue_usage
+
+        async def it_is_remembered():
+            return ledger.consumed.get("default/cq", {}).get("cpu")
+
+        await cluster.until(it_is_remembered)
