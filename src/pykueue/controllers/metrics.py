@@ -4,22 +4,18 @@ What happened is counted where it shows: in the changes of Workloads that the mi
 cycles. What is now (queues, usage) is read from the engine when somebody scrapes. Served by `cli.metrics_page`.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from pykueue.api.scheme import Object
 from pykueue.controllers import kinds
+from pykueue.controllers.gauges import ROLE, Gauges
 from pykueue.controllers.mirror import Mirror
 from pykueue.controllers.workload import conditions, facts
-from pykueue.engine.cluster_queues import ClusterQueueState, InactiveReason
 from pykueue.engine.world import World
 from pykueue.kube.clock import SECOND_NS, Clock
-
-ROLE = "standalone"
 
 
 def _waiting_buckets(count: int) -> list[float]:
@@ -50,13 +46,24 @@ class Metrics:
         self._ready_wait = self._histogram(
             "ready_wait_time_seconds", "From queueing to ready pods.", *by_class, buckets=_waiting_buckets(14)
         )
+        self._ready_since_admission = self._histogram(
+            "admitted_until_ready_wait_time_seconds",
+            "From admission to ready pods.",
+            *by_class,
+            buckets=_waiting_buckets(14),
+        )
+        by_local_queue = ("name", "namespace", "priority_class")
+        self._of_local_queues = {
+            word: self._counter(f"local_queue_{word}_workloads", f"Workloads {word}, by local queue.", *by_local_queue)
+            for word in ("quota_reserved", "admitted", "finished")
+        }
         by_reason = ("cluster_queue", "reason", "underlying_cause", "priority_class")
         self._evicted = self._counter("evicted_workloads", "Evictions.", *by_reason)
         self._evicted_once = self._counter("evicted_workloads_once", "Workloads evicted at least once.", *by_reason)
         self.preempted = self._counter(
             "preempted_workloads", "Preemptions by who asked for them.", "preempting_cluster_queue", "reason"
         )
-        self._now = _Now(world, shows_resources=bool(section.get("enableClusterQueueResources")))
+        self._now = Gauges(world, shows_resources=bool(section.get("enableClusterQueueResources")))
         self.registry.register(self._now)
         mirror.on_change(kinds.WORKLOAD, self._workload_changed)
 
@@ -88,6 +95,7 @@ class Metrics:
         queue, priority_class = facts.cluster_queue_reserved(new), facts.priority_class_name(new)
         labels = (queue, priority_class, ROLE)
         waited = max(0.0, (now_ns - facts.queued_since_ns(new)) / SECOND_NS)
+        self._count_in_local_queue(old, new)
         if _became_true(old, new, "QuotaReserved"):
             self._reserved.labels(*labels).inc()
             self._reserved_wait.labels(*labels).observe(waited)
@@ -103,7 +111,21 @@ class Metrics:
         ready = conditions.find(new, "PodsReady")
         if _became_true(old, new, "PodsReady") and ready is not None and ready["reason"] == "Started":
             self._ready_wait.labels(*labels).observe(waited)
+            admitted = conditions.find(new, "Admitted")
+            if admitted is not None:
+                since = max(0.0, (now_ns - conditions.since_ns(admitted)) / SECOND_NS)
+                self._ready_since_admission.labels(*labels).observe(since)
         self._count_evictions(old, new)
+
+    def _count_in_local_queue(self, old: Object, new: Object) -> None:
+        labels = (new["spec"].get("queueName", ""), new["metadata"]["namespace"], facts.priority_class_name(new), ROLE)
+        for word, condition in (
+            ("quota_reserved", "QuotaReserved"),
+            ("admitted", "Admitted"),
+            ("finished", "Finished"),
+        ):
+            if _became_true(old, new, condition):
+                self._of_local_queues[word].labels(*labels).inc()
 
     def _count_evictions(self, old: Object, new: Object) -> None:
         before = {_cause(each): each["count"] for each in _evictions(old)}
@@ -129,80 +151,3 @@ def _evictions(workload: Object) -> list[Object]:
 
 def _cause(eviction: Object) -> tuple[str, str]:
     return str(eviction["reason"]), str(eviction.get("underlyingCause", ""))
-
-
-# What is now.
-
-
-class _Now(Collector):
-    """Gauges, read from the engine at each scrape."""
-
-    def __init__(self, world: World, *, shows_resources: bool) -> None:
-        self._world = world
-        self._shows_resources = shows_resources
-        self._seen: list[Metric] = []
-
-    def collect(self) -> Iterable[Metric]:
-        return self._seen
-
-    def look(self) -> None:
-        self._seen = list(self._look())
-
-    def _look(self) -> Iterator[Metric]:
-        queues = sorted(self._world.cluster_queues.values(), key=lambda queue: queue.name)
-        yield self._pending(queues)
-        yield self._active(queues, "reserving", is_admitted=False)
-        yield self._active(queues, "admitted", is_admitted=True)
-        yield self._status(queues)
-        if self._shows_resources:
-            yield from self._resources(queues)
-
-    @staticmethod
-    def _pending(queues: list[ClusterQueueState]) -> Metric:
-        gauge = _gauge("pending_workloads", "Workloads that wait.", "cluster_queue", "status")
-        for queue in queues:
-            active = queue.pending.active_count if queue.is_active else 0
-            gauge.add_metric([queue.name, "active", ROLE], active)
-            gauge.add_metric([queue.name, "inadmissible", ROLE], len(queue.pending) - active)
-        return gauge
-
-    @staticmethod
-    def _active(queues: list[ClusterQueueState], word: str, *, is_admitted: bool) -> Metric:
-        gauge = _gauge(f"{word}_active_workloads", f"Workloads {word} now.", "cluster_queue")
-        for queue in queues:
-            count = sum(holding.workload.admitted or not is_admitted for holding in queue.holdings)
-            gauge.add_metric([queue.name, ROLE], count)
-        return gauge
-
-    @staticmethod
-    def _status(queues: list[ClusterQueueState]) -> Metric:
-        gauge = _gauge("cluster_queue_status", "1 for the status that a queue has.", "cluster_queue", "status")
-        for queue in queues:
-            is_ending = any(found.reason is InactiveReason.TERMINATING for found in queue.inactivity)
-            status = "terminating" if is_ending else "active" if queue.is_active else "pending"
-            for each in ("pending", "active", "terminating"):
-                gauge.add_metric([queue.name, each, ROLE], each == status)
-        return gauge
-
-    def _resources(self, queues: list[ClusterQueueState]) -> Iterator[Metric]:
-        names = self._world.tree.flavor_resources.names
-        labels = ("cohort", "cluster_queue", "flavor", "resource")
-        reserved = _gauge("cluster_queue_resource_reservation", "Quota reserved.", *labels)
-        nominal = _gauge("cluster_queue_nominal_quota", "Nominal quota.", *labels)
-        borrowing = _gauge("cluster_queue_borrowing_limit", "Most that may be borrowed.", *labels)
-        lending = _gauge("cluster_queue_lending_limit", "Most that may be lent.", *labels)
-        for queue in queues:
-            node = queue.node
-            for index, quota in node.nominal.items():
-                name = names[index]
-                key = [queue.value.cohort or "", queue.name, name.flavor, name.resource, ROLE]
-                unit = 1000 if name.resource == "cpu" else 1
-                reserved.add_metric(key, node.usage.get(index, 0) / unit)
-                nominal.add_metric(key, quota / unit)
-                for gauge, limits in ((borrowing, node.borrowing_limit), (lending, node.lending_limit)):
-                    gauge.add_metric(key, limits[index] / unit if index in limits else float("inf"))
-        yield from (reserved, nominal, borrowing, lending)
-
-
-def _gauge(name: str, text: str, *labels: str) -> GaugeMetricFamily:
-    return GaugeMetricFamily(f"kueue_{name}", text, labels=[*labels, "replica_role"])

@@ -17,7 +17,8 @@ from pykueue.controllers import kinds
 from pykueue.controllers.actions import Tell, Write
 from pykueue.controllers.apply import Applier
 from pykueue.controllers.engine_feed import FED, EngineFeed
-from pykueue.controllers.metrics import ROLE, Metrics
+from pykueue.controllers.gauges import ROLE
+from pykueue.controllers.metrics import Metrics
 from pykueue.controllers.mirror import Mirror, named
 from pykueue.controllers.ordered_writes import OrderedWrites
 from pykueue.controllers.workload import facts, transitions
@@ -227,6 +228,8 @@ class Scheduler:
         except ApiError as error:
             if error.code != 404:
                 log.warning("workload %s: %s", key, error.message)
+        except Exception:  # whatever happened, the engine must hear that the write failed
+            log.exception("workload %s", key)
         return None
 
     def _value(self, key: values.WorkloadKey) -> values.Workload | None:

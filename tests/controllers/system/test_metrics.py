@@ -30,3 +30,8 @@ async def test_metrics_have_kueues_names(cluster):
     assert 'kueue_admitted_active_workloads{cluster_queue="cq",replica_role="standalone"} 1.0' in text
     assert 'kueue_cluster_queue_status{cluster_queue="cq",replica_role="standalone",status="active"} 1.0' in text
     assert 'kueue_pending_workloads{cluster_queue="cq",replica_role="standalone",status="inadmissible"} 3.0' in text
+    assert 'kueue_local_queue_admitted_workloads_total{name="cq",namespace="default",priority_class=""' in text
+    assert 'kueue_local_queue_pending_workloads{name="cq",namespace="default",replica_role="standalone"' in text
+    assert (
+        'kueue_cluster_queue_info{cluster_queue="cq",parent_cohort="",replica_role="standalone",root_cohort=""}' in text
+    )
