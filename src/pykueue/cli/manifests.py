@@ -91,9 +91,10 @@ def _rights(configuration: "Loaded") -> "list[Object]":
 
 
 def _policies(configuration: "Loaded") -> "list[Object]":
-    from pykueue.install import spellings, suspension
+    from pykueue.install import spellings, suspension, validation
 
-    return [*spellings.policies(), *suspension.policies(configuration.value.settings())]
+    settings = configuration.value.settings()
+    return [*spellings.policies(), *suspension.policies(settings), *validation.policies(settings)]
 
 
 def _controller(configuration: "Loaded", image: str, replicas: int) -> "list[Object]":
