@@ -27,17 +27,33 @@ def read(kind: Kind, obj: Object) -> Object:
     }
 
 
-def write(kind: Kind, obj: Object, scale: Object) -> None:
-    """Put the replicas of a Scale into the object; ApiError 422 if there are none to put."""
+def checked(kind: Kind, scale: Any) -> Object:
+    """The Scale with its parts in place; ApiError if it is none, or if the kind has none."""
     if kind.scale is None:
         raise errors.ApiError(404, "NotFound", "the server could not find the requested resource")
-    replicas = (scale.get("spec") or {}).get("replicas", 0)
+    given = dict(scale) if isinstance(scale, dict) else {"spec": scale}
+    for name in ("metadata", "spec"):
+        given[name] = given.get(name) or {}
+        if not isinstance(given[name], dict):
+            raise errors.bad_request(
+                'Scale in version "v1" cannot be handled as a Scale: '
+                f"json: cannot unmarshal into Go struct field Scale.{name}"
+            )
+    return given
+
+
+def write(kind: Kind, obj: Object, scale: Object) -> None:
+    """Put the replicas of a Scale into the object; ApiError 422 if there are none to put."""
+    assert kind.scale is not None
+    replicas = checked(kind, scale)["spec"].get("replicas", 0)
     if not isinstance(replicas, int) or replicas < 0:
         raise _negative(kind, obj["metadata"]["name"], replicas)
     *parents, last = _names(kind.scale["specReplicasPath"])
     place = obj
     for name in parents:
-        place = place.setdefault(name, {})
+        if not isinstance(place.get(name), dict):
+            place[name] = {}
+        place = place[name]
     place[last] = replicas
 
 

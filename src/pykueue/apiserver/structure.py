@@ -83,16 +83,16 @@ def _foreign_kind(kind: Kind, name: Any) -> str:
     )
 
 
-def check_patched(kind: Kind, obj: Any, uid: str) -> Object:
+def check_patched(kind: Kind, obj: Any, name: str, uid: str) -> Object:
     """`check` for what a patch made of an object: identity that it changed is a fault of the object."""
     if isinstance(obj, dict) and not kind.is_builtin and obj.get("kind") != kind.kind:
         fault = FieldError("FieldValueInvalid", "kind", f"must be {kind.kind}", obj.get("kind"))
-        raise errors.invalid(kind.group, str(obj.get("kind")), str((obj.get("metadata") or {}).get("name")), [fault])
+        raise errors.invalid(kind.group, str(obj.get("kind")), name, [fault])
     checked = check(kind, obj)
     given = checked["metadata"].get("uid", uid)
     if given != uid:
         fault = FieldError("FieldValueInvalid", "metadata.uid", "field is immutable", given)
-        raise errors.invalid(kind.group, kind.kind, str(checked["metadata"].get("name")), [fault])
+        raise errors.invalid(kind.group, kind.kind, name, [fault])
     return checked
 
 

@@ -85,7 +85,9 @@ class Writing:
         if target.subresource == "scale":
             new = self._scaled(target, existing, _patched(target.kind, scales.read(target.kind, old), patch))
         else:
-            new = structure.check_patched(target.kind, _patched(target.kind, old, patch), existing.meta.uid)
+            new = structure.check_patched(
+                target.kind, _patched(target.kind, old, patch), existing.key.name, existing.meta.uid
+            )
             _check_address(target, new)
         return self._replace(write, existing, old, new)
 
@@ -203,7 +205,7 @@ class Writing:
 
     def _scaled(self, target: Target, existing: Stored, scale: Object) -> Object:
         new = _shown(target.kind, existing)
-        version = (scale.get("metadata") or {}).get("resourceVersion")
+        version = scales.checked(target.kind, scale)["metadata"].get("resourceVersion")
         if version:
             new["metadata"]["resourceVersion"] = version
         scales.write(target.kind, new, scale)
@@ -300,7 +302,8 @@ def _patched(kind: Kind, old: Object, patch: Patch) -> Object:
             raise errors.unsupported_media_type(
                 "the body of the request was in an unknown format - accepted media types include: " + accepted
             )
-    assert isinstance(new, dict)
+    if not isinstance(new, dict):
+        raise errors.bad_request(f"error decoding patch: {kind.kind} cannot become {new!r:.40}")
     return new
 
 
