@@ -64,12 +64,23 @@ def _compares_numbers(taint_value: str, toleration_value: str, sign: int) -> boo
 
 
 def untolerated_taint(flavor: values.ResourceFlavor, pod_set: values.PodSet) -> values.Taint | None:
-    for taint in flavor.node_taints:
-        if taint.effect in _HARD_EFFECTS and not any(
-            tolerates(toleration, taint) for toleration in (*pod_set.tolerations, *flavor.tolerations)
-        ):
+    if not flavor.node_taints:
+        return None
+    return first_untolerated(flavor.node_taints, (*pod_set.tolerations, *flavor.tolerations))
+
+
+def first_untolerated(
+    taints: tuple[values.Taint, ...], tolerations: tuple[values.Toleration, ...]
+) -> values.Taint | None:
+    for taint in taints:
+        if taint.effect in _HARD_EFFECTS and not any(tolerates(toleration, taint) for toleration in tolerations):
             return taint
     return None
+
+
+def matches_terms(terms: tuple[tuple[values.Requirement, ...], ...], labels: Mapping[str, str]) -> bool:
+    """Node affinity on a real node: some term holds, and a term without expressions holds nowhere."""
+    return any(bool(term) and all(satisfies(each, labels) for each in term) for term in terms)
 
 
 def matches_affinity(flavor: values.ResourceFlavor, pod_set: values.PodSet) -> bool:

@@ -214,13 +214,55 @@ class AdmissionCheck(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SliceLayer(Value):
+    """Pods come in slices of `size`, each within one domain of the level `topology`."""
+
+    topology: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopologyRequest(Value):
-    """What a pod set asks of topology. Pod sets that share `group` get their flavors together."""
+    """What a pod set asks of topology. Pod sets that share `group` get their flavors, and their places, together."""
 
     group: str | None = None
     required: str | None = None
     preferred: str | None = None
-    unconstrained: bool = False
+    unconstrained: bool | None = None
+    slices: tuple[SliceLayer, ...] = ()
+    """The outermost layer first; the size of each divides the one before."""
+
+    @property
+    def is_explicit(self) -> bool:
+        """Whether it asks for a place at all; ranks alone do not."""
+        return any(each is not None for each in (self.required, self.preferred, self.unconstrained)) or bool(
+            self.slices
+        )
+
+
+class TopologyDomain(NamedTuple):
+    """Some pods in one place."""
+
+    values: tuple[str, ...]
+    pods: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopologyAssignment(Value):
+    """Where the pods of a pod set go: for each domain the value of every level, in order."""
+
+    levels: tuple[str, ...]
+    domains: tuple[TopologyDomain, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node(Value):
+    """A node that is ready and takes pods."""
+
+    name: str
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...] = ()
+    allocatable: Mapping[ResourceName, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ from pykueue.translate import conditions, requests, selectors, shape, times
 
 ADMISSION_GATED_BY = "kueue.x-k8s.io/admission-gated-by"
 PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
+IS_GROUP = "kueue.x-k8s.io/is-group-workload"
 JOB_UID = "kueue.x-k8s.io/job-uid"
 
 
@@ -81,6 +82,15 @@ def has_closed_preemption_gate(obj: Object) -> bool:
     return any(positions.get(gate["name"], "Closed") == "Closed" for gate in obj["spec"].get("preemptionGates") or ())
 
 
+def is_of_one_pod(obj: Object) -> bool:
+    """Its job is a single plain pod, not a group of them."""
+    metadata = obj["metadata"]
+    owners = list(metadata.get("ownerReferences") or ())
+    if (metadata.get("annotations") or {}).get(IS_GROUP) == "true":
+        return False
+    return len(owners) == 1 and (owners[0]["apiVersion"], owners[0]["kind"]) == ("v1", "Pod")
+
+
 def admissibility_fault(obj: Object, limit_ranges: limit_range.Summary) -> str:
     """Why no ClusterQueue may admit these requests, in Kueue's words; empty when they are in order."""
     if faults := limit_range.requests_above_limits(obj["spec"].get("podSets") or ()):
@@ -102,21 +112,30 @@ def _pod_sets(obj: Object, options: Options) -> tuple[values.PodSet, ...]:
             tolerations=selectors.tolerations(pod_set["template"]["spec"].get("tolerations")),
             node_selector=dict(pod_set["template"]["spec"].get("nodeSelector") or {}),
             affinity_terms=selectors.affinity_terms(pod_set["template"]["spec"]),
-            topology_request=_topology_request(pod_set.get("topologyRequest")),
+            topology_request=topology_request(pod_set.get("topologyRequest")),
         )
         for pod_set, totals in zip(obj["spec"].get("podSets") or (), counted, strict=True)
     )
 
 
-def _topology_request(request: Object | None) -> values.TopologyRequest | None:
+def topology_request(request: Object | None) -> values.TopologyRequest | None:
     if request is None:
         return None
     return values.TopologyRequest(
         group=request.get("podSetGroupName"),
         required=request.get("required"),
         preferred=request.get("preferred"),
-        unconstrained=bool(request.get("unconstrained")),
+        unconstrained=request.get("unconstrained"),
+        slices=_slices(request),
     )
+
+
+def _slices(request: Object) -> tuple[values.SliceLayer, ...]:
+    """One layer may be told in two fields of its own."""
+    layers = list(request.get("podsetSliceRequiredTopologyConstraints") or ())
+    if not layers and request.get("podSetSliceRequiredTopology") is not None:
+        layers = [{"topology": request["podSetSliceRequiredTopology"], "size": request.get("podSetSliceSize") or 0}]
+    return tuple(values.SliceLayer(topology=layer["topology"], size=int(layer["size"])) for layer in layers)
 
 
 def _admission(obj: Object, options: Options) -> values.Admission:

@@ -7,6 +7,7 @@ from pykueue.simulate.replay import (
     flavors,
     lifecycle,
     orders,
+    placement,
     pod_sets,
     preemption,
     quota,
@@ -33,6 +34,7 @@ RUNNERS: Mapping[str, Runner] = {
     **schedules.RUNNERS,
     **cycles.RUNNERS,
     **topology_encoding.RUNNERS,
+    **placement.RUNNERS,
 }
 
 RUNS_WITH_ALPHA_GATES: frozenset[str] = frozenset(webhooks.RUNNERS)

@@ -1,0 +1,49 @@
+"""Nodes, Topologies and the pods that take room on nodes, as engine values. Called by the feed of the engine and by replays."""
+
+from collections.abc import Mapping
+
+from pykueue.api import resource_lists
+from pykueue.api.scheme import Object
+from pykueue.engine import values
+from pykueue.translate import amounts, selectors
+
+_ENDED = ("Succeeded", "Failed")
+
+
+def node(obj: Object) -> values.Node | None:
+    """None while it takes no pods: cordoned, or not ready."""
+    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    if spec.get("unschedulable") or not is_ready(obj):
+        return None
+    return values.Node(
+        name=obj["metadata"]["name"],
+        labels=dict(obj["metadata"].get("labels") or {}),
+        taints=selectors.taints(spec.get("taints")),
+        allocatable=_named(amounts.of_requests(status.get("allocatable"))),
+    )
+
+
+def is_ready(obj: Object) -> bool:
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
+
+
+def levels(obj: Object) -> tuple[str, ...]:
+    """Of a Topology, the widest first."""
+    return tuple(level["nodeLabel"] for level in (obj.get("spec") or {}).get("levels") or ())
+
+
+def takes_room(pod: Object) -> bool:
+    """It is on a node and has not ended."""
+    return bool((pod.get("spec") or {}).get("nodeName")) and (pod.get("status") or {}).get("phase") not in _ENDED
+
+
+def pod_requests(pod_spec: Object) -> dict[values.ResourceName, int]:
+    """What one pod takes from a node: all that it asks for, whatever quota makes of it."""
+    return _named(
+        {name: resource_lists.amount(name, value) for name, value in resource_lists.pod_requests(pod_spec).items()}
+    )
+
+
+def _named(found: Mapping[str, int]) -> dict[values.ResourceName, int]:
+    return {values.ResourceName(name): amount for name, amount in found.items()}
