@@ -16,7 +16,7 @@ from pykueue.node import kinds, pods, writes
 from pykueue.node.kubelet import environment, status, volumes
 from pykueue.node.kubelet.devices import ANNOTATION, GPU, Devices
 from pykueue.node.kubelet.environment import Find, MissingSourceError
-from pykueue.node.kubelet.run import Exit, PodRun, Start, Stop
+from pykueue.node.kubelet.run import Exit, Start, Stop
 from pykueue.node.placement import fleet
 from pykueue.node.runtimes.protocol import Container, ContainerRequest, Runtime, StartError
 from pykueue.node.runtimes.rendezvous import ADDRESS
@@ -151,9 +151,8 @@ class PodLife:
         self._agent = agent
         self._pod = pod
         self._uid = pods.uid(pod)
-        self._is_restored = bool(pod.get("status", {}).get("startTime"))
         now = agent.now()
-        self._run = status.restore(pod, now) if self._is_restored else PodRun.begin(pod, now)
+        self._run = status.restore(pod, now)
         self._containers: dict[str, Container] = {}
         self._watchers: set[asyncio.Task[None]] = set()
         self._news = asyncio.Event()
@@ -247,10 +246,10 @@ class PodLife:
 
     async def _start(self, name: str) -> Container:
         agent = self._agent
-        if self._is_restored:
-            adopted = await agent.runtime.adopt(self._bare_request(name), "")
-            if adopted is not None:
-                return adopted
+        # An agent that was killed may have started this attempt and not lived to tell.
+        adopted = await agent.runtime.adopt(self._bare_request(name), "")
+        if adopted is not None:
+            return adopted
         gpus = await self._take_devices()
         find = self._find
         directories = agent.prepare_volumes(self._pod, find)
