@@ -163,7 +163,7 @@ def test_the_deadline_of_a_pod_ends_it():
 def test_a_container_that_lacks_something_is_tried_again():
     run = begin("main")
     run.due(NOW)
-    run.held_back("main", "CreateContainerConfigError", 'configmap "c" not found', NOW)
+    run.held_back("main", ("CreateContainerConfigError", 'configmap "c" not found'), NOW)
     assert run.due(NOW) == []
     assert status.render(run, NOW, "")["containerStatuses"][0]["state"]["waiting"] == {
         "reason": "CreateContainerConfigError",

@@ -1,9 +1,18 @@
+from datetime import timedelta
+
 import pytest
 
-from pykueue.kube.clock import WallClock
+from pykueue.kube.clock import SECOND_NS, WallClock
 from pykueue.node.kubelet.run import Exit
 from pykueue.node.runtimes import simulated
-from pykueue.node.runtimes.protocol import ContainerRequest
+from pykueue.node.runtimes.protocol import ContainerRequest, StillPulling
+
+
+class StoppedClock:
+    moment_ns = 0
+
+    def now_ns(self):
+        return self.moment_ns
 
 
 def request(*command, **annotations):
@@ -32,6 +41,16 @@ def test_how_long_a_pod_runs(asked, seconds):
 async def test_the_exit_code_is_the_stated_one():
     container = await simulated.SimulatedRuntime(WallClock()).start(request(runtime="0", exit_code="3"))
     assert await container.wait() == Exit(code=3)
+
+
+async def test_a_node_gets_an_image_once():
+    clock = StoppedClock()
+    runtime = simulated.SimulatedRuntime(clock)
+    with pytest.raises(StillPulling) as pulling:
+        await runtime.start(request("sleep", "1", pull="5s"))
+    assert pulling.value.left == timedelta(seconds=5)
+    clock.moment_ns += 5 * SECOND_NS
+    await runtime.start(request("sleep", "1", pull="5s"))
 
 
 async def test_stopping_ends_it_at_once():

@@ -18,7 +18,7 @@ from pykueue.node.kubelet.devices import ANNOTATION, GPU, Devices
 from pykueue.node.kubelet.environment import Find, MissingSourceError
 from pykueue.node.kubelet.run import Exit, Start, Stop
 from pykueue.node.placement import fleet
-from pykueue.node.runtimes.protocol import Container, ContainerRequest, Runtime, StartError
+from pykueue.node.runtimes.protocol import Container, ContainerRequest, Runtime, StartError, StillPulling
 from pykueue.node.runtimes.rendezvous import ADDRESS
 from pykueue.node.shell.performer import Performer
 from pykueue.node.shell.recorder import Recorder
@@ -231,7 +231,10 @@ class PodLife:
         try:
             container = await self._start(name)
         except MissingSourceError as error:
-            self._run.held_back(name, "CreateContainerConfigError", str(error), now)
+            self._run.held_back(name, ("CreateContainerConfigError", str(error)), now)
+        except StillPulling as pulling:
+            self._run.held_back(name, ("ContainerCreating", ""), now, pulling.left)
+            self._record("Pulling", str(pulling))
         except StartError as error:
             self._run.exited(name, error.exit, now)
             self._record("Failed", f"Error: {error}", type_="Warning")

@@ -130,10 +130,10 @@ class PodRun:
         if run.role == "main":
             self.phase = "Running"
 
-    def held_back(self, name: str, reason: str, message: str, now: datetime) -> None:
+    def held_back(self, name: str, lacks: tuple[str, str], now: datetime, wait: timedelta = LOOKS_AGAIN) -> None:
         """The container could not be started for want of something that may yet come."""
         run = self.containers[name]
-        run.phase, run.lacks, run.retry_at = "waiting", (reason, message), now + LOOKS_AGAIN
+        run.phase, run.lacks, run.retry_at = "waiting", lacks, now + wait
 
     def exited(self, name: str, end: Exit, now: datetime) -> None:
         run = self.containers[name]

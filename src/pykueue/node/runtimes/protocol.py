@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
 
@@ -29,6 +30,14 @@ class StartError(Exception):
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.exit = Exit(code=128, reason="StartError", message=message)
+
+
+class StillPulling(Exception):  # noqa: N818 - a matter of time, no error
+    """The node has not got the image yet; worth another try after so long."""
+
+    def __init__(self, image: str, left: timedelta) -> None:
+        super().__init__(f'Pulling image "{image}"')
+        self.left = left
 
 
 class Container(Protocol):

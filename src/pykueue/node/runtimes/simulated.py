@@ -2,20 +2,23 @@
 
 A pod runs as long as its annotation `pykueue.dev/runtime` says (`90`, `30s`, `1h30m`), else as long as a `sleep N`
 in its command would, else until it is deleted (as with `until-deleted`). Annotation `pykueue.dev/exit-code` makes it fail.
+Annotation `pykueue.dev/pull` is the time that a node needs to get an image; it has it from then on.
 """
 
 import asyncio
 import re
+from datetime import timedelta
 
 from pykueue.api.scheme import Object
 from pykueue.kube.clock import SECOND_NS, Clock
 from pykueue.node import pods, times
 from pykueue.node.kubelet.run import Exit
-from pykueue.node.runtimes.protocol import ContainerRequest
+from pykueue.node.runtimes.protocol import ContainerRequest, StillPulling
 from pykueue.translate import durations
 
 RUNTIME = "pykueue.dev/runtime"
 EXIT_CODE = "pykueue.dev/exit-code"
+PULL = "pykueue.dev/pull"
 _SLEEP = re.compile(r"\bsleep\s+(\d+(?:\.\d+)?)([smhd]?)(?=$|[\s;&|\"')])")
 _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 TERMINATED = Exit(code=143)
@@ -27,8 +30,10 @@ class SimulatedRuntime:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self._pulled_at_ns: dict[tuple[str, str], int] = {}
 
     async def start(self, request: ContainerRequest) -> "SimulatedContainer":
+        self._pull(request)
         return self._container(request, seconds(request.pod, request.container))
 
     async def adopt(self, request: ContainerRequest, container_id: str) -> "SimulatedContainer | None":
@@ -55,6 +60,16 @@ class SimulatedRuntime:
         code = int(pods.annotations(request.pod).get(EXIT_CODE, "0"))
         name = f"simulated://{pods.uid(request.pod)}/{request.container['name']}/{request.attempt}"
         return SimulatedContainer(name, left, Exit(code=code), self._clock)
+
+    def _pull(self, request: ContainerRequest) -> None:
+        """The first pod with an image on a node begins to pull it; all wait until it is there."""
+        stated = pods.annotations(request.pod).get(PULL)
+        if not stated:
+            return
+        image, now_ns = request.container.get("image", ""), self._clock.now_ns()
+        ready_ns = self._pulled_at_ns.setdefault((pods.node_name(request.pod), image), now_ns + _ns(stated))
+        if now_ns < ready_ns:
+            raise StillPulling(image, timedelta(microseconds=(ready_ns - now_ns) / 1000))
 
     def _age(self, request: ContainerRequest) -> float:
         status = request.pod.get("status", {})
@@ -96,7 +111,7 @@ def seconds(pod: Object, container: Object) -> float | None:
     if stated == UNTIL_DELETED:
         return None
     if stated:
-        return float(stated) if _is_number(stated) else durations.to_ns(stated) / SECOND_NS
+        return _ns(stated) / SECOND_NS
     return seconds_of_text(" ".join(map(str, [*(container.get("command") or ()), *(container.get("args") or ())])))
 
 
@@ -106,5 +121,7 @@ def seconds_of_text(command: str) -> float | None:
     return sum(naps) if naps else None
 
 
-def _is_number(text: str) -> bool:
-    return re.fullmatch(r"\d+(\.\d+)?", text) is not None
+def _ns(text: str) -> int:
+    """Plain numbers are seconds."""
+    is_number = re.fullmatch(r"\d+(\.\d+)?", text) is not None
+    return int(float(text) * SECOND_NS) if is_number else durations.to_ns(text)
