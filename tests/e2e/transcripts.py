@@ -11,6 +11,7 @@ _MASKS = (
     (r"-(?:[bcdfghjklmnpqrstvwxz2456789]{5}|[0-9a-f]{5})\b", f"-{NAME}"),
     (r"\b(?:\d+[dhms]){1,2}(?= *$)", "AGE"),
     (r" +\d+[ms]\d*s? +AGE$", " AGE"),
+    (r"<none> +(?:\d+[dhms]){1,2} +v1", "<none>   AGE   v1"),
 )
 
 
