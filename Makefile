@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help test check format conformance bench torture clean
+.PHONY: help demo test check format conformance bench torture clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
@@ -20,6 +20,9 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	  $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable . --group dev; \
 	fi
 	@touch $@
+
+demo: $(VENV)/.ready ## a play of twenty seconds: team A's GPU job preempts team B's, which comes back
+	@$(BIN)/pykueue demo $(NAME)
 
 test: check ## the checks, then every test (short versions of the long campaigns)
 	$(BIN)/python -m pytest -n $(WORKERS) -m "not torture"
