@@ -1,4 +1,4 @@
-"""RBAC: what the controllers may do, no more. What they read and write is listed here by verb; tests compare it with what they do.
+"""RBAC: what the controllers may do, no more. What they read and write is listed here by verb.
 
 Rights on job kinds follow the enabled frameworks. Users get roles of their own, which Kubernetes adds to `view`, `edit`
 and `admin`.
@@ -25,22 +25,50 @@ _WITH_STATUS = ("admissionchecks", "clusterqueues", "cohorts", "localqueues", "w
 
 
 def objects(configuration: Configuration) -> list[Object]:
-    namespace = configuration.namespace
-    account = {"kind": "ServiceAccount", "name": NAME, "namespace": namespace}
-    everywhere = _named("ClusterRole", NAME) | {"rules": [*_rules(configuration)]}
-    leases = ("coordination.k8s.io", ("leases",), ("get", "create", "update"))
-    at_home = _named("Role", NAME, namespace) | {"rules": [_rule(*leases)]}
+    found = of_controller(configuration.namespace)
+    for name in sorted(configuration.enabled_frameworks):
+        resource = frameworks.FRAMEWORKS[name].resource
+        found += of_jobs(resource.group, resource.plural, configuration.namespace)
+    for custom in configuration.integrations.custom:
+        found += of_jobs(custom.group, custom.plural_name, configuration.namespace)
+    return found
+
+
+def of_controller(namespace: str) -> list[Object]:
+    """What it needs whatever the job kinds, and what users may see and do with queues."""
+    leases = _rule("coordination.k8s.io", ("leases",), ("get", "create", "update"))
+    watched = _rule(_KUEUE, ("localqueues", "workloads", "localqueues/status", "workloads/status"), _READ)
+    handled = _rule(_KUEUE, ("localqueues", "workloads"), ("create", "delete", "patch", "update"))
     return [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": NAME, "namespace": namespace}},
-        everywhere,
-        _binding("ClusterRoleBinding", "ClusterRole", account),
-        at_home,
-        _binding("RoleBinding", "Role", account, namespace),
-        *_for_users(configuration),
+        _named("ClusterRole", NAME) | {"rules": [*_rules()]},
+        _binding("ClusterRoleBinding", NAME, namespace),
+        _named("Role", NAME, namespace) | {"rules": [leases]},
+        _binding("RoleBinding", NAME, namespace),
+        _aggregated("view", "queues", [watched]),
+        _aggregated("admin", "queues", [handled]),
     ]
 
 
-def _rules(configuration: Configuration) -> Iterable[Object]:
+def of_jobs(group: str, plural: str, namespace: str) -> list[Object]:
+    """For one job kind: rights of the controller, and of those who may edit."""
+    name = f"{NAME}-{plural}"
+    rules = [
+        _rule(group, (plural,), (*_READ, "delete", "patch")),
+        _rule(group, (f"{plural}/status",), ("patch",)),
+        _rule(group, (f"{plural}/finalizers",), ("update",)),
+    ]
+    if plural == frameworks.DEPLOYMENT.resource.plural:
+        rules.append(_rule(group, ("replicasets",), _READ))
+    edited = _rule(group, (plural,), (*_READ, "create", "delete", "deletecollection", "patch", "update"))
+    return [
+        _named("ClusterRole", name) | {"rules": rules},
+        _binding("ClusterRoleBinding", name, namespace),
+        _aggregated("edit", plural, [edited]),
+    ]
+
+
+def _rules() -> Iterable[Object]:
     for group, resources in _READ_ONLY:
         yield _rule(group, resources, _READ)
     yield _rule("", ("events",), ("create", "patch"))
@@ -49,38 +77,10 @@ def _rules(configuration: Configuration) -> Iterable[Object]:
     yield _rule(_KUEUE, _QUEUES, (*_READ, "patch"))
     yield _rule(_KUEUE, ("workloads",), (*_READ, "create", "delete", "patch"))
     yield _rule(_KUEUE, [f"{plural}/status" for plural in _WITH_STATUS], ("patch",))
-    for group, plurals in _job_resources(configuration).items():
-        yield _rule(group, plurals, (*_READ, "delete", "patch"))
-        yield _rule(group, [f"{plural}/status" for plural in plurals], ("patch",))
-        yield _rule(group, [f"{plural}/finalizers" for plural in plurals], ("update",))
-    if frameworks.DEPLOYMENT.name in configuration.enabled_frameworks:
-        yield _rule("apps", ("replicasets",), _READ)
 
 
-def _job_resources(configuration: Configuration) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for name in sorted(configuration.enabled_frameworks):
-        resource = frameworks.FRAMEWORKS[name].resource
-        found.setdefault(resource.group, []).append(resource.plural)
-    for custom in configuration.integrations.custom:
-        found.setdefault(custom.group, []).append(custom.plural_name)
-    return found
-
-
-def _for_users(configuration: Configuration) -> Iterable[Object]:
-    """Everybody sees the queues of their namespace; editors handle jobs; administrators handle queues."""
-    queues = [_rule(_KUEUE, ("localqueues", "workloads", "localqueues/status", "workloads/status"), _READ)]
-    yield _aggregated("view", queues)
-    jobs = [
-        _rule(group, plurals, (*_READ, "create", "delete", "deletecollection", "patch", "update"))
-        for group, plurals in _job_resources(configuration).items()
-    ]
-    yield _aggregated("edit", jobs)
-    yield _aggregated("admin", [_rule(_KUEUE, ("localqueues", "workloads"), ("create", "delete", "patch", "update"))])
-
-
-def _aggregated(role: str, rules: list[Object]) -> Object:
-    made = _named("ClusterRole", f"pykueue-{role}")
+def _aggregated(role: str, subject: str, rules: list[Object]) -> Object:
+    made = _named("ClusterRole", f"pykueue-{role}-{subject}")
     made["metadata"]["labels"] = {f"{_RBAC}/aggregate-to-{role}": "true"}
     return made | {"rules": rules}
 
@@ -94,6 +94,10 @@ def _named(kind: str, name: str, namespace: str = "") -> Object:
     return {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": metadata}
 
 
-def _binding(kind: str, role: str, account: Object, namespace: str = "") -> Object:
-    reference = {"apiGroup": _RBAC, "kind": role, "name": NAME}
-    return _named(kind, NAME, namespace) | {"roleRef": reference, "subjects": [account]}
+def _binding(kind: str, role: str, namespace: str) -> Object:
+    """To the controller: in its own namespace for a Role, everywhere for a ClusterRole."""
+    role_kind = kind.removesuffix("Binding")
+    account = {"kind": "ServiceAccount", "name": NAME, "namespace": namespace}
+    reference = {"apiGroup": _RBAC, "kind": role_kind, "name": role}
+    place = namespace if role_kind == "Role" else ""
+    return _named(kind, role, place) | {"roleRef": reference, "subjects": [account]}

@@ -21,7 +21,7 @@ _HAS_QUEUE = (
 
 
 def policies(settings: Settings) -> list[Object]:
-    return [policy for framework in suspendable(settings) for policy in _policies(framework, settings)]
+    return [policy for framework in suspendable(settings) for policy in of_framework(framework, settings)]
 
 
 def suspendable(settings: Settings) -> list[Framework]:
@@ -36,7 +36,7 @@ def _custom(group: str, kind: str, path: tuple[str, ...]) -> Framework:
     return Framework(name=f"{group}/{kind.lower()}", resource=resource, suspend=path)
 
 
-def _policies(framework: Framework, settings: Settings) -> Iterable[Object]:
+def of_framework(framework: Framework, settings: Settings) -> Iterable[Object]:
     name = framework.name.replace("/", "-").replace(".", "-")
     suspend = Mutation(text=_set(framework.suspend, "true"))
     independent = ("independent", f"!({_owned_by(_managed_kinds(settings))})")
@@ -67,6 +67,10 @@ def _set(path: tuple[str, ...], value: str) -> str:
     return text
 
 
+def quoted_kind(group: str, kind: str) -> str:
+    return f"'{group}/{kind}'"
+
+
 def _managed_kinds(settings: Settings) -> list[tuple[str, str]]:
     known = (frameworks.FRAMEWORKS[name].resource for name in sorted(settings.frameworks))
     return [(resource.group, resource.kind) for resource in known]
@@ -74,7 +78,7 @@ def _managed_kinds(settings: Settings) -> list[tuple[str, str]]:
 
 def _owned_by(kinds: list[tuple[str, str]]) -> str:
     """Whether the controller of the object is one of these kinds, in any version."""
-    listed = ", ".join(f"'{group}/{kind}'" for group, kind in kinds)
+    listed = ", ".join(quoted_kind(group, kind) for group, kind in kinds)
     group = "(o.apiVersion.contains('/') ? o.apiVersion.split('/')[0] : '')"
     is_managed = f"has(o.controller) && o.controller && ({group} + '/' + o.kind) in [{listed}]"
     return f"has(object.metadata.ownerReferences) && object.metadata.ownerReferences.exists(o, {is_managed})"

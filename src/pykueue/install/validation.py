@@ -23,14 +23,14 @@ def validations(settings: Settings) -> dict[Resource, list[Validation]]:
 
 
 def policies(settings: Settings) -> list[Object]:
-    found: list[Object] = []
-    for resource, table in validations(settings).items():
-        name = ".".join(filter(None, (resource.plural, resource.group))).replace(".", "-")
-        schemas = [each.schema() for each in table]
-        found += admission_policies.validating(
-            f"validate-{name}", Subject(resource=resource, operations=_WRITES), schemas
-        )
-        if resource.kind == "Workload":
-            status = Subject(resource=resource, operations=("UPDATE",), subresource="status")
-            found += admission_policies.validating(f"validate-{name}-status", status, schemas)
+    return [policy for resource, table in validations(settings).items() for policy in of_kind(resource, table)]
+
+
+def of_kind(resource: Resource, table: list[Validation]) -> list[Object]:
+    name = ".".join(filter(None, (resource.plural, resource.group))).replace(".", "-")
+    schemas = [each.schema() for each in table]
+    found = admission_policies.validating(f"validate-{name}", Subject(resource=resource, operations=_WRITES), schemas)
+    if resource.kind == "Workload":
+        status = Subject(resource=resource, operations=("UPDATE",), subresource="status")
+        found += admission_policies.validating(f"validate-{name}-status", status, schemas)
     return found

@@ -1,0 +1,83 @@
+"""The Helm chart: made from the same functions as `pykueue manifests`, checked by real Helm."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from pykueue.cli.manifests import manifests
+from pykueue.install import chart
+
+ROOT = Path(__file__).parents[2]
+CHART = ROOT / "charts" / "pykueue"
+VALUES = ROOT / "tests" / "seeds" / "001-01-controllermanager.yaml"
+MADE = chart.files()
+HELM = shutil.which("helm") or shutil.which("helm", path=str(Path(sys.executable).parent))
+
+needs_helm = pytest.mark.skipif(HELM is None, reason="helm is not installed (helm-binary)")
+
+
+def helm(*arguments):
+    done = subprocess.run([HELM, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def documents(text):
+    return [each for each in yaml.load_all(text, Loader=yaml.CSafeLoader) if each]
+
+
+def template(*options):
+    return documents(helm("template", "kueue", str(CHART), "--namespace", "kueue-system", *options))
+
+
+def by_name(objects):
+    return {(each["kind"], each["metadata"]["name"]): each for each in objects}
+
+
+@pytest.mark.parametrize("path", MADE)
+def test_the_made_files_are_those_of_now(path):
+    assert (CHART / path).read_text() == MADE[path], "run: python tools/chart.py"
+
+
+@needs_helm
+def test_helm_finds_nothing_wrong():
+    assert "0 chart(s) failed" in helm("lint", str(CHART), "--values", str(VALUES))
+
+
+@needs_helm
+def test_policies_and_rights_are_those_that_manifests_prints():
+    installed = by_name(template("--values", str(VALUES), "--set", "policies=always"))
+    printed = CliRunner().invoke(manifests, ["--config", str(VALUES)])
+    expected = by_name(documents(printed.stdout))
+    compared = [key for key in expected if "Policy" in key[0] or "Role" in key[0]]
+    assert {key: installed[key] for key in compared} == {key: expected[key] for key in compared}
+
+
+@needs_helm
+def test_the_values_become_the_configuration_of_the_controller():
+    (config_map,) = [each for each in template("--values", str(VALUES)) if each["kind"] == "ConfigMap"]
+    configuration = yaml.safe_load(config_map["data"]["controller_manager_config.yaml"])
+    assert config_map["metadata"]["name"] == "kueue-manager-config"
+    assert configuration["integrations"]["frameworks"] == ["batch/job", "kubeflow.org/pytorchjob"]
+
+
+@needs_helm
+def test_policies_are_left_out_where_a_cluster_does_not_know_them():
+    assert not [each for each in template() if "Policy" in each["kind"]]
+
+
+@needs_helm
+def test_a_configured_port_reaches_the_probes():
+    values = {"controllerManager": {"manager": {"configuration": {"health": {"healthProbeBindAddress": ":9999"}}}}}
+    (deployment,) = [
+        each for each in template("--set-json", f"controllerManager={json.dumps(values['controllerManager'])}")
+        if each["kind"] == "Deployment"
+    ]  # fmt: skip
+    container = deployment["spec"]["template"]["spec"]["containers"][0]
+    assert container["livenessProbe"]["httpGet"]["port"] == 9999
