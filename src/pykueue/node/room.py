@@ -146,9 +146,8 @@ class MachineRoom:
         for found in wanted:
             if nodes.get(found["metadata"]["name"]) is None:
                 await self._client.create(kinds.NODE, found)
-                await self._client.patch(
-                    kinds.NODE, found["metadata"]["name"], "", {"status": found["status"]}, subresource="status"
-                )
+                name, status = found["metadata"]["name"], {"status": found["status"]}
+                nodes.wrote(await self._client.patch(kinds.NODE, name, "", status, subresource="status"))
 
     async def _set_up_pools(self) -> None:
         for found in self._furnishing.nodes:

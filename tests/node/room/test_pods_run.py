@@ -6,6 +6,8 @@ from tests.node.room.house import CONTAINER, has_condition, job
 from tests.node.waiting import eventually
 
 from pykueue.node import kinds, pods
+from pykueue.node.runtimes.process import ProcessRuntime
+from pykueue.node.runtimes.protocol import ContainerRequest
 
 DISRUPTED = {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]}
 
@@ -128,6 +130,20 @@ async def test_a_new_room_finds_running_pods_again(furnish, tmp_path):
     await again.until(kinds.JOB, "train", has_condition("Complete"))
     assert runs.read_text() == "run\n"
     assert len(await again.pods()) == 1
+
+
+async def test_an_attempt_that_was_started_but_never_told_of_is_found(client, furnish, tmp_path):
+    runs = tmp_path / "runs"
+    spec = shell(f"echo run >> {runs}; sleep 0.3") | {"restartPolicy": "Never", "nodeName": "one"}
+    place = {"name": "lonely", "namespace": "default"}
+    pod = await client.create(kinds.POD, {"apiVersion": "v1", "kind": "Pod", "metadata": place, "spec": spec})
+    container = pod["spec"]["containers"][0]
+    await ProcessRuntime(tmp_path / "room").start(
+        ContainerRequest(pod=pod, container=container, command=tuple(container["command"]))
+    )
+    house = await furnish("process", {"metadata": {"name": "one"}, "status": {"capacity": {"cpu": "1"}}})
+    await house.until(kinds.POD, "lonely", lambda obj: pods.phase(obj) == "Succeeded")
+    assert runs.read_text() == "run\n"
 
 
 async def test_logs_outlive_a_restart_but_not_their_pod(furnish):
