@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from pykueue.api.scheme import Object
-from pykueue.node import kinds, pods, statuses, writes
+from pykueue.node import generated_names, kinds, pods, statuses, writes
 
 HASH = "pod-template-hash"
-_SAFE = "bcdfghjklmnpqrstvwxz2456789"
 _REVISION = "deployment.kubernetes.io/revision"
 
 
@@ -19,8 +18,8 @@ def template_hash(template: Object) -> str:
     digest = int.from_bytes(hashlib.sha256(json.dumps(template, sort_keys=True).encode()).digest()[:8])
     letters = []
     for _ in range(10):
-        digest, letter = divmod(digest, len(_SAFE))
-        letters.append(_SAFE[letter])
+        digest, letter = divmod(digest, len(generated_names.ALPHABET))
+        letters.append(generated_names.ALPHABET[letter])
     return "".join(letters)
 
 

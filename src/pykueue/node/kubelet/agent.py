@@ -32,7 +32,7 @@ _SHUTDOWN_GRACE_SECONDS = 5.0
 
 
 class Agent:
-    """Runs every pod that is bound to a node of which `is_ours` holds (all nodes, as one room has one agent)."""
+    """Runs every bound pod: a room has one agent for all its nodes."""
 
     def __init__(
         self, views: Views, performer: Performer, clock: Clock, *, recorder: Recorder, runtime: Runtime, root: Path

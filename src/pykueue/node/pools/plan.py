@@ -5,11 +5,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from pykueue.api.scheme import Object
-from pykueue.node import machines, pods
+from pykueue.node import generated_names, machines, pods
 from pykueue.node.placement import choice
 from pykueue.node.placement.fleet import Amounts, Fleet, NodeState, capacity, requests
 from pykueue.node.pools.pool import POOL, Pool
-from pykueue.node.ray.names import random_suffix
 
 
 @dataclass(slots=True, kw_only=True)
@@ -106,7 +105,7 @@ def _of_pool(pool: Pool, pod: Object, wanted: Amounts, now: datetime) -> tuple[S
 
 def new_node(pool: Pool, shape_name: str, now: datetime) -> Object:
     shape = next(found for found in pool.shapes() if found.name == shape_name)
-    node = machines.node(f"{pool.name}-{random_suffix()}", shape.resources, now, pool.labels(shape))
+    node = machines.node(f"{pool.name}-{generated_names.random_suffix()}", shape.resources, now, pool.labels(shape))
     return node | {"spec": {"taints": pool.taints} if pool.taints else {}}
 
 

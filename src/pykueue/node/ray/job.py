@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from pykueue.api.scheme import Object
-from pykueue.node import kinds, pods, statuses, times, writes
+from pykueue.node import generated_names, kinds, pods, statuses, times, writes
 from pykueue.node.jobs import view
 from pykueue.node.ray import names, submitter
 
@@ -74,8 +74,8 @@ def _new(course: _Course) -> list[writes.Write]:
     selector = (course.spec.get("clusterSelector") or {}).get("ray.io/cluster")
     course.turn(
         "Initializing",
-        jobId=course.spec.get("jobId") or f"{name}-{names.random_suffix()}",
-        rayClusterName=selector or f"{name}-raycluster-{names.random_suffix()}",
+        jobId=course.spec.get("jobId") or f"{name}-{generated_names.random_suffix()}",
+        rayClusterName=selector or f"{name}-raycluster-{generated_names.random_suffix()}",
         startTime=times.text(course.now),
     )
     return []

@@ -1,14 +1,7 @@
 """Names as KubeRay gives them: too long ones lose their beginning, so that the random end stays."""
 
-import secrets
-
-_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _LONGEST_PREFIX = 50
 _LONGEST_LABEL = 63
-
-
-def random_suffix() -> str:
-    return "".join(secrets.choice(_ALPHABET) for _ in range(5))
 
 
 def head_prefix(cluster: str) -> str:

@@ -71,9 +71,6 @@ class Controller:
             del self._gathering[key]
             self._queue.add(key)
 
-    def enqueue(self, key: Key) -> None:
-        self._queue.add(key)
-
     def _owner_changed(self, change: Change) -> None:
         if change.type == "DELETED":
             self._forgotten(pods.uid(change.object))
