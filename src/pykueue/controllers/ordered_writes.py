@@ -14,14 +14,6 @@ class OrderedWrites:
         self._last[key] = task = asyncio.get_running_loop().create_task(self._run(self._last.get(key), write))
         task.add_done_callback(lambda done: self._forget(key, done))
 
-    def is_writing(self, key: Hashable) -> bool:
-        return key in self._last
-
-    async def settle(self) -> None:
-        """Until nothing is under way."""
-        while self._last:
-            await asyncio.wait(self._last.values())
-
     async def _run(self, previous: asyncio.Task[None] | None, write: Callable[[], Coroutine[Any, Any, None]]) -> None:
         if previous is not None:
             await asyncio.wait((previous,))

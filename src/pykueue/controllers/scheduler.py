@@ -7,6 +7,7 @@ order for each Workload, and what the API refuses is told to the engine as an ev
 import asyncio
 import logging
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -32,7 +33,8 @@ log = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 0.005
 """Changes that come together are decided together."""
-CYCLES_AT_ONCE = 100
+CYCLES_REMEMBERED = 8
+"""Heads that go round in circles wait for something to happen."""
 ATTEMPTS = 8
 
 Change = Callable[[Object], bool]
@@ -88,20 +90,20 @@ class Scheduler:
             await self._news.wait()
             await self._clock.sleep(PAUSE_SECONDS)
             self._news.clear()
-            self.run_cycles()
+            await self._run_cycles()
 
-    def run_cycles(self) -> None:
-        """Until a cycle decides nothing that the one before did not."""
-        last: list[decisions.Decision] | None = None
-        for _ in range(CYCLES_AT_ONCE):
+    async def _run_cycles(self) -> None:
+        """Until a cycle decides nothing new; others get their turn between two cycles."""
+        lately: deque[list[decisions.Decision]] = deque(maxlen=CYCLES_REMEMBERED)
+        while True:
             started = time.perf_counter()
             decided = self.engine.handle(events.CycleDue(at_ns=self._clock.now_ns()))
-            if not decided or decided == last:
+            if not decided or decided in lately:
                 return
             self._measure(decided, time.perf_counter() - started)
             self._carry_out(decided)
-            last = decided
-        self._news.set()
+            lately.append(decided)
+            await asyncio.sleep(0)
 
     def _measure(self, decided: list[decisions.Decision], seconds: float) -> None:
         if self.metrics is None:

@@ -1,0 +1,73 @@
+import pytest
+
+from pykueue.controllers import kinds
+from pykueue.controllers.mirror import Mirror, named
+
+
+def workload(version, *, name="a", queue="q", **metadata):
+    return {
+        "metadata": {"name": name, "namespace": "ns", "resourceVersion": str(version), **metadata},
+        "spec": {"queueName": queue},
+    }
+
+
+@pytest.fixture
+def mirror():
+    made = Mirror()
+    made.add_index(kinds.WORKLOAD, "queue", lambda obj: [obj["spec"]["queueName"]])
+    return made
+
+
+def seen(mirror):
+    return mirror.get(kinds.WORKLOAD, "a", "ns")
+
+
+def test_an_older_version_never_replaces_a_newer_one(mirror):
+    mirror.observe(kinds.WORKLOAD, workload(2))
+    mirror.observe(kinds.WORKLOAD, workload(1))
+    assert seen(mirror)["metadata"]["resourceVersion"] == "2"
+
+
+def test_a_late_deletion_does_not_hide_a_newer_version(mirror):
+    mirror.observe(kinds.WORKLOAD, workload(3))
+    assert not mirror.forget(kinds.WORKLOAD, workload(2))
+    assert seen(mirror)
+
+
+def test_taking_the_last_finalizer_of_a_deleted_object_ends_it(mirror):
+    mirror.observe(kinds.WORKLOAD, workload(1, deletionTimestamp="t", finalizers=["f"]))
+    mirror.observe(kinds.WORKLOAD, workload(2, deletionTimestamp="t"))
+    assert seen(mirror) is None
+
+
+def test_what_has_ended_does_not_come_back(mirror):
+    mirror.observe(kinds.WORKLOAD, workload(2, deletionTimestamp="t"))
+    mirror.observe(kinds.WORKLOAD, workload(1))
+    assert seen(mirror) is None
+
+
+def test_an_index_follows_changes(mirror):
+    mirror.observe(kinds.WORKLOAD, workload(1, queue="old"))
+    mirror.observe(kinds.WORKLOAD, workload(2, queue="new"))
+    assert mirror.indexed(kinds.WORKLOAD, "queue", "old") == []
+    assert mirror.indexed(kinds.WORKLOAD, "queue", "new") == [seen(mirror)]
+
+
+def test_handlers_see_before_and_after(mirror):
+    told = []
+    mirror.on_change(kinds.WORKLOAD, lambda old, new: told.append((old is None, new is None)))
+    mirror.observe(kinds.WORKLOAD, workload(1))
+    mirror.forget(kinds.WORKLOAD, workload(2))
+    assert told == [(True, False), (False, True)]
+
+
+def test_one_faulty_handler_does_not_stop_the_others(mirror):
+    told = []
+    mirror.on_change(kinds.WORKLOAD, lambda _old, _new: 1 / 0)
+    mirror.on_change(kinds.WORKLOAD, lambda _old, new: told.append(new))
+    mirror.observe(kinds.WORKLOAD, workload(1))
+    assert told
+
+
+def test_items_of_a_list_learn_what_they_are():
+    assert named(kinds.POD, {"metadata": {}})["kind"] == "Pod"
