@@ -102,17 +102,22 @@ def cluster_queue(case: Case, name: values.ClusterQueueName, cohort: str) -> val
     )
 
 
-def workloads(case: Case) -> Iterator[tuple[values.Workload, Kind]]:
+Facts = tuple[str, int, Kind]
+"""Queue, number and kind of a workload."""
+
+
+def workloads(case: Case) -> Iterator[Facts]:
     number = 0
     for cohort in range(case.cohorts):
         for queue in range(case.queues):
             for kind in case.kinds:
                 for _ in range(kind.count):
                     number += 1
-                    yield workload(f"cohort{cohort}-queue{queue}", number, kind), kind
+                    yield f"cohort{cohort}-queue{queue}", number, kind
 
 
-def workload(queue: str, number: int, kind: Kind) -> values.Workload:
+def workload(queue: str, number: int, kind: Kind, decision: decisions.Admit | None = None) -> values.Workload:
+    """As the API shows it, pending or admitted."""
     pod_set = values.PodSet(name=values.PodSetName("main"), count=1, spec_count=1, requests={CPU: kind.cpu * 1000})
     return values.Workload(
         key=values.WorkloadKey(f"default/workload-{number}"),
@@ -124,6 +129,9 @@ def workload(queue: str, number: int, kind: Kind) -> values.Workload:
         priority=kind.priority,
         generation=1,
         shape=f"{kind.cpu}-{kind.priority}",
+        admission=None if decision is None else decision.admission,
+        reserved_at_ns=None if decision is None else decision.reserved_at_ns,
+        admitted=decision is not None,
     )
 
 
@@ -131,8 +139,7 @@ class Run:
     def __init__(self, case: Case) -> None:
         self.case = case
         self.engine = Engine(policy.Policy())
-        self.pending: dict[values.WorkloadKey, values.Workload] = {}
-        self.kinds: dict[values.WorkloadKey, Kind] = {}
+        self.facts: dict[values.WorkloadKey, Facts] = {}
         self.ends: list[tuple[int, values.WorkloadKey]] = []
         self.running: dict[values.WorkloadKey, int] = {}
         self.now_ns = 0
@@ -141,9 +148,9 @@ class Run:
     def load(self) -> None:
         for event in setup(self.case):
             self.engine.handle(event)
-        for value, kind in workloads(self.case):
-            self.pending[value.key] = value
-            self.kinds[value.key] = kind
+        for facts in workloads(self.case):
+            value = workload(*facts)
+            self.facts[value.key] = facts
             self.engine.handle(events.WorkloadArrived(workload=value))
 
     def play(self) -> None:
@@ -170,22 +177,17 @@ class Run:
 
     def admit(self, decision: decisions.Admit) -> None:
         self.admissions += 1
-        end_ns = self.now_ns + self.kinds[decision.workload].runtime_ms * MILLISECOND_NS
+        end_ns = self.now_ns + self.facts[decision.workload][2].runtime_ms * MILLISECOND_NS
         self.running[decision.workload] = end_ns
         heapq.heappush(self.ends, (end_ns, decision.workload))
-        admitted = dataclasses.replace(
-            self.pending[decision.workload],
-            admission=decision.admission,
-            reserved_at_ns=decision.reserved_at_ns,
-            admitted=True,
-        )
+        admitted = workload(*self.facts[decision.workload], decision)
         self.engine.handle(events.WorkloadChanged(workload=admitted, at_ns=self.now_ns))
 
     def preempt(self, decision: decisions.Preempt) -> None:
         for target in decision.targets:
             self.preemptions += 1
             self.running.pop(target.workload, None)
-            stopped = self.pending[target.workload]
+            stopped = workload(*self.facts[target.workload])
             self.engine.handle(events.WorkloadChanged(workload=stopped, at_ns=self.now_ns))
 
 
@@ -204,7 +206,7 @@ def measure(case: Case, results: "multiprocessing.Queue[dict[str, float]]") -> N
     played = time.process_time()
     results.put(
         {
-            "workloads": len(run.pending),
+            "workloads": len(run.facts),
             "load": loaded - start,
             "play": played - loaded,
             "admissions": run.admissions,

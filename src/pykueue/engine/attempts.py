@@ -24,6 +24,9 @@ class Attempts:
 
     def merge(self, found: list[FlavorAttempt], group: Group, resource: ResourceName) -> None:
         """Add what one resource group showed; a flavor of the group not reached for this resource does not fit."""
+        if not self._by_flavor:
+            self._by_flavor = {attempt.flavor: attempt for attempt in found}
+            return
         for attempt in found:
             before = self._by_flavor.get(attempt.flavor)
             self._by_flavor[attempt.flavor] = attempt if before is None else self._merged(before, attempt)
@@ -44,6 +47,8 @@ class Attempts:
                 )
 
     def ordered(self) -> tuple[FlavorAttempt, ...]:
+        if len(self._by_flavor) == 1:
+            return tuple(self._by_flavor.values())
         return tuple(self._by_flavor[flavor] for flavor in sorted(self._by_flavor))
 
     def _merged(self, before: FlavorAttempt, attempt: FlavorAttempt) -> FlavorAttempt:

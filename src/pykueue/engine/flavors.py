@@ -91,6 +91,8 @@ class FlavorAssigner:
 
     def _pod_set_groups(self) -> list[list[int]]:
         """Pod sets that share a topology group get their flavors together."""
+        if len(self._workload.pod_sets) == 1:
+            return [[0]]
         groups: dict[str | int, list[int]] = {}
         for position, pod_set in enumerate(self._workload.pod_sets):
             topology = pod_set.topology_request
@@ -150,7 +152,7 @@ class FlavorAssigner:
         *,
         assumed: quota.Usage,
     ) -> _Found:
-        covered = {each: amount for each, amount in requests.items() if each in group.covered}
+        covered = requests if requests.keys() <= group.covered else _only(requests, group.covered)
         best: dict[values.ResourceName, FlavorChoice] = {}
         best_grade = _WORST
         found_reasons: list[FlavorReason] = []
@@ -330,6 +332,10 @@ class FlavorAssigner:
                 if found:
                     overall = most_severe(overall, min(found, key=reasons.SEVERITY.__getitem__))
         return overall
+
+
+def _only(requests: Requests, covered: frozenset[values.ResourceName]) -> Requests:
+    return {resource: amount for resource, amount in requests.items() if resource in covered}
 
 
 def _summed(pod_sets: list[PodSetAssignment]) -> Requests:
