@@ -50,28 +50,27 @@ Stream = Iterator[tuple[tuple[bool, int, int, str, str], Candidate]]
 
 
 def find_targets(search: Search) -> list[Target]:
-    hierarchy, priority = _cohort_sources(search)
+    forbidden = search.queue.value.preemption.borrow_within_cohort is None
+    # It would borrow and may not preempt for that: then only hierarchical advantage gives a claim on others.
+    only_by_right = forbidden and not _is_under_nominal(search)
+    hierarchy, priority = _cohort_sources(search, by_right=only_by_right)
     walk = _Walk(search, hierarchy, priority, _own_source(search))
     by_hierarchy = walk.exists(walk.hierarchy)
     from_others = by_hierarchy or walk.exists(walk.priority)
     if not from_others and not walk.exists(walk.own):
         return []
-    for borrowing in _attempts(search, from_others=from_others, by_hierarchy=by_hierarchy):
+    if only_by_right or not from_others:
+        attempts: tuple[bool, ...] = (True,)
+    elif forbidden and not by_hierarchy:
+        attempts = (False, True)
+    else:
+        attempts = (True, False)
+    for borrowing in attempts:
         with search.world.ledger.trial():
             targets = _attempt(search, walk, borrowing=borrowing)
         if targets:
             return targets
     return []
-
-
-def _attempts(search: Search, *, from_others: bool, by_hierarchy: bool) -> tuple[bool, ...]:
-    """Whether to try with borrowing, without, or both and in which order."""
-    forbidden = search.queue.value.preemption.borrow_within_cohort is None
-    if not from_others or (forbidden and not _is_under_nominal(search)):
-        return (True,)
-    if forbidden and not by_hierarchy:
-        return (False, True)
-    return (True, False)
 
 
 def _is_under_nominal(search: Search) -> bool:
@@ -110,8 +109,8 @@ def _own_source(search: Search) -> list[Source]:
     return [] if never else [Source(search.queue)]
 
 
-def _cohort_sources(search: Search) -> tuple[list[Source], list[Source]]:
-    """Queues taken from with hierarchical advantage, and those taken from by priority."""
+def _cohort_sources(search: Search, *, by_right: bool) -> tuple[list[Source], list[Source]]:
+    """Queues taken from with hierarchical advantage, and those taken from by priority (unless only `by_right`)."""
     by_hierarchy: list[Source] = []
     by_priority: list[Source] = []
     node = search.queue.node
@@ -121,7 +120,7 @@ def _cohort_sources(search: Search) -> tuple[list[Source], list[Source]]:
     below = node
     for ancestor in quota.ancestors(node):
         found = by_hierarchy if advantage else by_priority
-        for borrower in _borrowing_queues(search, ancestor, below):
+        for borrower in _borrowing_queues(search, ancestor, below) if advantage or not by_right else ():
             queue = search.world.cluster_queues[ClusterQueueName(borrower.name)]
             found.append(Source(queue, ancestor, advantage))
         fits, rest = preemption.fits_in_quota(ancestor, rest)
