@@ -1,0 +1,147 @@
+"""Real Python jobs on this machine, queued, preempted, resumed and found again, as kubectl shows them."""
+
+import sys
+import time
+
+import pytest
+from tests.e2e.conftest import KUBECTL, Kubectl, start_server, stop_server
+
+pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not on PATH")
+
+NODE = """
+apiVersion: v1
+kind: Node
+metadata: {name: machine}
+status: {capacity: {cpu: "8", memory: 8Gi}}
+"""
+TRAINING = """
+import pathlib, signal, sys, time
+name, here = sys.argv[1], pathlib.Path(sys.argv[2])
+with (here / f"{name}.starts").open("a") as starts:
+    starts.write("start\\n")
+checkpoint = here / f"{name}.checkpoint"
+if checkpoint.exists():
+    print("resumed at", checkpoint.read_text(), flush=True)
+    sys.exit(0)
+def save(*_):
+    checkpoint.write_text("step 7")
+    sys.exit(143)
+signal.signal(signal.SIGTERM, save)
+print("training", flush=True)
+while not (here / f"{name}.go").exists():
+    time.sleep(0.02)
+print("done", flush=True)
+"""
+
+
+def queue(cpus):
+    kueue = "kueue.x-k8s.io/v1beta2"
+    flavor = {"name": "default", "resources": [{"name": "cpu", "nominalQuota": cpus}]}
+    return [
+        {"apiVersion": kueue, "kind": "ResourceFlavor", "metadata": {"name": "default"}},
+        {
+            "apiVersion": kueue,
+            "kind": "ClusterQueue",
+            "metadata": {"name": "shared"},
+            "spec": {
+                "namespaceSelector": {},
+                "preemption": {"withinClusterQueue": "LowerPriority"},
+                "resourceGroups": [{"coveredResources": ["cpu"], "flavors": [flavor]}],
+            },
+        },
+        {"apiVersion": kueue, "kind": "LocalQueue", "metadata": {"name": "q"}, "spec": {"clusterQueue": "shared"}},
+        {"apiVersion": kueue, "kind": "WorkloadPriorityClass", "metadata": {"name": "high"}, "value": 1000},
+    ]
+
+
+def job(name, directory, priority=""):
+    labels = {"kueue.x-k8s.io/queue-name": "q"} | ({"kueue.x-k8s.io/priority-class": priority} if priority else {})
+    container = {
+        "name": "train",
+        "image": "local",
+        "command": [sys.executable, "-c", TRAINING, name, str(directory)],
+        "resources": {"requests": {"cpu": "1"}},
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [container]}}},
+    }
+
+
+def started(directory, name):
+    """Waits for the first start of a job's process."""
+    deadline = time.monotonic() + 60
+    while not (directory / f"{name}.starts").exists():
+        assert time.monotonic() < deadline, f"{name} did not start"
+        time.sleep(0.02)
+
+
+def starts(directory, name):
+    return (directory / f"{name}.starts").read_text().count("start")
+
+
+class Machine:
+    """`pykueue up` that may be killed and started again on the same data."""
+
+    def __init__(self, directory):
+        self._directory = directory
+        self._nodes = directory / "nodes.yaml"
+        self._nodes.write_text(NODE)
+        self.start()
+
+    def start(self):
+        self.server = start_server(self._directory / "data", "--runtime", "process", "--nodes", str(self._nodes))
+
+    def kill(self):
+        self.server.process.kill()
+        self.server.process.wait(timeout=10)
+        self.server.process.stdout.close()
+
+
+@pytest.fixture
+def machine(tmp_path):
+    made = Machine(tmp_path)
+    yield made
+    stop_server(made.server)
+
+
+@pytest.fixture
+def kubectl(machine, tmp_path):
+    return Kubectl(kubeconfig=machine.server.kubeconfig, namespace="default", home=tmp_path)
+
+
+def finished(kubectl, name):
+    kubectl("wait", "--for=condition=Complete", f"job/{name}", "--timeout=60s")
+
+
+def test_the_preempted_saves_resumes_and_finishes(kubectl, tmp_path):
+    kubectl.apply(*queue(1))
+    kubectl.apply(job("patient", tmp_path))
+    started(tmp_path, "patient")
+    (tmp_path / "urgent.go").touch()
+    kubectl.apply(job("urgent", tmp_path, "high"))
+    finished(kubectl, "urgent")
+    finished(kubectl, "patient")
+    assert kubectl("logs", "job/urgent") == "training\ndone\n"
+    assert kubectl("logs", "job/patient") == "resumed at step 7\n"
+    assert starts(tmp_path, "patient") == 2
+
+
+def test_after_a_kill_everything_is_accounted_for(kubectl, machine, tmp_path):
+    kubectl.apply(*queue(2))
+    for name in ("ends", "stays"):
+        kubectl.apply(job(name, tmp_path))
+        started(tmp_path, name)
+    kubectl.apply(job("waits", tmp_path))
+    machine.kill()
+    (tmp_path / "ends.go").touch()
+    machine.start()
+    finished(kubectl, "ends")
+    started(tmp_path, "waits")
+    kubectl("wait", "--for=jsonpath={.status.ready}=1", "job/stays", "job/waits", "--timeout=60s")
+    kubectl("wait", "--for=jsonpath={.status.admittedWorkloads}=2", "clusterqueue/shared", "--timeout=60s")
+    usage = kubectl("get", "clusterqueue", "shared", "-o", "jsonpath={.status.flavorsUsage[0].resources[0].total}")
+    assert usage == "2"
+    assert [starts(tmp_path, name) for name in ("ends", "stays", "waits")] == [1, 1, 1]
