@@ -17,10 +17,11 @@ from pykueue.cli.demo.board import CLUSTER_QUEUES, WORKLOADS, Board
 from pykueue.cli.demo.story import Story
 from pykueue.cli.parts import PARTS, Surroundings
 from pykueue.controllers.settings import admission_settings
-from pykueue.kube.client import Client, PatchType, WriteOptions
+from pykueue.kube.client import Client, DeleteOptions, PatchType, WriteOptions
 from pykueue.kube.informer import Change, Informer
 
 _PATIENCE_SECONDS = 60.0
+_WITH_WHAT_IT_OWNS = DeleteOptions(propagation_policy="Background")
 _APPLY = WriteOptions(field_manager="pykueue-demo", force=True)
 
 
@@ -51,7 +52,7 @@ class Stage:
         names = [metadata["name"]] if "name" in metadata else self._generated.pop(metadata["generateName"], [])
         for name in names:
             with contextlib.suppress(ApiError):
-                await self.client.delete(kind.resource, name, namespace)
+                await self.client.delete(kind.resource, name, namespace, _WITH_WHAT_IT_OWNS)
 
     def _place(self, obj: Object) -> tuple[Kind, str]:
         kind = self.kind_of(obj)
