@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from pykueue.api.scheme import Object
+from pykueue.api.scheme import Object, Resource
 from pykueue.controllers import kinds
 from pykueue.controllers.actions import Tell
 from pykueue.controllers.apply import Applier
@@ -48,6 +48,10 @@ class JobController:
         mirror.on_change(kinds.WORKLOAD, self._workload_changed)
         mirror.on_change(kinds.WORKLOAD_PRIORITY_CLASS, self._class_appeared)
         mirror.on_change(kinds.PRIORITY_CLASS, self._class_appeared)
+
+    @property
+    def resource(self) -> Resource:
+        return self._kind.resource
 
     def _job_changed(self, old: Object | None, new: Object | None) -> None:
         obj = new or old

@@ -4,6 +4,7 @@ Filled by informers (`feeds`) and by the answers to our own writes, so that a co
 never replaces a newer one. Handlers are called with the object before and after.
 """
 
+import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -41,7 +42,7 @@ class Mirror:
         self._handlers: dict[Resource, list[Handler]] = defaultdict(list)
         self._indexes: dict[Resource, dict[str, tuple[IndexFunction, dict[str, dict[Key, None]]]]] = defaultdict(dict)
         self._gone: dict[Resource, dict[Key, int]] = defaultdict(dict)
-        self._listed: set[Resource] = set()
+        self._listed: dict[Resource, asyncio.Event] = defaultdict(asyncio.Event)
 
     def on_change(self, resource: Resource, handler: Handler) -> None:
         self._handlers[resource].append(handler)
@@ -51,7 +52,12 @@ class Mirror:
 
     def is_listed(self, resource: Resource) -> bool:
         """Seen in full at least once."""
-        return resource in self._listed
+        return self._listed[resource].is_set()
+
+    async def listed(self, resources: Iterable[Resource]) -> None:
+        """Wait until all are seen in full: before that, what is not here may well exist."""
+        for resource in resources:
+            await self._listed[resource].wait()
 
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
         return self._objects[resource].get((namespace, name))
@@ -68,7 +74,7 @@ class Mirror:
         return [objects[key] for key in self._indexes[resource][index][1].get(value, ())]
 
     def set_listed(self, resource: Resource) -> None:
-        self._listed.add(resource)
+        self._listed[resource].set()
 
     def observe(self, resource: Resource, obj: Object) -> None:
         key, version = key_of(obj), version_of(obj)

@@ -82,9 +82,7 @@ class Scheduler:
         self._news.set()
 
     async def run(self) -> None:
-        while not all(self._mirror.is_listed(resource) for resource in FED):
-            self._news.clear()
-            await self._clock.sleep(PAUSE_SECONDS)
+        await self._mirror.listed(FED)
         self._news.set()
         while True:
             await self._news.wait()

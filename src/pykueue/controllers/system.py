@@ -2,7 +2,8 @@
 
 import asyncio
 import socket
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from functools import partial
 
 from pykueue.api.scheme import Object, Resource
 from pykueue.controllers import kinds, settings
@@ -34,6 +35,8 @@ MIRRORED: tuple[Resource, ...] = (
     kinds.WORKLOAD_PRIORITY_CLASS,
     kinds.PRIORITY_CLASS,
 )
+
+Loop = Callable[[], Awaitable[None]]
 
 
 class Controllers:
@@ -110,33 +113,36 @@ class Controllers:
 
     async def run(self) -> None:
         feeds = Feeds(self._client, self.mirror, self._clock)
-        loops: list[Awaitable[None]] = [
-            feeds.run(self._resources),
-            self._recorder.run(),
-            self.scheduler.run(),
-            self._workloads.queue.run(self._workloads.reconcile),
-            self._queues.cluster_queues.run(self._queues.reconcile_cluster_queue),
-            self._queues.local_queues.run(self._queues.reconcile_local_queue),
-            self._queues.cohorts.run(self._queues.reconcile_cohort),
-            self._in_use.queue.run(self._in_use.reconcile),
-            self._classes.queue.run(self._classes.reconcile),
-            self._provisioning.checks.run(self._provisioning.reconcile_check),
-            self._provisioning.workloads.run(self._provisioning.reconcile_workload),
-            *(jobs.queue.run(jobs.reconcile) for jobs in self._jobs),
-        ]
-        if self._pods is not None:
-            loops.append(self._pods.queue.run(self._pods.reconcile))
-        if self._usage is not None:
-            loops.append(self._usage.queue.run(self._usage.reconcile))
-        if self._stateful_sets is not None:
-            loops.append(self._stateful_sets.queue.run(self._stateful_sets.reconcile))
         async with asyncio.TaskGroup() as group:
-            for loop in loops:
-                group.create_task(_awaited(loop))
+            group.create_task(feeds.run(self._resources))
+            group.create_task(self._recorder.run())
+            group.create_task(self.scheduler.run())
+            for resources, loop in self._loops():
+                group.create_task(self._once_listed(resources, loop))
 
+    def _loops(self) -> Iterator[tuple[Iterable[Resource], Loop]]:
+        """Every controller's loop, and the kinds besides `MIRRORED` that it takes to be absent if it does not see them."""
+        yield (), partial(self._workloads.queue.run, self._workloads.reconcile)
+        yield (), partial(self._queues.cluster_queues.run, self._queues.reconcile_cluster_queue)
+        yield (), partial(self._queues.local_queues.run, self._queues.reconcile_local_queue)
+        yield (), partial(self._queues.cohorts.run, self._queues.reconcile_cohort)
+        yield (), partial(self._in_use.queue.run, self._in_use.reconcile)
+        yield (), partial(self._classes.queue.run, self._classes.reconcile)
+        yield PROVISIONING_RESOURCES, partial(self._provisioning.checks.run, self._provisioning.reconcile_check)
+        yield PROVISIONING_RESOURCES, partial(self._provisioning.workloads.run, self._provisioning.reconcile_workload)
+        for jobs in self._jobs:
+            yield (jobs.resource,), partial(jobs.queue.run, jobs.reconcile)
+        if self._pods is not None:
+            yield (kinds.POD,), partial(self._pods.queue.run, self._pods.reconcile)
+        if self._usage is not None:
+            yield (), partial(self._usage.queue.run, self._usage.reconcile)
+        if self._stateful_sets is not None:
+            yield (kinds.POD, kinds.STATEFUL_SET), partial(self._stateful_sets.queue.run, self._stateful_sets.reconcile)
 
-async def _awaited(loop: Awaitable[None]) -> None:
-    await loop
+    async def _once_listed(self, resources: Iterable[Resource], loop: Loop) -> None:
+        """A controller that looked earlier would take what is not here yet for gone, and let go of running jobs."""
+        await self.mirror.listed((*MIRRORED, *resources))
+        await loop()
 
 
 def _add_indexes(mirror: Mirror) -> None:

@@ -63,3 +63,20 @@ class LosingClient:
                 if self._broken % 2:
                     raise errors.gone("too old resource version")
                 return
+
+
+class LateClient:
+    """Answers the list of one kind only when told to."""
+
+    def __init__(self, client, late):
+        self._client = client
+        self._late = late
+        self.may_list = asyncio.Event()
+
+    def __getattr__(self, name):
+        return getattr(self._client, name)
+
+    async def list(self, resource, *arguments, **options):
+        if resource == self._late:
+            await self.may_list.wait()
+        return await self._client.list(resource, *arguments, **options)

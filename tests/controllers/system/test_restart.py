@@ -1,6 +1,7 @@
 """A new process knows what the old one knew before it decides anything."""
 
 from tests.controllers.system.cluster import JOBS, PYTORCH_JOBS, job, pytorch_job
+from tests.controllers.system.disturbed import LateClient
 
 from pykueue.controllers import kinds
 from pykueue.controllers.system import Controllers
@@ -56,3 +57,17 @@ async def test_a_chain_of_owners_without_end_is_told(cluster):
         return any(event["reason"] == "JobNestingTooDeep" for event in found.items)
 
     await cluster.until(is_told)
+
+
+async def test_jobs_that_are_listed_late_are_not_taken_for_gone(cluster):
+    await cluster.make_queue(cpu="1")
+    await cluster.create(PYTORCH_JOBS, pytorch_job("a"), "default")
+    await cluster.runs("a")
+    await cluster.stop()
+    late = LateClient(cluster.client, PYTORCH_JOBS)
+    await cluster.start(late)
+    await cluster.create(JOBS, job("b"), "default")
+    await cluster.pends("b", "Job")
+    late.may_list.set()
+    workload = await cluster.workload_of("a", "PyTorchJob")
+    assert [each["type"] for each in workload["status"]["conditions"] if each["type"] == "Finished"] == []
