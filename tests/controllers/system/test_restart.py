@@ -20,10 +20,10 @@ def known(controllers):
 
 async def test_the_state_is_rebuilt_from_the_objects(cluster):
     await cluster.make_queue(cpu="2")
-    for name in ("a", "b", "c"):
-        await cluster.create(PYTORCH_JOBS, pytorch_job(name), "default")
     for name in ("a", "b"):
+        await cluster.create(PYTORCH_JOBS, pytorch_job(name), "default")
         await cluster.runs(name)
+    await cluster.create(PYTORCH_JOBS, pytorch_job("c"), "default")
     await cluster.pends("c")
     before = known(cluster.controllers)
     rebuilt = Controllers(cluster.client, cluster.configuration)
