@@ -1,0 +1,46 @@
+"""The README's transcript is played as printed."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.e2e.conftest import KUBECTL, environment, start_server, stop_server
+
+README = Path(__file__).parents[2] / "README.md"
+CONSOLE = re.search(r"```console\n(.*?)```", README.read_text(), re.DOTALL).group(1)
+PYKUEUE = f"{shlex.quote(sys.executable)} -m pykueue"
+
+pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not on PATH")
+
+
+@pytest.fixture
+def shell(tmp_path):
+    server = start_server(tmp_path / "data", "--runtime", "process")
+    settings = {**environment(), "KUBECONFIG": str(server.kubeconfig), "HOME": str(tmp_path)}
+
+    def run(command):
+        return subprocess.run(
+            re.sub(r"^pykueue\b", PYKUEUE, command),
+            shell=True,
+            cwd=tmp_path,
+            env=settings,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=60,
+            check=False,
+        ).stdout
+
+    yield run
+    stop_server(server)
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="the transcript needs two CPUs")
+def test_sixty_seconds_print_what_they_say(shell):
+    for step in CONSOLE.removeprefix("$ ").split("\n$ "):
+        command, _, printed = step.partition("\n")
+        assert shell(command).rstrip() == printed.rstrip(), command
