@@ -18,8 +18,10 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Context:
+    """Shared by all verbs; `settings` may be replaced while they serve."""
+
     store: Store
     scheme: Scheme
     settings: Settings

@@ -3,12 +3,12 @@
 import asyncio
 
 from pykueue.apiserver.http.hooks import Call, Hooks, Reply
-from pykueue.controllers.system import Controllers
+from pykueue.cli.configured_controllers import ConfiguredControllers
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-def register(hooks: Hooks, controllers: Controllers) -> None:
+def register(hooks: Hooks, controllers: ConfiguredControllers) -> None:
     async def metrics(_call: Call) -> Reply:
         """Rendered beside the event loop, for there may be many queues."""
         controllers.metrics.look()

@@ -37,9 +37,9 @@ def _controllers(surroundings: Surroundings) -> Part | None:
     if not surroundings.has_controllers:
         return None
     from pykueue.cli import metrics_page, visibility
-    from pykueue.controllers.system import Controllers
+    from pykueue.cli.configured_controllers import ConfiguredControllers
 
-    controllers = Controllers(surroundings.api.client(), surroundings.configuration)
+    controllers = ConfiguredControllers(surroundings.api, surroundings.configuration)
     visibility.register(surroundings.api, controllers)
     metrics_page.register(surroundings.api.hooks, controllers)
     return controllers

@@ -4,8 +4,8 @@ from pykueue.api import errors
 from pykueue.api.scheme import Object
 from pykueue.apiserver.embedded import EmbeddedApi
 from pykueue.apiserver.http.hooks import Call, ExtraGroup, ExtraResource, Reply
+from pykueue.cli.configured_controllers import ConfiguredControllers
 from pykueue.controllers import kinds
-from pykueue.controllers.system import Controllers
 from pykueue.engine import values
 from pykueue.translate import pending_report
 
@@ -18,7 +18,7 @@ _RESOURCES = (
 )
 
 
-def register(api: EmbeddedApi, controllers: Controllers) -> None:
+def register(api: EmbeddedApi, controllers: ConfiguredControllers) -> None:
     def find(key: values.WorkloadKey) -> Object | None:
         namespace, _, name = key.partition("/")
         return controllers.mirror.get(kinds.WORKLOAD, name, namespace)

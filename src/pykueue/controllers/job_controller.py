@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object, Resource
 from pykueue.controllers import kinds
 from pykueue.controllers.actions import Tell
@@ -10,7 +11,7 @@ from pykueue.controllers.jobs import ancestry, decide, matching
 from pykueue.controllers.jobs.policy import JobPolicy
 from pykueue.controllers.jobs.priority import MissingPriorityClassError, PriorityClasses
 from pykueue.controllers.jobs.situation import Situation
-from pykueue.controllers.mirror import Key, Mirror, key_of
+from pykueue.controllers.mirror import Key, Mirror, key_of, named
 from pykueue.controllers.workload import facts
 from pykueue.kube.client import Client
 from pykueue.kube.clock import SECOND_NS, Clock
@@ -79,6 +80,8 @@ class JobController:
     async def reconcile(self, key: Key) -> int:
         namespace, name = key
         job = self._mirror.get(self._kind.resource, name, namespace)
+        if job is None and self._workloads(namespace, name, None):
+            job = await self._asked(namespace, name)
         try:
             plan = decide.plan(await self._situation(namespace, name, job))
         except MissingPriorityClassError:
@@ -91,6 +94,17 @@ class JobController:
         self._waiting_for_class.discard(key)
         await self._applier.carry_out(plan.actions)
         return plan.again_ns
+
+    async def _asked(self, namespace: str, name: str) -> Object | None:
+        """The watch of Workloads may be ahead of that of jobs: only the API knows that a job is gone."""
+        try:
+            job = named(self._kind.resource, await self._client.get(self._kind.resource, name, namespace))
+        except ApiError as error:
+            if error.code != 404:
+                raise
+            return None
+        self._mirror.observe(self._kind.resource, job)
+        return self._mirror.get(self._kind.resource, name, namespace)
 
     async def _situation(self, namespace: str, name: str, job: Object | None) -> Situation:
         space = self._mirror.get(kinds.NAMESPACE, namespace)

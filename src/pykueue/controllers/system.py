@@ -38,6 +38,9 @@ MIRRORED: tuple[Resource, ...] = (
 
 Loop = Callable[[], Awaitable[None]]
 
+_WORKERS = 32
+"""Of the kinds that come by the thousand: each mostly waits for an answer of the API."""
+
 
 class Controllers:
     """`start` returns when the state is rebuilt from the API and decisions begin; `stop` leaves nothing running."""
@@ -122,7 +125,7 @@ class Controllers:
 
     def _loops(self) -> Iterator[tuple[Iterable[Resource], Loop]]:
         """Every controller's loop, and the kinds besides `MIRRORED` that it takes to be absent if it does not see them."""
-        yield (), partial(self._workloads.queue.run, self._workloads.reconcile)
+        yield (), partial(self._workloads.queue.run, self._workloads.reconcile, workers=_WORKERS)
         yield (), partial(self._queues.cluster_queues.run, self._queues.reconcile_cluster_queue)
         yield (), partial(self._queues.local_queues.run, self._queues.reconcile_local_queue)
         yield (), partial(self._queues.cohorts.run, self._queues.reconcile_cohort)
@@ -131,7 +134,7 @@ class Controllers:
         yield PROVISIONING_RESOURCES, partial(self._provisioning.checks.run, self._provisioning.reconcile_check)
         yield PROVISIONING_RESOURCES, partial(self._provisioning.workloads.run, self._provisioning.reconcile_workload)
         for jobs in self._jobs:
-            yield (jobs.resource,), partial(jobs.queue.run, jobs.reconcile)
+            yield (jobs.resource,), partial(jobs.queue.run, jobs.reconcile, workers=_WORKERS)
         if self._pods is not None:
             yield (kinds.POD,), partial(self._pods.queue.run, self._pods.reconcile)
         if self._usage is not None:

@@ -150,8 +150,16 @@ class Informer:
         self._failures += 1
         longest = min(_SHORTEST_WAIT * 2**self._failures, _LONGEST_WAIT)
         wait = longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, guards nothing
-        log.warning("%s of %s failed, next try in %.1f s: %s", self._doing(), self.resource.plural, wait, error)
+        if isinstance(error, ApiError) and error.code == 404:
+            self._tell_missing()
+        else:
+            log.warning("%s of %s failed, next try in %.1f s: %s", self._doing(), self.resource.plural, wait, error)
         await self._sleep(wait)
+
+    def _tell_missing(self) -> None:
+        """Once: a kind whose definition is not there yet is waited for."""
+        if self._failures == 1:
+            log.info("the API server has no %s of %s yet", self.resource.plural, self.resource.api_version)
 
     def _doing(self) -> str:
         return "watch" if self.resource_version else "list"
