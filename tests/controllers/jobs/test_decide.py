@@ -109,7 +109,7 @@ def test_a_conflict_with_the_template_is_permanent():
 def test_an_evicted_job_is_stopped_and_restored():
     wl = workload(job(), is_admitted=True)
     running = written(plan(job(), wl), "Job")
-    running["status"] = {"startTime": "2026-01-15T12:00:00Z", "active": 2}
+    running["status"] = {"startTime": "2026-01-15T12:00:00Z"}
     transitions.preempt(wl, reason="InClusterQueue", message="Preempted", now_ns=NOW)
     result = plan(running, wl)
     stopped = written(result, "Job")
@@ -117,6 +117,19 @@ def test_an_evicted_job_is_stopped_and_restored():
     assert "nodeSelector" not in stopped["spec"]["template"]["spec"]
     assert "kueue.x-k8s.io/stopping" not in stopped["metadata"]["annotations"]
     assert "startTime" not in stopped["status"]
+
+
+def test_a_template_is_restored_when_the_last_pod_is_gone():
+    wl = workload(job(), is_admitted=True)
+    running = written(plan(job(), wl), "Job")
+    running["status"] = {"startTime": "2026-01-15T12:00:00Z", "active": 2}
+    transitions.preempt(wl, reason="InClusterQueue", message="Preempted", now_ns=NOW)
+    stopping = written(plan(running, wl), "Job")
+    assert stopping["spec"] == running["spec"] | {"suspend": True}
+    del stopping["status"]["active"]
+    result = plan(stopping, wl)
+    assert "nodeSelector" not in written(result, "Job")["spec"]["template"]["spec"]
+    assert told(result) == []
 
 
 def test_quota_is_kept_while_pods_are_active():

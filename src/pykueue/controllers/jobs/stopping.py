@@ -23,13 +23,21 @@ def stop(kind: Framework, job: Object, workload: Object | None, *, why: str, opt
 
 
 def _in_steps(kind: Framework, job: Object, restored: Object, event: Tell) -> list[Action]:
-    """A batch Job takes back its template only without a start time. The annotation tells that the last step is due."""
+    """A batch Job takes back its template only without a start time and without pods.
+
+    The annotation tells that the last step is due; a Job that loses its last pod is looked at again.
+    """
     marked = framework.suspended(kind, job)
-    marked["metadata"].setdefault("annotations", {})[STOPPING] = "true"
-    actions: list[Action] = [Write(resource=kind.resource, old=job, new=marked), event]
+    annotations = marked["metadata"].setdefault("annotations", {})
+    is_begun = STOPPING in annotations
+    annotations[STOPPING] = "true"
+    actions: list[Action] = [] if is_begun else [Write(resource=kind.resource, old=job, new=marked), event]
     reset = copied(marked)
-    if (reset.get("status") or {}).pop("startTime", None) is not None:
+    status = reset.get("status") or {}
+    if status.pop("startTime", None) is not None:
         actions.append(Write(resource=kind.resource, old=marked, new=reset, status=True))
+    if status.get("active"):
+        return actions
     final = framework.suspended(kind, restored)
     final["metadata"].get("annotations", {}).pop(STOPPING, None)
     final["status"] = reset.get("status", {})
