@@ -1,8 +1,11 @@
 """`pykueue controller` beside an API server: admission, probes, hand-over, and kinds that are not there yet."""
 
 import signal
+import subprocess
+import sys
 
 from tests.cluster.conftest import wait_for
+from tests.e2e.conftest import environment
 
 
 def test_jobs_start_by_a_controller_in_another_process(cluster):
@@ -58,3 +61,11 @@ def test_a_framework_whose_kind_is_missing_is_waited_for(cluster):
     cluster.start_leader(integrations={"frameworks": ["batch/job"], "custom": [custom]})
     cluster.kubectl.apply(cluster.job("one"))
     wait_for(lambda: not cluster.is_suspended("one"), "jobs of other kinds start")
+
+
+def test_the_doctor_names_what_a_cluster_lacks(cluster):
+    command = [sys.executable, "-m", "pykueue", "doctor", "--kubeconfig", str(cluster.kubeconfig)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60, check=False)
+    assert done.returncode == 1
+    assert "FAIL leader       no controller leads" in done.stdout
+    assert "repair: pykueue manifests policies | kubectl apply --server-side -f -" in done.stdout

@@ -12,6 +12,7 @@ COMMANDS: dict[str, str] = {
     "convert": "pykueue.cli.convert:convert",
     "create": "pykueue.cli.create:create",
     "delete": "pykueue.cli.delete:delete",
+    "doctor": "pykueue.cli.doctor:doctor",
     "demo": "pykueue.cli.demo.command:demo",
     "explain": "pykueue.cli.explain:explain",
     "list": "pykueue.cli.listing:list_objects",

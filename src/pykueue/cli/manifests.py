@@ -30,7 +30,7 @@ def manifests(context: click.Context, *, config: Path | None, image: str, replic
     """Print what to apply to a Kubernetes cluster: everything, or one part of it."""
     if context.invoked_subcommand is None:
         configuration = serving.load_configuration(config)
-        parts = [_definitions(), _rights(configuration), _policies(configuration)]
+        parts = [definition_objects(), _rights(configuration), policy_objects(configuration)]
         _print([*(each for part in parts for each in part), *_controller(configuration, image, replicas)])
 
 
@@ -40,7 +40,7 @@ def manifests(context: click.Context, *, config: Path | None, image: str, replic
 )
 def crds(conversion_webhook: str) -> None:
     """The CustomResourceDefinitions of kueue.x-k8s.io."""
-    _print(_definitions(conversion_webhook))
+    _print(definition_objects(conversion_webhook))
 
 
 @manifests.command
@@ -54,7 +54,7 @@ def rbac(config: Path | None) -> None:
 @_CONFIG
 def policies(config: Path | None) -> None:
     """The admission policies: jobs with a queue are created suspended, and mistakes are refused."""
-    _print(_policies(serving.load_configuration(config)))
+    _print(policy_objects(serving.load_configuration(config)))
 
 
 @manifests.command
@@ -72,7 +72,7 @@ def _print(objects: "list[Object]") -> None:
     click.echo(yaml_text.dump(objects), nl=False)
 
 
-def _definitions(conversion_webhook: str = "") -> "list[Object]":
+def definition_objects(conversion_webhook: str = "") -> "list[Object]":
     from pykueue.api import crds as definitions
     from pykueue.api import registry
     from pykueue.api.kueue.kinds import GROUP
@@ -90,7 +90,7 @@ def _rights(configuration: "Loaded") -> "list[Object]":
     return [deployment.namespace(configuration), *rights.objects(configuration.value)]
 
 
-def _policies(configuration: "Loaded") -> "list[Object]":
+def policy_objects(configuration: "Loaded") -> "list[Object]":
     from pykueue.install import spellings, suspension, validation
 
     settings = configuration.value.settings()

@@ -34,6 +34,19 @@ def objects(configuration: Configuration) -> list[Object]:
     return found
 
 
+def needed(configuration: Configuration) -> list[tuple[str, str, str]]:
+    """(group, resource, verb) of all that the controller must be allowed."""
+    own = [each for each in objects(configuration) if each["metadata"]["name"].startswith(NAME)]
+    rules = [rule for each in own for rule in each.get("rules", ())]
+    return [
+        (group, resource, verb)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    ]
+
+
 def of_controller(namespace: str) -> list[Object]:
     """What it needs whatever the job kinds, and what users may see and do with queues."""
     leases = _rule("coordination.k8s.io", ("leases",), ("get", "create", "update"))

@@ -1,0 +1,164 @@
+"""`pykueue doctor`: looks at a cluster and prints, for each problem, the one command that repairs it."""
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pykueue.cli import serving
+from pykueue.cli.connection import Cluster, connects
+
+if TYPE_CHECKING:
+    from pykueue.api.configuration.loading import Loaded
+    from pykueue.install.diagnosis import Facts
+    from pykueue.kube.client import Client
+
+_REGISTRATION = "/apis/admissionregistration.k8s.io/v1"
+
+
+@click.command()
+@click.option("--config", type=click.Path(path_type=Path, exists=True), help="The Configuration that is installed.")
+@connects
+def doctor(*, config: Path | None, cluster: Cluster) -> None:
+    """Check a cluster: versions, definitions, policies, rights, leader, clock, job kinds."""
+    from pykueue.install import diagnosis
+
+    configuration = serving.load_configuration(config)
+
+    async def look(client: "Client", _namespace: str) -> "Facts":
+        return await _facts(client, configuration)
+
+    found = list(diagnosis.findings(cluster.run(look)))
+    for finding in found:
+        click.echo(f"{'ok  ' if finding.is_good else 'FAIL'} {finding.subject:<12} {finding.detail}")
+        if finding.repair:
+            click.echo(f"     {'':<12} repair: {finding.repair}")
+    problems = sum(not finding.is_good for finding in found)
+    if problems:
+        raise click.ClickException(f"{problems} of {len(found)} checks failed")
+
+
+async def _facts(client: "Client", configuration: "Loaded") -> "Facts":
+    from pykueue.api.rules.jobs import frameworks
+    from pykueue.cli import manifests
+    from pykueue.install.diagnosis import Facts
+
+    version = await client.raw("GET", "/version")
+    wanted = {_name(each) for each in manifests.policy_objects(configuration)}
+    holder, age = await _lease(client, configuration)
+    definitions = await _items(client, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
+    enabled = configuration.value.enabled_frameworks
+    return Facts(
+        version=(int(version["major"]), int("".join(filter(str.isdigit, version["minor"])))),
+        clock_error_seconds=await _clock_error(client),
+        wanted_definitions=frozenset(each["metadata"]["name"] for each in manifests.definition_objects()),
+        definitions={each["metadata"]["name"]: each for each in definitions},
+        wanted_policies=frozenset(wanted),
+        policies=frozenset(await _policies(client)),
+        webhooks=await _webhooks(client),
+        missing_rights=await _missing_rights(client, configuration),
+        lease_holder=holder,
+        lease_age_seconds=age,
+        namespace=configuration.value.namespace,
+        frameworks={name: frameworks.FRAMEWORKS[name].resource for name in enabled},
+        served=await _served(client),
+    )
+
+
+def _name(obj: Any) -> str:
+    return str(obj["metadata"]["name"])
+
+
+async def _items(client: "Client", path: str) -> list[Any]:
+    """None where the API server has no such kind."""
+    from pykueue.api.errors import ApiError
+
+    try:
+        found = await client.raw("GET", path)
+    except ApiError as error:
+        if error.code != 404:
+            raise
+        return []
+    return list(found.get("items") or ())
+
+
+async def _policies(client: "Client") -> set[str]:
+    """Those that are bound too: a policy without its binding does nothing."""
+    found: set[str] = set()
+    for kind in ("mutatingadmissionpolicies", "validatingadmissionpolicies"):
+        made = {_name(each) for each in await _items(client, f"{_REGISTRATION}/{kind}")}
+        bindings = await _items(client, f"{_REGISTRATION}/{kind.removesuffix('ies')}ybindings")
+        found |= made & {each["spec"]["policyName"] for each in bindings}
+    return found
+
+
+async def _webhooks(client: "Client") -> tuple[str, ...]:
+    found: set[str] = set()
+    for kind in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
+        found |= {_name(each) for each in await _items(client, f"{_REGISTRATION}/{kind}")}
+    return tuple(sorted(name for name in found if name.startswith("kueue-")))
+
+
+async def _missing_rights(client: "Client", configuration: "Loaded") -> tuple[str, ...]:
+    """Asks the API server about every right that the controller's service account should have."""
+    from pykueue.install import rights
+
+    namespace = configuration.value.namespace
+    user = f"system:serviceaccount:{namespace}:{rights.NAME}"
+    missing = []
+    for group, resource, verb in rights.needed(configuration.value):
+        plural, _, subresource = resource.partition("/")
+        attributes = {"group": group, "resource": plural, "subresource": subresource, "verb": verb}
+        if group == "coordination.k8s.io":
+            attributes["namespace"] = namespace
+        body = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {"user": user, "resourceAttributes": attributes},
+        }
+        answer = await client.raw("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", body)
+        if not answer["status"].get("allowed"):
+            missing.append(f"{verb} {resource}")
+    return tuple(missing)
+
+
+async def _lease(client: "Client", configuration: "Loaded") -> tuple[str, float | None]:
+    from pykueue.api.errors import ApiError
+    from pykueue.kube.lease import LEASE
+
+    terms = configuration.value.leader_election
+    namespace = terms.resource_namespace or configuration.value.namespace
+    try:
+        spec = (await client.get(LEASE, terms.resource_name, namespace)).get("spec") or {}
+    except ApiError as error:
+        if error.code != 404:
+            raise
+        return "", None
+    if not spec.get("renewTime"):
+        return str(spec.get("holderIdentity") or ""), None
+    age = datetime.now(UTC) - datetime.fromisoformat(spec["renewTime"])
+    return str(spec.get("holderIdentity") or ""), age.total_seconds()
+
+
+async def _clock_error(client: "Client") -> float:
+    """The API server dates what it would create."""
+    from pykueue.kube.client import WriteOptions
+    from pykueue.kube.clock import SECOND_NS, parse_time
+    from pykueue.kube.lease import LEASE
+
+    trial = {"metadata": {"generateName": "pykueue-doctor-"}}
+    made = await client.create(LEASE, trial, "default", WriteOptions(dry_run=True))
+    return time.time() - parse_time(made["metadata"]["creationTimestamp"]) / SECOND_NS
+
+
+async def _served(client: "Client") -> frozenset[tuple[str, str]]:
+    found: set[tuple[str, str]] = set()
+    groups = [("", "/api/v1")]
+    for group in (await client.raw("GET", "/apis"))["groups"]:
+        groups += [(group["name"], f"/apis/{each['groupVersion']}") for each in group["versions"]]
+    for name, path in groups:
+        listed = await client.raw("GET", path)
+        found |= {(name, each["name"]) for each in listed.get("resources") or ()}
+    return frozenset(found)

@@ -1,0 +1,131 @@
+"""What can be wrong with a cluster that should have pykueue, as data: each finding names what to do about it.
+
+Pure: `Facts` are gathered by `pykueue doctor`, which also prints the findings.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from pykueue.api.scheme import Object, Resource
+
+POLICIES_SINCE = (1, 36)
+"""The Kubernetes version whose MutatingAdmissionPolicy is generally available."""
+_LARGEST_CLOCK_ERROR_SECONDS = 5
+_APPLY = "pykueue manifests {part} | kubectl apply --server-side -f -"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    subject: str
+    is_good: bool
+    detail: str
+    repair: str = ""
+    """The one command that repairs it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    version: tuple[int, int]
+    clock_error_seconds: float
+    wanted_definitions: frozenset[str]
+    definitions: dict[str, Object]
+    """CustomResourceDefinitions by name."""
+    wanted_policies: frozenset[str]
+    policies: frozenset[str]
+    webhooks: tuple[str, ...] = ()
+    """Configurations of webhooks that Kueue's own installation left."""
+    missing_rights: tuple[str, ...] = ()
+    lease_holder: str = ""
+    lease_age_seconds: float | None = None
+    namespace: str = "kueue-system"
+    frameworks: dict[str, Resource] = field(default_factory=dict)
+    served: frozenset[tuple[str, str]] = frozenset()
+    """(group, plural) of what the API server serves."""
+
+
+def findings(facts: Facts) -> Iterator[Finding]:
+    yield _version(facts)
+    yield _clock(facts)
+    yield _definitions(facts)
+    yield _policies(facts)
+    yield _webhooks(facts)
+    yield _rights(facts)
+    yield _leader(facts)
+    yield from _frameworks(facts)
+
+
+def _version(facts: Facts) -> Finding:
+    shown = ".".join(map(str, facts.version))
+    if facts.version >= POLICIES_SINCE:
+        return Finding(subject="version", is_good=True, detail=f"Kubernetes {shown}")
+    detail = f"Kubernetes {shown} may not suspend jobs by policy; submit them with suspend: true"
+    return Finding(subject="version", is_good=False, detail=detail, repair="upgrade the cluster to 1.36 or later")
+
+
+def _clock(facts: Facts) -> Finding:
+    error = abs(facts.clock_error_seconds)
+    is_good = error <= _LARGEST_CLOCK_ERROR_SECONDS
+    detail = f"{error:.0f} s between this machine and the API server"
+    return Finding(
+        subject="clock", is_good=is_good, detail=detail, repair="" if is_good else "timedatectl set-ntp true"
+    )
+
+
+def _definitions(facts: Facts) -> Finding:
+    missing = sorted(facts.wanted_definitions - facts.definitions.keys())
+    converted = sorted(
+        name
+        for name, definition in facts.definitions.items()
+        if name in facts.wanted_definitions
+        and (definition["spec"].get("conversion") or {}).get("strategy") == "Webhook"
+    )
+    repair = _APPLY.format(part="crds") + " --force-conflicts"
+    if missing:
+        return Finding(subject="definitions", is_good=False, detail=f"missing: {', '.join(missing)}", repair=repair)
+    if converted:
+        detail = f"converted by a webhook that may be gone: {', '.join(converted)}"
+        return Finding(subject="definitions", is_good=False, detail=detail, repair=repair)
+    return Finding(subject="definitions", is_good=True, detail=f"{len(facts.wanted_definitions)} kinds")
+
+
+def _policies(facts: Facts) -> Finding:
+    missing = sorted(facts.wanted_policies - facts.policies)
+    if not missing:
+        return Finding(subject="policies", is_good=True, detail=f"{len(facts.wanted_policies)} in force")
+    detail = f"missing: {', '.join(missing)}"
+    return Finding(subject="policies", is_good=False, detail=detail, repair=_APPLY.format(part="policies"))
+
+
+def _webhooks(facts: Facts) -> Finding:
+    if not facts.webhooks:
+        return Finding(subject="webhooks", is_good=True, detail="none that could block a job")
+    kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
+    repair = f"kubectl delete {kinds} {' '.join(facts.webhooks)}"
+    detail = f"left by Kueue, and they refuse jobs while it is down: {', '.join(facts.webhooks)}"
+    return Finding(subject="webhooks", is_good=False, detail=detail, repair=f"{repair} --ignore-not-found")
+
+
+def _rights(facts: Facts) -> Finding:
+    if not facts.missing_rights:
+        return Finding(subject="rights", is_good=True, detail="of the controller are complete")
+    detail = f"the controller may not: {', '.join(facts.missing_rights)}"
+    return Finding(subject="rights", is_good=False, detail=detail, repair=_APPLY.format(part="rbac"))
+
+
+def _leader(facts: Facts) -> Finding:
+    if facts.lease_holder and facts.lease_age_seconds is not None and facts.lease_age_seconds < 60:
+        detail = f"{facts.lease_holder}, renewed {facts.lease_age_seconds:.0f} s ago"
+        return Finding(subject="leader", is_good=True, detail=detail)
+    detail = f"{facts.lease_holder} stopped renewing its lease" if facts.lease_holder else "no controller leads"
+    repair = f"kubectl rollout restart deployment/pykueue-controller --namespace {facts.namespace}"
+    return Finding(subject="leader", is_good=False, detail=detail, repair=repair)
+
+
+def _frameworks(facts: Facts) -> Iterator[Finding]:
+    for name, resource in sorted(facts.frameworks.items()):
+        if (resource.group, resource.plural) in facts.served:
+            yield Finding(subject="framework", is_good=True, detail=f"{name} is served")
+        else:
+            detail = f"{name} is enabled, but the cluster has no {resource.plural} yet; it is waited for"
+            repair = f"install the operator of {resource.group}, or take {name} out of integrations.frameworks"
+            yield Finding(subject="framework", is_good=False, detail=detail, repair=repair)
