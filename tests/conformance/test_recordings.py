@@ -10,26 +10,14 @@ PROJECT = Path(__file__).parents[2]
 DECISIONS = Path(__file__).parent / "decisions"
 UPSTREAM = PROJECT.parent / "shared" / "conformance" / "upstream"
 
-TOPOLOGY = "topology-aware placement is not built yet"
 SLICES = "elastic workload slices are not built yet"
 
 NOT_REPRODUCED = {
     "PodSets-RayService/with workload slicing and autoscaling enabled, update from RayCluster": SLICES,
-    "TestAssignFlavors/multiple TAS flavors assigned to different resources in the same PodSet leads to NoFit": TOPOLOGY,
     "TestAssignFlavors/workload slice preemption does not fit in the original workload resource flavor": SLICES,
     "TestAssignFlavors/workload slice preemption fits in the original workload resource flavor": SLICES,
     "TestIsNoFitDueToCapacityAndLimits/flavor mismatch for workload slices": SLICES,
-    "TestIsNoFitDueToCapacityAndLimits/TAS level not supported": TOPOLOGY,
-    "TestIsNoFitDueToCapacityAndLimits/TAS not supported": TOPOLOGY,
-    "TestIsNoFitDueToCapacityAndLimits/TAS only flavor mismatch": TOPOLOGY,
-    "TestIsNoFitDueToCapacityAndLimits/tas placement fails, cohort has no capacity": TOPOLOGY,
-    "TestIsNoFitDueToCapacityAndLimits/tas placement fails": TOPOLOGY,
     "TestSchedule/workload-slice fits in single clusterQueue": SLICES,
-    "TestScheduleForPreserveFlavorScanProgress/gate disabled": TOPOLOGY,
-    "TestScheduleForPreserveFlavorScanProgress/gate enabled": TOPOLOGY,
-    "TestScheduleForPreserveFlavorScanProgress/no generation churn, gate disabled": TOPOLOGY,
-    "TestScheduleForPreserveFlavorScanProgress/no generation churn, gate enabled": TOPOLOGY,
-    "TestSnapshot/clusterQueue with unsynced TAS usage (due to missing topology) is excluded from snapshot": TOPOLOGY,
 }
 """`suite/case` to the reason. The list only shrinks."""
 

@@ -20,6 +20,7 @@ FED: tuple[Resource, ...] = (
     kinds.NAMESPACE,
     kinds.LIMIT_RANGE,
     kinds.RUNTIME_CLASS,
+    kinds.TOPOLOGY,
     kinds.RESOURCE_FLAVOR,
     kinds.ADMISSION_CHECK,
     kinds.COHORT,

@@ -21,6 +21,7 @@ TOPOLOGY = _kueue("topologies", "Topology")
 PROVISIONING_REQUEST_CONFIG = _kueue("provisioningrequestconfigs", "ProvisioningRequestConfig")
 
 NAMESPACE = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+NODE = Resource("", "v1", "nodes", "Node", namespaced=False)
 POD = Resource("", "v1", "pods", "Pod", namespaced=True)
 POD_TEMPLATE = Resource("", "v1", "podtemplates", "PodTemplate", namespaced=True)
 EVENT = Resource("events.k8s.io", "v1", "events", "Event", namespaced=True)

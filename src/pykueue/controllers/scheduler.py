@@ -74,7 +74,7 @@ class Scheduler:
         return fair_sharing.share(self.engine.world.tree, node).rounded
 
     def tell(self, event: events.Event) -> None:
-        """For news that is no object's: samples of usage."""
+        """For news that the feed of queues and workloads does not bring: samples of usage, nodes."""
         self._tell(event)
 
     def _tell(self, event: events.Event) -> None:

@@ -14,6 +14,7 @@ from pykueue.controllers.in_use import InUseController
 from pykueue.controllers.job_controller import JobController
 from pykueue.controllers.metrics import Metrics
 from pykueue.controllers.mirror import Mirror
+from pykueue.controllers.place_feed import PlaceFeed
 from pykueue.controllers.pod_controller import PodController
 from pykueue.controllers.priority_class_controller import PriorityClassController
 from pykueue.controllers.provisioning.controller import RESOURCES as PROVISIONING_RESOURCES
@@ -23,6 +24,7 @@ from pykueue.controllers.queue_controllers import QueueControllers
 from pykueue.controllers.scheduler import Scheduler
 from pykueue.controllers.settings import Configuration
 from pykueue.controllers.stateful_set_controller import StatefulSetController
+from pykueue.controllers.topology.ungater import TopologyUngater
 from pykueue.controllers.usage_sampler import UsageSampler
 from pykueue.controllers.workload_controller import WorkloadController
 from pykueue.kube.client import Client
@@ -31,7 +33,7 @@ from pykueue.kube.event_recorder import EventRecorder
 
 MIRRORED: tuple[Resource, ...] = (
     *FED,
-    kinds.TOPOLOGY,
+    kinds.NODE,
     kinds.WORKLOAD_PRIORITY_CLASS,
     kinds.PRIORITY_CLASS,
 )
@@ -85,6 +87,8 @@ class Controllers:
             )
             for kind in frameworks.values()
         ]
+        self._places = PlaceFeed(mirror, clock, self.scheduler.tell)
+        self._ungater = TopologyUngater(mirror, self._applier("kueue"), clock)
         self._provisioning = ProvisioningController(mirror, self._applier(PROVISIONING), clock)
         self._resources = [*MIRRORED, *PROVISIONING_RESOURCES, *(kind.resource for kind in frameworks.values())]
         self._pods: PodController | None = None
@@ -120,6 +124,8 @@ class Controllers:
             group.create_task(feeds.run(self._resources))
             group.create_task(self._recorder.run())
             group.create_task(self.scheduler.run())
+            group.create_task(self._places.run())
+            group.create_task(self._follow_pods(feeds))
             for resources, loop in self._loops():
                 group.create_task(self._once_listed(resources, loop))
 
@@ -133,6 +139,7 @@ class Controllers:
         yield (), partial(self._classes.queue.run, self._classes.reconcile)
         yield PROVISIONING_RESOURCES, partial(self._provisioning.checks.run, self._provisioning.reconcile_check)
         yield PROVISIONING_RESOURCES, partial(self._provisioning.workloads.run, self._provisioning.reconcile_workload)
+        yield (kinds.POD,), partial(self._ungater.queue.run, self._ungater.reconcile)
         for jobs in self._jobs:
             yield (jobs.resource,), partial(jobs.queue.run, jobs.reconcile, workers=_WORKERS)
         if self._pods is not None:
@@ -141,6 +148,12 @@ class Controllers:
             yield (), partial(self._usage.queue.run, self._usage.reconcile)
         if self._stateful_sets is not None:
             yield (kinds.POD, kinds.STATEFUL_SET), partial(self._stateful_sets.queue.run, self._stateful_sets.reconcile)
+
+    async def _follow_pods(self, feeds: Feeds) -> None:
+        """Pods are many: without topologies or the pod integration nobody looks at them."""
+        if kinds.POD not in self._resources:
+            await self._places.needed()
+            await feeds.run([kinds.POD])
 
     async def _once_listed(self, resources: Iterable[Resource], loop: Loop) -> None:
         """A controller that looked earlier would take what is not here yet for gone, and let go of running jobs."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from pykueue.engine import quota, values
 from pykueue.engine.reasons import FlavorAttempt, FlavorReason, Mode, NoFitReason, PodSetShortage
+from pykueue.engine.topology.places import Taken
 
 Requests = dict[values.ResourceName, int]
 """In Kueue's order of resources: see `resource_rank`."""
@@ -47,9 +48,15 @@ class PodSetAssignment:
     flavors: dict[values.ResourceName, FlavorChoice]
     reasons: tuple[FlavorReason, ...] = ()
     attempts: tuple[FlavorAttempt, ...] = ()
+    fault: str = ""
+    """In words, what is wrong with the flavors taken together."""
+    topology: values.TopologyAssignment | None = None
+    delayed_topology: values.DelayedTopology | None = None
 
     @property
     def mode(self) -> Mode:
+        if self.fault:
+            return Mode.NO_FIT
         if not self.reasons:
             return Mode.FIT
         return min((choice.mode for choice in self.flavors.values()), default=Mode.NO_FIT)
@@ -62,6 +69,8 @@ class Assignment:
     usage: quota.Usage = field(default_factory=dict)
     mode: Mode = Mode.NO_FIT
     no_fit_reason: NoFitReason = NoFitReason.NONE
+    taken: Taken = ()
+    """The places of its pods."""
 
     def add(self, pod_set: PodSetAssignment) -> None:
         self.pod_sets.append(pod_set)
@@ -70,6 +79,12 @@ class Assignment:
             amount = pod_set.requests.get(resource, 0)
             self.usage[choice.index] = self.usage.get(choice.index, 0) + amount
 
+    def nominated(self) -> dict[values.PodSetName, dict[values.ResourceName, values.FlavorName]]:
+        return {
+            pod_set.name: {resource: choice.flavor for resource, choice in pod_set.flavors.items()}
+            for pod_set in self.pod_sets
+        }
+
     def tried(self) -> tuple[dict[values.ResourceName, int], ...]:
         return tuple(
             {resource: choice.tried_flavor for resource, choice in pod_set.flavors.items()} for pod_set in self.pod_sets
@@ -77,7 +92,9 @@ class Assignment:
 
     def shortages(self) -> tuple[PodSetShortage, ...]:
         return tuple(
-            PodSetShortage(name=pod_set.name, reasons=pod_set.reasons) for pod_set in self.pod_sets if pod_set.reasons
+            PodSetShortage(name=pod_set.name, reasons=pod_set.reasons, fault=pod_set.fault)
+            for pod_set in self.pod_sets
+            if pod_set.reasons or pod_set.fault
         )
 
     def needs_preemption(self) -> frozenset[quota.Index]:
@@ -95,8 +112,10 @@ class Assignment:
                 values.PodSetAdmission(
                     name=pod_set.name,
                     flavors={resource: choice.flavor for resource, choice in pod_set.flavors.items()},
-                    usage={resource: pod_set.requests[resource] for resource in pod_set.flavors},
+                    usage={resource: pod_set.requests.get(resource, 0) for resource in pod_set.flavors},
                     count=pod_set.count,
+                    topology=pod_set.topology,
+                    delayed_topology=pod_set.delayed_topology,
                 )
                 for pod_set in self.pod_sets
             ),

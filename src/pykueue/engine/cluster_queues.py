@@ -16,13 +16,28 @@ class InactiveReason(enum.StrEnum):
     FLAVOR_NOT_FOUND = "FlavorNotFound"
     ADMISSION_CHECK_NOT_FOUND = "AdmissionCheckNotFound"
     ADMISSION_CHECK_INACTIVE = "AdmissionCheckInactive"
+    TOPOLOGY_NOT_FOUND = "TopologyNotFound"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inactivity(values.Value):
     reason: InactiveReason
     names: tuple[str, ...] = ()
-    """The flavors or checks that are missing or inactive."""
+    """The flavors or checks that are missing or inactive; a missing topology and the flavor that names it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementPolicy(values.Value):
+    """How a cluster queue places pods, as far as its flavors have topologies."""
+
+    flavors: tuple[values.FlavorName, ...] = ()
+    """Those with a topology."""
+    always: bool = False
+    """All flavors have one: pods are placed even where nobody asked."""
+    after_checks: frozenset[values.FlavorName] = frozenset()
+    """Flavors whose nodes are provisioned first: a place is found when the checks are ready."""
+    elsewhere: bool = False
+    """Another cluster places them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +67,7 @@ class ClusterQueueState:
         """The cycle after which its tree slept: until it wakes, each cycle would have looked at its head again."""
         self.groups: tuple[Group, ...] = ()
         self.group_of: dict[values.ResourceName, Group] = {}
+        self.placement = PlacementPolicy()
 
     def __repr__(self) -> str:
         return f"ClusterQueueState({self.name})"

@@ -10,11 +10,11 @@ One event at a time, no I/O, no clock: the same events give the same decisions.
 import copy
 from typing import Self
 
-from pykueue.engine import cycle, decisions, events, queue_reactions, reactions, workload_reactions
+from pykueue.engine import cycle, decisions, events, place_reactions, queue_reactions, reactions, workload_reactions
 from pykueue.engine.policy import Policy
 from pykueue.engine.world import World
 
-_REACTIONS = (queue_reactions, workload_reactions)
+_REACTIONS = (queue_reactions, place_reactions, workload_reactions)
 """Imported for what they register."""
 
 

@@ -47,6 +47,47 @@ class FlavorGone(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TopologyChanged(Event):
+    name: str
+    levels: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopologyGone(Event):
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeChanged(Event):
+    """It is ready and takes pods."""
+
+    node: values.Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeGone(Event):
+    """It is deleted, or takes no pods now."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodBound(Event):
+    """A pod that nobody here placed takes room on a node."""
+
+    key: str
+    node: str
+    requests: Mapping[values.ResourceName, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodEnded(Event):
+    """A pod takes no room any more; one that never did may be named."""
+
+    key: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LocalQueueChanged(Event):
     local_queue: values.LocalQueue
 

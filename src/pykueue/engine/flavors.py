@@ -4,10 +4,10 @@ Flavors are tried in the order of the cluster queue. For each the taints and lab
 there, or come by preemption; flavor fungibility says whether a later flavor may be better. Called by `nominate`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from pykueue.engine import assignment, matching, quota, reasons, values
+from pykueue.engine import assignment, matching, placing, quota, reasons, values
 from pykueue.engine.amounts import add, sub
 from pykueue.engine.assignment import Assignment, FlavorChoice, PodSetAssignment, Requests
 from pykueue.engine.attempts import Attempts, most_severe
@@ -15,7 +15,10 @@ from pykueue.engine.cluster_queues import ClusterQueueState, Group, GroupFlavor
 from pykueue.engine.policy import Policy, QuotaCheckStrategy
 from pykueue.engine.queues import ScanMemory
 from pykueue.engine.reasons import FlavorAttempt, FlavorReason, Mode, NoFitReason, Possibility
+from pykueue.engine.topology.places import Places
 from pykueue.engine.values import FungibilityPolicy, FungibilityPreference
+
+Nominated = Mapping[values.PodSetName, Mapping[values.ResourceName, values.FlavorName]]
 
 # How a flavor serves, worst first.
 NO_FIT, NO_CANDIDATES, PREEMPT, RECLAIM, FIT = range(5)
@@ -70,13 +73,18 @@ class FlavorAssigner:
         workload: values.Workload,
         scan: ScanMemory | None,
         oracle: Oracle,
+        places: Places | None = None,
+        nominated: Nominated | None = None,
     ) -> None:
+        """Without `places` topology is not looked at. Flavors that were `nominated` before are the only ones tried."""
         self._policy = policy
         self._queue = queue
         self._flavors = flavors
         self._workload = workload
         self._scan = scan
         self._oracle = oracle
+        self._places = places
+        self._nominated = nominated
 
     def assign(self, counts: Sequence[int] | None = None) -> Assignment:
         """Assign flavors to all pod sets, or to fewer pods of each (`counts`)."""
@@ -85,6 +93,12 @@ class FlavorAssigner:
             if not self._assign_group(group, counts, result):
                 break
         result.mode = min((pod_set.mode for pod_set in result.pod_sets), default=Mode.NO_FIT)
+        if (
+            self._places is not None
+            and result.mode is not Mode.NO_FIT
+            and placing.concerns(self._queue, self._workload)
+        ):
+            placing.place(self._places, self._queue, self._workload, result)
         if self._policy.unadmitted_workloads_observability and result.mode is Mode.NO_FIT:
             result.no_fit_reason = self._no_fit_reason(result)
         return result
@@ -123,12 +137,24 @@ class FlavorAssigner:
         considered = attempts.ordered()
         complete = True
         for pod_set in assigned:
-            pod_set.flavors = {resource: flavors[resource] for resource in pod_set.requests if resource in flavors}
+            pod_set.flavors = self._own_flavors(pod_set, flavors, in_group=len(assigned) > 1)
             pod_set.reasons = tuple(found_reasons)
             pod_set.attempts = considered
             result.add(pod_set)
             complete = complete and bool(pod_set.flavors or not pod_set.requests)
         return complete
+
+    def _own_flavors(
+        self, pod_set: PodSetAssignment, flavors: dict[values.ResourceName, FlavorChoice], *, in_group: bool
+    ) -> dict[values.ResourceName, FlavorChoice]:
+        """Those of what it requests. One that requests nothing is placed with its group, so it shares its flavors."""
+        if pod_set.requests or not in_group or self._places is None:
+            return {resource: flavors[resource] for resource in pod_set.requests if resource in flavors}
+        return {
+            resource: choice
+            for resource, choice in flavors.items()
+            if self._places.levels_of(choice.flavor) is not None
+        }
 
     @property
     def _ignores_undeclared(self) -> bool:
@@ -160,7 +186,10 @@ class FlavorAssigner:
         position = -1
         for position in range(self._first_flavor(positions[0], resource), len(group.flavors)):
             flavor = group.flavors[position]
-            mismatch = self._mismatch(flavor.name, positions)
+            if self._nominated is not None and not self._is_nominated(flavor.name, positions, resource):
+                found_reasons.append(reasons.FlavorNotNominated(flavor=flavor.name, resource=resource))
+                continue
+            mismatch = self._mismatch(flavor.name, positions, group)
             if mismatch is not None:
                 found_reasons.append(mismatch)
                 attempts.append(
@@ -244,12 +273,21 @@ class FlavorAssigner:
             no_fit_reason=no_fit_reason if observed else NoFitReason.NONE,
         )
 
-    def _mismatch(self, name: values.FlavorName, positions: list[int]) -> FlavorReason | None:
+    def _is_nominated(self, flavor: values.FlavorName, positions: list[int], resource: values.ResourceName) -> bool:
+        assert self._nominated is not None
+        names = [self._workload.pod_sets[position].name for position in positions]
+        return any(self._nominated.get(name, {}).get(resource) == flavor for name in names)
+
+    def _mismatch(self, name: values.FlavorName, positions: list[int], group: Group) -> FlavorReason | None:
         flavor = self._flavors.get(name)
         if flavor is None:
             return reasons.FlavorMissing(flavor=name)
         for position in positions:
             pod_set = self._workload.pod_sets[position]
+            if self._places is not None and (flavor.topology is not None or pod_set.topology_request is not None):
+                unplaceable = placing.mismatch(self._places, self._queue, pod_set, flavor, group=group)
+                if unplaceable is not None:
+                    return unplaceable
             taint = matching.untolerated_taint(flavor, pod_set)
             if taint is not None:
                 return reasons.TaintUntolerated(flavor=name, taint=taint)

@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Iterable, Iterator
 
 from pykueue.engine import quota, values
+from pykueue.engine.topology.places import Place, Taken
 
 _NEVER_RESERVED = 2**63
 
@@ -15,7 +16,7 @@ _NEVER_RESERVED = 2**63
 class Holding:
     """One workload and the quota it is charged."""
 
-    __slots__ = ("admission", "evicted", "flavor_resources", "order", "reserved_at_ns", "usage", "workload")
+    __slots__ = ("admission", "evicted", "flavor_resources", "order", "reserved_at_ns", "taken", "usage", "workload")
 
     def __init__(
         self,
@@ -25,10 +26,12 @@ class Holding:
         *,
         flavor_resources: Iterable[quota.Index],
         reserved_at_ns: int | None,
+        taken: Taken = (),
     ) -> None:
         self.workload = workload
         self.admission = admission
         self.usage = usage
+        self.taken = taken
         self.flavor_resources = frozenset(flavor_resources)
         self.reserved_at_ns = reserved_at_ns
         self.evicted = workload.eviction is not None and workload.admission is not None
@@ -41,6 +44,7 @@ class Holding:
             self.usage,
             flavor_resources=self.flavor_resources,
             reserved_at_ns=self.reserved_at_ns,
+            taken=self.taken,
         )
         clone.set_evicted(evicted=self.evicted)
         return clone
@@ -83,7 +87,28 @@ def from_admission(workload: values.Workload, flavor_resources: quota.FlavorReso
         for resource, amount in pod_set.usage.items():
             index = flavor_resources.index(pod_set.flavors.get(resource, values.FlavorName("")), resource)
             usage[index] = usage.get(index, 0) + amount
-    return Holding(workload, admission, usage, flavor_resources=indices, reserved_at_ns=workload.reserved_at_ns)
+    return Holding(
+        workload,
+        admission,
+        usage,
+        flavor_resources=indices,
+        reserved_at_ns=workload.reserved_at_ns,
+        taken=places_of(workload, admission),
+    )
+
+
+def places_of(workload: values.Workload, admission: values.Admission) -> Taken:
+    """Where an admission put the pods; it counts in every flavor that the pod set has."""
+    if all(pod_set.topology is None for pod_set in admission.pod_sets):
+        return ()
+    pod_requests = {pod_set.name: pod_set.pod_requests for pod_set in workload.pod_sets}
+    return tuple(
+        Place(flavor, domain.values, pod_requests.get(pod_set.name, {}), domain.pods)
+        for pod_set in admission.pod_sets
+        if pod_set.topology is not None
+        for flavor in sorted(set(pod_set.flavors.values()))
+        for domain in pod_set.topology.domains
+    )
 
 
 def _stays(holding: Holding) -> int:

@@ -4,6 +4,7 @@ It looks at everything, so it costs what exists, not what changed: never call it
 """
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterator
 
 from pykueue.engine import events, quota
@@ -19,7 +20,7 @@ def check(engine: Engine, *, quota_shrank: bool = False) -> None:
     """Raise if anything is wrong. After quota shrank (or cohorts changed) usage may be above the limits for a while."""
     world = engine.world
     world.settle()
-    found = [*_usage_faults(world), *_place_faults(world), *_rebuild_faults(engine)]
+    found = [*_usage_faults(world), *_place_faults(world), *_booking_faults(world), *_rebuild_faults(engine)]
     if not quota_shrank:
         found += _limit_faults(world)
     if found:
@@ -92,6 +93,24 @@ def _place_faults(world: World) -> Iterator[str]:
             yield f"{key} is assumed but holds nothing"
 
 
+def _booking_faults(world: World) -> Iterator[str]:
+    """What is booked on domains is what the workloads there take."""
+    taken: Counter[tuple[str, ...]] = Counter()
+    for holding in world.holdings.values():
+        for place in holding.taken:
+            for resource, amount in place.amounts.items():
+                taken[place.flavor, *place.domain, resource] += amount
+    booked = {
+        (flavor, *domain, resource): amount
+        for flavor, domains in world.places.booked.items()
+        for domain, amounts in domains.items()
+        for resource, amount in amounts.items()
+        if amount
+    }
+    if booked != {key: amount for key, amount in taken.items() if amount}:
+        yield f"booked places {booked} are not those of the workloads {dict(taken)}"
+
+
 def _rebuild_faults(engine: Engine) -> Iterator[str]:
     """An engine that sees the present objects for the first time comes to the same state."""
     rebuilt = rebuild(engine).world
@@ -121,6 +140,7 @@ def rebuild(engine: Engine) -> Engine:
     at_ns = world.now_ns
     for name, labels in world.namespaces.items():
         fresh.handle(events.NamespaceChanged(at_ns=at_ns, name=name, labels=labels))
+    _rebuild_places(world, fresh)
     for flavor in world.flavors.values():
         fresh.handle(events.FlavorChanged(at_ns=at_ns, flavor=flavor))
     for admission_check in world.checks.values():
@@ -139,3 +159,12 @@ def rebuild(engine: Engine) -> Engine:
         else:
             fresh.handle(events.WorkloadArrived(at_ns=at_ns, workload=workload))
     return fresh
+
+
+def _rebuild_places(world: World, fresh: Engine) -> None:
+    for name, levels in world.places.topologies.items():
+        fresh.handle(events.TopologyChanged(at_ns=world.now_ns, name=name, levels=levels))
+    for node in world.places.nodes.values():
+        fresh.handle(events.NodeChanged(at_ns=world.now_ns, node=node))
+    for key, (name, requests) in world.places.pods.items():
+        fresh.handle(events.PodBound(at_ns=world.now_ns, key=key, node=name, requests=requests))

@@ -14,11 +14,14 @@ from typing import Self
 
 from pykueue.engine import quota
 from pykueue.engine.amounts import add, sub
+from pykueue.engine.topology.places import Places, Taken
 
 
 class Ledger:
-    def __init__(self) -> None:
+    def __init__(self, places: Places | None = None) -> None:
+        self._places = places or Places()
         self._undo: list[tuple[quota.Node, quota.Index, int | None]] = []
+        self._undo_places: list[tuple[Taken, int]] = []
         self._trials = 0
 
     def trial(self) -> "Trial":
@@ -31,6 +34,21 @@ class Ledger:
     def release(self, node: quota.Node, usage: Mapping[quota.Index, int]) -> None:
         for index, amount in usage.items():
             self._release(node, index, amount)
+
+    def charge_places(self, taken: Taken) -> None:
+        self._move(taken, 1)
+
+    def release_places(self, taken: Taken) -> None:
+        self._move(taken, -1)
+
+    def _move(self, taken: Taken, sign: int) -> None:
+        if not taken:
+            return
+        if self._trials:
+            self._undo_places.append((taken, sign))
+            self._places.try_out(taken, sign)
+        else:
+            self._places.book(taken, sign)
 
     def _charge(self, node: quota.Node, index: quota.Index, amount: int) -> None:
         above: quota.Node | None = node
@@ -62,14 +80,16 @@ class Ledger:
 class Trial:
     """Everything charged and released inside is undone at the end, whatever happens."""
 
-    __slots__ = ("_ledger", "_start")
+    __slots__ = ("_ledger", "_start", "_start_places")
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._start = 0
+        self._start_places = 0
 
     def __enter__(self) -> Self:
         self._start = len(self._ledger._undo)  # noqa: SLF001 - a trial is a part of its ledger
+        self._start_places = len(self._ledger._undo_places)  # noqa: SLF001
         self._ledger._trials += 1  # noqa: SLF001
         return self
 
@@ -82,4 +102,8 @@ class Trial:
             quota.write_usage(node, index, value or 0)
             if value is None:
                 del node.usage[index]
+        undo_places = self._ledger._undo_places  # noqa: SLF001
+        while len(undo_places) > self._start_places:
+            taken, sign = undo_places.pop()
+            self._ledger._places.try_out(taken, -sign)  # noqa: SLF001
         self._ledger._trials -= 1  # noqa: SLF001

@@ -49,6 +49,8 @@ def flavor_reason(reason: reasons.FlavorReason, formatter: Formatter) -> str:
             return f"insufficient unused quota for {resource} in flavor {flavor}, {needed} more needed"
         case reasons.ResourceNotProvided(flavor=flavor, resource=resource):
             return f"flavor {flavor} does not provide resource {resource}"
+        case reasons.FlavorNotNominated(flavor=flavor, resource=resource):
+            return f"skipping flavor {flavor} as it is not found in the nomination mapping for resource {resource}"
         case reasons.PlacementImpossible(text=text):
             return text
 
@@ -58,6 +60,9 @@ def flavor_reasons(found: tuple[reasons.FlavorReason, ...], formatter: Formatter
 
 
 def flavors_short(pod_sets: tuple[reasons.PodSetShortage, ...], formatter: Formatter) -> str:
+    faulty = next((pod_set for pod_set in pod_sets if pod_set.fault), None)
+    if faulty is not None:
+        return f"failed to assign flavors to pod set {faulty.name}: {faulty.fault}"
     return "; ".join(
         f"couldn't assign flavors to pod set {pod_set.name}: {', '.join(flavor_reasons(pod_set.reasons, formatter))}"
         for pod_set in pod_sets

@@ -3,10 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
-from pykueue.engine import assignment, preemption, reasons, values
+from pykueue.engine import assignment, placing, preemption, reasons, values
 from pykueue.engine.assignment import Assignment
 from pykueue.engine.entries import Entry, Fate
-from pykueue.engine.flavors import FlavorAssigner
+from pykueue.engine.flavors import FlavorAssigner, Nominated
+from pykueue.engine.placing import Demands
 from pykueue.engine.preemption import Target
 from pykueue.engine.queues import ScanMemory
 from pykueue.engine.reasons import Mode, NoFitReason, RequeueReason
@@ -46,7 +47,19 @@ def _assign(world: World, entry: Entry) -> None:
     if pending.scan is not None and _is_outdated(world, entry, pending.scan):
         pending.scan = None
     entry.scan_before = pending.scan
-    entry.assignment, entry.targets = best_nomination(world, entry)
+    _record(world, entry, best_nomination(world, entry))
+
+
+def assign_again(world: World, entry: Entry) -> None:
+    """Within a cycle, when others took the places first: the same flavors, other nodes or other targets."""
+    assert entry.assignment is not None
+    entry.pending.scan = None
+    _record(world, entry, best_nomination(world, entry, entry.assignment.nominated()))
+
+
+def _record(world: World, entry: Entry, found: "Nomination") -> None:
+    pending = entry.pending
+    entry.assignment, entry.targets = found
     pending.scan = ScanMemory(
         tried=entry.assignment.tried(),
         generation=entry.queue.node.generation,
@@ -66,7 +79,7 @@ def _is_outdated(world: World, entry: Entry, scan: ScanMemory) -> bool:
     return entry.queue.node.generation > scan.generation
 
 
-def best_nomination(world: World, entry: Entry) -> Nomination:
+def best_nomination(world: World, entry: Entry, nominated: Nominated | None = None) -> Nomination:
     """All pods if they fit or preemption makes room; else as many as fit, if the workload allows fewer."""
     workload = entry.pending.workload
     possibilities = preemption.Possibilities(world, entry.queue, entry.pending)
@@ -77,26 +90,55 @@ def best_nomination(world: World, entry: Entry) -> Nomination:
         workload=workload,
         scan=entry.pending.scan,
         oracle=possibilities,
+        places=world.places if world.policy.topology_aware else None,
+        nominated=nominated,
     )
     full = assigner.assign()
-    found = _feasible(possibilities, workload, full)
+
+    def feasible(result: Assignment) -> Nomination | None:
+        return _feasible(world, entry, possibilities, result)
+
+    found = feasible(full)
     if found is None and world.policy.partial_admission and can_be_partial(workload):
 
         def attempt(counts: Sequence[int]) -> Nomination | None:
-            return _feasible(possibilities, workload, assigner.assign(counts))
+            return feasible(assigner.assign(counts))
 
         found = search_counts(workload.pod_sets, attempt)
-    return found or Nomination(full, [])
+    found = found or Nomination(full, [])
+    _anticipate_places(world, entry, found)
+    return found
+
+
+def _demands(world: World, entry: Entry, found: Assignment) -> Demands:
+    workload = entry.pending.workload
+    if not world.policy.topology_aware or not placing.concerns(entry.queue, workload):
+        return {}
+    return placing.demands(world.places, entry.queue, workload, found)
+
+
+def _anticipate_places(world: World, entry: Entry, found: Nomination) -> None:
+    """The places that its pods will take once the targets are gone; without targets, as if all were gone."""
+    if found.assignment.mode is not Mode.PREEMPT or entry.pending.workload.unhealthy_nodes:
+        return
+    wanted = _demands(world, entry, found.assignment)
+    if not wanted:
+        return
+    with world.ledger.trial():
+        preemption.release(world, (target.holding for target in found.targets))
+        placed = world.places.place(wanted, as_if_empty=not found.targets)
+    if isinstance(placed, dict):
+        placing.put(world.places, entry.pending.workload, found.assignment, placed)
 
 
 def _feasible(
-    possibilities: preemption.Possibilities, workload: values.Workload, found: Assignment
+    world: World, entry: Entry, possibilities: preemption.Possibilities, found: Assignment
 ) -> Nomination | None:
     if found.mode is Mode.FIT:
         return Nomination(found, [])
     if found.mode is Mode.PREEMPT:
-        requests = assignment.total_requests(workload, found)
-        targets = possibilities.targets(requests, found.needs_preemption())
+        requests = assignment.total_requests(entry.pending.workload, found)
+        targets = possibilities.targets(requests, found.needs_preemption(), _demands(world, entry, found))
         if targets:
             return Nomination(found, targets)
     return None

@@ -62,3 +62,7 @@ class Policy(values.Value):
     """Closed preemption gates hold back preemption (concurrent admission, orchestrated preemption)."""
     prioritize_preemptor_workloads: bool = False
     timestamp_preemption_buffer: bool = False
+    topology_aware: bool = True
+    recompute_placement_within_cycle: bool = True
+    failed_replacement_evicts: bool = True
+    """A workload that lost a node and finds no other is evicted at once."""

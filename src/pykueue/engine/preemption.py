@@ -7,13 +7,14 @@ single flavor-resources through `Possibilities`.
 
 import functools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pykueue.engine import queues, quota, values
 from pykueue.engine.amounts import UNLIMITED, add
 from pykueue.engine.cluster_queues import ClusterQueueState
 from pykueue.engine.holdings import Holding
+from pykueue.engine.placing import Demands
 from pykueue.engine.policy import Policy
 from pykueue.engine.reasons import Possibility, PreemptionReason
 from pykueue.engine.values import PreemptionPolicy
@@ -36,6 +37,8 @@ class Search:
     requests: quota.Usage
     needed: frozenset[quota.Index]
     """The flavor-resources that are short: only workloads that use one of them can help."""
+    demands: Demands = field(default_factory=dict)
+    """Pods that need a place as well."""
 
     def fits(self, *, borrowing: bool) -> bool:
         node = self.queue.node
@@ -44,13 +47,15 @@ class Search:
                 return False
             if amount > max(0, quota.available(node, index)):
                 return False
-        return True
+        return not self.demands or isinstance(self.world.places.place(self.demands), dict)
 
     def release(self, holding: Holding) -> None:
         self.world.ledger.release(self.world.cluster_queues[holding.cluster_queue].node, holding.usage)
+        self.world.ledger.release_places(holding.taken)
 
     def charge(self, holding: Holding) -> None:
         self.world.ledger.charge(self.world.cluster_queues[holding.cluster_queue].node, holding.usage)
+        self.world.ledger.charge_places(holding.taken)
 
     def candidates(self, queue: ClusterQueueState, policy: PreemptionPolicy) -> Iterator[Holding]:
         """Those of one cluster queue that the policy lets us take, in candidate order: evicted ones first."""
@@ -147,6 +152,9 @@ def find_targets(search: Search) -> list[Target]:
     return classical_preemption.find_targets(search)
 
 
+_Asked = tuple[frozenset[quota.Index], tuple[tuple[quota.Index, int], ...], tuple[tuple[values.PodSetName, int], ...]]
+
+
 class Possibilities:
     """The searches for one head: the oracle of the flavor assigner, and the targets of whole workloads.
 
@@ -160,10 +168,12 @@ class Possibilities:
         self._queue = queue
         self._workload = pending.workload
         self._timestamp_ns = pending.timestamp_ns
-        self._found: dict[tuple[frozenset[quota.Index], tuple[tuple[quota.Index, int], ...]], list[Target]] = {}
+        self._found: dict[_Asked, list[Target]] = {}
 
-    def targets(self, requests: quota.Usage, needed: frozenset[quota.Index]) -> list[Target]:
-        asked = (needed, tuple(requests.items()))
+    def targets(
+        self, requests: quota.Usage, needed: frozenset[quota.Index], demands: Demands | None = None
+    ) -> list[Target]:
+        asked = (needed, tuple(requests.items()), _counts(demands) if demands else ())
         found = self._found.get(asked)
         if found is None:
             found = self._found[asked] = find_targets(
@@ -174,6 +184,7 @@ class Possibilities:
                     timestamp_ns=self._timestamp_ns,
                     requests=requests,
                     needed=needed,
+                    demands=demands or {},
                 )
             )
         return found
@@ -193,6 +204,11 @@ class Possibilities:
 def release(world: World, holdings: Iterable[Holding]) -> None:
     for holding in holdings:
         world.ledger.release(world.cluster_queues[holding.cluster_queue].node, holding.usage)
+        world.ledger.release_places(holding.taken)
+
+
+def _counts(demands: Demands) -> tuple[tuple[values.PodSetName, int], ...]:
+    return tuple((demand.name, demand.count) for wanted in demands.values() for demand in wanted)
 
 
 def fits_in_quota(node: quota.Node, requests: quota.Usage) -> tuple[bool, quota.Usage]:

@@ -3,7 +3,9 @@
 Usage taken here is provisional (the cycle runs it in a trial); `report` books what was decided.
 """
 
-from pykueue.engine import preemption, quota, reasons
+import enum
+
+from pykueue.engine import nominate, preemption, quota, reasons
 from pykueue.engine.amounts import add, sub
 from pykueue.engine.assignment import Assignment
 from pykueue.engine.entries import Entry, Fate
@@ -11,6 +13,12 @@ from pykueue.engine.holdings import Holding
 from pykueue.engine.reasons import Mode, NoFitReason, RequeueReason
 from pykueue.engine.values import PreemptionPolicy, WorkloadKey
 from pykueue.engine.world import World
+
+
+class _Check(enum.Enum):
+    OK = enum.auto()
+    NO_QUOTA = enum.auto()
+    NO_PLACE = enum.auto()
 
 
 class Processing:
@@ -23,6 +31,7 @@ class Processing:
         self._blocked = world.policy.block_admission and bool(world.not_ready)
 
     def process(self, entry: Entry) -> None:
+        self._look_again_for_places(entry)
         found = entry.assignment
         assert found is not None
         if found.mode is Mode.NO_FIT:
@@ -53,16 +62,34 @@ class Processing:
         keeps_place = self._world.policy.prioritize_preemptor_workloads and entry.is_preemptor
         if not can_always_reclaim or keeps_place:
             self._world.ledger.charge(entry.queue.node, reservation(entry.queue.node, found))
+            self._world.ledger.charge_places(found.taken)
 
     def _fits(self, entry: Entry, found: Assignment) -> bool:
         """With all victims gone, those of the entries before and its own."""
+        return self._check(entry, found) is _Check.OK
+
+    def _look_again_for_places(self, entry: Entry) -> None:
+        """Others may have taken the places meanwhile: there may be more."""
+        found = entry.assignment
+        assert found is not None
+        if not found.taken or not self._world.policy.recompute_placement_within_cycle:
+            return
+        if self._check(entry, found) is _Check.NO_PLACE:
+            nominate.assign_again(self._world, entry)
+
+    def _check(self, entry: Entry, found: Assignment) -> "_Check":
         node = entry.queue.node
         victims = self._victims | {target.holding.key: target.holding for target in entry.targets}
         if not victims:
-            return _all_available(node, found.usage)
+            return self._available(node, found)
         with self._world.ledger.trial():
             preemption.release(self._world, victims.values())
-            return _all_available(node, found.usage)
+            return self._available(node, found)
+
+    def _available(self, node: quota.Node, found: Assignment) -> "_Check":
+        if not _all_available(node, found.usage):
+            return _Check.NO_QUOTA
+        return _Check.OK if not found.taken or self._world.places.fits(found.taken) else _Check.NO_PLACE
 
     def _skip(self, entry: Entry, reason: reasons.PendingReason) -> None:
         assert entry.assignment is not None
@@ -77,6 +104,7 @@ class Processing:
     def _take(self, entry: Entry, found: Assignment) -> None:
         self._victims |= {target.holding.key: target.holding for target in entry.targets}
         self._world.ledger.charge(entry.queue.node, found.usage)
+        self._world.ledger.charge_places(found.taken)
         if found.mode is Mode.PREEMPT:
             entry.preempts = True
             entry.requeue_reason = RequeueReason.PENDING_PREEMPTION

@@ -95,12 +95,14 @@ def _tree_changed(world: World, node: quota.Node) -> None:
 @react.register
 def _flavor_changed(event: events.FlavorChanged, world: World) -> None:
     world.flavors[event.flavor.name] = event.flavor
+    world.places.set_flavor(event.flavor)
     _flavors_changed(world, event.flavor.name)
 
 
 @react.register
 def _flavor_gone(event: events.FlavorGone, world: World) -> None:
     if world.flavors.pop(event.name, None) is not None:
+        world.places.drop_flavor(event.name)
         _flavors_changed(world, event.name)
 
 

@@ -1,6 +1,6 @@
 """How an event changes the world: one function a kind of event, registered with `react` by its type.
 
-The modules `queue_reactions` and `workload_reactions` register theirs; `Engine` imports all three.
+The modules `queue_reactions`, `place_reactions` and `workload_reactions` register theirs; `Engine` imports them all.
 """
 
 import functools

@@ -132,6 +132,14 @@ class ResourceNotProvided:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FlavorNotNominated:
+    """Looked at again within a cycle, a workload stays with the flavors it was nominated with."""
+
+    flavor: values.FlavorName
+    resource: values.ResourceName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementImpossible:
     """Topology: in the words of the placement."""
 
@@ -147,6 +155,7 @@ FlavorReason = (
     | CapacityExceeded
     | QuotaShort
     | ResourceNotProvided
+    | FlavorNotNominated
     | PlacementImpossible
 )
 
@@ -166,6 +175,8 @@ class FlavorAttempt(NamedTuple):
 class PodSetShortage:
     name: values.PodSetName
     reasons: tuple[FlavorReason, ...]
+    fault: str = ""
+    """In words: flavors that cannot go together."""
 
 
 # Why a workload is still pending.

@@ -1,6 +1,6 @@
 """Steps 5 and 6 of the cycle: book admissions, send the rest back to their queues, and say what was decided."""
 
-from pykueue.engine import decisions, values
+from pykueue.engine import decisions, holdings, values
 from pykueue.engine.entries import Entry, Fate
 from pykueue.engine.holdings import Holding
 from pykueue.engine.policy import QuotaCheckStrategy
@@ -17,7 +17,15 @@ def admit(world: World, entry: Entry) -> decisions.Admit:
     admitted = _checks_are_ready(workload, entry.queue.value, admission)
     entry.queue.pending.forget_preemptor(workload.key)
     usage = entry.assignment.usage
-    world.charge(entry.queue, Holding(workload, admission, usage, flavor_resources=usage, reserved_at_ns=world.now_ns))
+    holding = Holding(
+        workload,
+        admission,
+        usage,
+        flavor_resources=usage,
+        reserved_at_ns=world.now_ns,
+        taken=holdings.places_of(workload, admission),
+    )
+    world.charge(entry.queue, holding)
     world.assumed[workload.key] = entry.pending
     if entry.queue.value.uses_admission_fair_sharing and world.policy.admission_fair_sharing is not None:
         world.local_queue_usage.push_penalty(workload.local_queue, workload.key, _penalized(world, entry))

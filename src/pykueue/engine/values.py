@@ -279,6 +279,18 @@ class PodSet(Value):
     affinity_terms: tuple[tuple[Requirement, ...], ...] | None = None
     """Required node affinity, terms ORed; `None` when there is none."""
     topology_request: TopologyRequest | None = None
+    pod_requests: Mapping[ResourceName, int] = field(default_factory=dict)
+    """What one pod takes on a node, whatever quota counts of it."""
+    checked_node_selector: Mapping[str, str] = field(default_factory=dict)
+    """What admission checks that are ready add to the pods, this and the next."""
+    checked_tolerations: tuple[Toleration, ...] = ()
+
+
+class DelayedTopology(enum.StrEnum):
+    """A place that is found only after the admission checks are ready."""
+
+    PENDING = "Pending"
+    READY = "Ready"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,6 +301,8 @@ class PodSetAdmission(Value):
     flavors: Mapping[ResourceName, FlavorName]
     usage: Mapping[ResourceName, int]
     count: int
+    topology: TopologyAssignment | None = None
+    delayed_topology: DelayedTopology | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -340,6 +354,10 @@ class Workload(Value):
     requeue_at_ns: int | None = None
     check_states: Mapping[CheckName, CheckState] = field(default_factory=dict)
     pods_ready: bool = False
+    unhealthy_nodes: tuple[str, ...] = ()
+    """Nodes that its pods were placed on and that failed."""
+    keeps_lost_places: bool = False
+    """A single pod cannot move: its assignment stays as it is."""
 
     @property
     def may_queue(self) -> bool:

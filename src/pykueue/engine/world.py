@@ -6,12 +6,13 @@ gathered per cohort tree and done once, before the next cycle.
 
 from collections.abc import Iterator
 
-from pykueue.engine import admission_fair_sharing, holdings, matching, queues, quota, values
+from pykueue.engine import admission_fair_sharing, holdings, matching, placing, queues, quota, values
 from pykueue.engine.cluster_queues import ClusterQueueState, inactivity
 from pykueue.engine.holdings import Holding
 from pykueue.engine.ledger import Ledger
 from pykueue.engine.loop_guard import LoopGuard
 from pykueue.engine.policy import Policy
+from pykueue.engine.topology.places import Places
 
 RootKey = tuple[bool, str]
 
@@ -22,7 +23,8 @@ class World:
         self.now_ns = 0
         self.cycle = 0
         self.tree = quota.QuotaTree()
-        self.ledger = Ledger()
+        self.places = Places()
+        self.ledger = Ledger(self.places)
         self.cluster_queues: dict[values.ClusterQueueName, ClusterQueueState] = {}
         self.cohorts: dict[values.CohortName, values.Cohort] = {}
         """Those that exist as objects."""
@@ -118,6 +120,9 @@ class World:
     def refresh_activity_of(self, queue: ClusterQueueState) -> None:
         before = (queue.node.participates, queue.inactivity)
         queue.inactivity = inactivity(queue.value, self.flavors, self.checks)
+        if self.policy.topology_aware:
+            queue.placement = placing.policy_of(queue.value, self.flavors, self.checks)
+            queue.inactivity += placing.missing_topologies(queue, self.flavors, self.places)
         queue.in_cycle = self.tree.is_in_cycle(queue.name)
         self.tree.set_participation(queue.node, participates=queue.is_active and not queue.in_cycle)
         if before != (queue.node.participates, queue.inactivity):
@@ -184,9 +189,16 @@ class World:
         self.holdings[holding.key] = holding
         queue.holdings.put(holding)
         self.ledger.charge(queue.node, holding.usage)
+        self._places_changed(holding, 1)
         if not holding.workload.pods_ready:
             self.not_ready[holding.key] = None
         self.stir(queue.node)
+
+    def _places_changed(self, holding: Holding, sign: int) -> None:
+        """Nodes serve many trees: whoever sleeps may find a place now, or lose one."""
+        if holding.taken:
+            self.places.book(holding.taken, sign)
+            self.stir_all()
 
     def confirm(self, workload: values.Workload) -> bool:
         """Take in an admission that is just as assumed; answers whether it was. It ages flavor scans all the same."""
@@ -218,6 +230,7 @@ class World:
         self.refresh()
         queue.holdings.remove(key)
         self.ledger.release(queue.node, holding.usage)
+        self._places_changed(holding, -1)
         queue.node.generation += 1
         self.stir(queue.node)
         return holding

@@ -15,7 +15,7 @@ _RBAC = "rbac.authorization.k8s.io"
 _KUEUE = "kueue.x-k8s.io"
 _READ = ("get", "list", "watch")
 _READ_ONLY = (
-    ("", ("limitranges", "namespaces")),
+    ("", ("limitranges", "namespaces", "nodes")),
     ("node.k8s.io", ("runtimeclasses",)),
     ("scheduling.k8s.io", ("priorityclasses",)),
     (_KUEUE, ("provisioningrequestconfigs", "topologies", "workloadpriorityclasses")),
@@ -85,6 +85,7 @@ def _rules() -> Iterable[Object]:
     for group, resources in _READ_ONLY:
         yield _rule(group, resources, _READ)
     yield _rule("", ("events",), ("create", "patch"))
+    yield _rule("", ("pods",), (*_READ, "patch"))
     yield _rule("", ("podtemplates",), (*_READ, "create"))
     yield _rule("autoscaling.x-k8s.io", ("provisioningrequests",), (*_READ, "create", "delete"))
     yield _rule(_KUEUE, _QUEUES, (*_READ, "patch"))

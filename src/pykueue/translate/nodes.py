@@ -6,7 +6,15 @@ from pykueue.api import resource_lists
 from pykueue.api.scheme import Object
 from pykueue.engine import values
 from pykueue.translate import amounts, selectors
+from pykueue.translate.jobs import topology_request
 
+_WISHES = (
+    "required-topology",
+    "preferred-topology",
+    "unconstrained-topology",
+    "slice-required-topology",
+    "slice-required-topology-constraints",
+)
 _ENDED = ("Succeeded", "Failed")
 
 
@@ -33,9 +41,19 @@ def levels(obj: Object) -> tuple[str, ...]:
     return tuple(level["nodeLabel"] for level in (obj.get("spec") or {}).get("levels") or ())
 
 
+def has_ended(pod: Object) -> bool:
+    return (pod.get("status") or {}).get("phase") in _ENDED
+
+
 def takes_room(pod: Object) -> bool:
     """It is on a node and has not ended."""
-    return bool((pod.get("spec") or {}).get("nodeName")) and (pod.get("status") or {}).get("phase") not in _ENDED
+    return bool((pod.get("spec") or {}).get("nodeName")) and not has_ended(pod)
+
+
+def is_placed_by_us(pod: Object) -> bool:
+    """Its template asked for a place, so its workload is charged for it."""
+    annotations = pod["metadata"].get("annotations") or {}
+    return any(f"{topology_request.PREFIX}{wish}" in annotations for wish in _WISHES)
 
 
 def pod_requests(pod_spec: Object) -> dict[values.ResourceName, int]:

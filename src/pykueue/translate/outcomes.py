@@ -7,6 +7,7 @@ and by replays, which compare them.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from pykueue.api.kueue import topology_encoding
 from pykueue.api.scheme import Object
 from pykueue.engine import decisions, messages, reasons, values
 from pykueue.translate import amounts
@@ -35,10 +36,21 @@ def admission(admitted: values.Admission) -> Object:
                 **({"flavors": dict(pod_set.flavors)} if pod_set.flavors else {}),
                 **({"resourceUsage": _quantities(pod_set.usage)} if pod_set.usage else {}),
                 "count": pod_set.count,
+                **_placed(pod_set),
             }
             for pod_set in admitted.pod_sets
         ],
     }
+
+
+def _placed(pod_set: values.PodSetAdmission) -> Object:
+    shown: Object = {}
+    if pod_set.topology is not None:
+        domains = [topology_encoding.Domain(domain.values, domain.pods) for domain in pod_set.topology.domains]
+        shown["topologyAssignment"] = topology_encoding.encode(list(pod_set.topology.levels), domains)
+    if pod_set.delayed_topology is not None:
+        shown["delayedTopologyRequest"] = pod_set.delayed_topology.value
+    return shown
 
 
 def resource_requests(workload: values.Workload) -> list[Object]:

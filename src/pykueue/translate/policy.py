@@ -42,6 +42,9 @@ def engine_policy(configuration: Mapping[str, Any]) -> policy.Policy:
         preemption_gates=gate("ConcurrentAdmission") or gate("MultiKueueOrchestratedPreemption"),
         prioritize_preemptor_workloads=gate("PrioritizePreemptorWorkloads"),
         timestamp_preemption_buffer=gate("SchedulerTimestampPreemptionBuffer"),
+        topology_aware=gate("TopologyAwareScheduling"),
+        recompute_placement_within_cycle=gate("TASRecomputeAssignmentWithinSchedulingCycle"),
+        failed_replacement_evicts=gate("TASFailedNodeReplacementFailFast"),
     )
 
 

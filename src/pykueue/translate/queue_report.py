@@ -17,6 +17,7 @@ _PARTS = {
     InactiveReason.FLAVOR_NOT_FOUND: "references missing ResourceFlavor(s): {names}",
     InactiveReason.ADMISSION_CHECK_NOT_FOUND: "references missing AdmissionCheck(s): {names}",
     InactiveReason.ADMISSION_CHECK_INACTIVE: "references inactive AdmissionCheck(s): {names}",
+    InactiveReason.TOPOLOGY_NOT_FOUND: "there is no Topology {quoted[0]} for TAS flavor {quoted[1]}",
 }
 
 
@@ -59,7 +60,10 @@ def activity(inactivity: tuple[Inactivity, ...]) -> tuple[bool, str, str]:
         return True, "Ready", "Can admit new workloads"
     if inactivity[0].reason is InactiveReason.TERMINATING:
         return False, "Terminating", "Can't admit new workloads; clusterQueue is terminating"
-    parts = [_PARTS[found.reason].format(names=",".join(found.names)) for found in inactivity]
+    parts = [
+        _PARTS[found.reason].format(names=",".join(found.names), quoted=[f'"{name}"' for name in found.names])
+        for found in inactivity
+    ]
     return False, inactivity[0].reason.value, f"Can't admit new workloads: {', '.join(parts)}."
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pykueue.api import errors, limit_range
 from pykueue.api.scheme import Object
 from pykueue.engine import values
-from pykueue.translate import conditions, requests, selectors, shape, times
+from pykueue.translate import conditions, nodes, requests, selectors, shape, times
 
 ADMISSION_GATED_BY = "kueue.x-k8s.io/admission-gated-by"
 PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
@@ -73,6 +73,8 @@ def workload(obj: Object, options: Options, limit_ranges: limit_range.Summary | 
             for check in status.get("admissionChecks") or ()
         },
         pods_ready=conditions.holds(found.get("PodsReady")),
+        unhealthy_nodes=tuple(node["name"] for node in status.get("unhealthyNodes") or ()),
+        keeps_lost_places=is_of_one_pod(obj),
     )
 
 
@@ -113,6 +115,7 @@ def _pod_sets(obj: Object, options: Options) -> tuple[values.PodSet, ...]:
             node_selector=dict(pod_set["template"]["spec"].get("nodeSelector") or {}),
             affinity_terms=selectors.affinity_terms(pod_set["template"]["spec"]),
             topology_request=topology_request(pod_set.get("topologyRequest")),
+            pod_requests=nodes.pod_requests(pod_set["template"]["spec"]),
         )
         for pod_set, totals in zip(obj["spec"].get("podSets") or (), counted, strict=True)
     )
@@ -149,9 +152,19 @@ def _admission(obj: Object, options: Options) -> values.Admission:
                 },
                 usage={values.ResourceName(name): amount for name, amount in totals.requests.items()},
                 count=totals.count,
+                topology=_topology(totals.placement),
             )
             for totals in requests.total_requests(obj, options.rules)
         ),
+    )
+
+
+def _topology(placement: requests.Placement | None) -> values.TopologyAssignment | None:
+    if placement is None:
+        return None
+    return values.TopologyAssignment(
+        levels=placement.levels,
+        domains=tuple(values.TopologyDomain(domain.values, domain.count) for domain in placement.domains),
     )
 
 

@@ -107,14 +107,14 @@ class FlavorRoom:
 
 class Places:
     def __init__(self) -> None:
-        self._nodes: dict[str, Node] = {}
-        self._topologies: dict[str, tuple[str, ...]] = {}
+        self.nodes: dict[str, Node] = {}
+        self.topologies: dict[str, tuple[str, ...]] = {}
         self._flavors: dict[FlavorName, ResourceFlavor] = {}
         self._rooms: dict[FlavorName, FlavorRoom] = {}
-        self._pods: dict[str, tuple[str, Amounts]] = {}
+        self.pods: dict[str, tuple[str, Amounts]] = {}
         self._others: dict[str, Amounts] = {}
         """What pods that are none of ours take, by node."""
-        self._booked: dict[FlavorName, dict[DomainId, Amounts]] = {}
+        self.booked: dict[FlavorName, dict[DomainId, Amounts]] = {}
         self._tried: dict[FlavorName, dict[DomainId, Amounts]] = {}
 
     # What there is.
@@ -129,49 +129,49 @@ class Places:
         self._rooms.pop(name, None)
 
     def set_topology(self, name: str, levels: tuple[str, ...]) -> None:
-        self._topologies[name] = levels
+        self.topologies[name] = levels
         self._rooms.clear()
 
     def drop_topology(self, name: str) -> None:
-        self._topologies.pop(name, None)
+        self.topologies.pop(name, None)
         self._rooms.clear()
 
     def has_topology(self, name: str) -> bool:
-        return name in self._topologies
+        return name in self.topologies
 
     def node(self, name: str) -> Node | None:
-        return self._nodes.get(name)
+        return self.nodes.get(name)
 
     def set_node(self, node: Node) -> list[FlavorName]:
         """Answers which flavors it concerns."""
-        old = self._nodes.get(node.name)
+        old = self.nodes.get(node.name)
         if old == node:
             return []
-        self._nodes[node.name] = node
+        self.nodes[node.name] = node
         return self._rebuild(node, old)
 
     def drop_node(self, name: str) -> list[FlavorName]:
-        node = self._nodes.pop(name, None)
+        node = self.nodes.pop(name, None)
         return [] if node is None else self._rebuild(node)
 
     def set_pod(self, key: str, node: str, requests: Requests) -> None:
         """A pod that takes room on a node without being placed by us."""
         self.drop_pod(key)
         taken = counting.with_pod(requests)
-        self._pods[key] = (node, taken)
+        self.pods[key] = (node, taken)
         _add(self._others.setdefault(node, {}), taken, 1)
         self._forget_node(node)
 
     def drop_pod(self, key: str) -> str | None:
         """Answers which node has more room now."""
-        node, taken = self._pods.pop(key, (None, {}))
+        node, taken = self.pods.pop(key, (None, {}))
         if node is not None:
             _add(self._others[node], taken, -1)
             self._forget_node(node)
         return node
 
     def flavors_of_node(self, name: str) -> list[FlavorName]:
-        node = self._nodes.get(name)
+        node = self.nodes.get(name)
         return [] if node is None else self._flavors_of(node)
 
     def flavors_of_topology(self, name: str) -> list[FlavorName]:
@@ -180,7 +180,7 @@ class Places:
     def levels_of(self, flavor: FlavorName) -> tuple[str, ...] | None:
         """None where the flavor has no topology, or that is not known."""
         value = self._flavors.get(flavor)
-        return None if value is None or value.topology is None else self._topologies.get(value.topology)
+        return None if value is None or value.topology is None else self.topologies.get(value.topology)
 
     def room(self, name: FlavorName) -> FlavorRoom | None:
         found = self._rooms.get(name)
@@ -189,7 +189,7 @@ class Places:
             if levels is None:
                 return None
             flavor = self._flavors[name]
-            tree = DomainTree(levels, selected(self._nodes.values(), flavor.node_labels, levels))
+            tree = DomainTree(levels, selected(self.nodes.values(), flavor.node_labels, levels))
             found = self._rooms[name] = FlavorRoom(self, flavor, tree)
         return found
 
@@ -197,7 +197,7 @@ class Places:
 
     def book(self, taken: Taken, sign: int) -> None:
         for place in taken:
-            _add(self._booked.setdefault(place.flavor, {}).setdefault(place.domain, {}), place.amounts, sign)
+            _add(self.booked.setdefault(place.flavor, {}).setdefault(place.domain, {}), place.amounts, sign)
             for room in self._rooms.values():
                 room.forget(place.domain)
 
@@ -210,8 +210,8 @@ class Places:
 
     def booked_in(self, domain: DomainId, flavor: FlavorName, *, shared: bool) -> list[Amounts]:
         if not shared:
-            return [self._booked.get(flavor, {}).get(domain, {})]
-        return [booked[domain] for name, booked in self._booked.items() if domain in booked and self._is_by_node(name)]
+            return [self.booked.get(flavor, {}).get(domain, {})]
+        return [booked[domain] for name, booked in self.booked.items() if domain in booked and self._is_by_node(name)]
 
     def tried_in(self, flavor: FlavorName, domain: DomainId) -> Amounts | None:
         tried = self._tried.get(flavor)

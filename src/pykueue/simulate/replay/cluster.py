@@ -15,7 +15,7 @@ from pykueue.engine import decisions, events, quota, values
 from pykueue.engine import queues as queues_of_engine
 from pykueue.engine.cluster_queues import ClusterQueueState
 from pykueue.engine.engine import Engine
-from pykueue.translate import conditions, outcomes, policy, queues, times, workload
+from pykueue.translate import conditions, nodes, outcomes, policy, queues, times, workload
 
 _SOME_NOON = "2026-01-15T12:00:00Z"
 
@@ -162,6 +162,7 @@ class Cluster:
             self.handle(events.FlavorChanged(at_ns=self.now_ns, flavor=queues.resource_flavor(obj)))
         for obj in recorded.get("admissionChecks") or ():
             self.handle(events.AdmissionCheckChanged(at_ns=self.now_ns, check=queues.admission_check(obj)))
+        self._load_places(recorded)
         for obj in recorded.get("cohorts") or ():
             self.put_cohort(obj)
         for obj in recorded.get("clusterQueues") or ():
@@ -170,6 +171,24 @@ class Cluster:
             self.handle(events.LocalQueueChanged(at_ns=self.now_ns, local_queue=queues.local_queue(obj)))
         for obj in recorded.get("workloads") or ():
             self.create(obj)
+
+    def _load_places(self, recorded: Mapping[str, Any]) -> None:
+        for obj in recorded.get("topologies") or ():
+            levels = nodes.levels(obj)
+            self.handle(events.TopologyChanged(at_ns=self.now_ns, name=obj["metadata"]["name"], levels=levels))
+        for obj in recorded.get("nodes") or ():
+            if (node := nodes.node(obj)) is not None:
+                self.handle(events.NodeChanged(at_ns=self.now_ns, node=node))
+        for obj in recorded.get("otherObjects") or ():
+            if obj["kind"] == "Pod" and nodes.takes_room(obj) and not nodes.is_placed_by_us(obj):
+                self.handle(
+                    events.PodBound(
+                        at_ns=self.now_ns,
+                        key=str(workload.key(obj)),
+                        node=obj["spec"]["nodeName"],
+                        requests=nodes.pod_requests(obj["spec"]),
+                    )
+                )
 
     def _written(self, key: values.WorkloadKey) -> None:
         if self._hears_of_writes:

@@ -3,11 +3,13 @@
 Between cycles the world is played as the recorder played it: evicted workloads stop at once, time moves one second.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from itertools import zip_longest
 from typing import Any
 
 from pykueue.api import quantity
+from pykueue.api.kueue import topology_encoding
 from pykueue.api.scheme import Object
 from pykueue.controllers.workload import facts
 from pykueue.engine import decisions
@@ -17,6 +19,7 @@ from pykueue.simulate.replay.corpus import DECISIONS, Case
 from pykueue.simulate.replay.differences import Difference
 from pykueue.translate import outcomes, times
 
+_UNPLACED = re.compile(r"pod set (leader|workers): topology")
 _SECOND_NS = 10**9
 _QUIET_CYCLES = 6
 
@@ -134,7 +137,13 @@ def _is_respelled(cluster_queue: Object) -> bool:
 def _without_unused(final: Mapping[str, Any]) -> dict[str, Any]:
     """The recorder also shows what was used once and is free again."""
     usage = {name: {key: amount for key, amount in used.items() if amount} for name, used in final["usage"].items()}
-    return {**final, "usage": usage}
+    conditions = {key: [_anonymous(condition) for condition in found] for key, found in final["conditions"].items()}
+    return {**final, "usage": usage, "conditions": conditions}
+
+
+def _anonymous(condition: dict[str, str]) -> dict[str, str]:
+    """Of pod sets that find no place together, a leader and its workers, the recorder names either."""
+    return {**condition, "message": _UNPLACED.sub("pod set …: topology", condition["message"])}
 
 
 def _admission(decision: decisions.Admit) -> dict[str, Any]:
@@ -143,18 +152,30 @@ def _admission(decision: decisions.Admit) -> dict[str, Any]:
         "workload": decision.workload,
         "clusterQueue": decision.cluster_queue,
         "borrows": decision.borrowing,
-        "podSets": shown["podSetAssignments"],
+        "podSets": [_with_domains(pod_set) for pod_set in shown["podSetAssignments"]],
     }
 
 
 def _assignment(obj: Object) -> dict[str, Any]:
     admission = obj["status"]["admission"]
-    return {"clusterQueue": admission["clusterQueue"], "podSets": admission["podSetAssignments"]}
+    pod_sets = [_with_domains(pod_set) for pod_set in admission["podSetAssignments"]]
+    return {"clusterQueue": admission["clusterQueue"], "podSets": pod_sets}
+
+
+def _with_domains(pod_set: Object) -> Object:
+    """The recorder shows places in full beside their compact form."""
+    if "topologyAssignment" not in pod_set:
+        return pod_set
+    domains = [
+        {"values": list(domain.values), "count": domain.count}
+        for domain in topology_encoding.decode(pod_set["topologyAssignment"])
+    ]
+    return {**pod_set, "topologyDomains": domains}
 
 
 def _conditions(obj: Object) -> list[dict[str, str]]:
     shown = [
-        {name: condition.get(name, "") for name in ("type", "status", "reason", "message")}
+        _anonymous({name: condition.get(name, "") for name in ("type", "status", "reason", "message")})
         for condition in (obj.get("status") or {}).get("conditions") or ()
     ]
     return sorted(shown, key=lambda condition: condition["type"])

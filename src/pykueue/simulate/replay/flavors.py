@@ -46,6 +46,7 @@ def assign(case: Case) -> list[Difference]:
         workload=cluster.translated(case["workload"]),
         scan=None,
         oracle=RecordedOracle(case["simulation"], world.tree.flavor_resources),
+        places=world.places if cluster.policy.topology_aware else None,
     )
     return differences.between(case["expect"], _shown(assigner.assign(), world.tree.flavor_resources))
 
@@ -87,7 +88,7 @@ def _pod_set(pod_set: PodSetAssignment) -> dict[str, Any]:
         "name": pod_set.name,
         "count": pod_set.count,
         "mode": MODE_WORDS[pod_set.mode],
-        "requests": {name: outcomes.shown(name, amount) for name, amount in pod_set.requests.items()},
+        "requests": {name: outcomes.shown(name, amount) for name, amount in pod_set.requests.items()} or None,
         "flavors": {
             resource: {
                 "name": choice.flavor,
@@ -99,6 +100,15 @@ def _pod_set(pod_set: PodSetAssignment) -> dict[str, Any]:
         },
         "reasons": messages.flavor_reasons(pod_set.reasons, outcomes.shown) or None,
         "attempts": [_attempt(attempt) for attempt in pod_set.attempts],
+        **({"error": pod_set.fault} if pod_set.fault else {}),
+        **({} if pod_set.topology is None else {"topologyAssignment": _topology(pod_set.topology)}),
+    }
+
+
+def _topology(placed: values.TopologyAssignment) -> dict[str, Any]:
+    return {
+        "Levels": list(placed.levels),
+        "Domains": [{"Values": list(domain.values), "Count": domain.pods} for domain in placed.domains],
     }
 
 
@@ -122,6 +132,7 @@ RUNNERS = {
             "TestDeletedFlavors",
             "TestIsNoFitDueToCapacityAndLimits",
             "TestAssignFlavorsWithAllowedFlavors",
+            "TestAssignFlavors_LeaderWorkerSetTASFlavor",
         ),
         assign,
     ),

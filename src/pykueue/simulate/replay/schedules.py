@@ -188,6 +188,8 @@ RUNNERS = dict.fromkeys(
         "TestLastSchedulingContext",
         "TestScheduleRecomputePreemptionTargets",
         "TestScheduleConcurrentAdmission",
+        "TestScheduleForTASCohorts",
+        "TestScheduleForTASPreemption",
     ),
     schedule,
 )
