@@ -14,8 +14,6 @@ from pykueue.engine import events
 from pykueue.kube.clock import Clock
 from pykueue.translate import nodes
 
-_PAUSE_SECONDS = 0.01
-
 
 class PlaceFeed:
     def __init__(self, mirror: Mirror, clock: Clock, tell: Callable[[events.Event], None]) -> None:
@@ -36,8 +34,7 @@ class PlaceFeed:
 
     async def run(self) -> None:
         await self.needed()
-        while not (self._mirror.is_listed(kinds.POD) and self._mirror.is_listed(kinds.NODE)):
-            await self._clock.sleep(_PAUSE_SECONDS)
+        await self._mirror.listed((kinds.NODE, kinds.POD))
         self._offers_nodes = True
         for node in self._mirror.all(kinds.NODE):
             self._node(None, node)
