@@ -102,6 +102,17 @@ def admissibility_fault(obj: Object, limit_ranges: limit_range.Summary) -> str:
     return ""
 
 
+def _ready_updates(obj: Object, pod_set: str) -> list[Object]:
+    """What admission checks that are ready add to the pods of a pod set."""
+    return [
+        update
+        for check in (obj.get("status") or {}).get("admissionChecks") or ()
+        if check.get("state") == "Ready"
+        for update in check.get("podSetUpdates") or ()
+        if update["name"] == pod_set
+    ]
+
+
 def _pod_sets(obj: Object, options: Options) -> tuple[values.PodSet, ...]:
     counted = requests.requests_of_pod_sets(obj, options.rules)
     return tuple(
@@ -116,6 +127,16 @@ def _pod_sets(obj: Object, options: Options) -> tuple[values.PodSet, ...]:
             affinity_terms=selectors.affinity_terms(pod_set["template"]["spec"]),
             topology_request=topology_request(pod_set.get("topologyRequest")),
             pod_requests=nodes.pod_requests(pod_set["template"]["spec"]),
+            checked_node_selector={
+                key: value
+                for update in _ready_updates(obj, totals.name)
+                for key, value in (update.get("nodeSelector") or {}).items()
+            },
+            checked_tolerations=selectors.tolerations(
+                toleration
+                for update in _ready_updates(obj, totals.name)
+                for toleration in update.get("tolerations") or ()
+            ),
         )
         for pod_set, totals in zip(obj["spec"].get("podSets") or (), counted, strict=True)
     )
@@ -142,6 +163,11 @@ def _slices(request: Object) -> tuple[values.SliceLayer, ...]:
 
 
 def _admission(obj: Object, options: Options) -> values.Admission:
+    delayed = {
+        assigned["name"]: values.DelayedTopology(assigned["delayedTopologyRequest"])
+        for assigned in obj["status"]["admission"].get("podSetAssignments") or ()
+        if assigned.get("delayedTopologyRequest")
+    }
     return values.Admission(
         cluster_queue=values.ClusterQueueName(obj["status"]["admission"].get("clusterQueue", "")),
         pod_sets=tuple(
@@ -153,6 +179,7 @@ def _admission(obj: Object, options: Options) -> values.Admission:
                 usage={values.ResourceName(name): amount for name, amount in totals.requests.items()},
                 count=totals.count,
                 topology=_topology(totals.placement),
+                delayed_topology=delayed.get(totals.name),
             )
             for totals in requests.total_requests(obj, options.rules)
         ),
