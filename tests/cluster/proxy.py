@@ -23,6 +23,7 @@ class Proxy:
         self._end = None
         self._ends_at = {}
         self._breaks_watches = False
+        self._late = {}
         self._watches = itertools.count()
         self.writes = 0
         self.broken = set()
@@ -34,6 +35,10 @@ class Proxy:
 
     def break_watches(self):
         self._breaks_watches = True
+
+    def delay_watches(self, plural, seconds):
+        """Each event of this kind takes so long, and the next one waits for it."""
+        self._late[plural] = seconds
 
     async def handle(self, request):
         if request.query.get("watch"):
@@ -69,16 +74,21 @@ class Proxy:
     async def _watch(self, request):
         async with self._ask(request) as answer:
             response = web.StreamResponse(status=answer.status, headers=_some(answer, CARRIED_DOWN))
-            await response.prepare(request)
             try:
+                await response.prepare(request)
                 if self._breaks_watches:
                     await self._carry_badly(request, answer, response)
                 else:
-                    async for line in answer.content:
-                        await response.write(line)
+                    await self._carry(request, answer, response)
             except ConnectionError:
                 """The client went away; so does its watch."""
             return response
+
+    async def _carry(self, request, answer, response):
+        delay_seconds = self._late.get(request.path.rpartition("/")[2], 0)
+        async for line in answer.content:
+            await asyncio.sleep(delay_seconds)
+            await response.write(line)
 
     async def _carry_badly(self, request, answer, response, events=3, delay_seconds=0.03):
         """A few events, each late; then the stream ends well, breaks in the middle of a line, or says 410 Gone."""

@@ -110,3 +110,15 @@ async def test_watches_that_are_late_and_break_change_nothing(undisturbed):
         on.start_controller()
         assert await on.play() == expected
         assert on.proxy.broken == {"ends", "breaks", "is gone"}
+
+
+LONG = [pytest.param(plural, marks=pytest.mark.torture) for plural in ("pytorchjobs", "clusterqueues", "localqueues")]
+
+
+@pytest.mark.parametrize("plural", ["workloads", *LONG])
+async def test_a_watch_far_behind_changes_nothing(plural, undisturbed):
+    expected, _ = undisturbed
+    async with stage() as on:
+        on.proxy.delay_watches(plural, 0.2)
+        on.start_controller()
+        assert await on.play() == expected
