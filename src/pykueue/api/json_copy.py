@@ -1,11 +1,12 @@
-"""A copy of a JSON value that may be edited. Several times faster than `copy.deepcopy`, because JSON has no cycles."""
+"""A copy of a JSON value that may be edited. Writing the text and reading it back is several times faster than any walk in Python."""
 
 from typing import Any
 
+import msgspec
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder().decode
+
 
 def copied(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: copied(inner) if isinstance(inner, dict | list) else inner for name, inner in value.items()}
-    if isinstance(value, list):
-        return [copied(inner) if isinstance(inner, dict | list) else inner for inner in value]
-    return value
+    return _decode(_encode(value))
