@@ -8,6 +8,7 @@ from tests.controllers.system.cluster import PYTORCH_JOBS, is_suspended, priorit
 from pykueue.controllers import kinds
 
 QUOTA = 3
+COUNTS = ("pendingWorkloads", "reservingWorkloads", "admittedWorkloads")
 SUCCEEDED = {"status": {"conditions": [{"type": "Succeeded", "status": "True", "reason": "R", "message": "done"}]}}
 
 
@@ -32,8 +33,8 @@ async def settled_state(cluster):
     """How it ended, without times and UIDs; None while something still moves."""
     queues = {name: await cluster.get(kinds.CLUSTER_QUEUE, name) for name in ("lender", "borrower")}
     statuses = {name: queue.get("status") or {} for name, queue in queues.items()}
-    counts = [(status.get("admittedWorkloads"), status.get("pendingWorkloads")) for status in statuses.values()]
-    if counts != [(0, 0), (3, 0)]:
+    counts = {name: [status.get(count) for count in COUNTS] for name, status in statuses.items()}
+    if counts != {"lender": [0, 0, 0], "borrower": [0, 3, 3]}:
         return None
     workloads = (await cluster.client.list(kinds.WORKLOAD, "default")).items
     if not all(status_of(each, "PodsReady") for each in workloads):
