@@ -98,3 +98,8 @@ def test_an_embedded_resource_keeps_its_identity():
 
 def test_map_keys_are_data():
     assert schema.prune(PRESERVING, {"labels": {"any": "thing"}}) == {"labels": {"any": "thing"}}
+
+
+def test_fields_at_the_top_that_are_settled_are_not_looked_into():
+    obj = cluster_queue(colour="red") | {"status": {"x": 1}}
+    assert [field.path for field in schema.unknown_fields(CLUSTER_QUEUE, obj, {"spec"})] == ["status.x"]

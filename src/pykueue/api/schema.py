@@ -8,7 +8,7 @@ and an embedded resource keeps its apiVersion, kind and metadata. The write path
 
 import copy
 import difflib
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,9 +38,9 @@ OBJECT_META_FIELDS = frozenset(
 _EMPTY: Schema = {}
 
 
-def prune(schema: Schema, obj: Object) -> Object:
-    """Drop, in place, every field that the schema does not know."""
-    for parent, name, _ in list(_unknown(schema, obj)):
+def prune(schema: Schema, obj: Object, settled: Container[str] = ()) -> Object:
+    """Drop, in place, every field that the schema does not know. Settled fields at the top are not looked into."""
+    for parent, name, _ in list(_unknown(schema, obj, settled)):
         parent.pop(name, None)
     return obj
 
@@ -67,17 +67,18 @@ class UnknownField:
         return f"{self}; did you mean {self.suggestion!r}?" if self.suggestion else str(self)
 
 
-def unknown_fields(schema: Schema, obj: Object) -> list[UnknownField]:
+def unknown_fields(schema: Schema, obj: Object, settled: Container[str] = ()) -> list[UnknownField]:
     """Fields that the schema does not know, sorted by path; `str` of one is the strict decoding error."""
     found = [
-        UnknownField(path, name, _known(parent_schema)) for _, name, (path, parent_schema) in _unknown(schema, obj)
+        UnknownField(path, name, _known(parent_schema))
+        for _, name, (path, parent_schema) in _unknown(schema, obj, settled)
     ]
     return sorted(found, key=lambda field: field.path)
 
 
-def apply_defaults(schema: Schema, obj: Object) -> Object:
+def apply_defaults(schema: Schema, obj: Object, settled: Container[str] = ()) -> Object:
     """Fill in defaults in place; nulls where the schema allows none are first removed."""
-    _default(schema, obj)
+    _default_object(schema, obj, settled)
     return obj
 
 
@@ -92,7 +93,7 @@ def _default(schema: Schema, value: Any) -> None:
                     _default(items, item)
 
 
-def _default_object(schema: Schema, value: Object) -> None:
+def _default_object(schema: Schema, value: Object, settled: Container[str] = ()) -> None:
     properties = schema.get("properties", _EMPTY)
     additional = schema.get("additionalProperties")
     others = additional if isinstance(additional, dict) else None
@@ -104,7 +105,7 @@ def _default_object(schema: Schema, value: Object) -> None:
         if name not in value:
             value[name] = copy.deepcopy(default)
     for name, inner in value.items():
-        if isinstance(inner, dict | list):
+        if isinstance(inner, dict | list) and name not in settled:
             known = properties.get(name, others)
             if known is not None:
                 _default(known, inner)
@@ -124,12 +125,12 @@ def _known(schema: Schema) -> tuple[str, ...]:
 _Found = tuple[dict[str, Any], str, tuple[str, Schema]]
 
 
-def _unknown(schema: Schema, obj: Object) -> Iterator[_Found]:
+def _unknown(schema: Schema, obj: Object, settled: Container[str]) -> Iterator[_Found]:
     """(the dict that holds it, its name, (its path, the schema of that dict)) of each unknown field."""
     if schema.get("x-kubernetes-preserve-unknown-fields") and not schema.get("properties"):
         yield from _unknown_in_metadata(obj, "")
     else:
-        yield from _unknown_in_object(schema, obj, "", is_resource=True)
+        yield from _unknown_in_object(schema, obj, "", is_resource=True, settled=settled)
 
 
 _META_SCHEMA: Schema = {"properties": dict.fromkeys(sorted(OBJECT_META_FIELDS), _EMPTY)}
@@ -156,14 +157,16 @@ def _unknown_in(schema: Schema, value: Any, path: str) -> Iterator[_Found]:
                 yield from _unknown_in(items, item, f"{path}[{index}]")
 
 
-def _unknown_in_object(schema: Schema, value: Object, path: str, *, is_resource: bool) -> Iterator[_Found]:
+def _unknown_in_object(
+    schema: Schema, value: Object, path: str, *, is_resource: bool, settled: Container[str] = ()
+) -> Iterator[_Found]:
     properties = schema.get("properties", _EMPTY)
     additional = schema.get("additionalProperties")
     keeps_unknown = bool(schema.get("x-kubernetes-preserve-unknown-fields") or additional is True)
     if is_resource:
         yield from _unknown_in_metadata(value, path)
     for name, inner in value.items():
-        if is_resource and name in _META_FIELDS:
+        if (is_resource and name in _META_FIELDS) or name in settled:
             continue
         known = properties.get(name)
         if known is None and isinstance(additional, dict):

@@ -37,7 +37,7 @@ def validate(schema: Schema, obj: Object, old: Object | None = None) -> list[Fie
     """Every fault of the object, first those of its structure; rules run only on an object whose structure is sound."""
     before: Any = _ABSENT if old is None else old
     errors = list(_structure(schema, _body(obj), before, ""))
-    duplicates = list(_duplicates(schema, obj, ""))
+    duplicates = list(_duplicates(schema, _changed(obj, old), ""))
     if duplicates and (old is None or not any(_duplicates(schema, old, ""))):
         errors += duplicates
     if has_rules(schema):
@@ -53,6 +53,13 @@ def _body(obj: Object) -> Object:
     if not isinstance(obj.get("metadata"), dict):
         return obj
     return {name: value for name, value in obj.items() if name != "metadata"}
+
+
+def _changed(obj: Object, old: Object | None) -> Object:
+    """The object without those of its fields that are as they were."""
+    if old is None:
+        return obj
+    return {name: value for name, value in obj.items() if name not in old or old[name] != value}
 
 
 def _structure(schema: Schema, value: Any, old: Any, path: str) -> Iterator[FieldError]:

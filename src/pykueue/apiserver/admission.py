@@ -12,7 +12,7 @@ import msgspec
 
 from pykueue.api import errors, schema, schema_validation
 from pykueue.api.errors import ApiError, FieldError
-from pykueue.api.scheme import Kind, Lookup, Object, Request, Schema, Settings
+from pykueue.api.scheme import Kind, Lookup, Object, Request, Settings
 from pykueue.apiserver.calls import WriteCall
 
 _SIMILAR_ENOUGH_TO_SUGGEST = 0.8
@@ -28,16 +28,16 @@ class Admission:
     is_patch: bool = False
     subresource: str = ""
 
-    def read(self, kind: Kind, obj: Object, call: WriteCall) -> None:
+    def read(self, kind: Kind, obj: Object, old: Object | None, call: WriteCall) -> None:
         """Put lenient spellings right; unknown and repeated fields are refused when Strict, told when Warn, and dropped."""
         if kind.reader is not None:
             self.warnings += kind.reader(obj)
-        known, part = self._touched(kind, obj)
-        unknown = schema.unknown_fields(known, part)
+        settled = self._settled(kind, obj, old)
+        unknown = schema.unknown_fields(kind.schema, obj, settled)
         as_sent = b""
         if unknown:
             as_sent = msgspec.json.encode(obj)
-            schema.prune(known, part)
+            schema.prune(kind.schema, obj, settled)
         if call.field_validation == "Ignore":
             return
         if call.field_validation == "Strict":
@@ -46,12 +46,14 @@ class Admission:
                 raise self._undecodable(kind, as_sent, f"strict decoding error: {faults}")
         self.warnings += [*call.decoding_faults, *map(_told, unknown)]
 
-    def _touched(self, kind: Kind, obj: Object) -> tuple[Schema, Object]:
-        """The part that this write can have changed, and its schema; looking at the rest again would find nothing."""
-        if self.subresource != "status" or kind.is_builtin or not isinstance(obj.get("status"), dict):
-            return kind.schema, obj
-        known = _status_schema(kind.schema)
-        return (kind.schema, obj) if known is None else (known, {"status": obj["status"]})
+    def _settled(self, kind: Kind, obj: Object, old: Object | None) -> frozenset[str]:
+        """Fields at the top that are as stored, where looking at them again would find nothing.
+
+        Schemas of custom resources may have changed since, so a write of the whole object looks at all of it.
+        """
+        if old is None or (self.subresource != "status" and not kind.is_builtin):
+            return frozenset()
+        return frozenset(name for name, value in obj.items() if name in old and old[name] == value)
 
     def _undecodable(self, kind: Kind, as_sent: bytes, why: str) -> ApiError:
         if self.is_patch:
@@ -92,7 +94,7 @@ class Admission:
 
     def check_structure(self, kind: Kind, obj: Object, old: Object | None, faults: Iterable[FieldError] = ()) -> None:
         """Default and validate by the schema; ApiError 422 for its faults and those found on the way."""
-        schema.apply_defaults(*self._touched(kind, obj))
+        schema.apply_defaults(kind.schema, obj, self._settled(kind, obj, old))
         found = [*faults, *schema_validation.validate(kind.schema, obj, old)]
         if found:
             raise errors.invalid(kind.group, kind.kind, str(obj["metadata"].get("name", "")), found)
@@ -107,23 +109,6 @@ class Admission:
             raise errors.invalid(kind.group, kind.kind, name, verdict.invalid)
         if verdict.denied:
             raise errors.denied(verdict.webhook, verdict.denied)
-
-
-_STATUS_SCHEMAS: dict[int, tuple[Schema, Schema | None]] = {}
-"""By identity of the schema, which the entry keeps alive so that the identity is not reused."""
-_MOST_STATUS_SCHEMAS = 10_000
-
-
-def _status_schema(whole: Schema) -> Schema | None:
-    """The schema of an object that has a status and nothing else; None if the status has no schema of its own."""
-    entry = _STATUS_SCHEMAS.get(id(whole))
-    if entry is None:
-        if len(_STATUS_SCHEMAS) >= _MOST_STATUS_SCHEMAS:
-            _STATUS_SCHEMAS.clear()
-        status = (whole.get("properties") or {}).get("status")
-        alone = None if status is None else {"type": "object", "properties": {"status": status}}
-        entry = _STATUS_SCHEMAS[id(whole)] = (whole, alone)
-    return entry[1]
 
 
 def _told(unknown: schema.UnknownField) -> str:

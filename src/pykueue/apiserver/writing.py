@@ -151,7 +151,7 @@ class Writing:
     def _admitted(self, write: _Write, obj: Object, old: Object | None) -> Object:
         """The object in its storage version, defaulted and found valid."""
         admission, kind = write.admission, faces.storage_kind(self._context.scheme, write.kind)
-        admission.read(write.kind, obj, write.call)
+        admission.read(write.kind, obj, old if kind is write.kind else None, write.call)
         if kind is not write.kind:
             shown = faces.from_storage(write.kind, _copy(old)) if old else None
             admission.check_structure(write.kind, obj, shown)
