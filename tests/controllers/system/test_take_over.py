@@ -5,6 +5,8 @@
 
 import asyncio
 import json
+import re
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from tests.controllers.system.cluster import JOBS, is_suspended, kueue, running_
 
 from pykueue.api import registry
 from pykueue.controllers import kinds
+from pykueue.kube.clock import show_time
 
 LEFT = json.loads((Path(__file__).parent / "recorded" / "left-by-kueue.json").read_text())
 SCHEME = registry.scheme()
@@ -45,8 +48,8 @@ async def left():
 
 
 async def restore(cluster, recorded, uids):
-    """As it was, but for the uids, which the API gives."""
-    text = json.dumps(recorded)
+    """As it was, but for the uids, which the API gives, and the times: pods that were not ready are not overdue yet."""
+    text = re.sub(r'("lastTransitionTime": )"[^"]*"', rf'\1"{show_time(time.time_ns())}"', json.dumps(recorded))
     for old, new in uids.items():
         text = text.replace(old, new)
     obj = json.loads(text)
