@@ -1,6 +1,6 @@
 """The smallest changes that would admit a pending workload now: more quota, a higher priority, or fewer pods.
 
-Each is tried on the ledger, not guessed. Called by `explain`.
+Priorities and pod counts are tried on the ledger; quota is what is short of it now. Called by `explain`.
 """
 
 import dataclasses
