@@ -157,14 +157,22 @@ def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> A
     return ApiError(422, "Invalid", f'{qualified} "{name}" is invalid: {aggregate(errors)}', details)
 
 
-def denied(webhook: str, errors: Sequence[FieldError]) -> ApiError:
+class WebhookError(ApiError):
+    """`why` is what the webhook itself says; the API server puts its name before it."""
+
+    def __init__(self, code: int, reason: str, webhook: str, why: str) -> None:
+        super().__init__(code, reason, f'admission webhook "{webhook}" denied the request: {why}')
+        self.why = why
+
+
+def denied(webhook: str, errors: Sequence[FieldError]) -> WebhookError:
     """A validating webhook's refusal: 403 without causes."""
-    return ApiError(403, "Forbidden", f'admission webhook "{webhook}" denied the request: {aggregate(errors)}')
+    return WebhookError(403, "Forbidden", webhook, aggregate(errors))
 
 
-def undecodable(webhook: str, why: str) -> ApiError:
+def undecodable(webhook: str, why: str) -> WebhookError:
     """A mutating webhook's refusal of what it cannot decode: 400 without a reason."""
-    return ApiError(400, "", f'admission webhook "{webhook}" denied the request: {why}')
+    return WebhookError(400, "", webhook, why)
 
 
 def too_many_requests(message: str, retry_after_seconds: int) -> ApiError:

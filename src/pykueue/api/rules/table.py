@@ -68,26 +68,13 @@ def _if_enabled(framework: Framework, defaulter: Defaulter, validator: Validator
     return Rules(defaulter=default, validator=validate)
 
 
-_BATCH_JOB = _if_enabled(frameworks.BATCH_JOB, batch_job.default, batch_job.validate)
-_POD = _if_enabled(frameworks.POD, pod.default, pod.validate)
-_DEPLOYMENT = _if_enabled(frameworks.DEPLOYMENT, serving.default_deployment, serving.validate_deployment)
-_STATEFUL_SET = _if_enabled(frameworks.STATEFUL_SET, serving.default_stateful_set, serving.validate_stateful_set)
-
-
 def _of(
     rules: "ray.RayRules | replicas.ReplicatedJob", defaulter: Callable[[Request], list[str]] | None = None
 ) -> Rules:
     return _if_enabled(rules.framework, defaulter or rules.default, rules.validate)
 
 
-def _after(builtin: Defaulter, kueue: Rules) -> Rules:
-    return Rules(
-        defaulter=_in_order(builtin, kueue.defaulter),
-        validator=_together(owners.validate_replicated, kueue.validator),
-    )
-
-
-RULES: Mapping[tuple[str, str], Rules] = {
+WEBHOOKS: Mapping[tuple[str, str], Rules] = {
     (_KUEUE, "ClusterQueue"): Rules(
         reader=quota.take_covered_resources_from_flavors,
         defaulter=cluster_queue.default,
@@ -100,27 +87,12 @@ RULES: Mapping[tuple[str, str], Rules] = {
         validator=resource_flavor.validate,
     ),
     (_KUEUE, "Workload"): Rules(defaulter=workload.default, validator=workload.validate),
-    ("batch", "Job"): Rules(
-        defaulter=_in_order(builtin_job.default, _BATCH_JOB.defaulter, builtin_job.generate_selector),
-        validator=_together(builtin_job.validate, _BATCH_JOB.validator),
+    ("batch", "Job"): _if_enabled(frameworks.BATCH_JOB, batch_job.default, batch_job.validate),
+    ("", "Pod"): _if_enabled(frameworks.POD, pod.default, pod.validate),
+    ("apps", "Deployment"): _if_enabled(frameworks.DEPLOYMENT, serving.default_deployment, serving.validate_deployment),
+    ("apps", "StatefulSet"): _if_enabled(
+        frameworks.STATEFUL_SET, serving.default_stateful_set, serving.validate_stateful_set
     ),
-    ("batch", "CronJob"): Rules(defaulter=builtin_job.default_cron_job, validator=owners.validate_cron_job),
-    ("", "Pod"): Rules(
-        defaulter=_in_order(builtin_pod.default, _POD.defaulter),
-        validator=_together(builtin_pod.validate, _POD.validator),
-    ),
-    ("apps", "Deployment"): _after(objects.deployment, _DEPLOYMENT),
-    ("apps", "StatefulSet"): _after(objects.stateful_set, _STATEFUL_SET),
-    ("apps", "ReplicaSet"): Rules(defaulter=objects.replica_set, validator=owners.validate_replicated),
-    ("apps", "DaemonSet"): Rules(defaulter=objects.daemon_set, validator=owners.validate_replicated),
-    ("", "Node"): Rules(defaulter=objects.node),
-    ("", "PersistentVolumeClaim"): Rules(defaulter=objects.persistent_volume_claim),
-    ("", "ResourceQuota"): Rules(defaulter=objects.resource_quota),
-    ("", "Namespace"): Rules(defaulter=objects.namespace),
-    ("", "Secret"): Rules(defaulter=objects.secret),
-    ("", "Service"): Rules(defaulter=objects.service, validator=owners.validate_service),
-    ("", "LimitRange"): Rules(defaulter=objects.limit_range),
-    ("scheduling.k8s.io", "PriorityClass"): Rules(defaulter=objects.priority_class),
     ("kubeflow.org", "PyTorchJob"): _of(replicas.PYTORCH_JOB),
     ("kubeflow.org", "TFJob"): _of(replicas.TF_JOB),
     ("kubeflow.org", "XGBoostJob"): _of(replicas.XGBOOST_JOB),
@@ -132,7 +104,42 @@ RULES: Mapping[tuple[str, str], Rules] = {
     ("ray.io", "RayJob"): _of(ray.RAY_JOB),
     ("ray.io", "RayService"): _of(ray.RAY_SERVICE),
 }
-"""By (group, kind): every version of a kind has the same rules, which see the storage version."""
+"""Kueue's own, by (group, kind): every version of a kind has the same rules, which see the storage version."""
+
+
+def _after(builtin: Defaulter, kueue: Rules) -> Rules:
+    return Rules(
+        defaulter=_in_order(builtin, kueue.defaulter),
+        validator=_together(owners.validate_replicated, kueue.validator),
+    )
+
+
+_BATCH_JOB, _POD = WEBHOOKS["batch", "Job"], WEBHOOKS["", "Pod"]
+RULES: Mapping[tuple[str, str], Rules] = {
+    **WEBHOOKS,
+    ("batch", "Job"): Rules(
+        defaulter=_in_order(builtin_job.default, _BATCH_JOB.defaulter, builtin_job.generate_selector),
+        validator=_together(builtin_job.validate, _BATCH_JOB.validator),
+    ),
+    ("batch", "CronJob"): Rules(defaulter=builtin_job.default_cron_job, validator=owners.validate_cron_job),
+    ("", "Pod"): Rules(
+        defaulter=_in_order(builtin_pod.default, _POD.defaulter),
+        validator=_together(builtin_pod.validate, _POD.validator),
+    ),
+    ("apps", "Deployment"): _after(objects.deployment, WEBHOOKS["apps", "Deployment"]),
+    ("apps", "StatefulSet"): _after(objects.stateful_set, WEBHOOKS["apps", "StatefulSet"]),
+    ("apps", "ReplicaSet"): Rules(defaulter=objects.replica_set, validator=owners.validate_replicated),
+    ("apps", "DaemonSet"): Rules(defaulter=objects.daemon_set, validator=owners.validate_replicated),
+    ("", "Node"): Rules(defaulter=objects.node),
+    ("", "PersistentVolumeClaim"): Rules(defaulter=objects.persistent_volume_claim),
+    ("", "ResourceQuota"): Rules(defaulter=objects.resource_quota),
+    ("", "Namespace"): Rules(defaulter=objects.namespace),
+    ("", "Secret"): Rules(defaulter=objects.secret),
+    ("", "Service"): Rules(defaulter=objects.service, validator=owners.validate_service),
+    ("", "LimitRange"): Rules(defaulter=objects.limit_range),
+    ("scheduling.k8s.io", "PriorityClass"): Rules(defaulter=objects.priority_class),
+}
+"""With those of Kubernetes itself, for an API server that has none of its own."""
 
 
 _OF_OTHERS = Rules(defaulter=custom.default, validator=custom.validate)
@@ -141,3 +148,8 @@ _OF_OTHERS = Rules(defaulter=custom.default, validator=custom.validate)
 def rules_of(group: str, kind: str) -> Rules:
     """Also for a user's own kinds."""
     return RULES.get((group, kind), _OF_OTHERS)
+
+
+def webhook_of(group: str, kind: str) -> Rules:
+    """What Kueue's webhooks add to an API server that has Kubernetes' rules already."""
+    return WEBHOOKS.get((group, kind), _OF_OTHERS)
