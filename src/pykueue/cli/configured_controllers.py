@@ -14,7 +14,7 @@ from pykueue.api.configuration import loading, sources
 from pykueue.api.scheme import Object, Resource
 from pykueue.apiserver.embedded import EmbeddedApi
 from pykueue.controllers import settings
-from pykueue.controllers.metrics import Metrics
+from pykueue.controllers.metrics.happened import Metrics
 from pykueue.controllers.mirror import Mirror
 from pykueue.controllers.scheduler import Scheduler
 from pykueue.controllers.system import Controllers

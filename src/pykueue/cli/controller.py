@@ -116,9 +116,12 @@ class ControllerProcess:
             await election.run(self._lead)
 
     async def _lead(self) -> None:
+        from pykueue.controllers.metrics import instruments
         from pykueue.controllers.system import Controllers
 
-        self._leading = Controllers(self._client, self._configuration.document)
+        is_elected = self._configuration.value.leader_election.leader_elect
+        role = instruments.LEADER if is_elected else instruments.STANDALONE
+        self._leading = Controllers(self._client, self._configuration.document, role=role)
         log.info("the controllers start")
         try:
             await self._leading.run()

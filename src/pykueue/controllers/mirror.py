@@ -73,6 +73,9 @@ class Mirror:
         objects = self._objects[resource]
         return [objects[key] for key in self._indexes[resource][index][1].get(value, ())]
 
+    def count(self, resource: Resource, index: str, value: str) -> int:
+        return len(self._indexes[resource][index][1].get(value, ()))
+
     def set_listed(self, resource: Resource) -> None:
         self._listed[resource].set()
 

@@ -18,8 +18,7 @@ from pykueue.controllers import kinds
 from pykueue.controllers.actions import Tell, Write
 from pykueue.controllers.apply import Applier
 from pykueue.controllers.engine_feed import FED, EngineFeed
-from pykueue.controllers.gauges import ROLE
-from pykueue.controllers.metrics import Metrics
+from pykueue.controllers.metrics.happened import Metrics
 from pykueue.controllers.mirror import Mirror, named
 from pykueue.controllers.ordered_writes import OrderedWrites
 from pykueue.controllers.workload import facts, transitions
@@ -173,7 +172,7 @@ class Scheduler:
             else:
                 self._record(told, written)
                 if self.metrics is not None:
-                    self.metrics.preempted.labels(decision.cluster_queue, target.reason.value, ROLE).inc()
+                    self.metrics.preempted(decision.cluster_queue, target.reason.value)
             self._feed.let_go(target.workload)
 
         self._feed.hold(target.workload)

@@ -12,7 +12,8 @@ from pykueue.controllers.engine_feed import FED
 from pykueue.controllers.feeds import Feeds
 from pykueue.controllers.in_use import InUseController
 from pykueue.controllers.job_controller import JobController
-from pykueue.controllers.metrics import Metrics
+from pykueue.controllers.metrics import instruments
+from pykueue.controllers.metrics.happened import Metrics
 from pykueue.controllers.mirror import Mirror
 from pykueue.controllers.place_feed import PlaceFeed
 from pykueue.controllers.pod_controller import PodController
@@ -47,7 +48,14 @@ _WORKERS = 32
 class Controllers:
     """`start` returns when the state is rebuilt from the API and decisions begin; `stop` leaves nothing running."""
 
-    def __init__(self, client: Client, configuration: Configuration, clock: Clock | None = None) -> None:
+    def __init__(
+        self,
+        client: Client,
+        configuration: Configuration,
+        clock: Clock | None = None,
+        *,
+        role: str = instruments.STANDALONE,
+    ) -> None:
         clock = clock or WallClock()
         self._client = client
         self._clock = clock
@@ -57,7 +65,15 @@ class Controllers:
         self.scheduler = Scheduler(
             client, mirror, self._applier("kueue-admission"), clock=clock, configuration=configuration
         )
-        self.metrics = Metrics(mirror, self.scheduler.engine.world, clock, configuration)
+        frameworks = settings.frameworks(configuration)
+        self.metrics = Metrics(
+            mirror,
+            self.scheduler.engine.world,
+            clock,
+            configuration,
+            role=role,
+            job_resources=(kinds.POD, *(kind.resource for kind in frameworks.values())),
+        )
         self.scheduler.metrics = self.metrics
         self._workloads = WorkloadController(
             self.scheduler,
@@ -73,7 +89,6 @@ class Controllers:
             self._usage = UsageSampler(self.scheduler, mirror, core, clock=clock, config=self.scheduler.usage_sharing)
         self._in_use = InUseController(mirror, core, clock)
         self._classes = PriorityClassController(mirror, core, clock)
-        frameworks = settings.frameworks(configuration)
         policy = settings.job_policy(configuration)
         self._jobs = [
             JobController(

@@ -122,9 +122,11 @@ def _order(holding: Holding) -> tuple[bool, int, int, str, str]:
 class Holdings:
     """The holdings of one cluster queue, in candidate order."""
 
-    __slots__ = ("_by_key", "_ordered")
+    __slots__ = ("_by_key", "_ordered", "version")
 
     def __init__(self) -> None:
+        self.version = 0
+        """Grows with every change, so that whoever counts need not count again."""
         self._by_key: dict[values.WorkloadKey, Holding] = {}
         self._ordered: list[Holding] = []
 
@@ -151,10 +153,12 @@ class Holdings:
         return self._by_key.get(key)
 
     def put(self, holding: Holding) -> None:
+        self.version += 1
         self._by_key[holding.key] = holding
         bisect.insort(self._ordered, holding, key=_order)
 
     def remove(self, key: values.WorkloadKey) -> Holding:
+        self.version += 1
         holding = self._by_key.pop(key)
         del self._ordered[bisect.bisect_left(self._ordered, holding.order, key=_order)]
         return holding

@@ -153,12 +153,18 @@ class PendingQueue:
         self._failed_shapes: set[str] = set()
         self._preemptor: tuple[values.WorkloadKey, int] | None = None
         self.active_count = 0
+        self.version = 0
+        """Grows with every move, so that whoever counts need not count again."""
 
     def __len__(self) -> int:
         return len(self._all)
 
     def __contains__(self, key: values.WorkloadKey) -> bool:
         return key in self._all
+
+    def __iter__(self) -> Iterator[Pending]:
+        """In no order that means anything."""
+        return iter(self._all.values())
 
     def get(self, key: values.WorkloadKey) -> Pending | None:
         return self._all.get(key)
@@ -191,7 +197,7 @@ class PendingQueue:
             self._activate(pending)
         for pending in parked:
             pending.bucket = None
-            self._alone[pending.key] = pending
+            self._set_aside(pending)
 
     # Coming and going.
 
@@ -214,7 +220,7 @@ class PendingQueue:
             self.remove(workload.key, forget_preemptor=False)
         self._all[workload.key] = pending
         if not pending.backoff_expired(now_ns):
-            self._alone[pending.key] = pending
+            self._set_aside(pending)
         elif self._shape(pending) in self._failed_shapes:
             self._enter(self._parked, pending, parked=True)
         else:
@@ -240,7 +246,7 @@ class PendingQueue:
         elif was_parked:
             self._enter(self._parked, new, parked=True)
         else:
-            self._alone[new.key] = new
+            self._set_aside(new)
 
     # Heads.
 
@@ -307,7 +313,7 @@ class PendingQueue:
         if reason in _FAILS_ALIKE and self._shape(pending):
             self._park_shape(pending)
         else:
-            self._alone[pending.key] = pending
+            self._set_aside(pending)
         return False
 
     def _park_shape(self, pending: Pending) -> None:
@@ -361,6 +367,10 @@ class PendingQueue:
             return ""
         return pending.workload.shape
 
+    def _set_aside(self, pending: Pending) -> None:
+        self._alone[pending.key] = pending
+        self.version += 1
+
     def _activate(self, pending: Pending) -> None:
         bucket = self._enter(self._active, pending, parked=False)
         self.active_count += 1
@@ -391,9 +401,11 @@ class PendingQueue:
         bucket.has_backoff = bucket.has_backoff or pending.may_back_off
         bucket.size += 1
         pending.bucket = bucket
+        self.version += 1
         return bucket
 
     def _leave(self, pending: Pending) -> None:
+        self.version += 1
         bucket = pending.bucket
         if bucket is None:
             self._alone.pop(pending.key, None)
@@ -411,6 +423,7 @@ class PendingQueue:
 
     def _merge(self, buckets: dict[str, _Bucket], group: str, bucket: _Bucket, *, parked: bool) -> None:
         """Move a whole bucket; into the bigger one if both sides have that shape."""
+        self.version += 1
         other = buckets.get(group)
         if other is not None:
             if other.size > bucket.size:

@@ -53,6 +53,11 @@ def shown(resource: str, amount: int) -> str:
     return str(quantity.from_units(amount, Format.DECIMAL_SI))
 
 
+def as_float(resource: str, amount: int) -> float:
+    """In whole units, as metrics show them."""
+    return amount / 1000 if resource == "cpu" else float(amount)
+
+
 def to_list(requests: Mapping[str, int]) -> dict[str, str]:
     return {name: shown(name, amount) for name, amount in requests.items()}
 

@@ -1,12 +1,43 @@
-"""What the controllers show of themselves: pending workloads in order, metrics by Kueue's names."""
+"""What the controllers show of themselves: metrics by Kueue's names, over a small life story."""
 
-from tests.controllers.system.cluster import PYTORCH_JOBS, priority_class, pytorch_job
+import re
+
+from tests.controllers.system.cluster import (
+    CONFIGURATION,
+    PYTORCH_JOBS,
+    kueue,
+    priority_class,
+    pytorch_job,
+    running_cluster,
+)
 
 from pykueue.controllers import kinds
+from pykueue.controllers.metrics import catalog
+
+
+class Shown:
+    """A scrape; `shown("name", cluster_queue="cq")` is the sum of the samples whose labels include these."""
+
+    def __init__(self, cluster):
+        metrics = cluster.controllers.metrics
+        metrics.look()
+        self.text = metrics.text().decode()
+
+    def __call__(self, metric, /, **labels):
+        found = [
+            float(value)
+            for text, value in re.findall(rf"^(?:kueue_)?{metric}{{(.*)}} (\S+)$", self.text, re.MULTILINE)
+            if labels.items() <= dict(re.findall(r'(\w+)="([^"]*)"', text)).items()
+        ]
+        return sum(found) if found else None
+
+    def names(self):
+        return {name for name, _ in re.findall(r"^# TYPE (\S+) (\S+)$", self.text, re.MULTILINE)}
 
 
 async def with_three_waiting(cluster):
-    await cluster.make_queue(cpu="1")
+    await cluster.create(kinds.COHORT, kueue("Cohort", "team", parentName="company"))
+    await cluster.make_queue(cpu="1", cohortName="team")
     await cluster.create(kinds.WORKLOAD_PRIORITY_CLASS, priority_class("high", 9))
     await cluster.create(PYTORCH_JOBS, pytorch_job("runs"), "default")
     await cluster.runs("runs")
@@ -21,17 +52,114 @@ async def with_three_waiting(cluster):
     await cluster.until(all_wait)
 
 
-async def test_metrics_have_kueues_names(cluster):
+async def test_counts_of_a_queue_follow_its_workloads(cluster):
     await with_three_waiting(cluster)
-    metrics = cluster.controllers.metrics
-    metrics.look()
-    text = metrics.text().decode()
-    assert 'kueue_admitted_workloads_total{cluster_queue="cq",priority_class="",replica_role="standalone"} 1.0' in text
-    assert 'kueue_admitted_active_workloads{cluster_queue="cq",replica_role="standalone"} 1.0' in text
-    assert 'kueue_cluster_queue_status{cluster_queue="cq",replica_role="standalone",status="active"} 1.0' in text
-    assert 'kueue_pending_workloads{cluster_queue="cq",replica_role="standalone",status="inadmissible"} 3.0' in text
-    assert 'kueue_local_queue_admitted_workloads_total{name="cq",namespace="default",priority_class=""' in text
-    assert 'kueue_local_queue_pending_workloads{name="cq",namespace="default",replica_role="standalone"' in text
-    assert (
-        'kueue_cluster_queue_info{cluster_queue="cq",parent_cohort="",replica_role="standalone",root_cohort=""}' in text
+    shown = Shown(cluster)
+    assert shown("admitted_workloads_total", cluster_queue="cq", priority_class="") == 1
+    assert shown("admitted_active_workloads", cluster_queue="cq") == 1
+    assert shown("cluster_queue_status", cluster_queue="cq", status="active") == 1
+    assert shown("pending_workloads", cluster_queue="cq", status="inadmissible") == 3
+    assert shown("workload_creation_latency_seconds_count", job_kind="PyTorchJob") == 4
+    assert shown("local_queue_quota_reserved_wait_time_seconds_count", name="cq", namespace="default") == 1
+    assert shown("local_queue_pending_workloads", name="cq", status="inadmissible") == 3
+    assert shown("local_queue_status", name="cq", active="True") == 1
+
+
+async def test_cohorts_sum_up_what_is_below_them(cluster):
+    await with_three_waiting(cluster)
+    shown = Shown(cluster)
+    assert shown("cluster_queue_info", cluster_queue="cq", parent_cohort="team", root_cohort="company") == 1
+    assert shown("cohort_info", cohort="team", parent_cohort="company", root_cohort="company") == 1
+    assert shown("cohort_subtree_quota", cohort="company", flavor="default", resource="cpu") == 1
+    assert shown("cohort_subtree_resource_reservations", cohort="company", resource="cpu") == 1
+    assert shown("cohort_subtree_admitted_workloads_total", cohort="company") == 1
+    assert shown("cohort_subtree_admitted_active_workloads", cohort="company") == 1
+
+
+async def test_a_deleted_queue_leaves_no_sample(cluster):
+    await with_three_waiting(cluster)
+    for name in ("runs", "first", "second", "urgent"):
+        await cluster.client.delete(PYTORCH_JOBS, name, "default")
+    await cluster.client.delete(kinds.LOCAL_QUEUE, "cq", "default")
+    await cluster.client.delete(kinds.CLUSTER_QUEUE, "cq")
+    await cluster.client.delete(kinds.COHORT, "team")
+
+    async def nothing_is_left():
+        return '"cq"' not in Shown(cluster).text and '"team"' not in Shown(cluster).text
+
+    await cluster.until(nothing_is_left)
+
+
+async def test_an_eviction_is_timed_and_a_finished_workload_stays_counted(cluster):
+    await with_three_waiting(cluster)
+    running = await cluster.workload_of("runs", "PyTorchJob")
+    name = running["metadata"]["name"]
+    await cluster.merge(kinds.WORKLOAD, name, {"spec": {"active": False}}, namespace="default")
+
+    async def urgent_runs_instead():
+        return await cluster.is_running("urgent")
+
+    await cluster.until(urgent_runs_instead)
+    await cluster.merge(
+        PYTORCH_JOBS,
+        "urgent",
+        {"status": {"conditions": [{"type": "Succeeded", "status": "True", "message": "done"}]}},
+        namespace="default",
+        subresource="status",
     )
+
+    async def is_counted():
+        shown = Shown(cluster)
+        return shown("finished_workloads", cluster_queue="cq") == 1
+
+    await cluster.until(is_counted)
+    shown = Shown(cluster)
+    assert shown("finished_workloads_total", cluster_queue="cq", priority_class="high") == 1
+    assert shown("local_queue_finished_workloads", name="cq") == 1
+    assert shown("evicted_workloads_total", cluster_queue="cq", reason="Deactivated") == 1
+    assert shown("local_queue_evicted_workloads_total", name="cq", reason="Deactivated") == 1
+    assert shown("workload_eviction_latency_seconds_count", cluster_queue="cq", reason="Deactivated") == 1
+
+
+RESOURCES = CONFIGURATION | {
+    "metrics": {
+        "enableClusterQueueResources": True,
+        "customLabels": [{"name": "team", "sourceLabelKey": "team"}],
+    },
+    "featureGates": {"UnadmittedWorkloadsObservability": True, "CustomMetricLabels": True},
+    "fairSharing": {"preemptionStrategies": ["LessThanOrEqualToFinalShare"]},
+    "admissionFairSharing": {"usageHalfLifeTime": "1m", "usageSamplingInterval": "1s"},
+}
+
+
+async def test_resources_are_shown_when_the_configuration_asks():
+    async with running_cluster(configuration=RESOURCES) as cluster:
+        await with_three_waiting(cluster)
+        await cluster.merge(kinds.CLUSTER_QUEUE, "cq", {"metadata": {"labels": {"team": "red"}}})
+
+        async def is_labelled():
+            return Shown(cluster)("cluster_queue_nominal_quota", custom_team="red")
+
+        await cluster.until(is_labelled)
+        shown = Shown(cluster)
+        quota = {"cohort": "team", "cluster_queue": "cq", "flavor": "default", "resource": "cpu"}
+        assert shown("cluster_queue_nominal_quota", **quota) == 1
+        assert shown("cluster_queue_resource_reservation", **quota) == 1
+        assert shown("cluster_queue_resource_usage", **quota) == 1
+        assert shown("cluster_queue_borrowing_limit", **quota) == float("inf")
+        assert shown("cluster_queue_resource_pending", cluster_queue="cq", resource="cpu") == 3
+        assert shown("local_queue_resource_usage", name="cq", flavor="default", resource="cpu") == 1
+        assert shown("cluster_queue_weighted_share", cluster_queue="cq", cohort="team") == 0
+        assert shown("unadmitted_workloads", cluster_queue="cq", reason="NoReservation") == 3
+        everything = {name.removesuffix("_total") for name in (*catalog.CATALOG, catalog.BUILD_INFO.name)}
+        assert {name.removesuffix("_total") for name in shown.names()} == everything
+
+
+async def test_local_queues_are_measured_only_where_they_are_chosen():
+    selector = {"matchLabels": {"a": "b"}}
+    chosen = {"metrics": {"localQueueMetrics": {"enable": True, "localQueueSelector": selector}}}
+    async with running_cluster(configuration=chosen) as cluster:
+        await cluster.make_queue()
+        shown = Shown(cluster)
+        assert shown("pending_workloads", cluster_queue="cq", status="active") == 0
+        assert shown("local_queue_pending_workloads", name="cq") is None
