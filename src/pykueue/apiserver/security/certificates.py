@@ -1,11 +1,10 @@
 """The certificate authority and the serving certificate, made at first start and kept with the data.
 
-`ensure` is called by `pykueue up` before it listens. It imports `cryptography` only when something must be made: a
+`ensure` is called by `pykueue up` before it listens. It imports `kube.issuing` only when something must be made: a
 small record beside the certificate says for which hosts and until when it is good.
 """
 
 import datetime as dt
-import ipaddress
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,8 +13,7 @@ from typing import TYPE_CHECKING
 from pykueue.apiserver.security import files
 
 if TYPE_CHECKING:
-    from cryptography import x509
-    from cryptography.hazmat.primitives.asymmetric import ec
+    from pykueue.kube.issuing import KeyPair
 
 _YEARS_OF_CA = 10
 _DAYS_OF_SERVING = 365
@@ -71,103 +69,24 @@ def _is_good(certificates: Certificates, hosts: tuple[str, ...], now: dt.datetim
 
 
 def _make_authority(certificates: Certificates, now: dt.datetime) -> None:
-    from cryptography import x509
-    from cryptography.hazmat.primitives.asymmetric import ec
+    from pykueue.kube import issuing
 
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = _name("pykueue-ca")
-    builder = (
-        _certificate(name, name, key, now)
-        .not_valid_after(now + dt.timedelta(days=365 * _YEARS_OF_CA))
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_key_usage(signs_certificates=True), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-    )
-    _write(certificates.authority, certificates.authority_key, builder, key, signer=key)
+    life = issuing.Life(begin=now, end=now + dt.timedelta(days=365 * _YEARS_OF_CA))
+    _write(certificates.authority, certificates.authority_key, issuing.make_authority("pykueue-ca", life))
 
 
 def _make_serving(certificates: Certificates, hosts: tuple[str, ...], now: dt.datetime) -> None:
-    from cryptography import x509
-    from cryptography.hazmat.primitives import serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from cryptography.x509.oid import ExtendedKeyUsageOID
+    from pykueue.kube import issuing
 
-    authority = x509.load_pem_x509_certificate(certificates.authority.read_bytes())
-    signer = serialization.load_pem_private_key(certificates.authority_key.read_bytes(), password=None)
-    assert isinstance(signer, ec.EllipticCurvePrivateKey)
-    key = ec.generate_private_key(ec.SECP256R1())
-    end = now + dt.timedelta(days=_DAYS_OF_SERVING)
-    builder = (
-        _certificate(_name("pykueue-apiserver"), authority.subject, key, now)
-        .not_valid_after(end)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_key_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.SubjectAlternativeName([_alternative(host) for host in hosts]), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False)
+    authority = issuing.KeyPair(
+        certificate=certificates.authority.read_bytes(), key=certificates.authority_key.read_bytes()
     )
-    _write(certificates.serving, certificates.serving_key, builder, key, signer=signer)
-    files.write_private(certificates.record, json.dumps({"hosts": hosts, "end": end.isoformat()}))
+    life = issuing.Life(begin=now, end=now + dt.timedelta(days=_DAYS_OF_SERVING))
+    made = issuing.make_server(authority, "pykueue-apiserver", hosts, life)
+    _write(certificates.serving, certificates.serving_key, made)
+    files.write_private(certificates.record, json.dumps({"hosts": hosts, "end": life.end.isoformat()}))
 
 
-def _name(common_name: str) -> "x509.Name":
-    from cryptography import x509
-    from cryptography.x509.oid import NameOID
-
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
-
-
-def _certificate(
-    subject: "x509.Name", issuer: "x509.Name", key: "ec.EllipticCurvePrivateKey", now: dt.datetime
-) -> "x509.CertificateBuilder":
-    from cryptography import x509
-
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(hours=1))
-    )
-
-
-def _key_usage(*, signs_certificates: bool) -> "x509.KeyUsage":
-    from cryptography import x509
-
-    return x509.KeyUsage(
-        digital_signature=True,
-        key_cert_sign=signs_certificates,
-        crl_sign=signs_certificates,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
-
-
-def _alternative(host: str) -> "x509.GeneralName":
-    from cryptography import x509
-
-    try:
-        return x509.IPAddress(ipaddress.ip_address(host))
-    except ValueError:
-        return x509.DNSName(host)
-
-
-def _write(
-    certificate: Path,
-    private_key: Path,
-    builder: "x509.CertificateBuilder",
-    key: "ec.EllipticCurvePrivateKey",
-    *,
-    signer: "ec.EllipticCurvePrivateKey",
-) -> None:
-    from cryptography.hazmat.primitives import hashes, serialization
-
-    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    files.write_private(private_key, pem)
-    signed = builder.sign(signer, hashes.SHA256())
-    files.write_private(certificate, signed.public_bytes(serialization.Encoding.PEM))
+def _write(certificate: Path, private_key: Path, pair: "KeyPair") -> None:
+    files.write_private(private_key, pair.key)
+    files.write_private(certificate, pair.certificate)
