@@ -5,23 +5,25 @@ again with a fresh view; one that is asked to stop gives the lease back, so that
 """
 
 import asyncio
-import contextlib
 import gc
 import logging
 import socket
 import uuid
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pykueue.cli import serving
+from pykueue.cli.webhooks import AS_CONFIGURED, Wish
 
 if TYPE_CHECKING:
     from pykueue.api.configuration.loading import Loaded
     from pykueue.cli.probes import Pages
     from pykueue.controllers.system import Controllers
     from pykueue.kube.client import Client
+    from pykueue.webhooks.service import Webhooks
 
 log = logging.getLogger(__name__)
 
@@ -30,51 +32,72 @@ log = logging.getLogger(__name__)
 @click.option("--kubeconfig", type=click.Path(path_type=Path), help="Default: the pod's own access, else as kubectl.")
 @click.option("--context", default="", help="The context of the kubeconfig to use.")
 @click.option("--config", type=click.Path(path_type=Path, exists=True), help="Kueue Configuration or Helm values.")
+@click.option(
+    "--webhooks",
+    is_flag=False,
+    flag_value=AS_CONFIGURED,
+    default="",
+    metavar="[ADDRESS:PORT]",
+    help="Serve admission webhooks, for clusters without MutatingAdmissionPolicy. Default: webhook.host and webhook.port.",
+)
+@click.option("--certificate-life", default="8760h", show_default=True, help="Of the certificate of the webhooks.")
 @click.option("--log-level", type=click.Choice(serving.LOG_LEVELS), default="info", show_default=True)
-def controller(*, kubeconfig: Path | None, context: str, config: Path | None, log_level: str) -> None:
+def controller(*, kubeconfig: Path | None, context: str, config: Path | None, log_level: str, **options: str) -> None:
     """Queue the jobs of a Kubernetes cluster."""
     gc.disable()  # what a start makes is no garbage; `serving.tune_collector` turns the collector on again
     from pykueue.kube.access import AccessError
 
     logging.basicConfig(level=log_level.upper(), format=serving.LOG_FORMAT)
     configuration = serving.load_configuration(config)
+    address, life = options["webhooks"], options["certificate_life"]
+    wish = Wish(address=address, certificate_life=life) if address else None
     try:
         with asyncio.Runner(loop_factory=serving.loop_factory()) as runner:
-            runner.run(_serve(kubeconfig, context, configuration))
+            runner.run(_serve(kubeconfig, context, configuration, wish))
     except AccessError as error:
         raise click.ClickException(str(error)) from None
 
 
-async def _serve(kubeconfig: Path | None, context: str, configuration: "Loaded") -> None:
+async def _serve(kubeconfig: Path | None, context: str, configuration: "Loaded", wish: Wish | None) -> None:
     from pykueue.cli.probes import Probes
     from pykueue.kube import access
     from pykueue.kube.http_client import HttpClient
 
     stopping = serving.stop_signal()
     client = HttpClient(await access.find(kubeconfig, context))
-    process = ControllerProcess(client, configuration)
+    webhooks = wish.made(client, configuration.value) if wish else None
+    process = ControllerProcess(client, configuration, webhooks)
     probes = Probes(process.pages())
     try:
         await probes.start()
         serving.tune_collector()
-        working = asyncio.create_task(process.run())
-        asked_to_stop = asyncio.create_task(stopping.wait())
-        await asyncio.wait([working, asked_to_stop], return_when=asyncio.FIRST_COMPLETED)
-        asked_to_stop.cancel()
-        working.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await working
+        await _until(stopping, process.run(), *([webhooks.run()] if webhooks else []))
+    except OSError as error:
+        raise click.ClickException(str(error)) from None
     finally:
         await probes.stop()
         await client.close()
 
 
+async def _until(stopping: asyncio.Event, *works: Coroutine[Any, Any, None]) -> None:
+    """Work until asked to stop, or until one of the works has ended; its failure is ours."""
+    tasks = [asyncio.create_task(work) for work in works]
+    asked_to_stop = asyncio.create_task(stopping.wait())
+    await asyncio.wait([*tasks, asked_to_stop], return_when=asyncio.FIRST_COMPLETED)
+    for task in (asked_to_stop, *tasks):
+        task.cancel()
+    for result in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(result, Exception):
+            raise result
+
+
 class ControllerProcess:
     """Leads, waits to lead, and leads again."""
 
-    def __init__(self, client: "Client", configuration: "Loaded") -> None:
+    def __init__(self, client: "Client", configuration: "Loaded", webhooks: "Webhooks | None" = None) -> None:
         self._client = client
         self._configuration = configuration
+        self._webhooks = webhooks
         self._leading: Controllers | None = None
         self._is_running = False
 
@@ -87,7 +110,7 @@ class ControllerProcess:
             liveness_path=value.health.liveness_endpoint_name,
             readiness_path=value.health.readiness_endpoint_name,
             metrics_address=value.metrics.bind_address,
-            is_ready=lambda: self._is_running,
+            is_ready=lambda: self._is_running and (self._webhooks is None or self._webhooks.is_ready),
             metrics=self._metrics,
         )
 

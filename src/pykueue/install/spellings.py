@@ -5,11 +5,13 @@ So both versions get the same schema, v1beta2's with the older spellings beside 
 the API server copies what was written in the old spelling to the new one, which is all that controllers read.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from pykueue.api import json_copy, registry
 from pykueue.api.kueue.kinds import GROUP, STORAGE_VERSION
+from pykueue.api.rules import quota, reading
 from pykueue.api.scheme import Kind, Object, Schema
 from pykueue.install import admission_policies
 from pykueue.install.admission_policies import Mutation, Subject
@@ -28,8 +30,25 @@ class Alias:
     old: str
     new: str
     value: str
-    """CEL that makes the new value of the old field."""
+    """CEL that makes the new value of the old field; `made` is the same in Python."""
     schema: Schema
+    made: Callable[[Any], Any] = json_copy.copied
+
+    def respell(self, spec: Object, old_spec: Object, version: str) -> bool:
+        """What `mutations` do, for a webhook; tells whether the old spelling was written."""
+        if self.old in spec and (self.old not in old_spec or spec[self.old] != old_spec[self.old]):
+            spec[self.new] = self.made(spec[self.old])
+            return True
+        if self.old in old_spec and self.old not in spec:
+            if version == OLD_VERSION and self.new in spec and spec[self.new] == old_spec.get(self.new):
+                del spec[self.new]
+        elif self.old in spec and spec.get(self.new) != self.made(spec[self.old]):
+            del spec[self.old]
+        return False
+
+    @property
+    def warning(self) -> str:
+        return f"spec.{self.old}: read as spec.{self.new}; write {self.new} instead"
 
     @property
     def mutations(self) -> tuple[Mutation, ...]:
@@ -64,6 +83,7 @@ _CHECKS = Alias(
     new="admissionChecksStrategy",
     value="{'admissionChecks': object.spec.admissionChecks.map(check, {'name': check})}",
     schema={"type": "array", "maxItems": 64, "items": {"type": "string", "maxLength": 316}},
+    made=lambda names: {"admissionChecks": [{"name": name} for name in reading.sequence(names)]},
 )
 _NODE_SELECTOR = Alias(
     kind="ResourceFlavor",
@@ -75,6 +95,7 @@ _NODE_SELECTOR = Alias(
 ALIASES = (_COHORT, _CHECKS, _NODE_SELECTOR)
 _SYNONYMS = (("whenCanBorrow", "Borrow"), ("whenCanPreempt", "Preempt"))
 _SYNONYM = "MayStopSearch"
+_WITH_QUOTA = ("ClusterQueue", "Cohort")
 _GROUP_INDEXES = ", ".join(map(str, range(16)))
 
 
@@ -113,13 +134,31 @@ def policies() -> list[Object]:
     by_kind: dict[str, list[Mutation]] = {}
     for alias in ALIASES:
         by_kind.setdefault(alias.kind, []).extend(alias.mutations)
-    by_kind["ClusterQueue"] += [*_synonyms(), _covered_resources()]
-    by_kind["Cohort"] = [_covered_resources()]
+    by_kind["ClusterQueue"] += _synonyms()
+    for kind in _WITH_QUOTA:
+        by_kind.setdefault(kind, []).append(_covered_resources())
     found: list[Object] = []
     for kind, mutations in by_kind.items():
         subject = Subject(resource=resources[kind], versions=_VERSIONS, operations=("CREATE", "UPDATE"))
         found += admission_policies.mutating(f"spellings-{resources[kind].plural}", subject, mutations)
     return found
+
+
+def respell(obj: Object, old: Object | None, version: str) -> list[str]:
+    """What the policies do, for clusters that need a webhook for it; returns warnings. Nobody has checked the object yet."""
+    spec, kind = obj.get("spec"), str(obj.get("kind"))
+    if not str(obj.get("apiVersion")).startswith(f"{GROUP}/") or not isinstance(spec, dict):
+        return []
+    old_spec = reading.mapping((old or {}).get("spec"))
+    written = [alias for alias in ALIASES if alias.kind == kind and alias.respell(spec, old_spec, version)]
+    told = [alias.warning for alias in written if version != OLD_VERSION]
+    fungibility = reading.mapping(spec.get("flavorFungibility"))
+    for field, synonym in _SYNONYMS:
+        if fungibility.get(field) == synonym:
+            fungibility[field] = _SYNONYM
+    if kind in _WITH_QUOTA:
+        told += quota.take_covered_resources_from_flavors(obj)
+    return told
 
 
 def _synonyms() -> Iterable[Mutation]:

@@ -1,0 +1,188 @@
+"""Webhook configurations, for clusters that cannot suspend jobs by policy: what the API server asks of the controller.
+
+A job with a queue must not start unseen, so it is refused while nobody answers. A job without one is never refused for
+that: it stands in a configuration of its own, whose failures are ignored. Both use Kueue's names, which users see in refusals.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pykueue.api import registry
+from pykueue.api.kueue.kinds import GROUP, STORAGE_VERSION
+from pykueue.api.rules import table
+from pykueue.api.rules.jobs import frameworks, management
+from pykueue.api.rules.jobs.frameworks import Framework
+from pykueue.api.scheme import Object, Resource, Settings
+from pykueue.install import spellings
+
+MUTATE, VALIDATE = "/mutate", "/validate"
+QUEUED, UNQUEUED = "pykueue-webhooks", "pykueue-webhooks-unqueued"
+"""Names of the configurations; there is a mutating and a validating one of each."""
+API_VERSION = "admissionregistration.k8s.io/v1"
+MUTATING, VALIDATING = (
+    Resource("admissionregistration.k8s.io", "v1", f"{kind.lower()}s", kind, namespaced=False)
+    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+)
+_CREATE, _WRITES = ("CREATE",), ("CREATE", "UPDATE")
+_SECONDS_TO_ANSWER, _SECONDS_TO_WAIT_IN_VAIN = 10, 2
+_HAS_QUEUE, _HAS_NONE = (
+    {"matchExpressions": [{"key": management.QUEUE_NAME, "operator": operator}]}
+    for operator in ("Exists", "DoesNotExist")
+)
+_NOT_GOING = {
+    "name": "not-going",
+    "expression": "request.operation != 'UPDATE' || !has(object.metadata.deletionTimestamp)",
+}
+"""What is being deleted may go, whether anybody answers or not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """Where the API server finds the controller: at its Service, or outside the cluster at a URL (https://host:port)."""
+
+    namespace: str
+    service: str
+    url: str = ""
+
+    def client_config(self, path: str) -> Object:
+        if self.url:
+            return {"url": self.url.rstrip("/") + path}
+        return {"service": {"namespace": self.namespace, "name": self.service, "path": path, "port": 443}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entries:
+    """The webhooks of one kind, or of many: those that must be answered, and those that need not be."""
+
+    mutating: tuple[Object, ...] = ()
+    validating: tuple[Object, ...] = ()
+    mutating_unqueued: tuple[Object, ...] = ()
+    validating_unqueued: tuple[Object, ...] = ()
+
+    def configurations(self) -> Iterator[Object]:
+        for kind, name, entries in (
+            (MUTATING.kind, QUEUED, self.mutating),
+            (VALIDATING.kind, QUEUED, self.validating),
+            (MUTATING.kind, UNQUEUED, self.mutating_unqueued),
+            (VALIDATING.kind, UNQUEUED, self.validating_unqueued),
+        ):
+            metadata = {"name": name, "labels": {"app.kubernetes.io/part-of": "pykueue"}}
+            yield {"apiVersion": API_VERSION, "kind": kind, "metadata": metadata, "webhooks": list(entries)}
+
+
+def configurations(settings: Settings, endpoint: Endpoint) -> list[Object]:
+    parts = [of_queues(endpoint), *(of_jobs(each, settings, endpoint) for each in _job_kinds(settings))]
+    return list(_joined(parts).configurations())
+
+
+def _joined(parts: Sequence[Entries]) -> Entries:
+    return Entries(
+        mutating=tuple(each for part in parts for each in part.mutating),
+        validating=tuple(each for part in parts for each in part.validating),
+        mutating_unqueued=tuple(each for part in parts for each in part.mutating_unqueued),
+        validating_unqueued=tuple(each for part in parts for each in part.validating_unqueued),
+    )
+
+
+def _job_kinds(settings: Settings) -> Iterable[Framework]:
+    """The enabled kinds that have rules, known ones and those described in the Configuration."""
+    for name in sorted(settings.frameworks):
+        framework = frameworks.FRAMEWORKS[name]
+        if has_rules(framework):
+            yield framework
+    for (group, kind), path in settings.custom_jobs.items():
+        resource = Resource(group, "*", f"{kind.lower()}s", kind, namespaced=True)
+        yield Framework(name=f"{group}/{kind.lower()}", resource=resource, suspend=path)
+
+
+def has_rules(framework: Framework) -> bool:
+    return (framework.resource.group, framework.resource.kind) in table.WEBHOOKS
+
+
+def of_queues(endpoint: Endpoint) -> Entries:
+    """Of Kueue's own kinds."""
+    mutating, validating = [], []
+    for kind in registry.scheme():
+        if (kind.group, kind.version) != (GROUP, STORAGE_VERSION) or (kind.group, kind.kind) not in table.WEBHOOKS:
+            continue
+        is_workload = kind.kind == "Workload"
+        versions = (STORAGE_VERSION, spellings.OLD_VERSION)
+        written = _rule(kind.resource, _CREATE if is_workload else _WRITES, versions)
+        checked = _rule(kind.resource, _WRITES, versions, subresources=("status",) if is_workload else ())
+        mutating.append(_mutating(kind.kind, endpoint, [written], {}))
+        validating.append(_validating(kind.kind, endpoint, [checked], {}))
+    return Entries(mutating=tuple(mutating), validating=tuple(validating))
+
+
+def of_jobs(framework: Framework, settings: Settings, endpoint: Endpoint) -> Entries:
+    """Where jobs without a queue are managed too, those of the managed namespaces must not start unseen either."""
+    resource, kind = framework.resource, framework.resource.kind
+    written = [_rule(resource, _WRITES if framework.implies_pods else _CREATE)]
+    checked = [_rule(resource, _WRITES)]
+    everywhere = _namespaces({}, endpoint)
+    managed = _namespaces(settings.managed_jobs_namespace_selector or {}, endpoint)
+    queued = {"objectSelector": _HAS_QUEUE, "namespaceSelector": everywhere}
+    in_vain = {} if settings.manage_jobs_without_queue_name else _IGNORED
+    return Entries(
+        mutating=(_mutating(kind, endpoint, written, queued),),
+        validating=(_validating(kind, endpoint, checked, queued),),
+        mutating_unqueued=(
+            _mutating(kind, endpoint, written, {"objectSelector": _HAS_NONE, "namespaceSelector": managed, **in_vain}),
+        ),
+        validating_unqueued=(
+            _validating(
+                kind, endpoint, checked, {"objectSelector": _HAS_NONE, "namespaceSelector": everywhere, **_IGNORED}
+            ),
+        ),
+    )
+
+
+_IGNORED = {"failurePolicy": "Ignore", "timeoutSeconds": _SECONDS_TO_WAIT_IN_VAIN}
+
+
+def _namespaces(selector: Mapping[str, Any], endpoint: Endpoint) -> Object:
+    """Never those of the system and of the controller, or it could not start again."""
+    own = {
+        "key": "kubernetes.io/metadata.name",
+        "operator": "NotIn",
+        "values": ["kube-system", endpoint.namespace],
+    }
+    expressions = [each for each in selector.get("matchExpressions") or () if each != own]
+    return {**selector, "matchExpressions": [*expressions, own]}
+
+
+def _rule(
+    resource: Resource, operations: Sequence[str], versions: Sequence[str] = (), *, subresources: Sequence[str] = ()
+) -> Object:
+    return {
+        "apiGroups": [resource.group],
+        "apiVersions": list(versions or (resource.version,)),
+        "operations": list(operations),
+        "resources": [resource.plural, *(f"{resource.plural}/{each}" for each in subresources)],
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+    }
+
+
+def _mutating(kind: str, endpoint: Endpoint, rules: list[Object], terms: Object) -> Object:
+    reinvoked = {"reinvocationPolicy": "IfNeeded"}
+    return _webhook(f"m{kind.lower()}.kb.io", endpoint.client_config(MUTATE), rules, reinvoked | terms)
+
+
+def _validating(kind: str, endpoint: Endpoint, rules: list[Object], terms: Object) -> Object:
+    return _webhook(f"v{kind.lower()}.kb.io", endpoint.client_config(VALIDATE), rules, terms)
+
+
+def _webhook(name: str, client_config: Object, rules: list[Object], terms: Object) -> Object:
+    return {
+        "name": name,
+        "clientConfig": client_config,
+        "rules": rules,
+        "matchPolicy": "Equivalent",
+        "matchConditions": [_NOT_GOING],
+        "failurePolicy": "Fail",
+        "timeoutSeconds": _SECONDS_TO_ANSWER,
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        **terms,
+    }

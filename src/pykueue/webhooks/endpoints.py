@@ -1,0 +1,92 @@
+"""The HTTPS server of the webhooks: AdmissionReviews in, AdmissionReviews out. Every replica of the controller runs one.
+
+An answer that cannot be given is an error of HTTP, on which the API server does what the webhook's failurePolicy says.
+"""
+
+import logging
+import ssl
+from collections.abc import Callable
+from functools import partial
+
+import msgspec
+from aiohttp import web
+
+from pykueue.api.errors import ApiError
+from pykueue.api.scheme import Lookup, Object, Settings
+from pykueue.install.webhooks import MUTATE, VALIDATE
+from pykueue.webhooks.neighbours import Neighbours
+from pykueue.webhooks.reviews import API_VERSION, KIND, Reviewer
+
+log = logging.getLogger(__name__)
+
+_REVIEW_BYTES = 16 * 1024 * 1024
+"""An object may have 1.5 MiB as etcd keeps it; a review holds two of them as JSON."""
+_Decide = Callable[[Reviewer, Object], Object]
+
+
+class _Kind(msgspec.Struct):
+    group: str
+    version: str
+    kind: str
+
+
+class _Asked(msgspec.Struct):
+    """What every review must have; the rest of its request is the rules' to read."""
+
+    uid: str
+    operation: str
+    kind: _Kind
+    object: dict[str, object]
+
+
+class _Review(msgspec.Struct):
+    request: _Asked
+
+
+class Endpoints:
+    def __init__(self, neighbours: Neighbours, settings: Settings) -> None:
+        self._neighbours = neighbours
+        self._settings = settings
+        application = web.Application(client_max_size=_REVIEW_BYTES)
+        application.router.add_post(MUTATE, partial(self._answer, Reviewer.mutate))
+        application.router.add_post(VALIDATE, partial(self._answer, Reviewer.validate))
+        self._runner = web.AppRunner(application, access_log=None)
+        self._site: web.TCPSite | None = None
+
+    @property
+    def is_listening(self) -> bool:
+        return self._site is not None
+
+    @property
+    def port(self) -> int:
+        return int(self._runner.addresses[0][1])
+
+    async def start(self, host: str, port: int, tls: ssl.SSLContext) -> None:
+        """OSError if somebody else listens there."""
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, host or None, port, ssl_context=tls)
+        await site.start()
+        self._site = site
+
+    async def stop(self) -> None:
+        self._site = None
+        await self._runner.cleanup()
+
+    async def _answer(self, decide: _Decide, request: web.Request) -> web.Response:
+        body = await request.read()
+        try:
+            msgspec.json.decode(body, type=_Review)
+            asked: Object = msgspec.json.decode(body)["request"]
+        except (msgspec.DecodeError, RecursionError) as error:
+            return web.Response(text=f"not an AdmissionReview: {error}", status=400)
+
+        def decided(lookup: Lookup) -> Object:
+            return decide(Reviewer(lookup=lookup, settings=self._settings), asked)
+
+        try:
+            response = await self._neighbours.consulted(decided)
+        except (ApiError, OSError, TimeoutError) as error:
+            log.warning("no answer to the review of a %s: %s", asked["kind"]["kind"], error)
+            return web.Response(text=f"cannot read what the decision depends on: {error}", status=503)
+        answer = {"apiVersion": API_VERSION, "kind": KIND, "response": response}
+        return web.Response(body=msgspec.json.encode(answer), content_type="application/json")
