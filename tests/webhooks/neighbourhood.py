@@ -1,18 +1,26 @@
 """A cluster to webhooks: the embedded API in memory, and the reviews that a real API server would send."""
 
+import asyncio
 import base64
 import copy
+import inspect
 import json
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 
 import jsonpatch
 
 from pykueue.api import registry
 from pykueue.api.configuration import loading
+from pykueue.api.scheme import Resource
 from pykueue.apiserver.core import Core
 from pykueue.apiserver.local_client import LocalClient
 from pykueue.apiserver.store.memory import MemoryLog
 from pykueue.apiserver.store.store import Store
+from pykueue.install import webhooks
+from pykueue.install.webhooks import Endpoint
+from pykueue.webhooks.keeper import Place
+from pykueue.webhooks.service import Address, Webhooks
 
 QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 FRAMEWORKS = ["batch/job", "pod", "deployment", "kubeflow.org/pytorchjob", "ray.io/rayjob"]
@@ -81,3 +89,94 @@ async def api(settings=None):
         yield LocalClient(core, scheme)
     finally:
         await core.stop()
+
+
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+ENDPOINT = Endpoint(namespace=CONFIGURATION.namespace, service="kueue-webhook-service")
+PLACE = Place(namespace=ENDPOINT.namespace, secret="kueue-webhook-server-cert", service=ENDPOINT.service)
+HOST = f"{ENDPOINT.service}.{ENDPOINT.namespace}.svc"
+
+
+class VirtualClock:
+    """Time stands still until `advance`."""
+
+    def __init__(self):
+        self.now = datetime.now(UTC).replace(microsecond=0)
+        self._sleepers = []
+
+    def now_ns(self):
+        return int(self.now.timestamp()) * 1_000_000_000
+
+    async def sleep(self, seconds):
+        woken = asyncio.get_running_loop().create_future()
+        self._sleepers.append((self.now + timedelta(seconds=seconds), woken))
+        if seconds <= 0:
+            woken.set_result(None)
+        await woken
+
+    @property
+    def sleeps(self):
+        """Whether somebody waits for a time that has not come yet."""
+        return any(not woken.done() for _, woken in self._sleepers)
+
+    def advance(self, span):
+        self.now += span
+        waiting = [(time, woken) for time, woken in self._sleepers if not woken.done()]
+        self._sleepers = [(time, woken) for time, woken in waiting if time > self.now]
+        for time, woken in waiting:
+            if time <= self.now:
+                woken.set_result(None)
+
+
+async def until(claim):
+    """What the claim returns once it is true."""
+    async with asyncio.timeout(20):
+        while True:
+            found = claim()
+            if inspect.isawaitable(found):
+                found = await found
+            if found:
+                return found
+            await asyncio.sleep(0.005)
+
+
+@asynccontextmanager
+async def cluster(endpoint=ENDPOINT):
+    """An API with the webhook configurations in it."""
+    async with api() as client:
+        for name in (ENDPOINT.namespace, "team"):
+            await client.create(NAMESPACES, {"metadata": {"name": name}})
+        for each in webhooks.configurations(CONFIGURATION.settings(), endpoint):
+            await client.create(_resource(each), each)
+        yield client
+
+
+def _resource(configuration):
+    return webhooks.MUTATING if configuration["kind"] == webhooks.MUTATING.kind else webhooks.VALIDATING
+
+
+async def configurations(client):
+    found = [each for kind in (webhooks.MUTATING, webhooks.VALIDATING) for each in (await client.list(kind)).items]
+    assert len(found) == 4
+    return found
+
+
+async def bundles(client):
+    """What each webhook trusts."""
+    return [
+        base64.b64decode(each["clientConfig"].get("caBundle", ""))
+        for configuration in await configurations(client)
+        for each in configuration["webhooks"]
+    ]
+
+
+@asynccontextmanager
+async def replica(client, clock=None, **options):
+    service = Webhooks(client, CONFIGURATION, address=Address(host="127.0.0.1", port=0), clock=clock, **options)
+    running = asyncio.create_task(service.run())
+    try:
+        await until(lambda: service.is_ready or running.done())
+        yield service
+    finally:
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
