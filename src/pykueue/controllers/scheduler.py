@@ -25,7 +25,7 @@ from pykueue.controllers.workload import facts, transitions
 from pykueue.engine import decisions, engine, events, fair_sharing, quota, reasons, values
 from pykueue.engine.policy import AdmissionFairSharing
 from pykueue.kube.client import Client
-from pykueue.kube.clock import Clock
+from pykueue.kube.clock import SECOND_NS, Clock
 from pykueue.translate import outcomes, policy
 
 log = logging.getLogger(__name__)
@@ -35,6 +35,8 @@ PAUSE_SECONDS = 0.005
 CYCLES_REMEMBERED = 8
 """Heads that go round in circles wait for something to happen."""
 ATTEMPTS = 8
+
+_SUCCESSES = (decisions.Admit, decisions.Preempt, decisions.Place, decisions.Evict)
 
 Change = Callable[[Object], bool]
 """Edits a Workload; False when the decision no longer applies to it."""
@@ -84,10 +86,24 @@ class Scheduler:
         await self._mirror.listed(FED)
         self._news.set()
         while True:
-            await self._news.wait()
+            await self._news_or_due()
             await self._clock.sleep(PAUSE_SECONDS)
             self._news.clear()
             await self._run_cycles()
+
+    async def _news_or_due(self) -> None:
+        """Until something happened, or somebody's turn has come."""
+        due_ns = self.engine.next_due_ns
+        if due_ns is None:
+            await self._news.wait()
+            return
+        seconds = max(0.0, (due_ns - self._clock.now_ns()) / SECOND_NS)
+        waiting = [asyncio.ensure_future(each) for each in (self._news.wait(), self._clock.sleep(seconds))]
+        try:
+            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in waiting:
+                each.cancel()
 
     async def _run_cycles(self) -> None:
         """Until a cycle decides nothing new; others get their turn between two cycles."""
@@ -105,7 +121,7 @@ class Scheduler:
     def _measure(self, decided: list[decisions.Decision], seconds: float) -> None:
         if self.metrics is None:
             return
-        is_success = any(isinstance(each, decisions.Admit | decisions.Preempt) for each in decided)
+        is_success = any(isinstance(each, _SUCCESSES) for each in decided)
         self.metrics.cycle_ended(is_success=is_success, seconds=seconds)
 
     def _carry_out(self, decided: list[decisions.Decision]) -> None:
@@ -115,6 +131,12 @@ class Scheduler:
                     self._admit(decision)
                 case decisions.Preempt():
                     self._preempt(decision)
+                case decisions.Place():
+                    self._place(decision)
+                case decisions.PlaceLater():
+                    self._place_later(decision)
+                case decisions.Evict():
+                    self._give_up(decision)
                 case decisions.Requeue() | decisions.Park():
                     self._put_off(decision)
             for watcher in self.watchers:
@@ -177,6 +199,53 @@ class Scheduler:
 
         self._feed.hold(target.workload)
         self._writes.submit(target.workload, write)
+
+    def _place(self, decision: decisions.Place) -> None:
+        now_ns = self._clock.now_ns()
+
+        def place(workload: Object) -> bool:
+            if not facts.holds_quota(workload) or facts.is_evicted(workload):
+                return False
+            transitions.place(workload, outcomes.admission(decision.admission), now_ns)
+            return True
+
+        async def write() -> None:
+            written = await self._write(decision.workload, place)
+            if written is None:
+                self._tell(events.AdmissionRefused(at_ns=self._clock.now_ns(), key=decision.workload))
+            else:
+                self._record(outcomes.placement_events(decision), written)
+            self._feed.let_go(decision.workload)
+
+        self._feed.hold(decision.workload)
+        self._writes.submit(decision.workload, write)
+
+    def _place_later(self, decision: decisions.PlaceLater) -> None:
+        namespace, _, name = decision.workload.partition("/")
+        workload = self._mirror.get(kinds.WORKLOAD, name, namespace)
+        if workload is not None:
+            self._record([outcomes.no_place_event(decision)], workload)
+
+    def _give_up(self, decision: decisions.Evict) -> None:
+        now_ns = self._clock.now_ns()
+        message = outcomes.no_replacement_message(decision)
+
+        def evict(workload: Object) -> bool:
+            if not facts.holds_quota(workload) or facts.is_evicted(workload):
+                return False
+            transitions.evict(workload, reason="NodeFailures", message=message, now_ns=now_ns)
+            return True
+
+        async def write() -> None:
+            written = await self._write(decision.workload, evict)
+            if written is None:
+                self._tell(events.EvictionRefused(at_ns=self._clock.now_ns(), key=decision.workload))
+            else:
+                self._record([outcomes.no_replacement_event(decision)], written)
+            self._feed.let_go(decision.workload)
+
+        self._feed.hold(decision.workload)
+        self._writes.submit(decision.workload, write)
 
     def _put_off(self, decision: decisions.Requeue | decisions.Park) -> None:
         now_ns = self._clock.now_ns()

@@ -13,12 +13,14 @@ from pykueue.engine.queues import Pending
 from pykueue.engine.values import ResourceName
 from pykueue.engine.world import RootKey, World
 
+_SETTLED = (Fate.ADMITTED, Fate.EVICTED, Fate.DROPPED)
+
 Tried = tuple[dict[ResourceName, int], ...]
 
 
 def run(world: World) -> list[decisions.Decision]:
     world.settle()
-    heads = take_heads(world)
+    heads = [*take_second_passes(world), *take_heads(world)]
     if heads or world.sleeping:
         world.cycle += 1
     nominated = nominate_heads(world, heads)
@@ -27,6 +29,20 @@ def run(world: World) -> list[decisions.Decision]:
     decided += send_back(world, heads)
     rest(world, heads)
     return decided
+
+
+def take_second_passes(world: World) -> list[Entry]:
+    """Workloads that hold quota and whose turn to find places has come."""
+    found = []
+    for key, attempt in world.second_passes.take_due(world.now_ns):
+        holding = world.holdings.get(key)
+        if holding is None or holding.evicted or key in world.assumed:
+            world.second_passes.put_off(key, attempt, world.now_ns)
+            continue
+        pending = Pending(world.workloads[key], world.policy)
+        queue = world.cluster_queues[holding.cluster_queue]
+        found.append(Entry(pending=pending, queue=queue, is_preemptor=False, attempt=attempt))
+    return found
 
 
 def take_heads(world: World) -> list[Entry]:
@@ -73,18 +89,29 @@ def book(world: World, nominated: list[Entry]) -> list[decisions.Decision]:
     decided: list[decisions.Decision] = []
     for entry in sorted(nominated, key=lambda entry: entry.position):
         if entry.fate is Fate.ADMITTED:
-            decided.append(report.admit(world, entry))
+            decided.append(report.place(world, entry) if entry.attempt else report.admit(world, entry))
+        elif entry.fate is Fate.EVICTED:
+            decided.append(report.evict(world, entry))
         elif entry.preempts:
             decided.append(report.preempt(world, entry))
     return decided
 
 
 def send_back(world: World, heads: list[Entry]) -> list[decisions.Decision]:
-    return [report.requeue(world, entry) for entry in heads if entry.fate not in (Fate.ADMITTED, Fate.DROPPED)]
+    return [
+        report.place_later(world, entry) if entry.attempt else report.requeue(world, entry)
+        for entry in heads
+        if entry.fate not in _SETTLED
+    ]
 
 
 def rest(world: World, heads: list[Entry]) -> None:
-    """Let trees sleep in which every head is back where it was: nothing will come of them until something changes."""
+    """Let trees sleep in which every head is back where it was: nothing will come of them until something changes.
+
+    A second pass keeps places from others for one cycle only: nobody rests after it.
+    """
+    if any(entry.attempt for entry in heads):
+        return
     by_tree: dict[RootKey, list[Entry]] = {key: [] for key in world.stirred}
     for entry in heads:
         by_tree.setdefault(world.root_key(entry.queue.node), []).append(entry)

@@ -33,6 +33,32 @@ class Admit(Decision):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Place(Decision):
+    """Give places to a workload that holds quota: for the first time, or new ones for those on lost nodes."""
+
+    admission: values.Admission
+    admitted: bool
+    replaces_nodes: bool
+    """It was admitted before, and keeps its other places."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlaceLater(Decision):
+    """There are no places for a workload that holds quota: look again."""
+
+    pending: reasons.PendingReason
+    due_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evict(Decision):
+    """Some of its pods lost their node, and there is no other for them."""
+
+    lost_nodes: tuple[str, ...]
+    pending: reasons.PendingReason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
     workload: values.WorkloadKey
     cluster_queue: values.ClusterQueueName

@@ -34,6 +34,11 @@ class Engine:
         reactions.react(event, self.world)
         return []
 
+    @property
+    def next_due_ns(self) -> int | None:
+        """When a cycle should run even if nothing happens."""
+        return self.world.second_passes.next_due_ns
+
     def fork(self) -> Self:
         """An independent copy, for what-if questions. Values are shared, for they never change."""
         return copy.deepcopy(self)

@@ -3,6 +3,7 @@
 import enum
 from dataclasses import dataclass, field
 
+from pykueue.engine import quota
 from pykueue.engine.assignment import Assignment
 from pykueue.engine.cluster_queues import ClusterQueueState
 from pykueue.engine.preemption import Target
@@ -15,6 +16,8 @@ class Fate(enum.Enum):
     SKIPPED = enum.auto()
     GATED = enum.auto()
     ADMITTED = enum.auto()
+    EVICTED = enum.auto()
+    """It lost a node and there is no other."""
     DROPPED = enum.auto()
     """It holds quota already: it has no business in the queue."""
 
@@ -24,6 +27,8 @@ class Entry:
     pending: Pending
     queue: ClusterQueueState
     is_preemptor: bool
+    attempt: int = 0
+    """Of its second pass: it holds its quota and looks for places. 0 for a head of a queue."""
     scan_before: ScanMemory | None = None
     """Where the scan of its flavors began in this cycle."""
     assignment: Assignment | None = None
@@ -38,6 +43,12 @@ class Entry:
     back_in_heap: bool = False
     position: int = 0
     """Its turn in the order of the cycle."""
+
+    @property
+    def new_usage(self) -> quota.Usage:
+        """What it needs of the quota; in its second pass it holds that already."""
+        assert self.assignment is not None
+        return {} if self.attempt else self.assignment.usage
 
     def set_pending(self, reason: PendingReason, no_fit_reason: NoFitReason) -> None:
         self.pending_reason = reason

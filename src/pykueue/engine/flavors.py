@@ -4,6 +4,7 @@ Flavors are tried in the order of the cluster queue. For each the taints and lab
 there, or come by preemption; flavor fungibility says whether a later flavor may be better. Called by `nominate`.
 """
 
+import copy
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
@@ -75,8 +76,12 @@ class FlavorAssigner:
         oracle: Oracle,
         places: Places | None = None,
         nominated: Nominated | None = None,
+        held: Sequence[PodSetAssignment] = (),
     ) -> None:
-        """Without `places` topology is not looked at. Flavors that were `nominated` before are the only ones tried."""
+        """Without `places` topology is not looked at. Flavors that were `nominated` before are the only ones tried.
+
+        What is `held` already is kept.
+        """
         self._policy = policy
         self._queue = queue
         self._flavors = flavors
@@ -85,6 +90,7 @@ class FlavorAssigner:
         self._oracle = oracle
         self._places = places
         self._nominated = nominated
+        self._held = held
 
     def assign(self, counts: Sequence[int] | None = None) -> Assignment:
         """Assign flavors to all pod sets, or to fewer pods of each (`counts`)."""
@@ -119,6 +125,8 @@ class FlavorAssigner:
         requests = assigned[0].requests if len(assigned) == 1 else _summed(assigned)
         attempts = Attempts(observe=self._policy.unadmitted_workloads_observability)
         flavors: dict[values.ResourceName, FlavorChoice] = {}
+        if self._held:
+            flavors = {resource: choice for pod_set in assigned for resource, choice in pod_set.flavors.items()}
         found_reasons: list[FlavorReason] = []
         for resource, amount in requests.items():
             group = self._queue.group_of.get(resource)
@@ -161,6 +169,8 @@ class FlavorAssigner:
         return self._policy.quota_check_strategy is QuotaCheckStrategy.IGNORE_UNDECLARED
 
     def _unassigned(self, position: int, counts: Sequence[int] | None) -> PodSetAssignment:
+        if self._held:
+            return copy.deepcopy(self._held[position])
         pod_set = self._workload.pod_sets[position]
         count = pod_set.count if counts is None or not pod_set.count else counts[position]
         requests = assignment.scaled(pod_set, count)

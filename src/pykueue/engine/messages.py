@@ -110,6 +110,11 @@ def preemption(preemptor: values.Workload, decision: decisions.Preempt, target: 
     )
 
 
+def no_replacement(nodes: tuple[str, ...]) -> str:
+    """The message of Evicted on a workload that lost nodes."""
+    return f"Workload was evicted as there was no replacement for unhealthy node(s): {','.join(nodes)}"
+
+
 def priorities(preemptor: values.Workload, target: values.Workload) -> str:
     """What the events Preempted and PreemptedWorkload add."""
     return f"; preemptor {_priority(preemptor)}; preemptee {_priority(target)}"

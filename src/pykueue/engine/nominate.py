@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 from pykueue.engine import assignment, placing, preemption, reasons, values
-from pykueue.engine.assignment import Assignment
+from pykueue.engine.assignment import Assignment, FlavorChoice, PodSetAssignment
 from pykueue.engine.entries import Entry, Fate
 from pykueue.engine.flavors import FlavorAssigner, Nominated
 from pykueue.engine.placing import Demands
@@ -25,7 +25,7 @@ class Nomination(NamedTuple):
 
 def nominate(world: World, entry: Entry) -> None:
     workload = entry.pending.workload
-    if workload.key in world.holdings:
+    if workload.key in world.holdings and not entry.attempt:
         entry.fate = Fate.DROPPED
     elif _FAILED.intersection(workload.check_states.values()):
         entry.set_pending(reasons.ChecksFailed(), NoFitReason.PENDING_EVALUATION)
@@ -92,6 +92,7 @@ def best_nomination(world: World, entry: Entry, nominated: Nominated | None = No
         oracle=possibilities,
         places=world.places if world.policy.topology_aware else None,
         nominated=nominated,
+        held=held_assignments(world, workload) if entry.attempt else (),
     )
     full = assigner.assign()
 
@@ -99,7 +100,7 @@ def best_nomination(world: World, entry: Entry, nominated: Nominated | None = No
         return _feasible(world, entry, possibilities, result)
 
     found = feasible(full)
-    if found is None and world.policy.partial_admission and can_be_partial(workload):
+    if found is None and world.policy.partial_admission and not entry.attempt and can_be_partial(workload):
 
         def attempt(counts: Sequence[int]) -> Nomination | None:
             return feasible(assigner.assign(counts))
@@ -108,6 +109,26 @@ def best_nomination(world: World, entry: Entry, nominated: Nominated | None = No
     found = found or Nomination(full, [])
     _anticipate_places(world, entry, found)
     return found
+
+
+def held_assignments(world: World, workload: values.Workload) -> tuple[PodSetAssignment, ...]:
+    """What a workload holds, as if it had just been found: a second pass goes on from there."""
+    assert workload.admission is not None
+    indices = world.tree.flavor_resources
+    return tuple(
+        PodSetAssignment(
+            name=held.name,
+            count=held.count,
+            requests=assignment.ranked(held.usage),
+            flavors={
+                resource: FlavorChoice(flavor=flavor, index=indices.index(flavor, resource), mode=Mode.FIT, borrowing=0)
+                for resource, flavor in held.flavors.items()
+            },
+            topology=held.topology,
+            delayed_topology=held.delayed_topology,
+        )
+        for held in workload.admission.pod_sets
+    )
 
 
 def _demands(world: World, entry: Entry, found: Assignment) -> Demands:

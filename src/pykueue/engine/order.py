@@ -1,6 +1,6 @@
 """Step 3 of the cycle: who goes first.
 
-Classical: within nominal before borrowing, then priority, then age. With fair sharing a tournament over each cohort
+Workloads that hold their quota and look for places come first. Classical: within nominal before borrowing, then priority, then age. With fair sharing a tournament over each cohort
 tree, run anew after every entry, for each admission changes the shares.
 """
 
@@ -14,6 +14,10 @@ from pykueue.engine.world import World
 
 def ordered(world: World, entries: list[Entry]) -> Iterator[Entry]:
     """Yields entries one at a time; what happens to one may change who comes next."""
+    first = sorted((entry for entry in entries if entry.attempt), key=lambda entry: _classical_key(world, entry))
+    if first:
+        yield from first
+        entries = [entry for entry in entries if not entry.attempt]
     if world.policy.fair_sharing is None:
         yield from sorted(entries, key=lambda entry: _classical_key(world, entry))
     else:

@@ -5,7 +5,7 @@ Usage taken here is provisional (the cycle runs it in a trial); `report` books w
 
 import enum
 
-from pykueue.engine import nominate, preemption, quota, reasons
+from pykueue.engine import nominate, preemption, quota, reasons, second_pass
 from pykueue.engine.amounts import add, sub
 from pykueue.engine.assignment import Assignment
 from pykueue.engine.entries import Entry, Fate
@@ -34,7 +34,9 @@ class Processing:
         self._look_again_for_places(entry)
         found = entry.assignment
         assert found is not None
-        if found.mode is Mode.NO_FIT:
+        if self._gives_up(entry, found):
+            entry.fate = Fate.EVICTED
+        elif found.mode is Mode.NO_FIT:
             entry.requeue_reason = RequeueReason.NO_FIT
             entry.no_fit_reason = found.no_fit_reason
         elif found.mode is Mode.PREEMPT and not entry.targets:
@@ -51,6 +53,12 @@ class Processing:
         else:
             self._take(entry, found)
 
+    def _gives_up(self, entry: Entry, found: Assignment) -> bool:
+        """Of a workload that lost a node and would have to wait for another."""
+        if not entry.attempt or found.mode is Mode.FIT or not self._world.policy.failed_replacement_evicts:
+            return False
+        return second_pass.has_lost_places(entry.pending.workload)
+
     def _is_gated(self, entry: Entry) -> bool:
         return self._world.policy.preemption_gates and entry.pending.workload.closed_preemption_gate
 
@@ -61,7 +69,7 @@ class Processing:
         can_always_reclaim = entry.queue.value.preemption.reclaim_within_cohort is PreemptionPolicy.ANY
         keeps_place = self._world.policy.prioritize_preemptor_workloads and entry.is_preemptor
         if not can_always_reclaim or keeps_place:
-            self._world.ledger.charge(entry.queue.node, reservation(entry.queue.node, found))
+            self._world.ledger.charge(entry.queue.node, {} if entry.attempt else reservation(entry.queue.node, found))
             self._world.ledger.charge_places(found.taken)
 
     def _fits(self, entry: Entry, found: Assignment) -> bool:
@@ -81,13 +89,13 @@ class Processing:
         node = entry.queue.node
         victims = self._victims | {target.holding.key: target.holding for target in entry.targets}
         if not victims:
-            return self._available(node, found)
+            return self._available(node, entry.new_usage, found)
         with self._world.ledger.trial():
             preemption.release(self._world, victims.values())
-            return self._available(node, found)
+            return self._available(node, entry.new_usage, found)
 
-    def _available(self, node: quota.Node, found: Assignment) -> "_Check":
-        if not _all_available(node, found.usage):
+    def _available(self, node: quota.Node, usage: quota.Usage, found: Assignment) -> "_Check":
+        if not _all_available(node, usage):
             return _Check.NO_QUOTA
         return _Check.OK if not found.taken or self._world.places.fits(found.taken) else _Check.NO_PLACE
 
@@ -103,7 +111,7 @@ class Processing:
 
     def _take(self, entry: Entry, found: Assignment) -> None:
         self._victims |= {target.holding.key: target.holding for target in entry.targets}
-        self._world.ledger.charge(entry.queue.node, found.usage)
+        self._world.ledger.charge(entry.queue.node, entry.new_usage)
         self._world.ledger.charge_places(found.taken)
         if found.mode is Mode.PREEMPT:
             entry.preempts = True
@@ -113,6 +121,8 @@ class Processing:
                 reasons.FlavorsShort(pod_sets=found.shortages(), preempting=len(entry.targets)),
                 NoFitReason.WAITING_FOR_PREEMPTED_WORKLOADS,
             )
+        elif entry.attempt:
+            entry.fate = Fate.ADMITTED
         elif self._blocked:
             entry.fate = Fate.SKIPPED
             entry.set_pending(reasons.PodsNotReady(), NoFitReason.WAITING_FOR_PODS_READY)

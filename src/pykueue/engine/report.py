@@ -43,6 +43,55 @@ def admit(world: World, entry: Entry) -> decisions.Admit:
     )
 
 
+def place(world: World, entry: Entry) -> decisions.Place:
+    """Book the places of a workload that holds its quota; the write to the API comes later."""
+    assert entry.assignment is not None
+    workload = entry.pending.workload
+    admission = entry.assignment.admission(entry.queue.name)
+    before = world.release(workload.key)
+    assert before is not None
+    holding = Holding(
+        workload,
+        admission,
+        entry.assignment.usage,
+        flavor_resources=entry.assignment.usage,
+        reserved_at_ns=before.reserved_at_ns,
+        taken=holdings.places_of(workload, admission),
+    )
+    world.charge(entry.queue, holding)
+    world.assumed[workload.key] = entry.pending
+    return decisions.Place(
+        workload=workload.key,
+        cluster_queue=entry.queue.name,
+        admission=admission,
+        admitted=_checks_are_ready(workload, entry.queue.value, admission),
+        replaces_nodes=bool(workload.unhealthy_nodes),
+    )
+
+
+def place_later(world: World, entry: Entry) -> decisions.PlaceLater:
+    assert entry.pending_reason is not None
+    return decisions.PlaceLater(
+        workload=entry.pending.key,
+        cluster_queue=entry.queue.name,
+        pending=entry.pending_reason,
+        due_ns=world.second_passes.put_off(entry.pending.key, entry.attempt + 1, world.now_ns),
+    )
+
+
+def evict(world: World, entry: Entry) -> decisions.Evict:
+    """If the API refuses, the next turn tries again."""
+    assert entry.pending_reason is not None
+    world.mark_evicted(entry.pending.key, evicted=True)
+    world.second_passes.put_off(entry.pending.key, entry.attempt + 1, world.now_ns)
+    return decisions.Evict(
+        workload=entry.pending.key,
+        cluster_queue=entry.queue.name,
+        lost_nodes=entry.pending.workload.unhealthy_nodes,
+        pending=entry.pending_reason,
+    )
+
+
 def _checks_are_ready(workload: values.Workload, queue: values.ClusterQueue, admission: values.Admission) -> bool:
     """Every check that applies to the flavors in use is there and ready, and so is every other that it carries."""
     used = {flavor for pod_set in admission.pod_sets for flavor in pod_set.flavors.values()}

@@ -26,6 +26,7 @@ def _workload_seen(event: events.WorkloadArrived | events.WorkloadChanged, world
         _back_to_pending(world, workload)
     elif workload.key not in world.assumed:
         _seen_pending(world, workload)
+    world.second_passes.note(workload, world.now_ns)
 
 
 def _leave(world: World, workload: values.Workload) -> None:
@@ -130,6 +131,10 @@ def _admission_refused(event: events.AdmissionRefused, world: World) -> None:
     world.release(event.key)
     world.local_queue_usage.drop_penalty(pending.workload.local_queue, event.key)
     workload = world.workloads.get(event.key)
+    if workload is not None and workload.admission is not None:
+        world.hold(workload)
+        world.second_passes.note(workload, world.now_ns)
+        return
     queue = None if workload is None else world.queue_of(workload)
     if workload is not None and queue is not None and workload.may_queue:
         queue.pending.requeue(pending, RequeueReason.FAILED_AFTER_NOMINATION, world.now_ns)

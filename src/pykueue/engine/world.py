@@ -12,6 +12,7 @@ from pykueue.engine.holdings import Holding
 from pykueue.engine.ledger import Ledger
 from pykueue.engine.loop_guard import LoopGuard
 from pykueue.engine.policy import Policy
+from pykueue.engine.second_pass import SecondPasses
 from pykueue.engine.topology.places import Places
 
 RootKey = tuple[bool, str]
@@ -38,6 +39,7 @@ class World:
         self.assumed: dict[values.WorkloadKey, queues.Pending] = {}
         """Admitted by us and not yet seen so in the API."""
         self.not_ready: dict[values.WorkloadKey, None] = {}
+        self.second_passes = SecondPasses()
         self.local_queue_usage = admission_fair_sharing.UsageLedger(policy.admission_fair_sharing)
         self.skipped_preemptions: dict[str, int] = {}
         """Of the last cycle, per cluster queue."""
@@ -151,6 +153,7 @@ class World:
 
     def forget(self, workload: values.Workload) -> None:
         del self.workloads[workload.key]
+        self.second_passes.drop(workload.key)
         if self.loop_guard is not None:
             self.loop_guard.forget(workload.key)
         members = self._workloads_of[workload.local_queue]

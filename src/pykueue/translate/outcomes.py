@@ -69,9 +69,31 @@ def admission_events(decision: decisions.Admit, *, waited_ns: int) -> list[Event
         text += f"; Flavors considered: {considered}"
     events = [_event(decision.workload, "QuotaReserved", text)]
     if decision.admitted:
-        text = f"Admitted by ClusterQueue {decision.cluster_queue}, wait time since reservation was 0s"
-        events.append(_event(decision.workload, "Admitted", text))
+        events.append(_admitted(decision))
     return events
+
+
+def placement_events(decision: decisions.Place) -> list[Event]:
+    """A workload that only got other nodes was admitted long ago."""
+    return [_admitted(decision)] if decision.admitted and not decision.replaces_nodes else []
+
+
+def no_place_event(decision: decisions.PlaceLater | decisions.Evict) -> Event:
+    """Of a second pass that came to nothing."""
+    return _event(decision.workload, "SecondPassFailed", messages.pending(decision.pending, shown), is_warning=True)
+
+
+def no_replacement_message(decision: decisions.Evict) -> str:
+    return messages.no_replacement(decision.lost_nodes)
+
+
+def no_replacement_event(decision: decisions.Evict) -> Event:
+    return _event(decision.workload, "EvictedDueToNodeFailures", no_replacement_message(decision))
+
+
+def _admitted(decision: decisions.Admit | decisions.Place) -> Event:
+    text = f"Admitted by ClusterQueue {decision.cluster_queue}, wait time since reservation was 0s"
+    return _event(decision.workload, "Admitted", text)
 
 
 def pending_reason(decision: decisions.Requeue | decisions.Park, *, is_granular: bool) -> str:

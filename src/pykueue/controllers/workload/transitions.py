@@ -66,6 +66,13 @@ def reserve_quota(workload: Object, admission: Object, now_ns: int) -> None:
             )
 
 
+def place(workload: Object, admission: Object, now_ns: int) -> None:
+    """A workload that holds quota gets its places; nodes that it had lost are replaced."""
+    reserve_quota(workload, admission, now_ns)
+    workload["status"].pop("unhealthyNodes", None)
+    sync_admitted(workload, now_ns)
+
+
 def release_quota(workload: Object, *, reason: str, message: str, now_ns: int) -> bool:
     """Takes the reservation back and says why."""
     changed = conditions.put(workload, "QuotaReserved", status=False, reason=reason, message=message, now_ns=now_ns)
@@ -96,6 +103,7 @@ def evict(workload: Object, *, reason: str, message: str, cause: str = "", now_n
     conditions.put(workload, "Evicted", status=True, reason=written, message=message, now_ns=now_ns)
     status.pop("clusterName", None)
     status.pop("nominatedClusterNames", None)
+    status.pop("unhealthyNodes", None)
     _reset_checks(workload, now_ns)
     if conditions.is_true(workload, "BlockedOnPreemptionGates"):
         conditions.put(

@@ -51,6 +51,12 @@ class Cluster:
                     self._reserve(decision)
                 case decisions.Preempt():
                     self.preempt(decision, self.value(decision.workload))
+                case decisions.Place():
+                    self._place(decision)
+                case decisions.PlaceLater():
+                    self.events.append(outcomes.no_place_event(decision))
+                case decisions.Evict():
+                    self._evict(decision)
                 case decisions.Requeue() | decisions.Park():
                     self._explain_pending(decision)
 
@@ -201,6 +207,21 @@ class Cluster:
         if decision.admitted:
             transitions.sync_admitted(obj, self.now_ns)
         self.events += outcomes.admission_events(decision, waited_ns=waited_ns)
+        self._written(decision.workload)
+
+    def _place(self, decision: decisions.Place) -> None:
+        transitions.place(self.workloads[decision.workload], outcomes.admission(decision.admission), self.now_ns)
+        self.events += outcomes.placement_events(decision)
+        self._written(decision.workload)
+
+    def _evict(self, decision: decisions.Evict) -> None:
+        transitions.evict(
+            self.workloads[decision.workload],
+            reason="NodeFailures",
+            message=outcomes.no_replacement_message(decision),
+            now_ns=self.now_ns,
+        )
+        self.events.append(outcomes.no_replacement_event(decision))
         self._written(decision.workload)
 
     def preempt(self, decision: decisions.Preempt, preemptor: values.Workload) -> None:

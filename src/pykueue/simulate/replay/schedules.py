@@ -12,10 +12,12 @@ from pykueue.api import resource_lists
 from pykueue.api.scheme import Object
 from pykueue.controllers.workload import facts
 from pykueue.engine import decisions, events, values
+from pykueue.kube.clock import SECOND_NS
 from pykueue.simulate.replay import differences
 from pykueue.simulate.replay.cluster import Cluster
 from pykueue.simulate.replay.corpus import Case
 from pykueue.simulate.replay.differences import Difference
+from pykueue.translate import outcomes
 
 _WAIT = re.compile(r"was \d+s")
 
@@ -50,19 +52,34 @@ def _steps(run: "Run", case: Case) -> list[Difference]:
 class Run:
     def __init__(self, case: Case) -> None:
         self.cluster = Cluster(case, hears_of_writes=False)
-        self._refuses_admission = "admissionError" in case["config"]
+        self._write_error: str = case["config"].get("admissionError") or ""
+        for _ in case.get("secondPass") or ():
+            self.cluster.now_ns += SECOND_NS
         self._cluster_queues = case["clusterQueues"]
         self._set_up_fair_admission(case)
         self._before = copy.deepcopy(self.cluster.workloads)
 
     def cycle(self) -> None:
-        decided = self.cluster.handle(events.CycleDue(at_ns=self.cluster.now_ns))
-        if self._refuses_admission:
-            refused = [decision for decision in decided if isinstance(decision, decisions.Admit)]
-            decided = [decision for decision in decided if decision not in refused]
-            for decision in refused:
-                self.cluster.handle(events.AdmissionRefused(at_ns=self.cluster.now_ns, key=decision.workload))
-        self.cluster.write(decided)
+        self.cluster.write(
+            decision
+            for decision in self.cluster.handle(events.CycleDue(at_ns=self.cluster.now_ns))
+            if not self._is_refused(decision)
+        )
+
+    def _is_refused(self, decision: decisions.Decision) -> bool:
+        """By the API. A workload that is not there any more needs no further thought."""
+        if not self._write_error:
+            return False
+        now_ns, key = self.cluster.now_ns, decision.workload
+        if isinstance(decision, decisions.Admit):
+            self.cluster.handle(events.AdmissionRefused(at_ns=now_ns, key=key))
+            return True
+        if isinstance(decision, decisions.Evict):
+            self.cluster.handle(events.EvictionRefused(at_ns=now_ns, key=key))
+            if "not found" not in self._write_error:
+                self.cluster.events.append(outcomes.no_place_event(decision))
+            return True
+        return False
 
     def churn(self, cycle: int) -> None:
         """The quota of the second flavor goes down and up again between cycles."""
@@ -162,11 +179,12 @@ def _comparable(name: str, value: Any) -> Any:
 
 def _comparable_status(status: Mapping[str, Any]) -> dict[str, Any]:
     """Without the marks of the recorder's client: it stamps checks that had no time, and cannot take away the requests
-    that a workload shows while it is pending.
+    that a workload shows while it is pending, or the nodes that it lost.
     """
     shown = {**status, "conditions": _by_type(status.get("conditions") or ())}
     if "admission" in status:
         shown.pop("resourceRequests", None)
+        shown.pop("unhealthyNodes", None)
     if "admissionChecks" in status:
         shown["admissionChecks"] = [
             {name: value for name, value in check.items() if name != "lastTransitionTime"}
@@ -190,6 +208,7 @@ RUNNERS = dict.fromkeys(
         "TestScheduleConcurrentAdmission",
         "TestScheduleForTASCohorts",
         "TestScheduleForTASPreemption",
+        "TestScheduleForTAS",
     ),
     schedule,
 )

@@ -1,0 +1,136 @@
+"""Workloads that hold quota and look for places: after their checks, or because they lost a node."""
+
+import dataclasses
+
+import pytest
+from tests.engine.builders import CPU, SECOND_NS, Cluster, cluster_queue, group, pod_set, quota, workload
+
+from pykueue.engine import decisions, events, invariants, second_pass, values
+from pykueue.engine.policy import Policy
+
+HOST = "kubernetes.io/hostname"
+WISH = values.TopologyRequest(unconstrained=True)
+CHECK = values.CheckName("capacity")
+
+
+def node(name, cpu=2):
+    return values.Node(name=name, labels={HOST: name}, allocatable={CPU: cpu, values.PODS: 10})
+
+
+def on(name):
+    return values.TopologyAssignment(levels=(HOST,), domains=(values.TopologyDomain((name,), 1),))
+
+
+def reserved(name="w", *, cpu=2, topology=None, **fields):
+    asked = pod_set({CPU: cpu}, pod_requests={CPU: cpu}, topology_request=WISH)
+    found = workload(name, pod_sets=[asked], admitted_to="default", **fields)
+    delayed = values.DelayedTopology.PENDING if topology is None else None
+    held = dataclasses.replace(found.admission.pod_sets[0], topology=topology, delayed_topology=delayed)
+    return dataclasses.replace(found, admission=dataclasses.replace(found.admission, pod_sets=(held,)))
+
+
+def waiting_for_places(**fields):
+    return reserved(admitted=False, check_states={CHECK: values.CheckState.READY}, **fields)
+
+
+def placed_on_lost(name="gone", **fields):
+    return reserved(topology=on(name), unhealthy_nodes=(name,), **fields)
+
+
+def cluster_of(*nodes, policy=None):
+    cluster = Cluster(policy=policy)
+    flavor = values.ResourceFlavor(name=values.FlavorName("default"), topology="hosts")
+    cluster.tell(events.TopologyChanged(name="hosts", levels=(HOST,)))
+    cluster.tell(events.FlavorChanged(flavor=flavor))
+    for each in nodes:
+        cluster.tell(events.NodeChanged(node=each))
+    cluster.put(cluster_queue(groups=[group({"default": quota(4)})]))
+    return cluster
+
+
+def domains(decision):
+    return {domain.values[0]: domain.pods for domain in decision.admission.pod_sets[0].topology.domains}
+
+
+def test_a_workload_gets_its_places_a_second_after_its_checks_are_ready():
+    cluster = cluster_of(node("a"))
+    cluster.add(waiting_for_places())
+    assert cluster.tell(events.CycleDue(at_ns=SECOND_NS - 1)) == []
+    [decision] = cluster.tell(events.CycleDue(at_ns=SECOND_NS))
+    assert domains(decision) == {"a": 1}
+    assert decision.admission.pod_sets[0].delayed_topology is values.DelayedTopology.READY
+    invariants.check(cluster.engine)
+
+
+def test_quota_is_not_counted_twice():
+    cluster = cluster_of(node("a", cpu=4))
+    cluster.add(waiting_for_places(cpu=4))
+    [decision] = cluster.cycle()
+    assert isinstance(decision, decisions.Place)
+
+
+def test_pauses_double_up_to_half_a_minute():
+    assert [second_pass.pause_ns(attempt) // SECOND_NS for attempt in (1, 2, 5, 6, 99)] == [1, 2, 16, 30, 30]
+
+
+def test_without_places_it_looks_again_later():
+    cluster = cluster_of()
+    cluster.add(waiting_for_places())
+    [decision] = cluster.cycle()
+    assert isinstance(decision, decisions.PlaceLater)
+    assert cluster.engine.next_due_ns == decision.due_ns == cluster.now_ns + 2 * SECOND_NS
+    cluster.tell(events.NodeChanged(node=node("a")))
+    cluster.cycle()
+    assert isinstance(cluster.cycle()[0], decisions.Place)
+
+
+def test_a_lost_node_is_replaced():
+    cluster = cluster_of(node("a"))
+    cluster.add(placed_on_lost())
+    [decision] = cluster.cycle()
+    assert domains(decision) == {"a": 1}
+    assert decision.replaces_nodes
+    invariants.check(cluster.engine)
+
+
+def test_without_another_node_it_is_evicted_at_once():
+    cluster = cluster_of()
+    cluster.add(placed_on_lost())
+    [decision] = cluster.cycle()
+    assert isinstance(decision, decisions.Evict)
+    assert decision.lost_nodes == ("gone",)
+
+
+def test_a_patient_policy_waits_for_another_node():
+    cluster = cluster_of(policy=Policy(failed_replacement_evicts=False))
+    cluster.add(placed_on_lost())
+    assert isinstance(cluster.cycle()[0], decisions.PlaceLater)
+
+
+def test_a_refused_placement_is_undone_and_tried_again():
+    cluster = cluster_of(node("a"))
+    cluster.add(placed_on_lost())
+    cluster.cycle()
+    cluster.tell(events.AdmissionRefused(at_ns=cluster.now_ns, key="default/w"))
+    invariants.check(cluster.engine)
+    assert domains(cluster.cycle()[0]) == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"eviction": values.Eviction(reason="Preempted", at_ns=0)}, {"unhealthy_nodes": ()}, {"admission": None}],
+    ids=["evicted", "healed", "pending"],
+)
+def test_who_no_longer_needs_it_has_no_turn(change):
+    cluster = cluster_of(node("a"))
+    cluster.add(placed_on_lost())
+    cluster.tell(events.WorkloadChanged(workload=dataclasses.replace(placed_on_lost(), **change)))
+    assert cluster.engine.next_due_ns is None
+
+
+def test_places_are_kept_from_heads_of_the_same_cycle():
+    cluster = cluster_of(node("a"))
+    asked = pod_set({CPU: 2}, pod_requests={CPU: 2}, topology_request=WISH)
+    cluster.add(placed_on_lost(), workload("head", pod_sets=[asked], priority=9))
+    decided = cluster.cycle()
+    assert [type(each) for each in decided] == [decisions.Place, decisions.Park]
