@@ -88,7 +88,7 @@ def test_a_local_queue_wants_its_cluster_queue(cluster, name):
 
 def test_a_bad_quota_says_how_to_write_it(cluster, name):
     result = cluster.pykueue("create", "cq", name, "--nominal-quota", "cpu=9")
-    assert result.exit_code == 2
+    assert result.exit_code == 1
     assert "write FLAVOR:RESOURCE=VALUE" in result.output
 
 
@@ -111,12 +111,12 @@ def test_a_workload_is_stopped_and_resumed(cluster, workload):
 def test_workloads_are_listed_with_their_jobs(cluster, workload):
     lines = cluster.pykueue("list", "workloads", "--for", f"job/{workload}").output.splitlines()
     assert lines[0].split("   ")[0].strip() == "NAME"
-    assert lines[1].split()[:5] == [workload, "job.batch", workload, "main", "PENDING"]
+    assert lines[1].split()[:5] == [workload, "job", workload, "main", "PENDING"]
 
 
 def test_a_status_filter_hides_the_rest(cluster, workload):
     result = cluster.pykueue("list", "wl", "--status", "admitted")
-    assert result.stderr == "No resources found\n"
+    assert result.stderr == "No resources found in default namespace.\n"
 
 
 def test_cluster_queues_are_listed(cluster, name):
@@ -129,7 +129,7 @@ def test_cluster_queues_are_listed(cluster, name):
 
 def test_deleting_a_workload_deletes_its_job(cluster, workload):
     result = cluster.pykueue("delete", "workload", workload, "--yes")
-    assert (result.exit_code, result.output) == (0, f"workload.kueue.x-k8s.io/{workload} deleted\n")
+    assert (result.exit_code, result.output) == (0, f"jobs.batch/{workload} deleted\n")
     with pytest.raises(ApiError, match="not found"):
         cluster.get(JOBS, workload, "default")
 

@@ -146,6 +146,7 @@ class LocalClient:
             grace_period_seconds=asked.grace_period_seconds,
             precondition_uid=asked.preconditions.get("uid", ""),
             precondition_resource_version=asked.preconditions.get("resourceVersion", ""),
+            dry_run=asked.dry_run,
         )
         await self._core.delete(self._target(resource, namespace, name), call)
 

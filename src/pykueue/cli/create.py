@@ -1,14 +1,15 @@
 """`pykueue create`: queues and flavors from a line of options, with kueuectl's names for them."""
 
-import json
 import re
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from pykueue.cli import output as outputs
+from pykueue.cli.completing import completes
 from pykueue.cli.connection import Cluster, connects
-from pykueue.cli.nouns import RESOURCES, NounGroup, qualified
+from pykueue.cli.nouns import RESOURCES, NounGroup
 
 if TYPE_CHECKING:
     from pykueue.api.scheme import Object
@@ -26,13 +27,10 @@ def create() -> None:
 
 
 def _written(command: Command) -> Command:
-    output = click.option(
-        "--output", "-o", type=click.Choice(["name", "json", "yaml"]), help="Show the object instead."
-    )
     dry_run = click.option(
         "--dry-run", type=click.Choice(["none", "client", "server"]), default="none", show_default=True
     )
-    return output(dry_run(connects(command)))
+    return outputs.shows(dry_run(connects(command)))
 
 
 @create.command()
@@ -77,7 +75,13 @@ def clusterqueue(*, name: str, cluster: Cluster, dry_run: str, output: str | Non
 
 @create.command()
 @click.argument("name")
-@click.option("--clusterqueue", "-c", required=True, help="The ClusterQueue behind it.")
+@click.option(
+    "--clusterqueue",
+    "-c",
+    required=True,
+    help="The ClusterQueue behind it.",
+    shell_complete=completes("clusterqueue"),
+)
 @click.option("--ignore-unknown-cq", "-i", is_flag=True, help="Do not ask whether the ClusterQueue exists.")
 @_written
 def localqueue(
@@ -127,14 +131,14 @@ def resource_groups(**quotas: Iterable[str]) -> "list[Object]":
         for text in _separated(texts):
             match = _QUOTAS.fullmatch(text)
             if match is None:
-                raise click.UsageError(
+                raise click.ClickException(
                     f"invalid resources specification {text!r}: write FLAVOR:RESOURCE=VALUE;RESOURCE=VALUE"
                 )
             resources = flavors.setdefault(match[1], {})
             for part in filter(None, match[2].split(";")):
                 resource, _, value = part.partition("=")
                 if not resource or not value:
-                    raise click.UsageError(f"invalid resource quota {part!r}: write RESOURCE=VALUE")
+                    raise click.ClickException(f"invalid resource quota {part!r}: write RESOURCE=VALUE")
                 resources.setdefault(resource.strip(), {})[field] = value.strip()
     groups: dict[tuple[str, ...], list[Object]] = {}
     for flavor, resources in flavors.items():
@@ -154,21 +158,8 @@ def _create(cluster: Cluster, noun: str, obj: "Object", *, dry_run: str, output:
         return await client.create(resource, obj, place, WriteOptions(dry_run=dry_run == "server"))
 
     made = obj if dry_run == "client" else cluster.run(write)
-    _show(made, noun, dry_run, output)
-
-
-def _show(obj: "Object", noun: str, dry_run: str, output: str | None) -> None:
-    if output == "json":
-        click.echo(json.dumps(obj, indent=2))
-    elif output == "yaml":
-        import yaml
-
-        click.echo(yaml.safe_dump(obj, sort_keys=False), nl=False)
-    elif output == "name":
-        click.echo(qualified(noun, obj["metadata"]["name"]))
-    else:
-        suffix = "" if dry_run == "none" else f" ({dry_run} dry run)"
-        click.echo(f"{qualified(noun, obj['metadata']['name'])} created{suffix}")
+    suffix = "" if dry_run == "none" else f" ({dry_run} dry run)"
+    outputs.show(resource, made, output, done=f"created{suffix}")
 
 
 def _separated(texts: Iterable[str]) -> list[str]:
@@ -180,7 +171,7 @@ def _pairs(text: str, option: str) -> dict[str, str]:
     for part in _separated([text]):
         key, equals, value = part.partition("=")
         if not equals or not key:
-            raise click.UsageError(f"{option}: {part!r} is not KEY=VALUE")
+            raise click.ClickException(f"{option}: {part!r} is not KEY=VALUE")
         pairs[key] = value
     return pairs
 
@@ -189,17 +180,19 @@ def _taint(text: str) -> "Object":
     rest, _, effect = text.partition(":")
     key, _, value = rest.partition("=")
     if not key or effect not in _EFFECTS:
-        raise click.UsageError(
-            f"invalid taint spec {text!r}: write KEY[=VALUE]:EFFECT, effect one of {', '.join(_EFFECTS)}"
+        raise click.ClickException(
+            f"invalid taint spec: {text}: write KEY[=VALUE]:EFFECT, effect one of {', '.join(_EFFECTS)}"
         )
     return {"key": key, **({"value": value} if value else {}), "effect": effect}
 
 
 def _toleration(text: str) -> "Object":
     rest, _, effect = text.partition(":")
-    key, equals, value = rest.partition("=")
+    key, _, value = rest.partition("=")
+    if value and not key:
+        raise click.ClickException(f"invalid toleration spec: {text}: write KEY[=VALUE][:EFFECT]")
     if effect and effect not in _EFFECTS:
-        raise click.UsageError(f"invalid toleration spec {text!r}: the effect is one of {', '.join(_EFFECTS)}")
+        raise click.ClickException(f"invalid toleration spec {text!r}: the effect is one of {', '.join(_EFFECTS)}")
     made = {"key": key} if key else {}
-    made["operator"] = "Equal" if equals else "Exists"
-    return {**made, **({"value": value} if equals else {}), **({"effect": effect} if effect else {})}
+    made["operator"] = "Equal" if key and value else "Exists"
+    return {**made, **({"value": value} if value else {}), **({"effect": effect} if effect else {})}

@@ -1,15 +1,20 @@
 """`pykueue delete workload`: workloads together with the jobs that they belong to."""
 
+import sys
 from typing import TYPE_CHECKING
 
 import click
 
+from pykueue.cli import completing
+from pykueue.cli.completing import completes
 from pykueue.cli.connection import Cluster, connects
 from pykueue.cli.nouns import RESOURCES, NounGroup, qualified
 
 if TYPE_CHECKING:
     from pykueue.api.scheme import Object, Resource
     from pykueue.kube.client import Client
+
+    Doomed = tuple[Object, list[tuple[Resource, str]]]
 
 
 @click.group(cls=NounGroup)
@@ -18,7 +23,7 @@ def delete() -> None:
 
 
 @delete.command()
-@click.argument("names", nargs=-1)
+@click.argument("names", nargs=-1, shell_complete=completes("workload", completing.is_active))
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.option("--all", "everything", is_flag=True, help="All workloads of the namespace.")
 @click.option("--all-namespaces", "-A", is_flag=True, help="With --all: of all namespaces.")
@@ -27,38 +32,41 @@ def delete() -> None:
 def workload(
     *, names: tuple[str, ...], yes: bool, everything: bool, all_namespaces: bool, dry_run: str, cluster: Cluster
 ) -> None:
-    """Delete workloads by name; the jobs that own them are deleted too."""
-    if everything == bool(names):
-        raise click.UsageError("give the names of workloads, or --all")
-    if all_namespaces and names:
-        raise click.UsageError("a resource cannot be retrieved by name across all namespaces")
+    """Delete workloads by name; the jobs that own them are deleted, and the workloads with them."""
+    _check(names, everything=everything, all_namespaces=all_namespaces)
 
-    async def find(client: "Client", namespace: str) -> "list[tuple[Object, list[tuple[Resource, str]]]]":
+    async def find(client: "Client", namespace: str) -> "list[Doomed]":
         chosen = await _chosen(client, "" if all_namespaces else namespace, names)
         return [(obj, await _jobs(client, obj)) for obj in chosen]
 
     doomed = cluster.run(find)
     if not yes and dry_run == "none" and any(jobs for _, jobs in doomed):
-        _list_jobs(doomed)
-        if not click.confirm("Do you want to proceed"):
+        click.echo(_warning(doomed, everything=everything), nl=False)
+        if not _is_confirmed():
             click.echo("Deletion is canceled")
             return
-    suffix = "" if dry_run == "none" else f" ({dry_run} dry run)"
 
     async def remove(client: "Client", _namespace: str) -> None:
         for obj, jobs in doomed:
-            if dry_run == "none":
-                await _delete(client, obj, jobs)
-            click.echo(f"{qualified('workload', obj['metadata']['name'])} deleted{suffix}")
+            await _delete(client, obj, jobs, dry_run)
 
     cluster.run(remove)
+
+
+def _check(names: tuple[str, ...], *, everything: bool, all_namespaces: bool) -> None:
+    if not everything and not names:
+        raise click.ClickException("requires at least 1 arg(s), only received 0: give names of workloads, or --all")
+    if everything and names:
+        raise click.ClickException("name cannot be provided when a selector is specified")
+    if all_namespaces and names:
+        raise click.ClickException("a resource cannot be retrieved by name across all namespaces")
 
 
 def _add_kind(noun: str) -> None:
     resource = RESOURCES[noun]
 
     @delete.command(name=noun, help=f"Delete {resource.kind}s by name.")
-    @click.argument("names", nargs=-1, required=True)
+    @click.argument("names", nargs=-1, required=True, shell_complete=completes(noun))
     @connects
     def remove(*, names: tuple[str, ...], cluster: Cluster) -> None:
         async def write(client: "Client", namespace: str) -> None:
@@ -91,42 +99,52 @@ async def _chosen(client: "Client", namespace: str, names: tuple[str, ...]) -> "
 
 async def _jobs(client: "Client", obj: "Object") -> "list[tuple[Resource, str]]":
     """The owners, with the address that the cluster gives their kind."""
-    from pykueue.api.scheme import Resource
+    from pykueue.cli import discovery
 
     found = []
     for reference in obj["metadata"].get("ownerReferences") or ():
-        group, _, version = reference["apiVersion"].rpartition("/")
-        path = f"/apis/{reference['apiVersion']}" if group else f"/api/{version}"
-        listed = await client.raw("GET", path)
-        for entry in listed.get("resources") or ():
-            if entry["kind"] == reference["kind"] and "/" not in entry["name"]:
-                resource = Resource(group, version, entry["name"], entry["kind"], bool(entry["namespaced"]))
-                found.append((resource, str(reference["name"])))
+        resource = await discovery.of_kind(client, reference["apiVersion"], reference["kind"])
+        if resource is not None:
+            found.append((resource, str(reference["name"])))
     return found
 
 
-def _list_jobs(doomed: "list[tuple[Object, list[tuple[Resource, str]]]]") -> None:
-    click.echo("This operation will also delete:")
+def _warning(doomed: "list[Doomed]", *, everything: bool) -> str:
+    if everything:
+        return "This operation will also delete the jobs associated with these workloads.\n"
+    lines = []
     for obj, jobs in doomed:
         if jobs:
-            named = ", ".join(f"{_qualified_plural(resource)}/{name}" for resource, name in jobs)
+            named = ", ".join(_named(resource, name) for resource, name in jobs)
             metadata = obj["metadata"]
-            click.echo(f"  - {named} associated with the {metadata['namespace']}/{metadata['name']} workload")
+            lines.append(f"  - {named} associated with the {metadata['namespace']}/{metadata['name']} workload\n")
+    return "This operation will also delete:\n" + "\n".join(lines)
 
 
-def _qualified_plural(resource: "Resource") -> str:
-    return f"{resource.plural}.{resource.group}" if resource.group else resource.plural
+def _is_confirmed() -> bool:
+    click.echo("Do you want to proceed (y/n)? ", nl=False)
+    answer = sys.stdin.readline().split()
+    return bool(answer) and answer[0].lower() == "y"
 
 
-async def _delete(client: "Client", obj: "Object", jobs: "list[tuple[Resource, str]]") -> None:
+def _named(resource: "Resource", name: str) -> str:
+    return f"{resource.plural}.{resource.group}/{name}" if resource.group else f"{resource.plural}/{name}"
+
+
+async def _delete(client: "Client", obj: "Object", jobs: "list[tuple[Resource, str]]", dry_run: str) -> None:
+    """A workload without a job goes itself; otherwise it goes with its job."""
     from pykueue.api.errors import ApiError
     from pykueue.kube.client import DeleteOptions
 
-    namespace = obj["metadata"]["namespace"]
-    targets = jobs or [(RESOURCES["workload"], obj["metadata"]["name"])]
-    for resource, name in targets:
-        try:
-            await client.delete(resource, name, namespace, DeleteOptions(propagation_policy="Background"))
-        except ApiError as error:
-            if error.code != 404:
-                raise
+    namespace, own = obj["metadata"]["namespace"], RESOURCES["workload"]
+    suffix = "" if dry_run == "none" else f" ({dry_run} dry run)"
+    for resource, name in jobs or [(own, obj["metadata"]["name"])]:
+        if dry_run != "client":
+            options = DeleteOptions(propagation_policy="Background", dry_run=dry_run == "server")
+            try:
+                await client.delete(resource, name, namespace, options)
+            except ApiError as error:
+                if error.code != 404:
+                    raise
+        told = _named(resource, name) if jobs else qualified("workload", name)
+        click.echo(f"{told} deleted{suffix}")

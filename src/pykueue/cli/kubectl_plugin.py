@@ -9,7 +9,7 @@ import pykueue
 from pykueue.cli import main as whole
 from pykueue.cli.nouns import ALIASES, RESOURCES
 
-_OURS = ("create", "delete", "explain", "list", "resume", "stop")
+_OURS = ("completion", "create", "delete", "explain", "list", "resume", "stop", "version")
 _KUBECTLS = ("get", "describe", "edit", "patch")
 
 

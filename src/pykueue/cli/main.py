@@ -7,6 +7,7 @@ import click
 import pykueue
 
 COMMANDS: dict[str, str] = {
+    "completion": "pykueue.cli.completing:completion",
     "conformance": "pykueue.cli.conformance:conformance",
     "controller": "pykueue.cli.controller:controller",
     "convert": "pykueue.cli.convert:convert",
@@ -24,6 +25,7 @@ COMMANDS: dict[str, str] = {
     "submit": "pykueue.cli.submit:submit",
     "up": "pykueue.cli.up:up",
     "user": "pykueue.cli.user:user",
+    "version": "pykueue.cli.version:version",
     "validate": "pykueue.cli.validate:validate",
     "wait": "pykueue.cli.wait:wait",
 }

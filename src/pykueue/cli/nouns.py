@@ -27,6 +27,8 @@ ALIASES = {
     "workloads": "workload",
     "kueueworkload": "workload",
     "kueueworkloads": "workload",
+    "po": "pods",
+    "pod": "pods",
 }
 
 

@@ -4,10 +4,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pykueue.cli import completing
+from pykueue.cli import output as outputs
+from pykueue.cli.completing import completes
 from pykueue.cli.connection import Cluster, connects
-from pykueue.cli.nouns import RESOURCES, NounGroup, qualified
+from pykueue.cli.nouns import RESOURCES, NounGroup
 
 if TYPE_CHECKING:
+    from pykueue.api.scheme import Object
     from pykueue.kube.client import Client
 
 
@@ -26,22 +30,22 @@ _DRY_RUN = click.option("--dry-run", type=click.Choice(["none", "client", "serve
 
 def _add_queue(noun: str) -> None:
     @stop.command(name=noun, help=f"Put a {RESOURCES[noun].kind} on hold; what runs in it is stopped too.")
-    @click.argument("name")
+    @click.argument("name", shell_complete=completes(noun, completing.is_going))
     @click.option("--keep-already-running", is_flag=True, help="Admit nothing more, but let run what runs.")
     @_DRY_RUN
+    @outputs.shows
     @connects
-    def hold(*, name: str, keep_already_running: bool, cluster: Cluster, dry_run: str) -> None:
+    def hold(*, name: str, keep_already_running: bool, cluster: Cluster, dry_run: str, output: str | None) -> None:
         policy = "Hold" if keep_already_running else "HoldAndDrain"
-        _patch(cluster, noun, name, {"stopPolicy": policy}, dry_run=dry_run)
-        _say(noun, name, "", dry_run)
+        _patch(cluster, noun, name, {"stopPolicy": policy}, dry_run=dry_run, output=output)
 
     @resume.command(name=noun, help=f"Let a {RESOURCES[noun].kind} admit again.")
-    @click.argument("name")
+    @click.argument("name", shell_complete=completes(noun, completing.is_stopped))
     @_DRY_RUN
+    @outputs.shows
     @connects
-    def release(*, name: str, cluster: Cluster, dry_run: str) -> None:
-        _patch(cluster, noun, name, {"stopPolicy": "None"}, dry_run=dry_run)
-        _say(noun, name, "", dry_run)
+    def release(*, name: str, cluster: Cluster, dry_run: str, output: str | None) -> None:
+        _patch(cluster, noun, name, {"stopPolicy": "None"}, dry_run=dry_run, output=output)
 
 
 for _noun in ("clusterqueue", "localqueue"):
@@ -49,41 +53,48 @@ for _noun in ("clusterqueue", "localqueue"):
 
 
 @stop.command(name="workload")
-@click.argument("name")
+@click.argument("name", shell_complete=completes("workload", completing.is_active))
 @_DRY_RUN
+@outputs.shows
 @connects
-def stop_workload(*, name: str, cluster: Cluster, dry_run: str) -> None:
+def stop_workload(*, name: str, cluster: Cluster, dry_run: str, output: str | None) -> None:
     """Deactivate a workload: its job is suspended and gives its quota back."""
-    _patch(cluster, "workload", name, {"active": False}, dry_run=dry_run)
-    _say("workload", name, "stopped", dry_run)
+    _patch(cluster, "workload", name, {"active": False}, dry_run=dry_run, output=output, done="stopped")
 
 
 @resume.command(name="workload")
-@click.argument("name")
+@click.argument("name", shell_complete=completes("workload", completing.is_inactive))
 @_DRY_RUN
+@outputs.shows
 @connects
-def resume_workload(*, name: str, cluster: Cluster, dry_run: str) -> None:
+def resume_workload(*, name: str, cluster: Cluster, dry_run: str, output: str | None) -> None:
     """Let a workload queue again."""
-    _patch(cluster, "workload", name, {"active": True}, dry_run=dry_run)
-    _say("workload", name, "resumed", dry_run)
+    _patch(cluster, "workload", name, {"active": True}, dry_run=dry_run, output=output, done="resumed")
 
 
-def _patch(cluster: Cluster, noun: str, name: str, spec: dict[str, Any], *, dry_run: str) -> None:
+def _patch(
+    cluster: Cluster,
+    noun: str,
+    name: str,
+    spec: dict[str, Any],
+    *,
+    dry_run: str,
+    output: str | None,
+    done: str = "",
+) -> None:
+    """Told as kueuectl tells it: a word for workloads, the bare name for queues."""
     resource = RESOURCES[noun]
 
-    async def write(client: "Client", namespace: str) -> None:
+    async def write(client: "Client", namespace: str) -> "Object":
         from pykueue.kube.client import WriteOptions
 
         place = namespace if resource.namespaced else ""
         if dry_run == "client":
-            await client.get(resource, name, place)
-        else:
-            await client.patch(resource, name, place, {"spec": spec}, options=WriteOptions(dry_run=dry_run == "server"))
+            found = await client.get(resource, name, place)
+            return {**found, "spec": {**found["spec"], **spec}}
+        options = WriteOptions(dry_run=dry_run == "server")
+        return await client.patch(resource, name, place, {"spec": spec}, options=options)
 
-    cluster.run(write)
-
-
-def _say(noun: str, name: str, done: str, dry_run: str) -> None:
-    """As kueuectl: a word for workloads, the bare name for queues."""
-    suffix = "" if dry_run == "none" else f"({dry_run} dry run)"
-    click.echo(" ".join(filter(None, (qualified(noun, name), done, suffix))))
+    changed = cluster.run(write)
+    suffix = "" if dry_run == "none" else f" ({dry_run} dry run)"
+    outputs.show(resource, changed, output, done=f"{done}{suffix}")

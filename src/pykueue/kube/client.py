@@ -58,6 +58,7 @@ class DeleteOptions:
     """Background, Foreground or Orphan; "" leaves it to the server."""
     grace_period_seconds: int | None = None
     preconditions: dict[str, str] = field(default_factory=dict)
+    dry_run: bool = False
 
 
 class Client(Protocol):

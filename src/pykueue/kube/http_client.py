@@ -151,6 +151,8 @@ class HttpClient:
             body["gracePeriodSeconds"] = asked.grace_period_seconds
         if asked.preconditions:
             body["preconditions"] = asked.preconditions
+        if asked.dry_run:
+            body["dryRun"] = ["All"]
         await self._request("DELETE", resource.path(namespace, name), body=body)
 
     async def raw(self, method: str, path: str, body: Any = None) -> Any:

@@ -1,0 +1,109 @@
+"""How commands show objects: as kubectl's `--output` does, or as a table. Used by every command that shows objects."""
+
+import json
+import re
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from pykueue.api.scheme import Object, Resource
+
+Command = Callable[..., Any]
+Row = tuple[str, ...]
+
+_PLAIN = ("json", "yaml", "name")
+_JSONPATH = "jsonpath="
+
+
+def _checked(_ctx: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+    if value is None or value in (*_PLAIN, "wide") or value.startswith(_JSONPATH):
+        return value
+    known = ",".join((*_PLAIN, "wide", "jsonpath=TEMPLATE"))
+    raise click.BadParameter(f'unable to match a printer suitable for the output format "{value}", allowed: {known}')
+
+
+def shows(command: Command) -> Command:
+    """Give a command the option `--output`."""
+    return click.option(
+        "--output", "-o", callback=_checked, metavar="json|yaml|name|jsonpath=…", help="Show the objects instead."
+    )(command)
+
+
+def is_structured(output: str | None) -> bool:
+    return output is not None and output != "wide"
+
+
+def show(resource: "Resource", obj: "Object", output: str | None, *, done: str = "") -> None:
+    """One object; without a format its name and what was done to it."""
+    if is_structured(output) and output != "name":
+        _dump({"apiVersion": resource.api_version, "kind": resource.kind, **obj}, str(output))
+    else:
+        click.echo(" ".join(filter(None, (qualified(resource, obj), "" if output == "name" else done))))
+
+
+def show_list(resource: "Resource", objects: "Sequence[Object]", output: str) -> None:
+    if output == "name":
+        for obj in objects:
+            click.echo(qualified(resource, obj))
+        return
+    typed = [{"apiVersion": resource.api_version, "kind": resource.kind, **obj} for obj in objects]
+    _dump({"apiVersion": resource.api_version, "kind": f"{resource.kind}List", "metadata": {}, "items": typed}, output)
+
+
+def qualified(resource: "Resource", obj: "Object") -> str:
+    word = resource.kind.lower()
+    return (
+        f"{word}.{resource.group}/{obj['metadata']['name']}" if resource.group else f"{word}/{obj['metadata']['name']}"
+    )
+
+
+def _dump(obj: "Object", output: str) -> None:
+    if output == "json":
+        click.echo(json.dumps(obj, indent=4))
+    elif output == "yaml":
+        import yaml
+
+        click.echo(yaml.safe_dump(obj, sort_keys=True), nl=False)
+    else:
+        click.echo(_filled(output.removeprefix(_JSONPATH), obj), nl=False)
+
+
+def _filled(template: str, obj: "Object") -> str:
+    """Kubectl's templates: `{.path}` and text; several values are joined by a space."""
+    from pykueue.apiserver.tables import jsonpath
+
+    def found(match: re.Match[str]) -> str:
+        expression = match[1].strip()
+        if expression[:1] in "'\"":
+            return expression.strip(expression[0]).encode().decode("unicode_escape")
+        try:
+            values = jsonpath.find(expression, obj)
+        except jsonpath.PathError as fault:
+            raise click.UsageError(f"error parsing jsonpath {template}, {fault}") from None
+        return " ".join(value if isinstance(value, str) else json.dumps(value) for value in values)
+
+    return re.sub(r"\{((?:[^{}'\"]|'[^']*'|\"[^\"]*\")*)\}", found, template)
+
+
+def show_table(headers: Row, rows: Iterable[Row], *, namespaces: Sequence[str] | None = None) -> None:
+    lines = [headers, *rows]
+    if namespaces is not None:
+        lines = [(first, *line) for first, line in zip(("NAMESPACE", *namespaces), lines, strict=True)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    for line in lines:
+        click.echo("   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def nothing_found(namespace: str | None) -> None:
+    """`None`: it was looked for everywhere, or has no namespace."""
+    place = "" if namespace is None else f" in {namespace} namespace."
+    click.echo(f"No resources found{place}", err=True)
+
+
+def age(obj: "Object") -> str:
+    from pykueue.apiserver.tables import ages
+
+    return ages.age(obj["metadata"].get("creationTimestamp"), time.time())

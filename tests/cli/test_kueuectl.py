@@ -1,0 +1,134 @@
+"""What kueuectl v0.19.2 printed for the same objects, word for word."""
+
+import itertools
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from pykueue.api import registry
+from pykueue.api.errors import ApiError
+from pykueue.cli import completing, kubectl_plugin
+from pykueue.cli.main import cli
+from pykueue.controllers import kinds
+
+JOBS = registry.scheme().for_path("batch", "v1", "jobs").resource
+POD_SPEC = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox"}]}
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def job(cluster):
+    name = f"job-{next(_numbers)}"
+    place = {"name": name, "namespace": "default"}
+    cluster.create(JOBS, {"metadata": place, "spec": {"suspend": True, "template": {"spec": POD_SPEC}}})
+    return name
+
+
+def table(output):
+    return [line.split() for line in output.splitlines()]
+
+
+def test_pods_of_a_job_are_listed(cluster, job):
+    labels = {"batch.kubernetes.io/job-name": job}
+    for name, marks in ((f"{job}-x7k2p", labels), (f"{job}-other", {})):
+        cluster.create(
+            kinds.POD, {"metadata": {"name": name, "namespace": "default", "labels": marks}, "spec": POD_SPEC}
+        )
+    lines = table(cluster.pykueue("list", "pods", "--for", f"jobs.batch/{job}").output)
+    assert lines[0] == ["NAME", "READY", "STATUS", "RESTARTS", "AGE"]
+    assert [line[:4] for line in lines[1:]] == [[f"{job}-x7k2p", "0/1", "Pending", "0"]]
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "told"),
+    [
+        (["list", "pods", "--for", "job/nothing"], 0, "No resources found in default namespace.\n"),
+        (
+            ["list", "pods", "--for", "job"],
+            1,
+            "Error: invalid value 'job' used in --for flag; value must be in the format TYPE[.API-GROUP]/NAME\n",
+        ),
+        (["list", "pods", "--for", "nothing/x"], 1, 'Error: the server doesn\'t have a resource type "nothing"\n'),
+        (["list", "workload", "--for", "job"], 1, "Error: --for must be in resource/name form\n"),
+        (["list", "lq", "-n", "kube-system"], 0, "No resources found in kube-system namespace.\n"),
+        (["list", "lq", "-A"], 0, "No resources found\n"),
+        (["stop", "lq", "nothing"], 1, 'Error: localqueues.kueue.x-k8s.io "nothing" not found\n'),
+        (["delete", "workload", "nothing"], 0, 'workloads.kueue.x-k8s.io "nothing" not found\n'),
+        (["delete", "workload", "a", "--all"], 1, "Error: name cannot be provided when a selector is specified\n"),
+        (
+            ["create", "rf", "f", "--tolerations", "=v", "--dry-run", "client"],
+            1,
+            "Error: invalid toleration spec: =v: write KEY[=VALUE][:EFFECT]\n",
+        ),
+    ],
+)
+def test_messages(cluster, words, code, told):
+    result = cluster.pykueue(*words)
+    assert (result.exit_code, result.output) == (code, told)
+
+
+def test_a_kind_without_pods_is_refused(cluster):
+    cluster.create(kinds.RESOURCE_FLAVOR, {"metadata": {"name": "podless"}, "spec": {}})
+    result = cluster.pykueue("list", "pods", "--for", "resourceflavor/podless")
+    assert result.output == "Error: unsupported kind: ResourceFlavor\n"
+
+
+def test_lists_are_shown_as_json_and_by_path(cluster):
+    cluster.create(kinds.RESOURCE_FLAVOR, {"metadata": {"name": "shown", "labels": {"a": "b"}}, "spec": {}})
+    listed = json.loads(cluster.pykueue("list", "rf", "-l", "a=b", "-o", "json").output)
+    assert (listed["kind"], [item["kind"] for item in listed["items"]]) == ("ResourceFlavorList", ["ResourceFlavor"])
+    shown = cluster.pykueue("list", "rf", "-l", "a=b", "-o", 'jsonpath={.items[*].metadata.name}{"\\n"}')
+    assert shown.output == "shown\n"
+
+
+def test_an_unknown_format_names_the_known_ones(cluster):
+    result = cluster.pykueue("list", "rf", "-o", "toml")
+    assert 'the output format "toml", allowed: json,yaml,name,wide,jsonpath=TEMPLATE' in result.output
+
+
+def test_a_dry_run_of_a_queue_s_stop_names_it(cluster):
+    cluster.create(kinds.CLUSTER_QUEUE, {"metadata": {"name": "dry"}, "spec": {"namespaceSelector": {}}})
+    result = cluster.pykueue("stop", "cq", "dry", "--dry-run", "client")
+    assert result.output == "clusterqueue.kueue.x-k8s.io/dry  (client dry run)\n"
+
+
+def test_all_workloads_are_deleted_after_a_question(cluster, job):
+    owner = cluster.get(JOBS, job, "default")["metadata"]
+    reference = {"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": owner["uid"], "controller": True}
+    pod_sets = [{"name": "main", "count": 1, "template": {"spec": POD_SPEC}}]
+    metadata = {"name": job, "namespace": "default", "ownerReferences": [reference]}
+    cluster.create(kinds.WORKLOAD, {"metadata": metadata, "spec": {"queueName": "main", "podSets": pod_sets}})
+    result = cluster.pykueue("delete", "workload", "--all", stdin="y\n")
+    assert result.output == (
+        "This operation will also delete the jobs associated with these workloads.\n"
+        f"Do you want to proceed (y/n)? jobs.batch/{job} deleted\n"
+    )
+    with pytest.raises(ApiError, match="not found"):
+        cluster.get(JOBS, job, "default")
+
+
+def test_version_tells_the_client_s(cluster):
+    assert cluster.pykueue("version").output.startswith("Client Version: v")
+
+
+def test_names_of_objects_are_completed(cluster, monkeypatch):
+    monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig))
+    for name, policy in (("holds", "Hold"), ("goes", "None")):
+        spec = {"namespaceSelector": {}, "stopPolicy": policy}
+        cluster.create(kinds.CLUSTER_QUEUE, {"metadata": {"name": name}, "spec": spec})
+    assert completing.words(kubectl_plugin.kueue, ["resume", "clusterqueue", ""]) == ["holds"]
+    assert "goes" in completing.words(kubectl_plugin.kueue, ["stop", "cq", "g"])
+    assert completing.words(kubectl_plugin.kueue, ["create", "lq", "x", "--clusterqueue", "ho"]) == ["holds"]
+
+
+def test_commands_are_completed_without_a_cluster(monkeypatch):
+    monkeypatch.setenv("KUBECONFIG", "/nowhere")
+    assert completing.words(kubectl_plugin.kueue, ["sto"]) == ["stop"]
+    assert completing.words(kubectl_plugin.kueue, ["stop", "cq", ""]) == []
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_a_script_is_printed_for_each_shell(shell):
+
+    assert "_PYKUEUE_COMPLETE" in CliRunner().invoke(cli, ["completion", shell]).output
