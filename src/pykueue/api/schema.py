@@ -82,6 +82,24 @@ def apply_defaults(schema: Schema, obj: Object, settled: Container[str] = ()) ->
     return obj
 
 
+def fill_in_defaults(schema: Schema, value: Any, settled: Container[str] = ()) -> None:
+    """`apply_defaults` for an object without stray nulls: only parts of the schema that have defaults are visited."""
+    if isinstance(value, list):
+        for item in value:
+            fill_in_defaults(schema["items"], item)
+    elif isinstance(value, dict):
+        for name, default in _property_defaults(schema):
+            if name not in value:
+                value[name] = copy.deepcopy(default)
+        for name, part in _defaulted_parts(schema):
+            if name in value and name not in settled:
+                fill_in_defaults(part, value[name])
+        additional = schema.get("additionalProperties")
+        if isinstance(additional, dict) and _has_defaults(additional):
+            for name in value.keys() - schema.get("properties", _EMPTY).keys():
+                fill_in_defaults(additional, value[name])
+
+
 def _default(schema: Schema, value: Any) -> None:
     if isinstance(value, dict):
         _default_object(schema, value)
@@ -115,6 +133,20 @@ def _default_object(schema: Schema, value: Object, settled: Container[str] = ())
 def _property_defaults(schema: Schema) -> list[tuple[str, Any]]:
     properties = schema.get("properties", _EMPTY)
     return [(name, known["default"]) for name, known in properties.items() if known.get("default") is not None]
+
+
+@PerSchema
+def _defaulted_parts(schema: Schema) -> list[tuple[str, Schema]]:
+    return [(name, part) for name, part in schema.get("properties", _EMPTY).items() if _has_defaults(part)]
+
+
+@PerSchema
+def _has_defaults(schema: Schema) -> bool:
+    """Whether any default lies below this schema."""
+    if _property_defaults(schema) or _defaulted_parts(schema):
+        return True
+    below = (schema.get("items"), schema.get("additionalProperties"))
+    return any(_has_defaults(part) for part in below if isinstance(part, dict))
 
 
 @PerSchema

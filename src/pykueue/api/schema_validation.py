@@ -33,10 +33,10 @@ _FORMATS = {"boolean": "", "object": "", "integer": "int64", "number": "float64"
 _INTEGERS = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 
 
-def validate(schema: Schema, obj: Object, old: Object | None = None) -> list[FieldError]:
+def validate(schema: Schema, obj: Object, old: Object | None = None, *, is_sound: bool = False) -> list[FieldError]:
     """Every fault of the object, first those of its structure; rules run only on an object whose structure is sound."""
     before: Any = _ABSENT if old is None else old
-    errors = list(_structure(schema, _body(obj), before, ""))
+    errors = [] if is_sound else list(_structure(schema, _body(obj), before, ""))
     duplicates = list(_duplicates(schema, _changed(obj, old), ""))
     if duplicates and (old is None or not any(_duplicates(schema, old, ""))):
         errors += duplicates
@@ -362,8 +362,16 @@ def _only_type(schema: Schema) -> type | None:
     return None
 
 
+@PerSchema
+def _has_transitions(schema: Schema) -> bool:
+    """Whether any CEL rule in or below this schema compares with what was."""
+    if any(cel.uses_old_self(rule["rule"]) for rule in schema.get("x-kubernetes-validations", ())):
+        return True
+    return any(_has_transitions(part) for part in [*_parts(schema), *schema.get("allOf", ())])
+
+
 def _rules(schema: Schema, value: Any, old: Any, path: str) -> Iterator[FieldError]:
-    if value is None:
+    if value is None or (value == old and not _has_transitions(schema)):
         return
     for rule in schema.get("x-kubernetes-validations", ()):
         error = _run(rule, schema, value, old, path=path)

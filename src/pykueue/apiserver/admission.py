@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from pykueue.api import errors, schema, schema_validation
+from pykueue.api import errors, schema, schema_validation, sound
 from pykueue.api.errors import ApiError, FieldError
 from pykueue.api.scheme import Kind, Lookup, Object, Request, Settings
 from pykueue.apiserver.calls import WriteCall
@@ -27,13 +27,16 @@ class Admission:
     warnings: list[str] = field(default_factory=list)
     is_patch: bool = False
     subresource: str = ""
+    _was_sound: bool = False
+    """As it was sent: then it had no nulls that must go."""
 
     def read(self, kind: Kind, obj: Object, old: Object | None, call: WriteCall) -> None:
         """Put lenient spellings right; unknown and repeated fields are refused when Strict, told when Warn, and dropped."""
         if kind.reader is not None:
             self.warnings += kind.reader(obj)
         settled = self._settled(kind, obj, old)
-        unknown = schema.unknown_fields(kind.schema, obj, settled)
+        self._was_sound = sound.is_sound(kind.schema, obj, settled)
+        unknown = [] if self._was_sound else schema.unknown_fields(kind.schema, obj, settled)
         as_sent = b""
         if unknown:
             as_sent = msgspec.json.encode(obj)
@@ -94,8 +97,13 @@ class Admission:
 
     def check_structure(self, kind: Kind, obj: Object, old: Object | None, faults: Iterable[FieldError] = ()) -> None:
         """Default and validate by the schema; ApiError 422 for its faults and those found on the way."""
-        schema.apply_defaults(kind.schema, obj, self._settled(kind, obj, old))
-        found = [*faults, *schema_validation.validate(kind.schema, obj, old)]
+        settled = self._settled(kind, obj, old)
+        if self._was_sound:
+            schema.fill_in_defaults(kind.schema, obj, settled)
+        is_sound = self._was_sound and sound.is_sound(kind.schema, obj, settled)
+        if not is_sound:
+            schema.apply_defaults(kind.schema, obj, settled)
+        found = [*faults, *schema_validation.validate(kind.schema, obj, old, is_sound=is_sound)]
         if found:
             raise errors.invalid(kind.group, kind.kind, str(obj["metadata"].get("name", "")), found)
 

@@ -43,6 +43,9 @@ _WITHOUT_GENERATION = {
     ("rbac.authorization.k8s.io", "RoleBinding"),
 }
 
+_JUDGED = ("labels", "annotations", "finalizers", "ownerReferences")
+"""What of metadata has rules besides its name; an update is judged by what it changes."""
+
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
 _DNS_1035 = "[a-z]([-a-z0-9]*[a-z0-9])?"
@@ -69,6 +72,10 @@ _VALUE_WORDS = (
     "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
     f"'({_QUALIFIED})?')"
 )
+
+
+_is_qualified = re.compile(_QUALIFIED).fullmatch
+_is_subdomain = re.compile(_SUBDOMAIN).fullmatch
 
 
 def has_generation(kind: Kind) -> bool:
@@ -146,7 +153,7 @@ def faults_of_create(kind: Kind, obj: Object) -> list[FieldError]:
 
 def faults_of_update(obj: Object, old: Object) -> list[FieldError]:
     metadata, before = obj["metadata"], old["metadata"]
-    found = list(_faults(metadata))
+    found = list(_faults({name: metadata.get(name) for name in _JUDGED if metadata.get(name) != before.get(name)}))
     if before.get("deletionTimestamp"):
         added = [each for each in metadata.get("finalizers") or () if each not in (before.get("finalizers") or ())]
         if added:
@@ -164,7 +171,7 @@ def _faults(metadata: dict[str, Any]) -> Iterator[FieldError]:
         yield from _qualified_name_faults("metadata.labels", key)
         if len(value) > 63:
             yield FieldError("FieldValueInvalid", "metadata.labels", "must be no more than 63 characters", value)
-        elif value and not re.fullmatch(_QUALIFIED, value):
+        elif value and not _is_qualified(value):
             yield FieldError("FieldValueInvalid", "metadata.labels", _VALUE_WORDS, value)
     annotations = metadata.get("annotations") or {}
     for key in annotations:
@@ -194,14 +201,14 @@ def _owner_faults(references: Any) -> Iterator[FieldError]:
 
 def _qualified_name_faults(field: str, name: str) -> Iterator[FieldError]:
     prefix, slash, last = name.rpartition("/")
-    if slash and not re.fullmatch(_SUBDOMAIN, prefix):
+    if slash and not _is_subdomain(prefix):
         detail = f"prefix part {_SUBDOMAIN_WORDS}" if prefix else "prefix part must be non-empty"
         yield FieldError("FieldValueInvalid", field, detail, name)
     if not last:
         yield FieldError("FieldValueInvalid", field, "name part must be non-empty", name)
     elif len(last) > 63:
         yield FieldError("FieldValueInvalid", field, "name part must be no more than 63 characters", name)
-    if last and not re.fullmatch(_QUALIFIED, last):
+    if last and not _is_qualified(last):
         yield FieldError("FieldValueInvalid", field, _QUALIFIED_WORDS, name)
 
 

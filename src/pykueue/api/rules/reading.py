@@ -31,6 +31,11 @@ def at(value: Any, *keys: str) -> Any:
     return value
 
 
+def has_other(obj: Object, old: Object | None, key: str) -> bool:
+    """Whether what stands below `key` is new: what an update leaves as it was stored was judged then."""
+    return old is None or obj.get(key) != old.get(key)
+
+
 def inner(obj: Object, key: str) -> Object:
     """The object below `key`, made if absent; what is put into it is lost if something else stands there."""
     return mapping(obj.setdefault(key, {}))

@@ -40,11 +40,12 @@ def _warnings(workload: Object) -> Iterator[str]:
 
 def _check(request: Request) -> list[FieldError]:
     workload = request.object
-    pod_sets = reading.mappings(reading.at(workload, "spec", "podSets"))
     found: list[FieldError] = []
-    for index, pod_set in enumerate(pod_sets):
-        found += _check_pod_set(request, f"spec.podSets[{index}]", pod_set)
-    found += _check_variable_counts(request, pod_sets)
+    if reading.has_other(request.object, request.old, "spec"):
+        pod_sets = reading.mappings(reading.at(workload, "spec", "podSets"))
+        for index, pod_set in enumerate(pod_sets):
+            found += _check_pod_set(request, f"spec.podSets[{index}]", pod_set)
+        found += _check_variable_counts(request, pod_sets)
     if reading.is_condition_true(workload, "QuotaReserved"):
         found += _check_admission(workload, request.old)
     found += syntax.check_conditions(

@@ -1,9 +1,9 @@
 """batch/v1 Job and CronJob: defaults, validity, and what may change while a Job is suspended or runs."""
 
-import copy
 from collections.abc import Iterator
 
 from pykueue.api.errors import FieldError
+from pykueue.api.json_copy import copied
 from pykueue.api.rules import faults, reading, syntax
 from pykueue.api.rules.builtin import pod_spec
 from pykueue.api.scheme import Object, Request, Verdict
@@ -30,7 +30,8 @@ def default(request: Request) -> list[str]:
     spec = job.get("spec")
     if request.subresource or not isinstance(spec, dict):
         return []
-    default_spec(spec)
+    if reading.has_other(job, request.old, "spec"):
+        default_spec(spec)
     template_labels = reading.labels(reading.mapping(spec.get("template")))
     metadata = reading.mapping(job.get("metadata"))
     if template_labels and not metadata.get("labels"):
@@ -87,7 +88,7 @@ def default_cron_job(request: Request) -> list[str]:
 
 
 def validate(request: Request) -> Verdict:
-    if request.subresource:
+    if request.subresource or not reading.has_other(request.object, request.old, "spec"):
         return Verdict()
     spec = reading.mapping(request.object.get("spec"))
     found = [*check_spec("spec", spec)]
@@ -163,7 +164,7 @@ def _is_at_rest(job: Object) -> bool:
 
 def _without_placement(template: Object) -> Object:
     """What stays fixed of a Job at rest."""
-    rest = copy.deepcopy(template)
+    rest: Object = copied(template)
     metadata, spec = reading.mapping(rest.get("metadata")), reading.mapping(rest.get("spec"))
     for name in ("labels", "annotations"):
         metadata.pop(name, None)

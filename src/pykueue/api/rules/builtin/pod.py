@@ -3,11 +3,11 @@
 The plugins run before Kueue's webhook, as in Kubernetes, so that role hashes see priority and tolerations.
 """
 
-import copy
 from collections.abc import Iterator
 
 from pykueue.api import errors, resource_lists
 from pykueue.api.errors import FieldError
+from pykueue.api.json_copy import copied
 from pykueue.api.quantity import Quantity
 from pykueue.api.rules import faults, reading
 from pykueue.api.rules.builtin import pod_spec
@@ -29,7 +29,7 @@ _UPDATABLE = (
 
 def default(request: Request) -> list[str]:
     spec = request.object.get("spec")
-    if request.subresource or not isinstance(spec, dict):
+    if request.subresource or not isinstance(spec, dict) or not reading.has_other(request.object, request.old, "spec"):
         return []
     pod_spec.default_pod_spec(spec)
     spec.setdefault("enableServiceLinks", True)
@@ -46,7 +46,7 @@ def default(request: Request) -> list[str]:
 
 
 def validate(request: Request) -> Verdict:
-    if request.subresource:
+    if request.subresource or not reading.has_other(request.object, request.old, "spec"):
         return Verdict()
     spec = reading.mapping(request.object.get("spec"))
     found = [*pod_spec.check_pod_spec("spec", spec)]
@@ -176,7 +176,7 @@ def _enforce_limit_ranges(request: Request, spec: Object) -> None:
 
 
 def _with_limits_as_requests(spec: Object) -> Object:
-    swapped = copy.deepcopy(spec)
+    swapped: Object = copied(spec)
     for holder in (swapped, *_containers(swapped)):
         resources = reading.mapping(holder.get("resources"))
         resources["requests"] = resources.pop("limits", {})
@@ -223,7 +223,7 @@ def _check_change(spec: Object, old: Object) -> Iterator[FieldError]:
 
 def _fixed(spec: Object, old: Object) -> Object:
     """What of a pod's spec may never change; where a gated pod runs is still open, and binding names its node once."""
-    rest = copy.deepcopy(spec)
+    rest: Object = copied(spec)
     for name in ("activeDeadlineSeconds", "tolerations", "schedulingGates"):
         rest.pop(name, None)
     for container in _containers(rest):

@@ -2,8 +2,9 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from pykueue.api.errors import FieldError
 from pykueue.api.rules import faults, go_numbers, reading, syntax
@@ -19,8 +20,7 @@ SLICE_CONSTRAINTS = "kueue.x-k8s.io/podset-slice-required-topology-constraints"
 GROUP_NAME = "kueue.x-k8s.io/podset-group-name"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Template:
+class Template(msgspec.Struct, frozen=True, kw_only=True):
     """One pod set's template: `path` leads to its metadata."""
 
     path: str
