@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import msgspec
+
 from pykueue.api.errors import FieldError
 
 Object = dict[str, Any]
@@ -17,8 +19,7 @@ Schema = dict[str, Any]
 """A structural OpenAPI v3 schema."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Resource:
+class Resource(msgspec.Struct, frozen=True, order=True, cache_hash=True):
     """The address of a kind: enough to build a request."""
 
     group: str
@@ -63,8 +64,7 @@ class Lookup(Protocol):
     def list(self, resource: Resource, namespace: str = "") -> Iterable[Object]: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One write as admission sees it. `operation` is CREATE, UPDATE or DELETE; `subresource` is "", "status", "scale"."""
 
     operation: str
@@ -87,8 +87,7 @@ class Settings:
     """Job kinds described in the Configuration: (group, kind) to the path of the field that suspends them."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """What validation found. `denied` faults come from a webhook rule (403 without causes), `invalid` from the schema
     and CEL rules (422 with causes), as users of Kueue know them.
     """
@@ -145,7 +144,7 @@ class Kind:
 
     @property
     def api_version(self) -> str:
-        return self.resource.api_version
+        return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def list_kind(self) -> str:

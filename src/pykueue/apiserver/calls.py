@@ -5,7 +5,6 @@ form of a request into these values, and answer with what comes back. A refusal 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import msgspec
@@ -14,19 +13,17 @@ from pykueue.api.scheme import Kind, Object
 from pykueue.kube.client import PatchType
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class User:
+class User(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     groups: tuple[str, ...] = ()
     uid: str = ""
-    extra: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    extra: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict)
 
 
 ADMIN = User(name="system:admin", groups=("system:masters", "system:authenticated"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class Target(msgspec.Struct, frozen=True, kw_only=True):
     """The address of a request. `kind` carries the version asked for; `subresource` is "", "status" or "scale".
 
     An empty `namespace` of a namespaced kind means all namespaces (list, watch, delete_collection only).
@@ -38,8 +35,7 @@ class Target:
     subresource: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListCall:
+class ListCall(msgspec.Struct, frozen=True, kw_only=True):
     label_selector: str = ""
     field_selector: str = ""
     limit: int = 0
@@ -48,8 +44,7 @@ class ListCall:
     resource_version_match: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchCall:
+class WatchCall(msgspec.Struct, frozen=True, kw_only=True):
     """`resource_version` "" or "0" starts with an ADDED event for each object that is there."""
 
     label_selector: str = ""
@@ -62,8 +57,7 @@ class WatchCall:
     """0 means: until the watcher goes away."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteCall:
+class WriteCall(msgspec.Struct, frozen=True, kw_only=True):
     """Options of create, update and patch."""
 
     user: User = ADMIN
@@ -78,8 +72,7 @@ class WriteCall:
     """What the reader of the body noticed (`duplicate field "spec.a"`): refused or warned of like unknown fields."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteCall:
+class DeleteCall(msgspec.Struct, frozen=True, kw_only=True):
     """`propagation_policy` is Background, Foreground, Orphan or "" (the default of the kind)."""
 
     user: User = ADMIN
@@ -90,16 +83,14 @@ class DeleteCall:
     dry_run: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patch:
+class Patch(msgspec.Struct, frozen=True, kw_only=True):
     """`body` is decoded JSON (for APPLY also decoded YAML): a list of operations for JSON patches, else an object."""
 
     type: PatchType
     body: Any
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """One object (or a Status) as JSON, ready to send."""
 
     data: bytes
@@ -115,8 +106,7 @@ class Answer:
         return obj
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
+class Page(msgspec.Struct, frozen=True, kw_only=True):
     """A list, or one page of it; `items` are encoded objects in the version asked for."""
 
     kind: Kind

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+import msgspec
+
 from pykueue.api.scheme import Kind, Scheme, Settings
 from pykueue.apiserver.admission import Admission
 from pykueue.apiserver.objects import StoreLookup
@@ -36,8 +38,7 @@ class Context:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """What a verb decided: the object as stored (or as it would be), to be shown when it is durable."""
 
     kind: Kind

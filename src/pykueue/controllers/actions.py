@@ -4,13 +4,12 @@ Pure functions return them; `apply.py` carries them out. A write is described by
 the smallest merge patch, guarded by the version that was read.
 """
 
-from dataclasses import dataclass
+import msgspec
 
 from pykueue.api.scheme import Object, Resource
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Write:
+class Write(msgspec.Struct, frozen=True, kw_only=True):
     """Change an object from `old` to `new`; `status` alone decides whether its status or the rest is written."""
 
     resource: Resource
@@ -19,21 +18,18 @@ class Write:
     status: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Create:
+class Create(msgspec.Struct, frozen=True, kw_only=True):
     resource: Resource
     object: Object
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delete:
+class Delete(msgspec.Struct, frozen=True, kw_only=True):
     resource: Resource
     object: Object
     propagation_policy: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tell:
+class Tell(msgspec.Struct, frozen=True, kw_only=True):
     """Record an event about an object."""
 
     about: Object
@@ -45,8 +41,7 @@ class Tell:
 Action = Write | Create | Delete | Tell
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """`again_ns`: look again after so long (0: when something changes)."""
 
     actions: tuple[Action, ...] = ()

@@ -5,9 +5,10 @@ Both raise `api.errors.ApiError` with the same codes, reasons and messages.
 """
 
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
+
+import msgspec
 
 from pykueue.api.scheme import Object, Resource
 
@@ -19,23 +20,20 @@ class PatchType(StrEnum):
     APPLY = "application/apply-patch+yaml"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchEvent:
+class WatchEvent(msgspec.Struct, frozen=True, kw_only=True):
     """`type` is ADDED, MODIFIED, DELETED or BOOKMARK. An ERROR event is raised as ApiError instead (410: list again)."""
 
     type: str
     object: Object
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectList:
+class ObjectList(msgspec.Struct, frozen=True, kw_only=True):
     items: list[Object]
     resource_version: str
     continue_token: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListOptions:
+class ListOptions(msgspec.Struct, frozen=True, kw_only=True):
     label_selector: str = ""
     field_selector: str = ""
     limit: int = 0
@@ -43,8 +41,7 @@ class ListOptions:
     resource_version: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteOptions:
+class WriteOptions(msgspec.Struct, frozen=True, kw_only=True):
     field_manager: str = "pykueue"
     dry_run: bool = False
     force: bool = False
@@ -52,12 +49,11 @@ class WriteOptions:
     field_validation: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteOptions:
+class DeleteOptions(msgspec.Struct, frozen=True, kw_only=True):
     propagation_policy: str = ""
     """Background, Foreground or Orphan; "" leaves it to the server."""
     grace_period_seconds: int | None = None
-    preconditions: dict[str, str] = field(default_factory=dict)
+    preconditions: dict[str, str] = msgspec.field(default_factory=dict)
     dry_run: bool = False
 
 

@@ -14,8 +14,9 @@ import logging
 import random
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object, Resource
@@ -38,8 +39,7 @@ def key_of(obj: Object) -> Key:
     return Key(metadata.get("namespace", ""), metadata["name"])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(msgspec.Struct, frozen=True, kw_only=True):
     """`type` is ADDED, MODIFIED or DELETED. A resync is a MODIFIED whose `old` is the object itself."""
 
     type: str

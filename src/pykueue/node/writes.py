@@ -6,35 +6,32 @@ between any two of them, as a crash would.
 """
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from pykueue.api.scheme import Object, Resource
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Create:
+class Create(msgspec.Struct, frozen=True, kw_only=True):
     resource: Resource
     object: Object
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delete:
+class Delete(msgspec.Struct, frozen=True, kw_only=True):
     resource: Resource
     object: Object
     propagation_policy: str = "Background"
     grace_period_seconds: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveFinalizer:
+class RemoveFinalizer(msgspec.Struct, frozen=True, kw_only=True):
     resource: Resource
     object: Object
     finalizer: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patch:
+class Patch(msgspec.Struct, frozen=True, kw_only=True):
     """A merge patch; with `guarded` it holds only for the version of `object` that the decision was made on.
 
     With `by_key` lists such as conditions are merged by their keys, so that two writers do not undo each other.
@@ -48,8 +45,7 @@ class Patch:
     by_key: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class Record(msgspec.Struct, frozen=True, kw_only=True):
     """An Event about an object; nothing waits for it and it cannot fail."""
 
     about: Object
@@ -61,8 +57,7 @@ class Record:
 Write = Create | Delete | RemoveFinalizer | Patch | Record
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(msgspec.Struct, frozen=True):
     """The API did not accept a write."""
 
     error: Exception
@@ -72,12 +67,11 @@ Result = Object | Refused
 Batch = Sequence[Write]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
+class Done(msgspec.Struct, frozen=True, kw_only=True):
     """The end of a sync: when to look again if nothing happens before, and what went wrong on the way."""
 
     look_again_after: float | None = None
-    errors: tuple[Exception, ...] = field(default=())
+    errors: tuple[Exception, ...] = msgspec.field(default=())
 
 
 Sync = Generator[Batch, list[Result], Done]

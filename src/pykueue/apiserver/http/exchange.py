@@ -1,7 +1,8 @@
 """One request as the handlers see it, whichever way it came in."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from pykueue.apiserver.calls import User
 from pykueue.apiserver.http import bodies, negotiation
@@ -9,12 +10,11 @@ from pykueue.apiserver.http.hooks import Call
 from pykueue.apiserver.http.routes import Route
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Incoming:
+class Incoming(msgspec.Struct, frozen=True, kw_only=True):
     method: str
     route: Route
     user: User
-    query: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = msgspec.field(default_factory=dict)
     data: bytes = b""
     accept: str = ""
     content_type: str = ""

@@ -5,7 +5,9 @@ A part registers a handler; it gets a `Call` that was authenticated and authoris
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+
+import msgspec
 
 from pykueue.api.scheme import Object
 from pykueue.apiserver.calls import User
@@ -14,24 +16,22 @@ from pykueue.apiserver.http.routes import Route
 JSON = "application/json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class Call(msgspec.Struct, frozen=True, kw_only=True):
     method: str
     route: Route
     user: User
-    query: Mapping[str, str] = field(default_factory=dict)
-    body: Object = field(default_factory=dict)
+    query: Mapping[str, str] = msgspec.field(default_factory=dict)
+    body: Object = msgspec.field(default_factory=dict)
     """The decoded body; empty when there was none."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """`body` is an object (sent as JSON), bytes (sent as they are) or a stream (sent as it comes)."""
 
     body: Object | bytes | AsyncIterator[bytes]
     status: int = 200
     content_type: str = JSON
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
 

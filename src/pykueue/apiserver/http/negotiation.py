@@ -5,7 +5,8 @@ answer; one that takes nothing that we speak gets 406.
 """
 
 import functools
-from dataclasses import dataclass
+
+import msgspec
 
 from pykueue.api import errors
 
@@ -20,8 +21,7 @@ _TRANSFORMS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
 _SPOKEN = f"{JSON}, {YAML}, {PROTOBUF}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
+class Form(msgspec.Struct, frozen=True, kw_only=True):
     """`transform` is "", Table, PartialObjectMetadata or PartialObjectMetadataList."""
 
     media: str = JSON
@@ -37,8 +37,7 @@ class Form:
         return self.media
 
 
-@dataclass(frozen=True, slots=True)
-class Clause:
+class Clause(msgspec.Struct, frozen=True):
     media: str
     parameters: dict[str, str]
 

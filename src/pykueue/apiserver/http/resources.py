@@ -3,7 +3,6 @@
 Watches are the exception: they stream, so `streams` serves them.
 """
 
-import dataclasses
 import time
 
 import msgspec
@@ -75,7 +74,7 @@ class Resources:
         except errors.ApiError as refused:
             refused.warnings = (deprecation, *refused.warnings)
             raise
-        return dataclasses.replace(reply, warnings=(deprecation, *reply.warnings))
+        return msgspec.structs.replace(reply, warnings=(deprecation, *reply.warnings))
 
     async def _handle(self, request: Incoming, target: Target) -> Reply:
         form = request.form
@@ -99,7 +98,7 @@ class Resources:
 
     async def outcome(self, request: Incoming, target: Target) -> Object:
         """What a write would lead to, without doing it."""
-        rehearsal = dataclasses.replace(request, query={**request.query, "dryRun": "All"})
+        rehearsal = msgspec.structs.replace(request, query={**request.query, "dryRun": "All"})
         return (await self._write(rehearsal, target)).decode()
 
     async def _write(self, request: Incoming, target: Target) -> Answer:

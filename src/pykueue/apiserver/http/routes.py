@@ -2,7 +2,8 @@
 
 import urllib.parse
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 from pykueue.apiserver.security.rules import Ask
 
@@ -13,8 +14,7 @@ _TRUE = ("1", "t", "T", "true", "TRUE", "True")
 Query = Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Route:
+class Route(msgspec.Struct, frozen=True, kw_only=True):
     """`plural` is "" for paths that are no resource (`/version`); such a path is authorised as a path."""
 
     verb: str

@@ -37,21 +37,41 @@ def union(left: Node | None, right: Node | None) -> Node | None:
 
 
 def _union(left: Node, right: Node) -> Node:
-    merged = dict(children(left))
-    for element, child in children(right):
-        merged[element] = _union(merged[element], child) if element in merged else child
-    return make(is_member=is_member(left) or is_member(right), children=merged) or {}
+    """`left` itself if `right` adds nothing."""
+    merged = left
+    for element, child in right.items():
+        if element == _SELF:
+            continue
+        both = _union(left[element], child) if element in left else child
+        if element not in left or both is not left[element]:
+            merged = dict(left) if merged is left else merged
+            merged[element] = both
+    was_member = is_member(left)
+    if merged is left and (was_member or not is_member(right)):
+        return left
+    return make(is_member=was_member or is_member(right), children=dict(children(merged))) or {}
 
 
 def difference(left: Node | None, right: Node | None) -> Node | None:
+    """`left` itself if nothing of it is in `right`."""
     if left is None or right is None:
         return left
-    kept: Node = {}
-    for element, child in children(left):
-        rest = difference(child, right.get(element))
-        if rest is not None:
+    kept = left
+    for element, child in right.items():
+        if element == _SELF or element not in left:
+            continue
+        rest = difference(left[element], child)
+        if rest is left[element]:
+            continue
+        kept = dict(left) if kept is left else kept
+        if rest is None:
+            del kept[element]
+        else:
             kept[element] = rest
-    return make(is_member=is_member(left) and not is_member(right), children=kept)
+    stays_member = is_member(left) and not is_member(right)
+    if kept is left and stays_member == is_member(left):
+        return left
+    return make(is_member=stays_member, children=dict(children(kept)))
 
 
 def intersection(left: Node | None, right: Node | None) -> Node | None:

@@ -4,8 +4,9 @@ Called by the write path after an update, and by server-side apply, which refuse
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+import msgspec
 
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object
@@ -39,8 +40,7 @@ class Manager(NamedTuple):
     subresource: str
 
 
-@dataclass(frozen=True, slots=True)
-class Ownership:
+class Ownership(msgspec.Struct, frozen=True):
     fields: Node
     api_version: str
     time: str
@@ -49,8 +49,7 @@ class Ownership:
 Managers = dict[Manager, Ownership]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Writer:
+class Writer(msgspec.Struct, frozen=True, kw_only=True):
     """The one who writes now."""
 
     name: str
@@ -167,7 +166,7 @@ def _unmanaged(obj: Object) -> Object:
 def _without(managers: Mapping[Manager, Ownership], lost: Node | None) -> Managers:
     kept = ((manager, owned, field_sets.difference(owned.fields, lost)) for manager, owned in managers.items())
     return {
-        manager: owned if fields == owned.fields else Ownership(fields, owned.api_version, owned.time)
+        manager: owned if fields is owned.fields else Ownership(fields, owned.api_version, owned.time)
         for manager, owned, fields in kept
         if fields is not None
     }

@@ -4,15 +4,15 @@ Pure functions on the `rules` of Role and ClusterRole objects. Called by the aut
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 Rule = dict[str, Any]
 ALL = "*"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
     """One question: may this verb be used on this resource, or on this path when `path` is set?"""
 
     verb: str

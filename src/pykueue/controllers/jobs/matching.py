@@ -4,7 +4,7 @@ A Workload matches if it describes the job as it is, or as it runs with the admi
 brought up to date; a running job without a match is stopped and queued anew, so that nobody grows after admission.
 """
 
-from dataclasses import dataclass
+import msgspec
 
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
@@ -18,8 +18,7 @@ from pykueue.controllers.workload.reconcile import remove_finalizer
 from pykueue.translate.jobs import framework
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(msgspec.Struct, frozen=True, kw_only=True):
     """The matching Workload, or actions that must come first."""
 
     workload: Object | None = None

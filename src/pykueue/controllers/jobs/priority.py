@@ -1,7 +1,8 @@
 """Which priority a job's Workload gets: its WorkloadPriorityClass, else a PriorityClass, else the default one, else 0."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from pykueue.api.scheme import Object
 from pykueue.translate.jobs import framework
@@ -12,12 +13,11 @@ class MissingPriorityClassError(Exception):
     """The job names a class that is not there (yet)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PriorityClasses:
+class PriorityClasses(msgspec.Struct, frozen=True, kw_only=True):
     """By name."""
 
-    workload: Mapping[str, Object] = field(default_factory=dict)
-    pod: Mapping[str, Object] = field(default_factory=dict)
+    workload: Mapping[str, Object] = msgspec.field(default_factory=dict)
+    pod: Mapping[str, Object] = msgspec.field(default_factory=dict)
 
 
 def of_job(kind: Framework, job: Object, pod_sets: Iterable[Object], classes: PriorityClasses) -> Object:

@@ -1,7 +1,8 @@
 """All that a decision about a job may look at, gathered by `job_controller` before `decide.plan` runs."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from pykueue.api.scheme import Object
 from pykueue.controllers.jobs.policy import JobPolicy
@@ -9,8 +10,7 @@ from pykueue.controllers.jobs.priority import PriorityClasses
 from pykueue.translate.jobs.framework import Framework
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
+class Situation(msgspec.Struct, frozen=True, kw_only=True):
     kind: Framework
     job: Object | None
     """None when it is gone."""
@@ -20,7 +20,7 @@ class Situation:
     ancestor: Object | None = None
     """The topmost owner that Kueue manages; its Workload decides for the job."""
     ancestor_workloads: tuple[Object, ...] = ()
-    flavors: Mapping[str, Object] = field(default_factory=dict)
-    classes: PriorityClasses = field(default_factory=PriorityClasses)
-    policy: JobPolicy = field(default_factory=JobPolicy)
+    flavors: Mapping[str, Object] = msgspec.field(default_factory=dict)
+    classes: PriorityClasses = msgspec.field(default_factory=PriorityClasses)
+    policy: JobPolicy = msgspec.field(default_factory=JobPolicy)
     now_ns: int = 0

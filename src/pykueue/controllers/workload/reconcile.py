@@ -7,6 +7,8 @@ change itself brings the next one. `controllers.workload_controller` reads, call
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import msgspec
+
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 from pykueue.controllers.workload import checks, conditions, facts, transitions
@@ -14,8 +16,7 @@ from pykueue.controllers.workload.policy import LifecyclePolicy
 from pykueue.kube.clock import SECOND_NS, parse_time
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Neighbours:
+class Neighbours(msgspec.Struct, frozen=True, kw_only=True):
     """What a Workload's fate depends on besides itself."""
 
     local_queue: Object | None = None
@@ -25,15 +26,13 @@ class Neighbours:
     is_cluster_queue_active: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class Event(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     reason: str
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """`workload` as it should be; `delete` asks for its deletion; `again_ns` is when to look again, from now."""
 
     workload: Object

@@ -1,7 +1,8 @@
 """What a Job's pods add up to at one moment: the numbers that every decision of the controller is made on."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from pykueue.api.scheme import Object
 from pykueue.node import pods
@@ -10,8 +11,7 @@ from pykueue.node.jobs import view as job_view
 from pykueue.node.jobs.view import FINALIZER, JobView
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Census:
+class Census(msgspec.Struct, frozen=True, kw_only=True):
     job: JobView
     pods: tuple[Object, ...]
     active: tuple[Object, ...]

@@ -5,8 +5,9 @@ interim condition (FailureTarget, SuccessCriteriaMet) says what will become of i
 (Failed, Complete) follows when every pod is counted.
 """
 
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+import msgspec
 
 from pykueue.node import pods
 from pykueue.node.jobs import policies
@@ -15,8 +16,7 @@ from pykueue.node.jobs.census import Census
 FINAL = {"FailureTarget": "Failed", "SuccessCriteriaMet": "Complete"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class Ending(msgspec.Struct, frozen=True, kw_only=True):
     interim: str
     reason: str
     message: str

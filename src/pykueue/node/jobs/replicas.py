@@ -1,8 +1,9 @@
 """How many pods a Job needs now: which to remove, which to create, or how long to wait."""
 
 import copy
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from pykueue.api.scheme import Object
 from pykueue.node import pods
@@ -16,8 +17,7 @@ MOST_PER_SYNC = 500
 _LONGEST_GENERATED_PREFIX = 58
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class Change(msgspec.Struct, frozen=True, kw_only=True):
     """Either removals or creations, never both in one sync; `wait` holds back creations."""
 
     remove: tuple[Object, ...] = ()

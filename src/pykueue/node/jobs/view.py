@@ -1,7 +1,8 @@
 """A Job as the controller reads it: the defaults that the API server would have set, and what status says already."""
 
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from pykueue.api.scheme import Object
 from pykueue.node import pods, times
@@ -16,8 +17,7 @@ CONTROLLER_NAME = "kubernetes.io/job-controller"
 _UNLIMITED = 2**31 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class JobView:
+class JobView(msgspec.Struct, frozen=True):
     object: Object
 
     @property

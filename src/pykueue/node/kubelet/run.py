@@ -7,6 +7,8 @@ The agent asks `due` what to start or stop now, performs it, and tells what happ
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+import msgspec
+
 from pykueue.api.scheme import Object
 
 SECOND_RESTART = timedelta(seconds=10)
@@ -20,21 +22,18 @@ LOOKS_AGAIN = timedelta(seconds=2)
 _ALIVE = ("starting", "running", "stopping")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exit:
+class Exit(msgspec.Struct, frozen=True, kw_only=True):
     code: int
     reason: str = ""
     message: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Start:
+class Start(msgspec.Struct, frozen=True, kw_only=True):
     container: str
     attempt: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stop:
+class Stop(msgspec.Struct, frozen=True, kw_only=True):
     container: str
 
 

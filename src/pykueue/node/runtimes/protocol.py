@@ -1,26 +1,26 @@
 """The seam between the node agent and whatever runs containers. Two implementations, one contract suite."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
+
+import msgspec
 
 from pykueue.api.scheme import Object
 from pykueue.node.kubelet.run import Exit
 from pykueue.node.kubelet.volumes import Mounts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContainerRequest:
+class ContainerRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt at one container of a pod."""
 
     pod: Object
     container: Object
     attempt: int = 0
     command: tuple[str, ...] = ()
-    environment: Mapping[str, str] = field(default_factory=dict)
-    mounts: Mounts = field(default_factory=Mounts)
+    environment: Mapping[str, str] = msgspec.field(default_factory=dict)
+    mounts: Mounts = msgspec.field(default_factory=Mounts)
     gpu_indexes: tuple[int, ...] = ()
 
 
