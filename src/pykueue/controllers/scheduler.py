@@ -26,6 +26,7 @@ from pykueue.engine import decisions, engine, events, fair_sharing, quota, reaso
 from pykueue.engine.policy import AdmissionFairSharing
 from pykueue.kube.client import Client
 from pykueue.kube.clock import SECOND_NS, Clock
+from pykueue.kube.work_queue import first_of
 from pykueue.translate import outcomes, policy
 
 log = logging.getLogger(__name__)
@@ -94,16 +95,8 @@ class Scheduler:
     async def _news_or_due(self) -> None:
         """Until something happened, or somebody's turn has come."""
         due_ns = self.engine.next_due_ns
-        if due_ns is None:
-            await self._news.wait()
-            return
-        seconds = max(0.0, (due_ns - self._clock.now_ns()) / SECOND_NS)
-        waiting = [asyncio.ensure_future(each) for each in (self._news.wait(), self._clock.sleep(seconds))]
-        try:
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for each in waiting:
-                each.cancel()
+        seconds = None if due_ns is None else max(0.0, (due_ns - self._clock.now_ns()) / SECOND_NS)
+        await first_of(self._news, self._clock, seconds)
 
     async def _run_cycles(self) -> None:
         """Until a cycle decides nothing new; others get their turn between two cycles."""

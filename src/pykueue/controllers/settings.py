@@ -10,6 +10,7 @@ from pykueue.api import feature_gates
 from pykueue.api.configuration import loading
 from pykueue.api.scheme import Settings
 from pykueue.controllers.jobs.policy import JobPolicy
+from pykueue.controllers.topology.node_failures import ReplacementPolicy
 from pykueue.controllers.workload.policy import LifecyclePolicy, PodsReadyPolicy
 from pykueue.translate import durations
 from pykueue.translate.jobs import custom, registry
@@ -74,6 +75,15 @@ def job_policy(configuration: Configuration) -> JobPolicy:
             topology_aware=_gate(configuration, "TopologyAwareScheduling"),
             count_default_submitter=bool((integrations.get("rayJob") or {}).get("countDefaultSubmitter")),
         ),
+    )
+
+
+def replacement_policy(configuration: Configuration) -> ReplacementPolicy:
+    return ReplacementPolicy(
+        enabled=_gate(configuration, "TopologyAwareScheduling") and _gate(configuration, "TASFailedNodeReplacement"),
+        on_pod_termination=_gate(configuration, "TASReplaceNodeOnPodTermination"),
+        on_taints=_gate(configuration, "TASReplaceNodeOnNodeTaints"),
+        after_fixed_time=_gate(configuration, "TASReplaceNodeDueToNotReadyOverFixedTime"),
     )
 
 

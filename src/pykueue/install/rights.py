@@ -86,6 +86,7 @@ def _rules() -> Iterable[Object]:
         yield _rule(group, resources, _READ)
     yield _rule("", ("events",), ("create", "patch"))
     yield _rule("", ("pods",), (*_READ, "patch"))
+    yield _rule("", ("pods/status",), ("patch",))
     yield _rule("", ("podtemplates",), (*_READ, "create"))
     yield _rule("autoscaling.x-k8s.io", ("provisioningrequests",), (*_READ, "create", "delete"))
     yield _rule(_KUEUE, _QUEUES, (*_READ, "patch"))

@@ -1,0 +1,137 @@
+"""Pods on their places, in a whole cluster: placed after provisioning, and moved when a node is lost."""
+
+import asyncio
+import time
+
+import pytest
+from tests.controllers.system.cluster import JOBS, job, kueue
+from tests.controllers.system.test_provisioning import CONTROLLER, answer
+
+from pykueue.api.kueue import topology_encoding
+from pykueue.controllers import kinds
+from pykueue.node.room import Furnishing, MachineRoom
+
+HOSTNAME = "kubernetes.io/hostname"
+
+
+class HurriedClock:
+    """The Job controller waits ten seconds before it replaces a failed pod: time in the machine room runs faster."""
+
+    factor = 20
+
+    def __init__(self):
+        self.start_ns = time.time_ns()
+
+    def now_ns(self):
+        return self.start_ns + (time.time_ns() - self.start_ns) * self.factor
+
+    async def sleep(self, seconds):
+        await asyncio.sleep(seconds / self.factor)
+
+
+def node(name):
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {HOSTNAME: name, "pool": "tas"}},
+        "status": {
+            "allocatable": {"cpu": "1", "memory": "8Gi", "pods": "10"},
+            "conditions": [{"type": "Ready", "status": "True", "reason": "R", "lastTransitionTime": None}],
+        },
+    }
+
+
+async def make_topology(cluster, **queue):
+    await cluster.create(kinds.TOPOLOGY, kueue("Topology", "hosts", levels=[{"nodeLabel": HOSTNAME}]))
+    await cluster.create(
+        kinds.RESOURCE_FLAVOR, kueue("ResourceFlavor", "default", nodeLabels={"pool": "tas"}, topologyName="hosts")
+    )
+    await cluster.make_queue(**queue)
+
+
+def placed_job(name, pods):
+    made = job(name, parallelism=pods, completions=pods)
+    annotations = {"kueue.x-k8s.io/podset-unconstrained-topology": "true", "pykueue.dev/runtime": "600"}
+    made["spec"]["template"]["metadata"] = {"annotations": annotations}
+    return made
+
+
+async def places(cluster, name):
+    """Node to pods, as the workload says."""
+    workload = await cluster.workload_of(name)
+    admission = ((workload or {}).get("status") or {}).get("admission")
+    if not admission or "topologyAssignment" not in admission["podSetAssignments"][0]:
+        return {}
+    found = topology_encoding.decode(admission["podSetAssignments"][0]["topologyAssignment"])
+    return {domain.values[-1]: domain.count for domain in found}
+
+
+async def running_on(cluster):
+    pods = (await cluster.client.list(kinds.POD, "default")).items
+    return sorted(pod["spec"]["nodeName"] for pod in pods if (pod.get("status") or {}).get("phase") == "Running")
+
+
+@pytest.fixture
+async def room(cluster, tmp_path):
+    furnishing = Furnishing(runtime="simulated", directory=tmp_path, nodes=tuple(node(name) for name in "abc"))
+    made = MachineRoom(cluster.client, HurriedClock(), furnishing)
+    await made.start()
+    yield cluster
+    await made.stop()
+
+
+async def test_a_lost_node_is_replaced_and_its_pod_runs_elsewhere(room):
+    await make_topology(room)
+    await room.create(JOBS, placed_job("train", 2), "default")
+
+    async def runs_on(*names):
+        return await running_on(room) == list(names)
+
+    await room.until(runs_on, "a", "b")
+    await room.client.delete(kinds.NODE, "a")
+    await room.until(runs_on, "b", "c")
+    assert await places(room, "train") == {"b": 1, "c": 1}
+    assert "unhealthyNodes" not in (await room.workload_of("train"))["status"]
+
+
+async def test_without_another_node_the_workload_is_evicted(room):
+    await make_topology(room)
+    await room.create(JOBS, placed_job("train", 3), "default")
+
+    async def runs():
+        return len(await running_on(room)) == 3
+
+    async def failures():
+        workload = await room.workload_of("train")
+        stats = (workload["status"].get("schedulingStats") or {}).get("evictions") or ()
+        return [each["count"] for each in stats if each["reason"] == "NodeFailures"]
+
+    await room.until(runs)
+    await room.client.delete(kinds.NODE, "a")
+    assert await room.until(failures) == [1]
+
+
+async def test_a_job_is_placed_only_after_its_machines_are_there(cluster):
+    await cluster.create(
+        kinds.PROVISIONING_REQUEST_CONFIG,
+        kueue("ProvisioningRequestConfig", "config", provisioningClassName="best-effort"),
+    )
+    parameters = {"apiGroup": "kueue.x-k8s.io", "kind": "ProvisioningRequestConfig", "name": "config"}
+    await cluster.create(
+        kinds.ADMISSION_CHECK, kueue("AdmissionCheck", "capacity", controllerName=CONTROLLER, parameters=parameters)
+    )
+    await make_topology(cluster, admissionChecksStrategy={"admissionChecks": [{"name": "capacity"}]})
+    await cluster.create(JOBS, placed_job("train", 1), "default")
+    await answer(cluster, "Provisioned", "machines are there")
+
+    async def has_failed():
+        events = (await cluster.client.list(kinds.EVENT, "default")).items
+        return [event for event in events if event["reason"] == "SecondPassFailed"]
+
+    await cluster.until(has_failed)
+    assert not await cluster.is_running("train", JOBS)
+    await cluster.create(kinds.NODE, node("a"))
+    await cluster.runs("train", JOBS)
+    assert await places(cluster, "train") == {"a": 1}
+    [assignment] = (await cluster.workload_of("train"))["status"]["admission"]["podSetAssignments"]
+    assert assignment["delayedTopologyRequest"] == "Ready"
