@@ -1,88 +1,153 @@
-"""The policies in a cluster and the rules of the embedded API decide alike which jobs are created suspended."""
+"""The policies in a cluster and the rules of the embedded API make the same of a job that is created."""
 
-import itertools
+import copy
 
 import pytest
+from tests.install import jobs, mutations, verdicts
+from tests.install.jobs import JOBS, changed, marked, placed
 
-from pykueue.api import cel_library, registry
+from pykueue.api.rules import table
 from pykueue.api.scheme import Request, Settings
 from pykueue.install import suspension
 
-SETTINGS = Settings(frameworks=frozenset({"batch/job", "ray.io/rayjob", "ray.io/raycluster"}))
-QUEUE_NAME = "kueue.x-k8s.io/queue-name"
-SYSTEM = registry.scheme()
+ROLE_HASH = "kueue.x-k8s.io/role-hash"
+PARENT, INDEX = "kueue.x-k8s.io/pod-suspending-parent", "kueue.x-k8s.io/pod-group-pod-index-label"
+PARENTS = (
+    ("ray.io/v1", "RayJob"),
+    ("jobset.x-k8s.io/v1alpha2", "JobSet"),
+    ("batch/v1", "Job"),
+    ("apps/v1", "StatefulSet"),
+)
+STRANGERS = (("batch/v1", "CronJob"), ("v1", "ReplicationController"), ("apps/v1", "ReplicaSet"))
+KINDS = (
+    "Job", "Pod", "Deployment", "StatefulSet", "LeaderWorkerSet", "RayCluster", "RayService", "JobSet", "PyTorchJob", "MPIJob",
+    "AppWrapper", "TrainJob", "SparkApplication",
+)  # fmt: skip
+OF_KUEUE = {*JOBS, "Namespace"}
 
 
 class Cluster:
-    """Holds the parents of jobs, all of which have a queue, and perhaps a queue `default`."""
+    """Holds the parents of jobs, all of which have a queue, and perhaps a queue and a priority class `default`."""
 
-    def __init__(self, *, has_default_queue):
-        self.has_default_queue = has_default_queue
+    def __init__(self, *, has_defaults):
+        self.has_defaults = has_defaults
 
     def get(self, resource, namespace, name):
-        if resource.kind == "LocalQueue":
-            return {"metadata": {"name": name}} if self.has_default_queue else None
-        if resource.kind in ("RayJob", "Namespace"):
-            return {"metadata": {"name": name, "uid": "u", "labels": {QUEUE_NAME: "q"}}}
-        return None
+        if resource.kind in ("LocalQueue", "WorkloadPriorityClass"):
+            return {"metadata": {"name": name}} if self.has_defaults and name == "default" else None
+        return (
+            {"metadata": {"name": name, "uid": "u", "labels": {jobs.QUEUE: "q"}}} if resource.kind in OF_KUEUE else {}
+        )
 
     def list(self, resource, namespace=""):
         return []
 
 
-def owner(api_version, kind):
-    return [{"apiVersion": api_version, "kind": kind, "name": "parent", "uid": "u", "controller": True}]
+def owned(job, api_version, kind):
+    owner = {"apiVersion": api_version, "kind": kind, "name": "parent", "uid": "u", "controller": True}
+    return changed(job, ("metadata", "ownerReferences"), [owner])
 
 
-LABELS = (None, {}, {"a": "b"}, {QUEUE_NAME: ""}, {QUEUE_NAME: "q"})
-OWNERS = (None, owner("ray.io/v1", "RayJob"), owner("batch/v1", "CronJob"), owner("v1", "ReplicationController"))
-CASES = list(itertools.product(LABELS, OWNERS, (True, False)))
+def by_policies(obj, old=None, of=None, *, has_defaults=False):
+    parameters = ("LocalQueue", "WorkloadPriorityClass") if has_defaults else ()
+    return without_hash(
+        mutations.applied(suspension.policies(of or verdicts.settings()), obj, old, parameters=parameters)
+    )
 
 
-def job(labels, owners):
-    metadata = {"name": "j", "namespace": "n"}
-    metadata |= {} if labels is None else {"labels": dict(labels)}
-    metadata |= {} if owners is None else {"ownerReferences": owners}
-    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": {"spec": {}}}}
+def by_rules(obj, old=None, of=None, *, has_defaults=False):
+    obj = copy.deepcopy(obj)
+    operation = "CREATE" if old is None else "UPDATE"
+    lookup = Cluster(has_defaults=has_defaults)
+    table.webhook_of(*verdicts.group_and_kind(obj)).defaulter(
+        Request(operation=operation, object=obj, old=old, lookup=lookup, settings=of or verdicts.settings())
+    )
+    return without_hash(obj)
 
 
-def by_policies(obj, *, has_default_queue):
-    """The queue and suspension that the policies of a cluster give."""
-    queue, is_suspended = (obj["metadata"].get("labels") or {}).get(QUEUE_NAME, ""), False
-    for policy in suspension.policies(SETTINGS):
-        if policy["kind"] != "MutatingAdmissionPolicy" or "batch-job" not in policy["metadata"]["name"]:
-            continue
-        conditions = [each["expression"] for each in policy["spec"]["matchConditions"]]
-        holds = all(
-            cel_library.evaluate_with(cel_library.compile_expression(text), {"object": obj}) for text in conditions
-        )
-        if holds and ("paramKind" not in policy["spec"] or has_default_queue):
-            is_suspended = True
-            queue = queue or "default"
-    return queue, is_suspended
+def without_hash(pod):
+    """CEL has no hash function."""
+    pod["metadata"].get("annotations", {}).pop(ROLE_HASH, None)
+    return pod
 
 
-def by_rules(obj, *, has_default_queue):
-    kind = SYSTEM.for_object(obj)
-    lookup = Cluster(has_default_queue=has_default_queue)
-    kind.defaulter(Request(operation="CREATE", object=obj, lookup=lookup, settings=SETTINGS))
-    return (obj["metadata"].get("labels") or {}).get(QUEUE_NAME, ""), bool(obj["spec"].get("suspend"))
+LABELS = ({}, {"a": "b"}, {jobs.QUEUE: ""}, {jobs.QUEUE: "q"}, {jobs.QUEUE: "q", jobs.CLASS: "high"})
 
 
-@pytest.mark.parametrize(("labels", "owners", "has_default_queue"), CASES)
-def test_policies_suspend_what_the_rules_suspend(labels, owners, has_default_queue):
-    expected = by_rules(job(labels, owners), has_default_queue=has_default_queue)
-    assert by_policies(job(labels, owners), has_default_queue=has_default_queue) == expected
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("has_defaults", [True, False])
+def test_policies_make_of_a_new_job_what_the_rules_make(kind, has_defaults):
+    created = [marked(JOBS[kind], labels) for labels in LABELS]
+    made = [by_policies(job, has_defaults=has_defaults) for job in created]
+    assert made == [by_rules(job, has_defaults=has_defaults) for job in created]
+
+
+@pytest.mark.parametrize("kind", ["Job", "Pod", "RayCluster"])
+@pytest.mark.parametrize("owner", [*PARENTS, *STRANGERS])
+def test_policies_leave_to_an_owner_what_the_rules_leave(kind, owner):
+    job = owned(JOBS[kind], *owner)
+    assert by_policies(job) == by_rules(job)
+
+
+SPECIAL = {
+    "elastic job": marked(JOBS["Job"], None, {jobs.ELASTIC: "true"}),
+    "elastic cluster": marked(JOBS["RayCluster"], None, {jobs.ELASTIC: "true"}),
+    "elastic service": marked(JOBS["RayService"], None, {jobs.ELASTIC: "true"}),
+    "pod of a parent": marked(JOBS["Pod"], {}, {PARENT: "deployment"}),
+    "pod with an index": marked(JOBS["Pod"], {jobs.QUEUE: "q", "app/index": "7"}, {INDEX: "app/index"}),
+    "pod without its index": marked(JOBS["Pod"], None, {INDEX: "app/index"}),
+    "pod with another gate": changed(JOBS["Pod"], ("spec", "schedulingGates"), [{"name": "mine"}]),
+    "stateful set of another": changed(
+        JOBS["StatefulSet"], ("spec", "template", "metadata", "annotations"), {PARENT: "another"}
+    ),
+    "workers alone": changed(JOBS["LeaderWorkerSet"], ("spec", "leaderWorkerTemplate", "leaderTemplate"), None),
+    "group of leader and workers": placed(JOBS["LeaderWorkerSet"], {jobs.TOGETHER: "g"}),
+    "working launcher": changed(JOBS["MPIJob"], ("spec", "runLauncherAsWorker"), True),
+    "grouped launcher": placed(changed(JOBS["MPIJob"], ("spec", "runLauncherAsWorker"), True), {jobs.TOGETHER: "g"}),
+    "patched train job": changed(JOBS["TrainJob"], ("spec", "runtimePatches"), [{"manager": "mine"}]),
+}
+
+
+@pytest.mark.parametrize("name", SPECIAL)
+def test_policies_add_what_the_rules_add(name):
+    assert by_policies(SPECIAL[name]) == by_rules(SPECIAL[name])
+
+
+@pytest.mark.parametrize(
+    "gate", ["-TopologyAwareScheduling", "-ElasticJobsViaWorkloadSlices", "WorkloadPriorityClassDefaulting"]
+)
+def test_a_gate_is_the_same_to_policies_and_rules(gate):
+    of = verdicts.settings(gate)
+    made = [by_policies(job, of=of, has_defaults=True) for job in SPECIAL.values()]
+    assert made == [by_rules(job, of=of, has_defaults=True) for job in SPECIAL.values()]
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "LeaderWorkerSet"])
+def test_what_gets_a_queue_later_is_marked_later(kind):
+    old = marked(JOBS[kind], {})
+    assert by_policies(JOBS[kind], old) == by_rules(JOBS[kind], old) != JOBS[kind]
+
+
+def test_all_jobs_are_suspended_where_all_are_managed():
+    of = verdicts.settings(manages_all=True)
+    created = [marked(JOBS[kind], {}) for kind in KINDS]
+    assert [by_policies(job, of=of) for job in created] == [by_rules(job, of=of) for job in created]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_changed_twice(kind):
+    once = by_policies(JOBS[kind])
+    assert by_policies(once) == once
 
 
 def test_only_what_depends_on_other_objects_may_fail_quietly():
-    policies = [each for each in suspension.policies(SETTINGS) if each["kind"] == "MutatingAdmissionPolicy"]
+    policies = [each for each in suspension.policies(verdicts.settings()) if each["kind"] == "MutatingAdmissionPolicy"]
     quiet = [each["spec"]["failurePolicy"] == "Ignore" for each in policies]
     assert quiet == ["paramKind" in each["spec"] for each in policies]
 
 
-def test_a_suspend_field_deep_in_the_object_is_set_by_its_path():
-    settings = Settings(frameworks=frozenset({"ray.io/rayservice"}))
-    mutation = suspension.policies(settings)[0]["spec"]["mutations"][0]
-    text = "Object{spec: Object.spec{rayClusterConfig: Object.spec.rayClusterConfig{suspend: true}}}"
-    assert mutation["applyConfiguration"]["expression"] == text
+def test_a_described_kind_is_known_by_its_plural():
+    key = ("example.com", "Mouse")
+    settings = Settings(frameworks=frozenset(), custom_jobs={key: ("spec", "halt")}, custom_plurals={key: "mice"})
+    rule = suspension.policies(settings)[0]["spec"]["matchConstraints"]["resourceRules"][0]
+    assert (rule["resources"], rule["apiVersions"]) == (["mice"], ["*"])

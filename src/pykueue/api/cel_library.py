@@ -17,6 +17,7 @@ from pykueue.api.cel import Check, EvaluationError
 
 _MILLI_PER_UNIT = 1000
 _ANY, _BOOL, _INT, _LIST, _STRING = cel.Type.DYN, cel.Type.BOOL, cel.Type.INT, cel.Type.LIST, cel.Type.STRING
+_VARIABLES = ("self", "oldSelf", "object", "oldObject", "request", "variables", "params", "namespaceObject")
 
 
 class CompilationError(Exception):
@@ -48,7 +49,7 @@ def evaluate(expression: Any, value: Any, old: Any) -> Any:
 
 
 def evaluate_with(expression: Any, variables: dict[str, Any]) -> Any:
-    """With any of `self`, `oldSelf`, and what admission policies have: `object`, `oldObject`, `request`."""
+    """With any of `self`, `oldSelf`, and what admission policies have, such as `object` and `variables`."""
     result = expression.eval(data=variables)
     if result.type() == cel.Type.ERROR:
         raise EvaluationError(_kubernetes_words(str(result.value())))
@@ -74,7 +75,7 @@ def _environment() -> Any:
         _member("findAll", lambda text, pattern: re.findall(pattern, text), _LIST, receiver=_STRING, others=[_STRING]),
     ]
     return cel.NewEnv(
-        variables=dict.fromkeys(("self", "oldSelf", "object", "oldObject", "request"), _ANY),
+        variables=dict.fromkeys(_VARIABLES, _ANY),
         functions=functions,
         extensions=[
             ext_bindings.ExtBindings(),
@@ -133,6 +134,7 @@ _QUANTITY_MEMBERS: tuple[tuple[str, Callable[..., Any], Any], ...] = (
     ("sign", lambda own: (own > 0) - (own < 0), _INT),
     ("isInteger", lambda own: own % _MILLI_PER_UNIT == 0, _BOOL),
     ("asInteger", lambda own: own // _MILLI_PER_UNIT, _INT),
+    ("asApproximateFloat", lambda own: own / _MILLI_PER_UNIT, cel.Type.DOUBLE),
 )
 _LIST_FUNCTIONS: tuple[tuple[str, Callable[..., Any]], ...] = (
     ("sum", sum),

@@ -85,6 +85,8 @@ class Settings:
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     custom_jobs: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
     """Job kinds described in the Configuration: (group, kind) to the path of the field that suspends them."""
+    custom_plurals: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """What these kinds are called in URLs, where it is not the kind in lower case with an s."""
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):

@@ -64,6 +64,15 @@ class Mutation:
         return {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": self.text}}
 
 
+def put(path: tuple[str, ...], value: str) -> str:
+    """CEL for an object that has this value at this path: `Object{spec: Object.spec{suspend: true}}`."""
+    text = value
+    for depth in range(len(path) - 1, -1, -1):
+        kind = ".".join(("Object", *path[:depth]))
+        text = f"{kind}{{{path[depth]}: {text}}}"
+    return text
+
+
 def mutating(
     name: str, subject: Subject, mutations: Sequence[Mutation], *, parameter: Parameter | None = None
 ) -> list[Object]:
@@ -75,19 +84,34 @@ def mutating(
         "mutations": [mutation.fields() for mutation in mutations],
     }
     binding: Object = {"policyName": f"{name}.{_DOMAIN}"}
-    if parameter is not None:
-        spec["paramKind"] = {"apiVersion": parameter.resource.api_version, "kind": parameter.resource.kind}
-        binding["paramRef"] = {"name": parameter.name, "parameterNotFoundAction": "Allow"}
+    _depend(spec, binding, parameter)
     return [_object("MutatingAdmissionPolicy", name, spec), _object("MutatingAdmissionPolicyBinding", name, binding)]
 
 
-def validating(name: str, subject: Subject, validations: Sequence[Object]) -> list[Object]:
-    spec: Object = {**subject.fields(), "failurePolicy": "Fail", "validations": list(validations)}
+def validating(
+    name: str,
+    subject: Subject,
+    validations: Sequence[Object],
+    *,
+    variables: Sequence[Object] = (),
+    parameter: Parameter | None = None,
+) -> list[Object]:
+    spec: Object = {**subject.fields(), "failurePolicy": "Fail" if parameter is None else "Ignore"}
+    if variables:
+        spec["variables"] = list(variables)
+    spec["validations"] = list(validations)
     binding: Object = {"policyName": f"{name}.{_DOMAIN}", "validationActions": ["Deny"]}
+    _depend(spec, binding, parameter)
     return [
         _object("ValidatingAdmissionPolicy", name, spec),
         _object("ValidatingAdmissionPolicyBinding", name, binding),
     ]
+
+
+def _depend(spec: Object, binding: Object, parameter: Parameter | None) -> None:
+    if parameter is not None:
+        spec["paramKind"] = {"apiVersion": parameter.resource.api_version, "kind": parameter.resource.kind}
+        binding["paramRef"] = {"name": parameter.name, "parameterNotFoundAction": "Allow"}
 
 
 def _object(kind: str, name: str, spec: Object) -> Object:

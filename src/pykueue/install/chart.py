@@ -15,7 +15,7 @@ from pykueue.api import crds, yaml_text
 from pykueue.api.configuration import loading
 from pykueue.api.rules.jobs import frameworks
 from pykueue.api.scheme import Object
-from pykueue.install import deployment, rights, spellings, suspension, validation
+from pykueue.install import deployment, managed_kinds, rights, spellings, suspension, validation
 
 NAMESPACE, IMAGE, KINDS = "@NAMESPACE@", "@IMAGE@", "@MANAGED_KINDS@"
 _SELECTOR = {"@SELECTOR@": True}
@@ -34,11 +34,10 @@ def files() -> dict[str, str]:
     found["files/policies.json"] = _lines([*spellings.policies(), *_queue_validations()])
     for framework in frameworks.FRAMEWORKS.values():
         name, resource = _slug(framework.name), framework.resource
-        found[f"files/kinds/{name}"] = suspension.quoted_kind(resource.group, resource.kind)
+        found[f"files/kinds/{name}"] = managed_kinds.listed(framework)
         found[f"files/rights/{name}.json"] = _lines(rights.of_jobs(resource.group, resource.plural, NAMESPACE))
-        if framework.suspend:
-            found[f"files/policies/{name}.json"] = _policies(framework, manage_all=False)
-            found[f"files/policies-for-all/{name}.json"] = _policies(framework, manage_all=True)
+        found[f"files/policies/{name}.json"] = _policies(framework, manage_all=False)
+        found[f"files/policies-for-all/{name}.json"] = _policies(framework, manage_all=True)
     return found
 
 
@@ -61,12 +60,8 @@ def _policies(framework: frameworks.Framework, *, manage_all: bool) -> str:
         managed_jobs_namespace_selector=_SELECTOR,
         manage_jobs_without_queue_name=manage_all,
     )
-    table = validation.validations(settings)[framework.resource]
-    objects = [*suspension.of_framework(framework, settings), *validation.of_kind(framework.resource, table)]
-    listed = ", ".join(
-        suspension.quoted_kind(each.resource.group, each.resource.kind)
-        for _, each in sorted(frameworks.FRAMEWORKS.items())
-    )
+    objects = [*suspension.of_framework(framework, settings), *validation.of_framework(framework, settings)]
+    listed = ", ".join(managed_kinds.listed(each) for _, each in sorted(frameworks.FRAMEWORKS.items()))
     return _lines(objects).replace(listed, KINDS)
 
 

@@ -1,84 +1,94 @@
 """Jobs that have a queue are created suspended, by the API server itself, and get the queue `default` where there is one.
 
 Jobs without a queue are never touched, whether pykueue runs or not. A job below a job that is managed is left to that
-one. The same decisions in Python: `api.rules.jobs.management`, for the embedded API.
+one. What cannot be suspended has its pods held back: `held_pods`. The same decisions in Python: `api.rules.jobs`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from pykueue.api.rules.jobs import frameworks, management
+from pykueue.api import feature_gates
+from pykueue.api.rules.jobs import management
 from pykueue.api.rules.jobs.frameworks import Framework
 from pykueue.api.scheme import Object, Resource, Settings
-from pykueue.install import admission_policies
-from pykueue.install.admission_policies import Mutation, Parameter, Subject
+from pykueue.install import admission_policies, held_pods, job_extras, managed_kinds
+from pykueue.install.admission_policies import Mutation, Parameter, Subject, put
 
-_LOCAL_QUEUE = Resource("kueue.x-k8s.io", "v1beta2", "localqueues", "LocalQueue", namespaced=True)
-_HAS_QUEUE = (
-    "has(object.metadata.labels) && "
-    f"'{management.QUEUE_NAME}' in object.metadata.labels && object.metadata.labels['{management.QUEUE_NAME}'] != ''"
+_PRIORITY_CLASS = Resource(
+    "kueue.x-k8s.io", "v1beta2", "workloadpriorityclasses", "WorkloadPriorityClass", namespaced=False
 )
+_LABEL = "object.metadata.?labels[?'{0}'].orValue('')"
+_HAS_QUEUE = f"{_LABEL.format(management.QUEUE_NAME)} != ''"
+_HAS_CLASS = f"{_LABEL.format(management.PRIORITY_CLASS)} != ''"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Treatment:
+    """What is done to each managed object of a kind."""
+
+    verb: str
+    mutations: tuple[Mutation, ...]
+    operations: tuple[str, ...] = ("CREATE",)
+    conditions: tuple[tuple[str, str], ...] = ()
+    respects_namespaces: bool = False
+    """Whether even an object with a queue is left alone in a namespace that is not managed."""
 
 
 def policies(settings: Settings) -> list[Object]:
-    return [policy for framework in suspendable(settings) for policy in of_framework(framework, settings)]
+    return [policy for framework in managed_kinds.enabled(settings) for policy in of_framework(framework, settings)]
 
 
-def suspendable(settings: Settings) -> list[Framework]:
-    """The enabled kinds that have a field to suspend them, known ones and those described in the Configuration."""
-    known = (frameworks.FRAMEWORKS[name] for name in sorted(settings.frameworks))
-    custom = (_custom(group, kind, path) for (group, kind), path in settings.custom_jobs.items())
-    return [framework for framework in (*known, *custom) if framework.suspend]
+def of_framework(framework: Framework, settings: Settings) -> Iterator[Object]:
+    name, treatment = framework.name.replace("/", "-").replace(".", "-"), _treatment(framework, settings)
+    independent = ("independent", f"!({managed_kinds.owned(settings)})")
+    selector = settings.managed_jobs_namespace_selector
 
+    def subject(selector: Mapping[str, Any] | None, *conditions: tuple[str, str]) -> Subject:
+        return Subject(
+            resource=framework.resource,
+            operations=treatment.operations,
+            namespace_selector=selector,
+            conditions=(*conditions, independent, *treatment.conditions),
+        )
 
-def _custom(group: str, kind: str, path: tuple[str, ...]) -> Framework:
-    resource = Resource(group, "*", f"{kind.lower()}s", kind, namespaced=True)
-    return Framework(name=f"{group}/{kind.lower()}", resource=resource, suspend=path)
-
-
-def of_framework(framework: Framework, settings: Settings) -> Iterable[Object]:
-    name = framework.name.replace("/", "-").replace(".", "-")
-    suspend = Mutation(text=_set(framework.suspend, "true"))
-    independent = ("independent", f"!({_owned_by(_managed_kinds(settings))})")
+    if feature_gates.is_enabled(settings.feature_gates, "WorkloadPriorityClassDefaulting"):
+        yield from admission_policies.mutating(
+            f"default-priority-{name}",
+            subject(selector if treatment.respects_namespaces else None, ("unclassed", f"!({_HAS_CLASS})")),
+            [_set_label(management.PRIORITY_CLASS)],
+            parameter=Parameter(resource=_PRIORITY_CLASS, name="default"),
+        )
     if settings.manage_jobs_without_queue_name:
-        subject = _subject(framework, settings.managed_jobs_namespace_selector, independent)
-        yield from admission_policies.mutating(f"suspend-all-{name}", subject, [suspend])
+        yield from admission_policies.mutating(f"{treatment.verb}-all-{name}", subject(selector), treatment.mutations)
+    of_queued = subject(selector if treatment.respects_namespaces else None, ("queued", _HAS_QUEUE))
+    yield from admission_policies.mutating(f"{treatment.verb}-{name}", of_queued, treatment.mutations)
     yield from admission_policies.mutating(
-        f"suspend-{name}", _subject(framework, None, ("queued", _HAS_QUEUE), independent), [suspend]
+        f"default-queue-{name}",
+        subject(selector, ("unqueued", f"!({_HAS_QUEUE})")),
+        [_set_label(management.QUEUE_NAME), *treatment.mutations],
+        parameter=Parameter(resource=managed_kinds.LOCAL_QUEUE, name="default"),
     )
-    label = Mutation(text=_set(("metadata", "labels"), f"{{'{management.QUEUE_NAME}': 'default'}}"))
-    subject = _subject(
-        framework, settings.managed_jobs_namespace_selector, ("unqueued", f"!({_HAS_QUEUE})"), independent
+    yield from job_extras.policies(framework, settings)
+
+
+def _treatment(framework: Framework, settings: Settings) -> _Treatment:
+    if framework.suspend:
+        return _Treatment(verb="suspend", mutations=(Mutation(text=put(framework.suspend, "true")),))
+    if framework == held_pods.POD:
+        return _Treatment(
+            verb="hold",
+            mutations=held_pods.of_pods(settings),
+            conditions=(held_pods.WITHOUT_PARENT,),
+            respects_namespaces=True,
+        )
+    return _Treatment(
+        verb="hold",
+        mutations=held_pods.of_templates(framework, settings),
+        operations=("CREATE", "UPDATE"),
+        conditions=held_pods.conditions(framework),
     )
-    parameter = Parameter(resource=_LOCAL_QUEUE, name="default")
-    yield from admission_policies.mutating(f"default-queue-{name}", subject, [label, suspend], parameter=parameter)
 
 
-def _subject(framework: Framework, selector: Mapping[str, Any] | None, *conditions: tuple[str, str]) -> Subject:
-    return Subject(resource=framework.resource, namespace_selector=selector, conditions=conditions)
-
-
-def _set(path: tuple[str, ...], value: str) -> str:
-    """CEL for an object that has this value at this path: `Object{spec: Object.spec{suspend: true}}`."""
-    text = value
-    for depth in range(len(path) - 1, -1, -1):
-        kind = ".".join(("Object", *path[:depth]))
-        text = f"{kind}{{{path[depth]}: {text}}}"
-    return text
-
-
-def quoted_kind(group: str, kind: str) -> str:
-    return f"'{group}/{kind}'"
-
-
-def _managed_kinds(settings: Settings) -> list[tuple[str, str]]:
-    known = (frameworks.FRAMEWORKS[name].resource for name in sorted(settings.frameworks))
-    return [(resource.group, resource.kind) for resource in known]
-
-
-def _owned_by(kinds: list[tuple[str, str]]) -> str:
-    """Whether the controller of the object is one of these kinds, in any version."""
-    listed = ", ".join(quoted_kind(group, kind) for group, kind in kinds)
-    group = "(o.apiVersion.contains('/') ? o.apiVersion.split('/')[0] : '')"
-    is_managed = f"has(o.controller) && o.controller && ({group} + '/' + o.kind) in [{listed}]"
-    return f"has(object.metadata.ownerReferences) && object.metadata.ownerReferences.exists(o, {is_managed})"
+def _set_label(key: str) -> Mutation:
+    return Mutation(text=put(("metadata", "labels"), f"{{'{key}': 'default'}}"))

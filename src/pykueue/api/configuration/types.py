@@ -348,4 +348,5 @@ class Configuration(Part):
             custom_jobs={
                 (custom.group, custom.kind): tuple(custom.suspend.split(".")) for custom in self.integrations.custom
             },
+            custom_plurals={(custom.group, custom.kind): custom.plural_name for custom in self.integrations.custom},
         )

@@ -11,7 +11,18 @@ from pykueue.api.rules import cluster_queue, cohort, quota, resource_flavor, wor
 from pykueue.api.rules.builtin import job as builtin_job
 from pykueue.api.rules.builtin import objects, owners
 from pykueue.api.rules.builtin import pod as builtin_pod
-from pykueue.api.rules.jobs import batch_job, custom, frameworks, pod, ray, replicas, serving
+from pykueue.api.rules.jobs import (
+    batch_job,
+    custom,
+    frameworks,
+    leader_worker_set,
+    pod,
+    ray,
+    replicas,
+    serving,
+    spark,
+    train_job,
+)
 from pykueue.api.rules.jobs.frameworks import Framework
 from pykueue.api.scheme import Defaulter, Reader, Request, Validator, Verdict
 
@@ -100,6 +111,14 @@ WEBHOOKS: Mapping[tuple[str, str], Rules] = {
     ("kubeflow.org", "JAXJob"): _of(replicas.JAX_JOB),
     ("kubeflow.org", "MPIJob"): _of(replicas.MPI_JOB, replicas.default_mpi_job),
     ("jobset.x-k8s.io", "JobSet"): _of(replicas.JOB_SET),
+    ("workload.codeflare.dev", "AppWrapper"): _of(replicas.APP_WRAPPER),
+    ("trainer.kubeflow.org", "TrainJob"): _if_enabled(frameworks.TRAIN_JOB, train_job.default, train_job.validate),
+    ("sparkoperator.k8s.io", "SparkApplication"): _if_enabled(
+        frameworks.SPARK_APPLICATION, spark.default, spark.validate
+    ),
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): _if_enabled(
+        frameworks.LEADER_WORKER_SET, leader_worker_set.default, leader_worker_set.validate
+    ),
     ("ray.io", "RayCluster"): _of(ray.RAY_CLUSTER),
     ("ray.io", "RayJob"): _of(ray.RAY_JOB),
     ("ray.io", "RayService"): _of(ray.RAY_SERVICE),

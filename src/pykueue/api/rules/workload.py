@@ -9,7 +9,7 @@ from pykueue.api.errors import FieldError, ShownAs
 from pykueue.api.rules import admission_gates, faults, quota, reading, resource_flavor, syntax, workload_update
 from pykueue.api.scheme import Object, Request, Verdict
 
-_PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
+PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
 
 
 def default(request: Request) -> list[str]:
@@ -162,8 +162,8 @@ def _check_pod_set_updates(workload: Object) -> Iterator[FieldError]:
 
 
 def _check_priority_boost(workload: Object) -> Iterator[FieldError]:
-    value = reading.annotations(workload).get(_PRIORITY_BOOST)
-    path = f"metadata.annotations[{_PRIORITY_BOOST}]"
+    value = reading.annotations(workload).get(PRIORITY_BOOST)
+    path = f"metadata.annotations[{PRIORITY_BOOST}]"
     if value == "":
         detail = 'must be a valid signed integer; use "0" explicitly, empty string is not allowed'
         yield faults.invalid(path, value, detail)

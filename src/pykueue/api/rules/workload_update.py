@@ -10,7 +10,7 @@ from pykueue.api.rules import admission_gates, faults, reading, shown
 from pykueue.api.scheme import Object, Request
 
 ELASTIC_JOB = "kueue.x-k8s.io/elastic-job"
-_REPLACEMENT_FOR = "kueue.x-k8s.io/workload-slice-replacement-for"
+REPLACEMENT_FOR = "kueue.x-k8s.io/workload-slice-replacement-for"
 
 
 def is_elastic(request: Request, obj: Object) -> bool:
@@ -116,7 +116,7 @@ def _check_ready_checks(new: Object, old: Object) -> Iterator[FieldError]:
 
 def _check_cluster_name(request: Request, old: Object) -> Iterator[FieldError]:
     may_slice = feature_gates.is_enabled(request.settings.feature_gates, "ElasticJobsViaWorkloadSlices")
-    if may_slice and _REPLACEMENT_FOR in reading.annotations(request.object):
+    if may_slice and REPLACEMENT_FOR in reading.annotations(request.object):
         return
     name = reading.at(request.object, "status", "clusterName")
     nominated = reading.texts(reading.at(old, "status", "nominatedClusterNames"))

@@ -333,7 +333,10 @@ def _start(case: Situation, group: Group, old: Object) -> Plan:
                 message = f"pod asks for something else than its role '{role}' in the workload; it stays gated"
                 actions.append(Tell(about=pod, reason="ErrWorkloadCompose", message=message, warning=True))
                 continue
-            actions.append(Write(resource=kinds.POD, old=pod, new=pods.released(pod, info[role])))
+            new = pods.released(pod, info[role])
+            if group.name:
+                pods.keep_role(new, role)
+            actions.append(Write(resource=kinds.POD, old=pod, new=new))
             actions.append(Tell(about=pod, reason="Started", message=admitted))
     except PodSetConflictError as fault:
         new = copied(old)

@@ -186,6 +186,12 @@ def released(pod: Object, info: PodSetInfo) -> Object:
     return pod
 
 
+def keep_role(pod: Object, role: str) -> None:
+    """What an admission gives changes the spec, of which a role is the hash. An admission policy cannot write it down."""
+    annotations = pod["metadata"].setdefault("annotations", {})
+    annotations.setdefault(ROLE_HASH, role)
+
+
 def _no_places(_job: Object, _options: Options) -> list[Place]:
     return []
 

@@ -5,37 +5,42 @@ The rules are attached to every kind without rules of its own, and act only on t
 
 from pykueue.api.rules.jobs import generic
 from pykueue.api.rules.jobs.frameworks import Framework
-from pykueue.api.scheme import Request, Resource, Verdict
+from pykueue.api.scheme import Request, Resource, Settings, Verdict
 
 
 def default(request: Request) -> list[str]:
-    framework = _framework(request)
-    if framework is not None and request.operation == "CREATE":
-        generic.default(request, framework)
+    described = _described(request)
+    if described is not None and request.operation == "CREATE":
+        generic.default(request, described)
     return []
 
 
 def validate(request: Request) -> Verdict:
-    framework = _framework(request)
-    if framework is None:
+    described = _described(request)
+    if described is None:
         return Verdict()
-    found = generic.check_create(request, framework)
+    found = generic.check_create(request, described)
     if request.old is not None:
-        is_suspended = framework.is_suspended(request.object)
-        found += generic.check_update(request, framework, request.old, is_suspended=is_suspended)
-    return Verdict(denied=tuple(found), webhook=framework.webhook)
+        is_suspended = described.is_suspended(request.object)
+        found += generic.check_update(request, described, request.old, is_suspended=is_suspended)
+    return Verdict(denied=tuple(found), webhook=described.webhook)
 
 
-def _framework(request: Request) -> Framework | None:
+def _described(request: Request) -> Framework | None:
     described = request.settings.custom_jobs
     if not described or request.subresource:
         return None
     api_version, kind = str(request.object.get("apiVersion", "")), str(request.object.get("kind", ""))
     group, _, version = api_version.rpartition("/")
-    suspend = described.get((group, kind))
-    if suspend is None:
-        return None
-    resource = Resource(group, version, f"{kind.lower()}s", kind, namespaced=True)
+    return framework(request.settings, group, version, kind) if (group, kind) in described else None
+
+
+def framework(settings: Settings, group: str, version: str, kind: str) -> Framework:
+    """Of a kind that the settings describe."""
+    plural = settings.custom_plurals.get((group, kind), f"{kind.lower()}s")
     return Framework(
-        name=f"{group}/{kind.lower()}", resource=resource, suspend=suspend, accepts_prebuilt_workload=False
+        name=f"{group}/{kind.lower()}",
+        resource=Resource(group, version, plural, kind, namespaced=True),
+        suspend=settings.custom_jobs[group, kind],
+        accepts_prebuilt_workload=False,
     )

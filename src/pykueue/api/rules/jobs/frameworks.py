@@ -113,27 +113,29 @@ STATEFUL_SET = Framework(
     accepts_prebuilt_workload=False,
     implies_pods=True,
 )
-_OTHERS = (
-    Framework(
-        name="trainer.kubeflow.org/trainjob",
-        resource=Resource("trainer.kubeflow.org", "v1alpha1", "trainjobs", "TrainJob", namespaced=True),
-    ),
-    Framework(
-        name="workload.codeflare.dev/appwrapper",
-        resource=Resource("workload.codeflare.dev", "v1beta2", "appwrappers", "AppWrapper", namespaced=True),
-    ),
-    Framework(
-        name="sparkoperator.k8s.io/sparkapplication",
-        resource=Resource("sparkoperator.k8s.io", "v1beta2", "sparkapplications", "SparkApplication", namespaced=True),
-        accepts_prebuilt_workload=False,
-    ),
-    Framework(
-        name="leaderworkerset.x-k8s.io/leaderworkerset",
-        resource=Resource("leaderworkerset.x-k8s.io", "v1", "leaderworkersets", "LeaderWorkerSet", namespaced=True),
-        suspend=(),
-        accepts_prebuilt_workload=False,
-        implies_pods=True,
-    ),
+TRAIN_JOB = Framework(
+    name="trainer.kubeflow.org/trainjob",
+    resource=Resource("trainer.kubeflow.org", "v1alpha1", "trainjobs", "TrainJob", namespaced=True),
+    managed_by=_MANAGED_BY,
+    operator="trainer.kubeflow.org/trainjob-controller",
+)
+APP_WRAPPER = Framework(
+    name="workload.codeflare.dev/appwrapper",
+    resource=Resource("workload.codeflare.dev", "v1beta2", "appwrappers", "AppWrapper", namespaced=True),
+    managed_by=_MANAGED_BY,
+    operator="workload.codeflare.dev/appwrapper-controller",
+)
+SPARK_APPLICATION = Framework(
+    name="sparkoperator.k8s.io/sparkapplication",
+    resource=Resource("sparkoperator.k8s.io", "v1beta2", "sparkapplications", "SparkApplication", namespaced=True),
+    accepts_prebuilt_workload=False,
+)
+LEADER_WORKER_SET = Framework(
+    name="leaderworkerset.x-k8s.io/leaderworkerset",
+    resource=Resource("leaderworkerset.x-k8s.io", "v1", "leaderworkersets", "LeaderWorkerSet", namespaced=True),
+    suspend=(),
+    accepts_prebuilt_workload=False,
+    implies_pods=True,
 )
 
 FRAMEWORKS: Mapping[str, Framework] = {
@@ -153,7 +155,10 @@ FRAMEWORKS: Mapping[str, Framework] = {
         POD,
         DEPLOYMENT,
         STATEFUL_SET,
-        *_OTHERS,
+        TRAIN_JOB,
+        APP_WRAPPER,
+        SPARK_APPLICATION,
+        LEADER_WORKER_SET,
     )
 }
 _BY_KIND = {(each.resource.group, each.resource.kind): each for each in FRAMEWORKS.values()}

@@ -97,10 +97,10 @@ def _check_subdomain(path: str, value: str | None) -> list[FieldError]:
 
 def _check_prebuilt(request: Request, framework: Framework) -> list[FieldError]:
     name, path = prebuilt_workload(request, request.object)
-    if not name:
+    if not name and PREBUILT_WORKLOAD not in reading.labels(request.object):
         return []
     found = _check_subdomain(path, name)
-    if not framework.accepts_prebuilt_workload:
+    if name and not framework.accepts_prebuilt_workload:
         found.append(faults.forbidden(path, f'Is not supported for "{framework.group_version_kind}"'))
     return found
 

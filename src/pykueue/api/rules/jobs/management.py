@@ -37,6 +37,15 @@ def queue_name(job: Object) -> str:
     return reading.labels(job).get(QUEUE_NAME, "")
 
 
+def is_managed(request: Request) -> bool:
+    return request.settings.manage_jobs_without_queue_name or queue_name(request.object) != ""
+
+
+def is_or_was_managed(request: Request, old: Object) -> bool:
+    """Whether an update concerns us, of kinds whose webhooks leave others alone."""
+    return is_managed(request) or (queue_name(old) != "" and is_on(request, "ValidateRayAndSparkJobUpdates"))
+
+
 def set_label(obj: Object, key: str, value: str) -> None:
     frameworks.put(obj, ("metadata", "labels", key), value=value)
 

@@ -19,8 +19,20 @@ GROUP_NAME = "kueue.x-k8s.io/pod-group-name"
 GROUP_TOTAL_COUNT = "kueue.x-k8s.io/pod-group-total-count"
 ROLE_HASH = "kueue.x-k8s.io/role-hash"
 RETRIABLE = "kueue.x-k8s.io/retriable-in-group"
-_INDEX_LABEL = "kueue.x-k8s.io/pod-group-pod-index"
-_INDEX_LABEL_ANNOTATION = "kueue.x-k8s.io/pod-group-pod-index-label"
+INDEX_LABEL = "kueue.x-k8s.io/pod-group-pod-index"
+INDEX_LABEL_ANNOTATION = "kueue.x-k8s.io/pod-group-pod-index-label"
+
+ROLE_FIELDS = (
+    "nodeSelector",
+    "affinity",
+    "tolerations",
+    "runtimeClassName",
+    "priority",
+    "topologySpreadConstraints",
+    "overhead",
+    "resourceClaims",
+)
+"""What, besides its containers, makes a pod play another role in its group."""
 
 _FRAMEWORK = frameworks.POD
 _COUNT_PATH = f"{generic.ANNOTATIONS}[{GROUP_TOTAL_COUNT}]"
@@ -38,9 +50,9 @@ def default(request: Request) -> list[str]:
         metadata["finalizers"] = [*reading.sequence(metadata.get("finalizers")), MANAGED]
     management.add_scheduling_gate(spec, ADMISSION_GATE)
     if management.is_on(request, "TopologyAwareScheduling"):
-        index_label = reading.annotations(pod).get(_INDEX_LABEL_ANNOTATION)
+        index_label = reading.annotations(pod).get(INDEX_LABEL_ANNOTATION)
         if index_label is not None:
-            management.set_label(pod, _INDEX_LABEL, reading.labels(pod).get(index_label, ""))
+            management.set_label(pod, INDEX_LABEL, reading.labels(pod).get(index_label, ""))
         management.add_scheduling_gate(spec, TOPOLOGY_GATE)
     if ROLE_HASH not in reading.annotations(pod):
         frameworks.put(pod, ("metadata", "annotations", ROLE_HASH), value=role_hash(spec))
@@ -82,8 +94,7 @@ def role_shape(spec: Object) -> Object:
         "initContainers": _containers_shape(spec.get("initContainers")),
         "containers": _containers_shape(spec.get("containers")),
     }
-    fields = ("nodeSelector", "affinity", "tolerations", "runtimeClassName", "priority", "topologySpreadConstraints")
-    for field in (*fields, "overhead", "resourceClaims"):
+    for field in ROLE_FIELDS:
         shape[field] = spec.get(field)
     if spec.get("resources") is not None:
         shape["resources"] = reading.at(spec, "resources", "requests")

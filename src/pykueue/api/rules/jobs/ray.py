@@ -10,7 +10,7 @@ from pykueue.api.rules.jobs.frameworks import Framework, Path
 from pykueue.api.rules.jobs.topology import Template
 from pykueue.api.scheme import Object, Request, Verdict
 
-_MOST_POD_SETS = 18
+MOST_POD_SETS = 18
 _HEAD = "head"
 _AUTOSCALING_OF_A_CLUSTER = (
     "a kueue-managed RayCluster can use autoscaling only as an elastic job: enable the ElasticJobsViaWorkloadSlices "
@@ -49,9 +49,7 @@ class RayRules:
         old = request.old
         if old is None:
             return self._verdict(self._check(request))
-        is_managed = _is_managed(request)
-        was_managed = management.queue_name(old) != "" and management.is_on(request, "ValidateRayAndSparkJobUpdates")
-        if not is_managed and not was_managed:
+        if not management.is_or_was_managed(request, old):
             return Verdict()
         is_suspended = self.framework.is_suspended(request.object)
         changes = generic.check_update(request, self.framework, old, is_suspended=is_suspended)
@@ -63,7 +61,7 @@ class RayRules:
     def _check(self, request: Request) -> list[FieldError]:
         job = request.object
         found: list[FieldError] = []
-        if _is_managed(request):
+        if management.is_managed(request):
             if self.framework is frameworks.RAY_JOB:
                 is_complete, found = _check_ray_job(reading.mapping(job.get("spec")))
                 if is_complete:
@@ -80,8 +78,8 @@ class RayRules:
         elif is_autoscaled and not is_elastic:
             yield faults.invalid(f"{self.path}.enableInTreeAutoscaling", value=True, detail=self.autoscaling)
         groups = reading.mappings(cluster.get("workerGroupSpecs"))
-        if len(groups) + 1 > _MOST_POD_SETS:
-            yield faults.too_many(f"{self.path}.workerGroupSpecs", len(groups) + 1, _MOST_POD_SETS)
+        if len(groups) + 1 > MOST_POD_SETS:
+            yield faults.too_many(f"{self.path}.workerGroupSpecs", len(groups) + 1, MOST_POD_SETS)
         for index, group in enumerate(groups):
             if group.get("groupName") == _HEAD:
                 path = f"{self.path}.workerGroupSpecs[{index}].groupName"
@@ -115,10 +113,6 @@ class RayRules:
             for index, group in enumerate(reading.mappings(cluster.get("workerGroupSpecs")))
         ]
         return [head, *workers]
-
-
-def _is_managed(request: Request) -> bool:
-    return request.settings.manage_jobs_without_queue_name or management.queue_name(request.object) != ""
 
 
 def _workers(group: Object) -> int:

@@ -1,6 +1,5 @@
-"""Jobs made of replicated templates: the Kubeflow v1 jobs, MPIJob and JobSet."""
+"""Jobs made of replicated templates: the Kubeflow v1 jobs, MPIJob, JobSet and AppWrapper."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from pykueue.api.errors import FieldError
@@ -10,15 +9,16 @@ from pykueue.api.rules.jobs.frameworks import Framework
 from pykueue.api.rules.jobs.topology import Template
 from pykueue.api.scheme import Object, Request, Verdict
 
-_POD_INDEX_OFFSET = "kueue.x-k8s.io/pod-index-offset"
+POD_INDEX_OFFSET = "kueue.x-k8s.io/pod-index-offset"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicatedJob:
-    """The rules of one kind; `templates` lists its pod sets in Kueue's order."""
+    """The rules of one kind: its pod sets stand below `field`, by role, in Kueue's order of `roles`."""
 
     framework: Framework
-    templates: Callable[[Object], list[Template]]
+    field: str = ""
+    roles: tuple[str, ...] = ()
     groups_pod_sets: bool = False
 
     def default(self, request: Request) -> list[str]:
@@ -35,51 +35,47 @@ class ReplicatedJob:
         found += topology.check(request, self.templates(request.object), groups=self.groups_pod_sets)
         return Verdict(denied=tuple(found), webhook=self.framework.webhook)
 
-
-def _replica_templates(field: str, roles: tuple[str, ...], path: str) -> Callable[[Object], list[Template]]:
-    def templates(job: Object) -> list[Template]:
-        replicas = reading.mapping(reading.at(job, "spec", field))
+    def templates(self, job: Object) -> list[Template]:
+        replicas = reading.mapping(reading.at(job, "spec", self.field))
         return [
             Template.of(
-                path.format(role=role),
+                f"spec.{self.field}[{role}].template",
                 reading.at(replicas, role, "template"),
                 reading.integer(reading.at(replicas, role, "replicas"), 1),
             )
-            for role in roles
+            for role in self.roles
             if isinstance(replicas.get(role), dict)
         ]
 
-    return templates
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobSetRules(ReplicatedJob):
+    def templates(self, job: Object) -> list[Template]:
+        found = []
+        for index, replicated in enumerate(reading.mappings(reading.at(job, "spec", "replicatedJobs"))):
+            spec = reading.mapping(reading.at(replicated, "template", "spec"))
+            parallelism = reading.integer(spec.get("parallelism"), 1)
+            pods = min(parallelism, reading.integer(spec.get("completions"), parallelism))
+            count = reading.integer(replicated.get("replicas"), 1) * pods
+            path = f"spec.replicatedJobs[{index}].template.spec.template"
+            found.append(Template.of(path, spec.get("template"), count))
+        return found
 
 
-def _kubeflow(framework: Framework, field: str, *roles: str) -> ReplicatedJob:
-    path = f"spec.{field}[{{role}}].template"
-    return ReplicatedJob(framework=framework, templates=_replica_templates(field, roles, path))
+def _replicated(framework: Framework, field: str, *roles: str, groups: bool = False) -> ReplicatedJob:
+    return ReplicatedJob(framework=framework, field=field, roles=roles, groups_pod_sets=groups)
 
 
-def _job_set_templates(job: Object) -> list[Template]:
-    found = []
-    for index, replicated in enumerate(reading.mappings(reading.at(job, "spec", "replicatedJobs"))):
-        spec = reading.mapping(reading.at(replicated, "template", "spec"))
-        parallelism = reading.integer(spec.get("parallelism"), 1)
-        pods = min(parallelism, reading.integer(spec.get("completions"), parallelism))
-        count = reading.integer(replicated.get("replicas"), 1) * pods
-        path = f"spec.replicatedJobs[{index}].template.spec.template"
-        found.append(Template.of(path, spec.get("template"), count))
-    return found
-
-
-PYTORCH_JOB = _kubeflow(frameworks.PYTORCH_JOB, "pytorchReplicaSpecs", "Master", "Worker")
-TF_JOB = _kubeflow(frameworks.TF_JOB, "tfReplicaSpecs", "Chief", "Master", "PS", "Worker", "Evaluator")
-XGBOOST_JOB = _kubeflow(frameworks.XGBOOST_JOB, "xgbReplicaSpecs", "Master", "Worker")
-PADDLE_JOB = _kubeflow(frameworks.PADDLE_JOB, "paddleReplicaSpecs", "Master", "Worker")
-JAX_JOB = _kubeflow(frameworks.JAX_JOB, "jaxReplicaSpecs", "Worker")
-MPI_JOB = ReplicatedJob(
-    framework=frameworks.MPI_JOB,
-    templates=_replica_templates("mpiReplicaSpecs", ("Launcher", "Worker"), "spec.mpiReplicaSpecs[{role}].template"),
-    groups_pod_sets=True,
-)
-JOB_SET = ReplicatedJob(framework=frameworks.JOB_SET, templates=_job_set_templates, groups_pod_sets=True)
+PYTORCH_JOB = _replicated(frameworks.PYTORCH_JOB, "pytorchReplicaSpecs", "Master", "Worker")
+TF_JOB = _replicated(frameworks.TF_JOB, "tfReplicaSpecs", "Chief", "Master", "PS", "Worker", "Evaluator")
+XGBOOST_JOB = _replicated(frameworks.XGBOOST_JOB, "xgbReplicaSpecs", "Master", "Worker")
+PADDLE_JOB = _replicated(frameworks.PADDLE_JOB, "paddleReplicaSpecs", "Master", "Worker")
+JAX_JOB = _replicated(frameworks.JAX_JOB, "jaxReplicaSpecs", "Worker")
+MPI_JOB = _replicated(frameworks.MPI_JOB, "mpiReplicaSpecs", "Launcher", "Worker", groups=True)
+JOB_SET = JobSetRules(framework=frameworks.JOB_SET, groups_pod_sets=True)
+APP_WRAPPER = ReplicatedJob(framework=frameworks.APP_WRAPPER)
+"""Its templates are inside other objects, where Kueue's webhook does not look."""
+BY_ROLE = (PYTORCH_JOB, TF_JOB, XGBOOST_JOB, PADDLE_JOB, JAX_JOB, MPI_JOB)
 
 
 def default_mpi_job(request: Request) -> list[str]:
@@ -95,5 +91,5 @@ def default_mpi_job(request: Request) -> list[str]:
         return []
     is_grouped = topology.GROUP_NAME in reading.annotations(reading.mapping(launcher.get("template")))
     if management.is_on(request, "TopologyAwareScheduling") and not is_grouped:
-        frameworks.put(worker, ("template", "metadata", "annotations", _POD_INDEX_OFFSET), value="1")
+        frameworks.put(worker, ("template", "metadata", "annotations", POD_INDEX_OFFSET), value="1")
     return []

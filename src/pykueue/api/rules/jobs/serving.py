@@ -14,13 +14,16 @@ _WORKLOADS = Resource("kueue.x-k8s.io", "v1beta2", "workloads", "Workload", name
 def default_deployment(request: Request) -> list[str]:
     if not _mark_template(request, frameworks.DEPLOYMENT):
         return []
-    labels = {pod.MANAGED: "true"}
-    for name in (management.QUEUE_NAME, management.PRIORITY_CLASS):
-        if value := reading.labels(request.object).get(name):
-            labels[name] = value
-    for name, value in labels.items():
-        frameworks.put(request.object, ("spec", "template", "metadata", "labels", name), value=value)
+    frameworks.put(request.object, ("spec", "template", "metadata", "labels", pod.MANAGED), value="true")
+    copy_labels(request.object, ("spec", "template"))
     return []
+
+
+def copy_labels(job: Object, template: frameworks.Path) -> None:
+    """The queue and the priority class of a job are also those of its pods."""
+    for name in (management.QUEUE_NAME, management.PRIORITY_CLASS):
+        if value := reading.labels(job).get(name):
+            frameworks.put(job, (*template, "metadata", "labels", name), value=value)
 
 
 def default_stateful_set(request: Request) -> list[str]:
@@ -30,15 +33,18 @@ def default_stateful_set(request: Request) -> list[str]:
 
 
 def validate_deployment(request: Request) -> Verdict:
-    return _verdict(frameworks.DEPLOYMENT, _check(request, frameworks.DEPLOYMENT))
+    return _verdict(frameworks.DEPLOYMENT, check(request, frameworks.DEPLOYMENT))
 
 
 def validate_stateful_set(request: Request) -> Verdict:
     if _belongs_to_another(request.object):
         return Verdict()
-    found = _check(request, frameworks.STATEFUL_SET)
+    found = check(request, frameworks.STATEFUL_SET)
     if request.old is not None and management.should_be_suspended(request):
-        found += _check_role(request.object, request.old)
+        after, before = (
+            reading.mapping(reading.at(each, "spec", "template", "spec")) for each in (request.object, request.old)
+        )
+        found += check_role("spec.template.spec", after, before)
         found += _check_replicas(request, request.old)
     return _verdict(frameworks.STATEFUL_SET, found)
 
@@ -62,7 +68,7 @@ def _belongs_to_another(stateful_set: Object) -> bool:
     return reading.annotations(template).get(pod.SUSPENDING_PARENT, frameworks.STATEFUL_SET.name) != "statefulset"
 
 
-def _check(request: Request, framework: Framework) -> list[FieldError]:
+def check(request: Request, framework: Framework) -> list[FieldError]:
     new, old = request.object, request.old
     found = [*generic.check_queue_name(new), *generic.check_elastic(request, framework)]
     if old is not None:
@@ -74,16 +80,15 @@ def _check(request: Request, framework: Framework) -> list[FieldError]:
     return found + generic.check_gates(request)
 
 
-def _check_role(new: Object, old: Object) -> Iterator[FieldError]:
-    after, before = (
-        pod.role_shape(reading.mapping(reading.at(each, "spec", "template", "spec"))) for each in (new, old)
-    )
+def check_role(path: str, new: Object, old: Object) -> Iterator[FieldError]:
+    """Pods of these two specifications must be interchangeable."""
+    after, before = pod.role_shape(new), pod.role_shape(old)
     for name in sorted(after.keys() | before.keys()):
-        path, shape, old_shape = f"spec.template.spec.{name}", after.get(name), before.get(name)
+        here, shape, old_shape = f"{path}.{name}", after.get(name), before.get(name)
         if name in ("containers", "initContainers") and len(shape or ()) == len(old_shape or ()):
-            yield from _check_containers(path, shape or [], old_shape or [])
+            yield from _check_containers(here, shape or [], old_shape or [])
         else:
-            yield from faults.changed(path, shape, old_shape)
+            yield from faults.changed(here, shape, old_shape)
 
 
 def _check_containers(path: str, after: list[Object], before: list[Object]) -> Iterator[FieldError]:

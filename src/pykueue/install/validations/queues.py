@@ -1,29 +1,12 @@
-"""What Kueue's webhooks refuse of ClusterQueues, Cohorts and ResourceFlavors, as CEL for a cluster without webhooks.
+"""ClusterQueues, Cohorts and ResourceFlavors. In Python: `api.rules.cluster_queue`, `cohort`, `quota`, `resource_flavor`."""
 
-The same rules in Python are in `api.rules`, for the embedded API; a test holds them against each other. Rules that are in the
-schemas are not repeated here.
-"""
-
-from dataclasses import dataclass
-
-from pykueue.api.scheme import Object
-from pykueue.install import cel_texts
+from pykueue.api import feature_gates
+from pykueue.api.scheme import Settings
+from pykueue.install.validations import cel_texts
+from pykueue.install.validations.table import Table, Validation, Variable
 
 _GROUPS = "object.spec.resourceGroups"
 _HAS_GROUPS = f"has(object.spec) && has({_GROUPS})"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Validation:
-    """`unless` the condition is false, the text must hold: so rules need not repeat which fields are there."""
-
-    when: str = "true"
-    cel: str
-    message: str
-
-    def schema(self) -> Object:
-        text = self.cel if self.when == "true" else f"!({self.when}) || ({self.cel})"
-        return {"expression": text, "message": self.message}
 
 
 def _every_group(text: str) -> str:
@@ -35,6 +18,11 @@ def _every_amount(text: str) -> str:
     return _every_group(f"g.flavors.all(f, !has(f.resources) || f.resources.all(r, {text}))")
 
 
+def _in_one_only(lists: str) -> str:
+    """No list has what another has; within one the schema sees to it. Cheap enough for the largest queue."""
+    return f"{lists}.all(names, names.all(name, {lists}.filter(other, name in other).size() == 1))"
+
+
 def _optional(field: str, text: str) -> str:
     return f"(!has({field}) || {text})"
 
@@ -42,7 +30,6 @@ def _optional(field: str, text: str) -> str:
 def _quota(parent: str, noun: str) -> list[Validation]:
     """Of everything that has resource groups; `parent` is the field that names what the quota hangs below."""
     no_parent = f"!has(object.spec.{parent}) || object.spec.{parent} == ''"
-    once = "size({0}.filter(x, {1})) == 1"
     limits = ("borrowingLimit", "lendingLimit")
     return [
         Validation(
@@ -51,20 +38,12 @@ def _quota(parent: str, noun: str) -> list[Validation]:
             message="coveredResources must be valid resource names",
         ),
         Validation(
-            when=_HAS_GROUPS,
-            cel=_every_group(
-                f"g.coveredResources.all(n, {once.format(_GROUPS, 'n in x.coveredResources')} && "
-                f"{once.format('g.coveredResources', 'x == n')})"
-            ),
-            message="a resource may be covered by one resource group only, and once",
+            cel=_in_one_only("variables.covered"),
+            message="a resource may be covered by one resource group only",
         ),
         Validation(
-            when=_HAS_GROUPS,
-            cel=_every_group(
-                f"g.flavors.all(f, {once.format(_GROUPS, 'x.flavors.exists(e, e.name == f.name)')} && "
-                f"{once.format('g.flavors', 'x.name == f.name')})"
-            ),
-            message="a flavor may be in one resource group only, and once",
+            cel=_in_one_only("variables.flavors"),
+            message="a flavor may be in one resource group only",
         ),
         Validation(
             when=_HAS_GROUPS,
@@ -123,24 +102,59 @@ def _totals() -> list[Validation]:
     ]
 
 
-def _on_flavors() -> Validation:
+def _all_in(lists: str, others: str) -> str:
+    return f"{lists}.all(names, names.all(name, {others}.exists(other, name in other)))"
+
+
+def _on_flavors(settings: Settings) -> Validation:
     """Flavors of checks that the old object had already are tolerated: an update of something else is not refused."""
-    checks = "spec.admissionChecksStrategy.admissionChecks"
-    is_known = f"{_HAS_GROUPS} && {_GROUPS}.exists(g, g.flavors.exists(f, f.name == n))"
-    names = "spec.resourceGroups.map(g, g.flavors.map(f, f.name))"
+    checks = "?admissionChecksStrategy.?admissionChecks.orValue([])"
+    flavors, old_flavors = ("c.?onFlavors.orValue([])", "o.?onFlavors.orValue([])")
     had = (
-        f"oldObject != null && has(oldObject.spec.admissionChecksStrategy) && has(oldObject.{checks}) && "
-        f"{_HAS_GROUPS} && has(oldObject.spec.resourceGroups) && object.{names} == oldObject.{names} && "
-        f"oldObject.{checks}.exists(o, o.name == c.name && has(o.onFlavors) && o.onFlavors == c.onFlavors)"
+        f"oldObject != null && {_all_in('variables.flavors', 'variables.oldFlavors')} && "
+        f"{_all_in('variables.oldFlavors', 'variables.flavors')} && "
+        f"oldObject.spec.{checks}.exists(o, o.name == c.name && {cel_texts.same_elements(flavors, old_flavors)})"
     )
+    if feature_gates.is_enabled(settings.feature_gates, "RejectUpdatesToCQWithInvalidOnFlavors"):
+        had = "false"
     return Validation(
-        when=f"has(object.spec) && has(object.spec.admissionChecksStrategy) && has(object.{checks})",
-        cel=f"object.{checks}.all(c, !has(c.onFlavors) || c.onFlavors.all(n, {is_known}) || ({had}))",
+        when="has(object.spec)",
+        cel=f"object.spec.{checks}.all(c, {flavors}.all(n, variables.flavors.exists(names, n in names)) || ({had}))",
         message="spec.admissionChecksStrategy: onFlavors must be flavors of the ClusterQueue",
     )
 
 
-def _cluster_queue() -> list[Validation]:
+def _concurrent_admission(settings: Settings) -> list[Validation]:
+    if not feature_gates.is_enabled(settings.feature_gates, "ConcurrentAdmission"):
+        return []
+    policy, groups = "object.?spec.?concurrentAdmissionPolicy", "object.spec.?resourceGroups.orValue([])"
+    is_given = f"{policy}.hasValue()"
+    last = f"{policy}.?migration.?constraints.?lastAcceptableFlavorName"
+    return [
+        Validation(
+            when=is_given,
+            cel=f"size({groups}) == 1 && {groups}.all(g, size(g.flavors) <= 16)",
+            message="must have exactly one ResourceGroup, of at most 16 flavors, when ConcurrentAdmissionPolicy is defined",
+        ),
+        Validation(
+            when=is_given,
+            cel="object.spec.?queueingStrategy.orValue('') != 'StrictFIFO'",
+            message="StrictFIFO queueing strategy cannot be used when ConcurrentAdmissionPolicy is defined",
+        ),
+        Validation(
+            when=f"{policy}.?migration.?constraints.hasValue()",
+            cel=f"{policy}.?migration.?mode.orValue('') in ['', 'TryPreferredFlavors']",
+            message='migration.constraints may only be set when migration.mode is "TryPreferredFlavors"',
+        ),
+        Validation(
+            when=f"{last}.hasValue()",
+            cel=f"{groups}.exists(g, g.flavors.exists(f, f.name == {last}.orValue('')))",
+            message="lastAcceptableFlavorName must be one of the flavors defined in the ClusterQueue",
+        ),
+    ]
+
+
+def _cluster_queue(settings: Settings) -> list[Validation]:
     preemption, fungibility = "object.spec.preemption", "object.spec.flavorFungibility"
     borrow = f"{preemption}.borrowWithinCohort"
     policy = "spec.concurrentAdmissionPolicy"
@@ -172,7 +186,8 @@ def _cluster_queue() -> list[Validation]:
             cel=both_try,
             message="spec.flavorFungibility.preference requires both whenCanBorrow and whenCanPreempt to be TryNextFlavor",
         ),
-        _on_flavors(),
+        _on_flavors(settings),
+        *_concurrent_admission(settings),
         Validation(
             when="oldObject != null && has(object.spec) && has(oldObject.spec)",
             cel=f"has(object.{policy}) == has(oldObject.{policy}) && "
@@ -206,14 +221,26 @@ def _resource_flavor() -> list[Validation]:
         ),
         Validation(
             when=f"has(object.spec) && has({tolerations})",
-            cel=f"{tolerations}.all(t, !has(t.key) || t.key == '' || {key})",
+            cel=cel_texts.are_toleration_keys(tolerations),
             message="spec.tolerations must have valid keys",
         ),
     ]
 
 
-VALIDATIONS: dict[str, list[Validation]] = {
-    "ClusterQueue": _cluster_queue(),
-    "Cohort": _quota("parentName", "parent"),
-    "ResourceFlavor": _resource_flavor(),
-}
+_NAMES = "{0}.?spec.?resourceGroups.orValue([]).map(g, g.?{1}.orValue([]){2})"
+_FLAVORS, _OLD_FLAVORS = (_NAMES.format(obj, "flavors", ".map(f, f.name)") for obj in ("object", "oldObject"))
+_VARIABLES = (
+    Variable(name="covered", cel=_NAMES.format("object", "coveredResources", "")),
+    Variable(name="flavors", cel=_FLAVORS),
+    Variable(name="oldFlavors", cel=f"oldObject == null ? [] : {_OLD_FLAVORS}"),
+)
+"""Names, group by group."""
+
+
+def tables(settings: Settings) -> dict[str, Table]:
+    """By kind."""
+    return {
+        "ClusterQueue": Table(variables=_VARIABLES, validations=tuple(_cluster_queue(settings))),
+        "Cohort": Table(variables=_VARIABLES, validations=tuple(_quota("parentName", "parent"))),
+        "ResourceFlavor": Table(validations=tuple(_resource_flavor())),
+    }

@@ -1,0 +1,94 @@
+"""Pods are held back by scheduling gates; a Deployment, StatefulSet or LeaderWorkerSet marks the pods that it makes.
+
+CEL has no hash function: the annotation `role-hash`, which Kueue's webhook also writes, is written by the controller when it
+releases a pod of a group. In Python: `api.rules.jobs.pod`, `serving` and `leader_worker_set`.
+"""
+
+from pykueue.api import feature_gates
+from pykueue.api.rules.jobs import frameworks, leader_worker_set, management, pod, replicas, topology
+from pykueue.api.rules.jobs.frameworks import Framework, Path
+from pykueue.api.scheme import Object, Settings
+from pykueue.install import admission_policies
+from pykueue.install.admission_policies import Mutation, Subject, put
+
+POD = frameworks.POD
+_PARENT = f"'{pod.SUSPENDING_PARENT}' in object.metadata.?annotations.orValue({{}})"
+WITHOUT_PARENT = ("parentless", f"!({_PARENT})")
+_INDEX = f"object.metadata.?annotations[?'{pod.INDEX_LABEL_ANNOTATION}']"
+_INDEX_LABEL = (
+    f"{_INDEX}.hasValue() ? optional.of(object.metadata.?labels[?{_INDEX}.orValue('')].orValue('')) : optional.none()"
+)
+_LEADER = ("spec", "leaderWorkerTemplate", "leaderTemplate")
+_WORKER = ("spec", "leaderWorkerTemplate", "workerTemplate")
+
+
+def _places_by_topology(settings: Settings) -> bool:
+    return feature_gates.is_enabled(settings.feature_gates, "TopologyAwareScheduling")
+
+
+def of_pods(settings: Settings) -> tuple[Mutation, ...]:
+    """For a pod that is managed for its own sake."""
+    labels, finalizers = f"labels: {{'{pod.MANAGED}': 'true'}}", f"finalizers: ['{pod.MANAGED}']"
+    return Mutation(text=f"Object{{metadata: Object.metadata{{{labels}, {finalizers}}}}}"), *_gates(settings)
+
+
+def by_parents(settings: Settings) -> list[Object]:
+    """For a pod whose owner said so in its template."""
+    subject = Subject(resource=POD.resource, conditions=(("parented", _PARENT),))
+    return admission_policies.mutating("hold-pods-by-parent", subject, _gates(settings))
+
+
+def _gates(settings: Settings) -> tuple[Mutation, ...]:
+    has_topology = _places_by_topology(settings)
+    names = (pod.ADMISSION_GATE, pod.TOPOLOGY_GATE) if has_topology else (pod.ADMISSION_GATE,)
+    gates = ", ".join(f"Object.spec.schedulingGates{{name: '{name}'}}" for name in names)
+    held = Mutation(text=put(("spec", "schedulingGates"), f"[{gates}]"))
+    if not has_topology:
+        return (held,)
+    return held, Mutation(text=put(("metadata", "labels"), f"{{?'{pod.INDEX_LABEL}': {_INDEX_LABEL}}}"))
+
+
+def conditions(framework: Framework) -> tuple[tuple[str, str], ...]:
+    alive = ("alive", "!has(object.metadata.deletionTimestamp)")
+    if framework != frameworks.STATEFUL_SET:
+        return (alive,)
+    parent = f"object.spec.template.?metadata.?annotations[?'{pod.SUSPENDING_PARENT}'].orValue('statefulset')"
+    return alive, ("unparented", f"{parent} == 'statefulset'")
+
+
+def of_templates(framework: Framework, settings: Settings) -> tuple[Mutation, ...]:
+    annotations = {pod.SUSPENDING_PARENT: framework.name}
+    match framework:
+        case frameworks.STATEFUL_SET:
+            return (Mutation(text=_marked(("spec", "template"), annotations)),)
+        case frameworks.DEPLOYMENT:
+            return (Mutation(text=_marked(("spec", "template"), annotations, {pod.MANAGED: "true"}, copies=True)),)
+    annotations[leader_worker_set.GROUP_SERVING] = "true"
+    leader, worker = (_marked(path, annotations, copies=True) for path in (_LEADER, _WORKER))
+    has_leader = "has(object.spec.leaderWorkerTemplate.leaderTemplate)"
+    found = [Mutation(text=f"{has_leader} ? {leader} : Object{{}}"), Mutation(text=worker)]
+    if _places_by_topology(settings):
+        group = f"'{topology.GROUP_NAME}' in object.spec.leaderWorkerTemplate.workerTemplate.?metadata.?annotations.orValue({{}})"
+        offset = _marked(_WORKER, {replicas.POD_INDEX_OFFSET: "1"})
+        found.append(Mutation(text=f"{has_leader} && !({group}) ? {offset} : Object{{}}"))
+    return tuple(found)
+
+
+def _marked(
+    template: Path, annotations: dict[str, str], labels: dict[str, str] | None = None, *, copies: bool = False
+) -> str:
+    """`copies`: the queue and the priority class of the object are also those of its pods."""
+    metadata = (*template, "metadata")
+    entries = [f"'{key}': '{value}'" for key, value in (labels or {}).items()]
+    if copies:
+        entries += [_copied(key) for key in (management.QUEUE_NAME, management.PRIORITY_CLASS)]
+    notes = [f"'{key}': '{value}'" for key, value in annotations.items()]
+    parts = [f"annotations: {{{', '.join(notes)}}}"]
+    if entries:
+        parts.append(f"labels: {{{', '.join(entries)}}}")
+    return put(metadata, f"{'.'.join(('Object', *metadata))}{{{', '.join(parts)}}}")
+
+
+def _copied(key: str) -> str:
+    value = f"object.metadata.?labels[?'{key}']"
+    return f"?'{key}': {value}.orValue('') == '' ? optional.none() : {value}"

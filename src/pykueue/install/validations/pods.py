@@ -1,0 +1,80 @@
+"""Pods by themselves and in groups. In Python: `api.rules.jobs.pod`."""
+
+from pykueue.api.rules.jobs import frameworks, generic, pod
+from pykueue.api.scheme import Settings
+from pykueue.install.validations import cel_texts, jobs, table, topology
+from pykueue.install.validations.table import IS_UPDATE, Table, Validation, Variable
+
+_COUNT = pod.GROUP_TOTAL_COUNT
+_IS_GATED = f"object.spec.?schedulingGates.orValue([]).exists(gate, gate.name == '{pod.ADMISSION_GATE}')"
+_KEYS = "{0}.metadata.?{1}.orValue({{}}).exists(key, key.startsWith('kueue.x-k8s.io/'))"
+_OF_KUEUE = " || ".join(_KEYS.format("object", kind) for kind in ("labels", "annotations"))
+_WAS_OF_KUEUE = " || ".join(_KEYS.format("oldObject", kind) for kind in ("labels", "annotations"))
+CONCERNED = ("concerned", f"{_OF_KUEUE} || (oldObject != null && ({_WAS_OF_KUEUE}))")
+"""Whether a pod has, or had, anything of Kueue's: all others pass without a look."""
+
+
+def of_pods(settings: Settings) -> Table:
+    suspension = jobs.Suspension(now=_IS_GATED, before=_IS_GATED)
+    rules = [
+        *table.under(f"!({IS_UPDATE})", jobs.of_creation(frameworks.POD, settings)),
+        *jobs.of_update(frameworks.POD, settings),
+        *_group(),
+        *topology.of_each_template(settings),
+    ]
+    template = topology.annotated("variables.annotations", "1")
+    named = (
+        *jobs.variables(settings, suspension),
+        Variable(name="group", cel=_group_name(settings, table.label, table.annotation)),
+        Variable(name="oldGroup", cel=_group_name(settings, table.old_label, table.old_annotation)),
+        topology.variable(f"[{template}]"),
+    )
+    return Table(variables=named, validations=tuple(rules), conditions=(CONCERNED,))
+
+
+def _group_name(settings: Settings, label: table.Entry, annotation: table.Entry) -> str:
+    from_label, from_annotation = label(pod.GROUP_NAME), annotation(pod.GROUP_NAME)
+    if not jobs.is_on(settings, "WorkloadIdentifierAnnotations"):
+        return from_label
+    return f"{from_annotation} != '' ? {from_annotation} : {from_label}"
+
+
+def _group() -> list[Validation]:
+    count, has_count = table.annotation(_COUNT), f"'{_COUNT}' in variables.annotations"
+    retriable = f"{table.annotation(pod.RETRIABLE)} != 'false' && {table.old_annotation(pod.RETRIABLE)} == 'false'"
+    return [
+        Validation(
+            when=f"'{pod.MANAGED}' in variables.labels",
+            cel=f"{table.label(pod.MANAGED)} == 'true'",
+            message=f"metadata.labels[{pod.MANAGED}]: managed label value can only be 'true'",
+        ),
+        Validation(
+            cel=f"({has_count}) == (variables.group != '')",
+            message=f"both the '{_COUNT}' annotation and the '{pod.GROUP_NAME}' label or annotation should be set",
+        ),
+        Validation(
+            when="variables.group != ''",
+            cel=cel_texts.is_dns_subdomain("variables.group"),
+            message=f"{pod.GROUP_NAME} must be a lowercase RFC 1123 subdomain",
+        ),
+        Validation(
+            when=f"{has_count} && variables.group != ''",
+            cel=cel_texts.is_positive_number(count),
+            message=f"metadata.annotations[{_COUNT}]: group total count should be greater than zero",
+        ),
+        Validation(
+            when="variables.group != '' && variables.prebuilt != ''",
+            cel="variables.group == variables.prebuilt",
+            message=f"{generic.PREBUILT_WORKLOAD}: prebuilt workload and pod group should be equal",
+        ),
+        Validation(
+            when=f"{IS_UPDATE} && variables.group != ''",
+            cel=f"!({retriable})",
+            message=f"metadata.annotations[{pod.RETRIABLE}]: unretriable pod group can't be converted to retriable",
+        ),
+        Validation(
+            when=f"{IS_UPDATE} && variables.oldGroup != ''",
+            cel="variables.group == variables.oldGroup",
+            message=f"{pod.GROUP_NAME}: field is immutable",
+        ),
+    ]

@@ -1,0 +1,91 @@
+"""RayCluster, RayJob and RayService. In Python: `api.rules.jobs.ray`."""
+
+from pykueue.api.rules.jobs import frameworks, management
+from pykueue.api.rules.jobs.ray import MOST_POD_SETS, RayRules
+from pykueue.api.scheme import Settings
+from pykueue.install.validations import jobs, table, topology
+from pykueue.install.validations.table import Table, Validation
+
+
+def of_ray(rules: RayRules, settings: Settings) -> Table:
+    cluster, framework = f"object.?{'.?'.join(rules.cluster)}", rules.framework
+    named = (
+        *jobs.variables(settings, jobs.Suspension.of(framework)),
+        topology.variable(_templates(cluster)),
+    )
+    general = [*jobs.of_creation(framework, settings), *topology.validations(settings, groups=True)]
+    own = _of_cluster(rules, cluster)
+    if framework is frameworks.RAY_JOB:
+        is_complete = "(object.spec.?clusterSelector.orValue({}) != {} || !object.spec.?rayClusterSpec.hasValue())"
+        own = [*_of_ray_job(), *table.under(f"!{is_complete}", own)]
+        general = table.under(f"!({jobs.is_managed(settings)} && {is_complete})", general)
+    found = [*table.under(jobs.is_managed(settings), own), *general, *jobs.of_update(framework, settings)]
+    return Table(
+        variables=named, validations=tuple(dict.fromkeys(found)), conditions=jobs.unless_never_managed(settings)
+    )
+
+
+def _templates(cluster: str) -> str:
+    head = topology.template(f"{cluster}.?headGroupSpec.?template", "1")
+    worker = topology.template("g.?template", "g.?replicas.orValue(1) * g.?numOfHosts.orValue(1)")
+    workers = f"{cluster}.?workerGroupSpecs.orValue([]).map(g, {worker})"
+    return f"{cluster}.hasValue() ? [{head}] + {workers} : []"
+
+
+def _of_cluster(rules: RayRules, cluster: str) -> list[Validation]:
+    groups = f"{cluster}.?workerGroupSpecs.orValue([])"
+    is_autoscaled = f"{cluster}.?enableInTreeAutoscaling.orValue(false) == true"
+    found = [
+        Validation(
+            when="!variables.isElastic",
+            cel=f"!({is_autoscaled})",
+            message=f"{rules.path}.enableInTreeAutoscaling: {rules.autoscaling}",
+        ),
+        Validation(
+            cel=f"size({groups}) < {MOST_POD_SETS}",
+            message=f"{rules.path}.workerGroupSpecs: with the head, must have at most {MOST_POD_SETS} items",
+        ),
+        Validation(
+            cel=f"{groups}.all(g, g.?groupName.orValue('') != 'head')",
+            message=f'{rules.path}.workerGroupSpecs: "head" is reserved for the head group',
+        ),
+    ]
+    if rules.framework is not frameworks.RAY_CLUSTER:
+        return found
+    gated = "{0}.?template.?spec.?schedulingGates.orValue([]).exists(s, s.name == '" + management.ELASTIC_GATE + "')"
+    return [
+        *found,
+        Validation(
+            when="variables.isElastic",
+            cel=f"{gated.format(f'{cluster}.?headGroupSpec')} && {groups}.all(g, {gated.format('g')})",
+            message=f"{rules.path}: an elastic job must have the ElasticJobSchedulingGate",
+        ),
+        Validation(
+            when=f"variables.isElastic && {is_autoscaled}",
+            cel=f"object.spec.?managedBy.orValue('') != '{management.MULTI_KUEUE}'",
+            message=f"{rules.path}.enableInTreeAutoscaling: in-tree autoscaling is not supported for a MultiKueue-managed "
+            "elastic RayCluster",
+        ),
+    ]
+
+
+def _of_ray_job() -> list[Validation]:
+    selects = "object.spec.?clusterSelector.orValue({}) != {}"
+    has_cluster = "object.spec.?rayClusterSpec.hasValue()"
+    return [
+        Validation(
+            when=selects,
+            cel=f"!{has_cluster}",
+            message="spec.clusterSelector: a kueue managed job should not use an existing cluster",
+        ),
+        Validation(
+            when=f"!({selects})",
+            cel=has_cluster,
+            message="rayClusterSpec is required for Kueue-managed jobs that don't use clusterSelector",
+        ),
+        Validation(
+            when=f"!({selects}) && {has_cluster}",
+            cel="object.spec.?shutdownAfterJobFinishes.orValue(false) == true",
+            message="spec.shutdownAfterJobFinishes: a kueue managed job should delete the cluster after finishing",
+        ),
+    ]

@@ -1,0 +1,125 @@
+"""Deployment, StatefulSet and LeaderWorkerSet, whose pods are held back. In Python: `api.rules.jobs.serving`, `leader_worker_set`."""
+
+from pykueue.api.rules.jobs import frameworks, generic, leader_worker_set, management, pod
+from pykueue.api.rules.jobs.frameworks import Framework
+from pykueue.api.scheme import Settings
+from pykueue.install.validations import gates, jobs, table, topology
+from pykueue.install.validations.table import IS_UPDATE, METADATA, Table, Validation, Variable
+
+_WAS_IDLE = "oldObject.?status.?readyReplicas.orValue(0) == 0"
+
+
+def of_deployments(settings: Settings) -> Table:
+    return Table(variables=_variables(settings), validations=tuple(_rules(frameworks.DEPLOYMENT, settings)))
+
+
+def of_stateful_sets(settings: Settings, owned: str) -> Table:
+    """`owned` is CEL for whether the object belongs to another managed one."""
+    replicas, before = (f"{obj}.spec.?replicas.orValue(1)" for obj in ("object", "oldObject"))
+    managed = [
+        *_same_role("spec.template.spec"),
+        Validation(
+            when=f"{replicas} != 0 && {before} != 0",
+            cel=f"{replicas} == {before}",
+            message="spec.replicas: field is immutable",
+        ),
+        Validation(
+            when=f"{replicas} != 0 && {before} == 0",
+            cel="object.?status.?replicas.orValue(0) == 0",
+            message="spec.replicas: scaling down is still in progress",
+        ),
+    ]
+    parent = f"object.spec.template.?metadata.?annotations[?'{pod.SUSPENDING_PARENT}'].orValue('statefulset')"
+    return Table(
+        variables=(*_variables(settings), _holds_back(settings, owned)),
+        validations=(
+            *_rules(frameworks.STATEFUL_SET, settings),
+            *table.under("variables.holdsBack", managed),
+        ),
+        conditions=(("independent", f"{parent} == 'statefulset'"),),
+    )
+
+
+def of_leader_worker_sets(settings: Settings, owned: str) -> Table:
+    path = "object.spec.?leaderWorkerTemplate"
+    leader, size = f"{path}.?leaderTemplate", f"{path}.?size.orValue(1)"
+    workers = f"({leader}.hasValue() ? {size} - 1 : {size})"
+    templates = (
+        f"({leader}.hasValue() ? [{topology.template(leader, '1')}] : []) + "
+        f"[{topology.template(f'{path}.?workerTemplate', workers)}]"
+    )
+    most = leader_worker_set.MOST_REPLICAS
+    replicas = "object.spec.?replicas.orValue(1)"
+    managed = [
+        Validation(
+            cel=f"{leader}.hasValue() == {leader}.hasValue()".replace("== object.", "== oldObject."),
+            message="spec.leaderWorkerTemplate.leaderTemplate: field is immutable",
+        ),
+        *_same_role("spec.?leaderWorkerTemplate.?leaderTemplate.?spec"),
+        *_same_role("spec.?leaderWorkerTemplate.?workerTemplate.?spec"),
+    ]
+    if jobs.is_on(settings, "LWSImmutableGroupSize"):
+        managed.append(
+            Validation(
+                cel=f"{size} == {size.replace('object.', 'oldObject.')}",
+                message="spec.leaderWorkerTemplate.size: field is immutable",
+            )
+        )
+    return Table(
+        variables=(*_variables(settings), _holds_back(settings, owned), topology.variable(templates)),
+        validations=(
+            *_rules(frameworks.LEADER_WORKER_SET, settings),
+            Validation(
+                cel=f"{replicas} >= 0 && {replicas} <= {most}",
+                message=f"spec.replicas: invalid LeaderWorkerSet replicas: must be between 0 and {most}",
+            ),
+            *topology.validations(settings, groups=True),
+            *table.under("variables.holdsBack", managed),
+        ),
+    )
+
+
+def _variables(settings: Settings) -> tuple[Variable, ...]:
+    is_elastic = jobs.elastic_text(settings, table.annotation)
+    return (*METADATA, Variable(name="isElastic", cel=is_elastic), *gates.variables(settings))
+
+
+def _rules(framework: Framework, settings: Settings) -> list[Validation]:
+    queue, before = (get(management.QUEUE_NAME) for get in (table.label, table.old_label))
+    return [
+        jobs.queue_name(),
+        *jobs.elastic(framework),
+        Validation(
+            when=f"{IS_UPDATE} && (!({_WAS_IDLE}) || {queue} == '')",
+            cel=f"{queue} == {before}",
+            message=f"{generic.QUEUE_PATH}: field is immutable",
+        ),
+        *jobs.priority_class(_WAS_IDLE),
+        *gates.validations(settings),
+    ]
+
+
+def _holds_back(settings: Settings, owned: str) -> Variable:
+    """Whether an update is of something whose pods wait for quota."""
+    is_queued = f"{table.label(management.QUEUE_NAME)} != ''"
+    skips_deleted = jobs.is_on(settings, "SkipAncestorCheckForDeletedWorkloads")
+    stays = "!object.metadata.?deletionTimestamp.hasValue()" if skips_deleted else "true"
+    managed = "true" if settings.manage_jobs_without_queue_name else is_queued
+    return Variable(name="holdsBack", cel=f"{IS_UPDATE} && {stays} && {managed} && !({owned})")
+
+
+def _same_role(path: str) -> list[Validation]:
+    """What makes two pods interchangeable, below the pod specification at `path`."""
+    spoken = path.replace("?", "")
+    found = [_unchanged(f"{path}.?{name}", f"{spoken}.{name}") for name in pod.ROLE_FIELDS]
+    found.append(_unchanged(f"{path}.?resources.?requests", f"{spoken}.resources"))
+    for name in ("initContainers", "containers"):
+        shape = "[dyn(c.?resources.?requests.orValue({})), dyn(c.?ports.orValue([]))]"
+        now, before = (f"dyn({obj}).{path}.?{name}.orValue([]).map(c, {shape})" for obj in ("object", "oldObject"))
+        message = f"{spoken}.{name}: ports and requests are immutable"
+        found.append(Validation(cel=f"{now} == {before}", message=message))
+    return found
+
+
+def _unchanged(place: str, spoken: str) -> Validation:
+    return Validation(cel=f"dyn(object).{place} == dyn(oldObject).{place}", message=f"{spoken}: field is immutable")

@@ -1,0 +1,36 @@
+"""SparkApplication. In Python: `api.rules.jobs.spark`."""
+
+from dataclasses import replace
+
+from pykueue.api.rules.jobs import spark
+from pykueue.api.scheme import Settings
+from pykueue.install.validations import cel_texts, jobs, table, topology
+from pykueue.install.validations.table import Table, Validation
+
+_COUNTS = {"driver": "1", "executor": "object.spec.?executor.?instances.orValue(0)"}
+
+
+def of_applications(settings: Settings) -> Table:
+    allocation = cel_texts.at("object", ("spec", "dynamicAllocation", "enabled"), "false")
+    own = [
+        Validation(cel="object.spec.?mode.orValue('') == 'cluster'", message=f"spec.mode: {spark.CLUSTER_MODE_ONLY}"),
+        Validation(
+            when="!variables.isElastic",
+            cel=f"{allocation} != true",
+            message=f"spec.dynamicAllocation.enabled: {spark.ELASTIC_ONLY}",
+        ),
+    ]
+    templates = ", ".join(topology.annotated(_annotations(role), count) for role, count in _COUNTS.items())
+    more = tuple(table.under(jobs.is_managed(settings), own))
+    found = jobs.plain(spark.FRAMEWORK, settings, templates=f"[{templates}]", more=more)
+    return replace(found, conditions=jobs.unless_never_managed(settings))
+
+
+def _annotations(role: str) -> str:
+    """An annotation of the role itself wins over one of its template."""
+    place = f"object.spec.?{role}"
+    entries = (
+        f"?'{name}': {place}.?annotations[?'{name}'].or({place}.?template.?metadata.?annotations[?'{name}'])"
+        for name in topology.NAMES
+    )
+    return f"{{{', '.join(entries)}}}"

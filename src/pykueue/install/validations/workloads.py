@@ -1,0 +1,244 @@
+"""Workloads, their specification and their status. In Python: `api.rules.workload` and `api.rules.workload_update`.
+
+The form of conditions is in the schema.
+"""
+
+from pykueue.api import feature_gates
+from pykueue.api.rules import workload, workload_update
+from pykueue.api.scheme import Settings
+from pykueue.install.validations import cel_texts, gates, jobs, table
+from pykueue.install.validations.table import IS_UPDATE, METADATA, Table, Validation, Variable
+
+_POD_SET_INDEXES = ", ".join(map(str, range(18)))
+_ADMISSION, _OLD_ADMISSION = (f"{obj}.?status.?admission" for obj in ("object", "oldObject"))
+_ASSIGNMENTS = f"{_ADMISSION}.?podSetAssignments.orValue([])"
+_RECLAIMABLE, _OLD_RECLAIMABLE = (f"{obj}.?status.?reclaimablePods.orValue([])" for obj in ("object", "oldObject"))
+_CHECKS, _OLD_CHECKS = (f"{obj}.?status.?admissionChecks.orValue([])" for obj in ("object", "oldObject"))
+
+
+def of_workloads(settings: Settings) -> Table:
+    validations = [
+        *_pod_sets(settings),
+        *_admission(),
+        *_reclaimable_pods(),
+        *_pod_set_updates(),
+        *gates.validations(settings),
+        *_priority_boost(settings),
+        *_updates(settings),
+    ]
+    return Table(variables=_variables(settings), validations=tuple(validations))
+
+
+def _is_on(settings: Settings, gate: str) -> bool:
+    return feature_gates.is_enabled(settings.feature_gates, gate)
+
+
+def _variables(settings: Settings) -> tuple[Variable, ...]:
+    was_reserved = cel_texts.is_condition_true("QuotaReserved", "oldObject")
+    return (
+        *METADATA,
+        Variable(name="podSets", cel="object.?spec.?podSets.orValue([])"),
+        Variable(name="oldPodSets", cel="oldObject == null ? [] : oldObject.?spec.?podSets.orValue([])"),
+        Variable(name="isReserved", cel=cel_texts.is_condition_true("QuotaReserved")),
+        Variable(name="wasReserved", cel=f"{IS_UPDATE} && {was_reserved}"),
+        Variable(name="isElastic", cel=jobs.elastic_text(settings, table.annotation)),
+        *gates.variables(settings),
+    )
+
+
+def _every_pod_set(text: str, message: str) -> Validation:
+    return Validation(cel=f"variables.podSets.all(p, {text})", message=message)
+
+
+def _every_resources(text: str) -> str:
+    """Of each map `requests` or `limits` of the pod set `p` and of its containers, called `amounts` in the text."""
+    spec = "p.?template.?spec"
+    maps = "[{0}.?resources.?requests.orValue({{}}), {0}.?resources.?limits.orValue({{}})].all(amounts, {1})"
+    lists = (
+        f"{spec}.?{name}.orValue([]).all(c, {maps.format('c', text)})" for name in ("containers", "initContainers")
+    )
+    return " && ".join([*lists, maps.format(spec, text)])
+
+
+def _pod_sets(settings: Settings) -> list[Validation]:
+    found = []
+    if _is_on(settings, "WorkloadValidationForPodSetMetadata"):
+        labels, annotations = (f"p.?template.?metadata.?{kind}.orValue({{}})" for kind in ("labels", "annotations"))
+        found += [
+            _every_pod_set(cel_texts.are_labels(labels), "spec.podSets: template.metadata.labels must be valid labels"),
+            _every_pod_set(
+                cel_texts.are_annotations(annotations),
+                "spec.podSets: template.metadata.annotations must be valid annotations",
+            ),
+        ]
+    found.append(
+        _every_pod_set(
+            _every_resources("!('pods' in amounts)"), "the resource name pods is reserved for internal kueue use"
+        )
+    )
+    if _is_on(settings, "WorkloadValidateResourcesAreNonNegative"):
+        amounts = f"amounts.all(name, {cel_texts.is_not_negative('amounts[name]')})"
+        found.append(_every_pod_set(_every_resources(amounts), "resources must be greater than or equal to 0"))
+    if _is_on(settings, "TASValidateWorkloadSliceSize"):
+        found += _slices()
+    variable = "variables.podSets.filter(p, has(p.minCount))"
+    return [
+        *found,
+        Validation(cel=f"size({variable}) <= 1", message="spec.podSets: at most one podSet can use minCount"),
+        Validation(
+            when="variables.isElastic",
+            cel=f"size({variable}) == 0",
+            message="spec.podSets: partial admission and elastic job cannot be used together",
+        ),
+    ]
+
+
+def _slices() -> list[Validation]:
+    request = "p.?topologyRequest"
+    size, level = f"{request}.?podSetSliceSize", f"{request}.?podSetSliceRequiredTopology"
+    constraints = f"{request}.?podsetSliceRequiredTopologyConstraints.orValue([])"
+    return [
+        _every_pod_set(
+            f"{size}.hasValue() == {level}.hasValue() && {size}.orValue(1) > 0",
+            "topologyRequest: podSetSliceSize and podSetSliceRequiredTopology go together, and the size is greater than 0",
+        ),
+        _every_pod_set(
+            f"{constraints}.all(c, c.?size.orValue(0) > 0)",
+            "topologyRequest: the sizes of podsetSliceRequiredTopologyConstraints must be greater than 0",
+        ),
+    ]
+
+
+def _admission() -> list[Validation]:
+    had_none = f"(variables.wasReserved && !{_OLD_ADMISSION}.hasValue())"
+    usage = "a.?resourceUsage.orValue({})"
+    amount = cel_texts.amount(f"{usage}[name]")
+    milli = f"int({amount}.asApproximateFloat() * 1000.0 + 0.5)"
+    units = f"({amount}.isInteger() ? {amount}.asInteger() : int({amount}.asApproximateFloat()) + 1)"
+    is_multiple = f"{usage}.all(name, (name == 'cpu' ? {milli} : {units}) % a.?count.orValue(1) == 0)"
+    return [
+        Validation(
+            when="variables.isReserved",
+            cel=f"{_ADMISSION}.hasValue() || {had_none}",
+            message="status.admission must be set while the QuotaReserved condition is true",
+        ),
+        Validation(
+            when="variables.isReserved",
+            cel=f"{_ASSIGNMENTS}.all(a, variables.podSets.exists(p, p.name == a.name))",
+            message="status.admission.podSetAssignments must name pod sets of the workload",
+        ),
+        Validation(
+            when="variables.isReserved",
+            cel=f"{_ASSIGNMENTS}.all(a, a.?count.orValue(0) <= 0 || {is_multiple})",
+            message="status.admission.podSetAssignments: resourceUsage must be a multiple of count",
+        ),
+    ]
+
+
+def _reclaimable_pods() -> list[Validation]:
+    was_so = f"{_OLD_RECLAIMABLE}.exists(o, o.name == r.name && o.count == r.count)"
+    is_stale = f"({IS_UPDATE} && variables.isElastic && {was_so})"
+    return [
+        Validation(
+            cel=f"{_RECLAIMABLE}.all(r, variables.podSets.exists(p, p.name == r.name && (r.count <= p.count || {is_stale})))",
+            message="status.reclaimablePods must name pod sets, and no more pods than these have",
+        )
+    ]
+
+
+def _pod_set_updates() -> list[Validation]:
+    def every(text: str) -> str:
+        return f"{_CHECKS}.all(c, c.?podSetUpdates.orValue([]).all(u, {text}))"
+
+    labels = " && ".join(cel_texts.are_labels(f"u.?{kind}.orValue({{}})") for kind in ("labels", "nodeSelector"))
+    return [
+        Validation(
+            cel=every("variables.podSets.exists(p, p.name == u.name)"),
+            message="status.admissionChecks: podSetUpdates must name pod sets of the workload",
+        ),
+        Validation(
+            cel=every(cel_texts.are_toleration_keys("u.?tolerations.orValue([])")),
+            message="status.admissionChecks: podSetUpdates must have valid tolerations",
+        ),
+        Validation(
+            cel=every(f"{labels} && {cel_texts.are_annotations('u.?annotations.orValue({})')}"),
+            message="status.admissionChecks: podSetUpdates must have valid labels, node selectors and annotations",
+        ),
+    ]
+
+
+def _priority_boost(settings: Settings) -> list[Validation]:
+    if not _is_on(settings, "PriorityBoost"):
+        return []
+    value = table.annotation(workload.PRIORITY_BOOST)
+    number = cel_texts.number(value)
+    return [
+        Validation(
+            when=f"'{workload.PRIORITY_BOOST}' in variables.annotations",
+            cel=f"{value}.matches('^[+-]?[0-9]{{1,10}}$') && {number} >= -2147483648 && {number} <= 2147483647",
+            message=f"metadata.annotations[{workload.PRIORITY_BOOST}] must be a valid signed integer",
+        )
+    ]
+
+
+def _updates(settings: Settings) -> list[Validation]:
+    may_slice = _is_on(settings, "ElasticJobsViaWorkloadSlices")
+    now, before = "variables.podSets[i]", "variables.oldPodSets[i]"
+    same = f"{now} == {before}"
+    if may_slice:
+        same += f" || ({now}.count < {before}.count && {cel_texts.equal_but_for(now, before, ('count',))})"
+    name = "object.?status.?clusterName"
+    is_replacement = f"'{workload_update.REPLACEMENT_FOR}' in variables.annotations"
+    found = [
+        Validation(
+            when="variables.wasReserved",
+            cel="size(variables.podSets) == size(variables.oldPodSets) && "
+            f"[{_POD_SET_INDEXES}].all(i, i >= size(variables.podSets) || {same})",
+            message="spec.podSets: field is immutable",
+        ),
+        *_reclaimed_less(),
+        _same_admission(settings),
+        Validation(
+            cel=f"{_OLD_CHECKS}.all(o, o.?state.orValue('') != 'Ready' || {_CHECKS}.all(c, c.name != o.name || "
+            "c.?state.orValue('') != 'Ready' || c.?podSetUpdates == o.?podSetUpdates))",
+            message="status.admissionChecks: podSetUpdates of a check that is Ready are immutable",
+        ),
+        Validation(
+            when=f"{name}.hasValue() && !oldObject.?status.?clusterName.hasValue() && !({(may_slice and is_replacement) or 'false'})",
+            cel=f"{name}.orValue('') in oldObject.?status.?nominatedClusterNames.orValue([])",
+            message="when setting clusterName it must be one of the nominatedClusterNames",
+        ),
+    ]
+    return table.under(IS_UPDATE, found)
+
+
+def _reclaimed_less() -> list[Validation]:
+    """Unless the pod set has become smaller than what was admitted, which only an elastic workload's may."""
+    shrunk = f"{_ASSIGNMENTS}.exists(a, a.name == o.name && variables.podSets.all(p, p.name != a.name || a.?count.orValue(0) > p.count))"
+    has_shrunk = f"(variables.isElastic && {shrunk})"
+    as_many = f"{_RECLAIMABLE}.exists(r, r.name == o.name && r.count >= o.count)"
+    return [
+        Validation(
+            when="variables.isReserved && variables.wasReserved",
+            cel=f"{_OLD_RECLAIMABLE}.all(o, {as_many} || {has_shrunk})",
+            message="status.reclaimablePods: counts cannot become less, and entries cannot be removed",
+        )
+    ]
+
+
+def _same_admission(settings: Settings) -> Validation:
+    now, before = f"{_ADMISSION}.value()", f"{_OLD_ADMISSION}.value()"
+    same = f"{now} == {before}"
+    if _is_on(settings, "TopologyAwareScheduling"):
+        sets, old_sets = (f"{each}.?podSetAssignments.orValue([])" for each in (now, before))
+        free = ("topologyAssignment", "delayedTopologyRequest")
+        pairs = cel_texts.equal_but_for(f"{sets}[i]", f"{old_sets}[i]", free)
+        same = (
+            f"{cel_texts.equal_but_for(now, before, ('podSetAssignments',))} && size({sets}) == size({old_sets}) && "
+            f"[{_POD_SET_INDEXES}].all(i, i >= size({sets}) || {pairs})"
+        )
+    return Validation(
+        when=f"{_ADMISSION}.hasValue() && {_OLD_ADMISSION}.hasValue()",
+        cel=same,
+        message="status.admission: field is immutable",
+    )

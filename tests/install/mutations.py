@@ -1,0 +1,58 @@
+"""What the mutating policies of a cluster make of an object: their CEL evaluated, and merged as the API server merges."""
+
+import copy
+import re
+
+import jsonpatch
+from tests.install import verdicts
+
+_TYPE = re.compile(r"(Object[.\w]*|JSONPatch)\{")
+_FIELD = re.compile(r"([{,]\s*)([A-Za-z]\w*): ")
+
+
+def applied(policies, obj, old=None, *, parameters=()):
+    """`parameters` are the kinds of which an object `default` is there."""
+    obj = copy.deepcopy(obj)
+    for policy in policies:
+        spec = policy["spec"]
+        kind = spec.get("paramKind", {}).get("kind")
+        if (
+            policy["kind"] != "MutatingAdmissionPolicy"
+            or not _is_about(spec, obj, old)
+            or kind not in (None, *parameters)
+        ):
+            continue
+        for mutation in spec["mutations"]:
+            obj = _mutated(mutation, {"object": obj, "oldObject": old})
+    return obj
+
+
+def _is_about(spec, obj, old):
+    (rule,) = spec["matchConstraints"]["resourceRules"]
+    plural = f"{obj['kind'].lower()}s"
+    operation = "CREATE" if old is None else "UPDATE"
+    values = {"object": obj, "oldObject": old}
+    return (
+        rule["resources"] == [plural]
+        and operation in rule["operations"]
+        and all(verdicts.evaluate(each["expression"], values) for each in spec.get("matchConditions", ()))
+    )
+
+
+def _mutated(mutation, values):
+    """A type of the policies' CEL is a map of plain CEL."""
+    patches = mutation["patchType"] == "JSONPatch"
+    text = mutation["jsonPatch" if patches else "applyConfiguration"]["expression"]
+    made = verdicts.evaluate(_FIELD.sub(r"\1'\2': ", _TYPE.sub("{", text)), values)
+    return jsonpatch.apply_patch(values["object"], made) if patches else _merged(values["object"], made)
+
+
+def _merged(old, new):
+    """An empty map that was not there makes no difference."""
+    if isinstance(new, dict):
+        before = old if isinstance(old, dict) else {}
+        changes = {key: _merged(before.get(key), value) for key, value in new.items()}
+        return before | {key: value for key, value in changes.items() if value != {} or key in before}
+    if isinstance(old, list) and isinstance(new, list):
+        return [*old, *(each for each in new if each not in old)]
+    return new
