@@ -4,6 +4,7 @@ Order as in Kubernetes: strict decoding, then mutating admission, then defaults 
 validating admission. Schemas are those of the version asked for; the webhook rules see the storage version.
 """
 
+import dataclasses
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -105,7 +106,8 @@ class Admission:
             schema.apply_defaults(kind.schema, obj, settled)
         found = [*faults, *schema_validation.validate(kind.schema, obj, old, is_sound=is_sound)]
         if found:
-            raise errors.invalid(kind.group, kind.kind, str(obj["metadata"].get("name", "")), found)
+            told = [_seen_from_status(fault) for fault in found]
+            raise errors.invalid(kind.group, kind.kind, str(obj["metadata"].get("name", "")), told)
 
     def validate(self, kind: Kind, request: Request) -> None:
         if kind.validator is None:
@@ -117,6 +119,14 @@ class Admission:
             raise errors.invalid(kind.group, kind.kind, name, verdict.invalid)
         if verdict.denied:
             raise errors.denied(verdict.webhook, verdict.denied)
+
+
+def _seen_from_status(fault: FieldError) -> FieldError:
+    """A status is written by itself, and its faults are told from there; only the field is named from the top."""
+    if not fault.field.startswith("status."):
+        return fault
+    from_top, from_status = f"{fault.field} in body", f"{fault.field.removeprefix('status.')} in body"
+    return dataclasses.replace(fault, detail=fault.detail.replace(from_top, from_status, 1))
 
 
 def _told(unknown: schema.UnknownField) -> str:

@@ -21,6 +21,7 @@ from pykueue.controllers.engine_feed import FED, EngineFeed
 from pykueue.controllers.metrics.happened import Metrics
 from pykueue.controllers.mirror import Mirror, named
 from pykueue.controllers.ordered_writes import OrderedWrites
+from pykueue.controllers.pending_news import PendingNews
 from pykueue.controllers.workload import facts, transitions
 from pykueue.engine import decisions, engine, events, fair_sharing, quota, reasons, values
 from pykueue.engine.policy import AdmissionFairSharing
@@ -56,6 +57,8 @@ class Scheduler:
         self._feed = EngineFeed(mirror, clock, configuration, self._tell)
         self._writes = OrderedWrites()
         self._news = asyncio.Event()
+        self._pending_news = PendingNews()
+        mirror.on_change(kinds.WORKLOAD, self._workload_changed)
         self.metrics: Metrics | None = None
         self.watchers: list[Callable[[values.ClusterQueueName], None]] = []
         """Told of every ClusterQueue whose queue or usage a decision touched."""
@@ -81,7 +84,15 @@ class Scheduler:
 
     def _tell(self, event: events.Event) -> None:
         self._carry_out(self.engine.handle(event))
+        world = self.engine.world
+        if world.reactivated:
+            self._pending_news.brought_back(world.reactivated, self._clock.now_ns())
+            world.reactivated = {}
         self._news.set()
+
+    def _workload_changed(self, old: Object | None, new: Object | None) -> None:
+        if new is None and old is not None:
+            self._pending_news.forget(values.WorkloadKey(facts.key(old)))
 
     async def run(self) -> None:
         await self._mirror.listed(FED)
@@ -157,6 +168,7 @@ class Scheduler:
                 self._record(outcomes.admission_events(decision, waited_ns=waited_ns), written)
             self._feed.let_go(decision.workload)
 
+        self._pending_news.forget(decision.workload)
         self._feed.hold(decision.workload)
         self._writes.submit(decision.workload, write)
 
@@ -249,10 +261,14 @@ class Scheduler:
         message = outcomes.pending_message(decision)
         is_blocked = isinstance(decision.pending, reasons.PodsNotReady)
         requests = outcomes.resource_requests(value)
+        tree = self.engine.world.tree_of(decision.cluster_queue)
+        version = ""
 
         def say_why(workload: Object) -> bool:
+            nonlocal version
             if not facts.is_admissible(workload):
                 return False
+            version = workload["metadata"].get("resourceVersion", "")
             changed = transitions.release_quota(workload, reason=event.reason, message=message, now_ns=now_ns)
             if is_blocked:
                 return changed
@@ -262,8 +278,14 @@ class Scheduler:
 
         async def write() -> None:
             written = await self._write(decision.workload, say_why)
-            if written is not None and not is_blocked:
+            if is_blocked or not version:
+                return
+            if written is None:
+                self._pending_news.told_again(decision.workload, version)
+                return
+            if self._pending_news.is_news(decision.workload, version, now_ns):
                 self._record([event], written)
+            self._pending_news.told(decision.workload, written["metadata"]["resourceVersion"], tree, now_ns)
 
         self._writes.submit(decision.workload, write)
 

@@ -44,14 +44,21 @@ class WorkloadController:
             self.queue.add(key_of(workload))
 
     def _cluster_queue_changed(self, old: Object | None, new: Object | None) -> None:
-        obj = new or old
-        assert obj is not None
+        """A ClusterQueue that goes without anybody using it leaves what waits as it is."""
+        if new is None or (facts.is_being_deleted(new) and not self._is_used(new)):
+            return
         if old is not None and new is not None and old.get("spec") == new.get("spec"):
             same_activity = conditions.find(old, "Active") == conditions.find(new, "Active")
             if same_activity and facts.is_being_deleted(old) == facts.is_being_deleted(new):
                 return
-        for local_queue in self._mirror.indexed(kinds.LOCAL_QUEUE, "clusterQueue", obj["metadata"]["name"]):
+        for local_queue in self._mirror.indexed(kinds.LOCAL_QUEUE, "clusterQueue", new["metadata"]["name"]):
             self._review_local_queue(local_queue)
+
+    def _is_used(self, cluster_queue: Object) -> bool:
+        queue = self._scheduler.engine.world.cluster_queues.get(
+            values.ClusterQueueName(cluster_queue["metadata"]["name"])
+        )
+        return queue is not None and bool(queue.holdings)
 
     async def reconcile(self, key: Key) -> int:
         namespace, name = key

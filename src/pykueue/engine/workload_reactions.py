@@ -64,9 +64,10 @@ def _back_to_pending(world: World, workload: values.Workload) -> None:
 
 
 def _seen_pending(world: World, workload: values.Workload) -> None:
+    """One that waits for pods to be replaced keeps its place."""
     if workload.may_queue:
         world.enqueue(workload)
-    else:
+    elif not workload.waiting_for_replacement_pods:
         world.dequeue(workload)
 
 

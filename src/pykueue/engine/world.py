@@ -51,12 +51,18 @@ class World:
         self._workloads_of: dict[values.LocalQueueKey, dict[values.WorkloadKey, None]] = {}
         self._homeless: dict[values.ClusterQueueName, dict[values.WorkloadKey, None]] = {}
         self._reactivations: dict[RootKey, None] = {}
+        self.reactivated: dict[RootKey, None] = {}
+        """Trees whose parked workloads were brought back; whoever reads it empties it."""
 
     # Trees.
 
     def root_key(self, node: quota.Node) -> RootKey:
         root = node.root
         return (root.is_cluster_queue, root.name)
+
+    def tree_of(self, name: values.ClusterQueueName) -> RootKey:
+        queue = self.cluster_queues.get(name)
+        return (True, name) if queue is None else self.root_key(queue.node)
 
     def stir(self, node: quota.Node) -> None:
         key = self.root_key(node)
@@ -80,6 +86,7 @@ class World:
         """Whatever is parked in this tree may be tried again."""
         self.stir(node)
         self._reactivations[self.root_key(node)] = None
+        self.reactivated[self.root_key(node)] = None
 
     def reactivate_queue(self, name: values.ClusterQueueName) -> None:
         queue = self.cluster_queues.get(name)

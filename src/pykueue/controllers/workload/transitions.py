@@ -7,6 +7,8 @@ from pykueue.api.scheme import Object
 from pykueue.controllers.workload import conditions, facts
 from pykueue.kube.clock import SECOND_NS, parse_time, show_time
 
+KEPT_OF_A_CHECK = ("name", "requeueAfterSeconds", "podSetUpdates")
+
 
 def sync_admitted(workload: Object, now_ns: int) -> bool:
     """Makes Admitted follow from reservation, checks and placement; written only when its truth changes."""
@@ -121,11 +123,12 @@ def preempt(workload: Object, *, reason: str, message: str, now_ns: int) -> None
 
 
 def _reset_checks(workload: Object, now_ns: int) -> None:
+    """What a check's controller wrote for the pods stays: Kueue does not own it and so cannot take it away."""
     for check in facts.checks(workload):
         state = check["state"]
         if state == "Pending":
             continue
-        kept: Object = {name: check[name] for name in ("name", "requeueAfterSeconds") if name in check}
+        kept: Object = {name: check[name] for name in KEPT_OF_A_CHECK if name in check}
         if state == "Retry":
             kept["retryCount"] = check.get("retryCount", 0) + 1
         check.clear()
