@@ -30,6 +30,8 @@ class _Found:
     workload: Object | None = None
     group: Group
     """Without members that do not count."""
+    first: Object
+    """Of all members: events about the whole group are told of it."""
     absent: int = 0
     actions: tuple[Action, ...] = ()
 
@@ -39,6 +41,8 @@ def plan(case: Situation, group: Group | None) -> Plan:
         gone = decide.let_go(case)
         return Plan(actions=(*gone, *(_finalize(group.pods) if group else ())))
     if (group.lead["metadata"].get("labels") or {}).get(pods.MANAGED) != "true":
+        return Plan()
+    if not framework.queue_name(group.lead) and not case.policy.manage_jobs_without_queue_name:
         return Plan()
     if case.namespace_labels is None or not case.policy.manages(case.namespace_labels):
         return Plan()
@@ -67,7 +71,7 @@ def _find(case: Situation, group: Group) -> _Found:
         return _find_single(case, group)
     old = next((each for each in case.workloads if each["metadata"]["name"] == group.name), None)
     if old is None:
-        return _Found(group=group)
+        return _Found(group=group, first=group.lead)
     if (old["metadata"].get("annotations") or {}).get(IS_GROUP_WORKLOAD) != "true":
         message = (
             f'A Workload named "{group.name}" already exists but is not a pod group workload; '
@@ -75,13 +79,13 @@ def _find(case: Situation, group: Group) -> _Found:
         )
         inactive = [pod for pod in group.pods if not pods.is_runnable_or_succeeded(pod)]
         told = Tell(about=group.lead, reason="WorkloadNameConflict", message=message, warning=True)
-        return _Found(group=group, actions=(told, *_finalize(inactive)))
+        return _Found(group=group, first=group.lead, actions=(told, *_finalize(inactive)))
     members = sort_members(group, old, case.now_ns)
     kept = replace(group, pods=members.kept)
     if not members.kept or not _covers(old, kept, case):
-        return _Found(group=group, actions=tuple(_mismatch(case, group, old)))
+        return _Found(group=group, first=group.lead, actions=tuple(_mismatch(case, group, old)))
     actions = [*_own(old, kept), *_remove_excess(members), *_finalize(members.replaced)]
-    return _Found(workload=old, group=kept, absent=members.absent, actions=tuple(actions))
+    return _Found(workload=old, group=kept, first=group.lead, absent=members.absent, actions=tuple(actions))
 
 
 def _covers(workload: Object, group: Group, case: Situation) -> bool:
@@ -165,7 +169,7 @@ def _find_single(case: Situation, group: Group) -> _Found:
     if match is None and not group.is_suspended:
         why = "Missing Workload; unable to restore pod templates"
         actions = [*_stop(case, group, reason="NoMatchingWorkload", why=why), *actions]
-    return _Found(workload=match, group=group, actions=tuple(actions))
+    return _Found(workload=match, group=group, first=group.lead, actions=tuple(actions))
 
 
 # What to do with it.
@@ -181,7 +185,7 @@ def _managed(case: Situation, found: _Found) -> Plan:
         new = copied(old)
         remove_finalizer(new)
         actions = [*_finalize(group.pods), *changes(kinds.WORKLOAD, old, new)]
-        told = (decide.finished_event(group.lead, old),) if actions else ()
+        told = (decide.finished_event(found.first, old),) if actions else ()
         return Plan(actions=(*told, *actions))
     if old is not None and facts.is_being_deleted(old):
         new = copied(old)
@@ -190,7 +194,7 @@ def _managed(case: Situation, found: _Found) -> Plan:
         return Plan(actions=(*stop, *changes(kinds.WORKLOAD, old, new)))
     finished = group.finished()
     if finished is not None:
-        return _finish(case, group, old, finished)
+        return _finish(case, found, finished)
     if old is None:
         return _create(case, group)
     return _running_its_course(case, group, old)
@@ -216,14 +220,15 @@ def _set_waiting_for_replacement(workload: Object, absent: int, now_ns: int) -> 
     return conditions.put(workload, condition_type, status=True, reason=reason, message=message, now_ns=now_ns)
 
 
-def _finish(case: Situation, group: Group, old: Object | None, finished: framework.Finished) -> Plan:
+def _finish(case: Situation, found: _Found, finished: framework.Finished) -> Plan:
     actions: list[Action] = []
+    old = found.workload
     if old is not None:
         new = copied(old)
         reason = "Succeeded" if finished.is_success else "Failed"
         transitions.finish(new, reason=reason, message=finished.message, now_ns=case.now_ns)
-        actions = [*changes(kinds.WORKLOAD, old, new), decide.finished_event(group.lead, old)]
-    return Plan(actions=(*actions, *_finalize(group.pods)))
+        actions = [*changes(kinds.WORKLOAD, old, new), decide.finished_event(found.first, old)]
+    return Plan(actions=(*actions, *_finalize(found.group.pods)))
 
 
 def _create(case: Situation, group: Group) -> Plan:
