@@ -4,7 +4,7 @@ import copy
 
 import pytest
 from tests.cli import malformed
-from tests.install.test_validations import CREATED, UPDATED
+from tests.install.cases import CREATED, UPDATED
 from tests.webhooks.neighbourhood import CONFIGURATION, Nothing, api, asked, patched
 
 from pykueue.api import manifests, registry, schema

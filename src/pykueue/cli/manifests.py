@@ -91,10 +91,9 @@ def _rights(configuration: "Loaded") -> "list[Object]":
 
 
 def policy_objects(configuration: "Loaded") -> "list[Object]":
-    from pykueue.install import spellings, suspension, validation
+    from pykueue.install import policies
 
-    settings = configuration.value.settings()
-    return [*spellings.policies(), *suspension.policies(settings), *validation.policies(settings)]
+    return policies.objects(configuration.value.settings())
 
 
 def _controller(configuration: "Loaded", image: str, replicas: int) -> "list[Object]":

@@ -15,7 +15,7 @@ from pykueue.api import crds, yaml_text
 from pykueue.api.configuration import loading
 from pykueue.api.rules.jobs import frameworks
 from pykueue.api.scheme import Object
-from pykueue.install import deployment, managed_kinds, rights, spellings, suspension, validation
+from pykueue.install import deployment, managed_kinds, policies, rights, spellings, suspension, validation
 
 NAMESPACE, IMAGE, KINDS = "@NAMESPACE@", "@IMAGE@", "@MANAGED_KINDS@"
 _SELECTOR = {"@SELECTOR@": True}
@@ -31,7 +31,7 @@ def files() -> dict[str, str]:
     }
     found["files/rights.json"] = _lines(rights.of_controller(NAMESPACE))
     found["files/controller.json"] = _lines(_controller())
-    found["files/policies.json"] = _lines([*spellings.policies(), *_queue_validations()])
+    found["files/policies.json"] = _lines(_of_queues())
     for framework in frameworks.FRAMEWORKS.values():
         name, resource = _slug(framework.name), framework.resource
         found[f"files/kinds/{name}"] = managed_kinds.listed(framework)
@@ -49,8 +49,8 @@ def _lines(objects: Iterable[Any]) -> str:
     return "".join(f"---\n{json.dumps(obj, ensure_ascii=False)}\n" for obj in objects)
 
 
-def _queue_validations() -> list[Object]:
-    return validation.policies(replace(loading.complete({}).value.settings(), frameworks=frozenset()))
+def _of_queues() -> list[Object]:
+    return policies.objects(replace(loading.complete({}).value.settings(), frameworks=frozenset()))
 
 
 def _policies(framework: frameworks.Framework, *, manage_all: bool) -> str:
