@@ -72,6 +72,7 @@ class Cluster:
             "kind": "Configuration",
             "health": {"healthProbeBindAddress": address},
             "metrics": {"bindAddress": address},
+            "visibilityServer": {"bindAddress": "127.0.0.1", "bindPort": free_port()},
             **configuration,
         }
         file.write_text(json.dumps(document))

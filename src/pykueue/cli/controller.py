@@ -21,7 +21,10 @@ from pykueue.cli.webhooks import AS_CONFIGURED, Wish
 if TYPE_CHECKING:
     from pykueue.api.configuration.loading import Loaded
     from pykueue.cli.probes import Pages
+    from pykueue.controllers.mirror import Mirror
+    from pykueue.controllers.observer import Observer
     from pykueue.controllers.system import Controllers
+    from pykueue.engine.world import World
     from pykueue.kube.client import Client
     from pykueue.webhooks.service import Webhooks
 
@@ -71,7 +74,8 @@ async def _serve(kubeconfig: Path | None, context: str, configuration: "Loaded",
     try:
         await probes.start()
         serving.tune_collector()
-        await _until(stopping, process.run(), *([webhooks.run()] if webhooks else []))
+        works = [process.run(), *process.works_of_every_replica()]
+        await _until(stopping, *works, *([webhooks.run()] if webhooks else []))
     except OSError as error:
         raise click.ClickException(str(error)) from None
     finally:
@@ -99,6 +103,8 @@ class ControllerProcess:
         self._configuration = configuration
         self._webhooks = webhooks
         self._leading: Controllers | None = None
+        self._observer: Observer | None = None
+        self._begins_to_lead, self._ceases_to_lead = asyncio.Event(), asyncio.Event()
         self._is_running = False
 
     def pages(self) -> "Pages":
@@ -113,6 +119,35 @@ class ControllerProcess:
             is_ready=lambda: self._is_running and (self._webhooks is None or self._webhooks.is_ready),
             metrics=self._metrics,
         )
+
+    def works_of_every_replica(self) -> list[Coroutine[Any, Any, None]]:
+        """What is done beside leading, by those who wait too."""
+        value = self._configuration.value
+        if not value.is_on("VisibilityOnDemand") or not value.visibility_server.bind_port:
+            return []
+        from pykueue.cli.visibility_server import VisibilityServer
+
+        works = [VisibilityServer(self._client, value, self._view).run()]
+        return [*works, self._observe()] if value.leader_election.leader_elect else works
+
+    def _view(self) -> "tuple[World, Mirror] | None":
+        if self._leading is not None:
+            return self._leading.scheduler.engine.world, self._leading.mirror
+        return None if self._observer is None else (self._observer.world, self._observer.mirror)
+
+    async def _observe(self) -> None:
+        """Who leads knows the queues anyway; the others watch them."""
+        from pykueue.controllers.observer import Observer
+        from pykueue.kube.clock import WallClock
+
+        while True:
+            self._observer = Observer(self._client, self._configuration.document, WallClock())
+            watching = asyncio.create_task(self._observer.run())
+            await self._begins_to_lead.wait()
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+            self._observer = None
+            await self._ceases_to_lead.wait()
 
     async def run(self) -> None:
         from pykueue.kube.clock import SECOND_NS, WallClock
@@ -146,10 +181,14 @@ class ControllerProcess:
         role = instruments.LEADER if is_elected else instruments.STANDALONE
         self._leading = Controllers(self._client, self._configuration.document, role=role)
         log.info("the controllers start")
+        self._ceases_to_lead.clear()
+        self._begins_to_lead.set()
         try:
             await self._leading.run()
         finally:
             self._leading = None
+            self._begins_to_lead.clear()
+            self._ceases_to_lead.set()
 
     async def _metrics(self) -> bytes:
         """Empty while another one leads; rendered beside the event loop, for there may be many queues."""

@@ -97,6 +97,9 @@ def policy_objects(configuration: "Loaded") -> "list[Object]":
 
 
 def _controller(configuration: "Loaded", image: str, replicas: int) -> "list[Object]":
-    from pykueue.install import deployment
+    from pykueue.install import deployment, visibility
 
-    return deployment.objects(configuration, image=image, replicas=replicas)
+    return [
+        *deployment.objects(configuration, image=image, replicas=replicas),
+        *visibility.objects(configuration.value),
+    ]

@@ -15,11 +15,12 @@ from pykueue.api import crds, yaml_text
 from pykueue.api.configuration import loading
 from pykueue.api.rules.jobs import frameworks
 from pykueue.api.scheme import Object
-from pykueue.install import deployment, managed_kinds, policies, rights, spellings, suspension, validation
+from pykueue.install import deployment, managed_kinds, policies, rights, spellings, suspension, validation, visibility
 
 NAMESPACE, IMAGE, KINDS = "@NAMESPACE@", "@IMAGE@", "@MANAGED_KINDS@"
 _SELECTOR = {"@SELECTOR@": True}
 _HEALTH_PORT, _METRICS_PORT, _REPLICAS = 60001, 60002, 60003
+_VISIBILITY_PORT = 60004
 """Numbers cannot be words: the templates replace these."""
 
 
@@ -31,6 +32,7 @@ def files() -> dict[str, str]:
     }
     found["files/rights.json"] = _lines(rights.of_controller(NAMESPACE))
     found["files/controller.json"] = _lines(_controller())
+    found["files/visibility.json"] = _lines(visibility.of_port(_VISIBILITY_PORT, NAMESPACE))
     found["files/policies.json"] = _lines(_of_queues())
     for framework in frameworks.FRAMEWORKS.values():
         name, resource = _slug(framework.name), framework.resource

@@ -15,6 +15,11 @@ _FOLDER = "/etc/pykueue"
 _LABELS = {"app.kubernetes.io/name": "pykueue", "app.kubernetes.io/component": "controller"}
 
 
+def labels() -> dict[str, str]:
+    """Of the controller's pods, and of what belongs to them."""
+    return dict(_LABELS)
+
+
 def namespace(configuration: Loaded) -> Object:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": configuration.value.namespace}}
 

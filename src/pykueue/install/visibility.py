@@ -1,0 +1,86 @@
+"""What makes the cluster's API server pass questions about pending workloads on to the controllers.
+
+Two APIServices, the Service behind them, the rights to ask who a user is and what they may see, and roles for users.
+"""
+
+from pykueue.api.configuration.types import Configuration
+from pykueue.api.scheme import Object
+from pykueue.install import deployment, rights
+
+GROUP = "visibility.kueue.x-k8s.io"
+SERVICE = "visibility-server"
+_RBAC = "rbac.authorization.k8s.io"
+
+
+def objects(configuration: Configuration) -> list[Object]:
+    """Nothing if the feature is off."""
+    if not configuration.is_on("VisibilityOnDemand") or not configuration.visibility_server.bind_port:
+        return []
+    return of_port(configuration.visibility_server.bind_port, configuration.namespace)
+
+
+def of_port(port: int, namespace: str) -> list[Object]:
+    return [
+        *_rights(namespace),
+        _service(port, namespace),
+        *(_api_service(version, namespace) for version in ("v1beta1", "v1beta2")),
+    ]
+
+
+def _rights(namespace: str) -> list[Object]:
+    account = {"kind": "ServiceAccount", "name": rights.NAME, "namespace": namespace}
+    name = f"{rights.NAME}-visibility"
+    asks = [
+        _rule("authentication.k8s.io", "tokenreviews", "create"),
+        _rule("authorization.k8s.io", "subjectaccessreviews", "create"),
+    ]
+    reader = {"apiGroup": _RBAC, "kind": "Role", "name": "extension-apiserver-authentication-reader"}
+    own = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name}
+    return [
+        _object("ClusterRole", {"name": name}) | {"rules": asks},
+        _object("ClusterRoleBinding", {"name": name}) | {"roleRef": own, "subjects": [account]},
+        _object("RoleBinding", {"name": "visibility-server-auth-reader", "namespace": "kube-system"})
+        | {"roleRef": reader, "subjects": [account]},
+        _role_of_users("edit", "localqueues"),
+        _role_of_users("admin", "clusterqueues"),
+    ]
+
+
+def _role_of_users(role: str, plural: str) -> Object:
+    metadata = {"name": f"pykueue-{role}-pending-{plural}", "labels": {f"{_RBAC}/aggregate-to-{role}": "true"}}
+    return _object("ClusterRole", metadata) | {"rules": [_rule(GROUP, f"{plural}/pendingworkloads", "get")]}
+
+
+def _object(kind: str, metadata: Object) -> Object:
+    return {"apiVersion": f"{_RBAC}/v1", "kind": kind, "metadata": metadata}
+
+
+def _rule(group: str, resource: str, verb: str) -> Object:
+    return {"apiGroups": [group], "resources": [resource], "verbs": [verb]}
+
+
+def _service(port: int, namespace: str) -> Object:
+    ports = [{"name": "https", "port": 443, "protocol": "TCP", "targetPort": port}]
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": SERVICE, "namespace": namespace, "labels": deployment.labels()},
+        "spec": {"selector": deployment.labels(), "ports": ports},
+    }
+
+
+def _api_service(version: str, namespace: str) -> Object:
+    """Nobody checks the certificate of the controllers, as with Kueue: they hold nothing secret."""
+    return {
+        "apiVersion": "apiregistration.k8s.io/v1",
+        "kind": "APIService",
+        "metadata": {"name": f"{version}.{GROUP}", "labels": deployment.labels()},
+        "spec": {
+            "group": GROUP,
+            "version": version,
+            "groupPriorityMinimum": 100,
+            "versionPriority": 100,
+            "insecureSkipTLSVerify": True,
+            "service": {"name": SERVICE, "namespace": namespace},
+        },
+    }
