@@ -72,8 +72,8 @@ def test_everything_is_printed_in_the_order_of_applying_it():
     assert sorted(wanted, key=kinds.index) == wanted
 
 
-def printed(part):
-    result = CliRunner().invoke(manifests, [part])
+def printed(*arguments):
+    result = CliRunner().invoke(manifests, [*arguments])
     return list(yaml.load_all(result.stdout, Loader=yaml.CSafeLoader))
 
 
@@ -93,3 +93,56 @@ def test_no_right_of_the_controller_is_unbounded():
 def test_no_policy_asks_anything_outside_the_api_server():
     assert {each["apiVersion"] for each in printed("policies")} == {"admissionregistration.k8s.io/v1"}
     assert not [each["kind"] for each in printed("policies") if "Webhook" in each["kind"]]
+
+
+def webhooks(*arguments):
+    configurations = printed("webhooks", *arguments)
+    return [(each["metadata"]["name"], webhook) for each in configurations for webhook in each["webhooks"]]
+
+
+def is_about_jobs(webhook):
+    return webhook["rules"][0]["apiGroups"] != ["kueue.x-k8s.io"]
+
+
+def test_a_job_without_a_queue_is_never_refused_for_want_of_an_answer():
+    about_unqueued = [
+        (each["failurePolicy"], each["timeoutSeconds"])
+        for _, each in webhooks()
+        if is_about_jobs(each) and each["objectSelector"]["matchExpressions"][0]["operator"] == "DoesNotExist"
+    ]
+    assert set(about_unqueued) == {("Ignore", 2)}
+
+
+def test_a_job_with_a_queue_does_not_start_unseen():
+    selectors = {
+        (each["failurePolicy"], each["objectSelector"]["matchExpressions"][0]["operator"])
+        for name, each in webhooks()
+        if is_about_jobs(each) and name == "pykueue-webhooks"
+    }
+    assert selectors == {("Fail", "Exists")}
+
+
+def test_no_webhook_looks_at_pods_of_the_system_or_of_the_controller():
+    excluded = [each["namespaceSelector"]["matchExpressions"][-1] for _, each in webhooks() if is_about_jobs(each)]
+    assert all(each["values"] == ["kube-system", "kueue-system"] and each["operator"] == "NotIn" for each in excluded)
+
+
+def test_a_controller_outside_the_cluster_is_called_by_its_url():
+    urls = {each["clientConfig"]["url"] for _, each in webhooks("--webhook-url", "https://10.0.0.1:9443")}
+    assert urls == {"https://10.0.0.1:9443/mutate", "https://10.0.0.1:9443/validate"}
+
+
+def test_with_webhooks_there_are_no_policies():
+    kinds = {each["kind"] for each in printed("--webhooks")}
+    assert "MutatingWebhookConfiguration" in kinds
+    assert not [kind for kind in kinds if "Policy" in kind]
+
+
+def test_rights_on_secrets_are_those_on_the_one_of_the_certificate():
+    rules = [rule for each in printed("rbac", "--webhooks") for rule in each.get("rules", ())]
+    names = {
+        tuple(rule.get("resourceNames", ()))
+        for rule in rules
+        if rule["resources"] == ["secrets"] and rule["verbs"] != ["create"]
+    }
+    assert names == {("kueue-webhook-server-cert",)}

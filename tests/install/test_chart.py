@@ -60,6 +60,37 @@ def test_policies_and_rights_are_those_that_manifests_prints():
 
 
 @needs_helm
+@pytest.mark.parametrize("manage_all", [False, True])
+def test_with_webhooks_everything_is_as_manifests_prints_it(tmp_path, manage_all):
+    configuration = {
+        "namespace": "kueue-system",
+        "integrations": {"frameworks": ["batch/job", "deployment"]},
+        "manageJobsWithoutQueueName": manage_all,
+        "managedJobsNamespaceSelector": {"matchLabels": {"team": "a"}},
+        "webhook": {"port": 9999},
+        "internalCertManagement": {"enable": True, "webhookSecretName": "certificate"},
+    }
+    (tmp_path / "configuration.json").write_text(json.dumps(configuration))
+    (tmp_path / "values.json").write_text(
+        json.dumps({"enableWebhooks": True, "controllerManager": {"manager": {"configuration": configuration}}})
+    )
+    installed = by_name(template("--values", str(tmp_path / "values.json")))
+    printed = CliRunner().invoke(manifests, ["--webhooks", "--config", str(tmp_path / "configuration.json")])
+    expected = by_name(documents(printed.stdout))
+    compared = [key for key in expected if key[0] not in ("ConfigMap", "CustomResourceDefinition", "Namespace")]
+    assert not [key for key in installed if "Policy" in key[0]]
+    for key in compared:
+        assert without_image(installed[key]) == without_image(expected[key])
+
+
+def without_image(obj):
+    """The chart has a name of its own for it."""
+    if obj["kind"] == "Deployment":
+        del obj["spec"]["template"]["spec"]["containers"][0]["image"]
+    return obj
+
+
+@needs_helm
 def test_the_values_become_the_configuration_of_the_controller():
     (config_map,) = [each for each in template("--values", str(VALUES)) if each["kind"] == "ConfigMap"]
     configuration = yaml.safe_load(config_map["data"]["controller_manager_config.yaml"])

@@ -6,7 +6,7 @@ import pytest
 
 from pykueue.api.scheme import Resource
 from pykueue.install import diagnosis
-from pykueue.install.diagnosis import Facts
+from pykueue.install.diagnosis import Facts, WebhookFacts
 
 JOBS = Resource("batch", "v1", "jobs", "Job", namespaced=True)
 HEALTHY = Facts(
@@ -26,6 +26,30 @@ CONVERTED = {"workloads.kueue.x-k8s.io": {"spec": {"conversion": {"strategy": "W
 
 def test_a_healthy_cluster_has_no_problem():
     assert all(finding.is_good for finding in diagnosis.findings(HEALTHY))
+
+
+WEBHOOKS = WebhookFacts(days_left=300, ready_endpoints=2)
+
+
+def test_webhooks_stand_for_policies_in_an_older_cluster():
+    older = replace(HEALTHY, version=(1, 31), policies=frozenset(), own_webhooks=WEBHOOKS)
+    assert all(finding.is_good for finding in diagnosis.findings(older))
+
+
+@pytest.mark.parametrize(
+    ("subject", "change"),
+    [
+        ("webhooks", {"missing": ("MutatingWebhookConfiguration pykueue-webhooks",)}),
+        ("certificate", {"days_left": None}),
+        ("certificate", {"days_left": -1}),
+        ("certificate", {"is_trusted": False}),
+        ("service", {"ready_endpoints": 0}),
+    ],
+)
+def test_a_problem_of_webhooks_is_found_with_its_repair(subject, change):
+    facts = replace(HEALTHY, own_webhooks=replace(WEBHOOKS, **change))
+    problems = [finding for finding in diagnosis.findings(facts) if not finding.is_good]
+    assert [(finding.subject, bool(finding.repair)) for finding in problems] == [(subject, True)]
 
 
 @pytest.mark.parametrize(

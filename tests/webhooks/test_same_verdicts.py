@@ -1,14 +1,17 @@
 """A webhook refuses what the embedded API refuses by the same rules, in the same words, and nothing else."""
 
 import copy
+import itertools
 
 import pytest
 from tests.cli import malformed
-from tests.install.cases import CREATED, UPDATED
+from tests.install import cases, jobs, test_workload_validations, verdicts
 from tests.webhooks.neighbourhood import CONFIGURATION, Nothing, api, asked, patched
 
 from pykueue.api import manifests, registry, schema
-from pykueue.api.errors import ApiError, WebhookError
+from pykueue.api.errors import ApiError, WebhookError, aggregate
+from pykueue.api.rules import table
+from pykueue.api.scheme import Request
 from pykueue.kube.client import WriteOptions
 from pykueue.webhooks.reviews import Reviewer
 
@@ -49,7 +52,7 @@ def by_webhooks(obj):
     return None if review["allowed"] else review["status"]
 
 
-@pytest.mark.parametrize("obj", [*readable(), *CREATED])
+@pytest.mark.parametrize("obj", [*readable(), *cases.CREATED])
 async def test_a_creation_gets_the_same_answer(obj):
     error = await by_embedded_api(obj)
     if error is not None and not isinstance(error, WebhookError):
@@ -59,11 +62,33 @@ async def test_a_creation_gets_the_same_answer(obj):
     assert found == (error and (error.code, error.why))
 
 
-@pytest.mark.parametrize(("old", "new"), UPDATED)
-def test_an_update_gets_the_same_answer(old, new):
-    from pykueue.api.scheme import Request
+STATES = test_workload_validations.STATES
+JOBS = jobs.JOBS.values()
 
-    verdict = SCHEME.for_object(new).validator(
-        Request(operation="UPDATE", object=new, old=old, lookup=Nothing(), settings=SETTINGS)
-    )
-    assert REVIEWER.validate(asked(new, old))["allowed"] == (not verdict.denied)
+
+@pytest.mark.parametrize(
+    "writes",
+    [
+        cases.UPDATED,
+        itertools.product([None], test_workload_validations.CREATED),
+        itertools.product(STATES, STATES),
+        [(None, jobs.marked(job, labels)) for job in JOBS for labels in jobs.LABELS],
+        [(None, jobs.marked(job, None, annotations)) for job in JOBS for annotations in jobs.ANNOTATIONS],
+        [
+            (jobs.marked(job, old), jobs.marked(job, new))
+            for job in JOBS
+            for old in jobs.LABELS[::4]
+            for new in jobs.LABELS[::4]
+        ],
+    ],
+    ids=["queues", "workloads", "changed workloads", "labels", "annotations", "changed labels"],
+)
+def test_a_write_that_policies_are_tried_with_gets_the_same_answer(writes):
+    settings, lookup = verdicts.settings(), verdicts.Cluster()
+    reviewer = Reviewer(lookup=lookup, settings=settings)
+    for old, new in writes:
+        operation = "CREATE" if old is None else "UPDATE"
+        request = Request(operation=operation, object=new, old=old, lookup=lookup, settings=settings)
+        denied = table.rules_of(*verdicts.group_and_kind(new)).validator(request).denied
+        response = reviewer.validate(asked(new, old))
+        assert response.get("status", {}).get("message") == (aggregate(denied) if denied else None)

@@ -24,3 +24,15 @@
 
 {{/* Port of an address, or a default where it has none. */}}
 {{- define "pykueue.port" -}}{{- splitList ":" . | last -}}{{- end -}}
+
+{{/* Names of the Service and the Secret of the webhooks, as JSON. */}}
+{{- define "pykueue.certificates" -}}
+{{- $default := dict "webhookServiceName" "kueue-webhook-service" "webhookSecretName" "kueue-webhook-server-cert" -}}
+{{- $configuration := fromYaml (include "pykueue.configuration" .) -}}
+{{- toJson (merge (dict) ($configuration.internalCertManagement | default dict) $default) -}}
+{{- end -}}
+
+{{/* All namespaces but the system's and our own, as the JSON of a requirement. */}}
+{{- define "pykueue.otherNamespaces" -}}
+{{- toJson (dict "key" "kubernetes.io/metadata.name" "operator" "NotIn" "values" (list "kube-system" .Release.Namespace)) -}}
+{{- end -}}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pykueue.cli import serving
+from pykueue.cli import serving, webhook_facts
 from pykueue.cli.connection import Cluster, connects
 
 if TYPE_CHECKING:
@@ -20,15 +20,16 @@ _REGISTRATION = "/apis/admissionregistration.k8s.io/v1"
 
 @click.command()
 @click.option("--config", type=click.Path(path_type=Path, exists=True), help="The Configuration that is installed.")
+@click.option("--webhooks", is_flag=True, help="Expect webhooks instead of policies. Default: if there are any.")
 @connects
-def doctor(*, config: Path | None, cluster: Cluster) -> None:
+def doctor(*, config: Path | None, webhooks: bool, cluster: Cluster) -> None:
     """Check a cluster: versions, definitions, policies, rights, leader, clock, job kinds."""
     from pykueue.install import diagnosis
 
     configuration = serving.load_configuration(config)
 
     async def look(client: "Client", _namespace: str) -> "Facts":
-        return await _facts(client, configuration)
+        return await _facts(client, configuration, webhooks=webhooks or await webhook_facts.are_there(client))
 
     found = list(diagnosis.findings(cluster.run(look)))
     for finding in found:
@@ -40,7 +41,7 @@ def doctor(*, config: Path | None, cluster: Cluster) -> None:
         raise click.ClickException(f"{problems} of {len(found)} checks failed")
 
 
-async def _facts(client: "Client", configuration: "Loaded") -> "Facts":
+async def _facts(client: "Client", configuration: "Loaded", *, webhooks: bool) -> "Facts":
     from pykueue.api.rules.jobs import frameworks
     from pykueue.cli import manifests
     from pykueue.install.diagnosis import Facts
@@ -57,8 +58,9 @@ async def _facts(client: "Client", configuration: "Loaded") -> "Facts":
         definitions={each["metadata"]["name"]: each for each in definitions},
         wanted_policies=frozenset(wanted),
         policies=frozenset(await _policies(client)),
+        own_webhooks=await webhook_facts.gather(client, configuration.value) if webhooks else None,
         webhooks=await _webhooks(client),
-        missing_rights=await _missing_rights(client, configuration),
+        missing_rights=await _missing_rights(client, configuration, webhooks=webhooks),
         lease_holder=holder,
         lease_age_seconds=age,
         namespace=configuration.value.namespace,
@@ -101,18 +103,14 @@ async def _webhooks(client: "Client") -> tuple[str, ...]:
     return tuple(sorted(name for name in found if name.startswith("kueue-")))
 
 
-async def _missing_rights(client: "Client", configuration: "Loaded") -> tuple[str, ...]:
+async def _missing_rights(client: "Client", configuration: "Loaded", *, webhooks: bool) -> tuple[str, ...]:
     """Asks the API server about every right that the controller's service account should have."""
+    from pykueue.cli import manifests
     from pykueue.install import rights
 
-    namespace = configuration.value.namespace
-    user = f"system:serviceaccount:{namespace}:{rights.NAME}"
+    user = f"system:serviceaccount:{configuration.value.namespace}:{rights.NAME}"
     missing = []
-    for group, resource, verb in rights.needed(configuration.value):
-        plural, _, subresource = resource.partition("/")
-        attributes = {"group": group, "resource": plural, "subresource": subresource, "verb": verb}
-        if group == "coordination.k8s.io":
-            attributes["namespace"] = namespace
+    for attributes in rights.needed(manifests.right_objects(configuration, webhooks=webhooks)):
         body = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SubjectAccessReview",
@@ -120,7 +118,8 @@ async def _missing_rights(client: "Client", configuration: "Loaded") -> tuple[st
         }
         answer = await client.raw("POST", "/apis/authorization.k8s.io/v1/subjectaccessreviews", body)
         if not answer["status"].get("allowed"):
-            missing.append(f"{verb} {resource}")
+            subresource = "/".join(filter(None, (attributes["resource"], attributes["subresource"])))
+            missing.append(f"{attributes['verb']} {subresource}")
     return tuple(missing)
 
 

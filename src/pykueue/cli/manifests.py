@@ -18,6 +18,10 @@ _CONFIG = click.option(
     "--config", type=click.Path(path_type=Path, exists=True), help="Kueue Configuration or Helm values."
 )
 _IMAGE = click.option("--image", default=DEFAULT_IMAGE, show_default=True, help="The image of the controller.")
+_WEBHOOKS = click.option("--webhooks", is_flag=True, help="For webhooks instead of admission policies.")
+_URL = click.option(
+    "--webhook-url", default="", metavar="https://HOST:PORT", help="Of a controller outside the cluster."
+)
 _REPLICAS = click.option("--replicas", type=click.IntRange(min=1), default=2, show_default=True)
 
 
@@ -25,13 +29,18 @@ _REPLICAS = click.option("--replicas", type=click.IntRange(min=1), default=2, sh
 @_CONFIG
 @_IMAGE
 @_REPLICAS
+@_WEBHOOKS
 @click.pass_context
-def manifests(context: click.Context, *, config: Path | None, image: str, replicas: int) -> None:
+def manifests(context: click.Context, *, config: Path | None, image: str, replicas: int, webhooks: bool) -> None:
     """Print what to apply to a Kubernetes cluster: everything, or one part of it."""
     if context.invoked_subcommand is None:
         configuration = serving.load_configuration(config)
-        parts = [definition_objects(), _rights(configuration), policy_objects(configuration)]
-        _print([*(each for part in parts for each in part), *_controller(configuration, image, replicas)])
+        admission = webhook_objects(configuration) if webhooks else policy_objects(configuration)
+        controller_objects = _controller(configuration, image, replicas, webhooks=webhooks)
+        # A webhook is asked from the moment on that it is there: last, so that whoever answers is on the way.
+        after = [controller_objects, admission] if webhooks else [admission, controller_objects]
+        rights = [_namespace(configuration), *right_objects(configuration, webhooks=webhooks)]
+        _print([each for part in (definition_objects(), rights, *after) for each in part])
 
 
 @manifests.command
@@ -45,9 +54,11 @@ def crds(conversion_webhook: str) -> None:
 
 @manifests.command
 @_CONFIG
-def rbac(config: Path | None) -> None:
+@_WEBHOOKS
+def rbac(*, config: Path | None, webhooks: bool) -> None:
     """The namespace, and the rights of the controller and of its users."""
-    _print(_rights(serving.load_configuration(config)))
+    configuration = serving.load_configuration(config)
+    _print([_namespace(configuration), *right_objects(configuration, webhooks=webhooks)])
 
 
 @manifests.command
@@ -59,11 +70,20 @@ def policies(config: Path | None) -> None:
 
 @manifests.command
 @_CONFIG
+@_URL
+def webhooks(config: Path | None, webhook_url: str) -> None:
+    """The webhook configurations, which do the same in clusters without MutatingAdmissionPolicy."""
+    _print(webhook_objects(serving.load_configuration(config), webhook_url))
+
+
+@manifests.command
+@_CONFIG
 @_IMAGE
 @_REPLICAS
-def controller(config: Path | None, image: str, replicas: int) -> None:
-    """The Deployment of the controller, its configuration, and the Service of its metrics."""
-    _print(_controller(serving.load_configuration(config), image, replicas))
+@_WEBHOOKS
+def controller(*, config: Path | None, image: str, replicas: int, webhooks: bool) -> None:
+    """The Deployment of the controller, its configuration, and its Services."""
+    _print(_controller(serving.load_configuration(config), image, replicas, webhooks=webhooks))
 
 
 def _print(objects: "list[Object]") -> None:
@@ -84,10 +104,20 @@ def definition_objects(conversion_webhook: str = "") -> "list[Object]":
     return definitions.definitions(spellings.kinds())
 
 
-def _rights(configuration: "Loaded") -> "list[Object]":
-    from pykueue.install import deployment, rights
+def _namespace(configuration: "Loaded") -> "Object":
+    from pykueue.install import deployment
 
-    return [deployment.namespace(configuration), *rights.objects(configuration.value)]
+    return deployment.namespace(configuration)
+
+
+def right_objects(configuration: "Loaded", *, webhooks: bool) -> "list[Object]":
+    from pykueue.install import rights
+
+    found = rights.objects(configuration.value)
+    if webhooks:
+        secret = configuration.value.internal_cert_management.webhook_secret_name
+        found += rights.of_webhooks(configuration.value.namespace, secret)
+    return found
 
 
 def policy_objects(configuration: "Loaded") -> "list[Object]":
@@ -96,10 +126,17 @@ def policy_objects(configuration: "Loaded") -> "list[Object]":
     return policies.objects(configuration.value.settings())
 
 
-def _controller(configuration: "Loaded", image: str, replicas: int) -> "list[Object]":
+def webhook_objects(configuration: "Loaded", url: str = "") -> "list[Object]":
+    from pykueue.install import webhooks
+
+    endpoint = webhooks.Endpoint.of(configuration.value, url)
+    return webhooks.configurations(configuration.value.settings(), endpoint)
+
+
+def _controller(configuration: "Loaded", image: str, replicas: int, *, webhooks: bool) -> "list[Object]":
     from pykueue.install import deployment, visibility
 
     return [
-        *deployment.objects(configuration, image=image, replicas=replicas),
+        *deployment.objects(configuration, image=image, replicas=replicas, webhooks=webhooks),
         *visibility.objects(configuration.value),
     ]

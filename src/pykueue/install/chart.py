@@ -15,12 +15,23 @@ from pykueue.api import crds, yaml_text
 from pykueue.api.configuration import loading
 from pykueue.api.rules.jobs import frameworks
 from pykueue.api.scheme import Object
-from pykueue.install import deployment, managed_kinds, policies, rights, spellings, suspension, validation, visibility
+from pykueue.install import (
+    deployment,
+    managed_kinds,
+    policies,
+    rights,
+    spellings,
+    suspension,
+    validation,
+    visibility,
+    webhooks,
+)
 
 NAMESPACE, IMAGE, KINDS = "@NAMESPACE@", "@IMAGE@", "@MANAGED_KINDS@"
+SECRET, SERVICE = "@SECRET@", "@SERVICE@"
 _SELECTOR = {"@SELECTOR@": True}
 _HEALTH_PORT, _METRICS_PORT, _REPLICAS = 60001, 60002, 60003
-_VISIBILITY_PORT = 60004
+_VISIBILITY_PORT, _WEBHOOK_PORT = 60004, 60005
 """Numbers cannot be words: the templates replace these."""
 
 
@@ -31,8 +42,11 @@ def files() -> dict[str, str]:
         for each in crds.definitions(spellings.kinds())
     }
     found["files/rights.json"] = _lines(rights.of_controller(NAMESPACE))
-    found["files/controller.json"] = _lines(_controller())
     found["files/visibility.json"] = _lines(visibility.of_port(_VISIBILITY_PORT, NAMESPACE))
+    found["files/rights-of-webhooks.json"] = _lines(rights.of_webhooks(NAMESPACE, SECRET))
+    found["files/controller.json"] = _lines(_controller(webhooks=False))
+    found["files/controller-with-webhooks.json"] = _lines(_controller(webhooks=True))
+    found["files/webhooks.json"] = _entries(webhooks.of_queues(_ENDPOINT))
     found["files/policies.json"] = _lines(_of_queues())
     for framework in frameworks.FRAMEWORKS.values():
         name, resource = _slug(framework.name), framework.resource
@@ -40,6 +54,8 @@ def files() -> dict[str, str]:
         found[f"files/rights/{name}.json"] = _lines(rights.of_jobs(resource.group, resource.plural, NAMESPACE))
         found[f"files/policies/{name}.json"] = _policies(framework, manage_all=False)
         found[f"files/policies-for-all/{name}.json"] = _policies(framework, manage_all=True)
+        found[f"files/webhooks/{name}.json"] = _entries_of_jobs(framework, manage_all=False)
+        found[f"files/webhooks-for-all/{name}.json"] = _entries_of_jobs(framework, manage_all=True)
     return found
 
 
@@ -67,13 +83,33 @@ def _policies(framework: frameworks.Framework, *, manage_all: bool) -> str:
     return _lines(objects).replace(listed, KINDS)
 
 
-def _controller() -> list[Object]:
+_ENDPOINT = webhooks.Endpoint(namespace=NAMESPACE, service=SERVICE)
+
+
+def _entries_of_jobs(framework: frameworks.Framework, *, manage_all: bool) -> str:
+    settings = replace(
+        loading.complete({}).value.settings(),
+        managed_jobs_namespace_selector=_SELECTOR,
+        manage_jobs_without_queue_name=manage_all,
+    )
+    return _entries(webhooks.of_jobs(framework, settings, _ENDPOINT))
+
+
+def _entries(entries: webhooks.Entries) -> str:
+    """By the configuration that they belong to; the templates join those of the enabled kinds."""
+    found = {f"{each['kind']}/{each['metadata']['name']}": each["webhooks"] for each in entries.configurations()}
+    return json.dumps(found, ensure_ascii=False) + "\n"
+
+
+def _controller(*, webhooks: bool) -> list[Object]:
     """Without the ConfigMap, which is made of the values."""
     addresses = {
         "namespace": NAMESPACE,
         "health": {"healthProbeBindAddress": f":{_HEALTH_PORT}"},
         "metrics": {"bindAddress": f":{_METRICS_PORT}"},
+        "webhook": {"port": _WEBHOOK_PORT},
+        "internalCertManagement": {"enable": True, "webhookServiceName": SERVICE},
     }
-    objects = deployment.objects(loading.complete(addresses), image=IMAGE, replicas=_REPLICAS)
+    objects = deployment.objects(loading.complete(addresses), image=IMAGE, replicas=_REPLICAS, webhooks=webhooks)
     plain: list[Object] = [msgspec.to_builtins(each) for each in objects]
     return [each for each in plain if each["kind"] != "ConfigMap"]

@@ -24,12 +24,36 @@ def namespace(configuration: Loaded) -> Object:
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": configuration.value.namespace}}
 
 
-def objects(configuration: Loaded, *, image: str, replicas: int) -> list[Object]:
+def objects(configuration: Loaded, *, image: str, replicas: int, webhooks: bool = False) -> list[Object]:
+    deployment = _deployment(configuration, image, replicas)
+    if webhooks:
+        _serve_webhooks(configuration, deployment["spec"]["template"]["spec"])
     return [
         _config_map(configuration),
-        _deployment(configuration, image, replicas),
+        deployment,
         *_metrics_service(configuration),
+        *([_webhook_service(configuration)] if webhooks else []),
     ]
+
+
+def _serve_webhooks(configuration: Loaded, pod: Object) -> None:
+    """Certificates pass through files, in memory; or somebody else keeps them in the Secret, which is mounted then."""
+    value, container = configuration.value, pod["containers"][0]
+    container["args"].append("--webhooks")
+    container["ports"].append({"name": "webhooks", "containerPort": value.webhook.port})
+    pod["volumes"].append({"name": "scratch", "emptyDir": {"medium": "Memory"}})
+    container["volumeMounts"].append({"name": "scratch", "mountPath": "/tmp"})  # noqa: S108 - of the container
+    if not value.internal_cert_management.enable:
+        secret = value.internal_cert_management.webhook_secret_name
+        pod["volumes"].append({"name": "certificate", "secret": {"secretName": secret}})
+        container["volumeMounts"].append({"name": "certificate", "mountPath": value.webhook.cert_dir, "readOnly": True})
+
+
+def _webhook_service(configuration: Loaded) -> Object:
+    ports = [{"name": "https", "port": 443, "targetPort": configuration.value.webhook.port}]
+    metadata = _metadata(configuration, configuration.value.internal_cert_management.webhook_service_name)
+    spec = {"selector": dict(_LABELS), "ports": ports}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
 
 
 def _metadata(configuration: Loaded, name: str) -> Object:

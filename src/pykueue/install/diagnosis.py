@@ -11,6 +11,7 @@ from pykueue.api.scheme import Object, Resource
 POLICIES_SINCE = (1, 36)
 """The Kubernetes version whose MutatingAdmissionPolicy is generally available."""
 _LARGEST_CLOCK_ERROR_SECONDS = 5
+_RESTART = "kubectl rollout restart deployment/pykueue-controller --namespace {namespace}"
 _APPLY = "pykueue manifests {part} | kubectl apply --server-side -f -"
 
 
@@ -24,6 +25,20 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookFacts:
+    """Of a cluster where webhooks stand for policies."""
+
+    missing: tuple[str, ...] = ()
+    is_trusted: bool = True
+    """Whether every webhook trusts the certificate."""
+    days_left: float | None = None
+    """None if there is no certificate."""
+    ready_endpoints: int = 0
+    is_outside: bool = False
+    """The controller is reached by a URL instead of a Service."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     version: tuple[int, int]
     clock_error_seconds: float
@@ -32,6 +47,7 @@ class Facts:
     """CustomResourceDefinitions by name."""
     wanted_policies: frozenset[str]
     policies: frozenset[str]
+    own_webhooks: WebhookFacts | None = None
     webhooks: tuple[str, ...] = ()
     """Configurations of webhooks that Kueue's own installation left."""
     missing_rights: tuple[str, ...] = ()
@@ -47,7 +63,10 @@ def findings(facts: Facts) -> Iterator[Finding]:
     yield _version(facts)
     yield _clock(facts)
     yield _definitions(facts)
-    yield _policies(facts)
+    if facts.own_webhooks is None:
+        yield _policies(facts)
+    else:
+        yield from _own_webhooks(facts.own_webhooks, facts.namespace)
     yield _webhooks(facts)
     yield _rights(facts)
     yield _leader(facts)
@@ -56,10 +75,11 @@ def findings(facts: Facts) -> Iterator[Finding]:
 
 def _version(facts: Facts) -> Finding:
     shown = ".".join(map(str, facts.version))
-    if facts.version >= POLICIES_SINCE:
+    if facts.version >= POLICIES_SINCE or facts.own_webhooks is not None:
         return Finding(subject="version", is_good=True, detail=f"Kubernetes {shown}")
-    detail = f"Kubernetes {shown} may not suspend jobs by policy; submit them with suspend: true"
-    return Finding(subject="version", is_good=False, detail=detail, repair="upgrade the cluster to 1.36 or later")
+    detail = f"Kubernetes {shown} may not suspend jobs by policy; webhooks can"
+    repair = "pykueue manifests --webhooks | kubectl apply --server-side -f -"
+    return Finding(subject="version", is_good=False, detail=detail, repair=repair)
 
 
 def _clock(facts: Facts) -> Finding:
@@ -96,9 +116,36 @@ def _policies(facts: Facts) -> Finding:
     return Finding(subject="policies", is_good=False, detail=detail, repair=_APPLY.format(part="policies"))
 
 
+def _own_webhooks(facts: WebhookFacts, namespace: str) -> Iterator[Finding]:
+    if facts.missing:
+        detail, repair = f"missing: {', '.join(facts.missing)}", _APPLY.format(part="webhooks")
+        yield Finding(subject="webhooks", is_good=False, detail=detail, repair=repair)
+    else:
+        yield Finding(subject="webhooks", is_good=True, detail="are in force")
+    yield _certificate(facts, _RESTART.format(namespace=namespace))
+    if facts.is_outside:
+        yield Finding(subject="service", is_good=True, detail="the API server calls a controller outside the cluster")
+    else:
+        detail = f"{facts.ready_endpoints} controllers answer webhooks"
+        is_good = facts.ready_endpoints > 0
+        repair = "" if is_good else "pykueue manifests controller --webhooks | kubectl apply --server-side -f -"
+        yield Finding(subject="service", is_good=is_good, detail=detail, repair=repair)
+
+
+def _certificate(facts: WebhookFacts, repair: str) -> Finding:
+    """Controllers renew it and make it trusted at once: if not, none runs that does."""
+    if facts.days_left is None:
+        return Finding(subject="certificate", is_good=False, detail="there is none", repair=repair)
+    if facts.days_left <= 0:
+        return Finding(subject="certificate", is_good=False, detail="has ended", repair=repair)
+    if not facts.is_trusted:
+        return Finding(subject="certificate", is_good=False, detail="is not in every caBundle", repair=repair)
+    return Finding(subject="certificate", is_good=True, detail=f"trusted, good for {facts.days_left:.0f} days")
+
+
 def _webhooks(facts: Facts) -> Finding:
     if not facts.webhooks:
-        return Finding(subject="webhooks", is_good=True, detail="none that could block a job")
+        return Finding(subject="webhooks", is_good=True, detail="none of Kueue's that could block a job")
     kinds = "mutatingwebhookconfigurations,validatingwebhookconfigurations"
     repair = f"kubectl delete {kinds} {' '.join(facts.webhooks)}"
     detail = f"left by Kueue, and they refuse jobs while it is down: {', '.join(facts.webhooks)}"
@@ -117,7 +164,7 @@ def _leader(facts: Facts) -> Finding:
         detail = f"{facts.lease_holder}, renewed {facts.lease_age_seconds:.0f} s ago"
         return Finding(subject="leader", is_good=True, detail=detail)
     detail = f"{facts.lease_holder} stopped renewing its lease" if facts.lease_holder else "no controller leads"
-    repair = f"kubectl rollout restart deployment/pykueue-controller --namespace {facts.namespace}"
+    repair = _RESTART.format(namespace=facts.namespace)
     return Finding(subject="leader", is_good=False, detail=detail, repair=repair)
 
 

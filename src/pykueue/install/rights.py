@@ -4,11 +4,13 @@ Rights on job kinds follow the enabled frameworks. Users get roles of their own,
 and `admin`.
 """
 
-from collections.abc import Iterable, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
 
 from pykueue.api.configuration.types import Configuration
 from pykueue.api.rules.jobs import frameworks
 from pykueue.api.scheme import Object
+from pykueue.install import webhooks
 
 NAME = "pykueue-controller"
 _RBAC = "rbac.authorization.k8s.io"
@@ -34,17 +36,26 @@ def objects(configuration: Configuration) -> list[Object]:
     return found
 
 
-def needed(configuration: Configuration) -> list[tuple[str, str, str]]:
-    """(group, resource, verb) of all that the controller must be allowed."""
-    own = [each for each in objects(configuration) if each["metadata"]["name"].startswith(NAME)]
-    rules = [rule for each in own for rule in each.get("rules", ())]
-    return [
-        (group, resource, verb)
-        for rule in rules
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-    ]
+def needed(objects: Iterable[Object]) -> Iterator[Object]:
+    """All that these roles allow the controller, as the attributes of access reviews."""
+    for role in objects:
+        if not role["metadata"]["name"].startswith(NAME):
+            continue
+        place = {"namespace": role["metadata"].get("namespace", "")}
+        for rule in role.get("rules", ()):
+            for asked in itertools.product(
+                rule["apiGroups"], rule["resources"], rule["verbs"], rule.get("resourceNames", [""])
+            ):
+                group, resource, verb, name = asked
+                plural, _, subresource = resource.partition("/")
+                yield {
+                    "group": group,
+                    "resource": plural,
+                    "subresource": subresource,
+                    "verb": verb,
+                    "name": name,
+                    **place,
+                }
 
 
 def of_controller(namespace: str) -> list[Object]:
@@ -78,6 +89,33 @@ def of_jobs(group: str, plural: str, namespace: str) -> list[Object]:
         _named("ClusterRole", name) | {"rules": rules},
         _binding("ClusterRoleBinding", name, namespace),
         _aggregated("edit", plural, [edited]),
+    ]
+
+
+def of_webhooks(namespace: str, secret: str) -> list[Object]:
+    """For a controller that serves webhooks: its certificate, and the owners of jobs of whatever kind."""
+    name = f"{NAME}-webhooks"
+    configurations = _rule(
+        webhooks.MUTATING.group, (webhooks.MUTATING.plural, webhooks.VALIDATING.plural), (*_READ, "patch")
+    )
+    owners = [each.resource for each in frameworks.FRAMEWORKS.values()]
+    read = [
+        _rule(group, sorted(each.plural for each in owners if each.group == group), ("get",))
+        for group in sorted({each.group for each in owners})
+    ]
+    kept = _rule("", ("secrets",), (*_READ, "update")) | {"resourceNames": [secret]}
+    return [
+        _named("ClusterRole", name)
+        | {
+            "rules": [
+                configurations | {"resourceNames": [webhooks.QUEUED, webhooks.UNQUEUED]},
+                _rule("apps", ("replicasets",), ("get",)),
+                *read,
+            ]
+        },
+        _binding("ClusterRoleBinding", name, namespace),
+        _named("Role", name, namespace) | {"rules": [_rule("", ("secrets",), ("create",)), kept]},
+        _binding("RoleBinding", name, namespace),
     ]
 
 

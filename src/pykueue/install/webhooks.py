@@ -4,17 +4,18 @@ A job with a queue must not start unseen, so it is refused while nobody answers.
 that: it stands in a configuration of its own, whose failures are ignored. Both use Kueue's names, which users see in refusals.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pykueue.api import registry
+from pykueue.api.configuration.types import Configuration
 from pykueue.api.kueue.kinds import GROUP, STORAGE_VERSION
 from pykueue.api.rules import table
-from pykueue.api.rules.jobs import frameworks, management
+from pykueue.api.rules.jobs import management
 from pykueue.api.rules.jobs.frameworks import Framework
 from pykueue.api.scheme import Object, Resource, Settings
-from pykueue.install import spellings
+from pykueue.install import managed_kinds, spellings
 
 MUTATE, VALIDATE = "/mutate", "/validate"
 QUEUED, UNQUEUED = "pykueue-webhooks", "pykueue-webhooks-unqueued"
@@ -45,6 +46,11 @@ class Endpoint:
     service: str
     url: str = ""
 
+    @classmethod
+    def of(cls, configuration: Configuration, url: str = "") -> "Endpoint":
+        service = configuration.internal_cert_management.webhook_service_name
+        return cls(namespace=configuration.namespace, service=service, url=url)
+
     def client_config(self, path: str) -> Object:
         if self.url:
             return {"url": self.url.rstrip("/") + path}
@@ -72,7 +78,7 @@ class Entries:
 
 
 def configurations(settings: Settings, endpoint: Endpoint) -> list[Object]:
-    parts = [of_queues(endpoint), *(of_jobs(each, settings, endpoint) for each in _job_kinds(settings))]
+    parts = [of_queues(endpoint), *(of_jobs(each, settings, endpoint) for each in managed_kinds.enabled(settings))]
     return list(_joined(parts).configurations())
 
 
@@ -83,21 +89,6 @@ def _joined(parts: Sequence[Entries]) -> Entries:
         mutating_unqueued=tuple(each for part in parts for each in part.mutating_unqueued),
         validating_unqueued=tuple(each for part in parts for each in part.validating_unqueued),
     )
-
-
-def _job_kinds(settings: Settings) -> Iterable[Framework]:
-    """The enabled kinds that have rules, known ones and those described in the Configuration."""
-    for name in sorted(settings.frameworks):
-        framework = frameworks.FRAMEWORKS[name]
-        if has_rules(framework):
-            yield framework
-    for (group, kind), path in settings.custom_jobs.items():
-        resource = Resource(group, "*", f"{kind.lower()}s", kind, namespaced=True)
-        yield Framework(name=f"{group}/{kind.lower()}", resource=resource, suspend=path)
-
-
-def has_rules(framework: Framework) -> bool:
-    return (framework.resource.group, framework.resource.kind) in table.WEBHOOKS
 
 
 def of_queues(endpoint: Endpoint) -> Entries:

@@ -146,6 +146,11 @@ class Renewal:
         return issuing.make_server(authority, _SERVER, sorted(self.hosts), Life(begin=now, end=end))
 
 
+def is_trusted(bundle: bytes, certificate: bytes) -> bool:
+    """Whether an authority of the bundle has signed the certificate."""
+    return any(_has_signed(_loaded(each), _loaded(certificate)) for each in _PEM.findall(bundle))
+
+
 def _loaded(pem: bytes) -> x509.Certificate:
     return x509.load_pem_x509_certificate(pem)
 
