@@ -10,15 +10,7 @@ PROJECT = Path(__file__).parents[2]
 DECISIONS = Path(__file__).parent / "decisions"
 UPSTREAM = PROJECT.parent / "shared" / "conformance" / "upstream"
 
-SLICES = "elastic workload slices are not built yet"
-
-NOT_REPRODUCED = {
-    "PodSets-RayService/with workload slicing and autoscaling enabled, update from RayCluster": SLICES,
-    "TestAssignFlavors/workload slice preemption does not fit in the original workload resource flavor": SLICES,
-    "TestAssignFlavors/workload slice preemption fits in the original workload resource flavor": SLICES,
-    "TestIsNoFitDueToCapacityAndLimits/flavor mismatch for workload slices": SLICES,
-    "TestSchedule/workload-slice fits in single clusterQueue": SLICES,
-}
+NOT_REPRODUCED: dict[str, str] = {}
 """`suite/case` to the reason. The list only shrinks."""
 
 

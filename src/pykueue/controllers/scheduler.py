@@ -166,11 +166,28 @@ class Scheduler:
             else:
                 waited_ns = now_ns - facts.queued_since_ns(written)
                 self._record(outcomes.admission_events(decision, waited_ns=waited_ns), written)
+                if decision.replaces is not None:
+                    self._finish_slice(decision.replaces, self._feed.value_of(written))
             self._feed.let_go(decision.workload)
 
         self._pending_news.forget(decision.workload)
         self._feed.hold(decision.workload)
         self._writes.submit(decision.workload, write)
+
+    def _finish_slice(self, key: values.WorkloadKey, replacement: values.Workload) -> None:
+        """If it cannot be written now, the job's controller sees two slices and ends the older one."""
+        now_ns = self._clock.now_ns()
+        told = outcomes.slice_replaced_event(key, replacement)
+
+        def finish(workload: Object) -> bool:
+            return transitions.finish(workload, reason=told.reason, message=told.message, now_ns=now_ns)
+
+        async def write() -> None:
+            written = await self._write(key, finish)
+            if written is not None:
+                self._record([told], written)
+
+        self._writes.submit(key, write)
 
     def _preempt(self, decision: decisions.Preempt) -> None:
         for target in decision.targets:

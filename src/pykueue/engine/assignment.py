@@ -1,7 +1,7 @@
 """Which flavors a workload would get: the result of the flavor assigner, before anything is booked."""
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pykueue.engine import quota, values
@@ -71,13 +71,30 @@ class Assignment:
     no_fit_reason: NoFitReason = NoFitReason.NONE
     taken: Taken = ()
     """The places of its pods."""
+    replaced: Sequence[values.PodSetAdmission] = ()
+    """What the slice holds whose place it takes: `usage` is what is needed beyond that."""
 
     def add(self, pod_set: PodSetAssignment) -> None:
         self.pod_sets.append(pod_set)
         for resource, choice in pod_set.flavors.items():
             self.borrowing = max(self.borrowing, choice.borrowing)
             amount = pod_set.requests.get(resource, 0)
+            if self.replaced:
+                amount -= self._replaced_usage(pod_set.name, resource)
             self.usage[choice.index] = self.usage.get(choice.index, 0) + amount
+
+    def _replaced_usage(self, name: values.PodSetName, resource: values.ResourceName) -> int:
+        return next((before.usage.get(resource, 0) for before in self.replaced if before.name == name), 0)
+
+    def full_usage(self) -> quota.Usage:
+        """What the admission is charged: a slice is charged in full, and the one that it replaces gives back in full."""
+        if not self.replaced:
+            return self.usage
+        usage: quota.Usage = {}
+        for pod_set in self.pod_sets:
+            for resource, choice in pod_set.flavors.items():
+                usage[choice.index] = usage.get(choice.index, 0) + pod_set.requests.get(resource, 0)
+        return usage
 
     def nominated(self) -> dict[values.PodSetName, dict[values.ResourceName, values.FlavorName]]:
         return {
@@ -134,8 +151,11 @@ def scaled(pod_set: values.PodSet, count: int) -> Requests:
 def total_requests(workload: values.Workload, assignment: Assignment) -> quota.Usage:
     """What the preemption search must find room for: the requests proper, without the implied `pods`."""
     usage: quota.Usage = {}
-    for pod_set, assigned in zip(workload.pod_sets, assignment.pod_sets, strict=False):
-        requests: Mapping[values.ResourceName, int] = scaled(pod_set, assigned.count)
+    for position, (pod_set, assigned) in enumerate(zip(workload.pod_sets, assignment.pod_sets, strict=False)):
+        count = assigned.count
+        if assignment.replaced:
+            count = pod_set.count - assignment.replaced[position].count
+        requests: Mapping[values.ResourceName, int] = scaled(pod_set, count)
         for resource, amount in requests.items():
             choice = assigned.flavors.get(resource)
             if amount and choice is not None:

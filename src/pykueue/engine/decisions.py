@@ -30,6 +30,8 @@ class Admit(Decision):
     admitted: bool
     considered: tuple[ConsideredFlavors, ...]
     reserved_at_ns: int
+    replaces: values.WorkloadKey | None = None
+    """The slice of the same elastic job that ends with this."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pykueue.engine import quota
 from pykueue.engine.assignment import Assignment
 from pykueue.engine.cluster_queues import ClusterQueueState
+from pykueue.engine.holdings import Holding
 from pykueue.engine.preemption import Target
 from pykueue.engine.queues import Pending, ScanMemory
 from pykueue.engine.reasons import NoFitReason, PendingReason, RequeueReason
@@ -34,6 +35,8 @@ class Entry:
     assignment: Assignment | None = None
     """None when it cannot even be nominated."""
     targets: list[Target] = field(default_factory=list)
+    replaced: Holding | None = None
+    """The slice of an elastic job that ends when this one is admitted."""
     fate: Fate = Fate.PENDING
     requeue_reason: RequeueReason = RequeueReason.GENERIC
     pending_reason: PendingReason | None = None
@@ -43,6 +46,11 @@ class Entry:
     back_in_heap: bool = False
     position: int = 0
     """Its turn in the order of the cycle."""
+
+    def leaving(self) -> list[Holding]:
+        """Those who would be gone if it came in."""
+        gone = [target.holding for target in self.targets]
+        return gone if self.replaced is None else [self.replaced, *gone]
 
     @property
     def new_usage(self) -> quota.Usage:

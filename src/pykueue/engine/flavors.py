@@ -77,10 +77,11 @@ class FlavorAssigner:
         places: Places | None = None,
         nominated: Nominated | None = None,
         held: Sequence[PodSetAssignment] = (),
+        replaced: Sequence[values.PodSetAdmission] = (),
     ) -> None:
         """Without `places` topology is not looked at. Flavors that were `nominated` before are the only ones tried.
 
-        What is `held` already is kept.
+        What is `held` already is kept. Of what the `replaced` slice holds, pod set by pod set, only the rest is needed.
         """
         self._policy = policy
         self._queue = queue
@@ -91,10 +92,11 @@ class FlavorAssigner:
         self._places = places
         self._nominated = nominated
         self._held = held
+        self._replaced = replaced
 
     def assign(self, counts: Sequence[int] | None = None) -> Assignment:
         """Assign flavors to all pod sets, or to fewer pods of each (`counts`)."""
-        result = Assignment()
+        result = Assignment(replaced=self._replaced)
         for group in self._pod_set_groups():
             if not self._assign_group(group, counts, result):
                 break
@@ -213,7 +215,7 @@ class FlavorAssigner:
                 )
                 continue
             grade, choices = self._grade(
-                flavor, covered, assumed=assumed, found_reasons=found_reasons, attempts=attempts
+                flavor, covered, positions, assumed=assumed, found_reasons=found_reasons, attempts=attempts
             )
             if self._stops_at(grade):
                 best, best_grade = choices, grade
@@ -234,6 +236,7 @@ class FlavorAssigner:
         self,
         flavor: GroupFlavor,
         requests: Requests,
+        positions: list[int],
         *,
         assumed: quota.Usage,
         found_reasons: list[FlavorReason],
@@ -245,8 +248,14 @@ class FlavorAssigner:
         choices: dict[values.ResourceName, FlavorChoice] = {}
         shortfalls: list[FlavorReason] = []
         no_fit_reason = NoFitReason.NONE
-        for resource, amount in requests.items():
-            index = flavor.indices[resource]
+        for resource, requested in requests.items():
+            index, amount = flavor.indices[resource], requested
+            if self._replaced:
+                amount, differs = self._beyond_replaced(flavor.name, resource, requested, positions)
+                if differs is not None:
+                    worst = _WORST
+                    shortfalls.append(differs)
+                    no_fit_reason = most_severe(no_fit_reason, NoFitReason.NO_MATCHING_FLAVOR)
             outcome = self._outcome(flavor.name, resource, assumed.get(index, 0), amount, index=index)
             if outcome.reason is not None:
                 shortfalls.append(outcome.reason)
@@ -264,6 +273,18 @@ class FlavorAssigner:
         )
         return worst, choices
 
+    def _beyond_replaced(
+        self, flavor: values.FlavorName, resource: values.ResourceName, amount: int, positions: list[int]
+    ) -> tuple[int, FlavorReason | None]:
+        """What is needed beyond the slice that is replaced, which binds to its flavors."""
+        for position in positions:
+            before = self._replaced[position]
+            original = before.flavors.get(resource, values.FlavorName(""))
+            if original != flavor:
+                return amount, reasons.SliceFlavorDiffers(flavor=flavor, original=original)
+            amount -= before.usage.get(resource, 0)
+        return amount, None
+
     def _attempt(
         self,
         flavor: values.FlavorName,
@@ -279,7 +300,7 @@ class FlavorAssigner:
             mode=_MODE[serves],
             borrowing=borrowing,
             possibility=_POSSIBILITY[serves],
-            reasons=tuple(found),
+            reasons=tuple(dict.fromkeys(found)),
             no_fit_reason=no_fit_reason if observed else NoFitReason.NONE,
         )
 

@@ -51,6 +51,8 @@ def flavor_reason(reason: reasons.FlavorReason, formatter: Formatter) -> str:
             return f"flavor {flavor} does not provide resource {resource}"
         case reasons.FlavorNotNominated(flavor=flavor, resource=resource):
             return f"skipping flavor {flavor} as it is not found in the nomination mapping for resource {resource}"
+        case reasons.SliceFlavorDiffers(flavor=flavor, original=original):
+            return f"could not assign {flavor} flavor since the original workload is assigned: {original}"
         case reasons.PlacementImpossible(text=text):
             return text
 
@@ -107,6 +109,14 @@ def preemption(preemptor: values.Workload, decision: decisions.Preempt, target: 
         f"Preempted to accommodate a workload (UID: {preemptor.uid or 'UNKNOWN'},"
         f" JobUID: {preemptor.job_uid or 'UNKNOWN'}) due to {_PREEMPTION_TEXTS[target.reason]};"
         f" preemptor path: {path(decision.path)}; preemptee path: {path(target.path)}"
+    )
+
+
+def slice_replaced(replacement: values.Workload) -> str:
+    """The message of Finished on a slice of an elastic job."""
+    return (
+        f"Replaced to accommodate a workload (UID: {replacement.uid}, JobUID: {replacement.job_uid})"
+        " due to workload slice aggregation"
     )
 
 

@@ -7,6 +7,7 @@ from pykueue.engine import assignment, placing, preemption, reasons, values
 from pykueue.engine.assignment import Assignment, FlavorChoice, PodSetAssignment
 from pykueue.engine.entries import Entry, Fate
 from pykueue.engine.flavors import FlavorAssigner, Nominated
+from pykueue.engine.holdings import Holding
 from pykueue.engine.placing import Demands
 from pykueue.engine.preemption import Target
 from pykueue.engine.queues import ScanMemory
@@ -83,6 +84,7 @@ def best_nomination(world: World, entry: Entry, nominated: Nominated | None = No
     """All pods if they fit or preemption makes room; else as many as fit, if the workload allows fewer."""
     workload = entry.pending.workload
     possibilities = preemption.Possibilities(world, entry.queue, entry.pending)
+    entry.replaced = replaced = _replaced_slice(entry)
     assigner = FlavorAssigner(
         policy=world.policy,
         queue=entry.queue,
@@ -93,6 +95,7 @@ def best_nomination(world: World, entry: Entry, nominated: Nominated | None = No
         places=world.places if world.policy.topology_aware else None,
         nominated=nominated,
         held=held_assignments(world, workload) if entry.attempt else (),
+        replaced=() if replaced is None else replaced.admission.pod_sets,
     )
     full = assigner.assign()
 
@@ -109,6 +112,13 @@ def best_nomination(world: World, entry: Entry, nominated: Nominated | None = No
     found = found or Nomination(full, [])
     _anticipate_places(world, entry, found)
     return found
+
+
+def _replaced_slice(entry: Entry) -> Holding | None:
+    """The earlier slice of its elastic job, if that holds quota in the same queue."""
+    key = entry.pending.workload.replaces
+    before = None if key is None else entry.queue.holdings.get(key)
+    return before if before is not None and before.workload.namespace == entry.pending.workload.namespace else None
 
 
 def held_assignments(world: World, workload: values.Workload) -> tuple[PodSetAssignment, ...]:
@@ -146,8 +156,11 @@ def _anticipate_places(world: World, entry: Entry, found: Nomination) -> None:
     if not wanted:
         return
     with world.ledger.trial():
-        preemption.release(world, (target.holding for target in found.targets))
-        placed = world.places.place(wanted, as_if_empty=not found.targets)
+        leaving = [target.holding for target in found.targets]
+        if entry.replaced is not None:
+            leaving.append(entry.replaced)
+        preemption.release(world, leaving)
+        placed = world.places.place(wanted, as_if_empty=not leaving)
     if isinstance(placed, dict):
         placing.put(world.places, entry.pending.workload, found.assignment, placed)
 

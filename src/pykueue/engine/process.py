@@ -46,7 +46,7 @@ class Processing:
             entry.requeue_reason = RequeueReason.PREEMPTION_GATED
             entry.pending.scan = None
             entry.set_pending(reasons.PreemptionGated(), NoFitReason.ADMISSION_GATED)
-        elif any(target.holding.key in self._victims for target in entry.targets):
+        elif any(holding.key in self._victims for holding in entry.leaving()):
             self._skip(entry, reasons.TargetsOverlap())
         elif not self._fits(entry, found):
             self._skip(entry, reasons.NoLongerFits())
@@ -87,7 +87,7 @@ class Processing:
 
     def _check(self, entry: Entry, found: Assignment) -> "_Check":
         node = entry.queue.node
-        victims = self._victims | {target.holding.key: target.holding for target in entry.targets}
+        victims = self._victims | {holding.key: holding for holding in entry.leaving()}
         if not victims:
             return self._available(node, entry.new_usage, found)
         with self._world.ledger.trial():
@@ -110,7 +110,7 @@ class Processing:
             self.skipped_preemptions[name] = self.skipped_preemptions.get(name, 0) + 1
 
     def _take(self, entry: Entry, found: Assignment) -> None:
-        self._victims |= {target.holding.key: target.holding for target in entry.targets}
+        self._victims |= {holding.key: holding for holding in entry.leaving()}
         self._world.ledger.charge(entry.queue.node, entry.new_usage)
         self._world.ledger.charge_places(found.taken)
         if found.mode is Mode.PREEMPT:

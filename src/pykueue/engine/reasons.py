@@ -140,6 +140,14 @@ class FlavorNotNominated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SliceFlavorDiffers:
+    """A slice of an elastic job stays in the flavor of the slice that it replaces."""
+
+    flavor: values.FlavorName
+    original: values.FlavorName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementImpossible:
     """Topology: in the words of the placement."""
 
@@ -156,6 +164,7 @@ FlavorReason = (
     | QuotaShort
     | ResourceNotProvided
     | FlavorNotNominated
+    | SliceFlavorDiffers
     | PlacementImpossible
 )
 

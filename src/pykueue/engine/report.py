@@ -16,7 +16,7 @@ def admit(world: World, entry: Entry) -> decisions.Admit:
     admission = entry.assignment.admission(entry.queue.name)
     admitted = _checks_are_ready(workload, entry.queue.value, admission)
     entry.queue.pending.forget_preemptor(workload.key)
-    usage = entry.assignment.usage
+    usage = entry.assignment.full_usage()
     holding = Holding(
         workload,
         admission,
@@ -40,6 +40,7 @@ def admit(world: World, entry: Entry) -> decisions.Admit:
             for pod_set in entry.assignment.pod_sets
         ),
         reserved_at_ns=world.now_ns,
+        replaces=None if entry.replaced is None else entry.replaced.key,
     )
 
 

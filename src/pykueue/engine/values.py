@@ -356,6 +356,8 @@ class Workload(Value):
     pods_ready: bool = False
     unhealthy_nodes: tuple[str, ...] = ()
     """Nodes that its pods were placed on and that failed."""
+    replaces: WorkloadKey | None = None
+    """The slice of the same elastic job that it takes the place of: it needs only what it asks for beyond that."""
     keeps_lost_places: bool = False
     """A single pod cannot move: its assignment stays as it is."""
 

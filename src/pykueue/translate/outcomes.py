@@ -13,6 +13,7 @@ from pykueue.engine import decisions, messages, reasons, values
 from pykueue.translate import amounts
 
 LONGEST_EVENT_BYTES = 1024
+SLICE_REPLACED = "WorkloadSliceReplaced"
 _LONGEST_WAIT_NS = 2**63 - 1
 
 
@@ -71,6 +72,11 @@ def admission_events(decision: decisions.Admit, *, waited_ns: int) -> list[Event
     if decision.admitted:
         events.append(_admitted(decision))
     return events
+
+
+def slice_replaced_event(replaced: values.WorkloadKey, replacement: values.Workload) -> Event:
+    """Its message is also that of the Finished condition of the slice that ended."""
+    return _event(replaced, SLICE_REPLACED, messages.slice_replaced(replacement))
 
 
 def placement_events(decision: decisions.Place) -> list[Event]:

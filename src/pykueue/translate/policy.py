@@ -60,6 +60,7 @@ def workload_options(configuration: Mapping[str, Any]) -> workload.Options:
         hashes_shapes=feature_gates.is_enabled(gates, "SchedulingEquivalenceHashing"),
         honours_admission_gates=feature_gates.is_enabled(gates, "AdmissionGatedBy"),
         honours_priority_boost=feature_gates.is_enabled(gates, "PriorityBoost"),
+        replaces_slices=feature_gates.is_enabled(gates, "ElasticJobsViaWorkloadSlices"),
     )
 
 

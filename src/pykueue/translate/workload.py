@@ -14,6 +14,7 @@ from pykueue.translate import conditions, nodes, requests, selectors, shape, tim
 ADMISSION_GATED_BY = "kueue.x-k8s.io/admission-gated-by"
 PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
 IS_GROUP = "kueue.x-k8s.io/is-group-workload"
+REPLACEMENT_FOR = "kueue.x-k8s.io/workload-slice-replacement-for"
 JOB_UID = "kueue.x-k8s.io/job-uid"
 
 
@@ -25,6 +26,7 @@ class Options:
     hashes_shapes: bool = True
     honours_admission_gates: bool = True
     honours_priority_boost: bool = False
+    replaces_slices: bool = True
 
 
 def key(obj: Object) -> values.WorkloadKey:
@@ -74,8 +76,14 @@ def workload(obj: Object, options: Options, limit_ranges: limit_range.Summary | 
         },
         pods_ready=conditions.holds(found.get("PodsReady")),
         unhealthy_nodes=tuple(node["name"] for node in status.get("unhealthyNodes") or ()),
+        replaces=_replaced_slice(annotations) if options.replaces_slices else None,
         keeps_lost_places=is_of_one_pod(obj),
     )
+
+
+def _replaced_slice(annotations: Object) -> values.WorkloadKey | None:
+    key = annotations.get(REPLACEMENT_FOR)
+    return None if key is None else values.WorkloadKey(key)
 
 
 def has_closed_preemption_gate(obj: Object) -> bool:

@@ -208,6 +208,15 @@ class Cluster:
             transitions.sync_admitted(obj, self.now_ns)
         self.events += outcomes.admission_events(decision, waited_ns=waited_ns)
         self._written(decision.workload)
+        if decision.replaces is not None:
+            self._finish_slice(decision.replaces, self.value(decision.workload))
+
+    def _finish_slice(self, key: values.WorkloadKey, replacement: values.Workload) -> None:
+        told = outcomes.slice_replaced_event(key, replacement)
+        transitions.finish(self.workloads[key], reason=told.reason, message=told.message, now_ns=self.now_ns)
+        self.events.append(told)
+        if self._hears_of_writes:
+            self.handle(events.WorkloadFinished(at_ns=self.now_ns, key=key))
 
     def _place(self, decision: decisions.Place) -> None:
         transitions.place(self.workloads[decision.workload], outcomes.admission(decision.admission), self.now_ns)

@@ -47,8 +47,22 @@ def assign(case: Case) -> list[Difference]:
         scan=None,
         oracle=RecordedOracle(case["simulation"], world.tree.flavor_resources),
         places=world.places if cluster.policy.topology_aware else None,
+        replaced=_replaced(case.get("replacedWorkloadSlice") or {}),
     )
     return differences.between(case["expect"], _shown(assigner.assign(), world.tree.flavor_resources))
+
+
+def _replaced(recorded: Mapping[str, Any]) -> tuple[values.PodSetAdmission, ...]:
+    """What the slice of an elastic job holds that the workload replaces."""
+    return tuple(
+        values.PodSetAdmission(
+            name=values.PodSetName(pod_set["Name"]),
+            flavors=pod_set["Flavors"],
+            usage=pod_set["Requests"],
+            count=pod_set["Count"],
+        )
+        for pod_set in recorded.get("totalRequests") or ()
+    )
 
 
 def reducer_search(case: Case) -> list[Difference]:

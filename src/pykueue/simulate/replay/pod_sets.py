@@ -12,7 +12,7 @@ from pykueue.translate.jobs.framework import Framework, Options
 def pod_sets_of(case: Case, *, kind: Framework) -> list[Difference]:
     """Kueue counts a RayJob's default submitter; we do when asked."""
     topology_aware = feature_gates(case).get("TopologyAwareScheduling", True)
-    options = Options(topology_aware=topology_aware, count_default_submitter=True)
+    options = Options(topology_aware=topology_aware, count_default_submitter=True, scaled=case.get("rayCluster"))
     found = framework.pod_sets(kind, case["job"], options)
     for pod_set in found:
         pod_set["template"].setdefault("metadata", {})

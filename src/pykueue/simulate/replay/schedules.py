@@ -101,7 +101,11 @@ class Run:
 
     def answer(self) -> dict[str, Any]:
         cluster = self.cluster
-        holding = {key: obj["status"]["admission"] for key, obj in cluster.workloads.items() if facts.holds_quota(obj)}
+        holding = {
+            key: obj["status"]["admission"]
+            for key, obj in cluster.workloads.items()
+            if key in cluster.engine.world.holdings and "admission" in obj["status"]
+        }
         held = {key: obj["status"]["admission"] for key, obj in self._before.items() if facts.holds_quota(obj)}
         return {
             "assignments": holding,

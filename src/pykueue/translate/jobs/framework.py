@@ -18,6 +18,7 @@ Path = tuple[str | int, ...]
 QUEUE_NAME_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_CLASS_LABEL = "kueue.x-k8s.io/priority-class"
 MAX_EXEC_TIME_LABEL = "kueue.x-k8s.io/max-exec-time-seconds"
+ELASTIC_JOB = "kueue.x-k8s.io/elastic-job"
 PREBUILT_WORKLOAD = "kueue.x-k8s.io/prebuilt-workload-name"
 
 
@@ -52,6 +53,9 @@ class Options:
 
     topology_aware: bool = True
     count_default_submitter: bool = False
+    elastic_jobs: bool = True
+    scaled: Object | None = None
+    """What a job's operator made of it and an autoscaler scales: where a job is elastic, its counts are the true ones."""
 
 
 Injection = Callable[[Object, Sequence[Place], Sequence[PodSetInfo]], None]
@@ -131,6 +135,11 @@ def is_suspended(framework: Framework, job: Object) -> bool:
 
 def label(job: Object, name: str) -> str:
     return str((job["metadata"].get("labels") or {}).get(name, ""))
+
+
+def is_elastic(job: Object, options: Options) -> bool:
+    """Its pods may become more or fewer while it runs."""
+    return options.elastic_jobs and (job["metadata"].get("annotations") or {}).get(ELASTIC_JOB) == "true"
 
 
 def queue_name(job: Object) -> str:

@@ -16,6 +16,7 @@ from pykueue.translate.jobs.framework import (
     Path,
     Place,
     condition_true,
+    is_elastic,
     value_at,
 )
 
@@ -32,8 +33,11 @@ REDIS_CLEANUP_REQUESTS = {"cpu": "200m", "memory": "256Mi"}
 FAULT_TOLERANCE_ANNOTATION = "ray.io/ft-enabled"
 
 
-def _cluster_places(job: Object, path: Path, *, extra_head_container: Object | None = None) -> list[Place]:
+def _cluster_places(
+    job: Object, path: Path, options: Options, *, extra_head_container: Object | None = None
+) -> list[Place]:
     cluster = value_at(job, path) or {}
+    scaled = _scaled_counts(job, cluster, options)
     head_path: Path = (*path, "headGroupSpec", "template")
     places = [
         Place(
@@ -44,16 +48,32 @@ def _cluster_places(job: Object, path: Path, *, extra_head_container: Object | N
         )
     ]
     for index, group in enumerate(cluster.get("workerGroupSpecs") or ()):
-        hosts = max(int(group.get("numOfHosts", 1)), 1)
-        replicas = group.get("replicas")
+        name = _pod_set_name(group)
         places.append(
             Place(
-                name=str(group.get("groupName", "")).lower(),
+                name=name,
                 template_path=(*path, "workerGroupSpecs", index, "template"),
-                count=(1 if replicas is None else int(replicas)) * hosts,
+                count=scaled.get(name, _count(group)),
             )
         )
     return places
+
+
+def _pod_set_name(group: Object) -> str:
+    return str(group.get("groupName", "")).lower()
+
+
+def _count(group: Object) -> int:
+    replicas = group.get("replicas")
+    return (1 if replicas is None else int(replicas)) * max(int(group.get("numOfHosts", 1)), 1)
+
+
+def _scaled_counts(job: Object, cluster: Object, options: Options) -> dict[str, int]:
+    """An autoscaler changes the RayCluster, not the RayJob or RayService that it was made of."""
+    if options.scaled is None or not is_elastic(job, options) or not cluster.get("enableInTreeAutoscaling"):
+        return {}
+    groups = options.scaled["spec"].get("workerGroupSpecs") or ()
+    return {_pod_set_name(group): _count(group) for group in groups if group.get("replicas") is not None}
 
 
 def _head_template(job: Object, cluster: Object, extra_container: Object | None) -> Object:
@@ -88,8 +108,8 @@ def _larger(own: dict[str, Any], least: dict[str, str]) -> dict[str, Any]:
 # RayCluster
 
 
-def _raycluster_places(job: Object, _options: Options) -> list[Place]:
-    return _cluster_places(job, ("spec",))
+def _raycluster_places(job: Object, options: Options) -> list[Place]:
+    return _cluster_places(job, ("spec",), options)
 
 
 def _state(job: Object) -> str:
@@ -113,7 +133,7 @@ _SUBMITTER: Path = ("spec", "submitterPodTemplate")
 def _rayjob_places(job: Object, options: Options) -> list[Place]:
     mode = job["spec"].get("submissionMode", "")
     sidecar = {"name": SUBMITTER_CONTAINER, "resources": SUBMITTER_RESOURCES} if mode == "SidecarMode" else None
-    places = _cluster_places(job, _CLUSTER_SPEC, extra_head_container=sidecar)
+    places = _cluster_places(job, _CLUSTER_SPEC, options, extra_head_container=sidecar)
     given = value_at(job, _SUBMITTER)
     if mode == "K8sJobMode" and (given is not None or options.count_default_submitter):
         template = given if given is not None else _default_submitter(job)
@@ -159,8 +179,8 @@ def _rayjob_is_on_hold(job: Object) -> bool:
 # RayService
 
 
-def _rayservice_places(job: Object, _options: Options) -> list[Place]:
-    return _cluster_places(job, ("spec", "rayClusterConfig"))
+def _rayservice_places(job: Object, options: Options) -> list[Place]:
+    return _cluster_places(job, ("spec", "rayClusterConfig"), options)
 
 
 def _rayservice_is_ready(job: Object) -> bool:

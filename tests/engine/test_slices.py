@@ -1,0 +1,49 @@
+"""Slices of elastic jobs: a larger one takes the place of the one that holds quota."""
+
+from tests.engine.builders import CPU, Cluster, cluster_queue, group, pod_set, quota, workload
+
+from pykueue.engine import decisions, invariants, reasons, values
+
+OLD = values.WorkloadKey("default/old")
+
+
+def slice_of(name, pods, **fields):
+    return workload(name, pod_sets=[pod_set({CPU: 1}, count=pods)], **fields)
+
+
+def test_only_the_difference_is_needed():
+    cluster = Cluster(cluster_queue(nominal=5))
+    cluster.add(slice_of("old", 3, admitted_to="default"), slice_of("new", 5, replaces=OLD))
+    [decision] = cluster.cycle()
+    assert isinstance(decision, decisions.Admit)
+    assert decision.replaces == OLD
+    assert decision.admission.pod_sets[0].usage == {CPU: 5}
+
+
+def test_usage_counts_both_until_the_old_one_has_ended():
+    cluster = Cluster(cluster_queue(nominal=8))
+    cluster.add(slice_of("old", 3, admitted_to="default"), slice_of("new", 5, replaces=OLD))
+    cluster.cycle()
+    invariants.check(cluster.engine)
+    assert sum(cluster.world.cluster_queues["queue"].node.usage.values()) == 8
+
+
+def test_a_difference_beyond_the_quota_waits():
+    cluster = Cluster(cluster_queue(nominal=5))
+    cluster.add(slice_of("old", 3, admitted_to="default"), slice_of("new", 9, replaces=OLD))
+    [decision] = cluster.cycle()
+    assert isinstance(decision, decisions.Park)
+
+
+def test_the_flavor_stays():
+    cluster = Cluster(cluster_queue(groups=[group({"first": quota(9), "second": quota(4)})]))
+    cluster.add(slice_of("old", 3, admitted_to="second"), slice_of("new", 9, replaces=OLD))
+    [decision] = cluster.cycle()
+    [shortage] = decision.pending.pod_sets
+    assert reasons.SliceFlavorDiffers(flavor="first", original="second") in shortage.reasons
+
+
+def test_a_slice_whose_forerunner_holds_nothing_is_a_workload_like_any_other():
+    cluster = Cluster(cluster_queue(nominal=5))
+    cluster.add(slice_of("new", 5, replaces=OLD))
+    assert cluster.cycle()[0].replaces is None
