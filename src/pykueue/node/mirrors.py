@@ -146,6 +146,9 @@ class MirroringRuntime:
     async def forget(self, pod_uid: str) -> None:
         await self._inner.forget(pod_uid)
 
+    async def handle(self, request: ContainerRequest, handler: Object) -> str:
+        return "" if of(request.pod) is not None else await self._inner.handle(request, handler)
+
     def pods(self) -> set[str]:
         return self._inner.pods()
 

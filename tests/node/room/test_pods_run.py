@@ -172,3 +172,51 @@ async def test_pods_of_a_lost_node_move_elsewhere(furnish):
     assert "failed" not in back["status"]
     (moved,) = await house.pods()
     assert pods.node_name(moved) != pods.node_name(pod)
+
+
+FAST = {"periodSeconds": 1, "failureThreshold": 1}
+
+
+async def test_a_pod_is_ready_when_its_probe_says_so(furnish, tmp_path):
+    house = await furnish("process")
+    mark = tmp_path / "ready"
+    probe = {"exec": {"command": ["test", "-e", str(mark)]}, **FAST}
+    await house.create(kinds.JOB, job(pod=shell("sleep 60", readinessProbe=probe)))
+    await house.until(kinds.JOB, "train", lambda obj: obj.get("status", {}).get("active") == 1)
+    (pod,) = await house.pods()
+    running = await house.until(kinds.POD, pods.name(pod), lambda obj: obj["status"].get("phase") == "Running")
+    assert not has_condition("Ready")(running)
+    mark.touch()
+    await house.until(kinds.POD, pods.name(pod), has_condition("Ready"))
+
+
+async def test_a_container_that_fails_its_liveness_probe_is_restarted(furnish, tmp_path):
+    house = await furnish("process")
+    probe = {"exec": {"command": ["test", "!", "-e", str(tmp_path / "ill")]}, **FAST}
+    script = f"[ -e {tmp_path}/second ] && {{ rm -f {tmp_path}/ill; sleep 60; }}; touch {tmp_path}/second {tmp_path}/ill; sleep 60"
+    pod = {"terminationGracePeriodSeconds": 0, "restartPolicy": "OnFailure"}
+    await house.create(kinds.JOB, job(pod=shell(script, livenessProbe=probe) | pod))
+
+    def is_restarted(obj):
+        (status,) = obj.get("status", {}).get("containerStatuses") or [{}]
+        return status.get("restartCount") == 1 and status.get("ready")
+
+    await house.until(kinds.JOB, "train", lambda obj: obj.get("status", {}).get("active") == 1)
+    (found,) = await house.pods()
+    await house.until(kinds.POD, pods.name(found), is_restarted)
+
+
+async def test_hooks_run_after_the_start_and_before_the_stop(furnish, tmp_path):
+    house = await furnish("process")
+    hooks = {
+        "postStart": {"exec": {"command": ["touch", str(tmp_path / "started")]}},
+        "preStop": {"exec": {"command": ["touch", str(tmp_path / "stopping")]}},
+    }
+    await house.create(kinds.JOB, job(pod=shell("sleep 60", lifecycle=hooks)))
+    await house.until(kinds.JOB, "train", lambda obj: obj.get("status", {}).get("ready") == 1)
+    assert (tmp_path / "started").exists()
+    (pod,) = await house.pods()
+    await house.client.delete(kinds.JOB, "train", "default")
+    await house.client.delete(kinds.POD, pods.name(pod), "default")
+    await house.until_gone(kinds.POD, pods.name(pod))
+    assert (tmp_path / "stopping").exists()

@@ -1,6 +1,7 @@
 """The agent at work: one task a pod that follows its `PodRun`, starts and stops containers, and writes its status."""
 
 import asyncio
+import functools
 import logging
 import shutil
 from collections.abc import Coroutine
@@ -13,7 +14,8 @@ from pykueue.kube.clock import SECOND_NS, Clock
 from pykueue.kube.informer import Change
 from pykueue.kube.work_queue import first_of
 from pykueue.node import kinds, pods, writes
-from pykueue.node.kubelet import environment, status, volumes
+from pykueue.node.kubelet import environment, probes, status, volumes
+from pykueue.node.kubelet.attendant import Attendant
 from pykueue.node.kubelet.devices import ANNOTATION, GPU, Devices
 from pykueue.node.kubelet.environment import Find, MissingSourceError
 from pykueue.node.kubelet.run import Exit, Start, Stop
@@ -155,6 +157,7 @@ class PodLife:
         self._run = status.restore(pod, now)
         self._containers: dict[str, Container] = {}
         self._watchers: set[asyncio.Task[None]] = set()
+        self._attendants: dict[str, asyncio.Task[None]] = {}
         self._news = asyncio.Event()
         self._is_gone = False
         self._is_shutting_down = False
@@ -191,7 +194,7 @@ class PodLife:
         return MIRROR in pods.annotations(self._pod)
 
     def leave(self) -> None:
-        for task in (self.task, *self._watchers):
+        for task in (self.task, *self._watchers, *self._attendants.values()):
             task.cancel()
 
     # What the pod does
@@ -225,7 +228,7 @@ class PodLife:
             container = self._containers.get(action.container)
             if container is not None:
                 self._record("Killing", f"Stopping container {action.container}")
-                self._spawn(container.stop(self._grace_seconds()))
+                self._spawn(self._stop(action.container, container))
             return
         name, now = action.container, self._agent.now()
         try:
@@ -253,13 +256,16 @@ class PodLife:
         adopted = await agent.runtime.adopt(self._bare_request(name), "")
         if adopted is not None:
             return adopted
-        gpus = await self._take_devices()
+        return await agent.runtime.start(self._request(name, await self._take_devices()))
+
+    def _request(self, name: str, gpus: tuple[int, ...] = ()) -> ContainerRequest:
+        """All that a container is told; MissingSourceError for want of something that may yet come."""
         find = self._find
-        directories = agent.prepare_volumes(self._pod, find)
+        directories = self._agent.prepare_volumes(self._pod, find)
         spec = self._run.containers[name].spec
         told = self._with_address()
         variables = environment.variables(told, spec, find)
-        request = ContainerRequest(
+        return ContainerRequest(
             pod=told,
             container=spec,
             attempt=self._run.containers[name].attempt,
@@ -268,7 +274,6 @@ class PodLife:
             mounts=volumes.mounts(spec, directories),
             gpu_indexes=gpus,
         )
-        return await agent.runtime.start(request)
 
     def _with_address(self) -> Object:
         address = {"podIP": ADDRESS, "hostIP": ADDRESS, "podIPs": [{"ip": ADDRESS}], "hostIPs": [{"ip": ADDRESS}]}
@@ -305,10 +310,67 @@ class PodLife:
 
         async def follow() -> None:
             end = await container.wait()
+            if name in self._attendants:
+                self._attendants.pop(name).cancel()
             self._run.exited(name, end, self._agent.now())
             self._news.set()
 
         self._spawn(follow())
+        self._attend(name)
+
+    # Probes and hooks
+
+    def _attend(self, name: str) -> None:
+        found = self._run.containers[name]
+        if not probes.needs_attention(found.spec):
+            return
+        attending = Attendant(
+            found.spec,
+            self._agent.clock,
+            functools.partial(self._ask, name),
+            functools.partial(self._judged, name),
+            is_up=found.is_up,
+        )
+        self._attendants[name] = asyncio.ensure_future(attending.run())
+
+    async def _ask(self, name: str, handler: Object) -> str:
+        if "sleep" in handler:
+            await self._agent.clock.sleep(float(handler["sleep"]["seconds"]))
+            return ""
+        try:
+            return await self._agent.runtime.handle(self._request(name), handler)
+        except MissingSourceError as error:
+            return str(error)
+
+    def _judged(self, name: str, kind: str, verdict: bool | None, fault: str) -> None:  # noqa: FBT001 - a verdict
+        run = self._run.containers[name]
+        if fault and kind == probes.POST_START:
+            self._record("FailedPostStartHook", f"PostStartHook failed: {fault}", type_="Warning")
+        elif fault:
+            self._record("Unhealthy", f"{kind.capitalize()} probe failed: {fault}", type_="Warning")
+        if kind == probes.READINESS and verdict is not None:
+            run.is_ready = verdict
+        elif kind == probes.STARTUP and verdict:
+            self._run.came_up(name)
+        elif verdict is False:
+            run.is_doomed = True
+            what = "FailedPostStartHook" if kind == probes.POST_START else f"Container {name} failed {kind} probe"
+            self._record("Killing", f"{what}, will be restarted")
+        self._news.set()
+
+    async def _stop(self, name: str, container: Container) -> None:
+        """The preStop hook takes its time from the grace period."""
+        grace, begun = self._grace_seconds(), self._agent.now()
+        handler = probes.hook(self._run.containers[name].spec, probes.PRE_STOP)
+        if handler is not None and grace > 0:
+            try:
+                fault = await asyncio.wait_for(self._ask(name, handler), grace)
+            except TimeoutError:
+                fault = f"timed out after {grace:g}s"
+            if fault:
+                self._record("FailedPreStopHook", f"PreStopHook failed: {fault}", type_="Warning")
+            grace = max(1.0, grace - (self._agent.now() - begun).total_seconds())
+        await container.stop(grace)
 
     def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)

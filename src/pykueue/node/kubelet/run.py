@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from pykueue.api.scheme import Object
+from pykueue.node.kubelet import probes
 
 SECOND_RESTART = timedelta(seconds=10)
 """The first restart is immediate, the second waits this long, then it doubles."""
@@ -58,6 +59,11 @@ class ContainerRun:
     lacks: tuple[str, str] = ("", "")
     """Reason and message of a start that could not be made."""
     retry_at: datetime | None = None
+    is_up: bool = False
+    """Its postStart hook and startup probe are done."""
+    is_ready: bool = False
+    is_doomed: bool = False
+    """It failed a probe, and is stopped to be restarted."""
 
     @property
     def name(self) -> str:
@@ -126,8 +132,15 @@ class PodRun:
     def started(self, name: str, container_id: str, now: datetime) -> None:
         run = self.containers[name]
         run.phase, run.container_id, run.started_at, run.lacks = "running", container_id, now, ("", "")
+        if not probes.needs_attention(run.spec):
+            self.came_up(name)
         if run.role == "main":
             self.phase = "Running"
+
+    def came_up(self, name: str) -> None:
+        run = self.containers[name]
+        run.is_up = True
+        run.is_ready = probes.of(run.spec, probes.READINESS) is None
 
     def held_back(self, name: str, lacks: tuple[str, str], now: datetime, wait: timedelta = LOOKS_AGAIN) -> None:
         """The container could not be started for want of something that may yet come."""
@@ -140,6 +153,7 @@ class PodRun:
         if now - run.started_at >= FORGETS_AFTER:
             run.crashes = 0
         run.phase, run.exit, run.ended_at = "ended", end, now
+        run.is_up = run.is_ready = False
         if run.role == "main":
             self.phase = "Running"
 
@@ -170,7 +184,8 @@ class PodRun:
         for run in self.of("init", "sidecar"):
             if run.role == "sidecar":
                 actions += self._keep_up(run, now)
-                if self.containers[run.name].phase in ("waiting", "starting"):
+                current = self.containers[run.name]
+                if current.phase in ("waiting", "starting") or (current.phase == "running" and not current.is_up):
                     return actions
             elif not run.is_completed:
                 if run.phase == "ended" and self.restart_policy == "Never":
@@ -194,6 +209,8 @@ class PodRun:
                 return []
             run.phase = "starting"
             return [Start(container=run.name, attempt=run.attempt)]
+        if run.phase == "running" and run.is_doomed:
+            return _stop([run])
         if run.phase != "ended" or run.ended_at is None:
             return []
         if now < run.ended_at + run.restart_delay():

@@ -29,14 +29,14 @@ def render(run: PodRun, now: datetime, address: str) -> Object:
 
 def _container(run: ContainerRun, *, is_over: bool) -> Object:
     is_running = run.phase in ("running", "stopping")
-    ready = is_running or (run.role == "init" and run.is_completed)
+    ready = (is_running and run.is_ready) or (run.role == "init" and run.is_completed)
     shown = {
         "name": run.name,
         "image": run.spec.get("image", ""),
         "imageID": run.spec.get("image", ""),
         "containerID": run.container_id,
         "ready": ready,
-        "started": is_running,
+        "started": is_running and run.is_up,
         "restartCount": run.attempt,
         "state": _state(run, is_over=is_over),
         "lastState": {} if run.previous is None else {"terminated": _terminated(run.previous)},
@@ -79,9 +79,10 @@ def _terminated(run: ContainerRun) -> Object:
 def _conditions(run: PodRun, now: datetime) -> list[Object]:
     stored = run.pod.get("status", {}).get("conditions") or []
     is_initialized = run.phase != "Pending" or all(
-        found.is_completed if found.role == "init" else found.phase == "running" for found in run.of("init", "sidecar")
+        found.is_completed if found.role == "init" else found.phase == "running" and found.is_up
+        for found in run.of("init", "sidecar")
     )
-    unready = [found.name for found in run.of("main", "sidecar") if found.phase != "running"]
+    unready = [found.name for found in run.of("main", "sidecar") if not _is_ready(found)]
     told = [
         {"type": "PodReadyToStartContainers", "status": "False" if run.is_over else "True"},
         {"type": "Initialized", "status": "True" if is_initialized else "False"} | _completed(run),
@@ -105,6 +106,10 @@ def _conditions(run: PodRun, now: datetime) -> list[Object]:
     if pods.condition({"status": {"conditions": stored}}, "PodScheduled") is None:
         stored = statuses.with_condition(stored, {"type": "PodScheduled", "status": "True"}, now)
     return stored
+
+
+def _is_ready(run: ContainerRun) -> bool:
+    return run.phase == "running" and run.is_ready
 
 
 def _completed(run: PodRun) -> Object:
@@ -156,6 +161,7 @@ def _restore_container(run: ContainerRun, shown: Object) -> None:
         _set_ended(run.previous, last)
     if "running" in state:
         run.phase, run.container_id = "running", shown.get("containerID", "")
+        run.is_up, run.is_ready = bool(shown.get("started")), bool(shown.get("ready"))
         run.started_at = times.parse_optional(state["running"].get("startedAt"))
     elif "terminated" in state:
         _set_ended(run, state["terminated"])

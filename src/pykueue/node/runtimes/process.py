@@ -17,7 +17,8 @@ from pykueue.api import resource_lists
 from pykueue.api.scheme import Object
 from pykueue.node import pods
 from pykueue.node.kubelet.run import Exit
-from pykueue.node.runtimes import identity, rendezvous, strays
+from pykueue.node.runtimes import executions, handlers, identity, rendezvous, strays
+from pykueue.node.runtimes.executions import Execution
 from pykueue.node.runtimes.identity import ProcessIdentity
 from pykueue.node.runtimes.protocol import ContainerRequest, StartError
 
@@ -57,9 +58,7 @@ class ProcessRuntime:
         directory.mkdir(parents=True)
         (directory / "boot").write_text(identity.boot_id())
         work = self._working_directory(request)
-        found = shutil.which(command[0], path=environment.get("PATH")) if "/" not in command[0] else command[0]
-        if found is None or not os.access(work / found, os.X_OK):
-            raise StartError(f'exec: "{command[0]}": executable file not found in $PATH')
+        executions.find(command[0], environment, work)
         pid = self._spawn(directory, work, environment, [*_bounds(request), *command])
         return ProcessContainer(directory, ProcessIdentity.of(pid), pods.uid(request.pod))
 
@@ -115,6 +114,17 @@ class ProcessRuntime:
             if (found := _begun(directory)) is not None:
                 return ProcessContainer(directory, found, pods.uid(request.pod))
         return None
+
+    async def execute(
+        self, request: ContainerRequest, *, terminal: bool = False, wants_input: bool = False
+    ) -> Execution:
+        """Runs another command as the container's own would run: its environment, directories and addresses."""
+        environment, command = self._told(request)
+        work = self._working_directory(request)
+        return await executions.begin(command, environment, work, terminal=terminal, wants_input=wants_input)
+
+    async def handle(self, request: ContainerRequest, handler: Object) -> str:
+        return await handlers.carry_out(handler, request, self.execute)
 
     async def clear(self, pod_uid: str) -> None:
         await asyncio.to_thread(strays.end, pod_uid)

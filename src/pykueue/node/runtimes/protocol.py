@@ -74,6 +74,10 @@ class Runtime(Protocol):
         """Uids of pods of which something may still be here."""
         ...
 
+    async def handle(self, request: ContainerRequest, handler: Object) -> str:
+        """Carries out a probe or hook (`exec`, `httpGet`, `tcpSocket`) on a container that runs; what was wrong, or ""."""
+        ...
+
     def log(self, pod: Object, container: str, attempt: int) -> Path | bytes | None:
         """The log of an attempt: a file that may grow, or its whole text; None if there is none."""
         ...

@@ -50,6 +50,10 @@ class SimulatedRuntime:
     async def forget(self, _pod_uid: str) -> None:
         return
 
+    async def handle(self, _request: ContainerRequest, _handler: Object) -> str:
+        """Nothing runs that could be unwell."""
+        return ""
+
     def pods(self) -> set[str]:
         return set()
 
