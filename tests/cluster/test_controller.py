@@ -4,8 +4,7 @@ import signal
 import subprocess
 import sys
 
-from tests.cluster.conftest import wait_for
-from tests.e2e.conftest import environment
+from tests.e2e.controller_process import environment, wait_for
 
 
 def test_jobs_start_by_a_controller_in_another_process(cluster):

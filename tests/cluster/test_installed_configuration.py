@@ -4,8 +4,9 @@ import os
 import subprocess
 
 import pytest
-from tests.cluster.conftest import wait_for
 from tests.e2e.conftest import KUBECTL, Kubectl, start_server, stop_server
+from tests.e2e.controller_process import wait_for
+from tests.e2e.given_cluster import embedded
 from tests.install.test_chart import CHART, HELM, VALUES, needs_helm
 
 TRAINING = {
@@ -36,6 +37,7 @@ def installed(tmp_path):
 
 
 @needs_helm
+@embedded("its controllers obey a ConfigMap")
 def test_an_installed_configuration_takes_effect(installed):
     def is_suspended():
         installed.apply(TRAINING)

@@ -1,39 +1,20 @@
-"""Published tutorials, played on a cluster: any that PYKUEUE_E2E_KUBECONFIG names, else the embedded API in another process.
+"""Published tutorials, played on a cluster with a controller in a process of its own."""
 
-A cluster of one's own needs `pykueue manifests`, a running `pykueue controller` and the definitions of PyTorchJobs.
-"""
-
-import json
-import os
 from pathlib import Path
 
 import pytest
-from tests.cluster.conftest import Cluster, wait_for
-from tests.e2e.conftest import KUBECTL, Kubectl, start_server, stop_server
+from tests.e2e.conftest import CONFIGURATION
+from tests.e2e.controller_process import wait_for
 
 SEEDS = Path(__file__).parents[1] / "seeds"
-GIVEN = os.environ.get("PYKUEUE_E2E_KUBECONFIG")
-FRAMEWORKS = {"frameworks": ["batch/job", "kubeflow.org/pytorchjob"]}
 
 
 @pytest.fixture
-def cluster(tmp_path):
-    if KUBECTL is None:
-        pytest.skip("kubectl is not on PATH")
-    if GIVEN:
-        kubectl = Kubectl(kubeconfig=Path(GIVEN), namespace="", home=tmp_path)
-        yield Cluster(kubeconfig=Path(GIVEN), kubectl=kubectl, directory=tmp_path)
-        return
-    config = tmp_path / "up.yaml"
-    document = {"apiVersion": "config.kueue.x-k8s.io/v1beta2", "kind": "Configuration", "integrations": FRAMEWORKS}
-    config.write_text(json.dumps(document))
-    server = start_server(tmp_path / "data", "--no-controllers", "--config", str(config))
-    kubectl = Kubectl(kubeconfig=server.kubeconfig, namespace="", home=tmp_path)
-    made = Cluster(kubeconfig=server.kubeconfig, kubectl=kubectl, directory=tmp_path)
-    controller = made.start_leader(integrations=FRAMEWORKS)
-    yield made
-    controller.stop()
-    stop_server(server)
+def cluster(cluster):
+    """With a controller; the tutorials say where things go."""
+    cluster.start_leader(**CONFIGURATION)
+    cluster.kubectl = cluster.kubectl.everywhere()
+    return cluster
 
 
 def apply(cluster, *prefixes):
@@ -50,16 +31,9 @@ def runs(cluster, kind, name, namespace):
     wait_for(lambda: not is_suspended(cluster, kind, name, namespace), f"{kind} {name} runs")
 
 
-def remove(cluster, kind, namespace, *names):
-    cluster.kubectl("delete", kind, *names, "--namespace", namespace, "--ignore-not-found")
-
-
 def test_a_team_takes_its_quota_back(cluster):
     """Team B borrows, team A needs its own: B's job is suspended again and A's runs."""
-    apply(cluster, "003-0", "003-10")
-    remove(cluster, "job", "team-b", "team-b-job")
-    remove(cluster, "job", "team-a", "team-a-job")
-    apply(cluster, "003-11")
+    apply(cluster, "003-0", "003-10", "003-11")
     runs(cluster, "job", "team-b-job", "team-b")
     apply(cluster, "003-12")
     runs(cluster, "job", "team-a-job", "team-a")
@@ -69,7 +43,6 @@ def test_a_team_takes_its_quota_back(cluster):
 def test_a_pytorch_job_runs_from_a_queue_of_gpus(cluster):
     """The flavor says nodeSelector and the queue does not say what it covers, as the tutorial prints them."""
     apply(cluster, "003-01", "001-02", "001-03", "001-04")
-    remove(cluster, "pytorchjob", "team-a", "mnist")
     container = {"name": "pytorch", "image": "x", "resources": {"limits": {"nvidia.com/gpu": 1}}}
     replica = {"replicas": 1, "template": {"spec": {"containers": [container]}}}
     metadata = {"name": "mnist", "namespace": "team-a", "labels": {"kueue.x-k8s.io/queue-name": "team-a-queue"}}
@@ -86,7 +59,6 @@ def test_a_pytorch_job_runs_from_a_queue_of_gpus(cluster):
 
 def test_a_user_queue_admits_by_its_priority_class(cluster):
     apply(cluster, "004-01")
-    remove(cluster, "job", "default", "urgent")
     job = cluster.job("urgent", queue="user-queue")
     job["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = "prod-priority"
     job["metadata"]["namespace"] = "default"

@@ -8,7 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.e2e.conftest import KUBECTL, environment, start_server, stop_server
+from tests.e2e.conftest import KUBECTL, start_server, stop_server
+from tests.e2e.controller_process import environment
 
 README = Path(__file__).parents[2] / "README.md"
 CONSOLE = re.search(r"```console\n(.*?)```", README.read_text(), re.DOTALL).group(1)

@@ -1,20 +1,28 @@
-"""One server for the whole session, started as a user would, and real kubectl to talk to it."""
+"""One server for the whole session, started as a user would, and real kubectl to talk to it.
+
+With PYKUEUE_E2E_KUBECONFIG it is a cluster of somebody else's; see `given_cluster`.
+"""
 
 import itertools
 import json
-import os
-import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass, replace
+import uuid
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.e2e.controller_process import environment
+from tests.e2e.given_cluster import GIVEN
+from tests.e2e.real_kubectl import KUBECTL, Kubectl
 
-KUBECTL = shutil.which("kubectl")
-SOURCE = Path(__file__).parents[2] / "src"
-READY_SECONDS = 30
+CONFIGURATION = {
+    "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+    "kind": "Configuration",
+    "integrations": {"frameworks": ["batch/job", "kubeflow.org/pytorchjob", "ray.io/rayjob", "ray.io/raycluster"]},
+}
 
 _numbers = itertools.count(1)
 
@@ -39,10 +47,6 @@ class Server:
     @property
     def token(self):
         return self.access["users"][0]["user"]["token"]
-
-
-def environment():
-    return {**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONUNBUFFERED": "1"}
 
 
 def start_server(directory, *options):
@@ -80,49 +84,24 @@ def server(tmp_path_factory):
     assert "Traceback" not in log, log
 
 
-@dataclass(frozen=True, kw_only=True)
-class Kubectl:
-    """Runs kubectl in one namespace; `fails` gives what it says when it is refused."""
-
-    kubeconfig: Path
-    namespace: str
-    home: Path
-
-    @property
-    def _place(self):
-        return ["-n", self.namespace] if self.namespace else []
-
-    def run(self, *arguments, stdin=None, environment=()):
-        env = {**os.environ, "KUBECONFIG": str(self.kubeconfig), "HOME": str(self.home), **dict(environment)}
-        command = [KUBECTL, f"--cache-dir={self.home}/cache", *self._place, *arguments]
-        return subprocess.run(command, input=stdin, capture_output=True, text=True, env=env, timeout=60, check=False)
-
-    def __call__(self, *arguments, stdin=None, environment=()):
-        done = self.run(*arguments, stdin=stdin, environment=environment)
-        assert done.returncode == 0, f"kubectl {' '.join(arguments)}\n{done.stdout}{done.stderr}"
-        return done.stdout
-
-    def everywhere(self):
-        """The same without a namespace: manifests say where things go."""
-        return replace(self, namespace="")
-
-    def fails(self, *arguments, stdin=None):
-        done = self.run(*arguments, stdin=stdin)
-        assert done.returncode != 0, f"kubectl {' '.join(arguments)} did not fail\n{done.stdout}"
-        return done.stderr
-
-    def json(self, *arguments):
-        return json.loads(self(*arguments, "-o", "json"))
-
-    def apply(self, *objects, options=()):
-        return self(
-            "apply", *options, "-f", "-", stdin=json.dumps({"kind": "List", "apiVersion": "v1", "items": objects})
-        )
-
-    def popen(self, *arguments):
-        env = {**os.environ, "KUBECONFIG": str(self.kubeconfig), "HOME": str(self.home)}
-        command = [KUBECTL, f"--cache-dir={self.home}/cache", *self._place, *arguments]
-        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env)
+@contextmanager
+def running_api(given, directory, *, configuration=CONFIGURATION, controllers=True):
+    """The kubeconfig of an API with nothing in it but pykueue: the given cluster, or an embedded API of its own."""
+    if given is not None:
+        given.clean()
+        given.configure(configuration, controllers=controllers)
+        try:
+            yield given.kubeconfig
+        finally:
+            given.clean()
+        return
+    (directory / "config.yaml").write_text(json.dumps(configuration))
+    options = ["--config", str(directory / "config.yaml")] + ([] if controllers else ["--no-controllers"])
+    server = start_server(directory / "data", *options)
+    try:
+        yield server.kubeconfig
+    finally:
+        stop_server(server)
 
 
 @pytest.fixture(scope="session")
@@ -131,10 +110,20 @@ def kubectl_home(tmp_path_factory):
 
 
 @pytest.fixture
-def kubectl(server, kubectl_home):
+def kubeconfig(given, request):
+    """Of a server that the tests share."""
+    if given is None:
+        return request.getfixturevalue("server").kubeconfig
+    given.configure(CONFIGURATION)
+    return given.kubeconfig
+
+
+@pytest.fixture
+def kubectl(kubeconfig, kubectl_home):
     """Kubectl as the administrator, in a namespace of its own."""
     if KUBECTL is None:
         pytest.skip("kubectl is not on PATH")
-    made = Kubectl(kubeconfig=server.kubeconfig, namespace=f"test-{next(_numbers)}", home=kubectl_home)
+    unique = f"-{uuid.uuid4().hex[:5]}" if GIVEN else ""
+    made = Kubectl(kubeconfig=kubeconfig, namespace=f"test-{next(_numbers)}{unique}", home=kubectl_home)
     made("create", "namespace", made.namespace)
     return made

@@ -9,7 +9,11 @@ import urllib.error
 import urllib.request
 
 import pytest
-from tests.e2e.conftest import environment, start_server, stop_server
+from tests.e2e.conftest import start_server, stop_server
+from tests.e2e.controller_process import environment
+from tests.e2e.given_cluster import embedded
+
+pytestmark = embedded("its users, tokens and files")
 
 
 def pykueue(*arguments):

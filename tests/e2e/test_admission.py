@@ -2,6 +2,8 @@
 
 import json
 
+from tests.e2e.given_cluster import embedded
+
 SEED_FLAVOR = {
     "apiVersion": "kueue.x-k8s.io/v1beta1",
     "kind": "ResourceFlavor",
@@ -50,6 +52,7 @@ def test_labelled_job_is_suspended(kubectl):
     assert kubectl("get", "job", "admitted", "-o", "jsonpath={.spec.suspend}") == "true"
 
 
+@embedded("a cluster without webhooks refuses by policy")
 def test_refusal_names_the_webhook(kubectl):
     refused = job(**{"kueue.x-k8s.io/job-min-parallelism": "few"})
     done = kubectl.run("create", "-f", "-", stdin=json.dumps(refused))

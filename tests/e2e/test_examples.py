@@ -6,12 +6,16 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.conftest import KUBECTL, start_server, stop_server
+from tests.e2e.given_cluster import embedded
 from tests.e2e.transcripts import masked
 
 EXAMPLES = sorted(path.parent for path in Path(__file__).parents[2].glob("examples/*/play.sh"))
 OPTIONS = {"nodes.yaml": "--nodes", "kueue-values.yaml": "--config"}
 
-pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not on PATH")
+pytestmark = [
+    pytest.mark.skipif(KUBECTL is None, reason="kubectl is not on PATH"),
+    embedded("its simulated pods"),
+]
 
 
 @pytest.fixture

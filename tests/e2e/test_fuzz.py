@@ -13,6 +13,9 @@ import pytest
 import yarl
 from tests.e2e.conftest import start_server, stop_server
 from tests.e2e.fuzz import Fuzzer
+from tests.e2e.given_cluster import embedded
+
+pytestmark = embedded("what it makes of broken requests")
 
 SEED = int(os.environ.get("PYKUEUE_FUZZ_SEED", "1"))
 MOST_GROWTH_MB = 150

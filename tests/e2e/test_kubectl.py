@@ -4,6 +4,7 @@ import json
 import re
 
 import pytest
+from tests.e2e.given_cluster import embedded
 
 
 def config_map(name, **data):
@@ -350,6 +351,7 @@ def test_raw_requests(kubectl):
     assert "[+]ping ok" in kubectl("get", "--raw", "/readyz?verbose")
 
 
+@embedded("a real one has kubelets")
 def test_exec_and_logs_are_refused_in_plain_words(kubectl):
     kubectl("run", "pod", "--image=busybox")
     assert "exec is not supported" in kubectl.fails("exec", "pod", "--", "ls")

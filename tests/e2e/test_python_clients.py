@@ -10,15 +10,17 @@ from kubernetes import client, config, watch
 
 
 @pytest.fixture
-def official(server):
-    with config.new_client_from_config(str(server.kubeconfig)) as made:
+def official(kubeconfig):
+    with config.new_client_from_config(str(kubeconfig)) as made:
         yield made
 
 
 @pytest.fixture
 def namespace(official):
-    created = client.CoreV1Api(official).create_namespace({"metadata": {"generateName": "py-"}})
-    return created.metadata.name
+    core = client.CoreV1Api(official)
+    created = core.create_namespace({"metadata": {"generateName": "py-"}})
+    yield created.metadata.name
+    core.delete_namespace(created.metadata.name)
 
 
 def test_objects_are_created_read_and_deleted(official, namespace):
@@ -74,8 +76,8 @@ def test_custom_objects(official):
 
 
 @pytest.mark.filterwarnings("ignore:Kubernetes version .* is not supported:UserWarning")
-async def test_kr8s_creates_patches_watches_and_deletes(server, namespace):
-    api = await kr8s.asyncio.api(kubeconfig=str(server.kubeconfig))
+async def test_kr8s_creates_patches_watches_and_deletes(kubeconfig, namespace):
+    api = await kr8s.asyncio.api(kubeconfig=str(kubeconfig))
     made = await ConfigMap({"metadata": {"name": "it", "namespace": namespace}, "data": {"a": "1"}}, api=api)
     await made.create()
     await made.patch({"data": {"b": "2"}})

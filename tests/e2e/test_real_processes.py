@@ -5,8 +5,12 @@ import time
 
 import pytest
 from tests.e2e.conftest import KUBECTL, Kubectl, start_server, stop_server
+from tests.e2e.given_cluster import embedded
 
-pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not on PATH")
+pytestmark = [
+    pytest.mark.skipif(KUBECTL is None, reason="kubectl is not on PATH"),
+    embedded("processes of this machine as pods"),
+]
 
 NODE = """
 apiVersion: v1

@@ -8,15 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.e2e.conftest import KUBECTL, Kubectl, start_server, stop_server
+from tests.e2e.conftest import KUBECTL, Kubectl, running_api
 
 SEEDS = Path(__file__).parents[1] / "seeds"
-CONFIGURATION = """
-apiVersion: config.kueue.x-k8s.io/v1beta2
-kind: Configuration
-integrations:
-  frameworks: [batch/job, kubeflow.org/pytorchjob, ray.io/rayjob, ray.io/raycluster]
-"""
 GPU_JOB = {"cpu": "2", "memory": "8G", "nvidia.com/gpu": "1"}
 DEADLINE_SECONDS = 30
 
@@ -24,20 +18,16 @@ _names = itertools.count(1)
 
 
 @contextmanager
-def running_server(directory):
+def fresh_cluster(given, directory):
     if KUBECTL is None:
         pytest.skip("kubectl is not on PATH")
-    (directory / "config.yaml").write_text(CONFIGURATION)
-    server = start_server(directory / "data", "--config", str(directory / "config.yaml"))
-    try:
-        yield Kubectl(kubeconfig=server.kubeconfig, namespace="", home=directory)
-    finally:
-        stop_server(server)
+    with running_api(given, directory) as kubeconfig:
+        yield Kubectl(kubeconfig=kubeconfig, namespace="", home=directory)
 
 
 @pytest.fixture
-def kubectl(tmp_path):
-    with running_server(tmp_path) as made:
+def kubectl(given, tmp_path):
+    with fresh_cluster(given, tmp_path) as made:
         yield made
 
 
@@ -107,9 +97,9 @@ RESERVED = (
 
 
 @pytest.fixture(scope="module")
-def two_teams(tmp_path_factory):
+def two_teams(given, tmp_path_factory):
     """Team B borrows the shared CPUs, then team A's job takes them back."""
-    with running_server(tmp_path_factory.mktemp("teams")) as kubectl:
+    with fresh_cluster(given, tmp_path_factory.mktemp("teams")) as kubectl:
         yield preempted(kubectl)
 
 

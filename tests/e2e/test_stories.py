@@ -1,11 +1,12 @@
-"""Stories recorded on Kueue v0.19.2, played against `pykueue up`; only where the recordings lie beside the project."""
+"""Stories recorded on Kueue v0.19.2, played again; only where the recordings lie beside the project."""
 
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-from tests.e2e.conftest import start_server, stop_server
+import yaml
+from tests.e2e.conftest import running_api
 
 STORIES = Path(__file__).parents[3] / "shared" / "stories"
 BASE = """
@@ -31,18 +32,14 @@ def play(*arguments):
 @pytest.mark.timeout(1200)
 @pytest.mark.skipif(not STORIES.exists(), reason="the recorded stories are not beside the project")
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_recorded_stories_are_the_same(variant, tmp_path):
+def test_recorded_stories_are_the_same(variant, given, tmp_path):
     (tmp_path / "base.yaml").write_text(BASE)
     override = STORIES / "stories" / variant / "config.yaml"
     rendered = play("--render-config", str(tmp_path / "base.yaml"), str(override)).stdout
-    (tmp_path / "config.yaml").write_text(rendered)
-    server = start_server(tmp_path / "data", "--config", str(tmp_path / "config.yaml"))
     parallel = AT_A_TIME.get(variant, "6")
     stories = sorted(str(path) for path in (STORIES / "stories" / variant).glob("*.yaml") if path.stem != "config")
-    try:
-        play("--kubeconfig", str(server.kubeconfig), "--out", str(tmp_path / "out"), "--parallel", parallel, *stories)
-    finally:
-        stop_server(server)
+    with running_api(given, tmp_path, configuration=yaml.safe_load(rendered)) as kubeconfig:
+        play("--kubeconfig", str(kubeconfig), "--out", str(tmp_path / "out"), "--parallel", parallel, *stories)
     assert compare(variant, tmp_path) <= EVENTS_DIFFER
     assert compare(variant, tmp_path, "--tolerance", "events") == set()
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.e2e.given_cluster import embedded
 
 KUEUE = "kueue.x-k8s.io/v1beta2"
 
@@ -33,6 +34,7 @@ def waiting(kubectl):
     return kubectl
 
 
+@embedded("it serves the visibility API itself")
 @pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
 def test_the_visibility_api_tells_the_place(waiting, version):
     path = f"/apis/visibility.kueue.x-k8s.io/{version}/clusterqueues/{waiting.namespace}/pendingworkloads"
