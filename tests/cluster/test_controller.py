@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 from tests.e2e.controller_process import environment, wait_for
+from tests.e2e.given_cluster import embedded
 
 
 def test_jobs_start_by_a_controller_in_another_process(cluster):
@@ -62,9 +63,17 @@ def test_a_framework_whose_kind_is_missing_is_waited_for(cluster):
     wait_for(lambda: not cluster.is_suspended("one"), "jobs of other kinds start")
 
 
-def test_the_doctor_names_what_a_cluster_lacks(cluster):
-    command = [sys.executable, "-m", "pykueue", "doctor", "--kubeconfig", str(cluster.kubeconfig)]
+def doctor(cluster):
+    command = [sys.executable, "-m", "pykueue", "doctor", "--kubeconfig", str(cluster.kubectl.kubeconfig)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=60, check=False)
-    assert done.returncode == 1
-    assert "FAIL leader       no controller leads" in done.stdout
-    assert "repair: pykueue manifests policies | kubectl apply --server-side -f -" in done.stdout
+    assert done.returncode == 1, done.stderr
+    return done.stdout
+
+
+def test_the_doctor_sees_that_nobody_leads(cluster):
+    assert "FAIL leader       no controller leads" in doctor(cluster)
+
+
+@embedded("it has no policies")
+def test_the_doctor_names_the_command_that_repairs(cluster):
+    assert "repair: pykueue manifests policies | kubectl apply --server-side -f -" in doctor(cluster)

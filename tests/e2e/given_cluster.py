@@ -40,7 +40,7 @@ class GivenCluster:
         assert "PYTEST_XDIST_WORKER" not in os.environ, "there is one cluster: run without -n"
         self.kubeconfig = Path(kubeconfig).resolve()
         self._directory = directory
-        self._kubectl = Kubectl(kubeconfig=self.kubeconfig, namespace="", home=directory)
+        self._kubectl = Kubectl(kubeconfig=self.kubeconfig, namespace="", home=directory, is_remembered=False)
         self._configuration = None
         self._controller = None
         self._definitions = []
@@ -69,7 +69,6 @@ class GivenCluster:
         self._rights = _pykueue("manifests", "rbac")
         self._kubectl("apply", "--server-side", "-f", "-", stdin=self._rights)
         self._write_controller_kubeconfig()
-        CREATED.clear()
         self.clean()
 
     def _write_controller_kubeconfig(self):

@@ -29,6 +29,7 @@ class Kubectl:
     kubeconfig: Path
     namespace: str
     home: Path
+    is_remembered: bool = True
 
     def run(self, *arguments, stdin=None, environment=(), timeout=60):
         env = {**self._environment, **dict(environment)}
@@ -36,7 +37,8 @@ class Kubectl:
         done = subprocess.run(
             command, input=stdin, capture_output=True, text=True, env=env, timeout=timeout, check=False
         )
-        CREATED.extend(Created(self.namespace, what) for what in _CREATED.findall(done.stdout))
+        if self.is_remembered:
+            CREATED.extend(Created(self.namespace, what) for what in _CREATED.findall(done.stdout))
         return done
 
     def __call__(self, *arguments, stdin=None, environment=()):

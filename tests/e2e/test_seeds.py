@@ -134,7 +134,6 @@ def test_both_sides_are_told_why(two_teams):
             ("EvictedDueToPreempted", PREEMPTED),
             ("Preempted", PREEMPTED + PRIORITIES),
             ("Stopped", PREEMPTED),
-            ("Pending", "Workload no longer fits after processing another workload"),
             ("Pending", SHORT),
             ("Started", "Admitted by clusterQueue team-b-cq"),
         }
