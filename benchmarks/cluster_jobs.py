@@ -1,118 +1,276 @@
-"""Jobs in many queues on the API server of a kubeconfig, where `pykueue controller` runs: rate, and API calls per admission.
+"""Jobs in many queues, queued by `pykueue controller` in a process of its own: rate, CPU and API calls of each.
 
-python benchmarks/cluster_jobs.py KUBECONFIG [--jobs 5000] [--queues 30]
+python benchmarks/cluster_jobs.py [--jobs 5000] [--queues 30] [--finish]
+
+PYKUEUE_E2E_KUBECONFIG names the cluster; it must have the definitions (`pykueue manifests crds`), and no other controller.
+Without it an embedded API in another process is used, and fewer jobs. `--finish` also plays the kubelet: every pod succeeds.
 """
 
 import argparse
 import asyncio
+import contextlib
+import os
 import re
+import signal
+import subprocess
+import sys
+import tempfile
 import time
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+from pykueue.api.errors import ApiError
+from pykueue.api.scheme import Resource
 from pykueue.controllers import kinds
 from pykueue.kube import access
-from pykueue.kube.client import WriteOptions
+from pykueue.kube.client import DeleteOptions
 from pykueue.kube.http_client import HttpClient
 from pykueue.translate.jobs import registry
 
 NAMESPACE = "benchmark"
 JOB = registry.FRAMEWORKS["batch/job"].resource
-OURS = (("workloads", "POST"), ("workloads", "PATCH"), ("workloads", "GET"), ("jobs", "PATCH"), ("events", "POST"))
+OURS = {
+    ("workloads", "POST"),
+    ("workloads", "PATCH"),
+    ("workloads/status", "PATCH"),
+    ("jobs", "GET"),
+    ("jobs", "PATCH"),
+    ("jobs/status", "PATCH"),
+    ("localqueues/status", "PATCH"),
+    ("clusterqueues/status", "PATCH"),
+    ("events", "POST"),
+    ("events", "PATCH"),
+}
+CONFIGURATION = """
+apiVersion: config.kueue.x-k8s.io/v1beta2
+kind: Configuration
+health: {healthProbeBindAddress: "0"}
+metrics: {bindAddress: "0"}
+integrations: {frameworks: [batch/job]}
+"""
+Object = dict[str, Any]
 
 
-async def main() -> None:
+def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("kubeconfig", type=Path)
-    parser.add_argument("--jobs", type=int, default=5000)
+    given = os.environ.get("PYKUEUE_E2E_KUBECONFIG")
+    parser.add_argument("--jobs", type=int, default=5000 if given else 300)
     parser.add_argument("--queues", type=int, default=30)
-    options = parser.parse_args()
-    client = HttpClient(await access.from_kubeconfig(options.kubeconfig))
+    parser.add_argument("--finish", action="store_true")
+    options, _ = parser.parse_known_args()
+    with tempfile.TemporaryDirectory() as name, _api(given, Path(name)) as kubeconfig:
+        print(
+            "the cluster of PYKUEUE_E2E_KUBECONFIG" if given else "an embedded API; PYKUEUE_E2E_KUBECONFIG: any other"
+        )
+        with _running("controller", "--kubeconfig", str(kubeconfig), "--config", _configuration(name)) as controller:
+            asyncio.run(_measure(kubeconfig, controller, options))
+
+
+@contextlib.contextmanager
+def _api(given: str | None, directory: Path) -> Iterator[Path]:
+    if given:
+        yield Path(given)
+        return
+    kubeconfig = directory / "kubeconfig"
+    options = ("--listen", "127.0.0.1:0", "--data-dir", str(directory / "data"), "--kubeconfig", str(kubeconfig))
+    with _running("up", "--no-controllers", *options):
+        while not kubeconfig.exists():
+            time.sleep(0.05)
+        yield kubeconfig
+
+
+@contextlib.contextmanager
+def _running(*arguments: str) -> Iterator[int]:
+    process = subprocess.Popen([sys.executable, "-m", "pykueue", *arguments], stdout=subprocess.DEVNULL)
     try:
-        await _run(client, options.jobs, options.queues)
+        yield process.pid
     finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait()
+
+
+def _configuration(directory: str) -> str:
+    path = Path(directory) / "configuration.yaml"
+    path.write_text(CONFIGURATION)
+    return str(path)
+
+
+async def _measure(kubeconfig: Path, controller: int, options: argparse.Namespace) -> None:
+    client = HttpClient(await access.from_kubeconfig(kubeconfig))
+    try:
+        await _make_queues(client, options.queues, options.jobs)
+        await _until_active(client, options.queues)
+        await _run(client, controller, options)
+    finally:
+        await _clean(client, options.queues)
         await client.close()
 
 
-async def _run(client: HttpClient, jobs: int, queues: int) -> None:
-    await _make_queues(client, queues, jobs)
-    before, start = await _calls(client), time.monotonic()
-    watching = asyncio.create_task(_until_admitted(client, jobs))
-    turn = asyncio.Semaphore(32)
-
-    async def submit(number: int) -> None:
-        async with turn:
-            await client.create(JOB, _job(number, queues), NAMESPACE)
-
-    await asyncio.gather(*(submit(number) for number in range(jobs)))
-    created = time.monotonic() - start
-    await watching
-    admitted = time.monotonic() - start
+async def _run(client: HttpClient, controller: int, options: argparse.Namespace) -> None:
+    jobs = options.jobs
+    calls, cpu, start = await _calls(client), _cpu_seconds(controller), time.monotonic()
+    phases = {
+        "admitted": _follow(client, kinds.WORKLOAD, _is_admitted, jobs),
+        "started": _follow(client, JOB, _runs, jobs),
+    }
+    kubelet = None
+    if options.finish:
+        phases["finished"] = _follow(client, JOB, _is_complete, jobs)
+        kubelet = asyncio.create_task(_play_kubelet(client))
+    watching = {name: asyncio.create_task(following) for name, following in phases.items()}
+    await _all_at_once(jobs, lambda number: client.create(JOB, _job(number, options.queues), NAMESPACE))
+    print(f"{jobs} jobs in {options.queues} queues: created after {time.monotonic() - start:.1f} s", flush=True)
+    for name, task in watching.items():
+        seconds = await task - start
+        print(f"  all {name} after {seconds:.1f} s ({jobs / seconds:.0f}/s)", flush=True)
+    if kubelet is not None:
+        kubelet.cancel()
     await asyncio.sleep(5)
-    after = await _calls(client)
-    print(f"{jobs} jobs in {queues} queues: created in {created:.1f} s, all admitted after {admitted:.1f} s")
-    print(f"{jobs / admitted:.0f} admissions/s from the first creation to the last admission")
-    made = {key: after.get(key, 0) - before.get(key, 0) for key in OURS}
-    made["jobs", "POST"] = 0
-    for (resource, verb), count in made.items():
-        if count:
-            print(f"  {verb} {resource}: {count / jobs:.2f} for each admission")
+    print(f"  {(_cpu_seconds(controller) - cpu) / jobs * 1000:.1f} ms of CPU of the controller for each job")
+    for (resource, verb), count in sorted((await _calls(client)).items()):
+        made = count - calls.get((resource, verb), 0)
+        if (resource, verb) in OURS and made:
+            print(f"  {verb} {resource}: {made / jobs:.2f} for each job")
+
+
+async def _all_at_once(count: int, act: Callable[[int], Awaitable[Any]], lanes: int = 32) -> None:
+    turn = asyncio.Semaphore(lanes)
+
+    async def one(number: int) -> None:
+        async with turn:
+            await act(number)
+
+    await asyncio.gather(*(one(number) for number in range(count)))
 
 
 async def _make_queues(client: HttpClient, queues: int, jobs: int) -> None:
     await _ensure(client, kinds.NAMESPACE, {"metadata": {"name": NAMESPACE}})
-    await _ensure(client, kinds.RESOURCE_FLAVOR, {"metadata": {"name": "benchmark"}})
+    await _ensure(client, kinds.RESOURCE_FLAVOR, {"metadata": {"name": NAMESPACE}})
     for number in range(queues):
-        name = f"benchmark-{number}"
+        name = f"{NAMESPACE}-{number}"
         quota = [{"name": "cpu", "nominalQuota": str(jobs)}]
-        groups = [{"coveredResources": ["cpu"], "flavors": [{"name": "benchmark", "resources": quota}]}]
+        groups = [{"coveredResources": ["cpu"], "flavors": [{"name": NAMESPACE, "resources": quota}]}]
         spec = {"namespaceSelector": {}, "resourceGroups": groups}
         await _ensure(client, kinds.CLUSTER_QUEUE, {"metadata": {"name": name}, "spec": spec})
         metadata = {"name": name, "namespace": NAMESPACE}
         await _ensure(client, kinds.LOCAL_QUEUE, {"metadata": metadata, "spec": {"clusterQueue": name}})
 
 
-async def _ensure(client: HttpClient, resource: kinds.Resource, obj: dict) -> None:
-    from pykueue.api.errors import ApiError
-
+async def _ensure(client: HttpClient, resource: Resource, obj: Object) -> None:
     try:
-        await client.create(resource, obj, options=WriteOptions())
+        await client.create(resource, obj)
     except ApiError as error:
+        if error.code == 404:
+            sys.exit("the cluster has no Kueue definitions: pykueue manifests crds | kubectl apply --server-side -f -")
         if error.code != 409:
             raise
 
 
-def _job(number: int, queues: int) -> dict:
-    labels = {"kueue.x-k8s.io/queue-name": f"benchmark-{number % queues}"}
-    container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": "1"}}}
-    template = {"spec": {"restartPolicy": "Never", "containers": [container]}}
-    return {"metadata": {"generateName": "job-", "labels": labels}, "spec": {"template": template}}
-
-
-async def _until_admitted(client: HttpClient, jobs: int) -> None:
-    """Watches, so that waiting costs the API server nothing."""
-    version = (await client.list(kinds.WORKLOAD, NAMESPACE)).resource_version
-    admitted: set[str] = set()
+async def _until_active(client: HttpClient, queues: int) -> None:
+    """The controller leads when it says that the queues are good."""
     while True:
-        async for event in client.watch(kinds.WORKLOAD, NAMESPACE, resource_version=version):
-            version = event.object["metadata"]["resourceVersion"]
-            conditions = (event.object.get("status") or {}).get("conditions") or ()
-            if any(each["type"] == "Admitted" and each["status"] == "True" for each in conditions):
-                admitted.add(event.object["metadata"]["name"])
-                if len(admitted) == jobs:
-                    return
+        found = (await client.list(kinds.CLUSTER_QUEUE)).items
+        if sum(_has(each, "Active") for each in found) >= queues:
+            return
+        await asyncio.sleep(0.2)
+
+
+async def _clean(client: HttpClient, queues: int) -> None:
+    """While the controller still runs, for it takes its finalizers off."""
+    jobs = (await client.list(JOB, NAMESPACE)).items
+    gone = DeleteOptions(propagation_policy="Background")
+    await _all_at_once(len(jobs), lambda number: client.delete(JOB, jobs[number]["metadata"]["name"], NAMESPACE, gone))
+    await _until_none(client, kinds.WORKLOAD)
+    for number in range(queues):
+        await client.delete(kinds.CLUSTER_QUEUE, f"{NAMESPACE}-{number}")
+    await client.delete(kinds.NAMESPACE, NAMESPACE)
+    await client.delete(kinds.RESOURCE_FLAVOR, NAMESPACE)
+
+
+async def _until_none(client: HttpClient, resource: Resource) -> None:
+    while True:
+        if not (await client.list(resource, NAMESPACE)).items:
+            return
+        await asyncio.sleep(0.5)
+
+
+def _job(number: int, queues: int) -> Object:
+    labels = {"kueue.x-k8s.io/queue-name": f"{NAMESPACE}-{number % queues}"}
+    container = {"name": "c", "image": "x", "resources": {"requests": {"cpu": "1"}}}
+    template = {"spec": {"restartPolicy": "Never", "containers": [container], "terminationGracePeriodSeconds": 0}}
+    return {"metadata": {"generateName": "job-", "labels": labels}, "spec": {"suspend": True, "template": template}}
+
+
+async def _follow(client: HttpClient, resource: Resource, claim: Callable[[Object], bool], count: int) -> float:
+    """When the claim has been true of so many objects. Watches, so that waiting costs the API server nothing."""
+    found: set[str] = set()
+    async for obj in _changes(client, resource):
+        if claim(obj):
+            found.add(obj["metadata"]["name"])
+            if len(found) == count:
+                break
+    return time.monotonic()
+
+
+async def _changes(client: HttpClient, resource: Resource) -> Any:
+    version = (await client.list(resource, NAMESPACE)).resource_version
+    while True:
+        with contextlib.suppress(OSError):
+            async for event in client.watch(resource, NAMESPACE, resource_version=version):
+                version = event.object["metadata"]["resourceVersion"]
+                if event.type != "BOOKMARK":
+                    yield event.object
+
+
+async def _play_kubelet(client: HttpClient) -> None:
+    done = {"status": {"phase": "Succeeded"}}
+    async with asyncio.TaskGroup() as group:
+        seen: set[str] = set()
+        async for pod in _changes(client, kinds.POD):
+            name = pod["metadata"]["name"]
+            if name not in seen and pod["spec"].get("nodeName"):
+                seen.add(name)
+                group.create_task(client.patch(kinds.POD, name, NAMESPACE, done, subresource="status"))
+
+
+def _has(obj: Object, condition: str) -> bool:
+    conditions = (obj.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == condition and each["status"] == "True" for each in conditions)
+
+
+def _is_admitted(workload: Object) -> bool:
+    return _has(workload, "Admitted")
+
+
+def _runs(job: Object) -> bool:
+    return not job["spec"].get("suspend")
+
+
+def _is_complete(job: Object) -> bool:
+    return _has(job, "Complete")
+
+
+def _cpu_seconds(pid: int) -> float:
+    ticks = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(ticks[11]) + int(ticks[12])) / os.sysconf("SC_CLK_TCK")
 
 
 async def _calls(client: HttpClient) -> dict[tuple[str, str], int]:
-    """Requests that the API server has counted, by resource and verb."""
-    text = await client.raw("GET", "/metrics")
+    """Requests that the API server has counted, by resource and verb; others than ours count too. The embedded API counts none."""
     found: dict[tuple[str, str], int] = {}
-    for line in str(text).splitlines():
+    try:
+        page = str(await client.raw("GET", "/metrics"))
+    except ApiError:
+        return found
+    for line in page.splitlines():
         if line.startswith("apiserver_request_total{"):
             labels = dict(re.findall(r'(\w+)="([^"]*)"', line))
-            key = (labels.get("resource", ""), labels.get("verb", ""))
+            resource = "/".join(filter(None, (labels.get("resource", ""), labels.get("subresource", ""))))
+            key = (resource, labels.get("verb", ""))
             found[key] = found.get(key, 0) + int(float(line.rpartition(" ")[2]))
     return found
 
 
 if __name__ == "__main__":
-    asyncio.run(main())
+    main()

@@ -74,11 +74,15 @@ class QuotaWatcher:
             self.most_running = max(self.most_running, held)
 
     async def _held(self, resource, amount):
-        holding = {}
-        async for event in self._client.watch(resource, "default"):
-            if event.type != "BOOKMARK":
-                holding[event.object["metadata"]["name"]] = 0 if event.type == "DELETED" else amount(event.object)
-                yield sum(holding.values())
+        """An API server may end a watch at any time: then everything is counted anew."""
+        while True:
+            found = await self._client.list(resource, "default")
+            holding = {each["metadata"]["name"]: amount(each) for each in found.items}
+            yield sum(holding.values())
+            async for event in self._client.watch(resource, "default", resource_version=found.resource_version):
+                if event.type != "BOOKMARK":
+                    holding[event.object["metadata"]["name"]] = 0 if event.type == "DELETED" else amount(event.object)
+                    yield sum(holding.values())
 
 
 def _reserved(workload):
@@ -100,7 +104,7 @@ async def quota_watched(client):
     watcher = QuotaWatcher(client)
     watching = [asyncio.create_task(watcher.watch_workloads()), asyncio.create_task(watcher.watch_jobs())]
     yield
-    assert not any(task.done() for task in watching), "a watch of the test itself ended"
+    assert [task.result() for task in watching if task.done()] == []
     for task in watching:
         task.cancel()
     await asyncio.gather(*watching, return_exceptions=True)

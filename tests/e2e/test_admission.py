@@ -34,17 +34,27 @@ def job(**annotations):
 
 
 def test_node_selector_of_a_flavor_is_stored_as_node_labels(kubectl):
-    done = kubectl.run("create", "-f", "-", stdin=json.dumps(SEED_FLAVOR))
-    assert "Warning: spec.nodeSelector: read as spec.nodeLabels; write nodeLabels instead" in done.stderr
+    kubectl("create", "-f", "-", stdin=json.dumps(SEED_FLAVOR))
     stored = kubectl.json("get", "resourceflavor", "seed-flavor")
-    assert stored["spec"] == {"nodeLabels": {"pool": "gpu"}}
+    assert stored["spec"]["nodeLabels"] == {"pool": "gpu"}
 
 
 def test_covered_resources_are_stored(kubectl):
-    done = kubectl.run("create", "-f", "-", stdin=json.dumps(SEED_QUEUE))
-    assert "coveredResources: missing, taken from the flavors' resources: cpu" in done.stderr
+    kubectl("create", "-f", "-", stdin=json.dumps(SEED_QUEUE))
     stored = kubectl.json("get", "clusterqueue", "seed-queue")
     assert stored["spec"]["resourceGroups"][0]["coveredResources"] == ["cpu"]
+
+
+@embedded("a policy that changes an object cannot warn")
+def test_loose_readings_are_warned_of(kubectl):
+    flavor = kubectl.run("create", "--dry-run=server", "-f", "-", stdin=json.dumps(_named(SEED_FLAVOR, "loose")))
+    assert "Warning: spec.nodeSelector: read as spec.nodeLabels; write nodeLabels instead" in flavor.stderr
+    queue = kubectl.run("create", "--dry-run=server", "-f", "-", stdin=json.dumps(_named(SEED_QUEUE, "loose")))
+    assert "coveredResources: missing, taken from the flavors' resources: cpu" in queue.stderr
+
+
+def _named(obj, name):
+    return obj | {"metadata": {"name": name}}
 
 
 def test_labelled_job_is_suspended(kubectl):

@@ -3,6 +3,8 @@
 import json
 
 import pytest
+from tests.e2e.controller_process import wait_for
+from tests.e2e.given_cluster import embedded
 
 STRING = {"type": "string"}
 
@@ -58,7 +60,7 @@ def test_a_new_kind_is_established_discovered_and_explained(kubectl, group):
     kubectl.apply(definition(group))
     kubectl("wait", "--for=condition=Established", f"crd/widgets.{group}", "--timeout=20s")
     assert f"{group}/v1" in kubectl("api-resources", f"--api-group={group}")
-    assert "color" in kubectl("explain", f"widgets.{group}", "--recursive")
+    wait_for(lambda: "color" in kubectl.run("explain", f"widgets.{group}", "--recursive").stdout, "it is explained")
 
 
 def test_objects_are_defaulted_pruned_and_shown_in_their_columns(kubectl, group):
@@ -118,6 +120,7 @@ def test_deleting_a_definition_deletes_its_objects_and_its_kind(kubectl, group):
     assert kubectl("get", f"widgets.{group}", "-o", "name") == ""
 
 
+@embedded("it has kinds built in")
 def test_a_definition_of_a_kind_that_is_built_in_leaves_ours_in_charge(kubectl):
     theirs = definition("kueue.x-k8s.io")
     theirs["metadata"]["name"] = "cohorts.kueue.x-k8s.io"

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.e2e.given_cluster import embedded
 
 MANIFESTS = Path(__file__).parent / "manifests"
 
@@ -25,6 +26,7 @@ def test_a_generated_name_may_be_created_twice(kubectl):
     assert all(line.startswith("rayjob.ray.io/dev-pytorch-text-classifier-") for line in created)
 
 
+@embedded("a policy that changes an object cannot warn")
 def test_loose_readings_are_told(kubectl):
     done = kubectl.everywhere().run("apply", "-f", str(MANIFESTS / "gpu-flavor-with-node-selector.yaml"))
     assert "spec.nodeSelector: read as spec.nodeLabels" in done.stderr
