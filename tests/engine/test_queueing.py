@@ -70,6 +70,27 @@ def test_a_finish_brings_the_parked_of_the_whole_cohort_back():
     assert cluster.waiting("right") == ["waits"]
 
 
+def test_a_finished_workload_brings_the_parked_back_again_when_it_is_deleted():
+    cluster = b.Cluster(b.cluster_queue(nominal=1))
+    cluster.add(b.workload("done"))
+    cluster.tell(events.WorkloadFinished(key="default/done"))
+    cluster.add(b.workload("big", cpu=2, created=1))
+    cluster.cycle()
+    cluster.tell(events.WorkloadGone(key="default/done"))
+    assert cluster.waiting() == ["big"]
+
+
+def test_a_finish_behind_a_stopped_local_queue_brings_nobody_back():
+    cluster = b.Cluster(b.cluster_queue(nominal=1))
+    cluster.add(b.workload("running", admitted_to="default"), b.workload("next", "open"))
+    cluster.tell(events.LocalQueueChanged(local_queue=values.LocalQueue(key="default/open", cluster_queue="queue")))
+    cluster.cycle()
+    stopped = values.LocalQueue(key="default/queue", cluster_queue="queue", stop_policy=values.StopPolicy.HOLD)
+    cluster.tell(events.LocalQueueChanged(local_queue=stopped))
+    cluster.tell(events.WorkloadFinished(key="default/running"))
+    assert cluster.parked() == ["next"]
+
+
 def test_an_unchanged_queue_brings_nobody_back():
     queue = b.cluster_queue(nominal=1)
     cluster = b.Cluster(queue)

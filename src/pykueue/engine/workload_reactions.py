@@ -19,7 +19,7 @@ def _workload_seen(event: events.WorkloadArrived | events.WorkloadChanged, world
     if workload.finished or not workload.active:
         _leave(world, workload)
         if workload.finished:
-            world.forget(workload)
+            world.remember_finished(workload)
     elif workload.admission is not None:
         _seen_reserved(world, old, workload)
     elif old is not None and old.admission is not None:
@@ -72,9 +72,7 @@ def _seen_pending(world: World, workload: values.Workload) -> None:
 
 
 def _reactivate_around(world: World, workload: values.Workload) -> None:
-    local_queue = world.local_queues.get(workload.local_queue)
-    if local_queue is not None:
-        world.reactivate_queue(local_queue.cluster_queue)
+    world.reactivate_around(workload.local_queue)
     _pods_ready_seen(world)
 
 
@@ -89,11 +87,14 @@ def _workload_finished(event: events.WorkloadFinished, world: World) -> None:
     if workload is not None:
         _leave(world, workload)
         world.local_queue_usage.drop_penalty(workload.local_queue, workload.key)
-        world.forget(workload)
+        world.remember_finished(workload)
 
 
 @react.register
 def _workload_gone(event: events.WorkloadGone, world: World) -> None:
+    finished_in = world.finished.pop(event.key, None)
+    if finished_in is not None:
+        world.reactivate_around(finished_in)
     workload = world.workloads.get(event.key)
     if workload is None:
         return

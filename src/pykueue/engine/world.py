@@ -35,6 +35,8 @@ class World:
         self.checks: dict[values.CheckName, values.AdmissionCheck] = {}
         self.workloads: dict[values.WorkloadKey, values.Workload] = {}
         """As the API last showed them."""
+        self.finished: dict[values.WorkloadKey, values.LocalQueueKey] = {}
+        """Where they were queued: that one of them is deleted is a reason to try the parked again."""
         self.holdings: dict[values.WorkloadKey, Holding] = {}
         self.assumed: dict[values.WorkloadKey, queues.Pending] = {}
         """Admitted by us and not yet seen so in the API."""
@@ -93,6 +95,12 @@ class World:
         if queue is not None and not queue.in_cycle:
             self.reactivate(queue.node)
 
+    def reactivate_around(self, local_queue: values.LocalQueueKey) -> None:
+        """A workload of this local queue went. As in Kueue, nobody notices if the local queue is stopped."""
+        queue = self.queue_behind(local_queue)
+        if queue is not None:
+            self.reactivate_queue(queue.name)
+
     def settle(self) -> None:
         """Do what was gathered: recompute changed trees, bring parked workloads back."""
         self.refresh()
@@ -145,8 +153,11 @@ class World:
     # Workloads in queues.
 
     def queue_of(self, workload: values.Workload) -> ClusterQueueState | None:
-        """The cluster queue behind its local queue; a stopped or missing local queue leads nowhere."""
-        local_queue = self.local_queues.get(workload.local_queue)
+        return self.queue_behind(workload.local_queue)
+
+    def queue_behind(self, key: values.LocalQueueKey) -> ClusterQueueState | None:
+        """A stopped or missing local queue leads nowhere."""
+        local_queue = self.local_queues.get(key)
         if local_queue is None or local_queue.stop_policy is not values.StopPolicy.NONE:
             return None
         return self.cluster_queues.get(local_queue.cluster_queue)
@@ -157,6 +168,10 @@ class World:
             self._workloads_of[old.local_queue].pop(workload.key, None)
         self.workloads[workload.key] = workload
         self._workloads_of.setdefault(workload.local_queue, {})[workload.key] = None
+
+    def remember_finished(self, workload: values.Workload) -> None:
+        self.forget(workload)
+        self.finished[workload.key] = workload.local_queue
 
     def forget(self, workload: values.Workload) -> None:
         del self.workloads[workload.key]
