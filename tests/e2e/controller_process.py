@@ -62,7 +62,7 @@ class Controller:
         assert "Traceback" not in said, said
 
 
-def start_controller(kubeconfig, directory, configuration):
+def start_controller(kubeconfig, directory, configuration, *options):
     """It listens on ports of its own, whatever the configuration says."""
     port = free_port()
     address = f"127.0.0.1:{port}"
@@ -79,5 +79,5 @@ def start_controller(kubeconfig, directory, configuration):
     log = directory / f"controller-{port}.log"
     command = [sys.executable, "-m", "pykueue", "controller", "--kubeconfig", str(kubeconfig), "--config", str(file)]
     with log.open("w") as stderr:
-        process = subprocess.Popen(command, stderr=stderr, env=environment())
+        process = subprocess.Popen([*command, *options], stderr=stderr, env=environment())
     return Controller(process=process, port=port, log=log)

@@ -45,15 +45,22 @@ log = logging.getLogger(__name__)
 )
 @click.option("--certificate-life", default="8760h", show_default=True, help="Of the certificate of the webhooks.")
 @click.option("--log-level", type=click.Choice(serving.LOG_LEVELS), default="info", show_default=True)
-def controller(*, kubeconfig: Path | None, context: str, config: Path | None, log_level: str, **options: str) -> None:
+def controller(
+    *,
+    kubeconfig: Path | None,
+    context: str,
+    config: Path | None,
+    webhooks: str,
+    certificate_life: str,
+    log_level: str,
+) -> None:
     """Queue the jobs of a Kubernetes cluster."""
     gc.disable()  # what a start makes is no garbage; `serving.tune_collector` turns the collector on again
     from pykueue.kube.access import AccessError
 
     logging.basicConfig(level=log_level.upper(), format=serving.LOG_FORMAT)
     configuration = serving.load_configuration(config)
-    address, life = options["webhooks"], options["certificate_life"]
-    wish = Wish(address=address, certificate_life=life) if address else None
+    wish = Wish(address=webhooks, certificate_life=certificate_life) if webhooks else None
     try:
         with asyncio.Runner(loop_factory=serving.loop_factory()) as runner:
             runner.run(_serve(kubeconfig, context, configuration, wish))

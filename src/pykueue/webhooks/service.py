@@ -74,6 +74,7 @@ class Webhooks:
         managed = self._configuration.internal_cert_management
         if not managed.enable:
             await follow_files(self._identity, Path(self._configuration.webhook.cert_dir), self._clock)
+            return
         place = Place(
             namespace=self._configuration.namespace,
             secret=managed.webhook_secret_name,
