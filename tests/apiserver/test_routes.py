@@ -27,3 +27,8 @@ def test_a_path_means(method, target, expected):
     route = routes.parse(method, path, query)
     found = (route.verb, route.group, route.version, route.plural, route.namespace, route.name, route.subresource)
     assert found == expected
+
+
+def test_talking_to_a_pod_takes_the_right_to_create():
+    asked = routes.parse("GET", "/api/v1/namespaces/ml/pods/p/exec", {"command": "ls"}).ask()
+    assert (asked.verb, asked.subresource) == ("create", "exec")

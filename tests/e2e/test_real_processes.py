@@ -149,3 +149,12 @@ def test_after_a_kill_everything_is_accounted_for(kubectl, machine, tmp_path):
     usage = kubectl("get", "clusterqueue", "shared", "-o", "jsonpath={.status.flavorsUsage[0].resources[0].total}")
     assert usage == "2"
     assert [starts(tmp_path, name) for name in ("ends", "stays", "waits")] == [1, 1, 1]
+
+
+def test_commands_run_in_a_pod(kubectl):
+    kubectl("run", "server", "--image=busybox", "--env=MODE=train", "--command", "--", "sleep", "60")
+    kubectl("wait", "pod/server", "--for=condition=Ready", "--timeout=30s")
+    assert kubectl("exec", "server", "--", "sh", "-c", "echo $MODE") == "train\n"
+    assert kubectl("exec", "-i", "server", "--", "wc", "-c", stdin="hello") == "5\n"
+    assert "exit code 3" in kubectl.fails("exec", "server", "--", "sh", "-c", "exit 3")
+    assert "executable file not found" in kubectl.fails("exec", "server", "--", "no-such-command")

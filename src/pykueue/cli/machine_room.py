@@ -1,4 +1,4 @@
-"""The machine room as a part of `pykueue up`: built from the options, with `kubectl logs` answered by it."""
+"""The machine room as a part of `pykueue up`: built from the options, with `kubectl logs` and `exec` answered by it."""
 
 import logging
 from pathlib import Path
@@ -7,7 +7,7 @@ import click
 
 from pykueue.api import manifests
 from pykueue.api.scheme import Object
-from pykueue.cli import pod_logs
+from pykueue.cli import pod_exec, pod_logs
 from pykueue.cli.parts import Surroundings
 from pykueue.kube.clock import WallClock
 from pykueue.node import mirrors
@@ -30,6 +30,7 @@ class MachineRoomPart:
         await self._room.start()
         if self._surroundings.runtime != "none":
             pod_logs.register(self._surroundings.api, self._room)
+            pod_exec.register(self._surroundings.api, self._room)
 
     async def stop(self) -> None:
         await self._room.stop()

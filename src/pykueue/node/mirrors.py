@@ -17,7 +17,7 @@ from pykueue.kube.client import Client
 from pykueue.node import kinds, pods
 from pykueue.node.kubelet.agent import MIRROR
 from pykueue.node.kubelet.run import Exit
-from pykueue.node.runtimes.protocol import Container, ContainerRequest, Runtime
+from pykueue.node.runtimes.protocol import Container, ContainerRequest, Execution, Runtime, StartError
 
 _LARGEST_LOG = 4 * 2**20
 
@@ -145,6 +145,11 @@ class MirroringRuntime:
 
     async def forget(self, pod_uid: str) -> None:
         await self._inner.forget(pod_uid)
+
+    async def execute(self, request: ContainerRequest, *, terminal: bool, wants_input: bool) -> Execution:
+        if of(request.pod) is not None:
+            raise StartError("this pod only mirrors a part of pykueue")
+        return await self._inner.execute(request, terminal=terminal, wants_input=wants_input)
 
     async def handle(self, request: ContainerRequest, handler: Object) -> str:
         return "" if of(request.pod) is not None else await self._inner.handle(request, handler)

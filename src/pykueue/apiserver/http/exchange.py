@@ -19,6 +19,8 @@ class Incoming(msgspec.Struct, frozen=True, kw_only=True):
     accept: str = ""
     content_type: str = ""
     user_agent: str = ""
+    target: str = ""
+    """The path and query as they came."""
 
     @property
     def form(self) -> negotiation.Form:
@@ -27,4 +29,6 @@ class Incoming(msgspec.Struct, frozen=True, kw_only=True):
     def call(self) -> Call:
         """The same, for a hook: body decoded, transport forgotten."""
         body = bodies.decode_object(self.content_type, self.data)[0] if self.data else {}
-        return Call(method=self.method, route=self.route, user=self.user, query=self.query, body=body)
+        return Call(
+            method=self.method, route=self.route, user=self.user, query=self.query, body=body, target=self.target
+        )

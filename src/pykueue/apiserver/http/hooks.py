@@ -6,6 +6,7 @@ A part registers a handler; it gets a `Call` that was authenticated and authoris
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
 import msgspec
 
@@ -23,12 +24,36 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     query: Mapping[str, str] = msgspec.field(default_factory=dict)
     body: Object = msgspec.field(default_factory=dict)
     """The decoded body; empty when there was none."""
+    target: str = ""
+    """The path and query as they came, for parameters that repeat."""
+
+
+class Line(Protocol):
+    """A connection on which both sides speak, in whole messages, until one of them hangs up."""
+
+    protocol: str
+    """The one of the dialogue's that the client chose."""
+
+    async def receive(self) -> bytes | None:
+        """None when the client has gone."""
+        ...
+
+    async def send(self, message: bytes) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialogue:
+    """What to do on a WebSocket; refused without one."""
+
+    protocols: tuple[str, ...]
+    """In the order of preference."""
+    speak: Callable[[Line], Awaitable[None]]
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """`body` is an object (sent as JSON), bytes (sent as they are) or a stream (sent as it comes)."""
+    """`body` is an object (sent as JSON), bytes (sent as they are), a stream (sent as it comes) or a dialogue."""
 
-    body: Object | bytes | AsyncIterator[bytes]
+    body: Object | bytes | AsyncIterator[bytes] | Dialogue
     status: int = 200
     content_type: str = JSON
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)

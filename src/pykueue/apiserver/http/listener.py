@@ -1,4 +1,5 @@
-"""The edge to aiohttp: reads requests from sockets, writes replies and streams. Nothing else knows aiohttp.
+"""The edge to aiohttp: reads requests from sockets, writes replies and streams. Besides `streams` and `conversations`, nothing
+else knows aiohttp.
 
 It runs on aiohttp's low-level server, without router and middlewares: a Kubernetes path is parsed in one place.
 """
@@ -16,10 +17,10 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from pykueue.api import errors
-from pykueue.apiserver.http import bodies, routes, streams
+from pykueue.apiserver.http import bodies, conversations, routes, streams
 from pykueue.apiserver.http.app import Application
 from pykueue.apiserver.http.exchange import Incoming
-from pykueue.apiserver.http.hooks import Reply
+from pykueue.apiserver.http.hooks import Dialogue, Reply
 
 log = logging.getLogger(__name__)
 _protocol_log = logging.getLogger(f"{__name__}.protocol")
@@ -113,6 +114,7 @@ class Listener:
             accept=http.headers.get("Accept", ""),
             content_type=http.headers.get("Content-Type", ""),
             user_agent=http.headers.get("User-Agent", ""),
+            target=http.raw_path,
             data=await http.read() if http.body_exists else b"",
         )
         application.authorise(incoming)
@@ -121,6 +123,8 @@ class Listener:
             return await self._until_lost(http, watching)
         with application.in_flight.admit(http.method):
             reply = await application.respond(incoming, etag=http.headers.get("If-None-Match", ""))
+        if isinstance(reply.body, Dialogue):
+            return await conversations.hold(http, reply.body)
         if isinstance(reply.body, AsyncIterator):
             return await self._until_lost(http, functools.partial(_stream, http, reply))
         return _response(http, reply)
@@ -201,7 +205,7 @@ def _headers(reply: Reply) -> CIMultiDict[str]:
 
 def _response(http: web.BaseRequest, reply: Reply) -> web.Response:
     body = reply.body
-    assert not isinstance(body, AsyncIterator)
+    assert not isinstance(body, AsyncIterator | Dialogue)
     data = body if isinstance(body, bytes) else msgspec.json.encode(body)
     if reply.content_type == "application/json" and _is_read_by_people(http):
         data = msgspec.json.format(data, indent=2) + b"\n"

@@ -14,8 +14,8 @@ PORT_FORWARD = ExtraResource(
 def refusals() -> list[tuple[ExtraResource, Handler]]:
     return [
         (LOG, _refuse("logs are not kept: the cluster runs without a pod runtime (see pykueue up --runtime)")),
-        (EXEC, _refuse("exec is not supported by the embedded cluster; a pod's processes run on this machine")),
-        (ATTACH, _refuse("attach is not supported by the embedded cluster; use kubectl logs -f")),
+        (EXEC, _refuse("exec is not supported: the cluster runs without a pod runtime (see pykueue up --runtime)")),
+        (ATTACH, _refuse("attach is not supported: the cluster runs without a pod runtime (see pykueue up --runtime)")),
         (PORT_FORWARD, _refuse("port-forward is not needed: a pod's ports are open on this machine")),
     ]
 

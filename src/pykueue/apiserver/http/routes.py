@@ -9,6 +9,7 @@ from pykueue.apiserver.security.rules import Ask
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
+_TALKS = ("exec", "attach", "portforward")
 _TRUE = ("1", "t", "T", "true", "TRUE", "True")
 
 Query = Mapping[str, str]
@@ -31,10 +32,12 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
         return bool(self.plural)
 
     def ask(self) -> Ask:
+        """To talk to a pod's processes is never just reading, though it begins with a GET."""
         if not self.is_resource:
             return Ask(verb=self.verb, path=self.path)
+        is_talk = self.plural == "pods" and self.subresource in _TALKS
         return Ask(
-            verb=self.verb,
+            verb="create" if is_talk else self.verb,
             group=self.group,
             resource=self.plural,
             subresource=self.subresource,

@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from pykueue.api.scheme import Object
 from pykueue.kube.clock import SECOND_NS, Clock
 from pykueue.kube.informer import Change
@@ -20,7 +22,7 @@ from pykueue.node.kubelet.devices import ANNOTATION, GPU, Devices
 from pykueue.node.kubelet.environment import Find, MissingSourceError
 from pykueue.node.kubelet.run import Exit, Start, Stop
 from pykueue.node.placement import fleet
-from pykueue.node.runtimes.protocol import Container, ContainerRequest, Runtime, StartError, StillPulling
+from pykueue.node.runtimes.protocol import Container, ContainerRequest, Execution, Runtime, StartError, StillPulling
 from pykueue.node.runtimes.rendezvous import ADDRESS
 from pykueue.node.shell.performer import Performer
 from pykueue.node.shell.recorder import Recorder
@@ -90,6 +92,17 @@ class Agent:
         """Whether more output of the container may come."""
         life = self._lives.get(pod_uid)
         return life is not None and life.may_still_write(container)
+
+    async def execute(
+        self, pod_uid: str, container: str, command: tuple[str, ...], *, terminal: bool, wants_input: bool
+    ) -> Execution:
+        """Runs another command in a container; StartError if that does not run."""
+        life = self._lives.get(pod_uid)
+        request = None if life is None else life.asked_for(container)
+        if request is None:
+            raise StartError(f"container {container} is not running")
+        told = msgspec.structs.replace(request, command=command)
+        return await self.runtime.execute(told, terminal=terminal, wants_input=wants_input)
 
     def devices_of(self, node_name: str) -> Devices:
         if node_name not in self.devices:
@@ -187,6 +200,14 @@ class PodLife:
     def may_still_write(self, container: str) -> bool:
         found = self._run.containers.get(container)
         return found is not None and found.phase != "ended"
+
+    def asked_for(self, container: str) -> ContainerRequest | None:
+        """What a container that runs was told; None if it does not run."""
+        found = self._run.containers.get(container)
+        if found is None or found.phase != "running":
+            return None
+        noted = pods.annotations(self._pod).get(ANNOTATION, "")
+        return self._request(container, tuple(map(int, filter(None, noted.split(",")))))
 
     @property
     def outlives_us(self) -> bool:

@@ -23,7 +23,7 @@ def find(word: str, environment: Mapping[str, str], work: Path) -> str:
     return found
 
 
-class Execution:
+class CommandExecution:
     """A command under way; `output` and `errors` are read until they are empty."""
 
     def __init__(
@@ -82,7 +82,7 @@ class Execution:
 
 async def begin(
     command: Sequence[str], environment: Mapping[str, str], work: Path, *, terminal: bool, wants_input: bool
-) -> Execution:
+) -> CommandExecution:
     words = [find(command[0], environment, work), *command[1:]]
     if terminal:
         return await _on_terminal(words, environment, work)
@@ -95,10 +95,10 @@ async def begin(
         env=dict(environment),
         start_new_session=True,
     )
-    return Execution(process, None, None)
+    return CommandExecution(process, None, None)
 
 
-async def _on_terminal(words: Sequence[str], environment: Mapping[str, str], work: Path) -> Execution:
+async def _on_terminal(words: Sequence[str], environment: Mapping[str, str], work: Path) -> CommandExecution:
     ours, theirs = os.openpty()
     try:
         process = await asyncio.create_subprocess_exec(
@@ -117,4 +117,4 @@ async def _on_terminal(words: Sequence[str], environment: Mapping[str, str], wor
     reader = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(os.dup(ours), "rb", 0))
-    return Execution(process, ours, reader)
+    return CommandExecution(process, ours, reader)

@@ -8,8 +8,7 @@ from collections.abc import Awaitable, Callable
 import msgspec
 
 from pykueue.api.scheme import Object
-from pykueue.node.runtimes.executions import Execution
-from pykueue.node.runtimes.protocol import ContainerRequest, StartError
+from pykueue.node.runtimes.protocol import ContainerRequest, Execution, StartError
 from pykueue.node.runtimes.rendezvous import ADDRESS
 
 Execute = Callable[[ContainerRequest], Awaitable[Execution]]

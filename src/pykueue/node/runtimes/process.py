@@ -18,9 +18,8 @@ from pykueue.api.scheme import Object
 from pykueue.node import pods
 from pykueue.node.kubelet.run import Exit
 from pykueue.node.runtimes import executions, handlers, identity, rendezvous, strays
-from pykueue.node.runtimes.executions import Execution
 from pykueue.node.runtimes.identity import ProcessIdentity
-from pykueue.node.runtimes.protocol import ContainerRequest, StartError
+from pykueue.node.runtimes.protocol import ContainerRequest, Execution, StartError
 
 _SCRIPT = """\
 directory=$1 memory_kib=$2; shift 2

@@ -53,6 +53,30 @@ class Container(Protocol):
         ...
 
 
+class Execution(Protocol):
+    """Another command beside a container's own, under way."""
+
+    async def output(self) -> bytes:
+        """The next piece, b"" at the end; on a terminal, of everything."""
+        ...
+
+    async def errors(self) -> bytes: ...
+
+    async def write(self, data: bytes) -> None: ...
+
+    def close_input(self) -> None: ...
+
+    def resize(self, columns: int, rows: int) -> None: ...
+
+    async def wait(self) -> int:
+        """The exit code."""
+        ...
+
+    def close(self) -> None:
+        """Ends it, if it has not ended."""
+        ...
+
+
 class Runtime(Protocol):
     name: str
 
@@ -72,6 +96,10 @@ class Runtime(Protocol):
 
     def pods(self) -> set[str]:
         """Uids of pods of which something may still be here."""
+        ...
+
+    async def execute(self, request: ContainerRequest, *, terminal: bool, wants_input: bool) -> Execution:
+        """Runs `request.command` as the container's own would run; StartError if it cannot."""
         ...
 
     async def handle(self, request: ContainerRequest, handler: Object) -> str:

@@ -13,7 +13,7 @@ from pykueue.api.scheme import Object
 from pykueue.kube.clock import SECOND_NS, Clock
 from pykueue.node import pods, times
 from pykueue.node.kubelet.run import Exit
-from pykueue.node.runtimes.protocol import ContainerRequest, StillPulling
+from pykueue.node.runtimes.protocol import ContainerRequest, Execution, StartError, StillPulling
 from pykueue.translate import durations
 
 RUNTIME = "pykueue.dev/runtime"
@@ -49,6 +49,9 @@ class SimulatedRuntime:
 
     async def forget(self, _pod_uid: str) -> None:
         return
+
+    async def execute(self, _request: ContainerRequest, *, terminal: bool, wants_input: bool) -> Execution:  # noqa: ARG002
+        raise StartError("the simulated runtime runs no commands; see pykueue up --runtime process")
 
     async def handle(self, _request: ContainerRequest, _handler: Object) -> str:
         """Nothing runs that could be unwell."""
