@@ -71,3 +71,21 @@ def test_one_faulty_handler_does_not_stop_the_others(mirror):
 
 def test_items_of_a_list_learn_what_they_are():
     assert named(kinds.POD, {"metadata": {}})["kind"] == "Pod"
+
+
+def test_what_the_api_does_not_require_is_there_for_controllers():
+    mirror = Mirror()
+    bare = {
+        "metadata": {"name": "w", "namespace": "n", "resourceVersion": "1"},
+        "spec": {"podSets": [{"template": {}}]},
+    }
+    mirror.observe(kinds.WORKLOAD, bare)
+    seen = mirror.get(kinds.WORKLOAD, "w", "n")
+    assert seen["spec"]["podSets"][0]["template"]["spec"] == {}
+
+
+def test_a_queue_without_a_spec_is_observed():
+    mirror = Mirror()
+    mirror.add_index(kinds.LOCAL_QUEUE, "clusterQueue", lambda queue: [queue["spec"].get("clusterQueue", "")])
+    mirror.observe(kinds.LOCAL_QUEUE, {"metadata": {"name": "q", "namespace": "n", "resourceVersion": "1"}})
+    assert mirror.get(kinds.LOCAL_QUEUE, "q", "n")["spec"] == {}

@@ -14,7 +14,7 @@ from pykueue.api.errors import OMIT_VALUE, FieldError
 from pykueue.api.per_schema import PerSchema
 from pykueue.api.scheme import Object, Schema
 
-_UNCHECKED = FieldError(
+UNCHECKED = FieldError(
     "FieldValueInvalid",
     "<nil>",
     "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation",
@@ -42,7 +42,7 @@ def validate(schema: Schema, obj: Object, old: Object | None = None, *, is_sound
         errors += duplicates
     if has_rules(schema):
         if any(error.reason in _BLOCKING for error in errors):
-            errors.append(_UNCHECKED)
+            errors.append(UNCHECKED)
         else:
             errors += _rules(schema, obj, before, "")
     return errors

@@ -44,6 +44,7 @@ _WITHOUT_GENERATION = {
 }
 
 _JUDGED = ("labels", "annotations", "finalizers", "ownerReferences")
+_TIMES_JUDGED = {"Job": 4}
 """What of metadata has rules besides its name; an update is judged by what it changes."""
 
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
@@ -151,9 +152,11 @@ def faults_of_create(kind: Kind, obj: Object) -> list[FieldError]:
     return [*found, *_faults(metadata)]
 
 
-def faults_of_update(obj: Object, old: Object) -> list[FieldError]:
+def faults_of_update(kind: Kind, obj: Object, old: Object) -> list[FieldError]:
+    """Kubernetes looks at changed metadata several times, and names each fault as often as a cause."""
     metadata, before = obj["metadata"], old["metadata"]
     found = list(_faults({name: metadata.get(name) for name in _JUDGED if metadata.get(name) != before.get(name)}))
+    found *= _TIMES_JUDGED.get(kind.kind, 1) if kind.is_builtin else 3
     if before.get("deletionTimestamp"):
         added = [each for each in metadata.get("finalizers") or () if each not in (before.get("finalizers") or ())]
         if added:
@@ -170,7 +173,7 @@ def _faults(metadata: dict[str, Any]) -> Iterator[FieldError]:
     for key, value in (metadata.get("labels") or {}).items():
         yield from _qualified_name_faults("metadata.labels", key)
         if len(value) > 63:
-            yield FieldError("FieldValueInvalid", "metadata.labels", "must be no more than 63 characters", value)
+            yield FieldError("FieldValueInvalid", "metadata.labels", "must be no more than 63 bytes", value)
         elif value and not _is_qualified(value):
             yield FieldError("FieldValueInvalid", "metadata.labels", _VALUE_WORDS, value)
     annotations = metadata.get("annotations") or {}
@@ -207,7 +210,7 @@ def _qualified_name_faults(field: str, name: str) -> Iterator[FieldError]:
     if not last:
         yield FieldError("FieldValueInvalid", field, "name part must be non-empty", name)
     elif len(last) > 63:
-        yield FieldError("FieldValueInvalid", field, "name part must be no more than 63 characters", name)
+        yield FieldError("FieldValueInvalid", field, "name part must be no more than 63 bytes", name)
     if last and not _is_qualified(last):
         yield FieldError("FieldValueInvalid", field, _QUALIFIED_WORDS, name)
 

@@ -165,7 +165,7 @@ class Writing:
             faults = metadata.faults_of_create(kind, obj)
         else:
             metadata.prepare_update(kind, obj, old)
-            faults = metadata.faults_of_update(obj, old)
+            faults = metadata.faults_of_update(kind, obj, old)
         admission.check_structure(kind, obj, old, faults)
         admission.validate(kind, request)
         return obj

@@ -32,6 +32,20 @@ def named(resource: Resource, obj: Object) -> Object:
     return {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
 
 
+_LOOKED_INTO = ("LocalQueue", "Workload")
+
+
+def completed(obj: Object) -> Object:
+    """With the parts that every controller looks for; the API requires neither a spec nor what a pod template runs."""
+    if "spec" not in obj:
+        return {**obj, "spec": {}}
+    pod_sets = obj["spec"].get("podSets") if isinstance(obj["spec"], dict) else None
+    if not isinstance(pod_sets, list) or all("spec" in pod_set.get("template", ()) for pod_set in pod_sets):
+        return obj
+    whole = [{**each, "template": {"spec": {}, **each.get("template", {})}} for each in pod_sets]
+    return {**obj, "spec": {**obj["spec"], "podSets": whole}}
+
+
 def version_of(obj: Object) -> int:
     return int(obj["metadata"].get("resourceVersion") or 0)
 
@@ -91,7 +105,7 @@ class Mirror:
             if old is not None:
                 self._change(resource, key, None)
             return
-        self._change(resource, key, obj)
+        self._change(resource, key, completed(obj) if resource.kind in _LOOKED_INTO else obj)
 
     def forget(self, resource: Resource, obj: Object) -> bool:
         """False if a newer version of it has been seen, so that it may still be there."""

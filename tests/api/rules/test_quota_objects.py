@@ -165,10 +165,21 @@ def test_malformed_quantity_is_refused_by_the_mutating_webhook(admission):
     assert raised.value.code == 400
 
 
-def test_quantities_of_a_new_cluster_queue_are_stored_as_text(admission):
+def test_quantities_of_a_new_cluster_queue_are_stored_in_their_canonical_form(admission):
     stored = admission.stored(queue(group("cpu", nominalQuota=4, lendingLimit="0.5")))
     resource = stored["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]
-    assert (resource["nominalQuota"], resource["lendingLimit"]) == ("4", "0.5")
+    assert (resource["nominalQuota"], resource["lendingLimit"]) == ("4", "500m")
+
+
+def test_a_quota_without_an_amount_is_none(admission):
+    stored = admission.stored(queue(group("cpu", nominalQuota=None)))
+    assert stored["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["nominalQuota"] == "0"
+
+
+def test_a_quota_of_another_type_cannot_be_decoded(admission):
+    with pytest.raises(Exception, match="quantities must match") as raised:
+        admission.stored(queue(group("cpu", nominalQuota=True)))
+    assert raised.value.code == 400
 
 
 def test_totals_are_bounded(admission):

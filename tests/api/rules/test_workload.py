@@ -130,3 +130,18 @@ def test_pod_set_updates_of_a_ready_check_are_immutable(admission):
 def test_priority_boost_is_a_number(admission_with, value, fault):
     admission = admission_with(feature_gates={"PriorityBoost": True})
     assert fault in admission.refusal(workload(annotations={"kueue.x-k8s.io/priority-boost": value}))
+
+
+def test_a_quantity_that_cannot_be_read_is_refused_before_all_else(admission):
+    with pytest.raises(Exception, match="quantities must match") as raised:
+        admission.stored(requesting(cpu="many"))
+    assert raised.value.code == 400
+
+
+@pytest.mark.parametrize(
+    ("spec", "missing"),
+    [({}, "containers"), ({"containers": [{"image": "x"}]}, "containers[0].name")],
+)
+def test_a_template_without_what_it_runs_is_invalid(admission, spec, missing):
+    first = admission.verdict(workload(template={"spec": spec})).invalid[0]
+    assert str(first) == f"spec.podSets[0].template.spec.{missing}: Required value"

@@ -13,10 +13,10 @@ _POLICY = "spec.concurrentAdmissionPolicy"
 
 def default(request: Request) -> list[str]:
     if request.operation == "CREATE":
-        spec = request.object.get("spec")
+        spec = quota.written_spec(request.object)
         if quota.malformed_quantity(spec):
             raise errors.undecodable("mclusterqueue.kb.io", quantity.SYNTAX_ERROR)
-        quota.write_quantities_as_text(spec)
+        quota.write_as_decoded(spec)
         quota.add_finalizer(request.object)
     return []
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from pykueue.api import quantity
 from pykueue.api.errors import FieldError
 from pykueue.api.quantity import Quantity
 from pykueue.api.rules import faults, reading, syntax
@@ -52,17 +53,39 @@ def take_covered_resources_from_flavors(obj: Object) -> list[str]:
     return warnings
 
 
+def written_spec(obj: Object) -> Any:
+    """The spec, which a webhook that has decoded an object writes back even if there was none."""
+    if obj.get("spec") is None:
+        obj["spec"] = {}
+    return obj["spec"]
+
+
 def malformed_quantity(spec: Any) -> bool:
     """Whether a quota or a weight is not a quantity, so that Kueue could not even decode the object."""
     amounts = (holder.get(name) for holder, name in _quantities(spec))
-    return any(isinstance(amount, str) and reading.amount(amount) is None for amount in amounts)
+    return any(amount is not None and _decoded(amount) is None for amount in amounts)
 
 
-def write_quantities_as_text(spec: Any) -> None:
-    """`4` becomes `"4"`: a webhook that has decoded an object writes it back so."""
+def _decoded(amount: Any) -> Quantity | None:
+    if isinstance(amount, bool) or not isinstance(amount, str | int | float):
+        return None
+    return reading.amount(amount.strip() if isinstance(amount, str) else amount)
+
+
+def write_as_decoded(spec: Any) -> None:
+    """A webhook that has decoded an object writes it back: quantities in their canonical form, missing names as no text."""
     for holder, name in _quantities(spec):
-        if isinstance(holder.get(name), int | float) and not isinstance(holder[name], bool):
-            holder[name] = str(holder[name])
+        if holder.get(name) is None:
+            if name == "nominalQuota":
+                holder[name] = "0"
+        elif (amount := _decoded(holder[name])) is not None and abs(amount.units()) < quantity.MAX_UNITS:
+            holder[name] = str(amount)
+    for group in reading.mappings(reading.at(spec, "resourceGroups")):
+        for flavor in reading.mappings(group.get("flavors")):
+            flavor.setdefault("name", "")
+    for expression in reading.mappings(reading.at(spec, "namespaceSelector", "matchExpressions")):
+        expression.setdefault("key", "")
+        expression.setdefault("operator", "")
 
 
 def _quantities(spec: Any) -> Iterator[tuple[Object, str]]:

@@ -43,7 +43,7 @@ _remembered = functools.lru_cache(maxsize=8192)
 
 @_remembered
 def dns_label(value: str) -> tuple[str, ...]:
-    found = [] if len(value) <= 63 else ["must be no more than 63 bytes"]
+    found = [] if len(value) <= 63 else ["must be no more than 63 characters"]
     if not _matches(_DNS_LABEL, value):
         explanation = f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', {_ENDS}"
         found.append(_wrong(explanation, _DNS_LABEL, "my-name", "123-abc"))
@@ -52,7 +52,7 @@ def dns_label(value: str) -> tuple[str, ...]:
 
 @_remembered
 def dns_subdomain(value: str) -> tuple[str, ...]:
-    found = [] if len(value) <= 253 else ["must be no more than 253 bytes"]
+    found = [] if len(value) <= 253 else ["must be no more than 253 characters"]
     if not _matches(_DNS_SUBDOMAIN, value):
         explanation = (
             f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ENDS}"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pykueue.api import feature_gates
+from pykueue.api import errors, feature_gates, quantity, schema_validation
 from pykueue.api.errors import FieldError, ShownAs
 from pykueue.api.rules import admission_gates, faults, quota, reading, resource_flavor, syntax, workload_update
 from pykueue.api.scheme import Object, Request, Verdict
@@ -13,17 +13,49 @@ PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
 
 
 def default(request: Request) -> list[str]:
+    if request.operation == "CREATE" and _has_malformed_quantity(request.object):
+        raise errors.undecodable("mworkload.kb.io", quantity.SYNTAX_ERROR)
     if request.operation == "CREATE" and not _is_on(request, "PartialAdmission"):
         for pod_set in reading.mappings(reading.at(request.object, "spec", "podSets")):
             pod_set.pop("minCount", None)
     return []
 
 
+def _has_malformed_quantity(workload: Object) -> bool:
+    """So that Kueue could not even decode the Workload."""
+    for pod_set in reading.mappings(reading.at(workload, "spec", "podSets")):
+        spec = reading.mapping(reading.at(pod_set, "template", "spec"))
+        containers = (*reading.mappings(spec.get("initContainers")), *reading.mappings(spec.get("containers")))
+        resources = [reading.mapping(each.get("resources")) for each in (*containers, spec)]
+        lists = [reading.mapping(each.get(name)) for each in resources for name in ("requests", "limits")]
+        for amounts in (*lists, reading.mapping(spec.get("overhead"))):
+            if any(isinstance(amount, str) and reading.amount(amount.strip()) is None for amount in amounts.values()):
+                return True
+    return False
+
+
 def validate(request: Request) -> Verdict:
+    if reading.has_other(request.object, request.old, "spec") and (missing := list(_missing(request.object))):
+        return Verdict(invalid=(*missing, schema_validation.UNCHECKED))
     found = _check(request)
     if request.old is not None:
         found += workload_update.check(request, request.old)
     return Verdict(denied=tuple(found), warnings=tuple(_warnings(request.object)), webhook="vworkload.kb.io")
+
+
+def _missing(workload: Object) -> Iterator[FieldError]:
+    """What a pod template must have; nothing else of it is looked at by the schema, which keeps it whole."""
+    for index, pod_set in enumerate(reading.mappings(reading.at(workload, "spec", "podSets"))):
+        spec = reading.at(pod_set, "template", "spec")
+        if not isinstance(spec, dict):
+            continue
+        path = f"spec.podSets[{index}].template.spec"
+        if spec.get("containers") is None:
+            yield faults.required(f"{path}.containers")
+        for field in ("containers", "initContainers"):
+            for position, container in enumerate(reading.mappings(spec.get(field))):
+                if "name" not in container:
+                    yield faults.required(f"{path}.{field}[{position}].name")
 
 
 def _is_on(request: Request, gate: str) -> bool:

@@ -68,7 +68,13 @@ class RayRules:
                     return found
             found += self._check_cluster(request, reading.mapping(reading.at(job, *self.cluster)))
         found += generic.check_create(request, self.framework)
-        return found + topology.check(request, self._topology_templates(job), groups=True)
+        templates = self._topology_templates(job)
+        is_readable = all(template.is_readable for template in templates)
+        if not is_readable and self.framework is frameworks.RAY_CLUSTER:
+            of_head = topology.check(request, templates[:1])
+            if of_head:
+                return found + of_head
+        return found + topology.check(request, templates, groups=is_readable)
 
     def _check_cluster(self, request: Request, cluster: Object) -> Iterator[FieldError]:
         is_elastic = workload_update.is_elastic(request, request.object)

@@ -31,6 +31,17 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
     def of(cls, path: str, template: Any, count: int) -> "Template":
         return cls(path=f"{path}.metadata", annotations=reading.annotations(reading.mapping(template)), count=count)
 
+    @property
+    def can_be_grouped(self) -> bool:
+        return REQUIRED in self.annotations or PREFERRED in self.annotations
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether a topology request can be made of it, right or wrong."""
+        if not self.can_be_grouped and not _is_bool(self.annotations.get(UNCONSTRAINED, "true")):
+            return False
+        return SLICE_REQUIRED not in self.annotations or _int32(self.annotations.get(SLICE_SIZE, "1")) is not None
+
     def at(self, annotation: str = "") -> str:
         return f"{self.path}.annotations" + (f"[{annotation}]" if annotation else "")
 
@@ -172,7 +183,7 @@ def check_upper_bound(template: Template) -> Iterator[FieldError]:
 def _check_groups(templates: Sequence[Template]) -> Iterator[FieldError]:
     groups: dict[str, list[Template]] = {}
     for template in templates:
-        if GROUP_NAME in template.annotations:
+        if GROUP_NAME in template.annotations and template.can_be_grouped:
             groups.setdefault(template.annotations[GROUP_NAME], []).append(template)
     for name, members in groups.items():
         if len(members) == 2:
@@ -192,7 +203,7 @@ def _check_pair(name: str, first: Template, second: Template) -> Iterator[FieldE
         for member in (first, second):
             yield faults.invalid(member.at(GROUP_NAME), name, detail)
     wanted = [tuple(member.annotations.get(each) for each in (REQUIRED, PREFERRED)) for member in (first, second)]
-    if wanted[0] != wanted[1] or wanted[0] == (None, None):
+    if wanted[0] != wanted[1]:
         for member, other in ((first, second), (second, first)):
             detail = (
                 f"must specify '{REQUIRED}' or '{PREFERRED}' topology consistent with '{other.at()}' in group '{name}'"
