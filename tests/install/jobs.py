@@ -61,8 +61,9 @@ JOBS = {
         _job("workload.codeflare.dev/v1beta2", "AppWrapper", {"components": []}),
         _job("trainer.kubeflow.org/v1alpha1", "TrainJob", {"runtimeRef": {"name": "torch"}}),
         _job("v1", "Pod", SPEC | {"schedulingGates": [{"name": "kueue.x-k8s.io/admission"}]}),
-        _job("apps/v1", "Deployment", {"selector": {}, **pods(1)}),
-        _job("apps/v1", "StatefulSet", {"selector": {}, **pods(1)}),
+        *(_job("apps/v1", kind, {"replicas": 1, "selector": {"matchLabels": {"a": "b"}}, "template": {
+            "metadata": {"labels": {"a": "b"}}, "spec": SPEC | {"restartPolicy": "Always"}}})
+          for kind in ("Deployment", "StatefulSet")),
         _job("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", {"replicas": 2, "leaderWorkerTemplate": {
             "size": 3, "leaderTemplate": {"spec": SPEC}, "workerTemplate": {"spec": SPEC}}}),
     )

@@ -4,11 +4,14 @@ from pykueue.api.rules.jobs import frameworks, management
 from pykueue.api.rules.jobs.ray import MOST_POD_SETS, RayRules
 from pykueue.api.scheme import Settings
 from pykueue.install.validations import jobs, table, topology
-from pykueue.install.validations.table import Table, Validation
+from pykueue.install.validations.table import NEW, Table, Validation
+
+_SELECTS = f"{NEW}.spec.?clusterSelector.orValue({{}}) != {{}}"
+_HAS_CLUSTER = f"{NEW}.spec.?rayClusterSpec.hasValue()"
 
 
 def of_ray(rules: RayRules, settings: Settings) -> Table:
-    cluster, framework = f"object.?{'.?'.join(rules.cluster)}", rules.framework
+    cluster, framework = f"{NEW}.?{'.?'.join(rules.cluster)}", rules.framework
     named = (
         *jobs.variables(settings, jobs.Suspension.of(framework)),
         topology.variable(_templates(cluster)),
@@ -16,7 +19,7 @@ def of_ray(rules: RayRules, settings: Settings) -> Table:
     general = [*jobs.of_creation(framework, settings), *topology.validations(settings, groups=True)]
     own = _of_cluster(rules, cluster)
     if framework is frameworks.RAY_JOB:
-        is_complete = "(object.spec.?clusterSelector.orValue({}) != {} || !object.spec.?rayClusterSpec.hasValue())"
+        is_complete = f"({_SELECTS} || !{_HAS_CLUSTER})"
         own = [*_of_ray_job(), *table.under(f"!{is_complete}", own)]
         general = table.under(f"!({jobs.is_managed(settings)} && {is_complete})", general)
     found = [*table.under(jobs.is_managed(settings), own), *general, *jobs.of_update(framework, settings)]
@@ -62,7 +65,7 @@ def _of_cluster(rules: RayRules, cluster: str) -> list[Validation]:
         ),
         Validation(
             when=f"variables.isElastic && {is_autoscaled}",
-            cel=f"object.spec.?managedBy.orValue('') != '{management.MULTI_KUEUE}'",
+            cel=f"{NEW}.spec.?managedBy.orValue('') != '{management.MULTI_KUEUE}'",
             message=f"{rules.path}.enableInTreeAutoscaling: in-tree autoscaling is not supported for a MultiKueue-managed "
             "elastic RayCluster",
         ),
@@ -70,22 +73,20 @@ def _of_cluster(rules: RayRules, cluster: str) -> list[Validation]:
 
 
 def _of_ray_job() -> list[Validation]:
-    selects = "object.spec.?clusterSelector.orValue({}) != {}"
-    has_cluster = "object.spec.?rayClusterSpec.hasValue()"
     return [
         Validation(
-            when=selects,
-            cel=f"!{has_cluster}",
+            when=_SELECTS,
+            cel=f"!{_HAS_CLUSTER}",
             message="spec.clusterSelector: a kueue managed job should not use an existing cluster",
         ),
         Validation(
-            when=f"!({selects})",
-            cel=has_cluster,
+            when=f"!({_SELECTS})",
+            cel=_HAS_CLUSTER,
             message="rayClusterSpec is required for Kueue-managed jobs that don't use clusterSelector",
         ),
         Validation(
-            when=f"!({selects}) && {has_cluster}",
-            cel="object.spec.?shutdownAfterJobFinishes.orValue(false) == true",
+            when=f"!({_SELECTS}) && {_HAS_CLUSTER}",
+            cel=f"{NEW}.spec.?shutdownAfterJobFinishes.orValue(false) == true",
             message="spec.shutdownAfterJobFinishes: a kueue managed job should delete the cluster after finishing",
         ),
     ]

@@ -4,9 +4,9 @@ from pykueue.api.rules.jobs import frameworks, generic, leader_worker_set, manag
 from pykueue.api.rules.jobs.frameworks import Framework
 from pykueue.api.scheme import Settings
 from pykueue.install.validations import gates, jobs, table, topology
-from pykueue.install.validations.table import IS_UPDATE, METADATA, Table, Validation, Variable
+from pykueue.install.validations.table import IS_UPDATE, METADATA, NEW, OLD, Table, Validation, Variable
 
-_WAS_IDLE = "oldObject.?status.?readyReplicas.orValue(0) == 0"
+_WAS_IDLE = f"{OLD}.?status.?readyReplicas.orValue(0) == 0"
 
 
 def of_deployments(settings: Settings) -> Table:
@@ -15,7 +15,7 @@ def of_deployments(settings: Settings) -> Table:
 
 def of_stateful_sets(settings: Settings, owned: str) -> Table:
     """`owned` is CEL for whether the object belongs to another managed one."""
-    replicas, before = (f"{obj}.spec.?replicas.orValue(1)" for obj in ("object", "oldObject"))
+    replicas, before = (f"{obj}.spec.?replicas.orValue(1)" for obj in (NEW, OLD))
     managed = [
         *_same_role("spec.template.spec"),
         Validation(
@@ -25,7 +25,7 @@ def of_stateful_sets(settings: Settings, owned: str) -> Table:
         ),
         Validation(
             when=f"{replicas} != 0 && {before} == 0",
-            cel="object.?status.?replicas.orValue(0) == 0",
+            cel=f"{NEW}.?status.?replicas.orValue(0) == 0",
             message="spec.replicas: scaling down is still in progress",
         ),
     ]
@@ -41,7 +41,7 @@ def of_stateful_sets(settings: Settings, owned: str) -> Table:
 
 
 def of_leader_worker_sets(settings: Settings, owned: str) -> Table:
-    path = "object.spec.?leaderWorkerTemplate"
+    path, old_path = (f"{obj}.spec.?leaderWorkerTemplate" for obj in (NEW, OLD))
     leader, size = f"{path}.?leaderTemplate", f"{path}.?size.orValue(1)"
     workers = f"({leader}.hasValue() ? {size} - 1 : {size})"
     templates = (
@@ -49,10 +49,10 @@ def of_leader_worker_sets(settings: Settings, owned: str) -> Table:
         f"[{topology.template(f'{path}.?workerTemplate', workers)}]"
     )
     most = leader_worker_set.MOST_REPLICAS
-    replicas = "object.spec.?replicas.orValue(1)"
+    replicas = f"{NEW}.spec.?replicas.orValue(1)"
     managed = [
         Validation(
-            cel=f"{leader}.hasValue() == {leader}.hasValue()".replace("== object.", "== oldObject."),
+            cel=f"{leader}.hasValue() == {old_path}.?leaderTemplate.hasValue()",
             message="spec.leaderWorkerTemplate.leaderTemplate: field is immutable",
         ),
         *_same_role("spec.?leaderWorkerTemplate.?leaderTemplate.?spec"),
@@ -61,7 +61,7 @@ def of_leader_worker_sets(settings: Settings, owned: str) -> Table:
     if jobs.is_on(settings, "LWSImmutableGroupSize"):
         managed.append(
             Validation(
-                cel=f"{size} == {size.replace('object.', 'oldObject.')}",
+                cel=f"{size} == {old_path}.?size.orValue(1)",
                 message="spec.leaderWorkerTemplate.size: field is immutable",
             )
         )
@@ -115,11 +115,11 @@ def _same_role(path: str) -> list[Validation]:
     found.append(_unchanged(f"{path}.?resources.?requests", f"{spoken}.resources"))
     for name in ("initContainers", "containers"):
         shape = "[dyn(c.?resources.?requests.orValue({})), dyn(c.?ports.orValue([]))]"
-        now, before = (f"dyn({obj}).{path}.?{name}.orValue([]).map(c, {shape})" for obj in ("object", "oldObject"))
+        now, before = (f"{obj}.{path}.?{name}.orValue([]).map(c, {shape})" for obj in (NEW, OLD))
         message = f"{spoken}.{name}: ports and requests are immutable"
         found.append(Validation(cel=f"{now} == {before}", message=message))
     return found
 
 
 def _unchanged(place: str, spoken: str) -> Validation:
-    return Validation(cel=f"dyn(object).{place} == dyn(oldObject).{place}", message=f"{spoken}: field is immutable")
+    return Validation(cel=f"{NEW}.{place} == {OLD}.{place}", message=f"{spoken}: field is immutable")

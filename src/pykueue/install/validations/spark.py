@@ -5,15 +5,15 @@ from dataclasses import replace
 from pykueue.api.rules.jobs import spark
 from pykueue.api.scheme import Settings
 from pykueue.install.validations import cel_texts, jobs, table, topology
-from pykueue.install.validations.table import Table, Validation
+from pykueue.install.validations.table import NEW, Table, Validation
 
-_COUNTS = {"driver": "1", "executor": "object.spec.?executor.?instances.orValue(0)"}
+_COUNTS = {"driver": "1", "executor": f"{NEW}.spec.?executor.?instances.orValue(0)"}
 
 
 def of_applications(settings: Settings) -> Table:
-    allocation = cel_texts.at("object", ("spec", "dynamicAllocation", "enabled"), "false")
+    allocation = cel_texts.at(NEW, ("spec", "dynamicAllocation", "enabled"), "false")
     own = [
-        Validation(cel="object.spec.?mode.orValue('') == 'cluster'", message=f"spec.mode: {spark.CLUSTER_MODE_ONLY}"),
+        Validation(cel=f"{NEW}.spec.?mode.orValue('') == 'cluster'", message=f"spec.mode: {spark.CLUSTER_MODE_ONLY}"),
         Validation(
             when="!variables.isElastic",
             cel=f"{allocation} != true",
@@ -28,7 +28,7 @@ def of_applications(settings: Settings) -> Table:
 
 def _annotations(role: str) -> str:
     """An annotation of the role itself wins over one of its template."""
-    place = f"object.spec.?{role}"
+    place = f"{NEW}.spec.?{role}"
     entries = (
         f"?'{name}': {place}.?annotations[?'{name}'].or({place}.?template.?metadata.?annotations[?'{name}'])"
         for name in topology.NAMES

@@ -6,6 +6,9 @@ from dataclasses import dataclass, replace
 from pykueue.api.scheme import Object
 
 IS_UPDATE = "oldObject != null"
+NEW, OLD = "dyn(object)", "dyn(oldObject)"
+"""The object without its type: a cluster's definition of a kind may lack a field, of which its type check would warn."""
+
 Entry = Callable[[str], str]
 """CEL for the value of a label or annotation ("" if there is none), by its key."""
 
