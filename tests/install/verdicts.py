@@ -8,6 +8,7 @@ from pykueue.api.configuration import loading
 from pykueue.api.rules import table as rules
 from pykueue.api.rules.jobs import frameworks
 from pykueue.api.scheme import Request
+from pykueue.install import policies as install_policies
 from pykueue.install import validation
 
 EVERY_KIND = sorted(frameworks.FRAMEWORKS)
@@ -98,4 +99,4 @@ def disagreement(obj, old=None, of=None):
 
 
 def policies(of=None):
-    return validation.policies(of or settings())
+    return install_policies.objects(of or settings())

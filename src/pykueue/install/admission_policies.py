@@ -95,12 +95,14 @@ def validating(
     *,
     variables: Sequence[Object] = (),
     parameter: Parameter | None = None,
+    only_warns: bool = False,
 ) -> list[Object]:
-    spec: Object = {**subject.fields(), "failurePolicy": "Fail" if parameter is None else "Ignore"}
+    may_refuse = parameter is None and not only_warns
+    spec: Object = {**subject.fields(), "failurePolicy": "Fail" if may_refuse else "Ignore"}
     if variables:
         spec["variables"] = list(variables)
     spec["validations"] = list(validations)
-    binding: Object = {"policyName": f"{name}.{_DOMAIN}", "validationActions": ["Deny"]}
+    binding: Object = {"policyName": f"{name}.{_DOMAIN}", "validationActions": ["Warn" if only_warns else "Deny"]}
     _depend(spec, binding, parameter)
     return [
         _object("ValidatingAdmissionPolicy", name, spec),

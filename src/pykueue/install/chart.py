@@ -15,17 +15,7 @@ from pykueue.api import crds, yaml_text
 from pykueue.api.configuration import loading
 from pykueue.api.rules.jobs import frameworks
 from pykueue.api.scheme import Object
-from pykueue.install import (
-    deployment,
-    managed_kinds,
-    policies,
-    rights,
-    spellings,
-    suspension,
-    validation,
-    visibility,
-    webhooks,
-)
+from pykueue.install import deployment, managed_kinds, policies, rights, spellings, visibility, webhooks
 
 NAMESPACE, IMAGE, KINDS = "@NAMESPACE@", "@IMAGE@", "@MANAGED_KINDS@"
 SECRET, SERVICE = "@SECRET@", "@SERVICE@"
@@ -78,7 +68,7 @@ def _policies(framework: frameworks.Framework, *, manage_all: bool) -> str:
         managed_jobs_namespace_selector=_SELECTOR,
         manage_jobs_without_queue_name=manage_all,
     )
-    objects = [*suspension.of_framework(framework, settings), *validation.of_framework(framework, settings)]
+    objects = policies.of_framework(framework, settings)
     listed = ", ".join(managed_kinds.listed(each) for _, each in sorted(frameworks.FRAMEWORKS.items()))
     return _lines(objects).replace(listed, KINDS)
 

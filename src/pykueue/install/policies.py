@@ -1,13 +1,25 @@
 """All admission policies of a cluster, in one list. Called by `pykueue manifests` and by the Helm chart."""
 
+from pykueue.api.rules.jobs.frameworks import Framework
 from pykueue.api.scheme import Object, Settings
-from pykueue.install import queue_defaults, spellings, suspension, validation
+from pykueue.install import managed_kinds, queue_defaults, spellings, suspension, validation, warning
 
 
 def objects(settings: Settings) -> list[Object]:
-    return [
+    found = [
         *spellings.policies(),
         *queue_defaults.policies(settings),
-        *suspension.policies(settings),
-        *validation.policies(settings),
+        *validation.of_queues_and_workloads(settings),
+        *warning.of_workloads(),
+    ]
+    for framework in managed_kinds.enabled(settings):
+        found += of_framework(framework, settings)
+    return found
+
+
+def of_framework(framework: Framework, settings: Settings) -> list[Object]:
+    return [
+        *suspension.of_framework(framework, settings),
+        *validation.of_framework(framework, settings),
+        *warning.of_framework(framework, settings),
     ]

@@ -56,12 +56,8 @@ def of_jobs(framework: Framework, settings: Settings) -> Table:
             return jobs.plain(framework, settings)
 
 
-def policies(settings: Settings) -> list[Object]:
-    queues_and_workloads = of_queues(settings).items()
-    return [
-        *(policy for resource, table in queues_and_workloads for policy in of_kind(resource, table)),
-        *(policy for framework in managed_kinds.enabled(settings) for policy in of_framework(framework, settings)),
-    ]
+def of_queues_and_workloads(settings: Settings) -> list[Object]:
+    return [policy for resource, table in of_queues(settings).items() for policy in of_kind(resource, table)]
 
 
 def of_framework(framework: Framework, settings: Settings) -> list[Object]:

@@ -34,6 +34,7 @@ ROLE_FIELDS = (
 )
 """What, besides its containers, makes a pod play another role in its group."""
 
+OWNER_IS_MANAGED = f"pod owner is managed by kueue, label '{MANAGED}=true' might lead to unexpected behaviour"
 _FRAMEWORK = frameworks.POD
 _COUNT_PATH = f"{generic.ANNOTATIONS}[{GROUP_TOTAL_COUNT}]"
 
@@ -141,7 +142,7 @@ def _is_gated(pod: Object) -> bool:
 def _warnings(request: Request) -> Iterator[str]:
     is_labelled = reading.labels(request.object).get(MANAGED) == "true"
     if is_labelled and management.is_owner_managed(request, request.object):
-        yield f"pod owner is managed by kueue, label '{MANAGED}=true' might lead to unexpected behaviour"
+        yield OWNER_IS_MANAGED
 
 
 def _check_managed_label(pod: Object) -> list[FieldError]:
