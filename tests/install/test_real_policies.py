@@ -294,7 +294,7 @@ def mentions(value):
     if isinstance(value, list):
         return sorted(each for part in value for each in mentions(part))
     is_ours = isinstance(value, str) and "kueue.x-k8s.io" in value and value != test_suspension.ROLE_HASH
-    return [value] if is_ours or value is True else []
+    return [str(value)] if is_ours or value is True else []
 
 
 @pytest.mark.parametrize("namespace", ["n", "with-default"])
