@@ -17,7 +17,7 @@ from pykueue.api.cel import Check, EvaluationError
 
 _MILLI_PER_UNIT = 1000
 _ANY, _BOOL, _INT, _LIST, _STRING = cel.Type.DYN, cel.Type.BOOL, cel.Type.INT, cel.Type.LIST, cel.Type.STRING
-_VARIABLES = ("self", "oldSelf", "object", "oldObject", "request", "variables", "params", "namespaceObject")
+_VARIABLES = ("self", "oldSelf", "object", "oldObject", "request", "variables", "params", "namespaceObject", "device")
 
 
 class CompilationError(Exception):

@@ -10,11 +10,13 @@ from typing import Any
 from pykueue.api import limit_range
 from pykueue.api.scheme import Object, Resource
 from pykueue.controllers import kinds
+from pykueue.controllers.device_inventory import RESOURCES as DEVICE_RESOURCES
+from pykueue.controllers.device_inventory import DeviceInventory
 from pykueue.controllers.mirror import Mirror
 from pykueue.controllers.workload import facts
 from pykueue.engine import events, values
 from pykueue.kube.clock import Clock
-from pykueue.translate import policy, queues, requests, workload
+from pykueue.translate import devices, policy, queues, requests, workload
 
 FED: tuple[Resource, ...] = (
     kinds.NAMESPACE,
@@ -51,6 +53,9 @@ class EngineFeed:
         mirror.on_change(kinds.WORKLOAD, self._workload)
         mirror.on_change(kinds.LIMIT_RANGE, self._limit_range)
         mirror.on_change(kinds.RUNTIME_CLASS, self._runtime_class)
+        self._inventory = DeviceInventory(mirror)
+        for resource in DEVICE_RESOURCES:
+            mirror.on_change(resource, self._devices_changed)
 
     def hold(self, key: values.WorkloadKey) -> None:
         self._held[key] = self._held.get(key, 0) + 1
@@ -85,7 +90,24 @@ class EngineFeed:
         limit_ranges = self._mirror.indexed(kinds.LIMIT_RANGE, "namespace", namespace)
         runtime_classes = self._mirror.by_name(kinds.RUNTIME_CLASS)
         adjusted = requests.adjusted(obj, runtime_classes=runtime_classes, limit_ranges=limit_ranges)
-        return workload.workload(adjusted, self._options, limit_range.summarize(limit_ranges))
+        counted = self._counted_devices(adjusted)
+        return workload.workload(adjusted, self._options, limit_range.summarize(limit_ranges), counted)
+
+    def device_fault(self, obj: Object) -> devices.Fault | None:
+        """Why the devices of a pending Workload cannot be counted."""
+        counted = self._counted_devices(obj)
+        return counted if isinstance(counted, devices.Fault) else None
+
+    def _counted_devices(self, obj: Object) -> devices.Counted | devices.Fault:
+        """A Workload that holds quota is charged for what it was given."""
+        if facts.has_quota_reservation(obj) or not devices.may_claim(obj):
+            return devices.NO_DEVICES
+        return devices.count(obj, self._options.device_rules, self._inventory)
+
+    def _devices_changed(self, _old: Object | None, _new: Object | None) -> None:
+        for obj in self._mirror.all(kinds.WORKLOAD):
+            if facts.is_admissible(obj) and devices.may_claim(obj):
+                self.tell_workload(workload.key(obj))
 
     def _workload(self, old: Object | None, new: Object | None) -> None:
         obj = new or old

@@ -28,7 +28,7 @@ from pykueue.engine.policy import AdmissionFairSharing
 from pykueue.kube.client import Client
 from pykueue.kube.clock import SECOND_NS, Clock
 from pykueue.kube.work_queue import first_of
-from pykueue.translate import outcomes, policy
+from pykueue.translate import devices, outcomes, policy
 
 log = logging.getLogger(__name__)
 
@@ -77,6 +77,9 @@ class Scheduler:
             return None
         self.engine.world.tree.refresh()
         return fair_sharing.share(self.engine.world.tree, node).rounded
+
+    def device_fault(self, workload: Object) -> devices.Fault | None:
+        return self._feed.device_fault(workload)
 
     def tell(self, event: events.Event) -> None:
         """For news that the feed of queues and workloads does not bring: samples of usage, nodes."""

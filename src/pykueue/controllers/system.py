@@ -8,6 +8,7 @@ from functools import partial
 from pykueue.api.scheme import Object, Resource
 from pykueue.controllers import kinds, settings
 from pykueue.controllers.apply import Applier
+from pykueue.controllers.device_inventory import RESOURCES as DEVICE_RESOURCES
 from pykueue.controllers.engine_feed import FED
 from pykueue.controllers.feeds import Feeds
 from pykueue.controllers.in_use import InUseController
@@ -39,6 +40,9 @@ MIRRORED: tuple[Resource, ...] = (
     kinds.WORKLOAD_PRIORITY_CLASS,
     kinds.PRIORITY_CLASS,
 )
+
+OPTIONAL: tuple[Resource, ...] = (*PROVISIONING_RESOURCES, *DEVICE_RESOURCES)
+"""Kinds that a cluster may lack."""
 
 Loop = Callable[[], Awaitable[None]]
 
@@ -107,7 +111,7 @@ class Controllers:
         self._ungater = TopologyUngater(mirror, self._applier("kueue"), clock)
         self._nodes = NodeController(mirror, self._applier("kueue"), clock, settings.replacement_policy(configuration))
         self._provisioning = ProvisioningController(mirror, self._applier(PROVISIONING), clock)
-        self._resources = [*MIRRORED, *PROVISIONING_RESOURCES, *(kind.resource for kind in frameworks.values())]
+        self._resources = [*MIRRORED, *OPTIONAL, *(kind.resource for kind in frameworks.values())]
         self._pods: PodController | None = None
         if settings.manages_pods(configuration):
             self._pods = PodController(mirror, self._applier("kueue-job-controller"), clock=clock, policy=policy)

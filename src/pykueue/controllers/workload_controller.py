@@ -4,6 +4,7 @@ from pykueue.api.scheme import Object
 from pykueue.controllers import kinds
 from pykueue.controllers.actions import Action, Delete, Tell, changes
 from pykueue.controllers.apply import Applier
+from pykueue.controllers.device_inventory import RESOURCES as DEVICE_RESOURCES
 from pykueue.controllers.mirror import Key, Mirror, key_of
 from pykueue.controllers.scheduler import Scheduler
 from pykueue.controllers.workload import conditions, facts
@@ -12,6 +13,7 @@ from pykueue.controllers.workload.reconcile import Neighbours, decide
 from pykueue.engine import values
 from pykueue.kube.clock import Clock
 from pykueue.kube.work_queue import WorkQueue
+from pykueue.translate import devices
 
 
 class WorkloadController:
@@ -27,10 +29,17 @@ class WorkloadController:
         mirror.on_change(kinds.WORKLOAD, self._workload_changed)
         mirror.on_change(kinds.LOCAL_QUEUE, self._local_queue_changed)
         mirror.on_change(kinds.CLUSTER_QUEUE, self._cluster_queue_changed)
+        for resource in DEVICE_RESOURCES:
+            mirror.on_change(resource, self._devices_changed)
 
     def _workload_changed(self, _old: Object | None, new: Object | None) -> None:
         if new is not None:
             self.queue.add(key_of(new))
+
+    def _devices_changed(self, _old: Object | None, _new: Object | None) -> None:
+        for workload in self._mirror.all(kinds.WORKLOAD):
+            if facts.is_admissible(workload) and devices.may_claim(workload):
+                self.queue.add(key_of(workload))
 
     def _local_queue_changed(self, old: Object | None, new: Object | None) -> None:
         if old is not None and new is not None and old.get("spec") == new.get("spec"):
@@ -86,4 +95,5 @@ class WorkloadController:
             cluster_queue_name=name,
             cluster_queue=self._mirror.get(kinds.CLUSTER_QUEUE, name) if name else None,
             is_cluster_queue_active=state is not None and state.is_active,
+            device_fault=self._scheduler.device_fault(workload),
         )

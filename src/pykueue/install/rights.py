@@ -19,6 +19,7 @@ _READ = ("get", "list", "watch")
 _READ_ONLY = (
     ("", ("limitranges", "namespaces", "nodes")),
     ("node.k8s.io", ("runtimeclasses",)),
+    ("resource.k8s.io", ("deviceclasses", "resourceclaimtemplates", "resourceslices")),
     ("scheduling.k8s.io", ("priorityclasses",)),
     (_KUEUE, ("provisioningrequestconfigs", "topologies", "workloadpriorityclasses")),
 )

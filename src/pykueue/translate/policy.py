@@ -8,7 +8,7 @@ from typing import Any
 
 from pykueue.api import feature_gates
 from pykueue.engine import policy, values
-from pykueue.translate import durations, requests, workload
+from pykueue.translate import devices, durations, requests, workload
 
 _DEFAULT_SAMPLING_INTERVAL = "5m"
 
@@ -57,10 +57,21 @@ def workload_options(configuration: Mapping[str, Any]) -> workload.Options:
             transformations=requests.transformations_from(resources.get("transformations") or ()),
             subtracts_reclaimable_pods=feature_gates.is_enabled(gates, "ReclaimablePods"),
         ),
+        device_rules=device_rules(configuration),
         hashes_shapes=feature_gates.is_enabled(gates, "SchedulingEquivalenceHashing"),
         honours_admission_gates=feature_gates.is_enabled(gates, "AdmissionGatedBy"),
         honours_priority_boost=feature_gates.is_enabled(gates, "PriorityBoost"),
         replaces_slices=feature_gates.is_enabled(gates, "ElasticJobsViaWorkloadSlices"),
+    )
+
+
+def device_rules(configuration: Mapping[str, Any]) -> devices.DeviceRules:
+    gates = configuration.get("featureGates") or {}
+    return devices.DeviceRules(
+        enabled=feature_gates.is_enabled(gates, "KueueDRAIntegration"),
+        rejects_when_disabled=feature_gates.is_enabled(gates, "KueueDRARejectWorkloadsWhenDRADisabled"),
+        counts_extended_resources=feature_gates.is_enabled(gates, "KueueDRAIntegrationExtendedResource"),
+        resource_of=devices.rules_from(configuration.get("resources") or {}),
     )
 
 

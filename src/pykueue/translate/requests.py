@@ -16,6 +16,7 @@ from pykueue.api.quantity import Quantity
 from pykueue.api.scheme import Object
 from pykueue.engine import amounts as engine_amounts
 from pykueue.translate import amounts, topology
+from pykueue.translate.devices import NO_DEVICES, Counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,16 +115,24 @@ def single_pod_requests(pod_spec: Object, rules: Rules) -> dict[str, int]:
     return {name: max(0, resource_lists.amount(name, value)) for name, value in transformed.items()}
 
 
-def requests_of_pod_sets(workload: Object, rules: Rules) -> list[PodSetRequests]:
+def requests_of_pod_sets(workload: Object, rules: Rules, counted: Counted = NO_DEVICES) -> list[PodSetRequests]:
     counts = counts_after_reclaim(workload, rules)
-    return [
-        PodSetRequests(
-            name=_name(pod_set),
-            count=counts[_name(pod_set)],
-            requests=amounts.scaled(single_pod_requests(pod_set["template"]["spec"], rules), counts[_name(pod_set)]),
-        )
-        for pod_set in workload["spec"].get("podSets") or ()
-    ]
+    found = []
+    for pod_set in workload["spec"].get("podSets") or ():
+        name = _name(pod_set)
+        of_one = _with_devices(single_pod_requests(pod_set["template"]["spec"], rules), counted, name)
+        found.append(PodSetRequests(name=name, count=counts[name], requests=amounts.scaled(of_one, counts[name])))
+    return found
+
+
+def _with_devices(requests: dict[str, int], counted: Counted, pod_set: str) -> dict[str, int]:
+    replaced, added = counted.replaced.get(pod_set, ()), counted.added.get(pod_set, {})
+    if not replaced and not added:
+        return requests
+    found = {name: amount for name, amount in requests.items() if name not in replaced}
+    for name, amount in added.items():
+        found[name] = found.get(name, 0) + amount
+    return found
 
 
 def _name(pod_set: Object) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pykueue.api import errors, limit_range
 from pykueue.api.scheme import Object
 from pykueue.engine import values
-from pykueue.translate import conditions, nodes, requests, selectors, shape, times
+from pykueue.translate import conditions, devices, nodes, requests, selectors, shape, times
 
 ADMISSION_GATED_BY = "kueue.x-k8s.io/admission-gated-by"
 PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
@@ -23,6 +23,7 @@ class Options:
     """The parts of the configuration that decide how a workload is read."""
 
     rules: requests.Rules = field(default_factory=requests.Rules)
+    device_rules: devices.DeviceRules = field(default_factory=devices.DeviceRules)
     hashes_shapes: bool = True
     honours_admission_gates: bool = True
     honours_priority_boost: bool = False
@@ -34,7 +35,13 @@ def key(obj: Object) -> values.WorkloadKey:
     return values.WorkloadKey(f"{metadata.get('namespace', '')}/{metadata.get('name', '')}")
 
 
-def workload(obj: Object, options: Options, limit_ranges: limit_range.Summary | None = None) -> values.Workload:
+def workload(
+    obj: Object,
+    options: Options,
+    limit_ranges: limit_range.Summary | None = None,
+    counted: devices.Counted | devices.Fault = devices.NO_DEVICES,
+) -> values.Workload:
+    """A workload whose devices cannot be counted is kept out of the queues."""
     metadata, spec, status = obj["metadata"], obj["spec"], obj.get("status") or {}
     namespace = metadata.get("namespace", "")
     annotations = metadata.get("annotations") or {}
@@ -43,7 +50,8 @@ def workload(obj: Object, options: Options, limit_ranges: limit_range.Summary | 
     found = conditions.by_type(obj)
     reserved = found.get("QuotaReserved")
     is_reserved = conditions.holds(reserved)
-    pod_sets = _pod_sets(obj, options)
+    is_faulty = isinstance(counted, devices.Fault)
+    pod_sets = _pod_sets(obj, options, devices.NO_DEVICES if isinstance(counted, devices.Fault) else counted)
     return values.Workload(
         key=key(obj),
         uid=metadata.get("uid", ""),
@@ -59,7 +67,7 @@ def workload(obj: Object, options: Options, limit_ranges: limit_range.Summary | 
         active=spec.get("active", True) is not False,
         finished=conditions.holds(found.get("Finished")),
         on_hold=reserved is not None and not is_reserved and reserved.get("reason") == "OnHold",
-        admission_gated=options.honours_admission_gates and bool(annotations.get(ADMISSION_GATED_BY)),
+        admission_gated=is_faulty or (options.honours_admission_gates and bool(annotations.get(ADMISSION_GATED_BY))),
         waiting_for_replacement_pods=conditions.holds(found.get("WaitingForReplacementPods")),
         closed_preemption_gate=has_closed_preemption_gate(obj),
         admissibility_fault=admissibility_fault(obj, limit_ranges or {}),
@@ -121,8 +129,8 @@ def _ready_updates(obj: Object, pod_set: str) -> list[Object]:
     ]
 
 
-def _pod_sets(obj: Object, options: Options) -> tuple[values.PodSet, ...]:
-    counted = requests.requests_of_pod_sets(obj, options.rules)
+def _pod_sets(obj: Object, options: Options, device_counts: devices.Counted) -> tuple[values.PodSet, ...]:
+    counted = requests.requests_of_pod_sets(obj, options.rules, device_counts)
     return tuple(
         values.PodSet(
             name=values.PodSetName(totals.name),

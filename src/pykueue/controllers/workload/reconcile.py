@@ -14,6 +14,7 @@ from pykueue.api.scheme import Object
 from pykueue.controllers.workload import checks, conditions, facts, transitions
 from pykueue.controllers.workload.policy import LifecyclePolicy
 from pykueue.kube.clock import SECOND_NS, parse_time
+from pykueue.translate.devices import Fault
 
 
 class Neighbours(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,6 +25,8 @@ class Neighbours(msgspec.Struct, frozen=True, kw_only=True):
     """The ClusterQueue that the LocalQueue names; "" if there is no LocalQueue."""
     cluster_queue: Object | None = None
     is_cluster_queue_active: bool = False
+    device_fault: Fault | None = None
+    """Why the devices that it claims cannot be counted."""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,6 +128,23 @@ def _retry_delay(case: _Case) -> bool:
     if "requeueAt" in state and parse_time(state["requeueAt"]) >= retry_at_ns:
         return False
     return transitions.requeue_not_before(case.workload, retry_at_ns, count=False)
+
+
+def _devices(case: _Case) -> bool:
+    """Devices that cannot be counted make a pending workload inadmissible until they can."""
+    workload, fault = case.workload, case.near.device_fault
+    if facts.status_word(workload) != "pending" or facts.is_on_hold(workload):
+        return False
+    if fault is None:
+        if conditions.is_false_because(workload, "Requeued", "Inadmissible"):
+            conditions.remove(workload, "Requeued")
+            conditions.remove(workload, "QuotaReserved")
+        return False
+    if transitions.release_quota(workload, reason="Inadmissible", message=fault.text, now_ns=case.now_ns):
+        transitions.set_requeued(
+            workload, allowed=False, reason="Inadmissible", message=fault.requeued_text, now_ns=case.now_ns
+        )
+    return True
 
 
 def _deactivation(case: _Case) -> bool:
@@ -378,6 +398,7 @@ _STEPS: tuple[Callable[[_Case], bool], ...] = (
     _orphan,
     _finished,
     _retry_delay,
+    _devices,
     _deactivation_target,
     _backoff,
     _requeue_allowed_again,

@@ -11,14 +11,21 @@ from pykueue.kube.clock import SECOND_NS, parse_time
 from pykueue.simulate.replay import differences
 from pykueue.simulate.replay.corpus import Case, feature_gates
 from pykueue.simulate.replay.differences import Difference
-from pykueue.translate import durations
+from pykueue.translate import devices, durations, policy
+
+DEVICES = "WorkloadTestReconcileDRA"
+_MAPPINGS = [
+    {"name": "foo", "deviceClassNames": ["foo.example.com"]},
+    {"name": "gpu", "deviceClassNames": ["gpu.example.com"]},
+]
+"""The recorder's configuration."""
 
 KEPT_BY_THE_RECORDERS_CLIENT = ("requeueState", "unhealthyNodes", "admission")
 """The recordings were made on a client whose server-side apply cannot take these away; on a real API they go."""
 
 
 def reconciled(case: Case) -> list[Difference]:
-    if case["expect"]["error"]:
+    if case["expect"]["error"] and case["suite"] != DEVICES:
         return []  # the recorder's client refused a write: nothing to compare
     outcome = reconcile.decide(case["workload"], _neighbours(case), _policy(case), parse_time(case["now"]))
     key = facts.key(case["workload"])
@@ -47,7 +54,39 @@ def _neighbours(case: Case) -> reconcile.Neighbours:
         cluster_queue_name=name,
         cluster_queue=_find(case["clusterQueues"], name, None, case["clusterQueueTerminating"]),
         is_cluster_queue_active=False,  # the recorder's cache knows no ClusterQueue
+        device_fault=_device_fault(case) if case["suite"] == DEVICES else None,
     )
+
+
+def _device_fault(case: Case) -> devices.Fault | None:
+    rules = policy.device_rules({"featureGates": feature_gates(case), "resources": {"deviceClassMappings": _MAPPINGS}})
+    counted = devices.count(case["workload"], rules, _Recorded(case))
+    return counted if isinstance(counted, devices.Fault) else None
+
+
+class _Recorded:
+    """The devices of a recording."""
+
+    def __init__(self, case: Case) -> None:
+        self._objects: list[Object] = case["otherObjects"]
+        self._list_error: str = case.get("listError") or ""
+
+    def template(self, namespace: str, name: str) -> Object | None:
+        for obj in self._of("ResourceClaimTemplate"):
+            if (obj["metadata"]["namespace"], obj["metadata"]["name"]) == (namespace, name):
+                return obj
+        return None
+
+    def classes(self) -> list[Object]:
+        return self._of("DeviceClass")
+
+    def slices(self) -> list[Object]:
+        if self._list_error:
+            raise LookupError(self._list_error)
+        return self._of("ResourceSlice")
+
+    def _of(self, kind: str) -> list[Object]:
+        return [obj for obj in self._objects if obj["kind"] == kind]
 
 
 def _find(queues: list[Object], name: str | None, namespace: str | None, is_terminating: Any) -> Object | None:
@@ -108,4 +147,4 @@ def _comparable(workload: Object | None, ours: Object) -> Any:
     return workload
 
 
-RUNNERS = {f"WorkloadTestReconcile{part}": reconciled for part in ("", "Eviction", "Inadmissible", "Requeue")}
+RUNNERS = {f"WorkloadTestReconcile{part}": reconciled for part in ("", "DRA", "Eviction", "Inadmissible", "Requeue")}
