@@ -148,6 +148,10 @@ class Frame(Protocol):
 
     def decode(self) -> Object: ...
 
+    def shared(self) -> Object:
+        """The object, decoded once for all who only read it."""
+        ...
+
 
 class Sink(Protocol):
     """Where a watch delivers. Called on the event loop; must neither block nor raise."""

@@ -1,6 +1,7 @@
 """The `kube.client.Client` inside the server's own process: the same answers as over HTTP, without HTTP.
 
-The embedded controllers and the machine room use it. Objects go in and come out as copies, as a wire would make them.
+The embedded controllers and the machine room use it. Objects go in and come out as copies, as a wire would make them;
+those of a watch are shared by all who watch and by the server, and must not be changed.
 """
 
 import asyncio
@@ -104,7 +105,7 @@ class LocalClient:
             while (frame := await mailbox.read()) is not None:
                 if frame.type == "ERROR":
                     raise ApiError.from_status(frame.decode())
-                yield WatchEvent(type=frame.type, object=frame.decode())
+                yield WatchEvent(type=frame.type, object=frame.shared())
         finally:
             subscription.cancel()
 

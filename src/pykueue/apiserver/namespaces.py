@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from pykueue.api import errors
+from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 from pykueue.apiserver import objects
 from pykueue.apiserver.calls import Target
@@ -40,4 +41,4 @@ def prepare(namespace: Object, old: Object | None) -> None:
         namespace["spec"] = {**spec, "finalizers": finalizers if FINALIZER in finalizers else [*finalizers, FINALIZER]}
         namespace["status"] = {"phase": "Active"}
     else:
-        namespace["spec"] = old.get("spec") or {}
+        namespace["spec"] = copied(old.get("spec") or {})

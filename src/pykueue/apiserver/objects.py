@@ -18,14 +18,16 @@ class StoreLookup:
     def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
         kind = self._kind(resource)
         stored = self._store.head(faces.key_of(kind, namespace, name)) if kind else None
-        return faces.from_storage(kind, stored.decode()) if kind and stored else None
+        if kind is None or stored is None:
+            return None
+        return stored.peek() if faces.is_stored_as_shown(kind) else faces.from_storage(kind, stored.decode())
 
     def list(self, resource: Resource, namespace: str = "") -> Iterable[Object]:
         kind = self._kind(resource)
         if kind is None:
             return
         for stored in self._store.select(faces.storage_group(kind), kind.plural, namespace):
-            yield faces.from_storage(kind, stored.decode())
+            yield stored.peek() if faces.is_stored_as_shown(kind) else faces.from_storage(kind, stored.decode())
 
     def _kind(self, resource: Resource) -> Kind | None:
         return self._scheme.for_path(resource.group, resource.version, resource.plural)

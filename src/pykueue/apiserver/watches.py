@@ -25,14 +25,16 @@ BOOKMARK_SECONDS = 60.0
 
 
 class Frame:
-    """A watch event of one version, encoded when first asked for."""
+    """A watch event of one version, encoded when first asked for. `stored` is what it shows, if it shows it as stored."""
 
-    __slots__ = ("_line", "data", "type")
+    __slots__ = ("_line", "_object", "_stored", "data", "type")
 
-    def __init__(self, type_: str, data: bytes) -> None:
+    def __init__(self, type_: str, data: bytes, stored: Stored | None = None) -> None:
         self.type = type_
         self.data = data
         self._line = b""
+        self._stored = stored
+        self._object: Object | None = None
 
     @property
     def line(self) -> bytes:
@@ -43,6 +45,13 @@ class Frame:
     def decode(self) -> Object:
         obj: Object = msgspec.json.decode(self.data)
         return obj
+
+    def shared(self) -> Object:
+        if self._stored is not None:
+            return self._stored.shared()
+        if self._object is None:
+            self._object = self.decode()
+        return self._object
 
 
 def error_frame(error: ApiError) -> Frame:
@@ -111,7 +120,9 @@ class _Framing:
     def _shared(self, type_: str, kind: Kind) -> Frame:
         key = (type_, kind.group, kind.version)
         if key not in self._frames:
-            self._frames[key] = Frame(type_, faces.shown(kind, self._state(type_)))
+            state = self._state(type_)
+            is_current = faces.is_stored_as_shown(kind) and type_ != "DELETED"
+            self._frames[key] = Frame(type_, faces.shown(kind, state), state if is_current else None)
         return self._frames[key]
 
     def _state(self, type_: str) -> Stored:

@@ -137,7 +137,7 @@ class Writing:
         """`shown` is what `new` was made from, in the version of the request; both are used up."""
         metadata.check_update_preconditions(write.kind, new, shown)
         obj = _separated(write.target, new, shown)
-        old = existing.decode()
+        old = existing.peek()
         obj = self._admitted(write, obj, old)
         self._own(write, old if faces.is_stored_as_shown(write.kind) else _shown(write.kind, existing), obj)
         obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]

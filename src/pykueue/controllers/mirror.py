@@ -97,6 +97,8 @@ class Mirror:
         key, version = key_of(obj), version_of(obj)
         old = self._objects[resource].get(key)
         if old is not None and version_of(old) >= version:
+            if version_of(old) == version:
+                self._objects[resource][key] = obj  # the same, but this copy may be shared with others
             return
         if self._gone[resource].get(key, -1) >= version:
             return

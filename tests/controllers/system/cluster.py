@@ -3,6 +3,8 @@
 import asyncio
 from contextlib import asynccontextmanager, suppress
 
+from tests.apiserver.shared_copies import changed_by_a_reader
+
 from pykueue.api import registry
 from pykueue.api.errors import ApiError
 from pykueue.apiserver.core import Core
@@ -152,6 +154,7 @@ async def running_cluster(configuration=CONFIGURATION, *, starts=True):
         if starts:
             await cluster.start()
         yield cluster
+        assert changed_by_a_reader(core.store) == []
     finally:
         await cluster.stop()
         await core.stop()

@@ -1,4 +1,5 @@
 import pytest
+from tests.apiserver.shared_copies import changed_by_a_reader
 from tests.node.room.house import House
 
 from pykueue.api import registry
@@ -19,6 +20,7 @@ async def client():
     await bootstrap.ensure(core, scheme, 6443)
     yield LocalClient(core, scheme)
     await core.stop()
+    assert changed_by_a_reader(core.store) == []
 
 
 @pytest.fixture

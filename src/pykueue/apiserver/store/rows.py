@@ -60,6 +60,7 @@ class Stored:
     revision: int
     data: bytes
     meta: Meta
+    _shared: Object | None = None
 
     @classmethod
     def of(cls, key: Key, revision: int, data: bytes) -> "Stored":
@@ -69,6 +70,20 @@ class Stored:
         """A fresh copy: yours to change."""
         obj: Object = msgspec.json.decode(self.data)
         return obj
+
+    def shared(self) -> Object:
+        """The one copy for all who only read, made when first asked for. It is kept until there is a newer version."""
+        if self._shared is None:
+            self._shared = self.decode()
+        return self._shared
+
+    def peek(self) -> Object:
+        """To read and not to keep: the shared copy if there is one."""
+        return self._shared if self._shared is not None else self.decode()
+
+    def superseded(self) -> None:
+        """History needs the text alone."""
+        self._shared = None
 
 
 class Row(NamedTuple):

@@ -243,6 +243,8 @@ class Store:
 
     def _apply(self, change: Change) -> None:
         key = change.now.key
+        if change.before is not None:
+            change.before.superseded()
         collection = self._collections.setdefault((key.group, key.plural), _Collection())
         if change.is_deleted:
             collection.remove(key)

@@ -142,7 +142,7 @@ def _without_workload(case: Situation, job: Object) -> Plan:
 
 
 def _running_its_course(case: Situation, job: Object, old: Object) -> Plan:
-    new = copied(old)
+    new = {**old, "status": copied(old.get("status") or {})}
     if readiness.set_reclaimable(new, case.kind.reclaimable(job)):
         return Plan(actions=tuple(changes(kinds.WORKLOAD, old, new)))
     if case.policy.waits_for_pods_ready and readiness.set_pods_ready(

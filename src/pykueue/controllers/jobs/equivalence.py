@@ -12,22 +12,20 @@ from pykueue.translate import pod_set_info
 
 
 def same_pod_sets(ours: Sequence[Object], theirs: Sequence[Object], *, ignore_tolerations: bool) -> bool:
+    compared = ("initContainers", "containers") + (() if ignore_tolerations else ("tolerations",))
     return len(ours) == len(theirs) and all(
-        _shape(one, ignore_tolerations=ignore_tolerations) == _shape(other, ignore_tolerations=ignore_tolerations)
-        for one, other in zip(ours, theirs, strict=True)
+        _same(_shape(one, compared), _shape(other, compared)) for one, other in zip(ours, theirs, strict=True)
     )
 
 
-def _shape(pod_set: Object, *, ignore_tolerations: bool) -> Any:
+def _same(one: list[Any], other: list[Any]) -> bool:
+    """Mostly they are spelled alike, and nothing needs to be read."""
+    return one == other or _semantic(one, "") == _semantic(other, "")
+
+
+def _shape(pod_set: Object, compared: tuple[str, ...]) -> list[Any]:
     spec = (pod_set.get("template") or {}).get("spec") or {}
-    compared = (
-        ["initContainers", "containers"] if ignore_tolerations else ["initContainers", "containers", "tolerations"]
-    )
-    return (
-        int(pod_set.get("count", 1)),
-        pod_set.get("minCount"),
-        [_semantic(spec.get(name), "") for name in compared],
-    )
+    return [int(pod_set.get("count", 1)), pod_set.get("minCount"), *map(spec.get, compared)]
 
 
 def asks_the_same(one: Object, other: Object) -> bool:
@@ -86,6 +84,9 @@ def describes(
         return False
     ignore = facts.is_admitted(workload)
     spec_sets = workload["spec"]["podSets"]
+    if ignore and not any("minCount" in pod_set for pod_set in spec_sets):
+        # An admission gives pods a place and no containers: nothing of what it adds is compared.
+        return same_pod_sets(pod_sets, spec_sets, ignore_tolerations=True)
     running = running_pod_sets(workload, flavors)
     if running is None:
         return same_pod_sets(pod_sets, spec_sets, ignore_tolerations=ignore)

@@ -96,21 +96,22 @@ def _update(case: Situation, job: Object, old: Object, wanted: list[Object]) -> 
 
 def _follow_labels(case: Situation, job: Object, old: Object) -> Found:
     """Changes of the job that its Workload simply takes over: the admission gate and the priority class."""
-    new = copied(old)
     gate = str((job["metadata"].get("annotations") or {}).get(facts.ADMISSION_GATED_BY, ""))
-    if gate != facts.admission_gate(old):
+    is_gate_changed = gate != facts.admission_gate(old)
+    if not is_gate_changed and not _class_changed(job, old):
+        return Found(workload=old)
+    new = copied(old)
+    if is_gate_changed:
         annotations = new["metadata"].setdefault("annotations", {})
         if gate:
             annotations[facts.ADMISSION_GATED_BY] = gate
         else:
             del annotations[facts.ADMISSION_GATED_BY]
         message = f'Updated workload AdmissionGatedBy to "{gate}"'
-    elif _class_changed(job, old):
+    else:
         new["spec"].pop("priorityClassRef", None)
         new["spec"] |= of_job(case.kind, job, old["spec"]["podSets"], case.classes)
         message = f"Updated workload priority class: {facts.key(old)}"
-    else:
-        return Found(workload=old)
     if new == old:
         return Found(workload=old)
     actions = (
