@@ -42,7 +42,7 @@ class EventRecorder:
         self._instance = instance
         self._series: OrderedDict[tuple[str, ...], _Series] = OrderedDict()
         self._waiting: deque[tuple[_Series, Object]] = deque()
-        self._arrived = asyncio.Event()
+        self._arrived = asyncio.Semaphore(0)
 
     def record(self, about: Object, *, reason: str, message: str, warning: bool = False, controller: str = "") -> None:
         metadata = about["metadata"]
@@ -89,7 +89,7 @@ class EventRecorder:
     def _put(self, series: _Series, body: Object) -> None:
         if len(self._waiting) < MOST_WAITING:
             self._waiting.append((series, body))
-            self._arrived.set()
+            self._arrived.release()
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -98,9 +98,7 @@ class EventRecorder:
 
     async def _write_all(self) -> None:
         while True:
-            while not self._waiting:
-                self._arrived.clear()
-                await self._arrived.wait()
+            await self._arrived.acquire()
             series, body = self._waiting.popleft()
             try:
                 await self._write(series, body)

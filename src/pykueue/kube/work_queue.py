@@ -35,7 +35,8 @@ class WorkQueue(Generic[KeyType]):
         self._heap: list[tuple[int, int, KeyType]] = []
         self._sequence = 0
         self._failures: dict[KeyType, int] = {}
-        self._arrived = asyncio.Event()
+        self._keys_ready = asyncio.Semaphore(0)
+        """As many as are ready: each wakes one worker."""
         self._scheduled = asyncio.Event()
 
     def add(self, key: KeyType) -> None:
@@ -43,7 +44,7 @@ class WorkQueue(Generic[KeyType]):
             self._again.add(key)
         elif key not in self._ready:
             self._ready[key] = None
-            self._arrived.set()
+            self._keys_ready.release()
 
     def add_after(self, key: KeyType, pause_ns: int) -> None:
         """Replaces an earlier appointment of the key."""
@@ -70,9 +71,7 @@ class WorkQueue(Generic[KeyType]):
 
     async def _work(self, reconcile: Reconcile[KeyType]) -> None:
         while True:
-            while not self._ready:
-                self._arrived.clear()
-                await self._arrived.wait()
+            await self._keys_ready.acquire()
             key = next(iter(self._ready))
             del self._ready[key]
             self._busy.add(key)

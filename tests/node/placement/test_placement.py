@@ -18,7 +18,12 @@ def test_a_pod_goes_to_the_emptiest_node_that_fits():
 def test_binding_is_told():
     yard = Yard(node("a")).place(pod("one"))
     assert yard.world.events == [("Normal", "Scheduled", "Successfully assigned default/one to a")]
-    assert pods.is_true(yard.world.get("Pod", "one"), "PodScheduled")
+
+
+def test_a_pod_that_was_told_to_wait_is_told_that_it_is_over():
+    yard = Yard().place(pod("one"))
+    yard.fleet.set_node(yard.world.add(node("a")))
+    assert pods.is_true(yard.place().world.get("Pod", "one"), "PodScheduled")
 
 
 def test_without_nodes_the_pod_waits():

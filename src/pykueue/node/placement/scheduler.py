@@ -70,14 +70,18 @@ def _bind(chosen: list[tuple[Object, str]], fleet: Fleet, now: datetime) -> writ
         if isinstance(result, writes.Refused):
             fleet.remove_pod(pods.uid(pod))
             continue
+        if _was_left_waiting(result):
+            scheduled = {"type": "PodScheduled", "status": "True", "reason": None, "message": None}
+            telling.append(_tell(pod, scheduled, now, nominated=None))
         message = f"Successfully assigned {pods.namespace(pod)}/{pods.name(pod)} to {name}"
-        scheduled = {"type": "PodScheduled", "status": "True", "reason": None, "message": None}
-        telling += [
-            _tell(pod, scheduled, now, nominated=None),
-            writes.Record(about=pod, type="Normal", reason="Scheduled", message=message),
-        ]
+        telling.append(writes.Record(about=pod, type="Normal", reason="Scheduled", message=message))
     told = yield telling
     return (*writes.refusals(results), *writes.refusals(told))
+
+
+def _was_left_waiting(pod: Object) -> bool:
+    """Its status tells so, and must tell otherwise now; of other pods the agent's first status says that they have a node."""
+    return pods.condition(pod, "PodScheduled") is not None or "nominatedNodeName" in pod.get("status", {})
 
 
 def _tell(pod: Object, condition: Object, now: datetime, nominated: str | None) -> writes.Patch:

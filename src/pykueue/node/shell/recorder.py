@@ -26,7 +26,7 @@ class Recorder:
         self._clock = clock
         self._known: OrderedDict[tuple[str, str, str], Object] = OrderedDict()
         self._waiting: deque[Object] = deque()
-        self._arrived = asyncio.Event()
+        self._arrived = asyncio.Semaphore(0)
 
     def record(self, about: Object, *, type_: str, reason: str, message: str, component: str) -> None:
         now = show_time(self._clock.now_ns())
@@ -41,7 +41,7 @@ class Recorder:
         event |= {"count": event["count"] + 1, "lastTimestamp": now}
         if len(self._waiting) < _MOST_WAITING:
             self._waiting.append(event)
-            self._arrived.set()
+            self._arrived.release()
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -50,9 +50,7 @@ class Recorder:
 
     async def _write_all(self) -> None:
         while True:
-            while not self._waiting:
-                self._arrived.clear()
-                await self._arrived.wait()
+            await self._arrived.acquire()
             event = self._waiting.popleft()
             try:
                 await self._write(event)
