@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import msgspec
 
 from pykueue.api.scheme import Kind, Object
+from pykueue.apiserver.store.rows import Stored
 from pykueue.kube.client import PatchType
 
 
@@ -99,10 +100,20 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """The object did not exist before: HTTP answers 201."""
     is_accepted: bool = False
     """Deletion began and is not over: what `delete` returns is the object, HTTP still answers 200."""
+    stored: Stored | None = None
+    """What it shows, if it shows an object as it is stored."""
 
     def decode(self) -> Object:
         """A fresh copy: yours to change."""
         obj: Object = msgspec.json.decode(self.data)
+        return obj
+
+    def decode_unmanaged(self) -> Object:
+        """As `decode`, without `managedFields`."""
+        if self.stored is not None:
+            return self.stored.decode_unmanaged()
+        obj = self.decode()
+        (obj.get("metadata") or {}).pop("managedFields", None)
         return obj
 
 
@@ -149,7 +160,7 @@ class Frame(Protocol):
     def decode(self) -> Object: ...
 
     def shared(self) -> Object:
-        """The object, decoded once for all who only read it."""
+        """The object without `managedFields`, decoded once for all who only read it."""
         ...
 
 

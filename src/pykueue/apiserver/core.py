@@ -115,11 +115,13 @@ class Core:
 
     async def _answer(self, target: Target, outcome: Outcome) -> Answer:
         await self._settled(outcome)
+        stored = None
         if target.subresource == "scale":
             data = msgspec.json.encode(scales.read(outcome.kind, outcome.stored.decode()))
         else:
             data = faces.shown(outcome.kind, outcome.stored)
-        return Answer(data=data, warnings=outcome.warnings, is_created=outcome.is_created)
+            stored = outcome.stored if faces.is_stored_as_shown(outcome.kind) else None
+        return Answer(data=data, warnings=outcome.warnings, is_created=outcome.is_created, stored=stored)
 
     async def _settled(self, outcome: Outcome) -> None:
         if not outcome.is_written:

@@ -77,7 +77,7 @@ class EmbeddedApi:
 
     def client(self, user: User = ADMIN) -> LocalClient:
         """The same API without HTTP, for parts that live in this process."""
-        return LocalClient(self.core, self.scheme, user=user)
+        return LocalClient(self.core, self.scheme, user=user, shows_managers=False)
 
     def authenticate(self, token: str) -> User | None:
         """Whose token it is: a user's or a service account's."""

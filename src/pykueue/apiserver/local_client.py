@@ -1,7 +1,6 @@
 """The `kube.client.Client` inside the server's own process: the same answers as over HTTP, without HTTP.
 
-The embedded controllers and the machine room use it. Objects go in and come out as copies, as a wire would make them;
-those of a watch are shared by all who watch and by the server, and must not be changed.
+The embedded controllers and the machine room use it. Objects go in and come out as copies, as a wire would make them.
 """
 
 import asyncio
@@ -17,6 +16,7 @@ from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Kind, Object, Resource, Scheme
 from pykueue.apiserver.calls import (
     ADMIN,
+    Answer,
     DeleteCall,
     Frame,
     ListCall,
@@ -62,13 +62,18 @@ class _Mailbox:
 
 
 class LocalClient:
-    def __init__(self, core: Verbs, scheme: Scheme, *, user: User = ADMIN) -> None:
+    """Without `shows_managers` objects come without `managedFields`, which half their text often is and no controller reads;
+    those of a watch are then the server's own, shared by all who watch, and must not be changed.
+    """
+
+    def __init__(self, core: Verbs, scheme: Scheme, *, user: User = ADMIN, shows_managers: bool = True) -> None:
         self._core = core
+        self._shows_managers = shows_managers
         self._scheme = scheme
         self._user = user
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
-        return (await self._core.get(self._target(resource, namespace, name))).decode()
+        return self._taken(await self._core.get(self._target(resource, namespace, name)))
 
     async def list(self, resource: Resource, namespace: str = "", options: ListOptions | None = None) -> ObjectList:
         asked = options or ListOptions()
@@ -80,9 +85,11 @@ class LocalClient:
             resource_version=asked.resource_version,
         )
         page = await self._core.list(self._target(resource, namespace), call)
-        return ObjectList(
-            items=page.decode(), resource_version=page.resource_version, continue_token=page.continue_token
-        )
+        items = page.decode()
+        if not self._shows_managers:
+            for item in items:
+                item["metadata"].pop("managedFields", None)
+        return ObjectList(items=items, resource_version=page.resource_version, continue_token=page.continue_token)
 
     async def watch(
         self,
@@ -105,7 +112,8 @@ class LocalClient:
             while (frame := await mailbox.read()) is not None:
                 if frame.type == "ERROR":
                     raise ApiError.from_status(frame.decode())
-                yield WatchEvent(type=frame.type, object=frame.shared())
+                obj = frame.decode() if self._shows_managers else frame.shared()
+                yield WatchEvent(type=frame.type, object=obj)
         finally:
             subscription.cancel()
 
@@ -113,14 +121,14 @@ class LocalClient:
         self, resource: Resource, obj: Object, namespace: str = "", options: WriteOptions | None = None
     ) -> Object:
         inside = namespace or (obj.get("metadata") or {}).get("namespace", "")
-        return (await self._core.create(self._target(resource, inside), _copy(obj), self._call(options))).decode()
+        return self._taken(await self._core.create(self._target(resource, inside), _copy(obj), self._call(options)))
 
     async def update(
         self, resource: Resource, obj: Object, *, subresource: str = "", options: WriteOptions | None = None
     ) -> Object:
         place = obj["metadata"]
         target = self._target(resource, place.get("namespace", ""), place["name"], subresource)
-        return (await self._core.update(target, _copy(obj), self._call(options))).decode()
+        return self._taken(await self._core.update(target, _copy(obj), self._call(options)))
 
     async def patch(
         self,
@@ -135,7 +143,7 @@ class LocalClient:
     ) -> Object:
         target = self._target(resource, namespace, name, subresource)
         body = Patch(type=patch_type, body=_copy(patch))
-        return (await self._core.patch(target, body, self._call(options))).decode()
+        return self._taken(await self._core.patch(target, body, self._call(options)))
 
     async def delete(
         self, resource: Resource, name: str, namespace: str = "", options: DeleteOptions | None = None
@@ -172,6 +180,9 @@ class LocalClient:
 
     async def close(self) -> None:
         """Nothing to give back: the server goes on."""
+
+    def _taken(self, answer: Answer) -> Object:
+        return answer.decode() if self._shows_managers else answer.decode_unmanaged()
 
     def _target(self, resource: Resource, namespace: str = "", name: str = "", subresource: str = "") -> Target:
         kind = self._scheme.for_path(resource.group, resource.version, resource.plural)

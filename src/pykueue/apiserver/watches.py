@@ -51,6 +51,7 @@ class Frame:
             return self._stored.shared()
         if self._object is None:
             self._object = self.decode()
+            self._object["metadata"].pop("managedFields", None)
         return self._object
 
 

@@ -81,7 +81,7 @@ class Writing:
             return self._apply(target, patch.body, call)
         write = self._begin(target, call, is_patch=True)
         existing = self._existing(target)
-        old = _shown(target.kind, existing)
+        old = _shown(target.kind, existing) if _names_managers(patch) else _shown_unmanaged(target.kind, existing)
         if target.subresource == "scale":
             new = self._scaled(target, existing, _patched(target.kind, scales.read(target.kind, old), patch))
         else:
@@ -139,9 +139,9 @@ class Writing:
         obj = _separated(write.target, new, shown)
         old = existing.peek()
         obj = self._admitted(write, obj, old)
-        self._own(write, old if faces.is_stored_as_shown(write.kind) else _shown(write.kind, existing), obj)
+        self._own(write, existing, obj)
         obj["metadata"]["resourceVersion"] = old["metadata"]["resourceVersion"]
-        if obj == old:
+        if _is_unchanged(obj, old, existing.managed()):
             return write.outcome(existing)
         if is_ready_to_go(write.kind, obj):
             stored = existing if write.call.dry_run else self._store.remove(existing.key, obj)
@@ -170,14 +170,18 @@ class Writing:
         admission.validate(kind, request)
         return obj
 
-    def _own(self, write: _Write, old: Object | None, obj: Object) -> None:
+    def _own(self, write: _Write, existing: Stored | None, obj: Object) -> None:
         """Write down who owns which field, in the version in which the writer sees the object."""
         managers = write.managers
         if managers is None:
+            old = _peeked(write.kind, existing) if existing else None
             new = faces.from_storage(write.kind, obj)
             if write.kind.has_status and write.target.subresource != "status":
                 old, new = (_without_status(old) if old else None), _without_status(new)
-            managers = managed_fields.after_update(shapes.of(write.kind), old, new, self._writer(write))
+            owners = managed_fields.read_text(existing.managed()) if existing else {}
+            managers = managed_fields.after_update(
+                shapes.of(write.kind), old, new, managers=owners, writer=self._writer(write)
+            )
         managed_fields.write(obj, managers)
 
     def _put(self, write: _Write, key: Key, obj: Object) -> Stored:
@@ -231,6 +235,27 @@ class Writing:
 
 def _shown(kind: Kind, stored: Stored) -> Object:
     return faces.from_storage(kind, stored.decode())
+
+
+def _shown_unmanaged(kind: Kind, stored: Stored) -> Object:
+    return faces.from_storage(kind, stored.decode_unmanaged())
+
+
+def _peeked(kind: Kind, stored: Stored) -> Object:
+    """To read only."""
+    return stored.peek() if faces.is_stored_as_shown(kind) else _shown_unmanaged(kind, stored)
+
+
+def _names_managers(patch: Patch) -> bool:
+    """Whether the patch may have something to say of `managedFields`."""
+    metadata = patch.body.get("metadata") if isinstance(patch.body, dict) else None
+    is_plain = patch.type in (PatchType.MERGE, PatchType.STRATEGIC) and (metadata is None or isinstance(metadata, dict))
+    return not is_plain or any("managedFields" in name for name in metadata or ())
+
+
+def _is_unchanged(obj: Object, old: Object, managed: bytes) -> bool:
+    metadata = dict(obj["metadata"])
+    return bytes(metadata.pop("managedFields", b"")) == managed and {**obj, "metadata": metadata} == old
 
 
 def _copy(obj: Object) -> Object:

@@ -145,7 +145,7 @@ async def running_cluster(configuration=CONFIGURATION, *, starts=True):
     scheme = registry.scheme()
     core = Core(Store(MemoryLog()), scheme, settings=settings.admission_settings(configuration))
     await core.start()
-    cluster = Cluster(LocalClient(core, scheme), configuration)
+    cluster = Cluster(LocalClient(core, scheme, shows_managers=False), configuration)
     with suppress(ApiError):
         await cluster.create(
             kinds.NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}

@@ -18,7 +18,7 @@ async def client():
     core = Core(Store(MemoryLog()), scheme)
     await core.start()
     await bootstrap.ensure(core, scheme, 6443)
-    yield LocalClient(core, scheme)
+    yield LocalClient(core, scheme, shows_managers=False)
     await core.stop()
     assert changed_by_a_reader(core.store) == []
 

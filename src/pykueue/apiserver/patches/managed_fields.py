@@ -40,10 +40,53 @@ class Manager(NamedTuple):
     subresource: str
 
 
-class Ownership(msgspec.Struct, frozen=True):
-    fields: Node
-    api_version: str
-    time: str
+class Ownership:
+    """What a manager owns. Fields that were read from the store stay text until somebody must know them."""
+
+    __slots__ = ("_fields", "_text", "api_version", "time")
+
+    def __init__(self, fields: Node | msgspec.Raw, api_version: str, time: str) -> None:
+        self._fields = None if isinstance(fields, msgspec.Raw) else fields
+        self._text = fields if isinstance(fields, msgspec.Raw) else None
+        self.api_version = api_version
+        self.time = time
+
+    @property
+    def fields(self) -> Node:
+        if self._fields is None:
+            assert self._text is not None
+            fields: Node = msgspec.json.decode(self._text)
+            self._fields = fields
+        return self._fields
+
+    @property
+    def shown(self) -> Node | msgspec.Raw:
+        """The fields as they are to be written."""
+        return self.fields if self._text is None else self._text
+
+    def without(self, lost: Node | None) -> "Ownership | None":
+        """What is left of it; None if that is nothing."""
+        if lost is None or (self._text is not None and _at_the_top(self._text).keys().isdisjoint(lost)):
+            return self
+        fields = field_sets.difference(self.fields, lost)
+        if fields is self.fields:
+            return self
+        return None if fields is None else Ownership(fields, self.api_version, self.time)
+
+
+_at_the_top = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+class _Entry(msgspec.Struct, rename="camel"):
+    manager: str = ""
+    operation: str = ""
+    api_version: str = ""
+    time: str = ""
+    fields_v1: msgspec.Raw = msgspec.field(name="fieldsV1", default=msgspec.Raw())
+    subresource: str = ""
+
+
+_entries = msgspec.json.Decoder(list[_Entry]).decode
 
 
 Managers = dict[Manager, Ownership]
@@ -81,12 +124,23 @@ def read(obj: Object) -> Managers:
     return managers
 
 
+def read_text(text: bytes) -> Managers:
+    """As `read`, from the text of the entries."""
+    managers: Managers = {}
+    for entry in _entries(text) if text else ():
+        if bytes(entry.fields_v1) not in (b"", b"{}", b"null"):
+            api_version = "" if entry.operation == "Apply" else entry.api_version
+            manager = Manager(entry.manager, entry.operation, api_version, entry.subresource)
+            managers[manager] = Ownership(entry.fields_v1, entry.api_version, entry.time)
+    return managers
+
+
 def write(obj: Object, managers: Managers) -> None:
-    """Put the entries into the object, in Kubernetes' order: appliers first, then by time and name."""
+    """Put the entries into the object as text, in Kubernetes' order: appliers first, then by time and name."""
     order = sorted(managers.items(), key=lambda item: (item[0].operation, item[1].time, item[0]))
     entries = [_entry(manager, owned) for manager, owned in _merged_beyond_limit(order)]
     if entries:
-        obj["metadata"]["managedFields"] = entries
+        obj["metadata"]["managedFields"] = msgspec.Raw(msgspec.json.encode(entries))
     else:
         obj["metadata"].pop("managedFields", None)
 
@@ -120,7 +174,7 @@ def _entry(manager: Manager, owned: Ownership) -> dict[str, Any]:
         "apiVersion": owned.api_version,
         "time": owned.time,
         "fieldsType": "FieldsV1",
-        "fieldsV1": owned.fields,
+        "fieldsV1": owned.shown,
         "subresource": manager.subresource,
     }
     return {name: entry[name] for name in _ENTRY_NAMES if entry[name]}
@@ -140,10 +194,13 @@ def strip(fields: Node | None) -> Node | None:
     return stripped or None
 
 
-def after_update(shape: Shape, old: Object | None, new: Object, writer: Writer) -> Managers:
-    """Ownership after `writer` turned `old` into `new` by create, update or patch."""
+def after_update(shape: Shape, old: Object | None, new: Object, *, managers: Managers, writer: Writer) -> Managers:
+    """Ownership after `writer` turned `old` into `new` by create, update or patch; `managers` owned `old`.
+
+    A writer may also say who owns what, in `new`.
+    """
     before: Object = old if old is not None else {"apiVersion": new["apiVersion"], "kind": new["kind"], "metadata": {}}
-    managers = read(new) if "managedFields" in new["metadata"] else read(before)
+    managers = read(new) if "managedFields" in new["metadata"] else dict(managers)
     changed, removed = typed.compare(shape, _unmanaged(before), _unmanaged(new))
     changed, removed = strip(changed), strip(removed)
     if changed is None and removed is None:
@@ -164,12 +221,8 @@ def _unmanaged(obj: Object) -> Object:
 
 
 def _without(managers: Mapping[Manager, Ownership], lost: Node | None) -> Managers:
-    kept = ((manager, owned, field_sets.difference(owned.fields, lost)) for manager, owned in managers.items())
-    return {
-        manager: owned if fields is owned.fields else Ownership(fields, owned.api_version, owned.time)
-        for manager, owned, fields in kept
-        if fields is not None
-    }
+    kept = ((manager, owned.without(lost)) for manager, owned in managers.items())
+    return {manager: owned for manager, owned in kept if owned is not None}
 
 
 def apply(

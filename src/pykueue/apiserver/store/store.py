@@ -11,11 +11,9 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-import msgspec
-
 from pykueue.api.scheme import Object
 from pykueue.apiserver.store.log import Log, StoreError
-from pykueue.apiserver.store.rows import Change, Key, Row, Stored
+from pykueue.apiserver.store.rows import Change, Key, Row, Stored, encode
 
 logger = logging.getLogger(__name__)
 
@@ -145,13 +143,13 @@ class Store:
         None, and nothing is written, if the object is larger than the limit.
         """
         obj["metadata"]["resourceVersion"] = str(self._written + 1)
-        data = msgspec.json.encode(obj)
+        data = encode(obj)
         return None if limit and len(data) > limit else self._write(key, data, is_deleted=False)
 
     def remove(self, key: Key, obj: Object) -> Stored:
         """Write the deletion of the object, which is kept for watchers as it was last."""
         obj["metadata"]["resourceVersion"] = str(self._written + 1)
-        return self._write(key, msgspec.json.encode(obj), is_deleted=True)
+        return self._write(key, encode(obj), is_deleted=True)
 
     async def settled(self, revision: int) -> None:
         """Return when the revision is durable and visible; StoreError if it was taken back."""
