@@ -23,7 +23,8 @@ def applied(policies, obj, old=None, *, parameters=()):
         ):
             continue
         for mutation in spec["mutations"]:
-            obj = _mutated(mutation, {"object": obj, "oldObject": old})
+            request = {"resource": {"version": obj["apiVersion"].rpartition("/")[2]}}
+            obj = _mutated(mutation, {"object": obj, "oldObject": old, "request": request})
     return obj
 
 

@@ -54,7 +54,8 @@ class Alias:
     def mutations(self) -> tuple[Mutation, ...]:
         """What was changed wins: the old spelling if it was written, the new one if it alone was."""
         old, new = f"object.spec.{self.old}", f"object.spec.{self.new}"
-        had_old, kept_old = f"has(oldObject.spec.{self.old})", f"oldObject.spec.{self.old} == {old}"
+        had_old = f"(has(oldObject.spec) && has(oldObject.spec.{self.old}))"
+        kept_old = f"oldObject.spec.{self.old} == {old}"
         is_written = f"has({old}) && (oldObject == null || !{had_old} || !({kept_old}))"
         is_withdrawn = (
             f"request.resource.version == '{OLD_VERSION}' && oldObject != null && {had_old} && !has({old}) && "
