@@ -12,6 +12,7 @@ NAME = "pykueue-controller"
 CONFIG_MAP = "kueue-manager-config"
 CONFIG_KEY = "controller_manager_config.yaml"
 _FOLDER = "/etc/pykueue"
+_SECONDS_TO_TAKE_LEAVE = "5"
 _LABELS = {"app.kubernetes.io/name": "pykueue", "app.kubernetes.io/component": "controller"}
 
 
@@ -37,9 +38,13 @@ def objects(configuration: Loaded, *, image: str, replicas: int, webhooks: bool 
 
 
 def _serve_webhooks(configuration: Loaded, pod: Object) -> None:
-    """Certificates pass through files, in memory; or somebody else keeps them in the Secret, which is mounted then."""
+    """Certificates pass through files, in memory; or somebody else keeps them in the Secret, which is mounted then.
+
+    One that is to go answers until the API server has heard of it, so that a rollout refuses nobody.
+    """
     value, container = configuration.value, pod["containers"][0]
     container["args"].append("--webhooks")
+    container["lifecycle"] = {"preStop": {"exec": {"command": ["sleep", _SECONDS_TO_TAKE_LEAVE]}}}
     container["ports"].append({"name": "webhooks", "containerPort": value.webhook.port})
     pod["volumes"].append({"name": "scratch", "emptyDir": {"medium": "Memory"}})
     container["volumeMounts"].append({"name": "scratch", "mountPath": "/tmp"})  # noqa: S108 - of the container
