@@ -15,6 +15,7 @@ DEPLOYMENT = Resource("apps", "v1", "deployments", "Deployment", namespaced=True
 STATEFUL_SET = Resource("apps", "v1", "statefulsets", "StatefulSet", namespaced=True)
 RAY_CLUSTER = Resource("ray.io", "v1", "rayclusters", "RayCluster", namespaced=True)
 RAY_JOB = Resource("ray.io", "v1", "rayjobs", "RayJob", namespaced=True)
+RAY_SERVICE = Resource("ray.io", "v1", "rayservices", "RayService", namespaced=True)
 JOB_SET = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet", namespaced=True)
 NODE_POOL = Resource("karpenter.sh", "v1", "nodepools", "NodePool", namespaced=False)
 PROVISIONING_REQUEST = Resource(

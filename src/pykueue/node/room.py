@@ -28,6 +28,7 @@ from pykueue.node.placement.controller import Placement
 from pykueue.node.pools.controller import Pools
 from pykueue.node.ray import cluster as ray_cluster
 from pykueue.node.ray import job as ray_job
+from pykueue.node.ray import service as ray_service
 from pykueue.node.runtimes.process import ProcessRuntime
 from pykueue.node.runtimes.protocol import Runtime
 from pykueue.node.runtimes.simulated import SimulatedRuntime
@@ -192,6 +193,14 @@ class MachineRoom:
         return [
             self._controller("raycluster-controller", kinds.RAY_CLUSTER, ray_cluster.sync, kinds.POD, kinds.SERVICE),
             self._controller("rayjob-controller", kinds.RAY_JOB, ray_job.sync, kinds.RAY_CLUSTER, kinds.JOB),
+            self._controller(
+                "rayservice-controller",
+                kinds.RAY_SERVICE,
+                ray_service.sync,
+                kinds.RAY_CLUSTER,
+                kinds.JOB,
+                kinds.SERVICE,
+            ),
             self._controller("jobset", kinds.JOB_SET, job_set.sync, kinds.JOB),
             *(
                 self._controller(

@@ -5,7 +5,7 @@ import copy
 from tests.node.world import World
 
 from pykueue.node import pods
-from pykueue.node.ray import cluster, job
+from pykueue.node.ray import cluster, job, service
 
 
 def template(cpu="1", memory="4G", gpu=None, containers=1):
@@ -27,6 +27,13 @@ def cluster_spec(replicas=2, **head):
         "headGroupSpec": {"rayStartParams": {"dashboard-host": "0.0.0.0"}, "template": template("2", "4G", **head)},
         "workerGroupSpecs": [worker],
     }
+
+
+SERVE = """
+applications:
+- name: fruit
+  import_path: fruit:app
+"""
 
 
 class Operator:
@@ -55,6 +62,17 @@ class Operator:
         )
         return self
 
+    def add_service(self, name="app", **spec):
+        self.world.add(
+            {
+                "apiVersion": "ray.io/v1",
+                "kind": "RayService",
+                "metadata": {"name": name},
+                "spec": {"serveConfigV2": SERVE, "rayClusterConfig": cluster_spec(1)} | spec,
+            }
+        )
+        return self
+
     def one(self, kind):
         (found,) = self.world.of(kind)
         return self.world.get(kind, pods.name(found))
@@ -63,6 +81,7 @@ class Operator:
         for _ in range(times):
             for kind, sync, children in (
                 ("RayJob", job.sync, ("RayCluster", "Job")),
+                ("RayService", service.sync, ("RayCluster", "Job", "Service")),
                 ("RayCluster", cluster.sync, ("Pod", "Service")),
             ):
                 for owner in self.world.of(kind):

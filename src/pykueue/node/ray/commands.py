@@ -23,6 +23,14 @@ _HEAD_OPTIONS = {
 _NODE_OPTIONS = {"dashboard-agent-listen-port": "0", "metrics-export-port": "0", "disable-usage-stats": "", "block": ""}
 
 
+DEPLOY = """\
+printf '%s' "$SERVE_CONFIG" > serve-config.yaml
+until serve deploy --address "http://$RAY_DASHBOARD_ADDRESS" serve-config.yaml; do sleep 1; done
+until serve status --address "http://$RAY_DASHBOARD_ADDRESS" | grep -q 'status: RUNNING'; do sleep 1; done
+"""
+"""Ends when an application runs; the dashboard may need its time."""
+
+
 def start_head(parameters: Mapping[str, str], resources: Object) -> str:
     options = _HEAD_OPTIONS | _NODE_OPTIONS | _sizes(resources) | dict(parameters)
     return f"ray start --head {_flags(options)}"
