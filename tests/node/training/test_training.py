@@ -161,3 +161,9 @@ def test_each_framework_tells_its_own(kind, replicas, pod, variable, value):
 
 def test_an_mpi_job_ends_with_its_launcher():
     assert Gym("MPIJob", {"Launcher": 1, "Worker": 2}).start().end("mnist-launcher-0").state() == "Succeeded"
+
+
+def test_mpi_workers_without_a_command_wait_for_the_launcher():
+    worker = Gym("MPIJob", {"Launcher": 1, "Worker": 1}).world.get("Pod", "mnist-worker-0")
+    assert worker["spec"]["containers"][0]["command"] == ["sleep", "infinity"]
+    assert worker["metadata"]["labels"]["training.kubeflow.org/operator-name"] == "mpi-operator"

@@ -21,10 +21,16 @@ class Framework:
     container: str
     port: int
     variables: Variables
+    idle_role: str = ""
+    """Pods that only wait for others to log in; on one machine nobody needs to."""
 
     @property
     def kind(self) -> str:
         return self.resource.kind
+
+    @property
+    def operator(self) -> str:
+        return "mpi-operator" if self.kind == "MPIJob" else f"{self.kind.lower()}-controller"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,9 +164,19 @@ def _jax(member: Member) -> dict[str, str]:
     }
 
 
+_ON_ONE_MACHINE = {
+    "OMPI_MCA_rmaps_base_oversubscribe": "1",
+    "PRTE_MCA_rmaps_default_mapping_policy": ":oversubscribe",
+    "OMPI_ALLOW_RUN_AS_ROOT": "1",
+    "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+}
+"""Every process is started beside the launcher, however many they are."""
+
+
 def _mpi(member: Member) -> dict[str, str]:
     workers = [pod_name(member.job, "Worker", index) for index in range(member.replicas.get("Worker", 0))]
-    return {"K_MPI_JOB_ROLE": member.role.lower(), "MPI_HOSTS": ",".join(workers)}
+    told = {"K_MPI_JOB_ROLE": member.role.lower(), "MPI_HOSTS": ",".join(workers)}
+    return told | (_ON_ONE_MACHINE if member.role == "Launcher" else {})
 
 
 def _resource(kind: str, version: str = "v1") -> Resource:
@@ -223,5 +239,6 @@ FRAMEWORKS = (
         container="mpi",
         port=22,
         variables=_mpi,
+        idle_role="Worker",
     ),
 )

@@ -4,7 +4,7 @@ import copy
 
 from pykueue.api.scheme import Object
 from pykueue.node import pods
-from pykueue.node.runtimes import rendezvous
+from pykueue.node.runtimes import rendezvous, simulated
 from pykueue.node.training.frameworks import Framework, Member, counts, pod_name, specs
 
 ROLE = "training.kubeflow.org/replica-type"
@@ -26,13 +26,25 @@ def make(member: Member) -> Object:
         given = copy.copy(container.get("env") or [])
         known = {variable["name"] for variable in given}
         container["env"] = [*given, *(variable for variable in told if variable["name"] not in known)]
+    if member.role == member.framework.idle_role:
+        _idle(pod)
     return pod
+
+
+def _idle(pod: Object) -> None:
+    """A pod that has no command, or would only run an SSH server, waits until it is removed."""
+    container = pod["spec"]["containers"][0]
+    words = [*(container.get("command") or ()), *(container.get("args") or ())]
+    if not words or words[0].rpartition("/")[2] == "sshd":
+        container["command"] = ["sleep", "infinity"]
+        container.pop("args", None)
+        pod["metadata"]["annotations"].setdefault(simulated.RUNTIME, simulated.UNTIL_DELETED)
 
 
 def _labels(member: Member) -> dict[str, str]:
     labels = {
         "training.kubeflow.org/job-name": pods.name(member.job),
-        "training.kubeflow.org/operator-name": f"{member.framework.kind.lower()}-controller",
+        "training.kubeflow.org/operator-name": member.framework.operator,
         ROLE: member.role.lower(),
         INDEX: str(member.index),
     }
