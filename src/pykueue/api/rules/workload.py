@@ -35,12 +35,16 @@ def _has_malformed_quantity(workload: Object) -> bool:
 
 
 def validate(request: Request) -> Verdict:
-    if reading.has_other(request.object, request.old, "spec") and (missing := list(_missing(request.object))):
-        return Verdict(invalid=(*missing, schema_validation.UNCHECKED))
+    missing = list(_missing(request.object)) if reading.has_other(request.object, request.old, "spec") else []
     found = _check(request)
     if request.old is not None:
         found += workload_update.check(request, request.old)
-    return Verdict(denied=tuple(found), warnings=tuple(_warnings(request.object)), webhook="vworkload.kb.io")
+    return Verdict(
+        invalid=(*missing, schema_validation.UNCHECKED) if missing else (),
+        denied=tuple(found),
+        warnings=tuple(_warnings(request.object)),
+        webhook="vworkload.kb.io",
+    )
 
 
 def _missing(workload: Object) -> Iterator[FieldError]:
