@@ -100,6 +100,15 @@ def test_an_unchanged_queue_brings_nobody_back():
     assert cluster.parked() == ["big"]
 
 
+def test_a_weight_spelled_out_brings_the_parked_back():
+    queue = b.cluster_queue(nominal=1)
+    cluster = b.Cluster(queue)
+    cluster.add(b.workload("big", cpu=2))
+    cluster.cycle()
+    cluster.put(dataclasses.replace(queue, fair_weight=1.0))
+    assert cluster.waiting() == ["big"]
+
+
 def test_more_quota_brings_the_parked_back():
     cluster = b.Cluster(b.cluster_queue(nominal=1))
     cluster.add(b.workload("big", cpu=2))

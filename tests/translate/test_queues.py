@@ -48,7 +48,7 @@ def test_match_labels_become_requirements():
 def test_a_fair_weight_is_a_quantity():
     assert cluster_queue(fairSharing={"weight": "500m"}).fair_weight == 0.5
     assert cluster_queue(fairSharing={"weight": "0"}).fair_weight == 0
-    assert cluster_queue().fair_weight == 1
+    assert cluster_queue().fair_weight is None
 
 
 def test_checks_name_the_flavors_they_apply_to():

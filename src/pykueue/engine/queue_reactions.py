@@ -22,7 +22,7 @@ def _cluster_queue_changed(event: events.ClusterQueueChanged, world: World) -> N
         return
     else:
         old = queue.value
-        queue.node.weight = value.fair_weight
+        queue.node.weight = quota.fair_weight(value)
         if old.cohort != value.cohort or old.resource_groups != value.resource_groups:
             world.stir(queue.node)
             world.tree.put_cluster_queue(value)

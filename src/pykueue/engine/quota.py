@@ -258,6 +258,10 @@ def measure(node: Node) -> None:
             node.height = max(node.height, child.height + 1)
 
 
+def fair_weight(member: values.ClusterQueue | values.Cohort) -> float:
+    return 1.0 if member.fair_weight is None else member.fair_weight
+
+
 class QuotaTree:
     """All nodes by name, the edges between them, and the cohorts that run in a circle (those are cut off).
 
@@ -286,7 +290,7 @@ class QuotaTree:
         node = self.cluster_queues.get(queue.name)
         if node is None:
             node = self.cluster_queues[queue.name] = Node(queue.name, is_cluster_queue=True)
-        node.weight = queue.fair_weight
+        node.weight = fair_weight(queue)
         set_quotas(node, self.quotas(queue.resource_groups))
         self._move(node, queue.cohort)
         return node
@@ -294,7 +298,7 @@ class QuotaTree:
     def put_cohort(self, cohort: values.Cohort) -> Node:
         node = self._cohort(cohort.name)
         node.explicit = True
-        node.weight = cohort.fair_weight
+        node.weight = fair_weight(cohort)
         set_quotas(node, self.quotas(cohort.resource_groups))
         self._move(node, cohort.parent)
         return node

@@ -176,7 +176,8 @@ class ClusterQueue(Value):
     admission_checks: Mapping[CheckName, frozenset[FlavorName]] = field(default_factory=dict)
     """Check to the flavors it applies to; none named means all flavors."""
     stop_policy: StopPolicy = StopPolicy.NONE
-    fair_weight: float = 1.0
+    fair_weight: float | None = None
+    """To say 1, which is what silence means, is a change all the same: the parked are tried again."""
     uses_admission_fair_sharing: bool = False
     terminating: bool = False
 
@@ -186,7 +187,7 @@ class Cohort(Value):
     name: CohortName
     parent: CohortName | None = None
     resource_groups: tuple[ResourceGroup, ...] = ()
-    fair_weight: float = 1.0
+    fair_weight: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,7 +49,7 @@ def local_queue(obj: Object) -> values.LocalQueue:
         key=values.LocalQueueKey(f"{metadata.get('namespace', '')}/{metadata['name']}"),
         cluster_queue=values.ClusterQueueName(spec.get("clusterQueue", "")),
         stop_policy=_stop_policy(spec),
-        fair_weight=_fair_weight(spec),
+        fair_weight=1.0 if (weight := _fair_weight(spec)) is None else weight,
     )
 
 
@@ -80,9 +80,9 @@ def _stop_policy(spec: Object) -> values.StopPolicy:
     return values.StopPolicy(spec.get("stopPolicy") or "None")
 
 
-def _fair_weight(spec: Object) -> float:
+def _fair_weight(spec: Object) -> float | None:
     weight = (spec.get("fairSharing") or {}).get("weight")
-    return 1.0 if weight is None else quantity.parse(weight).nano / quantity.NANO_PER_UNIT
+    return None if weight is None else quantity.parse(weight).nano / quantity.NANO_PER_UNIT
 
 
 def _resource_groups(groups: Iterable[Object] | None) -> tuple[values.ResourceGroup, ...]:
