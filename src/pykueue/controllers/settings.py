@@ -71,6 +71,7 @@ def job_policy(configuration: Configuration) -> JobPolicy:
         waits_for_pods_ready=waits_for_pods_ready(configuration),
         retain_deactivated_ns=lifecycle.retain_deactivated_ns,
         finish_orphans=lifecycle.finish_orphans,
+        slices_workloads=_gate(configuration, "ElasticJobsViaWorkloadSlices"),
         options=Options(
             topology_aware=_gate(configuration, "TopologyAwareScheduling"),
             count_default_submitter=bool((integrations.get("rayJob") or {}).get("countDefaultSubmitter")),

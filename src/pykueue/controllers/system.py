@@ -25,6 +25,7 @@ from pykueue.controllers.provisioning.decide import CONTROLLER as PROVISIONING
 from pykueue.controllers.queue_controllers import QueueControllers
 from pykueue.controllers.scheduler import Scheduler
 from pykueue.controllers.settings import Configuration
+from pykueue.controllers.slice_ungater import SliceUngater
 from pykueue.controllers.stateful_set_controller import StatefulSetController
 from pykueue.controllers.topology.node_controller import NodeController
 from pykueue.controllers.topology.ungater import TopologyUngater
@@ -109,6 +110,7 @@ class Controllers:
         ]
         self._places = PlaceFeed(mirror, clock, self.scheduler.tell)
         self._ungater = TopologyUngater(mirror, self._applier("kueue"), clock)
+        self._slice_ungater = SliceUngater(mirror, self._applier("kueue"), clock)
         self._nodes = NodeController(mirror, self._applier("kueue"), clock, settings.replacement_policy(configuration))
         self._provisioning = ProvisioningController(mirror, self._applier(PROVISIONING), clock)
         self._resources = [*MIRRORED, *OPTIONAL, *(kind.resource for kind in frameworks.values())]
@@ -161,6 +163,7 @@ class Controllers:
         yield PROVISIONING_RESOURCES, partial(self._provisioning.checks.run, self._provisioning.reconcile_check)
         yield PROVISIONING_RESOURCES, partial(self._provisioning.workloads.run, self._provisioning.reconcile_workload)
         yield (kinds.POD,), partial(self._ungater.queue.run, self._ungater.reconcile)
+        yield (kinds.POD, kinds.WORKLOAD), partial(self._slice_ungater.queue.run, self._slice_ungater.reconcile)
         yield (kinds.POD,), partial(self._nodes.queue.run, self._nodes.reconcile)
         for jobs in self._jobs:
             yield (jobs.resource,), partial(jobs.queue.run, jobs.reconcile, workers=_WORKERS)

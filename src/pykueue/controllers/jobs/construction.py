@@ -23,6 +23,10 @@ def owner_reference(kind: Framework, job: Object) -> Object:
     }
 
 
+def name_of(kind: Framework, job: Object, extra: str = "") -> str:
+    return naming.workload_name(kind.resource, job["metadata"]["name"], job["metadata"]["uid"], extra)
+
+
 def workload_of(
     kind: Framework, job: Object, pod_sets: Sequence[Object], *, priority: Object, label_keys: Iterable[str] = ()
 ) -> Object:
@@ -34,7 +38,7 @@ def workload_of(
         "apiVersion": kinds.WORKLOAD.api_version,
         "kind": "Workload",
         "metadata": {
-            "name": naming.workload_name(kind.resource, metadata["name"], metadata["uid"]),
+            "name": name_of(kind, job),
             "namespace": metadata["namespace"],
             "labels": labels,
             "finalizers": [facts.RESOURCE_IN_USE],

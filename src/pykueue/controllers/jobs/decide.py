@@ -4,11 +4,13 @@ Reads as the list of questions that Kueue asks of every job, in order. Level-bas
 and the change that it makes brings the next look.
 """
 
+import msgspec
+
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 from pykueue.controllers import kinds
 from pykueue.controllers.actions import Action, Create, Delete, Plan, Tell, Write, changes
-from pykueue.controllers.jobs import construction, injection, matching, readiness, stopping
+from pykueue.controllers.jobs import construction, injection, matching, readiness, slices, stopping
 from pykueue.controllers.jobs.priority import of_job
 from pykueue.controllers.jobs.situation import Situation
 from pykueue.controllers.workload import conditions, facts, transitions
@@ -79,7 +81,10 @@ def _managed(case: Situation, job: Object) -> Plan:
         return _finish(case, job, workload, finished)
     if workload is None:
         return _without_workload(case, job)
-    return _running_its_course(case, job, workload)
+    course = _running_its_course(case, job, workload)
+    if found.again_ns and not course.again_ns:
+        return msgspec.structs.replace(course, again_ns=found.again_ns)
+    return course
 
 
 def _finished_workload(case: Situation, job: Object, old: Object) -> Plan:
@@ -123,7 +128,8 @@ def _without_workload(case: Situation, job: Object) -> Plan:
         return Plan(
             actions=tuple(stopping.stop(case.kind, job, None, why="missing workload", options=case.policy.options))
         )
-    if case.kind.is_active(job):
+    is_elastic = slices.is_elastic(case, job)
+    if case.kind.is_active(job) and not is_elastic:
         return Plan()
     pod_sets = matching.pod_sets(case, job)
     workload = construction.workload_of(
@@ -133,6 +139,10 @@ def _without_workload(case: Situation, job: Object) -> Plan:
         priority=of_job(case.kind, job, pod_sets, case.classes),
         label_keys=case.policy.label_keys_to_copy,
     )
+    if is_elastic:
+        generation = str(job["metadata"].get("generation", ""))
+        workload["metadata"]["name"] = construction.name_of(case.kind, job, generation)
+        workload = slices.marked(workload, slices.living(case.workloads))
     return Plan(
         actions=(
             Create(resource=kinds.WORKLOAD, object=workload),
@@ -152,7 +162,7 @@ def _running_its_course(case: Situation, job: Object, old: Object) -> Plan:
     if facts.is_evicted(old):
         return _evicted(case, job, old)
     if not framework.is_suspended(case.kind, job):
-        if facts.is_admitted(old):
+        if facts.is_admitted(old) or slices.is_elastic(case, job):
             return Plan()
         stop = stopping.stop(case.kind, job, old, why="Not admitted by cluster queue", options=case.policy.options)
         return Plan(actions=tuple(stop))

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from pykueue.api import errors
 from pykueue.api.scheme import Object
+from pykueue.controllers.jobs import slices
 from pykueue.translate import pod_set_info
 from pykueue.translate.pod_set_info import PodSetInfo
 
@@ -41,7 +42,7 @@ def _info(workload: Object, assignment: Object, pod_set: Object, flavors: Mappin
     info = replace(
         info,
         labels={**info.labels, **labels},
-        annotations={**info.annotations, pod_set_info.WORKLOAD_ANNOTATION: workload["metadata"]["name"]},
+        annotations={**info.annotations, **_names(workload)},
     )
     for check in workload["status"].get("admissionChecks") or ():
         for update in check.get("podSetUpdates") or ():
@@ -54,6 +55,13 @@ def _info(workload: Object, assignment: Object, pod_set: Object, flavors: Mappin
                     ) from None
                 break
     return info
+
+
+def _names(workload: Object) -> dict[str, str]:
+    names = {pod_set_info.WORKLOAD_ANNOTATION: workload["metadata"]["name"]}
+    if (workload["metadata"].get("annotations") or {}).get(slices.ELASTIC_JOB) == "true":
+        names[slices.SLICE_NAME] = slices.slice_name(workload)
+    return names
 
 
 def from_workload(workload: Object | None) -> list[PodSetInfo]:

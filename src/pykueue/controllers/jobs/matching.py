@@ -10,7 +10,7 @@ from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 from pykueue.controllers import kinds
 from pykueue.controllers.actions import Action, Delete, Tell, Write, changes
-from pykueue.controllers.jobs import construction, equivalence, stopping
+from pykueue.controllers.jobs import construction, equivalence, slices, stopping
 from pykueue.controllers.jobs.priority import of_job
 from pykueue.controllers.jobs.situation import Situation
 from pykueue.controllers.workload import facts, transitions
@@ -23,6 +23,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
     workload: Object | None = None
     actions: tuple[Action, ...] = ()
+    again_ns: int = 0
+    """When to look again if nothing happens, 0 for never."""
 
 
 def prebuilt_name(job: Object) -> str:
@@ -39,6 +41,10 @@ def find(case: Situation, job: Object) -> Found:
     if prebuilt_name(job):
         return _prebuilt(case, job)
     wanted = pod_sets(case, job)
+    if slices.is_elastic(case, job):
+        found = _slice(case, job, slices.counts(wanted))
+        if found is not None:
+            return found
     is_suspended = framework.is_suspended(case.kind, job)
     match, others = None, []
     for workload in case.workloads:
@@ -60,6 +66,26 @@ def find(case: Situation, job: Object) -> Found:
         actions += _stop_unmatched(case, job, others)
     actions += _delete(job, others)
     return Found(workload=match, actions=tuple(actions))
+
+
+def _slice(case: Situation, job: Object, wanted: dict[str, int]) -> Found | None:
+    """The slice of an elastic job; none if it needs a new one, None if more than numbers of pods changed."""
+    living = slices.living(case.workloads)
+    chosen, actions = slices.select(case, living)
+    if actions:
+        return Found(actions=tuple(actions))
+    if chosen is None:
+        return Found()
+    has = slices.counts(chosen["spec"]["podSets"])
+    if has.keys() != wanted.keys():
+        return None
+    if has == wanted:
+        followed = _follow_labels(case, job, chosen)
+        is_ending = len(living) > 1 and facts.has_quota_reservation(chosen)
+        return msgspec.structs.replace(followed, again_ns=slices.SCHEDULER_ENDS_WITHIN_NS if is_ending else 0)
+    if slices.may_follow(chosen, wanted):
+        return Found(workload=chosen, actions=(slices.resized(chosen, wanted),))
+    return Found()
 
 
 def _stop_unmatched(case: Situation, job: Object, others: list[Object]) -> list[Action]:

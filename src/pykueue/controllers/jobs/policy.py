@@ -17,6 +17,8 @@ class JobPolicy:
     waits_for_pods_ready: bool = True
     retain_deactivated_ns: int | None = None
     finish_orphans: bool = True
+    slices_workloads: bool = True
+    """Whether elastic jobs grow and shrink while they run (ElasticJobsViaWorkloadSlices)."""
     options: Options = field(default_factory=Options)
 
     def manages(self, namespace_labels: Mapping[str, str]) -> bool:
