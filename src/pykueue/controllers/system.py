@@ -109,8 +109,7 @@ class Controllers:
             for kind in frameworks.values()
         ]
         self._places = PlaceFeed(mirror, clock, self.scheduler.tell)
-        self._ungater = TopologyUngater(mirror, self._applier("kueue"), clock)
-        self._slice_ungater = SliceUngater(mirror, self._applier("kueue"), clock)
+        self._ungaters = (TopologyUngater(mirror, core, clock), SliceUngater(mirror, core, clock))
         self._nodes = NodeController(mirror, self._applier("kueue"), clock, settings.replacement_policy(configuration))
         self._provisioning = ProvisioningController(mirror, self._applier(PROVISIONING), clock)
         self._resources = [*MIRRORED, *OPTIONAL, *(kind.resource for kind in frameworks.values())]
@@ -162,8 +161,8 @@ class Controllers:
         yield (), partial(self._classes.queue.run, self._classes.reconcile)
         yield PROVISIONING_RESOURCES, partial(self._provisioning.checks.run, self._provisioning.reconcile_check)
         yield PROVISIONING_RESOURCES, partial(self._provisioning.workloads.run, self._provisioning.reconcile_workload)
-        yield (kinds.POD,), partial(self._ungater.queue.run, self._ungater.reconcile)
-        yield (kinds.POD, kinds.WORKLOAD), partial(self._slice_ungater.queue.run, self._slice_ungater.reconcile)
+        for ungater in self._ungaters:
+            yield (kinds.POD, kinds.WORKLOAD), partial(ungater.queue.run, ungater.reconcile)
         yield (kinds.POD,), partial(self._nodes.queue.run, self._nodes.reconcile)
         for jobs in self._jobs:
             yield (jobs.resource,), partial(jobs.queue.run, jobs.reconcile, workers=_WORKERS)
