@@ -1,9 +1,11 @@
 import json
+from contextlib import suppress
 
 import pytest
 from click.testing import CliRunner
 
 from pykueue.api import registry
+from pykueue.api.errors import ApiError
 from pykueue.cli.main import cli
 from pykueue.controllers import kinds
 
@@ -55,3 +57,52 @@ def test_a_missing_kubeconfig_is_one_line(tmp_path):
     result = CliRunner().invoke(cli, ["explain", "x", "--kubeconfig", str(tmp_path / "none")])
     assert result.exit_code == 1
     assert result.output.startswith("Error: cannot read the kubeconfig")
+
+
+def test_the_configuration_is_that_of_the_cluster(explain, cluster):
+    """Here it does not count cpu at all, so there is nothing to wait for."""
+    text = json.dumps(
+        {
+            "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+            "kind": "Configuration",
+            "resources": {"excludeResourcePrefixes": ["cpu"]},
+        }
+    )
+    config_maps = registry.scheme().for_path("", "v1", "configmaps").resource
+    namespace = {"metadata": {"name": "kueue-system"}}
+    with suppress(ApiError):
+        cluster.create(kinds.NAMESPACE, namespace)
+    place = {"name": "kueue-manager-config", "namespace": "kueue-system"}
+    cluster.create(config_maps, {"metadata": place, "data": {"controller_manager_config.yaml": text}})
+    try:
+        assert "It fits now" in explain("large").output
+    finally:
+        cluster.do(lambda client: client.delete(config_maps, place["name"], place["namespace"]))
+
+
+def test_places_are_looked_at_too(cluster):
+    """One node of 4 cpu: two pods of 3 find no place, one would."""
+    cluster.create(kinds.TOPOLOGY, {"metadata": {"name": "hosts"}, "spec": {"levels": [{"nodeLabel": HOST}]}})
+    node = {"metadata": {"name": "n", "labels": {HOST: "n", "tas": "true"}}}
+    cluster.create(kinds.NODE, node)
+    ready = {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": {"cpu": "4", "pods": "10"}}
+    cluster.do(lambda client: client.patch(kinds.NODE, "n", "", {"status": ready}, subresource="status"))
+    spec = {"topologyName": "hosts", "nodeLabels": {"tas": "true"}}
+    cluster.create(kinds.RESOURCE_FLAVOR, {"metadata": {"name": "tas"}, "spec": spec})
+    quota = {"name": "tas", "resources": [{"name": "cpu", "nominalQuota": "100"}]}
+    spec = {"namespaceSelector": {}, "resourceGroups": [{"coveredResources": ["cpu"], "flavors": [quota]}]}
+    cluster.create(kinds.CLUSTER_QUEUE, {"metadata": {"name": "placed"}, "spec": spec})
+    place = {"namespace": "default"}
+    cluster.create(kinds.LOCAL_QUEUE, {"metadata": {"name": "placed", **place}, "spec": {"clusterQueue": "placed"}})
+    container = CONTAINER | {"resources": {"requests": {"cpu": "3"}}}
+    pod_set = {"name": "main", "count": 2, "template": {"spec": TEMPLATE["spec"] | {"containers": [container]}}}
+    pod_set["topologyRequest"] = {"required": HOST}
+    workload = {"metadata": {"name": "wide", **place}, "spec": {"queueName": "placed", "podSets": [pod_set]}}
+    cluster.create(kinds.WORKLOAD, workload)
+    said = cluster.pykueue("explain", "wide").output
+    assert 'topology "hosts" allows to fit only 1 out of 2 pod(s)' in said
+    assert "raise the nominal quota" not in said
+    assert "ask for fewer pods: 1 in main" in said
+
+
+HOST = "kubernetes.io/hostname"

@@ -144,3 +144,21 @@ def test_asking_changes_nothing(world):
     before = (dict(made.tree.cluster_queues["a"].usage), made.cluster_queues["a"].pending.get("ns/w").scan)
     explain.explain(made, "ns/w")
     assert (dict(made.tree.cluster_queues["a"].usage), made.cluster_queues["a"].pending.get("ns/w").scan) == before
+
+
+def test_quota_is_raised_by_all_that_is_used_beyond_it(world):
+    """Somebody was admitted before the quota was lowered to 10."""
+    found = explain.explain(world(queue("a"), workloads=[running("r", 14), workload("w", 5)]), "ns/w")
+    assert found.remedies == (MoreQuota(amounts={CPU: 9}),)
+
+
+def test_a_trial_of_quota_leaves_no_trace(world):
+    made = world(queue("a", 2, "all"), queue("b", 4, "all"), workloads=[running("r", 4, at="b"), workload("w", 5)])
+    made.settle()
+    before = {name: (node.nominal, node.subtree, node.usage, node.generation) for name, node in _nodes(made)}
+    explain.explain(made, "ns/w")
+    assert {name: (node.nominal, node.subtree, node.usage, node.generation) for name, node in _nodes(made)} == before
+
+
+def _nodes(world):
+    return [*world.tree.cluster_queues.items(), *world.tree.cohorts.items()]

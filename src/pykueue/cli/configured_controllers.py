@@ -37,6 +37,11 @@ class ConfiguredControllers:
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
+    def configuration(self) -> Mapping[str, Any]:
+        """The one in force."""
+        return self._in_force
+
+    @property
     def mirror(self) -> Mirror:
         return self._controllers.mirror
 

@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 @click.command
 @click.argument("words", nargs=-1, required=True, metavar="[KIND] NAME")
-@click.option("--config", type=click.Path(path_type=Path, exists=True), help="The Kueue Configuration in use.")
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path, exists=True),
+    help="The Kueue Configuration. Default: the one that the cluster runs with.",
+)
 @click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @connects
 def explain(*, words: tuple[str, ...], config: Path | None, output: str, cluster: Cluster) -> None:
@@ -28,14 +32,16 @@ def explain(*, words: tuple[str, ...], config: Path | None, output: str, cluster
 
     KIND is `workload` (the default) or the kind of the job: `pykueue explain job train`.
     """
+    from pykueue.cli import running_configuration
     from pykueue.controllers import observation
     from pykueue.engine.explain import explain as explain_workload
 
     kind, name = _kind_and_name(words)
-    configuration = _configuration(config)
+    given = None if config is None else _configuration(config)
     now_ns = time.time_ns()
 
     async def observe(client: "Client", namespace: str) -> tuple["Observation", str]:
+        configuration = await running_configuration.find(client) if given is None else given
         return await observation.observe(client, configuration, now_ns=now_ns), namespace
 
     observed, namespace = cluster.run(observe, hint="explain reads queues, flavors and workloads of all namespaces")
@@ -54,9 +60,7 @@ def _kind_and_name(words: tuple[str, ...]) -> tuple[str, str]:
     raise click.UsageError("give a name, or a kind and a name")
 
 
-def _configuration(path: Path | None) -> Mapping[str, Any]:
-    if path is None:
-        return {}
+def _configuration(path: Path) -> Mapping[str, Any]:
     from pykueue.api.configuration import loading
 
     try:

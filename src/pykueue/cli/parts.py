@@ -36,12 +36,13 @@ class Surroundings:
 def _controllers(surroundings: Surroundings) -> Part | None:
     if not surroundings.has_controllers:
         return None
-    from pykueue.cli import metrics_page, visibility
+    from pykueue.cli import metrics_page, running_configuration, visibility
     from pykueue.cli.configured_controllers import ConfiguredControllers
 
     controllers = ConfiguredControllers(surroundings.api, surroundings.configuration)
     visibility.register(surroundings.api, controllers)
     metrics_page.register(surroundings.api.hooks, controllers)
+    running_configuration.register(surroundings.api.hooks, controllers)
     return controllers
 
 

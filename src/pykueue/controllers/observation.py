@@ -15,12 +15,13 @@ from pykueue.controllers.settings import Configuration
 from pykueue.engine import events, values
 from pykueue.engine.engine import Engine
 from pykueue.kube.client import Client
-from pykueue.translate import policy, queues, requests, workload
+from pykueue.translate import nodes, policy, queues, requests, workload
 
 _KINDS = (
     kinds.NAMESPACE,
     kinds.LIMIT_RANGE,
     kinds.RUNTIME_CLASS,
+    kinds.TOPOLOGY,
     kinds.RESOURCE_FLAVOR,
     kinds.ADMISSION_CHECK,
     kinds.COHORT,
@@ -38,6 +39,10 @@ class Observation:
 
 async def observe(client: Client, configuration: Configuration, *, now_ns: int) -> Observation:
     found = dict(zip(_KINDS, await asyncio.gather(*(_listed(client, kind) for kind in _KINDS)), strict=True))
+    if any((flavor.get("spec") or {}).get("topologyName") for flavor in found[kinds.RESOURCE_FLAVOR]):
+        found[kinds.NODE], found[kinds.POD] = await asyncio.gather(
+            _listed(client, kinds.NODE), _listed(client, kinds.POD)
+        )
     engine = Engine(policy.engine_policy(configuration))
     for event in _events(found, configuration, now_ns):
         engine.handle(event)
@@ -58,6 +63,7 @@ def _events(found: dict[Resource, list[Object]], configuration: Configuration, a
     for obj in found[kinds.NAMESPACE]:
         labels = obj["metadata"].get("labels") or {}
         yield events.NamespaceChanged(at_ns=at_ns, name=obj["metadata"]["name"], labels=labels)
+    yield from _places(found, at_ns)
     for obj in found[kinds.RESOURCE_FLAVOR]:
         yield events.FlavorChanged(at_ns=at_ns, flavor=queues.resource_flavor(obj))
     for obj in found[kinds.ADMISSION_CHECK]:
@@ -70,6 +76,19 @@ def _events(found: dict[Resource, list[Object]], configuration: Configuration, a
         yield events.LocalQueueChanged(at_ns=at_ns, local_queue=queues.local_queue(obj))
     for value in _workloads(found, configuration):
         yield events.WorkloadArrived(at_ns=at_ns, workload=value)
+
+
+def _places(found: dict[Resource, list[Object]], at_ns: int) -> Iterator[events.Event]:
+    """Topologies, nodes that take pods, and pods that take room without having been placed by us."""
+    for obj in found[kinds.TOPOLOGY]:
+        yield events.TopologyChanged(at_ns=at_ns, name=obj["metadata"]["name"], levels=nodes.levels(obj))
+    for obj in found.get(kinds.NODE, ()):
+        if (node := nodes.node(obj)) is not None:
+            yield events.NodeChanged(at_ns=at_ns, node=node)
+    for obj in found.get(kinds.POD, ()):
+        if nodes.takes_room(obj) and not nodes.is_placed_by_us(obj):
+            key, asked = f"{obj['metadata']['namespace']}/{obj['metadata']['name']}", nodes.pod_requests(obj["spec"])
+            yield events.PodBound(at_ns=at_ns, key=key, node=obj["spec"]["nodeName"], requests=asked)
 
 
 def _workloads(found: dict[Resource, list[Object]], configuration: Configuration) -> Iterator[values.Workload]:

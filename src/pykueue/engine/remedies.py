@@ -1,8 +1,9 @@
 """The smallest changes that would admit a pending workload now: more quota, a higher priority, or fewer pods.
 
-Priorities and pod counts are tried on the ledger; quota is what is short of it now. Called by `explain`.
+Each is tried before it is named: quota is raised, and given back after the trial. Called by `explain`.
 """
 
+import contextlib
 import dataclasses
 from collections.abc import Iterator, Sequence
 
@@ -25,8 +26,43 @@ def find(world: World, entry: Entry) -> tuple[Remedy, ...]:
 
 
 def _more_quota(world: World, entry: Entry) -> MoreQuota | None:
-    """For the flavors that were chosen, else for the first that the pods may use."""
-    node = entry.queue.node
+    """For the flavors that were chosen, else for the first that the pods may use; none if it would wait all the same."""
+    wanted = _wanted(world, entry)
+    if wanted is None:
+        return None
+    node, added = entry.queue.node, _short(entry.queue.node, wanted)
+    with _raised(node, added):
+        trial = Entry(pending=Pending(entry.pending.workload, world.policy), queue=entry.queue, is_preemptor=False)
+        found = nominate.best_nomination(world, trial).assignment
+    if not added or found is None or found.mode is not Mode.FIT:
+        return None
+    names = world.tree.flavor_resources.names
+    return MoreQuota(amounts={names[index]: amount for index, amount in added.items()})
+
+
+def _short(node: quota.Node, wanted: quota.Usage) -> quota.Usage:
+    """More than what is asked where more is used already than there is."""
+    available = {index: quota.available(node, index) for index in wanted}
+    return {index: amount - available[index] for index, amount in wanted.items() if available[index] < amount}
+
+
+@contextlib.contextmanager
+def _raised(node: quota.Node, amounts: quota.Usage) -> Iterator[None]:
+    """A trial of a larger nominal quota; afterwards nothing tells of it."""
+    before = node.nominal
+    generations = [(each, each.generation) for each in quota.subtree_cluster_queues(node.root)]
+    node.nominal = {**before, **{index: before.get(index, 0) + amount for index, amount in amounts.items()}}
+    quota.rebuild(node.root)
+    try:
+        yield
+    finally:
+        node.nominal = before
+        quota.rebuild(node.root)
+        for each, generation in generations:
+            each.generation = generation
+
+
+def _wanted(world: World, entry: Entry) -> quota.Usage | None:
     wanted: quota.Usage = {}
     for pod_set in entry.pending.workload.pod_sets:
         for resource, amount in pod_set.requests.items():
@@ -34,13 +70,7 @@ def _more_quota(world: World, entry: Entry) -> MoreQuota | None:
             if index is None:
                 return None
             wanted[index] = wanted.get(index, 0) + amount
-    names = world.tree.flavor_resources.names
-    short = {
-        names[index]: amount - unused
-        for index, amount in wanted.items()
-        if (unused := max(0, quota.available(node, index))) < amount
-    }
-    return MoreQuota(amounts=short) if short else None
+    return wanted
 
 
 def _index(world: World, entry: Entry, pod_set: values.PodSet, resource: values.ResourceName) -> quota.Index | None:
@@ -100,6 +130,7 @@ def _fewer_pods(world: World, entry: Entry) -> FewerPods | None:
         workload=workload,
         scan=None,
         oracle=preemption.Possibilities(world, entry.queue, entry.pending),
+        places=world.places if world.policy.topology_aware else None,
     )
 
     def attempt(counts: Sequence[int]) -> Assignment | None:
