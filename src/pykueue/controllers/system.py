@@ -27,6 +27,7 @@ from pykueue.controllers.scheduler import Scheduler
 from pykueue.controllers.settings import Configuration
 from pykueue.controllers.slice_ungater import SliceUngater
 from pykueue.controllers.stateful_set_controller import StatefulSetController
+from pykueue.controllers.topology.node_controller import REPORTER as NODES
 from pykueue.controllers.topology.node_controller import NodeController
 from pykueue.controllers.topology.ungater import TopologyUngater
 from pykueue.controllers.usage_sampler import UsageSampler
@@ -110,7 +111,7 @@ class Controllers:
         ]
         self._places = PlaceFeed(mirror, clock, self.scheduler.tell)
         self._ungaters = (TopologyUngater(mirror, core, clock), SliceUngater(mirror, core, clock))
-        self._nodes = NodeController(mirror, self._applier("kueue"), clock, settings.replacement_policy(configuration))
+        self._nodes = NodeController(mirror, self._applier(NODES), clock, settings.replacement_policy(configuration))
         self._provisioning = ProvisioningController(mirror, self._applier(PROVISIONING), clock)
         self._resources = [*MIRRORED, *OPTIONAL, *(kind.resource for kind in frameworks.values())]
         self._pods: PodController | None = None

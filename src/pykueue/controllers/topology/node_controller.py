@@ -13,6 +13,8 @@ from pykueue.kube.work_queue import WorkQueue
 from pykueue.translate import nodes
 from pykueue.translate.pod_set_info import WORKLOAD_ANNOTATION
 
+REPORTER = "tas-resource-flavor-controller"
+"""Kueue's name for who tells of lost nodes."""
 BY_NODE = "assignedNode"
 SENT_TO = "selectedNode"
 BATCH_NS = 100_000_000
