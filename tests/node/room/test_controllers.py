@@ -36,6 +36,13 @@ async def test_a_deadline_far_away_hides_no_change_of_pods(house):
     await house.until(kinds.JOB, "train", has_condition("Complete"))
 
 
+async def test_a_failed_job_ends_though_its_other_pod_goes_without_a_node(house):
+    await house.create(kinds.JOB, job(parallelism=2, completions=2, backoffLimit=0))
+    await house.until(kinds.JOB, "train", lambda obj: obj.get("status", {}).get("active") == 2)
+    await house.play_kubelet((await house.pods())[0], "Failed", exit_code=1)
+    await house.until(kinds.JOB, "train", has_condition("Failed"))
+
+
 async def test_a_suspended_job_waits_until_it_is_resumed(house):
     await house.create(kinds.JOB, job(suspend=True))
     await house.until(kinds.JOB, "train", has_condition("Suspended"))

@@ -1,7 +1,8 @@
 """An informer's copy together with our own writes that it has not seen yet.
 
 A controller that has just created a pod must not create it again because the watch is behind. So every object that a
-write returned is kept here until the informer shows it, or something newer.
+write returned is kept here until the informer shows it, or something newer. The answer to a write may also come after the
+watch has told that the object is gone: then it is not kept.
 """
 
 import time
@@ -15,6 +16,7 @@ from pykueue.node import pods
 
 _FORGET_SECONDS = 60.0
 """What an informer has not shown by then was created and deleted while it was away."""
+_MOST_GONE = 4096
 _BY_CONTROLLER = "controller"
 
 
@@ -30,6 +32,8 @@ class View:
         self._now = now
         self._written: dict[Key, _Written] = {}
         self._by_controller: dict[str, dict[Key, None]] = {}
+        self._gone: dict[Key, int] = {}
+        """Which version of an object was the last, of those deleted of late."""
         informer.add_index(_BY_CONTROLLER, _controllers)
         informer.add_handler(self._saw)
 
@@ -48,6 +52,8 @@ class View:
 
     def wrote(self, obj: Object) -> None:
         key = key_of(obj)
+        if _version(obj) <= self._gone.get(key, -1):
+            return
         self._written[key] = _Written(obj, self._now())
         for uid in _controllers(obj):
             self._by_controller.setdefault(uid, {})[key] = None
@@ -75,6 +81,10 @@ class View:
 
     def _saw(self, change: Change) -> None:
         key = change.key
+        if change.type == "DELETED":
+            self._gone[key] = _version(change.object)
+            if len(self._gone) > _MOST_GONE:
+                del self._gone[next(iter(self._gone))]
         written = self._written.get(key)
         if written is None:
             return
