@@ -264,18 +264,13 @@ def _go_number(value: float) -> str:
 def _duplicates(schema: Schema, value: Any, path: str) -> Iterator[FieldError]:
     """Repeated items of sets, repeated keys of maps, anywhere in the object."""
     if isinstance(value, dict):
-        if not _has_keyed_lists(schema):
-            return
-        properties = schema.get("properties")
+        for name, known in _keyed_parts(schema):
+            if name in value:
+                yield from _duplicates(known, value[name], f"{path}.{name}" if path else name)
         additional = schema.get("additionalProperties")
-        for name, inner in value.items():
-            if not isinstance(inner, dict | list):
-                continue
-            known = properties.get(name) if properties else None
-            if known is not None:
-                yield from _duplicates(known, inner, f"{path}.{name}" if path else name)
-            elif isinstance(additional, dict):
-                yield from _duplicates(additional, inner, f"{path}[{name}]")
+        if isinstance(additional, dict) and _has_keyed_lists(additional):
+            for name in [name for name in value if name not in schema.get("properties", ())]:
+                yield from _duplicates(additional, value[name], f"{path}[{name}]")
     elif isinstance(value, list):
         yield from _repeated_items(schema, value, path)
         items = schema.get("items")
@@ -336,6 +331,11 @@ def has_rules(schema: Schema) -> bool:
     if schema.get("x-kubernetes-validations"):
         return True
     return any(has_rules(part) for part in [*_parts(schema), *schema.get("allOf", ())])
+
+
+@PerSchema
+def _keyed_parts(schema: Schema) -> list[tuple[str, Schema]]:
+    return [(name, part) for name, part in schema.get("properties", {}).items() if _has_keyed_lists(part)]
 
 
 @PerSchema

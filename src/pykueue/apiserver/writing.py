@@ -81,7 +81,7 @@ class Writing:
             return self._apply(target, patch.body, call)
         write = self._begin(target, call, is_patch=True)
         existing = self._existing(target)
-        old = _shown(target.kind, existing) if _names_managers(patch) else _shown_unmanaged(target.kind, existing)
+        old = _patchable(target, existing, patch)
         if target.subresource == "scale":
             new = self._scaled(target, existing, _patched(target.kind, scales.read(target.kind, old), patch))
         else:
@@ -244,6 +244,15 @@ def _shown_unmanaged(kind: Kind, stored: Stored) -> Object:
 def _peeked(kind: Kind, stored: Stored) -> Object:
     """To read only."""
     return stored.peek() if faces.is_stored_as_shown(kind) else _shown_unmanaged(kind, stored)
+
+
+def _patchable(target: Target, existing: Stored, patch: Patch) -> Object:
+    """What a patch is laid over. Patches copy what they touch, so that a new status may share the rest with what is stored."""
+    if _names_managers(patch):
+        return _shown(target.kind, existing)
+    if target.subresource == "status":
+        return _peeked(target.kind, existing)
+    return _shown_unmanaged(target.kind, existing)
 
 
 def _names_managers(patch: Patch) -> bool:

@@ -60,9 +60,7 @@ class JobController:
         self.queue.add(key_of(obj))
 
     def _workload_changed(self, old: Object | None, new: Object | None) -> None:
-        for workload in (old, new):
-            if workload is None:
-                continue
+        for workload in _with_other_owners(old, new):
             namespace = workload["metadata"]["namespace"]
             for reference in workload["metadata"].get("ownerReferences") or ():
                 if reference["kind"] == self._kind.resource.kind and _group(reference) == self._kind.resource.group:
@@ -140,6 +138,14 @@ class JobController:
         owner = f"{ancestor['kind']}/{metadata['namespace']}/{metadata['name']}"
         found = self._mirror.indexed(kinds.WORKLOAD, "owner", owner)
         return tuple(sorted(found, key=lambda workload: str(workload["metadata"].get("creationTimestamp", ""))))
+
+
+def _with_other_owners(old: Object | None, new: Object | None) -> list[Object]:
+    """The Workload as it is, and as it was if others owned it then."""
+    if new is None or old is None:
+        return [workload for workload in (old, new) if workload is not None]
+    owners = (workload["metadata"].get("ownerReferences") for workload in (old, new))
+    return [new] if next(owners) == next(owners) else [old, new]
 
 
 def _group(reference: Object) -> str:

@@ -5,6 +5,7 @@ Times on the wire are RFC 3339 with whole seconds; inside we count integer nanos
 """
 
 import asyncio
+import functools
 import time
 from datetime import UTC, datetime
 from typing import Protocol
@@ -36,4 +37,10 @@ def parse_time(text: str) -> int:
 
 def show_time(now_ns: int) -> str:
     """As `metav1.Time` writes it: whole seconds, UTC."""
-    return datetime.fromtimestamp(now_ns // SECOND_NS, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _shown(now_ns // SECOND_NS)
+
+
+@functools.lru_cache(maxsize=1024)
+def _shown(seconds: int) -> str:
+    """Much happens in one second."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

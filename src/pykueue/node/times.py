@@ -1,10 +1,12 @@
 """Kubernetes timestamps: RFC 3339 in UTC, whole seconds. Every part of the machine room reads and writes time here."""
 
-from datetime import UTC, datetime
+from datetime import datetime
+
+from pykueue.kube.clock import SECOND_NS, show_time
 
 
 def text(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return show_time(int(moment.timestamp()) * SECOND_NS)
 
 
 def parse(stamp: str) -> datetime:

@@ -5,6 +5,7 @@ from pykueue.controllers import kinds
 from pykueue.controllers.apply import Applier
 from pykueue.controllers.mirror import Key, Mirror, key_of
 from pykueue.controllers.topology import ungating
+from pykueue.controllers.workload import facts
 from pykueue.kube.clock import Clock
 from pykueue.kube.work_queue import WorkQueue
 from pykueue.translate.pod_set_info import WORKLOAD_ANNOTATION
@@ -29,7 +30,7 @@ class TopologyUngater:
                 self.queue.add((namespace, name))
 
     def _workload_changed(self, _old: Object | None, new: Object | None) -> None:
-        if new is not None and self._mirror.indexed(kinds.POD, INDEX, "/".join(key_of(new))):
+        if new is not None and any(map(ungating.is_gated, self._mirror.indexed(kinds.POD, INDEX, facts.key(new)))):
             self.queue.add(key_of(new))
 
     async def reconcile(self, key: Key) -> int:
