@@ -8,7 +8,6 @@ from tests.install.jobs import JOBS, changed, marked, placed
 
 from pykueue.api.rules import table
 from pykueue.api.scheme import Request, Settings
-from pykueue.install import suspension
 
 ROLE_HASH = "kueue.x-k8s.io/role-hash"
 PARENT, INDEX = "kueue.x-k8s.io/pod-suspending-parent", "kueue.x-k8s.io/pod-group-pod-index-label"
@@ -50,9 +49,7 @@ def owned(job, api_version, kind):
 
 def by_policies(obj, old=None, of=None, *, has_defaults=False):
     parameters = ("LocalQueue", "WorkloadPriorityClass") if has_defaults else ()
-    return without_hash(
-        mutations.applied(suspension.policies(of or verdicts.settings()), obj, old, parameters=parameters)
-    )
+    return without_hash(mutations.applied(verdicts.policies(of), obj, old, parameters=parameters))
 
 
 def by_rules(obj, old=None, of=None, *, has_defaults=False):
@@ -141,7 +138,7 @@ def test_nothing_is_changed_twice(kind):
 
 
 def test_only_what_depends_on_other_objects_may_fail_quietly():
-    policies = [each for each in suspension.policies(verdicts.settings()) if each["kind"] == "MutatingAdmissionPolicy"]
+    policies = [each for each in verdicts.policies() if each["kind"] == "MutatingAdmissionPolicy"]
     quiet = [each["spec"]["failurePolicy"] == "Ignore" for each in policies]
     assert quiet == ["paramKind" in each["spec"] for each in policies]
 
@@ -149,5 +146,6 @@ def test_only_what_depends_on_other_objects_may_fail_quietly():
 def test_a_described_kind_is_known_by_its_plural():
     key = ("example.com", "Mouse")
     settings = Settings(frameworks=frozenset(), custom_jobs={key: ("spec", "halt")}, custom_plurals={key: "mice"})
-    rule = suspension.policies(settings)[0]["spec"]["matchConstraints"]["resourceRules"][0]
+    (policy, *_) = (each for each in verdicts.policies(settings) if "example" in each["metadata"]["name"])
+    rule = policy["spec"]["matchConstraints"]["resourceRules"][0]
     assert (rule["resources"], rule["apiVersions"]) == (["mice"], ["*"])

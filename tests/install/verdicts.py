@@ -38,14 +38,23 @@ def settings(*gates, manages_all=False):
     return loading.complete(configuration).value.settings()
 
 
-_TABLES = {}
+_MADE = {}
+
+
+def _made(of):
+    """Tables and policies of settings, which are known by identity because they hold dicts."""
+    if id(of) not in _MADE:
+        by_kind = {(resource.group, resource.kind): table for resource, table in validation.tables(of).items()}
+        _MADE[id(of)] = of, by_kind, install_policies.objects(of)
+    return _MADE[id(of)]
 
 
 def tables(of):
-    if id(of) not in _TABLES:
-        made = validation.tables(of)
-        _TABLES[id(of)] = of, {(resource.group, resource.kind): table for resource, table in made.items()}
-    return _TABLES[id(of)][1]
+    return _made(of)[1]
+
+
+def policies(of=None):
+    return _made(of or settings())[2]
 
 
 def group_and_kind(obj):
@@ -96,7 +105,3 @@ def disagreement(obj, old=None, of=None):
     """None, or what the two say."""
     by_rules, by_policies = complaints(obj, old, of), refusals(obj, old, of)
     return None if bool(by_rules) == bool(by_policies) else {"rules": by_rules, "policies": by_policies}
-
-
-def policies(of=None):
-    return install_policies.objects(of or settings())

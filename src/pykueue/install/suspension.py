@@ -35,10 +35,6 @@ class _Treatment:
     """Whether even an object with a queue is left alone in a namespace that is not managed."""
 
 
-def policies(settings: Settings) -> list[Object]:
-    return [policy for framework in managed_kinds.enabled(settings) for policy in of_framework(framework, settings)]
-
-
 def of_framework(framework: Framework, settings: Settings) -> Iterator[Object]:
     name, treatment = framework.name.replace("/", "-").replace(".", "-"), _treatment(framework, settings)
     independent = ("independent", f"!({managed_kinds.owned(settings)})")

@@ -33,8 +33,7 @@ def _quota(parent: str, noun: str) -> list[Validation]:
     limits = ("borrowingLimit", "lendingLimit")
     return [
         Validation(
-            when=_HAS_GROUPS,
-            cel=_every_group(f"g.coveredResources.all(n, {cel_texts.is_label_key('n')})"),
+            cel=f"variables.covered.all(names, names.all(n, {cel_texts.is_label_key('n')}))",
             message="coveredResources must be valid resource names",
         ),
         Validation(
@@ -88,11 +87,10 @@ def _fair_sharing() -> list[Validation]:
 def _totals() -> list[Validation]:
     return [
         Validation(
-            when=_HAS_GROUPS,
-            cel=f"{_GROUPS}.map(g, size(g.{field})).sum() <= 256",
+            cel=f"variables.{names}.map(each, size(each)).sum() <= 256",
             message=f"total number of {noun} across all resourceGroups must be ≤ 256",
         )
-        for field, noun in (("flavors", "flavors"), ("coveredResources", "covered resources"))
+        for names, noun in (("flavors", "flavors"), ("covered", "covered resources"))
     ] + [
         Validation(
             when=_HAS_GROUPS,
