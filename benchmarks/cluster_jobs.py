@@ -47,6 +47,7 @@ apiVersion: config.kueue.x-k8s.io/v1beta2
 kind: Configuration
 health: {healthProbeBindAddress: "0"}
 metrics: {bindAddress: "0"}
+featureGates: {VisibilityOnDemand: false}
 integrations: {frameworks: [batch/job]}
 """
 Object = dict[str, Any]

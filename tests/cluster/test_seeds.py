@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from tests.e2e.conftest import CONFIGURATION
 from tests.e2e.controller_process import wait_for
+from tests.e2e.given_cluster import GIVEN
 
 SEEDS = Path(__file__).parents[1] / "seeds"
 
@@ -38,6 +39,19 @@ def test_a_team_takes_its_quota_back(cluster):
     apply(cluster, "003-12")
     runs(cluster, "job", "team-a-job", "team-a")
     wait_for(lambda: is_suspended(cluster, "job", "team-b-job", "team-b"), "team B's job waits again")
+
+
+@pytest.mark.skipif(not GIVEN, reason="the embedded API makes pods where it runs them, and here it runs none")
+def test_pods_follow_the_decisions(cluster):
+    def living_pods(team):
+        found = cluster.kubectl.json("get", "pods", "--namespace", team)["items"]
+        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+
+    apply(cluster, "003-0", "003-10", "003-11")
+    wait_for(lambda: living_pods("team-b"), "team B's job has pods")
+    apply(cluster, "003-12")
+    wait_for(lambda: living_pods("team-a"), "team A's job has pods")
+    wait_for(lambda: not living_pods("team-b"), "team B's pods go")
 
 
 def test_a_pytorch_job_runs_from_a_queue_of_gpus(cluster):

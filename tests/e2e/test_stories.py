@@ -40,14 +40,30 @@ def test_recorded_stories_are_the_same(variant, given, tmp_path):
     stories = sorted(str(path) for path in (STORIES / "stories" / variant).glob("*.yaml") if path.stem != "config")
     with running_api(given, tmp_path, configuration=yaml.safe_load(rendered)) as kubeconfig:
         play("--kubeconfig", str(kubeconfig), "--out", str(tmp_path / "out"), "--parallel", parallel, *stories)
-    assert compare(variant, tmp_path) <= EVENTS_DIFFER
-    assert compare(variant, tmp_path, "--tolerance", "events") == set()
+    differences = compare(variant, tmp_path)
+    if given is not None:
+        differences = {story: paths for story, paths in differences.items() if not all(map(is_wording, paths))}
+    assert differences.keys() <= EVENTS_DIFFER, differences
+    assert all(path.startswith("event ") for paths in differences.values() for path in paths), differences
 
 
-def compare(variant, directory, *options):
-    """The stories that differ; every recorded one must have been played."""
-    told = play("--diff", str(STORIES / "golden"), str(directory / "out"), "--only", f"{variant}/*", *options).stdout
-    lines = [line.split() for line in told.splitlines()]
-    recorded = {f"{variant}/{path.name}" for path in (STORIES / "golden" / variant).glob("*.json")}
-    assert {words[1] for words in lines if words[:1] in (["same"], ["differs"])} == recorded, told
-    return {words[1] for words in lines if words[:1] == ["differs"]}
+def is_wording(path):
+    """A policy refuses what a webhook refuses, in other words; and nobody converts what is read in the older version."""
+    return path.startswith(("/responses/", "/warnings/", "/reads/")) and not path.endswith("/accepted")
+
+
+def compare(variant, directory):
+    """What differs, by story; every recorded one must have been played."""
+    golden, out = str(STORIES / "golden"), str(directory / "out")
+    told = play("--diff", golden, out, "--only", f"{variant}/*", "--limit", "10000").stdout
+    differences, played = {}, set()
+    for line in told.splitlines():
+        if line.startswith(("same ", "differs ")):
+            story = line.split()[1]
+            played.add(story)
+            if line.startswith("differs "):
+                differences[story] = []
+        elif line.startswith(("    /", "    event ")):
+            differences[story].append(line.strip())
+    assert played == {f"{variant}/{path.name}" for path in (STORIES / "golden" / variant).glob("*.json")}, told
+    return differences
