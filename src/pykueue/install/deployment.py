@@ -12,6 +12,8 @@ NAME = "pykueue-controller"
 CONFIG_MAP = "kueue-manager-config"
 CONFIG_KEY = "controller_manager_config.yaml"
 _FOLDER = "/etc/pykueue"
+_SCRATCH: Object = {"name": "scratch", "emptyDir": {"medium": "Memory"}}
+"""Certificates pass through files, for OpenSSL reads nothing else; these never leave memory."""
 _SECONDS_TO_TAKE_LEAVE = "5"
 _LABELS = {"app.kubernetes.io/name": "pykueue", "app.kubernetes.io/component": "controller"}
 
@@ -38,7 +40,7 @@ def objects(configuration: Loaded, *, image: str, replicas: int, webhooks: bool 
 
 
 def _serve_webhooks(configuration: Loaded, pod: Object) -> None:
-    """Certificates pass through files, in memory; or somebody else keeps them in the Secret, which is mounted then.
+    """With certificates of its own, or somebody else keeps them in the Secret, which is mounted then.
 
     One that is to go answers until the API server has heard of it, so that a rollout refuses nobody.
     """
@@ -46,8 +48,6 @@ def _serve_webhooks(configuration: Loaded, pod: Object) -> None:
     container["args"].append("--webhooks")
     container["lifecycle"] = {"preStop": {"exec": {"command": ["sleep", _SECONDS_TO_TAKE_LEAVE]}}}
     container["ports"].append({"name": "webhooks", "containerPort": value.webhook.port})
-    pod["volumes"].append({"name": "scratch", "emptyDir": {"medium": "Memory"}})
-    container["volumeMounts"].append({"name": "scratch", "mountPath": "/tmp"})  # noqa: S108 - of the container
     if not value.internal_cert_management.enable:
         secret = value.internal_cert_management.webhook_secret_name
         pod["volumes"].append({"name": "certificate", "secret": {"secretName": secret}})
@@ -80,7 +80,7 @@ def _deployment(configuration: Loaded, image: str, replicas: int) -> Object:
         "serviceAccountName": rights.NAME,
         "securityContext": {"runAsNonRoot": True, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [_container(configuration, image)],
-        "volumes": [{"name": "configuration", "configMap": {"name": CONFIG_MAP}}],
+        "volumes": [{"name": "configuration", "configMap": {"name": CONFIG_MAP}}, _SCRATCH],
         "terminationGracePeriodSeconds": 10,
     }
     spec = {
@@ -109,7 +109,10 @@ def _container(configuration: Loaded, image: str) -> Object:
             "readOnlyRootFilesystem": True,
             "capabilities": {"drop": ["ALL"]},
         },
-        "volumeMounts": [{"name": "configuration", "mountPath": _FOLDER, "readOnly": True}],
+        "volumeMounts": [
+            {"name": "configuration", "mountPath": _FOLDER, "readOnly": True},
+            {"name": _SCRATCH["name"], "mountPath": "/tmp"},  # noqa: S108 - of the container
+        ],
     }
 
 
