@@ -132,3 +132,34 @@ def test_commands_are_completed_without_a_cluster(monkeypatch):
 def test_a_script_is_printed_for_each_shell(shell):
 
     assert "_PYKUEUE_COMPLETE" in CliRunner().invoke(cli, ["completion", shell]).output
+
+
+def test_a_cluster_that_is_not_there_is_told_with_a_hint(tmp_path):
+    nobody = tmp_path / "kubeconfig"
+    nobody.write_text(
+        json.dumps(
+            {
+                "clusters": [{"name": "c", "cluster": {"server": "https://127.0.0.1:1"}}],
+                "contexts": [{"name": "c", "context": {"cluster": "c"}}],
+                "current-context": "c",
+            }
+        )
+    )
+    result = CliRunner().invoke(cli, ["list", "cq", "--kubeconfig", str(nobody)])
+    assert result.exit_code == 1
+    assert result.output.endswith("Is the cluster running? `pykueue up` starts one on this machine.\n")
+
+
+def test_a_submitted_job_is_shown_as_asked(cluster):
+    cluster.create(
+        kinds.LOCAL_QUEUE, {"metadata": {"name": "shown", "namespace": "default"}, "spec": {"clusterQueue": "x"}}
+    )
+    words = ["submit", "--queue", "shown", "--kubeconfig", str(cluster.kubeconfig), "-o", "json", "--", "true"]
+    made = json.loads(CliRunner().invoke(cli, words).output)
+    assert (made["kind"], made["spec"]["suspend"]) == ("Job", True)
+
+
+def test_doctor_reports_in_json(cluster):
+    result = cluster.pykueue("doctor", "-o", "json")
+    checks, _ = json.JSONDecoder().raw_decode(result.stdout)
+    assert {"subject", "ok", "detail", "repair"} == set(checks[0])

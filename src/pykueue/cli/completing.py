@@ -26,6 +26,7 @@ def completes(noun: str, wants: "Callable[[Object], bool] | None" = None) -> Com
     def names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
         from pykueue.cli.connection import Cluster
         from pykueue.cli.nouns import RESOURCES
+        from pykueue.node.kinds import JOB
 
         given = ctx.params.get(str(parameter.name)) or ()
         chosen = {key: ctx.params.get(key) for key in ("kubeconfig", "context", "namespace")}
@@ -34,7 +35,7 @@ def completes(noun: str, wants: "Callable[[Object], bool] | None" = None) -> Com
         async def listed(client: "Client", namespace: str) -> "list[Object]":
             from pykueue.kube.client import ListOptions
 
-            resource = RESOURCES[noun]
+            resource = JOB if noun == "job" else RESOURCES[noun]
             place = namespace if resource.namespaced else ""
             return (await client.list(resource, place, ListOptions(limit=_MOST_NAMES))).items
 

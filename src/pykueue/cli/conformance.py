@@ -7,13 +7,14 @@ from pathlib import Path
 
 import click
 
+from pykueue.cli import output as outputs
 from pykueue.simulate.replay import corpus, session
 
 
 @click.command
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--only", metavar="GLOB", help="Only files, or `file/case`, whose name matches.")
-@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@outputs.reports
 @click.option("--differences", "shown", default=10, show_default=True, help="How many differing cases to show in full.")
 def conformance(paths: tuple[Path, ...], only: str | None, output: str, shown: int) -> None:
     """Replay recorded decisions (.jsonl, .jsonl.gz, or folders of them) and print how many are reproduced."""

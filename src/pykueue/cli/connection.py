@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 Command = Callable[..., Any]
 
+_NOBODY_THERE = "Is the cluster running? `pykueue up` starts one on this machine."
+_NO_KUBECONFIG = "Name one with --kubeconfig or KUBECONFIG; `pykueue up --kubeconfig FILE` writes one."
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
@@ -31,8 +34,10 @@ class Cluster:
 
         try:
             return asyncio.run(self._run(action))
-        except (AccessError, OSError) as error:
-            raise click.ClickException(str(error)) from None
+        except AccessError as error:
+            raise click.ClickException(f"{error}\n{_NO_KUBECONFIG}") from None
+        except OSError as error:
+            raise click.ClickException(f"{error}\n{_NOBODY_THERE}") from None
         except ApiError as error:
             raise click.ClickException("\n".join(filter(None, (error.message, hint)))) from None
 

@@ -7,38 +7,65 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pykueue.cli import output as outputs
 from pykueue.cli import serving, webhook_facts
 from pykueue.cli.connection import Cluster, connects
 
 if TYPE_CHECKING:
     from pykueue.api.configuration.loading import Loaded
-    from pykueue.install.diagnosis import Facts
+    from pykueue.install.diagnosis import Facts, Finding
     from pykueue.kube.client import Client
 
 _REGISTRATION = "/apis/admissionregistration.k8s.io/v1"
 
 
 @click.command()
-@click.option("--config", type=click.Path(path_type=Path, exists=True), help="The Configuration that is installed.")
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path, exists=True),
+    help="The Configuration. Default: the one that is installed.",
+)
 @click.option("--webhooks", is_flag=True, help="Expect webhooks instead of policies. Default: if there are any.")
+@outputs.reports
 @connects
-def doctor(*, config: Path | None, webhooks: bool, cluster: Cluster) -> None:
+def doctor(*, config: Path | None, webhooks: bool, cluster: Cluster, output: str) -> None:
     """Check a cluster: versions, definitions, policies, rights, leader, clock, job kinds."""
     from pykueue.install import diagnosis
 
-    configuration = serving.load_configuration(config)
+    given = None if config is None else serving.load_configuration(config)
 
     async def look(client: "Client", _namespace: str) -> "Facts":
+        configuration = given or await _running(client)
         return await _facts(client, configuration, webhooks=webhooks or await webhook_facts.are_there(client))
 
     found = list(diagnosis.findings(cluster.run(look)))
+    _show(found, output)
+    problems = sum(not finding.is_good for finding in found)
+    if problems:
+        raise click.ClickException(f"{problems} of {len(found)} checks failed")
+
+
+async def _running(client: "Client") -> "Loaded":
+    """What is installed, else what is installed where nobody chooses."""
+    from pykueue.api.configuration import loading
+    from pykueue.cli import running_configuration
+
+    document = await running_configuration.find(client)
+    return loading.complete(dict(document)) if document else serving.load_configuration(None)
+
+
+def _show(found: "list[Finding]", output: str) -> None:
+    if output == "json":
+        checks = [
+            {"subject": each.subject, "ok": each.is_good, "detail": each.detail, "repair": each.repair}
+            for each in found
+        ]
+        outputs.show_json(checks)
+        return
     for finding in found:
         click.echo(f"{'ok  ' if finding.is_good else 'FAIL'} {finding.subject:<12} {finding.detail}")
         if finding.repair:
             click.echo(f"     {'':<12} repair: {finding.repair}")
-    problems = sum(not finding.is_good for finding in found)
-    if problems:
-        raise click.ClickException(f"{problems} of {len(found)} checks failed")
 
 
 async def _facts(client: "Client", configuration: "Loaded", *, webhooks: bool) -> "Facts":

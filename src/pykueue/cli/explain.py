@@ -1,6 +1,5 @@
 """`pykueue explain`: why a workload waits, who holds what it needs, and what would let it in. Reads only."""
 
-import json
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pykueue.cli import output as outputs
+from pykueue.cli.completing import completes
 from pykueue.cli.connection import Cluster, connects
 
 if TYPE_CHECKING:
@@ -19,13 +20,13 @@ if TYPE_CHECKING:
 
 
 @click.command
-@click.argument("words", nargs=-1, required=True, metavar="[KIND] NAME")
+@click.argument("words", nargs=-1, required=True, metavar="[KIND] NAME", shell_complete=completes("workload"))
 @click.option(
     "--config",
     type=click.Path(path_type=Path, exists=True),
     help="The Kueue Configuration. Default: the one that the cluster runs with.",
 )
-@click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@outputs.reports
 @connects
 def explain(*, words: tuple[str, ...], config: Path | None, output: str, cluster: Cluster) -> None:
     """Say why a workload, or the workload of a job, is where it is.
@@ -94,7 +95,7 @@ def _show(found: "Explanation", obj: "Object", output: str, *, now_ns: int) -> N
     from pykueue.translate import explanation_json, explanations
 
     if output == "json":
-        click.echo(json.dumps(explanation_json.as_json(found), indent=2))
+        outputs.show_json(explanation_json.as_json(found))
         return
     for line in explanations.lines(found, now_ns=now_ns):
         click.echo(line)

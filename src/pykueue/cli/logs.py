@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pykueue.cli.completing import completes
 from pykueue.cli.connection import Cluster, connects
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @click.command
-@click.argument("name")
+@click.argument("name", shell_complete=completes("job"))
 @click.option("--follow", "-f", is_flag=True, help="Wait for the pod to start, and for more output until it ends.")
 @click.option("--tail", type=click.IntRange(min=0), help="Only so many lines of the end.")
 @click.option("--container", "-c", default="", help="Which container of the pod.")

@@ -32,6 +32,17 @@ def shows(command: Command) -> Command:
     )(command)
 
 
+def reports(command: Command) -> Command:
+    """Give a command that reports, rather than shows objects, the option `--output`."""
+    return click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True)(
+        command
+    )
+
+
+def show_json(report: Any) -> None:
+    click.echo(json.dumps(report, indent=2))
+
+
 def is_structured(output: str | None) -> bool:
     return output is not None and output != "wide"
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pykueue.cli import output as outputs
+from pykueue.cli.completing import completes
 from pykueue.cli.connection import Cluster, connects
 
 if TYPE_CHECKING:
@@ -19,7 +21,13 @@ PRIORITY = "kueue.x-k8s.io/priority-class"
 
 @click.command(context_settings={"ignore_unknown_options": False})
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option("--queue", "-q", default="", help="The LocalQueue; may be left out where there is only one.")
+@click.option(
+    "--queue",
+    "-q",
+    default="",
+    help="The LocalQueue; may be left out where there is only one.",
+    shell_complete=completes("localqueue"),
+)
 @click.option("--name", default="", help="Default: made from the command.")
 @click.option("--cpu", default="1", show_default=True, help="CPUs for each pod, for example 2 or 500m.")
 @click.option("--memory", default="", help="Memory for each pod, for example 4Gi.")
@@ -32,8 +40,9 @@ PRIORITY = "kueue.x-k8s.io/priority-class"
 @click.option("--image", default="local", show_default=True, help="Only a real cluster looks at it.")
 @click.option("--directory", type=click.Path(path_type=Path), help="Where the command runs. Default: here.")
 @click.option("--follow", "-f", is_flag=True, help="Show the output and end as the command does.")
+@outputs.shows
 @connects
-def submit(*, cluster: Cluster, follow: bool, **wishes: Any) -> None:
+def submit(*, cluster: Cluster, follow: bool, output: str | None, **wishes: Any) -> None:
     """Queue COMMAND as a Job.
 
     Everything after `--` is the command: pykueue submit --queue q --cpu 2 -- python train.py
@@ -45,7 +54,7 @@ def submit(*, cluster: Cluster, follow: bool, **wishes: Any) -> None:
         wishes["queue"] = wishes["queue"] or await _only_queue(client, where)
         job = await client.create(kinds.JOB, job_of(wishes), where)
         name = job["metadata"]["name"]
-        click.echo(f"job.batch/{name} created")
+        outputs.show(kinds.JOB, job, output, done="created")
         if not follow:
             return 0
         from pykueue.cli import logs, wait
@@ -53,7 +62,7 @@ def submit(*, cluster: Cluster, follow: bool, **wishes: Any) -> None:
         await logs.show(client, where, name, follow=True)
         return await wait.until_finished(client, where, name)
 
-    sys.exit(cluster.run(work, hint="Is a cluster running? `pykueue up` starts one on this machine."))
+    sys.exit(cluster.run(work))
 
 
 async def _only_queue(client: "Client", namespace: str) -> str:

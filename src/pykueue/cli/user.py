@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pykueue.cli import output as outputs
 from pykueue.cli.up import default_data_dir
 
 if TYPE_CHECKING:
@@ -56,11 +57,16 @@ def add(*, name: str, namespace: str, roles: tuple[str, ...], kubeconfig: Path |
 
 @user.command(name="list")
 @_DATA_DIR
-def list_users(*, data_dir: Path | None) -> None:
+@outputs.reports
+def list_users(*, data_dir: Path | None, output: str) -> None:
     """List the users that have a token."""
     from pykueue.apiserver.security import tokens
 
-    for entry in tokens.read(_place(data_dir).tokens):
+    entries = tokens.read(_place(data_dir).tokens)
+    if output == "json":
+        outputs.show_json([{"name": entry.user, "groups": list(entry.groups)} for entry in entries])
+        return
+    for entry in entries:
         click.echo(f"{entry.user}\t{','.join(entry.groups)}".rstrip())
 
 

@@ -10,6 +10,7 @@ import click
 from pykueue.api import manifests
 from pykueue.api.manifests import Document
 from pykueue.api.review import Finding, Severity, review
+from pykueue.cli import output as outputs
 
 _ENDINGS = (".yaml", ".yml", ".json")
 
@@ -23,7 +24,7 @@ _ENDINGS = (".yaml", ".yml", ".json")
     required=True,
     help="File, folder (every .yaml, .yml and .json below it) or - for standard input; may be repeated.",
 )
-@click.option("--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@outputs.reports
 @click.option("-v", "--verbose", is_flag=True, help="Also show notes, such as the use of a deprecated version.")
 def validate(names: tuple[str, ...], output: str, verbose: bool) -> None:  # noqa: FBT001 - click passes options by name
     """Check manifests: fields, schemas, and the rules of Kueue's webhooks. Exit code 1 if anything would be refused."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pykueue.cli.completing import completes
 from pykueue.cli.connection import Cluster, connects
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ TIMED_OUT = 124
 
 
 @click.command
-@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@click.argument("names", nargs=-1, required=True, metavar="NAME...", shell_complete=completes("job"))
 @click.option("--timeout", type=click.FloatRange(min=0), help="Seconds to wait at most; then the exit code is 124.")
 @connects
 def wait(*, names: tuple[str, ...], timeout: float | None, cluster: Cluster) -> None:
