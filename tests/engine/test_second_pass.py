@@ -134,3 +134,15 @@ def test_places_are_kept_from_heads_of_the_same_cycle():
     cluster.add(placed_on_lost(), workload("head", pod_sets=[asked], priority=9))
     decided = cluster.cycle()
     assert [type(each) for each in decided] == [decisions.Place, decisions.Park]
+
+
+def test_of_two_alike_the_first_due_goes_first():
+    cluster = cluster_of(node("a"), node("b"))
+    cluster.add(dataclasses.replace(waiting_for_places(), key="default/z", uid="z"))
+    cluster.now_ns += 1
+    cluster.add(dataclasses.replace(waiting_for_places(), key="default/a", uid="a"))
+    cluster.now_ns += SECOND_NS
+    assert [(each.workload, domains(each)) for each in cluster.cycle()] == [
+        ("default/z", {"a": 1}),
+        ("default/a", {"b": 1}),
+    ]

@@ -14,8 +14,9 @@ from pykueue.engine.world import World
 
 def ordered(world: World, entries: list[Entry]) -> Iterator[Entry]:
     """Yields entries one at a time; what happens to one may change who comes next."""
-    first = sorted((entry for entry in entries if entry.attempt), key=lambda entry: _classical_key(world, entry))
+    first = [entry for entry in entries if entry.attempt]
     if first:
+        first.sort(key=lambda entry: _second_pass_key(world, entry))
         yield from first
         entries = [entry for entry in entries if not entry.attempt]
     if world.policy.fair_sharing is None:
@@ -33,6 +34,12 @@ def _classical_key(world: World, entry: Entry) -> tuple[bool, int, int, tuple[in
         priority if world.policy.priority_sorting_within_cohort else 0,
         (timestamp_ns, uid, key),
     )
+
+
+def _second_pass_key(world: World, entry: Entry) -> tuple[int, int]:
+    """Of those alike the one whose turn came first is first, as they were taken."""
+    priority, timestamp_ns, _, _ = entry.pending.order
+    return priority if world.policy.priority_sorting_within_cohort else 0, timestamp_ns
 
 
 def _by_tournament(world: World, entries: list[Entry]) -> Iterator[Entry]:

@@ -75,8 +75,12 @@ class SecondPasses:
         self._turns.pop(key, None)
 
     def take_due(self, now_ns: int) -> list[tuple[WorkloadKey, int]]:
-        """Those whose turn has come, each with the number of its attempt."""
-        due = [(key, turn.attempt) for key, turn in sorted(self._turns.items()) if turn.due_ns <= now_ns]
+        """Those whose turn has come, each with the number of its attempt; the longest due first."""
+        due = [
+            (key, turn.attempt)
+            for key, turn in sorted(self._turns.items(), key=lambda item: (item[1].due_ns, item[0]))
+            if turn.due_ns <= now_ns
+        ]
         for key, _ in due:
             del self._turns[key]
         return due

@@ -156,7 +156,7 @@ class _Count:
     def _requests(self, name: str, pod_set: Object, where: str) -> list[Object]:
         template = self._inventory.template(self._workload["metadata"].get("namespace", ""), name)
         if template is None:
-            missing = errors.not_found("resource.k8s.io", "resourceclaimtemplates", name).message
+            missing = _not_found("ResourceClaimTemplate", name)
             detail = f"failed to get claim spec for ResourceClaimTemplate {name} in podset {pod_set['name']}: {missing}"
             raise _FaultyError(FieldError("InternalError", where, detail))
         requests: list[Object] = (template["spec"]["spec"].get("devices") or {}).get("requests") or []
@@ -180,7 +180,7 @@ class _Count:
             path = f"{where}.devices.requests[{index}]"
             name, wanted = exactly.get("deviceClassName", ""), int(exactly.get("count", 1))
             if name not in classes:
-                missing = errors.not_found("resource.k8s.io", "deviceclasses", name).message
+                missing = _not_found("DeviceClass", name)
                 detail = f"ResourceClaimTemplate {template}: failed to get DeviceClass {name}: {missing}"
                 raise _FaultyError(FieldError("InternalError", path, detail))
             texts = [*_expressions(classes[name]["spec"]), *_expressions(exactly)]
@@ -216,6 +216,11 @@ class _Count:
         if faults:
             raise _FaultyError(*faults)
         return found
+
+
+def _not_found(kind: str, name: str) -> str:
+    """In the words of a cache, which knows kinds but no plurals."""
+    return f'{kind}.resource.k8s.io "{name}" not found'
 
 
 def _per_class(requests: Sequence[Object], template: str, where: str) -> dict[str, int]:

@@ -8,7 +8,7 @@ from pykueue.controllers import kinds
 MAPPINGS = [{"name": "example.com/gpu", "deviceClassNames": ["gpu.example.com"]}]
 NOT_FOUND = (
     "spec.podSets[0].template.spec.resourceClaims[0]: Internal error: failed to get claim spec for"
-    ' ResourceClaimTemplate gpus in podset main: resourceclaimtemplates.resource.k8s.io "gpus" not found'
+    ' ResourceClaimTemplate gpus in podset main: ResourceClaimTemplate.resource.k8s.io "gpus" not found'
 )
 
 

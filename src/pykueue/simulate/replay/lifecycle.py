@@ -20,6 +20,9 @@ _MAPPINGS = [
 ]
 """The recorder's configuration."""
 
+MISSING_TEMPLATE = ("resourceclaimtemplates.resource.k8s.io", "ResourceClaimTemplate.resource.k8s.io")
+"""What the recorder's client says, and Kueue's own."""
+
 KEPT_BY_THE_RECORDERS_CLIENT = ("requeueState", "unhealthyNodes", "admission")
 """The recordings were made on a client whose server-side apply cannot take these away; on a real API they go."""
 
@@ -140,6 +143,8 @@ def _comparable(workload: Object | None, ours: Object) -> Any:
         ),
         key=lambda condition: str(condition["type"]),
     )
+    for condition in status["conditions"]:
+        condition["message"] = condition["message"].replace(*MISSING_TEMPLATE)
     for check in status.get("admissionChecks") or ():
         check.pop("lastTransitionTime", None)
     for eviction in (status.get("schedulingStats") or {}).get("evictions") or ():
