@@ -9,6 +9,8 @@ import yaml
 from tests.e2e.conftest import running_api
 
 STORIES = Path(__file__).parents[3] / "shared" / "stories"
+OWN = Path(__file__).parent / "stories"
+"""Recorded by us, in the same form."""
 BASE = """
 apiVersion: config.kueue.x-k8s.io/v1beta2
 kind: Configuration
@@ -17,6 +19,7 @@ integrations:
   rayJob: {countDefaultSubmitter: true}
 featureGates: {VisibilityOnDemand: false}
 """
+OWN_VARIANTS = tuple(sorted(path.name for path in (OWN / "stories").iterdir()))
 VARIANTS = ("base", "fair", "manage-all", "pods", "podsready", "podsready-block", "resources", "retention", "tas")
 AT_A_TIME = {"podsready-block": "1", "tas": "2"}
 EVENTS_DIFFER = {"base/two-heads-one-slot.json"}
@@ -31,16 +34,22 @@ def play(*arguments):
 @pytest.mark.torture
 @pytest.mark.timeout(1200)
 @pytest.mark.skipif(not STORIES.exists(), reason="the recorded stories are not beside the project")
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_recorded_stories_are_the_same(variant, given, tmp_path):
+@pytest.mark.parametrize(
+    ("root", "variant"),
+    [
+        *(pytest.param(STORIES, name, id=name) for name in VARIANTS),
+        *(pytest.param(OWN, name, id=f"own-{name}") for name in OWN_VARIANTS),
+    ],
+)
+def test_recorded_stories_are_the_same(root, variant, given, tmp_path):
     (tmp_path / "base.yaml").write_text(BASE)
     override = STORIES / "stories" / variant / "config.yaml"
     rendered = play("--render-config", str(tmp_path / "base.yaml"), str(override)).stdout
     parallel = AT_A_TIME.get(variant, "6")
-    stories = sorted(str(path) for path in (STORIES / "stories" / variant).glob("*.yaml") if path.stem != "config")
+    stories = sorted(str(path) for path in (root / "stories" / variant).glob("*.yaml") if path.stem != "config")
     with running_api(given, tmp_path, configuration=yaml.safe_load(rendered)) as kubeconfig:
         play("--kubeconfig", str(kubeconfig), "--out", str(tmp_path / "out"), "--parallel", parallel, *stories)
-    differences = compare(variant, tmp_path)
+    differences = compare(root, variant, tmp_path)
     if given is not None:
         differences = {story: paths for story, paths in differences.items() if not all(map(is_wording, paths))}
     assert differences.keys() <= EVENTS_DIFFER, differences
@@ -52,9 +61,9 @@ def is_wording(path):
     return path.startswith(("/responses/", "/warnings/", "/reads/")) and not path.endswith("/accepted")
 
 
-def compare(variant, directory):
+def compare(root, variant, directory):
     """What differs, by story; every recorded one must have been played."""
-    golden, out = str(STORIES / "golden"), str(directory / "out")
+    golden, out = str(root / "golden"), str(directory / "out")
     told = play("--diff", golden, out, "--only", f"{variant}/*", "--limit", "10000").stdout
     differences, played = {}, set()
     for line in told.splitlines():
@@ -65,5 +74,5 @@ def compare(variant, directory):
                 differences[story] = []
         elif line.startswith(("    /", "    event ")):
             differences[story].append(line.strip())
-    assert played == {f"{variant}/{path.name}" for path in (STORIES / "golden" / variant).glob("*.json")}, told
+    assert played == {f"{variant}/{path.name}" for path in (root / "golden" / variant).glob("*.json")}, told
     return differences
