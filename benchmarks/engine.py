@@ -1,8 +1,8 @@
 """The engine alone, in virtual time: decisions a second, makespan against what the quota allows, peak memory.
 
-Each case runs in a process of its own. All workloads are there at the start; those that run end after their time, and
-cycles are run until nothing more is admitted. An admission is confirmed as the API would confirm it, a preempted
-workload stops at once and starts over.
+Each case runs in a process of its own, its garbage collector tuned as the servers tune theirs. All workloads are there
+at the start; those that run end after their time, and cycles are run until nothing more is admitted. An admission is
+confirmed as the API would confirm it, a preempted workload stops at once and starts over.
 """
 
 import dataclasses
@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from pykueue.cli import serving
 from pykueue.engine import decisions, events, policy, values
 from pykueue.engine.engine import Engine
 
@@ -202,6 +203,7 @@ def measure(case: Case, results: "multiprocessing.Queue[dict[str, float]]") -> N
     start = time.process_time()
     run.load()
     loaded = time.process_time()
+    serving.tune_collector()
     run.play()
     played = time.process_time()
     results.put(
