@@ -158,3 +158,4 @@ def test_commands_run_in_a_pod(kubectl):
     assert kubectl("exec", "-i", "server", "--", "wc", "-c", stdin="hello") == "5\n"
     assert "exit code 3" in kubectl.fails("exec", "server", "--", "sh", "-c", "exit 3")
     assert "executable file not found" in kubectl.fails("exec", "server", "--", "no-such-command")
+    assert kubectl("top", "pods", "--no-headers").split()[0] == "server"

@@ -7,7 +7,7 @@ import click
 
 from pykueue.api import manifests
 from pykueue.api.scheme import Object
-from pykueue.cli import pod_exec, pod_logs
+from pykueue.cli import pod_exec, pod_logs, pod_metrics
 from pykueue.cli.parts import Surroundings
 from pykueue.kube.clock import WallClock
 from pykueue.node import mirrors
@@ -31,6 +31,8 @@ class MachineRoomPart:
         if self._surroundings.runtime != "none":
             pod_logs.register(self._surroundings.api, self._room)
             pod_exec.register(self._surroundings.api, self._room)
+        if self._surroundings.runtime == "process":
+            pod_metrics.register(self._surroundings.api)
 
     async def stop(self) -> None:
         await self._room.stop()

@@ -72,7 +72,7 @@ class ProcessRuntime:
         environment |= {
             name: local.variable(name, request.mounts.rewrite(value)) for name, value in request.environment.items()
         }
-        environment |= {strays.MARKER: pods.uid(request.pod)}
+        environment |= {strays.MARKER: pods.uid(request.pod), strays.CONTAINER: str(request.container["name"])}
         if request.gpu_indexes:
             environment["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, request.gpu_indexes))
         return environment, [local.text(request.mounts.rewrite(word)) for word in request.command]

@@ -6,6 +6,7 @@ import signal
 from pathlib import Path
 
 MARKER = "PYKUEUE_POD_UID"
+CONTAINER = "PYKUEUE_CONTAINER"
 
 
 def find(pod_uid: str) -> list[int]:
