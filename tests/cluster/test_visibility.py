@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 import pytest
+from click.testing import CliRunner
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -17,6 +18,7 @@ from pykueue.api import registry
 from pykueue.api.configuration import loading
 from pykueue.api.scheme import Settings
 from pykueue.apiserver.embedded import EmbeddedApi, Place
+from pykueue.cli.main import cli
 from pykueue.cli.visibility_server import VisibilityServer
 from pykueue.controllers.observer import Observer
 from pykueue.install import visibility as installed
@@ -144,3 +146,10 @@ def test_the_gate_takes_the_api_away():
     assert installed.objects(off) == []
     names = [each["metadata"]["name"] for each in installed.objects(on) if each["kind"] == "APIService"]
     assert names == ["v1beta1.visibility.kueue.x-k8s.io", "v1beta2.visibility.kueue.x-k8s.io"]
+
+
+def test_api_services_are_printed_only_when_asked_for():
+    """Without anybody behind them they would block the deletion of namespaces."""
+    whole = CliRunner().invoke(cli, ["manifests"]).output
+    assert "kind: APIService" not in whole
+    assert CliRunner().invoke(cli, ["manifests", "visibility"]).output.count("kind: APIService") == 2

@@ -86,6 +86,18 @@ def controller(*, config: Path | None, image: str, replicas: int, webhooks: bool
     _print(_controller(serving.load_configuration(config), image, replicas, webhooks=webhooks))
 
 
+@manifests.command
+@_CONFIG
+def visibility(config: Path | None) -> None:
+    """APIServices that make the API server pass questions about pending workloads on to the controllers.
+
+    Not part of the whole: while an APIService has nobody behind it, Kubernetes deletes no namespace.
+    """
+    from pykueue.install import visibility as parts
+
+    _print(parts.objects(serving.load_configuration(config).value))
+
+
 def _print(objects: "list[Object]") -> None:
     from pykueue.api import yaml_text
 
@@ -134,9 +146,6 @@ def webhook_objects(configuration: "Loaded", url: str = "") -> "list[Object]":
 
 
 def _controller(configuration: "Loaded", image: str, replicas: int, *, webhooks: bool) -> "list[Object]":
-    from pykueue.install import deployment, visibility
+    from pykueue.install import deployment
 
-    return [
-        *deployment.objects(configuration, image=image, replicas=replicas, webhooks=webhooks),
-        *visibility.objects(configuration.value),
-    ]
+    return deployment.objects(configuration, image=image, replicas=replicas, webhooks=webhooks)

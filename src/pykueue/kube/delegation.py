@@ -61,7 +61,7 @@ class Delegation:
         try:
             found = await self._client.get(_CONFIG_MAP, _NAME, _NAMESPACE)
         except ApiError as error:
-            log.warning("ConfigMap %s/%s cannot be read: %s; only tokens are accepted", _NAMESPACE, _NAME, error)
+            log.debug("ConfigMap %s/%s cannot be read: %s; only tokens are accepted", _NAMESPACE, _NAME, error)
             return
         self.vouching = _vouching(found.get("data") or {})
 
