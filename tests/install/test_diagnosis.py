@@ -64,6 +64,7 @@ def test_a_problem_of_webhooks_is_found_with_its_repair(subject, change):
         ("rights", {"missing_rights": ("patch jobs",)}),
         ("leader", {"lease_holder": ""}),
         ("leader", {"lease_age_seconds": 3600}),
+        ("visibility", {"unreachable": frozenset({"visibility.kueue.x-k8s.io"})}),
         ("framework", {"served": frozenset()}),
     ],
 )
@@ -71,3 +72,9 @@ def test_a_problem_is_found_with_its_repair(subject, change):
     problems = [finding for finding in diagnosis.findings(replace(HEALTHY, **change)) if not finding.is_good]
     assert [finding.subject for finding in problems] == [subject]
     assert problems[0].repair
+
+
+def test_a_repair_keeps_the_configuration():
+    facts = replace(HEALTHY, policies=frozenset(), print_part="pykueue manifests {part} --config mine.yaml")
+    (problem,) = [finding for finding in diagnosis.findings(facts) if not finding.is_good]
+    assert problem.repair.startswith("pykueue manifests policies --config mine.yaml | kubectl apply ")

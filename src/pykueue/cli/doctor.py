@@ -36,7 +36,9 @@ def doctor(*, config: Path | None, webhooks: bool, cluster: Cluster, output: str
 
     async def look(client: "Client", _namespace: str) -> "Facts":
         configuration = given or await _running(client)
-        return await _facts(client, configuration, webhooks=webhooks or await webhook_facts.are_there(client))
+        has_webhooks = webhooks or await webhook_facts.are_there(client)
+        print_part = await _print_part(client, config, configuration)
+        return await _facts(client, configuration, webhooks=has_webhooks, print_part=print_part)
 
     found = list(diagnosis.findings(cluster.run(look)))
     _show(found, output)
@@ -68,7 +70,20 @@ def _show(found: "list[Finding]", output: str) -> None:
             click.echo(f"     {'':<12} repair: {finding.repair}")
 
 
-async def _facts(client: "Client", configuration: "Loaded", *, webhooks: bool) -> "Facts":
+async def _print_part(client: "Client", config: Path | None, configuration: "Loaded") -> str:
+    """A repair must not replace what is configured by the defaults."""
+    from pykueue.cli.configured_controllers import NAME
+
+    if config is not None:
+        return f"pykueue manifests {{part}} --config {config}"
+    namespace = configuration.value.namespace
+    if not await _items(client, f"/api/v1/namespaces/{namespace}/configmaps?fieldSelector=metadata.name={NAME}"):
+        return "pykueue manifests {part}"
+    installed = f"kubectl get configmap {NAME} --namespace {namespace} --output yaml"
+    return f"{installed} | pykueue manifests {{part}} --config /dev/stdin"
+
+
+async def _facts(client: "Client", configuration: "Loaded", *, webhooks: bool, print_part: str) -> "Facts":
     from pykueue.api.rules.jobs import frameworks
     from pykueue.cli import manifests
     from pykueue.install.diagnosis import Facts
@@ -78,6 +93,7 @@ async def _facts(client: "Client", configuration: "Loaded", *, webhooks: bool) -
     holder, age = await _lease(client, configuration)
     definitions = await _items(client, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
     enabled = configuration.value.enabled_frameworks
+    served, unreachable = await _served(client)
     return Facts(
         version=(int(version["major"]), int("".join(filter(str.isdigit, version["minor"])))),
         clock_error_seconds=await _clock_error(client),
@@ -92,7 +108,9 @@ async def _facts(client: "Client", configuration: "Loaded", *, webhooks: bool) -
         lease_age_seconds=age,
         namespace=configuration.value.namespace,
         frameworks={name: frameworks.FRAMEWORKS[name].resource for name in enabled},
-        served=await _served(client),
+        served=served,
+        unreachable=unreachable,
+        print_part=print_part,
     )
 
 
@@ -179,12 +197,22 @@ async def _clock_error(client: "Client") -> float:
     return time.time() - parse_time(made["metadata"]["creationTimestamp"]) / SECOND_NS
 
 
-async def _served(client: "Client") -> frozenset[tuple[str, str]]:
+async def _served(client: "Client") -> tuple[frozenset[tuple[str, str]], frozenset[str]]:
+    """(group, plural) of what is served, and the groups that somebody else should serve and does not."""
+    from pykueue.api.errors import ApiError
+
     found: set[tuple[str, str]] = set()
+    unreachable: set[str] = set()
     groups = [("", "/api/v1")]
     for group in (await client.raw("GET", "/apis"))["groups"]:
         groups += [(group["name"], f"/apis/{each['groupVersion']}") for each in group["versions"]]
     for name, path in groups:
-        listed = await client.raw("GET", path)
-        found |= {(name, each["name"]) for each in listed.get("resources") or ()}
-    return frozenset(found)
+        try:
+            listed = await client.raw("GET", path)
+        except ApiError as error:
+            if error.code != 503:
+                raise
+            unreachable.add(name)
+        else:
+            found |= {(name, each["name"]) for each in listed.get("resources") or ()}
+    return frozenset(found), frozenset(unreachable)

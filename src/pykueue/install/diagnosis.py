@@ -12,7 +12,11 @@ POLICIES_SINCE = (1, 36)
 """The Kubernetes version whose MutatingAdmissionPolicy is generally available."""
 _LARGEST_CLOCK_ERROR_SECONDS = 5
 _RESTART = "kubectl rollout restart deployment/pykueue-controller --namespace {namespace}"
-_APPLY = "pykueue manifests {part} | kubectl apply --server-side -f -"
+_PRINT = "pykueue manifests {part}"
+_APPLY = " | kubectl apply --server-side -f - --force-conflicts"
+_UNCONVERTED = """--type=merge --patch '{"spec":{"conversion":{"strategy":"None","webhook":null}}}'"""
+"""Applying alone would leave a field that somebody else wrote."""
+_VISIBILITY = "visibility.kueue.x-k8s.io"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +61,10 @@ class Facts:
     frameworks: dict[str, Resource] = field(default_factory=dict)
     served: frozenset[tuple[str, str]] = frozenset()
     """(group, plural) of what the API server serves."""
+    unreachable: frozenset[str] = frozenset()
+    """Groups that the API server leaves to somebody who does not answer."""
+    print_part: str = _PRINT
+    """The command that prints a part of the installation with the Configuration in question."""
 
 
 def findings(facts: Facts) -> Iterator[Finding]:
@@ -66,10 +74,11 @@ def findings(facts: Facts) -> Iterator[Finding]:
     if facts.own_webhooks is None:
         yield _policies(facts)
     else:
-        yield from _own_webhooks(facts.own_webhooks, facts.namespace)
+        yield from _own_webhooks(facts.own_webhooks, facts.namespace, _applied(facts, "webhooks"))
     yield _webhooks(facts)
     yield _rights(facts)
     yield _leader(facts)
+    yield from _visibility(facts)
     yield from _frameworks(facts)
 
 
@@ -99,11 +108,12 @@ def _definitions(facts: Facts) -> Finding:
         if name in facts.wanted_definitions
         and (definition["spec"].get("conversion") or {}).get("strategy") == "Webhook"
     )
-    repair = _APPLY.format(part="crds") + " --force-conflicts"
+    repair = _PRINT.format(part="crds") + _APPLY
     if missing:
         return Finding(subject="definitions", is_good=False, detail=f"missing: {', '.join(missing)}", repair=repair)
     if converted:
         detail = f"converted by a webhook that may be gone: {', '.join(converted)}"
+        repair = f"kubectl patch {' '.join(f'crd/{name}' for name in converted)} {_UNCONVERTED} && {repair}"
         return Finding(subject="definitions", is_good=False, detail=detail, repair=repair)
     return Finding(subject="definitions", is_good=True, detail=f"{len(facts.wanted_definitions)} kinds")
 
@@ -113,12 +123,12 @@ def _policies(facts: Facts) -> Finding:
     if not missing:
         return Finding(subject="policies", is_good=True, detail=f"{len(facts.wanted_policies)} in force")
     detail = f"missing: {', '.join(missing)}"
-    return Finding(subject="policies", is_good=False, detail=detail, repair=_APPLY.format(part="policies"))
+    return Finding(subject="policies", is_good=False, detail=detail, repair=_applied(facts, "policies"))
 
 
-def _own_webhooks(facts: WebhookFacts, namespace: str) -> Iterator[Finding]:
+def _own_webhooks(facts: WebhookFacts, namespace: str, install: str) -> Iterator[Finding]:
     if facts.missing:
-        detail, repair = f"missing: {', '.join(facts.missing)}", _APPLY.format(part="webhooks")
+        detail, repair = f"missing: {', '.join(facts.missing)}", install
         yield Finding(subject="webhooks", is_good=False, detail=detail, repair=repair)
     else:
         yield Finding(subject="webhooks", is_good=True, detail="are in force")
@@ -156,7 +166,7 @@ def _rights(facts: Facts) -> Finding:
     if not facts.missing_rights:
         return Finding(subject="rights", is_good=True, detail="of the controller are complete")
     detail = f"the controller may not: {', '.join(facts.missing_rights)}"
-    return Finding(subject="rights", is_good=False, detail=detail, repair=_APPLY.format(part="rbac"))
+    return Finding(subject="rights", is_good=False, detail=detail, repair=_applied(facts, "rbac"))
 
 
 def _leader(facts: Facts) -> Finding:
@@ -166,6 +176,18 @@ def _leader(facts: Facts) -> Finding:
     detail = f"{facts.lease_holder} stopped renewing its lease" if facts.lease_holder else "no controller leads"
     repair = _RESTART.format(namespace=facts.namespace)
     return Finding(subject="leader", is_good=False, detail=detail, repair=repair)
+
+
+def _visibility(facts: Facts) -> Iterator[Finding]:
+    """A group that nobody answers for also holds up the deletion of namespaces."""
+    if _VISIBILITY in facts.unreachable:
+        repair = f"kubectl rollout restart deployment/pykueue-controller --namespace {facts.namespace}"
+        detail = f"no controller answers the API server for {_VISIBILITY}"
+        yield Finding(subject="visibility", is_good=False, detail=detail, repair=repair)
+
+
+def _applied(facts: Facts, part: str) -> str:
+    return facts.print_part.format(part=part) + _APPLY
 
 
 def _frameworks(facts: Facts) -> Iterator[Finding]:
