@@ -57,7 +57,13 @@ def of_jobs(framework: Framework, settings: Settings) -> Table:
 
 
 def of_queues_and_workloads(settings: Settings) -> list[Object]:
-    return [policy for resource, table in of_queues(settings).items() for policy in of_kind(resource, table)]
+    found: list[Object] = []
+    for resource, table in of_queues(settings).items():
+        found += of_kind(resource, table)
+        if resource.kind == "Workload":
+            status = Subject(resource=resource, operations=("UPDATE",), subresource="status")
+            found += _policy(f"validate-{_slug(resource)}-status", status, workloads.of_statuses(settings))
+    return found
 
 
 def of_framework(framework: Framework, settings: Settings) -> list[Object]:
@@ -66,13 +72,8 @@ def of_framework(framework: Framework, settings: Settings) -> list[Object]:
 
 
 def of_kind(resource: Resource, table: Table) -> list[Object]:
-    name = f"validate-{_slug(resource)}"
-    found = _policy(name, Subject(resource=resource, operations=_WRITES, conditions=table.conditions), table)
-    if resource.kind == "Workload":
-        found += _policy(
-            f"{name}-status", Subject(resource=resource, operations=("UPDATE",), subresource="status"), table
-        )
-    return found
+    subject = Subject(resource=resource, operations=_WRITES, conditions=table.conditions)
+    return _policy(f"validate-{_slug(resource)}", subject, table)
 
 
 def _slug(resource: Resource) -> str:

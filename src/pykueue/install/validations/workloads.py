@@ -3,6 +3,8 @@
 The form of conditions is in the schema.
 """
 
+from dataclasses import replace
+
 from pykueue.api import feature_gates
 from pykueue.api.rules import workload, workload_update
 from pykueue.api.scheme import Settings
@@ -19,13 +21,17 @@ _CHECKS, _OLD_CHECKS = (f"{obj}.?status.?admissionChecks.orValue([])" for obj in
 def of_workloads(settings: Settings) -> Table:
     validations = [
         *_pod_sets(settings),
-        *_admission(),
-        *_reclaimable_pods(),
-        *_pod_set_updates(),
         *gates.validations(settings),
         *_priority_boost(settings),
-        *_updates(settings),
+        _same_pod_sets(settings),
     ]
+    of_status = of_statuses(settings)
+    return replace(of_status, validations=(*validations, *of_status.validations))
+
+
+def of_statuses(settings: Settings) -> Table:
+    """Of a write that can change the status alone, which is what a Workload sees most of."""
+    validations = [*_admission(), *_reclaimable_pods(), *_pod_set_updates(), *_updates(settings)]
     return Table(variables=_variables(settings), validations=tuple(validations))
 
 
@@ -181,21 +187,24 @@ def _priority_boost(settings: Settings) -> list[Validation]:
     ]
 
 
-def _updates(settings: Settings) -> list[Validation]:
-    may_slice = _is_on(settings, "ElasticJobsViaWorkloadSlices")
+def _same_pod_sets(settings: Settings) -> Validation:
     now, before = "variables.podSets[i]", "variables.oldPodSets[i]"
     same = f"{now} == {before}"
-    if may_slice:
+    if _is_on(settings, "ElasticJobsViaWorkloadSlices"):
         same += f" || ({now}.count < {before}.count && {cel_texts.equal_but_for(now, before, ('count',))})"
+    return Validation(
+        when="variables.wasReserved",
+        cel="size(variables.podSets) == size(variables.oldPodSets) && "
+        f"[{_POD_SET_INDEXES}].all(i, i >= size(variables.podSets) || {same})",
+        message="spec.podSets: field is immutable",
+    )
+
+
+def _updates(settings: Settings) -> list[Validation]:
+    may_slice = _is_on(settings, "ElasticJobsViaWorkloadSlices")
     name = "object.?status.?clusterName"
     is_replacement = f"'{workload_update.REPLACEMENT_FOR}' in variables.annotations"
     found = [
-        Validation(
-            when="variables.wasReserved",
-            cel="size(variables.podSets) == size(variables.oldPodSets) && "
-            f"[{_POD_SET_INDEXES}].all(i, i >= size(variables.podSets) || {same})",
-            message="spec.podSets: field is immutable",
-        ),
         *_reclaimed_less(),
         _same_admission(settings),
         Validation(
