@@ -25,6 +25,8 @@ class DeviceRules:
     counts_extended_resources: bool = True
     resource_of: Mapping[str, str] = field(default_factory=dict)
     """Of a DeviceClass."""
+    counted_by_sources: frozenset[str] = frozenset()
+    """Classes of which quota counts what their devices hold, not the devices: we cannot."""
 
 
 class Inventory(Protocol):
@@ -67,13 +69,19 @@ class _FaultyError(Exception):
         super().__init__(errors.aggregate(found))
 
 
-def rules_from(resources: Mapping[str, Any]) -> dict[str, str]:
+def resource_names(mappings: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """`resources.deviceClassMappings` as class to resource; the first mapping of a class counts."""
     mapped: dict[str, str] = {}
-    for mapping in resources.get("deviceClassMappings") or ():
+    for mapping in mappings:
         for name in mapping.get("deviceClassNames") or ():
             mapped.setdefault(name, mapping["name"])
     return mapped
+
+
+def with_sources(mappings: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    return frozenset(
+        name for mapping in mappings if mapping.get("sources") for name in mapping.get("deviceClassNames") or ()
+    )
 
 
 def may_claim(workload: Object) -> bool:
@@ -151,6 +159,9 @@ class _Count:
                     raise _FaultyError(
                         FieldError("FieldValueNotFound", f"{where}.resourceClaimTemplateName", "", detail)
                     )
+                if device_class in self._rules.counted_by_sources:
+                    detail = f"DeviceClass {device_class} is mapped with sources, which pykueue does not count"
+                    raise _FaultyError(FieldError("FieldValueForbidden", f"{where}.resourceClaimTemplateName", detail))
                 yield resource, number
 
     def _requests(self, name: str, pod_set: Object, where: str) -> list[Object]:

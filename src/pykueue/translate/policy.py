@@ -67,11 +67,13 @@ def workload_options(configuration: Mapping[str, Any]) -> workload.Options:
 
 def device_rules(configuration: Mapping[str, Any]) -> devices.DeviceRules:
     gates = configuration.get("featureGates") or {}
+    mappings = (configuration.get("resources") or {}).get("deviceClassMappings") or ()
     return devices.DeviceRules(
         enabled=feature_gates.is_enabled(gates, "KueueDRAIntegration"),
         rejects_when_disabled=feature_gates.is_enabled(gates, "KueueDRARejectWorkloadsWhenDRADisabled"),
         counts_extended_resources=feature_gates.is_enabled(gates, "KueueDRAIntegrationExtendedResource"),
-        resource_of=devices.rules_from(configuration.get("resources") or {}),
+        resource_of=devices.resource_names(mappings),
+        counted_by_sources=devices.with_sources(mappings),
     )
 
 
