@@ -2,9 +2,11 @@
 
 import sys
 import time
+import urllib.request
 
 import pytest
 from tests.e2e.conftest import KUBECTL, Kubectl, start_server, stop_server
+from tests.e2e.controller_process import free_port
 from tests.e2e.given_cluster import embedded
 
 pytestmark = [
@@ -149,6 +151,22 @@ def test_after_a_kill_everything_is_accounted_for(kubectl, machine, tmp_path):
     usage = kubectl("get", "clusterqueue", "shared", "-o", "jsonpath={.status.flavorsUsage[0].resources[0].total}")
     assert usage == "2"
     assert [starts(tmp_path, name) for name in ("ends", "stays", "waits")] == [1, 1, 1]
+
+
+def test_ports_of_a_pod_are_forwarded(kubectl):
+    port, local = free_port(), free_port()
+    server = [sys.executable, "-m", "http.server", str(port), "--bind", "127.0.0.1"]
+    probe = {"tcpSocket": {"port": port}, "periodSeconds": 1}
+    container = {"name": "web", "image": "local", "command": server, "readinessProbe": probe}
+    kubectl.apply({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"}, "spec": {"containers": [container]}})
+    kubectl("wait", "pod/web", "--for=condition=Ready", "--timeout=30s")
+    with kubectl.popen("port-forward", "pod/web", f"{local}:{port}") as forwarding:
+        try:
+            assert "Forwarding from" in forwarding.stdout.readline()
+            with urllib.request.urlopen(f"http://127.0.0.1:{local}/", timeout=10) as answer:
+                assert answer.status == 200
+        finally:
+            forwarding.terminate()
 
 
 def test_commands_run_in_a_pod(kubectl):

@@ -7,7 +7,7 @@ import click
 
 from pykueue.api import manifests
 from pykueue.api.scheme import Object
-from pykueue.cli import pod_exec, pod_logs, pod_metrics
+from pykueue.cli import pod_exec, pod_logs, pod_metrics, port_forward
 from pykueue.cli.parts import Surroundings
 from pykueue.kube.clock import WallClock
 from pykueue.node import mirrors
@@ -33,6 +33,7 @@ class MachineRoomPart:
             pod_exec.register(self._surroundings.api, self._room)
         if self._surroundings.runtime == "process":
             pod_metrics.register(self._surroundings.api)
+            port_forward.register(self._surroundings.api, self._room)
 
     async def stop(self) -> None:
         await self._room.stop()

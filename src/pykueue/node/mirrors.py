@@ -154,6 +154,9 @@ class MirroringRuntime:
     async def handle(self, request: ContainerRequest, handler: Object) -> str:
         return "" if of(request.pod) is not None else await self._inner.handle(request, handler)
 
+    def ports(self, pod: Object) -> dict[int, int]:
+        return self._inner.ports(pod)
+
     def pods(self) -> set[str]:
         return self._inner.pods()
 

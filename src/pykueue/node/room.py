@@ -123,6 +123,10 @@ class MachineRoom:
     def log_of(self, pod: Object, container: str, attempt: int) -> Path | bytes | None:
         return None if self.agent is None else self.agent.runtime.log(pod, container, attempt)
 
+    def ports_of(self, pod: Object) -> dict[int, int]:
+        """Ports of the pod that stand elsewhere on this machine."""
+        return {} if self.agent is None else self.agent.runtime.ports(pod)
+
     def is_running(self, pod_uid: str, container: str) -> bool:
         return self.agent is not None and self.agent.is_running(pod_uid, container)
 

@@ -16,7 +16,10 @@ def refusals() -> list[tuple[ExtraResource, Handler]]:
         (LOG, _refuse("logs are not kept: the cluster runs without a pod runtime (see pykueue up --runtime)")),
         (EXEC, _refuse("exec is not supported: the cluster runs without a pod runtime (see pykueue up --runtime)")),
         (ATTACH, _refuse("attach is not supported: the cluster runs without a pod runtime (see pykueue up --runtime)")),
-        (PORT_FORWARD, _refuse("port-forward is not needed: a pod's ports are open on this machine")),
+        (
+            PORT_FORWARD,
+            _refuse("port-forward is not supported: no pod runs as processes (see pykueue up --runtime process)"),
+        ),
     ]
 
 

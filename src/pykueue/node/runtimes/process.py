@@ -137,6 +137,9 @@ class ProcessRuntime:
         await self.clear(pod_uid)
         shutil.rmtree(home, ignore_errors=True)
 
+    def ports(self, pod: Object) -> dict[int, int]:
+        return {int(stated): actual for stated, actual in self._ports.locate(pod).ports.items()}
+
     def pods(self) -> set[str]:
         return {path.name for path in self._root.iterdir()}
 

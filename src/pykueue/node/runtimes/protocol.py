@@ -94,6 +94,10 @@ class Runtime(Protocol):
         """The pod is gone: ends whatever of it still runs and removes its files."""
         ...
 
+    def ports(self, pod: Object) -> dict[int, int]:
+        """Ports of a pod that stand elsewhere on this machine."""
+        ...
+
     def pods(self) -> set[str]:
         """Uids of pods of which something may still be here."""
         ...

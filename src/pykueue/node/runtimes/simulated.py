@@ -57,6 +57,9 @@ class SimulatedRuntime:
         """Nothing runs that could be unwell."""
         return ""
 
+    def ports(self, _pod: Object) -> dict[int, int]:
+        return {}
+
     def pods(self) -> set[str]:
         return set()
 
