@@ -125,6 +125,7 @@ def _kubernetes_roles() -> Iterable[Object]:
     seen = [rule(group, resources, _READ) for group, resources in _NAMESPACED.items()]
     seen.append(rule("", _ONLY_SEEN, _READ))
     seen.append(rule("events.k8s.io", ["events"], _READ))
+    seen.append(rule("metrics.k8s.io", ["pods"], ["get", "list"]))
     changed = [rule(group, resources, _WRITE) for group, resources in _NAMESPACED.items()]
     changed.append(rule("", ["pods/attach", "pods/exec", "pods/portforward", "pods/eviction"], ["create"]))
     changed.append(rule("", ["serviceaccounts/token"], ["create"]))
