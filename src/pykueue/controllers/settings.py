@@ -97,9 +97,17 @@ def framework_names(configuration: Configuration) -> tuple[str, ...]:
     return tuple((configuration.get("integrations") or {}).get("frameworks") or ("batch/job",))
 
 
+_THROUGH_PODS = frozenset({"pod", "deployment", "statefulset"})
+
+
+def is_handled(framework: str) -> bool:
+    """Whether a controller releases what the rules of this kind hold back."""
+    return framework in _THROUGH_PODS or framework in registry.FRAMEWORKS
+
+
 def manages_pods(configuration: Configuration) -> bool:
     """Deployments and StatefulSets are queued through their pods."""
-    return bool({"pod", "deployment", "statefulset"} & set(framework_names(configuration)))
+    return not _THROUGH_PODS.isdisjoint(framework_names(configuration))
 
 
 def frameworks(configuration: Configuration) -> dict[str, Framework]:
