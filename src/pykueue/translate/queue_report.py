@@ -51,7 +51,15 @@ def pending_in(world: World, key: values.LocalQueueKey) -> int:
     queue = world.local_queues.get(key)
     if queue is None or queue.stop_policy is not values.StopPolicy.NONE:
         return 0
-    return sum(workload.may_queue and workload.key not in world.holdings for workload in world.workloads_of(key))
+    return sum(
+        (workload.may_queue and workload.key not in world.holdings) or _keeps_its_place(world, workload)
+        for workload in world.workloads_of(key)
+    )
+
+
+def _keeps_its_place(world: World, workload: values.Workload) -> bool:
+    queue = world.queue_of(workload) if workload.waiting_for_replacement_pods else None
+    return queue is not None and workload.key in queue.pending
 
 
 def activity(inactivity: tuple[Inactivity, ...]) -> tuple[bool, str, str]:
