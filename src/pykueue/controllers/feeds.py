@@ -34,6 +34,7 @@ class Feeds:
             obj = named(resource, change.object)
             if change.type != "DELETED":
                 self._mirror.observe(resource, obj)
+                self._mirror.share(resource, obj)
             elif not self._mirror.forget(resource, obj):
                 self._check(resource, obj)
 

@@ -97,8 +97,6 @@ class Mirror:
         key, version = key_of(obj), version_of(obj)
         old = self._objects[resource].get(key)
         if old is not None and version_of(old) >= version:
-            if version_of(old) == version:
-                self._objects[resource][key] = obj  # the same, but this copy may be shared with others
             return
         if self._gone[resource].get(key, -1) >= version:
             return
@@ -108,6 +106,12 @@ class Mirror:
                 self._change(resource, key, None)
             return
         self._change(resource, key, completed(obj) if resource.kind in _LOOKED_INTO else obj)
+
+    def share(self, resource: Resource, obj: Object) -> None:
+        """Hold this copy of what is here already: informers' copies may be shared by the whole process."""
+        old = self._objects[resource].get(key_of(obj))
+        if old is not None and version_of(old) == version_of(obj):
+            self._objects[resource][key_of(obj)] = obj
 
     def forget(self, resource: Resource, obj: Object) -> bool:
         """False if a newer version of it has been seen, so that it may still be there."""

@@ -51,9 +51,17 @@ class View:
         return [obj for key in keys if (obj := self._newest(key, seen.get(key))) is not None]
 
     def wrote(self, obj: Object) -> None:
+        """The informer may have been faster: then there is nothing to add to its copy."""
         key = key_of(obj)
         if _version(obj) <= self._gone.get(key, -1):
             return
+        seen = self.informer.get(key.name, key.namespace)
+        if seen is not None and pods.uid(seen) == pods.uid(obj) and _version(seen) >= _version(obj):
+            self._forget(key)
+        else:
+            self._keep(key, obj)
+
+    def _keep(self, key: Key, obj: Object) -> None:
         self._written[key] = _Written(obj, self._now())
         for uid in _controllers(obj):
             self._by_controller.setdefault(uid, {})[key] = None
@@ -63,7 +71,7 @@ class View:
         current = self.get(pods.name(obj), pods.namespace(obj))
         if current is not None and pods.uid(current) == pods.uid(obj) and not pods.is_deleted(current):
             stamp = {"deletionTimestamp": current["metadata"].get("creationTimestamp", "1970-01-01T00:00:00Z")}
-            self.wrote(current | {"metadata": current["metadata"] | stamp})
+            self._keep(key_of(obj), current | {"metadata": current["metadata"] | stamp})
 
     def add_handler(self, handler: Handler) -> None:
         self.informer.add_handler(handler)
