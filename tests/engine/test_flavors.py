@@ -4,6 +4,7 @@ import pytest
 from tests.engine import builders as b
 
 from pykueue.engine import decisions, events, matching, messages, reasons, values
+from pykueue.engine.amounts import UNLIMITED
 from pykueue.engine.policy import Policy, QuotaCheckStrategy
 
 
@@ -149,3 +150,9 @@ def test_scan_goes_on_where_it_stopped():
     assert first[1].pending == reasons.NoLongerFits()
     (admit,) = cluster.cycle()
     assert flavors_of(admit) == [{"spare"}]
+
+
+def test_pod_sets_that_need_more_than_can_be_counted_fit_in_unlimited_quota():
+    cluster = b.Cluster(b.cluster_queue(nominal=UNLIMITED))
+    cluster.add(b.workload("huge", pod_sets=[b.pod_set({b.CPU: UNLIMITED}), b.pod_set({b.CPU: 1}, name="more")]))
+    assert cluster.admitted() == ["huge"]

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pykueue.engine import quota, values
+from pykueue.engine.amounts import add
 from pykueue.engine.reasons import FlavorAttempt, FlavorReason, Mode, NoFitReason, PodSetShortage
 from pykueue.engine.topology.places import Taken
 
@@ -81,7 +82,7 @@ class Assignment:
             amount = pod_set.requests.get(resource, 0)
             if self.replaced:
                 amount -= self._replaced_usage(pod_set.name, resource)
-            self.usage[choice.index] = self.usage.get(choice.index, 0) + amount
+            self.usage[choice.index] = add(self.usage.get(choice.index, 0), amount)
 
     def _replaced_usage(self, name: values.PodSetName, resource: values.ResourceName) -> int:
         return next((before.usage.get(resource, 0) for before in self.replaced if before.name == name), 0)
@@ -93,7 +94,7 @@ class Assignment:
         usage: quota.Usage = {}
         for pod_set in self.pod_sets:
             for resource, choice in pod_set.flavors.items():
-                usage[choice.index] = usage.get(choice.index, 0) + pod_set.requests.get(resource, 0)
+                usage[choice.index] = add(usage.get(choice.index, 0), pod_set.requests.get(resource, 0))
         return usage
 
     def nominated(self) -> dict[values.PodSetName, dict[values.ResourceName, values.FlavorName]]:
@@ -159,5 +160,5 @@ def total_requests(workload: values.Workload, assignment: Assignment) -> quota.U
         for resource, amount in requests.items():
             choice = assigned.flavors.get(resource)
             if amount and choice is not None:
-                usage[choice.index] = usage.get(choice.index, 0) + amount
+                usage[choice.index] = add(usage.get(choice.index, 0), amount)
     return usage

@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Iterable, Iterator
 
 from pykueue.engine import quota, values
+from pykueue.engine.amounts import add
 from pykueue.engine.topology.places import Place, Taken
 
 _NEVER_RESERVED = 2**63
@@ -86,7 +87,7 @@ def from_admission(workload: values.Workload, flavor_resources: quota.FlavorReso
             indices.add(flavor_resources.index(flavor, resource))
         for resource, amount in pod_set.usage.items():
             index = flavor_resources.index(pod_set.flavors.get(resource, values.FlavorName("")), resource)
-            usage[index] = usage.get(index, 0) + amount
+            usage[index] = add(usage.get(index, 0), amount)
     return Holding(
         workload,
         admission,
