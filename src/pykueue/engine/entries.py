@@ -49,7 +49,7 @@ class Entry:
 
     def leaving(self) -> list[Holding]:
         """Those who would be gone if it came in."""
-        gone = [target.holding for target in self.targets]
+        gone = [target.holding for target in self.targets] if self.targets else []
         return gone if self.replaced is None else [self.replaced, *gone]
 
     @property

@@ -300,7 +300,7 @@ class FlavorAssigner:
             mode=_MODE[serves],
             borrowing=borrowing,
             possibility=_POSSIBILITY[serves],
-            reasons=tuple(dict.fromkeys(found)),
+            reasons=tuple(dict.fromkeys(found)) if self._replaced else tuple(found),
             no_fit_reason=no_fit_reason if observed else NoFitReason.NONE,
         )
 
