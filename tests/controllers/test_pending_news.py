@@ -56,3 +56,10 @@ def test_a_workload_that_comes_back_begins_anew():
     news = told_at(BATCH_NS // 2, brought_back_ns=0)
     news.forget(KEY)
     assert news.is_news(KEY, "2", BATCH_NS)
+
+
+def test_what_was_dropped_is_said_at_the_next_try():
+    news = told_at(BATCH_NS // 2, brought_back_ns=0)
+    news.told(KEY, "3", TREE, BATCH_NS, was_dropped=True)
+    assert news.told_again(KEY, "3")
+    assert not news.told_again(KEY, "3")

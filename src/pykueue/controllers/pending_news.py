@@ -23,6 +23,8 @@ class _Told:
 
     version: str
     since_ns: int
+    is_unsaid: bool = False
+    """What made it this version was dropped; the next try says it."""
 
 
 class PendingNews:
@@ -45,16 +47,20 @@ class PendingNews:
         told = self._told.get(key)
         return told is None or told.version != version or now_ns < told.since_ns
 
-    def told(self, key: values.WorkloadKey, version: str, tree: RootKey, now_ns: int) -> None:
-        """What was said about the workload made it this version."""
+    def told(
+        self, key: values.WorkloadKey, version: str, tree: RootKey, now_ns: int, *, was_dropped: bool = False
+    ) -> None:
+        """What was to be said about the workload made it this version."""
         since_ns = NEVER_NS
         if key not in self._told and self._is_gathering(tree, now_ns):
             since_ns = self._batches[tree] + BATCH_NS
-        self._told[key] = _Told(version, since_ns)
+        self._told[key] = _Told(version, since_ns, is_unsaid=was_dropped)
 
-    def told_again(self, key: values.WorkloadKey, version: str) -> None:
-        """The workload was tried, and there was nothing new to say."""
+    def told_again(self, key: values.WorkloadKey, version: str) -> bool:
+        """The workload was tried, and there was nothing new to say; whether it has yet to be said."""
+        before = self._told.get(key)
         self._told[key] = _Told(version, 0)
+        return before is not None and before.is_unsaid and before.version == version
 
     def forget(self, key: values.WorkloadKey) -> None:
         """It no longer waits."""

@@ -300,12 +300,15 @@ class Scheduler:
             written = await self._write(decision.workload, say_why)
             if is_blocked or not version:
                 return
+            news = self._pending_news
             if written is None:
-                self._pending_news.told_again(decision.workload, version)
+                if news.told_again(decision.workload, version) and (seen := self._seen(decision.workload)) is not None:
+                    self._record([event], seen)
                 return
-            if self._pending_news.is_news(decision.workload, version, now_ns):
+            is_news = news.is_news(decision.workload, version, now_ns)
+            if is_news:
                 self._record([event], written)
-            self._pending_news.told(decision.workload, written["metadata"]["resourceVersion"], tree, now_ns)
+            news.told(decision.workload, written["metadata"]["resourceVersion"], tree, now_ns, was_dropped=not is_news)
 
         self._writes.submit(decision.workload, write)
 
@@ -335,9 +338,12 @@ class Scheduler:
             log.exception("workload %s", key)
         return None
 
-    def _value(self, key: values.WorkloadKey) -> values.Workload | None:
+    def _seen(self, key: values.WorkloadKey) -> Object | None:
         namespace, _, name = key.partition("/")
-        obj = self._mirror.get(kinds.WORKLOAD, name, namespace)
+        return self._mirror.get(kinds.WORKLOAD, name, namespace)
+
+    def _value(self, key: values.WorkloadKey) -> values.Workload | None:
+        obj = self._seen(key)
         return None if obj is None else self._feed.value_of(obj)
 
     def _record(self, told: list[outcomes.Event], about: Object) -> None:
