@@ -4,7 +4,7 @@ CONFIGURATION = """
 apiVersion: config.kueue.x-k8s.io/v1beta2
 kind: Configuration
 integrations:
-  frameworks: [batch/job, leaderworkerset.x-k8s.io/leaderworkerset]
+  frameworks: [batch/job, trainer.kubeflow.org/trainjob]
 """
 
 
@@ -12,4 +12,4 @@ def test_a_kind_without_a_controller_is_left_alone_and_that_is_said(tmp_path, ca
     path = tmp_path / "config.yaml"
     path.write_text(CONFIGURATION)
     assert serving.load_configuration(path).value.enabled_frameworks == {"batch/job"}
-    assert "leaderworkerset is not supported" in capsys.readouterr().err
+    assert "trainjob is not supported" in capsys.readouterr().err

@@ -37,3 +37,4 @@ RESOURCE_CLAIM_TEMPLATE = Resource(
 DEVICE_CLASS = Resource("resource.k8s.io", "v1", "deviceclasses", "DeviceClass", namespaced=False)
 RESOURCE_SLICE = Resource("resource.k8s.io", "v1", "resourceslices", "ResourceSlice", namespaced=False)
 STATEFUL_SET = Resource("apps", "v1", "statefulsets", "StatefulSet", namespaced=True)
+LEADER_WORKER_SET = Resource("leaderworkerset.x-k8s.io", "v1", "leaderworkersets", "LeaderWorkerSet", namespaced=True)

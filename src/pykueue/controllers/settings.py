@@ -9,6 +9,7 @@ from typing import Any
 from pykueue.api import feature_gates
 from pykueue.api.configuration import loading
 from pykueue.api.scheme import Settings
+from pykueue.controllers.jobs import leader_worker_groups
 from pykueue.controllers.jobs.policy import JobPolicy
 from pykueue.controllers.topology.node_failures import ReplacementPolicy
 from pykueue.controllers.workload.policy import LifecyclePolicy, PodsReadyPolicy
@@ -97,7 +98,7 @@ def framework_names(configuration: Configuration) -> tuple[str, ...]:
     return tuple((configuration.get("integrations") or {}).get("frameworks") or ("batch/job",))
 
 
-_THROUGH_PODS = frozenset({"pod", "deployment", "statefulset"})
+_THROUGH_PODS = frozenset({"pod", "deployment", "statefulset", leader_worker_groups.NAME})
 
 
 def is_handled(framework: str) -> bool:
@@ -106,7 +107,7 @@ def is_handled(framework: str) -> bool:
 
 
 def manages_pods(configuration: Configuration) -> bool:
-    """Deployments and StatefulSets are queued through their pods."""
+    """Deployments, StatefulSets and LeaderWorkerSets are queued through their pods."""
     return not _THROUGH_PODS.isdisjoint(framework_names(configuration))
 
 

@@ -13,6 +13,8 @@ from pykueue.controllers.engine_feed import FED
 from pykueue.controllers.feeds import Feeds
 from pykueue.controllers.in_use import InUseController
 from pykueue.controllers.job_controller import JobController
+from pykueue.controllers.jobs import leader_worker_groups
+from pykueue.controllers.leader_worker_set_controller import LeaderWorkerSetController
 from pykueue.controllers.metrics import instruments
 from pykueue.controllers.metrics.happened import Metrics
 from pykueue.controllers.mirror import Mirror
@@ -124,6 +126,12 @@ class Controllers:
                 mirror, self._applier("kueue-job-controller"), clock=clock, policy=policy
             )
             self._resources.append(kinds.STATEFUL_SET)
+        self._leader_worker_sets: LeaderWorkerSetController | None = None
+        if leader_worker_groups.NAME in settings.framework_names(configuration):
+            self._leader_worker_sets = LeaderWorkerSetController(
+                mirror, self._applier("kueue-job-controller"), clock=clock, policy=policy
+            )
+            self._resources += (kinds.LEADER_WORKER_SET, kinds.STATEFUL_SET)
         self._task: asyncio.Task[None] | None = None
 
     def _applier(self, name: str) -> Applier:
@@ -173,6 +181,9 @@ class Controllers:
             yield (), partial(self._usage.queue.run, self._usage.reconcile)
         if self._stateful_sets is not None:
             yield (kinds.POD, kinds.STATEFUL_SET), partial(self._stateful_sets.queue.run, self._stateful_sets.reconcile)
+        if self._leader_worker_sets is not None:
+            needed = (kinds.POD, kinds.STATEFUL_SET, kinds.LEADER_WORKER_SET)
+            yield needed, partial(self._leader_worker_sets.queue.run, self._leader_worker_sets.reconcile)
 
     async def _follow_pods(self, feeds: Feeds) -> None:
         """Pods are many: without topologies or the pod integration nobody looks at them."""

@@ -20,6 +20,7 @@ FRAMEWORKS = (
     "pod",
     "deployment",
     "statefulset",
+    "leaderworkerset.x-k8s.io/leaderworkerset",
 )
 
 

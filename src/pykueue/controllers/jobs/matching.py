@@ -56,7 +56,7 @@ def find(case: Situation, job: Object) -> Found:
         else:
             others.append(workload)
     if match is not None and not others:
-        return _follow_labels(case, job, match)
+        return follow_labels(case, job, match)
     if match is None and others and is_suspended and not facts.has_quota_reservation(others[0]):
         outdated = others.pop(0)
         if not others:
@@ -80,7 +80,7 @@ def _slice(case: Situation, job: Object, wanted: dict[str, int]) -> Found | None
     if has.keys() != wanted.keys():
         return None
     if has == wanted:
-        followed = _follow_labels(case, job, chosen)
+        followed = follow_labels(case, job, chosen)
         is_ending = len(living) > 1 and facts.has_quota_reservation(chosen)
         return msgspec.structs.replace(followed, again_ns=slices.SCHEDULER_ENDS_WITHIN_NS if is_ending else 0)
     if slices.may_follow(chosen, wanted):
@@ -120,7 +120,7 @@ def _update(case: Situation, job: Object, old: Object, wanted: list[Object]) -> 
     return [*changes(kinds.WORKLOAD, old, new), Tell(about=job, reason="UpdatedWorkload", message=message)]
 
 
-def _follow_labels(case: Situation, job: Object, old: Object) -> Found:
+def follow_labels(case: Situation, job: Object, old: Object) -> Found:
     """Changes of the job that its Workload simply takes over: the admission gate and the priority class."""
     gate = str((job["metadata"].get("annotations") or {}).get(facts.ADMISSION_GATED_BY, ""))
     is_gate_changed = gate != facts.admission_gate(old)
