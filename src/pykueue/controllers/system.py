@@ -14,6 +14,7 @@ from pykueue.controllers.feeds import Feeds
 from pykueue.controllers.in_use import InUseController
 from pykueue.controllers.job_controller import JobController
 from pykueue.controllers.jobs import leader_worker_groups
+from pykueue.controllers.jobs.policy import JobPolicy
 from pykueue.controllers.leader_worker_set_controller import LeaderWorkerSetController
 from pykueue.controllers.metrics import instruments
 from pykueue.controllers.metrics.happened import Metrics
@@ -116,26 +117,31 @@ class Controllers:
         self._nodes = NodeController(mirror, self._applier(NODES), clock, settings.replacement_policy(configuration))
         self._provisioning = ProvisioningController(mirror, self._applier(PROVISIONING), clock)
         self._resources = [*MIRRORED, *OPTIONAL, *(kind.resource for kind in frameworks.values())]
-        self._pods: PodController | None = None
-        if settings.manages_pods(configuration):
-            self._pods = PodController(mirror, self._applier("kueue-job-controller"), clock=clock, policy=policy)
-            self._resources.append(kinds.POD)
-        self._stateful_sets: StatefulSetController | None = None
-        if "statefulset" in settings.framework_names(configuration):
-            self._stateful_sets = StatefulSetController(
-                mirror, self._applier("kueue-job-controller"), clock=clock, policy=policy
-            )
-            self._resources.append(kinds.STATEFUL_SET)
-        self._leader_worker_sets: LeaderWorkerSetController | None = None
-        if leader_worker_groups.NAME in settings.framework_names(configuration):
-            self._leader_worker_sets = LeaderWorkerSetController(
-                mirror, self._applier("kueue-job-controller"), clock=clock, policy=policy
-            )
-            self._resources += (kinds.LEADER_WORKER_SET, kinds.STATEFUL_SET)
+        self._held_by_gates = self._controllers_of_gated_pods(configuration, policy)
+        self._resources += (resource for resources, _ in self._held_by_gates for resource in resources)
         self._task: asyncio.Task[None] | None = None
 
     def _applier(self, name: str) -> Applier:
         return Applier(self._client, self.mirror, self._recorder, name)
+
+    def _controllers_of_gated_pods(
+        self, configuration: Configuration, policy: JobPolicy
+    ) -> list[tuple[tuple[Resource, ...], Loop]]:
+        """For kinds that cannot be suspended: each loop with the kinds that it looks at."""
+        if not settings.manages_pods(configuration):
+            return []
+        names = settings.framework_names(configuration)
+        mirror, applier, clock = self.mirror, self._applier("kueue-job-controller"), self._clock
+        pods = PodController(mirror, applier, clock=clock, policy=policy)
+        found: list[tuple[tuple[Resource, ...], Loop]] = [((kinds.POD,), partial(pods.queue.run, pods.reconcile))]
+        if "statefulset" in names:
+            sets = StatefulSetController(mirror, applier, clock=clock, policy=policy)
+            found.append(((kinds.POD, kinds.STATEFUL_SET), partial(sets.queue.run, sets.reconcile)))
+        if leader_worker_groups.NAME in names:
+            groups = LeaderWorkerSetController(mirror, applier, clock=clock, policy=policy)
+            seen = (kinds.POD, kinds.STATEFUL_SET, kinds.LEADER_WORKER_SET)
+            found.append((seen, partial(groups.queue.run, groups.reconcile)))
+        return found
 
     async def start(self) -> None:
         self._task = asyncio.create_task(self.run())
@@ -175,15 +181,9 @@ class Controllers:
         yield (kinds.POD,), partial(self._nodes.queue.run, self._nodes.reconcile)
         for jobs in self._jobs:
             yield (jobs.resource,), partial(jobs.queue.run, jobs.reconcile, workers=_WORKERS)
-        if self._pods is not None:
-            yield (kinds.POD,), partial(self._pods.queue.run, self._pods.reconcile)
         if self._usage is not None:
             yield (), partial(self._usage.queue.run, self._usage.reconcile)
-        if self._stateful_sets is not None:
-            yield (kinds.POD, kinds.STATEFUL_SET), partial(self._stateful_sets.queue.run, self._stateful_sets.reconcile)
-        if self._leader_worker_sets is not None:
-            needed = (kinds.POD, kinds.STATEFUL_SET, kinds.LEADER_WORKER_SET)
-            yield needed, partial(self._leader_worker_sets.queue.run, self._leader_worker_sets.reconcile)
+        yield from self._held_by_gates
 
     async def _follow_pods(self, feeds: Feeds) -> None:
         """Pods are many: without topologies or the pod integration nobody looks at them."""
