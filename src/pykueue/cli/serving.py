@@ -27,25 +27,9 @@ def load_configuration(path: Path | None) -> "Loaded":
     if path is None:
         return loading.complete(shipped.document())
     try:
-        return _without_unsupported(loading.load(path.read_bytes(), str(path)))
+        return loading.load(path.read_bytes(), str(path))
     except loading.ConfigurationError as error:
         raise click.ClickException(str(error)) from None
-
-
-def _without_unsupported(loaded: "Loaded") -> "Loaded":
-    """A kind that nobody would release must not be held: it is left alone, and that is said."""
-    from pykueue.api.configuration import loading
-    from pykueue.controllers import settings
-
-    listed = loaded.value.integrations.frameworks
-    handled = [name for name in listed if settings.is_handled(name)]
-    for name in listed:
-        if name not in handled:
-            click.echo(f"integrations.frameworks: {name} is not supported yet; its jobs are not queued", err=True)
-    if len(handled) == len(listed):
-        return loaded
-    integrations = {**loaded.document["integrations"], "frameworks": handled}
-    return loading.complete({**loaded.document, "integrations": integrations})
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

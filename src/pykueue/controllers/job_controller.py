@@ -1,6 +1,7 @@
 """One controller for one kind of job: gathers its situation, asks `jobs.decide` and applies the plan."""
 
 from collections.abc import Mapping
+from functools import partial
 
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object, Resource
@@ -16,7 +17,7 @@ from pykueue.controllers.workload import facts
 from pykueue.kube.client import Client
 from pykueue.kube.clock import SECOND_NS, Clock
 from pykueue.kube.work_queue import LONGEST_PAUSE_NS, WorkQueue
-from pykueue.translate.jobs.framework import Framework
+from pykueue.translate.jobs.framework import Framework, MissingDependencyError
 
 ADOPTION_PAUSE_NS = SECOND_NS
 """A prebuilt Workload is a Workload of its own right first: it may be admitted before its job takes it."""
@@ -46,6 +47,9 @@ class JobController:
         mirror.add_index(kind.resource, "prebuilt", _prebuilt_key)
         mirror.add_index(kind.resource, "owner", _owner_uids)
         mirror.on_change(kind.resource, self._job_changed)
+        mirror.add_index(kind.resource, "dependency", self._dependency_key)
+        for resource in self._dependencies:
+            mirror.on_change(resource, partial(self._dependency_changed, resource))
         mirror.on_change(kinds.WORKLOAD, self._workload_changed)
         mirror.on_change(kinds.WORKLOAD_PRIORITY_CLASS, self._class_appeared)
         mirror.on_change(kinds.PRIORITY_CLASS, self._class_appeared)
@@ -53,6 +57,26 @@ class JobController:
     @property
     def resource(self) -> Resource:
         return self._kind.resource
+
+    @property
+    def _dependencies(self) -> tuple[Resource, ...]:
+        return self._kind.dependency.resources if self._kind.dependency is not None else ()
+
+    @property
+    def resources(self) -> tuple[Resource, ...]:
+        """Its kind, and those that its jobs refer to."""
+        return self._kind.resource, *self._dependencies
+
+    def _dependency_key(self, job: Object) -> list[str]:
+        found = self._kind.dependency.reference(job) if self._kind.dependency is not None else None
+        return [] if found is None else [f"{found.resource.plural}/{found.namespace}/{found.name}"]
+
+    def _dependency_changed(self, resource: Resource, old: Object | None, new: Object | None) -> None:
+        obj = new or old
+        assert obj is not None
+        namespace, name = key_of(obj)
+        for job in self._mirror.indexed(self._kind.resource, "dependency", f"{resource.plural}/{namespace}/{name}"):
+            self.queue.add(key_of(job))
 
     def _job_changed(self, old: Object | None, new: Object | None) -> None:
         obj = new or old
@@ -85,6 +109,10 @@ class JobController:
         except MissingPriorityClassError:
             self._waiting_for_class.add(key)
             return LONGEST_PAUSE_NS
+        except MissingDependencyError as fault:
+            assert job is not None
+            self._applier.tell(Tell(about=job, reason="ErrWorkloadCompose", message=str(fault), warning=True))
+            return LONGEST_PAUSE_NS
         except ancestry.NestingError as fault:
             assert job is not None
             self._applier.tell(Tell(about=job, reason="JobNestingTooDeep", message=str(fault), warning=True))
@@ -108,7 +136,7 @@ class JobController:
         space = self._mirror.get(kinds.NAMESPACE, namespace)
         ancestor = await self._ancestry.topmost(job, self._policy) if job is not None else None
         return Situation(
-            kind=self._kind,
+            kind=self._kind_for(job),
             job=job,
             workloads=self._workloads(namespace, name, job),
             namespace_labels=None if space is None else space["metadata"].get("labels") or {},
@@ -122,6 +150,13 @@ class JobController:
             policy=self._policy,
             now_ns=self._clock.now_ns(),
         )
+
+    def _kind_for(self, job: Object | None) -> Framework:
+        dependency = self._kind.dependency
+        found = dependency.reference(job) if dependency is not None and job is not None else None
+        if dependency is None or found is None:
+            return self._kind
+        return dependency.given(self._mirror.get(found.resource, found.name, found.namespace))
 
     def _workloads(self, namespace: str, name: str, job: Object | None) -> tuple[Object, ...]:
         owner = f"{self._kind.resource.kind}/{namespace}/{name}"

@@ -101,11 +101,6 @@ def framework_names(configuration: Configuration) -> tuple[str, ...]:
 _THROUGH_PODS = frozenset({"pod", "deployment", "statefulset", leader_worker_groups.NAME})
 
 
-def is_handled(framework: str) -> bool:
-    """Whether a controller releases what the rules of this kind hold back."""
-    return framework in _THROUGH_PODS or framework in registry.FRAMEWORKS
-
-
 def manages_pods(configuration: Configuration) -> bool:
     """Deployments, StatefulSets and LeaderWorkerSets are queued through their pods."""
     return not _THROUGH_PODS.isdisjoint(framework_names(configuration))

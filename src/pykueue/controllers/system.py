@@ -116,7 +116,7 @@ class Controllers:
         self._ungaters = (TopologyUngater(mirror, core, clock), SliceUngater(mirror, core, clock))
         self._nodes = NodeController(mirror, self._applier(NODES), clock, settings.replacement_policy(configuration))
         self._provisioning = ProvisioningController(mirror, self._applier(PROVISIONING), clock)
-        self._resources = [*MIRRORED, *OPTIONAL, *(kind.resource for kind in frameworks.values())]
+        self._resources = [*MIRRORED, *OPTIONAL, *(resource for jobs in self._jobs for resource in jobs.resources)]
         self._held_by_gates = self._controllers_of_gated_pods(configuration, policy)
         self._resources += (resource for resources, _ in self._held_by_gates for resource in resources)
         self._task: asyncio.Task[None] | None = None
@@ -180,7 +180,7 @@ class Controllers:
             yield (kinds.POD, kinds.WORKLOAD), partial(ungater.queue.run, ungater.reconcile)
         yield (kinds.POD,), partial(self._nodes.queue.run, self._nodes.reconcile)
         for jobs in self._jobs:
-            yield (jobs.resource,), partial(jobs.queue.run, jobs.reconcile, workers=_WORKERS)
+            yield jobs.resources, partial(jobs.queue.run, jobs.reconcile, workers=_WORKERS)
         if self._usage is not None:
             yield (), partial(self._usage.queue.run, self._usage.reconcile)
         yield from self._held_by_gates

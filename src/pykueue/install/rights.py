@@ -87,6 +87,8 @@ def of_jobs(group: str, plural: str, namespace: str) -> list[Object]:
         rules.append(_rule(group, ("replicasets",), _READ))
     if plural == frameworks.LEADER_WORKER_SET.resource.plural:
         rules.append(_rule("apps", ("statefulsets",), _READ))
+    if plural == frameworks.TRAIN_JOB.resource.plural:
+        rules.append(_rule(group, ("clustertrainingruntimes", "trainingruntimes"), _READ))
     edited = _rule(group, (plural,), (*_READ, "create", "delete", "deletecollection", "patch", "update"))
     return [
         _named("ClusterRole", name) | {"rules": rules},

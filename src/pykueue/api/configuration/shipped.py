@@ -21,6 +21,7 @@ FRAMEWORKS = (
     "deployment",
     "statefulset",
     "leaderworkerset.x-k8s.io/leaderworkerset",
+    "trainer.kubeflow.org/trainjob",
 )
 
 

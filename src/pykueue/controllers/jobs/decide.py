@@ -211,11 +211,15 @@ def _start(case: Situation, job: Object, old: Object) -> Plan:
         transitions.finish(new, reason="FailedToStart", message=str(fault), now_ns=case.now_ns)
         return Plan(actions=tuple(changes(kinds.WORKLOAD, old, new)))
     cluster_queue = facts.cluster_queue_reserved(old)
+    writes = [Write(resource=case.kind.resource, old=job, new=running)]
+    if case.kind.changes_while_suspended:
+        prepared = framework.suspended(case.kind, running)
+        writes = [
+            Write(resource=case.kind.resource, old=job, new=prepared),
+            Write(resource=case.kind.resource, old=prepared, new=running),
+        ]
     return Plan(
-        actions=(
-            Write(resource=case.kind.resource, old=job, new=running),
-            Tell(about=job, reason="Started", message=f"Admitted by clusterQueue {cluster_queue}"),
-        )
+        actions=(*writes, Tell(about=job, reason="Started", message=f"Admitted by clusterQueue {cluster_queue}"))
     )
 
 

@@ -13,13 +13,28 @@ STOPPING = "kueue.x-k8s.io/stopping"
 
 def stop(kind: Framework, job: Object, workload: Object | None, *, why: str, options: Options) -> list[Action]:
     if framework.is_suspended(kind, job):
-        return []
+        return _tidied(kind, job, workload, options) if kind.changes_while_suspended else []
     event = Tell(about=job, reason="Stopped", message=conditions.truncate(why, conditions.EVENT_MESSAGE_BYTES))
     info = injection.from_workload(workload)
     if kind.stops_in_steps:
         return _in_steps(kind, job, framework.restored(kind, job, info, options), event)
+    if kind.changes_while_suspended:
+        suspended = framework.suspended(kind, job)
+        return [
+            Write(resource=kind.resource, old=job, new=suspended),
+            event,
+            *_tidied(kind, suspended, workload, options),
+        ]
     stopped = framework.restored(kind, framework.suspended(kind, job), info, options)
     return [Write(resource=kind.resource, old=job, new=stopped), event]
+
+
+def _tidied(kind: Framework, job: Object, workload: Object | None, options: Options) -> list[Action]:
+    """A suspended job without what its admission gave; as long as it has pods, they are left what they run with."""
+    if kind.is_active(job):
+        return []
+    restored = framework.restored(kind, job, injection.from_workload(workload), options)
+    return [] if restored == job else [Write(resource=kind.resource, old=job, new=restored)]
 
 
 def _in_steps(kind: Framework, job: Object, restored: Object, event: Tell) -> list[Action]:

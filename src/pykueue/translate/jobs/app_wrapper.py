@@ -82,6 +82,8 @@ def _inferred(wrapped: Object, options: Options) -> Iterator[Object]:
 
     for framework in registry.FRAMEWORKS.values():
         resource = framework.resource
+        if framework.dependency is not None:
+            continue
         if (wrapped.get("apiVersion"), wrapped.get("kind")) == (resource.api_version, resource.kind):
             for place in framework.places(wrapped, options):
                 labels = {

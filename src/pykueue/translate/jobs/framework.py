@@ -26,6 +26,10 @@ class PodSetsCountError(Exception):
     """The job and its Workload disagree on the number of pod sets: permanent."""
 
 
+class MissingDependencyError(Exception):
+    """What the job refers to is not there (yet)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """One pod set of a job: where its template stands, and how many pods it makes."""
@@ -56,6 +60,24 @@ class Options:
     elastic_jobs: bool = True
     scaled: Object | None = None
     """What a job's operator made of it and an autoscaler scales: where a job is elastic, its counts are the true ones."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    resource: Resource
+    name: str
+    namespace: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependency:
+    """An object that a job refers to, without which nobody knows its pods."""
+
+    resources: tuple[Resource, ...]
+    """The kinds that it may be of."""
+    reference: Callable[[Object], Reference | None]
+    given: Callable[[Object | None], "Framework"]
+    """The framework for jobs that refer to this object; for None, if it is not there."""
 
 
 Injection = Callable[[Object, Sequence[Place], Sequence[PodSetInfo]], None]
@@ -108,6 +130,9 @@ class Framework:
     """Its suspend field is left out, not false, while it runs."""
     stops_in_steps: bool = False
     """batch Jobs refuse new templates while they have a start time; see `controllers.jobs.stopping`."""
+    changes_while_suspended: bool = False
+    """What an admission gives is written before the job runs, and taken away when it is suspended and idle."""
+    dependency: Dependency | None = None
 
 
 def value_at(obj: Any, path: Path) -> Any:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from pykueue.translate.jobs import app_wrapper, batch_job, job_set, kubeflow, ray, spark_application
+from pykueue.translate.jobs import app_wrapper, batch_job, job_set, kubeflow, ray, spark_application, train_job
 from pykueue.translate.jobs.framework import Framework
 
 FRAMEWORKS: Mapping[str, Framework] = {
@@ -14,5 +14,6 @@ FRAMEWORKS: Mapping[str, Framework] = {
         *ray.FRAMEWORKS,
         app_wrapper.FRAMEWORK,
         spark_application.FRAMEWORK,
+        train_job.FRAMEWORK,
     )
 }
