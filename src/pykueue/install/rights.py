@@ -127,7 +127,7 @@ def of_webhooks(namespace: str, secret: str) -> list[Object]:
 def _rules() -> Iterable[Object]:
     for group, resources in _READ_ONLY:
         yield _rule(group, resources, _READ)
-    yield _rule("", ("events",), ("create", "patch"))
+    yield _rule("events.k8s.io", ("events",), ("create", "patch"))
     yield _rule("", ("pods",), (*_READ, "patch"))
     yield _rule("", ("pods/status",), ("patch",))
     yield _rule("", ("podtemplates",), (*_READ, "create"))
