@@ -1,6 +1,7 @@
-"""The controllers of `pykueue up` with the Configuration in force, and their restart when another one is installed.
+"""The controllers of `pykueue up` with the Configuration in force, and their restart: with another one, or after a failure.
 
-A Configuration is installed as Helm charts do it: in the ConfigMap `kueue-manager-config` of the namespace `kueue-system`. While it
+Controllers that fail are told of in the log and begin anew with a fresh view of everything, as after a restart of the process. A
+Configuration is installed as Helm charts do it: in the ConfigMap `kueue-manager-config` of the namespace `kueue-system`. While it
 is there it takes the place of the one given on the command line; one that cannot be used is reported and changes nothing.
 """
 
@@ -23,6 +24,8 @@ from pykueue.kube.informer import Change, Informer
 log = logging.getLogger(__name__)
 
 NAME = "kueue-manager-config"
+PAUSE_SECONDS = 1.0
+"""Between a failure and a new beginning."""
 _CONFIG_MAP = Resource("", "v1", "configmaps", "ConfigMap", namespaced=True)
 
 
@@ -35,6 +38,7 @@ class ConfiguredControllers:
         self._controllers = Controllers(api.client(), configuration)
         self._wanted: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue()
         self._tasks: list[asyncio.Task[None]] = []
+        self._running: asyncio.Task[None] | None = None
 
     @property
     def configuration(self) -> Mapping[str, Any]:
@@ -64,7 +68,7 @@ class ConfiguredControllers:
         following = asyncio.create_task(informer.run())
         self._tasks.append(following)
         await informer.synced()
-        await self._controllers.start()
+        await self._begin()
         self._tasks.append(asyncio.create_task(self._obey()))
 
     async def stop(self) -> None:
@@ -73,7 +77,27 @@ class ConfiguredControllers:
         for task in self._tasks:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
-        await self._controllers.stop()
+        await self._end()
+
+    async def _begin(self) -> None:
+        """Returns when decisions begin."""
+        self._running = asyncio.create_task(self._keep_running())
+        await self._controllers.listed()
+
+    async def _end(self) -> None:
+        if self._running is not None:
+            self._running.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._running
+
+    async def _keep_running(self) -> None:
+        while True:
+            try:
+                await self._controllers.run()
+            except Exception:  # whatever it was, jobs must not wait for somebody to notice
+                log.exception("the controllers failed and start again")
+            await asyncio.sleep(PAUSE_SECONDS)
+            self._controllers = Controllers(self._api.client(), self._in_force)
 
     def _changed(self, change: Change) -> None:
         self._wanted.put_nowait(self._given if change.type == "DELETED" else self._read(change.object))
@@ -96,8 +120,8 @@ class ConfiguredControllers:
 
     async def _restart(self, configuration: Mapping[str, Any]) -> None:
         log.info("the controllers start again with another Configuration")
-        await self._controllers.stop()
+        await self._end()
         self._api.core.context.settings = settings.admission_settings(configuration)
         self._in_force = configuration
         self._controllers = Controllers(self._api.client(), configuration)
-        await self._controllers.start()
+        await self._begin()

@@ -150,6 +150,10 @@ class Controllers:
                 await self._task
             await self._clock.sleep(0.01)
 
+    async def listed(self) -> None:
+        """Returns when all that decisions depend on has been seen."""
+        await self.mirror.listed(FED)
+
     async def stop(self) -> None:
         if self._task is not None:
             self._task.cancel()
