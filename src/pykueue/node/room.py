@@ -17,7 +17,7 @@ from typing import Any
 from pykueue.api.scheme import Object, Resource
 from pykueue.kube.client import Client
 from pykueue.kube.clock import SECOND_NS, Clock
-from pykueue.node import job_set, kinds, machines, mirrors
+from pykueue.node import job_set, kinds, leader_worker_set, machines, mirrors
 from pykueue.node.apps import deployment, replica_set, stateful_set
 from pykueue.node.cron import sync as cron_sync
 from pykueue.node.jobs import controller as jobs
@@ -206,6 +206,7 @@ class MachineRoom:
                 kinds.SERVICE,
             ),
             self._controller("jobset", kinds.JOB_SET, job_set.sync, kinds.JOB),
+            self._controller("leaderworkerset", kinds.LEADER_WORKER_SET, leader_worker_set.sync, kinds.POD),
             *(
                 self._controller(
                     f"{framework.kind.lower()}-controller",

@@ -3,8 +3,6 @@
 import pytest
 from tests.controllers.system.cluster import running_cluster
 
-from pykueue.api.rules import table
-from pykueue.api.scheme import Kind
 from pykueue.controllers import kinds
 from pykueue.controllers.jobs import leader_worker_groups as groups
 
@@ -15,19 +13,7 @@ CONTAINER = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
 @pytest.fixture
 async def cluster():
     configuration = {"integrations": {"frameworks": [groups.NAME]}}
-    async with running_cluster(configuration, starts=False) as cluster:
-        rules = table.rules_of(SETS.group, SETS.kind)
-        kind = Kind(
-            group=SETS.group,
-            version=SETS.version,
-            kind=SETS.kind,
-            plural=SETS.plural,
-            namespaced=True,
-            defaulter=rules.defaulter,
-            validator=rules.validator,
-        )
-        cluster.client._scheme.register(kind)
-        await cluster.start()
+    async with running_cluster(configuration) as cluster:
         yield cluster
 
 

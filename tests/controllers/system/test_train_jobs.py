@@ -3,8 +3,6 @@
 import pytest
 from tests.controllers.system.cluster import running_cluster, status_of
 
-from pykueue.api.rules import table
-from pykueue.api.scheme import Kind
 from pykueue.controllers import kinds
 from pykueue.translate.jobs import train_job
 
@@ -12,25 +10,9 @@ TRAIN_JOBS = train_job.FRAMEWORK.resource
 STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
 
 
-def registered(resource):
-    rules = table.rules_of(resource.group, resource.kind)
-    return Kind(
-        group=resource.group,
-        version=resource.version,
-        kind=resource.kind,
-        plural=resource.plural,
-        namespaced=resource.namespaced,
-        defaulter=rules.defaulter,
-        validator=rules.validator,
-    )
-
-
 @pytest.fixture
 async def cluster():
-    async with running_cluster({"integrations": {"frameworks": [train_job.FRAMEWORK.name]}}, starts=False) as cluster:
-        for resource in (TRAIN_JOBS, train_job.RUNTIME, train_job.CLUSTER_RUNTIME):
-            cluster.client._scheme.register(registered(resource))
-        await cluster.start()
+    async with running_cluster({"integrations": {"frameworks": [train_job.FRAMEWORK.name]}}) as cluster:
         await cluster.make_queue(cpu="4")
         yield cluster
 

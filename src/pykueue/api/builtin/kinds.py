@@ -190,6 +190,19 @@ def _ray() -> list[Kind]:
     return [replace(kind, categories=("all",)) for kind in kinds]
 
 
+def _leader_worker_set() -> Kind:
+    kind = _framework(
+        "leaderworkerset.x-k8s.io/v1",
+        "LeaderWorkerSet",
+        _status("Ready", "readyReplicas", "integer"),
+        Column(name="Desired", json_path=".spec.replicas", type="integer"),
+        _status("Up-to-date", "updatedReplicas", "integer"),
+        _AGE,
+        short="lws",
+    )
+    return replace(kind, scale=_SCALE | {"labelSelectorPath": ".status.hpaPodSelector"})
+
+
 def _others() -> list[Kind]:
     return [
         _framework(
@@ -201,6 +214,10 @@ def _others() -> list[Kind]:
             Column(name="Suspended", json_path=".spec.suspend"),
             Column(name="Age", json_path=".metadata.creationTimestamp", type="date"),
         ),
+        _leader_worker_set(),
+        _framework("trainer.kubeflow.org/v1alpha1", "TrainJob", _LAST_CONDITION, _AGE),
+        _framework("trainer.kubeflow.org/v1alpha1", "TrainingRuntime", _AGE),
+        _framework("trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime", _AGE, namespaced=False),
         _framework(
             "autoscaling.x-k8s.io/v1",
             "ProvisioningRequest",
