@@ -2,7 +2,7 @@ import copy
 
 import pytest
 
-from pykueue.translate.jobs import framework, train_job
+from pykueue.translate.jobs import framework, train_job, training_runtime
 from pykueue.translate.jobs.framework import MissingDependencyError, Options
 from pykueue.translate.pod_set_info import PodSetInfo
 
@@ -141,6 +141,15 @@ def test_reading_a_job_leaves_its_runtime_as_it_is():
     before = copy.deepcopy(TORCH)
     pod_sets(job(patches=[patch("me", nodeSelector={"a": "b"})], trainer={"numNodes": 3}), TORCH)
     assert before == TORCH
+
+
+def test_what_is_made_of_a_job_is_no_part_of_it():
+    asked = job(patches=[patch("me", nodeSelector={"a": "b"})], trainer={"env": [{"name": "A", "value": "b"}]})
+    before = copy.deepcopy(asked)
+    [found] = training_runtime.replicated_jobs(asked, TORCH)
+    spec = found["template"]["spec"]["template"]["spec"]
+    spec["nodeSelector"]["more"] = spec["containers"][0]["env"][0]["value"] = "c"
+    assert asked == before
 
 
 def test_an_admission_becomes_a_patch_and_goes_again():

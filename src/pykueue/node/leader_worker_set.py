@@ -12,6 +12,7 @@ from datetime import datetime
 from pykueue.api.scheme import Object
 from pykueue.node import kinds, pod_control, pods, statuses, writes
 from pykueue.node.apps.deployment import template_hash
+from pykueue.node.runtimes import rendezvous
 
 _PREFIX = "leaderworkerset.sigs.k8s.io/"
 SET_NAME = f"{_PREFIX}name"
@@ -137,11 +138,12 @@ def _pod(leader_worker_set: Object, group: _Group, index: int) -> Object:
         WORKER_INDEX: str(index),
         REVISION: group.revision,
     }
-    annotations = {SIZE: str(group.size)} | ({LEADER_NAME: leader} if index else {})
+    address = f"{leader}.{owner}.{pods.namespace(leader_worker_set)}"
+    annotations = {SIZE: str(group.size), rendezvous.NAMES: address} | ({LEADER_NAME: leader} if index else {})
     metadata["annotations"] = copy.copy(metadata.get("annotations") or {}) | annotations
     pod["spec"] |= {"hostname": name, "subdomain": owner}
     variables = {
-        "LWS_LEADER_ADDRESS": f"{leader}.{owner}.{pods.namespace(leader_worker_set)}",
+        "LWS_LEADER_ADDRESS": address,
         "LWS_GROUP_SIZE": str(group.size),
         "LWS_WORKER_INDEX": str(index),
     }

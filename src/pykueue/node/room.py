@@ -17,7 +17,7 @@ from typing import Any
 from pykueue.api.scheme import Object, Resource
 from pykueue.kube.client import Client
 from pykueue.kube.clock import SECOND_NS, Clock
-from pykueue.node import job_set, kinds, leader_worker_set, machines, mirrors
+from pykueue.node import job_set, kinds, leader_worker_set, machines, mirrors, train_job
 from pykueue.node.apps import deployment, replica_set, stateful_set
 from pykueue.node.cron import sync as cron_sync
 from pykueue.node.jobs import controller as jobs
@@ -38,6 +38,7 @@ from pykueue.node.shell.recorder import Recorder
 from pykueue.node.shell.views import Views
 from pykueue.node.training import sync as training
 from pykueue.node.training.frameworks import FRAMEWORKS
+from pykueue.translate.jobs.train_job import CLUSTER_RUNTIME, RUNTIME
 
 log = logging.getLogger(__name__)
 
@@ -206,6 +207,7 @@ class MachineRoom:
                 kinds.SERVICE,
             ),
             self._controller("jobset", kinds.JOB_SET, job_set.sync, kinds.JOB),
+            self._train_jobs(),
             self._controller("leaderworkerset", kinds.LEADER_WORKER_SET, leader_worker_set.sync, kinds.POD),
             *(
                 self._controller(
@@ -217,6 +219,11 @@ class MachineRoom:
                 for framework in FRAMEWORKS
             ),
         ]
+
+    def _train_jobs(self) -> Controller:
+        runtimes = {resource: self._views.of(resource) for resource in (RUNTIME, CLUSTER_RUNTIME)}
+        sync = train_job.reconciler(lambda found: runtimes[found.resource].get(found.name, found.namespace))
+        return self._controller("trainjob", kinds.TRAIN_JOB, sync, kinds.JOB_SET)
 
     def _controller(self, component: str, owner: Resource, sync: Sync, *children: Resource) -> Controller:
         return Controller(

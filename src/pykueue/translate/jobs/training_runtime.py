@@ -1,7 +1,7 @@
 """What Kubeflow Trainer makes of a TrainJob: the replicated jobs of a runtime's JobSet, with the TrainJob's own wishes filled in.
 
 Only what Kueue counts and compares: numbers of pods, images, commands, resources, variables. What a machine learning framework
-needs to find its peers is added by the Trainer itself and costs no quota. Called by `train_job`.
+needs to find its peers is added by the Trainer itself and costs no quota. Called by `train_job` and by the machine room.
 """
 
 from collections.abc import Iterable
@@ -21,19 +21,22 @@ _MERGE_KEYS = {
 }
 
 
-def replicated_jobs(train_job: Object, runtime: Object) -> list[Object]:
+def replicated_jobs(train_job: Object, runtime: Object, *, as_admitted: bool = False) -> list[Object]:
+    """`as_admitted`: with what an admission gives, which is no part of what a job asks for."""
+    wishes: Object = copied(train_job["spec"])
     spec = runtime.get("spec") or {}
     policy = spec.get("mlPolicy")
     found: list[Object] = copied(((spec.get("template") or {}).get("spec") or {}).get("replicatedJobs") or [])
-    _patch(found, train_job["spec"].get("runtimePatches") or ())
+    patches = wishes.get("runtimePatches") or ()
+    _patch(found, (patch for patch in patches if as_admitted or patch.get("manager") != MANAGER))
     trainer = next((job["name"] for job in found if _step(job) == _TRAINER), None)
     for job in found:
         count = _count(job, policy)
         if job["name"] == _resized(trainer, policy):
-            count = _wanted(train_job, policy, count)
+            count = _wanted(wishes, policy, count)
         job_spec = job.setdefault("template", {}).setdefault("spec", {})
         job_spec |= {"parallelism": count, "completions": count}
-        _fill_in(job, train_job, policy)
+        _fill_in(job, wishes, policy)
     return found
 
 
@@ -63,21 +66,21 @@ def _launcher_works(policy: Object | None) -> bool:
     return bool((_mpi(policy) or {}).get("runLauncherAsNode"))
 
 
-def _wanted(train_job: Object, policy: Object | None, count: int) -> int:
-    nodes = (train_job["spec"].get("trainer") or {}).get("numNodes")
+def _wanted(wishes: Object, policy: Object | None, count: int) -> int:
+    nodes = (wishes.get("trainer") or {}).get("numNodes")
     if nodes is None:
         return count
     return max(int(nodes) - 1, 1) if _launcher_works(policy) else int(nodes)
 
 
-def _fill_in(job: Object, train_job: Object, policy: Object | None) -> None:
+def _fill_in(job: Object, wishes: Object, policy: Object | None) -> None:
     step = _step(job)
-    trainer = train_job["spec"].get("trainer") or {}
+    trainer = wishes.get("trainer") or {}
     if step == _TRAINER or step in _INITIALIZERS:
         job["replicas"] = 1
     for container in _containers(job):
         if step in _INITIALIZERS and container["name"] == step:
-            _initialize(container, (train_job["spec"].get("initializer") or {}).get(_INITIALIZERS[step]))
+            _initialize(container, (wishes.get("initializer") or {}).get(_INITIALIZERS[step]))
         if container["name"] != _NODE:
             continue
         if step == _TRAINER:
@@ -112,10 +115,7 @@ def _set_variables(container: Object, variables: Iterable[Object]) -> None:
 
 
 def _patch(jobs: list[Object], patches: Iterable[Object]) -> None:
-    """By everybody but Kueue: what an admission gives is no part of what a job asks for."""
     for patch in patches:
-        if patch.get("manager") == MANAGER:
-            continue
         template = (patch.get("trainingRuntimeSpec") or {}).get("template") or {}
         for change in (template.get("spec") or {}).get("replicatedJobs") or ():
             for job in jobs:

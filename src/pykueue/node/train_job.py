@@ -1,0 +1,149 @@
+"""One sync of a TrainJob: the JobSet that its runtime describes, and the JobSet's progress as its own.
+
+The nodes of a job find one another as torch and JAX expect it; other machine learning frameworks get the pods alone.
+"""
+
+import copy
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from pykueue.api.scheme import Object
+from pykueue.node import kinds, pods, statuses, writes
+from pykueue.node.runtimes import rendezvous
+from pykueue.translate.jobs import training_runtime
+from pykueue.translate.jobs.framework import Reference
+from pykueue.translate.jobs.train_job import FRAMEWORK
+
+FindRuntime = Callable[[Reference], Object | None]
+
+_PORT = "29400"
+_NODE = "node"
+_RANK = {"fieldRef": {"fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}
+_RUNTIME_PAUSE_SECONDS = 1.0
+
+
+def reconciler(find: FindRuntime) -> Callable[[Object, list[Object], datetime], writes.Sync]:
+    def sync(job: Object, owned: list[Object], now: datetime) -> writes.Sync:
+        return _sync(job, owned, now, find)
+
+    return sync
+
+
+def _sync(job: Object, owned: Sequence[Object], now: datetime, find: FindRuntime) -> writes.Sync:
+    if pods.is_deleted(job) or FRAMEWORK.finished(job) is not None:
+        return writes.Done()
+    runtime = _runtime(job, find)
+    if runtime is None:
+        return writes.Done(look_again_after=_RUNTIME_PAUSE_SECONDS)
+    batch = _towards(job, _job_set(job, runtime), owned[0] if owned else None)
+    results = (yield batch) if batch else []
+    status = _status(job, owned[0] if owned else {}, now)
+    refused = yield from statuses.write(kinds.TRAIN_JOB, job, status)
+    return writes.Done(errors=(*writes.refusals(results), *refused))
+
+
+def _runtime(job: Object, find: FindRuntime) -> Object | None:
+    assert FRAMEWORK.dependency is not None
+    reference = FRAMEWORK.dependency.reference(job)
+    return None if reference is None else find(reference)
+
+
+def _towards(job: Object, wanted: Object, present: Object | None) -> list[writes.Write]:
+    """A JobSet that runs is left alone: its templates are those that it was started with."""
+    if present is None:
+        return [writes.Create(resource=kinds.JOB_SET, object=wanted)]
+    if not job["spec"].get("suspend") and not present["spec"].get("suspend"):
+        return []
+    patch = writes.merge_patch(
+        {name: present["spec"].get(name) for name in wanted["spec"]}, {**wanted["spec"], "suspend": _is_suspended(job)}
+    )
+    return [writes.Patch(resource=kinds.JOB_SET, object=present, patch={"spec": patch})] if patch else []
+
+
+def _is_suspended(job: Object) -> bool:
+    return bool(job["spec"].get("suspend"))
+
+
+def _job_set(job: Object, runtime: Object) -> Object:
+    template = runtime["spec"]["template"]
+    spec = copy.deepcopy(template.get("spec") or {})
+    spec["replicatedJobs"] = training_runtime.replicated_jobs(job, runtime, as_admitted=True)
+    spec["suspend"] = _is_suspended(job)
+    for replicated in spec["replicatedJobs"]:
+        replicated["template"]["spec"].setdefault("completionMode", "Indexed")
+        _introduce(job, replicated, runtime["spec"].get("mlPolicy") or {})
+    noted = template.get("metadata") or {}
+    metadata: Object = {key: dict(noted[key]) for key in ("labels", "annotations") if noted.get(key)}
+    metadata |= {
+        "name": pods.name(job),
+        "namespace": pods.namespace(job),
+        "ownerReferences": [pods.owner_reference(job)],
+    }
+    return {"apiVersion": kinds.JOB_SET.api_version, "kind": "JobSet", "metadata": metadata, "spec": spec}
+
+
+def _introduce(job: Object, replicated: Object, policy: Object) -> None:
+    """Tells every node how many there are, which one it is, and where the first one listens."""
+    variables = _variables(job, int(replicated["template"]["spec"]["parallelism"]), policy)
+    if replicated["name"] != _NODE or not variables:
+        return
+    template = replicated["template"]["spec"].setdefault("template", {})
+    annotations = template.setdefault("metadata", {}).setdefault("annotations", {})
+    annotations |= {
+        rendezvous.GROUP: pods.uid(job),
+        rendezvous.NAMES: _first(job),
+        rendezvous.PORTS: _PORT,
+    }
+    for container in (template.get("spec") or {}).get("containers") or ():
+        if container["name"] == _NODE:
+            added = {each["name"] for each in variables}
+            container["env"] = [each for each in container.get("env") or () if each["name"] not in added] + variables
+
+
+def _first(job: Object) -> str:
+    return f"{pods.name(job)}-{_NODE}-0-0.{pods.name(job)}"
+
+
+def _variables(job: Object, count: int, policy: Object) -> list[Object]:
+    if policy.get("torch") is not None:
+        processes = (job["spec"].get("trainer") or {}).get("numProcPerNode") or 1
+        return [
+            {"name": "PET_NNODES", "value": str(count)},
+            {"name": "PET_NPROC_PER_NODE", "value": str(processes)},
+            {"name": "PET_NODE_RANK", "valueFrom": _RANK},
+            {"name": "PET_MASTER_ADDR", "value": _first(job)},
+            {"name": "PET_MASTER_PORT", "value": _PORT},
+        ]
+    if policy.get("jax") is not None:
+        return [
+            {"name": "JAX_NUM_PROCESSES", "value": str(count)},
+            {"name": "JAX_PROCESS_ID", "valueFrom": _RANK},
+            {"name": "JAX_COORDINATOR_ADDRESS", "value": f"{_first(job)}:{_PORT}"},
+        ]
+    return []
+
+
+def _status(job: Object, job_set: Object, now: datetime) -> Object:
+    status = copy.deepcopy(job.get("status") or {})
+    conditions = status.get("conditions") or []
+    told = _suspension(job)
+    if told is not None:
+        conditions = statuses.with_condition(conditions, told, now)
+    for theirs, ours in (("Completed", "Complete"), ("Failed", "Failed")):
+        found = pods.condition(job_set, theirs)
+        if found is not None and found["status"] == "True":
+            conditions = statuses.with_condition(conditions, found | {"type": ours}, now)
+    if conditions:
+        status["conditions"] = conditions
+    parts = (job_set.get("status") or {}).get("replicatedJobsStatus")
+    if parts:
+        status["jobsStatus"] = parts
+    return status
+
+
+def _suspension(job: Object) -> Object | None:
+    if _is_suspended(job):
+        return {"type": "Suspended", "status": "True", "reason": "Suspended", "message": "TrainJob is suspended"}
+    if pods.condition(job, "Suspended") is not None:
+        return {"type": "Suspended", "status": "False", "reason": "Resumed", "message": "TrainJob is resumed"}
+    return None
