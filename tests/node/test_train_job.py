@@ -94,6 +94,13 @@ def test_a_resumed_job_runs_with_what_its_admission_gave():
     assert not course.job_set["spec"]["suspend"]
 
 
+def test_a_waiting_job_that_asks_for_less_gets_less():
+    course = Course(suspend=True)
+    course.job["spec"]["trainer"]["numNodes"] = 1
+    [replicated] = course.sync().sync().job_set["spec"]["replicatedJobs"]
+    assert replicated["template"]["spec"]["parallelism"] == 1
+
+
 @pytest.mark.parametrize(("theirs", "ours"), [("Completed", "Complete"), ("Failed", "Failed")])
 def test_it_ends_as_its_job_set_does(theirs, ours):
     course = Course().tell(conditions=[{"type": theirs, "status": "True", "reason": "R", "message": "m"}])

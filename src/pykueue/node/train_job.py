@@ -49,15 +49,24 @@ def _runtime(job: Object, find: FindRuntime) -> Object | None:
 
 
 def _towards(job: Object, wanted: Object, present: Object | None) -> list[writes.Write]:
-    """A JobSet that runs is left alone: its templates are those that it was started with."""
+    """A JobSet that runs is left alone. One that waits gets its places; if it asks for something else, it is made anew."""
     if present is None:
         return [writes.Create(resource=kinds.JOB_SET, object=wanted)]
-    if not job["spec"].get("suspend") and not present["spec"].get("suspend"):
+    is_running = not job["spec"].get("suspend") and not present["spec"].get("suspend")
+    if is_running or pods.is_deleted(present):
         return []
+    if _shape(present) != _shape(wanted):
+        return [writes.Delete(resource=kinds.JOB_SET, object=present)]
     patch = writes.merge_patch(
         {name: present["spec"].get(name) for name in wanted["spec"]}, {**wanted["spec"], "suspend": _is_suspended(job)}
     )
     return [writes.Patch(resource=kinds.JOB_SET, object=present, patch={"spec": patch})] if patch else []
+
+
+def _shape(job_set: Object) -> list[object]:
+    """What the JobSet's Jobs keep from the day they are made."""
+    specs = [(each["name"], each["template"]["spec"]) for each in job_set["spec"]["replicatedJobs"]]
+    return [(name, spec.get("parallelism"), spec["template"]["spec"].get("containers")) for name, spec in specs]
 
 
 def _is_suspended(job: Object) -> bool:
