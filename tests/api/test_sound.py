@@ -38,7 +38,7 @@ def parts(value):
 
 def spoil(data, obj):
     place = data.draw(st.sampled_from(list(parts({name: obj[name] for name in obj if name != "metadata"}))))
-    odd = data.draw(ODD)
+    odd = copy.deepcopy(data.draw(ODD))  # the same list twice would make a list that contains itself
     if isinstance(place, dict):
         place[data.draw(st.sampled_from([*place, "unheardOf"]))] = odd
     else:
