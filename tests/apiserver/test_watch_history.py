@@ -6,6 +6,7 @@ each was shown with the log of all changes.
 """
 
 import asyncio
+import bisect
 import random
 import time
 
@@ -97,8 +98,9 @@ class History:
         store.listeners.append(self.changes.extend)
 
     def expected(self, watcher, begin, end):
-        for change in self.changes:
-            if begin < change.revision <= end and change.now.key.plural == "configmaps":
+        first, last = (bisect.bisect_right(self.changes, at, key=lambda change: change.revision) for at in (begin, end))
+        for change in self.changes[first:last]:
+            if change.now.key.plural == "configmaps":
                 was_in = change.before is not None and watcher.selects(change.before.decode())
                 is_in = not change.is_deleted and watcher.selects(change.now.decode())
                 if was_in or is_in:
