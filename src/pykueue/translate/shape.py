@@ -10,19 +10,10 @@ from typing import Any
 
 import msgspec
 
+from pykueue.api.rules.jobs import pod
 from pykueue.api.scheme import Object
 from pykueue.engine import values
 
-_POD_FIELDS = (
-    "nodeSelector",
-    "affinity",
-    "tolerations",
-    "runtimeClassName",
-    "priority",
-    "topologySpreadConstraints",
-    "overhead",
-    "resourceClaims",
-)
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 
@@ -47,7 +38,7 @@ def of_workload(templates: Sequence[Object], pod_sets: Sequence[values.PodSet], 
 
 def of_pod(pod_spec: Object) -> Mapping[str, Any]:
     """The parts of a pod spec that decide where it may run."""
-    shape = {name: pod_spec.get(name) for name in _POD_FIELDS}
+    shape = {name: pod_spec.get(name) for name in pod.ROLE_FIELDS}
     for name in ("initContainers", "containers"):
         shape[name] = [
             {"requests": (container.get("resources") or {}).get("requests"), "ports": container.get("ports")}
