@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykueue.controllers import kinds
+from pykueue.api import resources
 from pykueue.controllers.actions import changes, merge_patch
 
 VALUES = st.recursive(
@@ -33,8 +33,8 @@ def test_the_patch_leads_from_old_to_new(old, new):
 def test_status_is_written_before_the_rest():
     old = {"metadata": {"finalizers": ["f"]}, "status": {}}
     new = {"metadata": {}, "status": {"conditions": []}}
-    assert [write.status for write in changes(kinds.WORKLOAD, old, new)] == [True, False]
+    assert [write.status for write in changes(resources.WORKLOAD, old, new)] == [True, False]
 
 
 def test_no_change_needs_no_write():
-    assert changes(kinds.WORKLOAD, {"status": {"a": 1}}, {"status": {"a": 1}}) == []
+    assert changes(resources.WORKLOAD, {"status": {"a": 1}}, {"status": {"a": 1}}) == []

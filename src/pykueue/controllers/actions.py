@@ -29,7 +29,7 @@ class Delete(msgspec.Struct, frozen=True, kw_only=True):
     propagation_policy: str = ""
 
 
-class Tell(msgspec.Struct, frozen=True, kw_only=True):
+class Event(msgspec.Struct, frozen=True, kw_only=True):
     """Record an event about an object."""
 
     about: Object
@@ -38,7 +38,7 @@ class Tell(msgspec.Struct, frozen=True, kw_only=True):
     warning: bool = False
 
 
-Action = Write | Create | Delete | Tell
+Action = Write | Create | Delete | Event
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):

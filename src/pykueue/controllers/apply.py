@@ -9,7 +9,7 @@ from typing import Protocol
 
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object
-from pykueue.controllers.actions import Action, Create, Delete, Tell, Write, merge_patch
+from pykueue.controllers.actions import Action, Create, Delete, Event, Write, merge_patch
 from pykueue.controllers.mirror import Mirror, named
 from pykueue.kube.client import Client, DeleteOptions, PatchType, WriteOptions
 
@@ -40,7 +40,7 @@ class Applier:
                     await self._create(action)
                 case Delete():
                     await self._delete(action)
-                case Tell():
+                case Event():
                     self.tell(action)
 
     async def write(self, action: Write, version: str | None = None) -> Object:
@@ -88,7 +88,7 @@ class Applier:
             if error.code != 404:
                 raise
 
-    def tell(self, action: Tell) -> None:
+    def tell(self, action: Event) -> None:
         self._recorder.record(
             action.about, reason=action.reason, message=action.message, warning=action.warning, controller=self._name
         )

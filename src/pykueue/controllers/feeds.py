@@ -15,7 +15,7 @@ from pykueue.kube.clock import Clock
 from pykueue.kube.informer import Change, Informer
 
 
-class Feeds:
+class InformerSet:
     def __init__(self, client: Client, mirror: Mirror, clock: Clock) -> None:
         self._client = client
         self._mirror = mirror
