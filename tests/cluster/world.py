@@ -91,7 +91,7 @@ class World:
         if self.refuse(write):
             return writes.Refused(errors.forbidden("", "pods", "x", "no"))
         match write:
-            case writes.Record():
+            case writes.Event():
                 self.events.append((write.type, write.reason, write.message))
                 return {}
             case writes.Create():

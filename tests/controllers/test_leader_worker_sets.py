@@ -1,10 +1,10 @@
 import copy
 
-from pykueue.controllers.actions import Create, Delete, Write
 from pykueue.controllers.jobs.context import JobContext
 from pykueue.controllers.jobs.priority import PriorityClasses
 from pykueue.controllers.leader_worker_sets import decide as groups
 from pykueue.controllers.workloads import predicates
+from pykueue.kube.controller.plan import Create, Delete, Write
 from pykueue.translate.jobs import pods
 from pykueue.translate.jobs.framework import Options
 

@@ -16,9 +16,9 @@ from pykueue.api.scheme import Object, Resource
 from pykueue.apiserver.embedded import EmbeddedApi
 from pykueue.controllers import settings
 from pykueue.controllers.metrics.collector import Metrics
-from pykueue.controllers.mirror import Mirror
 from pykueue.controllers.scheduler.controller import Scheduler
 from pykueue.controllers.system import Controllers
+from pykueue.kube.controller.cache import ObjectCache
 from pykueue.kube.informer import Change, Informer
 
 log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class ConfiguredControllers:
         return self._in_force
 
     @property
-    def mirror(self) -> Mirror:
+    def mirror(self) -> ObjectCache:
         return self._controllers.mirror
 
     @property

@@ -21,11 +21,11 @@ from pykueue.app.webhooks import AS_CONFIGURED, WebhookOptions
 if TYPE_CHECKING:
     from pykueue.api.configuration.loading import Loaded
     from pykueue.app.health import HealthEndpoints
-    from pykueue.controllers.mirror import Mirror
     from pykueue.controllers.scheduler.follower import QueueFollower
     from pykueue.controllers.system import Controllers
     from pykueue.engine.world import World
     from pykueue.kube.client import Client
+    from pykueue.kube.controller.cache import ObjectCache
     from pykueue.webhooks.service import Webhooks
 
 log = logging.getLogger(__name__)
@@ -137,7 +137,7 @@ class ControllerProcess:
         works = [VisibilityServer(self._client, value, self._view).run()]
         return [*works, self._observe()] if value.leader_election.leader_elect else works
 
-    def _view(self) -> "tuple[World, Mirror] | None":
+    def _view(self) -> "tuple[World, ObjectCache] | None":
         if self._leading is not None:
             return self._leading.scheduler.engine.world, self._leading.mirror
         return None if self._observer is None else (self._observer.world, self._observer.mirror)

@@ -33,14 +33,14 @@ def create(owner: Object, wanted: Sequence[Object]) -> Change:
     return outcome
 
 
-def _told(owner: Object, outcome: PodControlResult, result: writes.Result) -> writes.Record:
+def _told(owner: Object, outcome: PodControlResult, result: writes.Result) -> writes.Event:
     if isinstance(result, writes.Refused):
         outcome.errors.append(result.error)
-        return writes.Record(
+        return writes.Event(
             about=owner, type="Warning", reason="FailedCreate", message=f"Error creating: {result.error}"
         )
     outcome.pods.append(result)
-    return writes.Record(
+    return writes.Event(
         about=owner, type="Normal", reason="SuccessfulCreate", message=f"Created pod: {objects.name(result)}"
     )
 
@@ -58,6 +58,6 @@ def delete(owner: Object, some: Sequence[Object]) -> Change:
         else:
             outcome.pods.append(pod)
             told = ("Normal", "SuccessfulDelete", f"Deleted pod: {objects.name(pod)}")
-        events.append(writes.Record(about=owner, type=told[0], reason=told[1], message=told[2]))
+        events.append(writes.Event(about=owner, type=told[0], reason=told[1], message=told[2]))
     yield events
     return outcome

@@ -36,7 +36,11 @@ def reconciled(case: Case) -> list[Difference]:
         {"object": key, "type": event.type, "reason": event.reason, "message": event.message}
         for event in outcome.events
     ]
-    answer = {"events": events, "again": outcome.again_ns, "workload": _comparable(outcome.workload, outcome.workload)}
+    answer = {
+        "events": events,
+        "again": outcome.requeue_after_ns,
+        "workload": _comparable(outcome.workload, outcome.workload),
+    }
     expected = {
         "events": case["expect"]["events"],
         "again": durations.to_ns(case["expect"]["requeueAfter"]),

@@ -8,15 +8,12 @@ from functools import partial
 from pykueue.api import resources as kinds
 from pykueue.api.scheme import Object, Resource
 from pykueue.controllers import settings
-from pykueue.controllers.apply import Applier
-from pykueue.controllers.feeds import InformerSet
 from pykueue.controllers.jobs.controller import JobController
 from pykueue.controllers.jobs.policy import JobPolicy
 from pykueue.controllers.leader_worker_sets import decide
 from pykueue.controllers.leader_worker_sets.controller import LeaderWorkerSetController
 from pykueue.controllers.metrics import instruments
 from pykueue.controllers.metrics.collector import Metrics
-from pykueue.controllers.mirror import Mirror
 from pykueue.controllers.nodes.controller import REPORTER as NODES
 from pykueue.controllers.nodes.controller import NodeController
 from pykueue.controllers.pods.controller import PodController
@@ -38,7 +35,10 @@ from pykueue.controllers.workload_slices.controller import SliceUngater
 from pykueue.controllers.workloads.controller import WorkloadController
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock, WallClock
+from pykueue.kube.controller.apply import Applier
+from pykueue.kube.controller.cache import ObjectCache
 from pykueue.kube.controller.event_recorder import EventRecorder
+from pykueue.kube.controller.informer_set import InformerSet
 
 MIRRORED: tuple[Resource, ...] = (
     *REQUIRED_KINDS,
@@ -70,7 +70,7 @@ class Controllers:
         clock = clock or WallClock()
         self._client = client
         self._clock = clock
-        self.mirror = mirror = Mirror()
+        self.mirror = mirror = ObjectCache()
         _add_indexes(mirror)
         self._recorder = EventRecorder(client, clock, controller="kueue", instance=f"kueue-{socket.gethostname()}")
         self.scheduler = Scheduler(
@@ -202,7 +202,7 @@ class Controllers:
         await loop()
 
 
-def _add_indexes(mirror: Mirror) -> None:
+def _add_indexes(mirror: ObjectCache) -> None:
     mirror.add_index(kinds.WORKLOAD, "localQueue", _local_queue_of)
     mirror.add_index(kinds.WORKLOAD, "owner", _owner_of)
     mirror.add_index(kinds.WORKLOAD, "workloadPriorityClass", _priority_class_of)

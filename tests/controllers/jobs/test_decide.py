@@ -4,11 +4,11 @@ import pytest
 
 from pykueue.api import conditions
 from pykueue.api.times import SECOND_NS, to_ns
-from pykueue.controllers.actions import Create, Delete, Event, Write
 from pykueue.controllers.jobs import construction, decide, naming, priority
 from pykueue.controllers.jobs.context import JobContext
 from pykueue.controllers.jobs.policy import JobPolicy
 from pykueue.controllers.workloads import predicates, transitions
+from pykueue.kube.controller.plan import Create, Delete, Event, Write
 from pykueue.translate.jobs import batch_job, kubeflow
 
 NOW = to_ns("2026-01-15T12:00:00Z")
@@ -256,7 +256,7 @@ def test_a_job_deactivated_by_kueue_is_deleted_after_its_retention():
     wl["spec"]["active"] = False
     transitions.evict(wl, reason="Deactivated", cause="AdmissionCheck", message="", now_ns=NOW)
     policy = JobPolicy(waits_for_pods_ready=False, retain_deactivated_ns=5 * SECOND_NS)
-    assert plan(job(), wl, policy=policy).again_ns == 5 * SECOND_NS
+    assert plan(job(), wl, policy=policy).requeue_after_ns == 5 * SECOND_NS
     late = plan(job(), wl, policy=policy, now_ns=NOW + 5 * SECOND_NS)
     assert isinstance(late.actions[0], Delete)
 

@@ -4,9 +4,9 @@ import pytest
 
 from pykueue.api import resources
 from pykueue.api.times import SECOND_NS, to_ns
-from pykueue.controllers.actions import Event
 from pykueue.controllers.nodes import decide
 from pykueue.controllers.nodes.decide import NodeContext, ReplacementPolicy
+from pykueue.kube.controller.plan import Event
 
 HOSTNAME = "kubernetes.io/hostname"
 SINCE = "2026-01-01T00:00:00Z"
@@ -84,7 +84,7 @@ def test_a_node_that_is_not_ready_is_lost_when_its_pods_have_ended():
 
 def test_without_regard_to_pods_it_is_lost_after_half_a_minute():
     policy = ReplacementPolicy(on_pod_termination=False)
-    assert plan(node(ready="False"), workload(), pod(), policy=policy, seconds=20).again_ns == 10 * SECOND_NS
+    assert plan(node(ready="False"), workload(), pod(), policy=policy, seconds=20).requeue_after_ns == 10 * SECOND_NS
     assert lost_nodes(plan(node(ready="False"), workload(), pod(), policy=policy, seconds=30)) == ["a"]
 
 

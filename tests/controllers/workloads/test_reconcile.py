@@ -97,7 +97,7 @@ def test_pods_that_are_not_ready_in_time_evict_with_backoff():
 
 def test_readiness_is_looked_at_again_when_its_time_is_up():
     outcome = decide(admitted(), policy=LifecyclePolicy(pods_ready=PODS_READY), now_ns=NOW + SECOND_NS)
-    assert outcome.again_ns == 2 * SECOND_NS
+    assert outcome.requeue_after_ns == 2 * SECOND_NS
 
 
 def test_too_many_requeues_deactivate():
@@ -131,7 +131,7 @@ def test_execution_time_counts_former_runs():
     obj = admitted()
     obj["spec"]["maximumExecutionTimeSeconds"] = 10
     obj["status"]["accumulatedPastExecutionTimeSeconds"] = 8
-    assert decide(obj).again_ns == 2 * SECOND_NS
+    assert decide(obj).requeue_after_ns == 2 * SECOND_NS
     assert decide(obj, now_ns=NOW + 2 * SECOND_NS).events[0].reason == "MaximumExecutionTimeExceeded"
 
 
@@ -139,7 +139,7 @@ def test_finished_workloads_are_deleted_after_their_retention():
     obj = workload()
     transitions.finish(obj, reason="Succeeded", message="", now_ns=NOW)
     policy = LifecyclePolicy(retain_finished_ns=5 * SECOND_NS)
-    assert decide(obj, policy=policy).again_ns == 5 * SECOND_NS
+    assert decide(obj, policy=policy).requeue_after_ns == 5 * SECOND_NS
     assert decide(obj, policy=policy, now_ns=NOW + 5 * SECOND_NS).delete
 
 

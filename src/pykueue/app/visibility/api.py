@@ -12,8 +12,8 @@ from pykueue.translate import pending_report
 if TYPE_CHECKING:
     from pykueue.apiserver.embedded import EmbeddedApi
     from pykueue.app.configured_controllers import ConfiguredControllers
-    from pykueue.controllers.mirror import Mirror
     from pykueue.engine.world import World
+    from pykueue.kube.controller.cache import ObjectCache
 
 VERSIONS = ("v1beta1", "v1beta2")
 RESOURCES = (
@@ -37,7 +37,7 @@ def register(api: "EmbeddedApi", controllers: "ConfiguredControllers") -> None:
 
 
 def pending(
-    world: "World", mirror: "Mirror", name: str, namespace: str, *, version: str, query: Mapping[str, str]
+    world: "World", mirror: "ObjectCache", name: str, namespace: str, *, version: str, query: Mapping[str, str]
 ) -> Object:
     """Of the LocalQueue in that namespace, or of a ClusterQueue if there is none."""
 

@@ -79,10 +79,10 @@ def _replica_set(deployment: Object, digest: str, replicas: int, owned: Sequence
     }
 
 
-def _scaled(deployment: Object, replica_set: Object, before: int, after: int) -> writes.Record:
+def _scaled(deployment: Object, replica_set: Object, before: int, after: int) -> writes.Event:
     direction = "up" if after >= before else "down"
     message = f"Scaled {direction} replica set {objects.name(replica_set)} from {before} to {after}"
-    return writes.Record(about=deployment, type="Normal", reason="ScalingReplicaSet", message=message)
+    return writes.Event(about=deployment, type="Normal", reason="ScalingReplicaSet", message=message)
 
 
 def _rollout(deployment: Object, newest: Object, others: Sequence[Object], wanted: int) -> list[tuple[Object, int]]:

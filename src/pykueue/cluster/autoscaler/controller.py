@@ -92,7 +92,7 @@ class Autoscaler:
                 message = f"Scale-down: node {objects.name(node)} of pool {pool.name} is empty and is removed"
                 batch += [
                     writes.Delete(resource=resources.NODE, object=node),
-                    writes.Record(about=pool.object, type="Normal", reason="ScaleDownEmpty", message=message),
+                    writes.Event(about=pool.object, type="Normal", reason="ScaleDownEmpty", message=message),
                 ]
         return batch
 
@@ -122,7 +122,7 @@ class Autoscaler:
         if self._told.get(objects.uid(about)) == message:
             return []
         self._told[objects.uid(about)] = message
-        return [writes.Record(about=about, type=type_, reason=reason, message=message)]
+        return [writes.Event(about=about, type=type_, reason=reason, message=message)]
 
 
 def _conditions(request: Object, condition: Object, now: datetime) -> writes.Patch:

@@ -30,7 +30,7 @@ class _Course:
         return spec
 
     def record(self, type_: str, reason: str, message: str) -> None:
-        self.batch.append(writes.Record(about=self.cron_job, type=type_, reason=reason, message=message))
+        self.batch.append(writes.Event(about=self.cron_job, type=type_, reason=reason, message=message))
 
     def drop(self, job: Object) -> None:
         self.batch.append(writes.Delete(resource=resources.JOB, object=job))

@@ -28,7 +28,7 @@ class JobReconciler:
             return (yield from _clean_up(job, ended, owned, now))
         if job["spec"].get("completionMode") not in _MODES:
             message = "Skipped Job sync because completion mode is unknown"
-            yield [writes.Record(about=job, type="Warning", reason="UnknownCompletionMode", message=message)]
+            yield [writes.Event(about=job, type="Warning", reason="UnknownCompletionMode", message=message)]
             return writes.Done()
         memory = self._memories.setdefault(uid, Memory())
         return (yield from job_sync.sync(job, owned, memory, now))

@@ -54,7 +54,7 @@ class _Course:
     errors: list[Exception] = field(default_factory=list)
 
     def record(self, type_: str, reason: str, message: str) -> None:
-        self.events.append(writes.Record(about=self.job.object, type=type_, reason=reason, message=message))
+        self.events.append(writes.Event(about=self.job.object, type=type_, reason=reason, message=message))
 
     def look_again_after(self, seconds: float) -> None:
         self.wait = seconds if self.wait is None else min(self.wait, seconds)

@@ -52,9 +52,9 @@ def _specs(job_set: Object) -> list[Object]:
     return job_set["spec"].get("replicatedJobs") or []
 
 
-def _event(job_set: Object, reason: str, message: str) -> writes.Record:
+def _event(job_set: Object, reason: str, message: str) -> writes.Event:
     type_ = "Warning" if reason == "FailedJobs" else "Normal"
-    return writes.Record(about=job_set, type=type_, reason=reason, message=message)
+    return writes.Event(about=job_set, type=type_, reason=reason, message=message)
 
 
 def _jobs(job_set: Object, owned: Sequence[Object], current: Sequence[Object], attempt: int) -> list[writes.Write]:

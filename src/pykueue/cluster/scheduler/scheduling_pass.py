@@ -76,7 +76,7 @@ def _bind(chosen: list[tuple[Object, str]], fleet: Fleet, now: datetime) -> writ
             scheduled = {"type": "PodScheduled", "status": "True", "reason": None, "message": None}
             telling.append(_tell(pod, scheduled, now, nominated=None))
         message = f"Successfully assigned {objects.namespace(pod)}/{objects.name(pod)} to {name}"
-        telling.append(writes.Record(about=pod, type="Normal", reason="Scheduled", message=message))
+        telling.append(writes.Event(about=pod, type="Normal", reason="Scheduled", message=message))
     told = yield telling
     return (*writes.refusals(results), *writes.refusals(told))
 
@@ -113,7 +113,7 @@ def _leave(pod: Object, unfit: Unfit, fleet: Fleet, now: datetime) -> list[write
         condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
         batch.append(_tell(pod, condition, now, nominated))
     if is_news:
-        batch.append(writes.Record(about=pod, type="Warning", reason="FailedScheduling", message=message))
+        batch.append(writes.Event(about=pod, type="Warning", reason="FailedScheduling", message=message))
     return batch
 
 
@@ -145,7 +145,7 @@ def _evict(pod: Object, eviction: preemption.Eviction, now: datetime) -> list[wr
                 by_key=True,
             ),
             writes.Delete(resource=resources.POD, object=victim),
-            writes.Record(
+            writes.Event(
                 about=victim,
                 type="Normal",
                 reason="Preempted",

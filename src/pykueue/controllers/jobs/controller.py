@@ -7,16 +7,16 @@ from pykueue.api import resources as kinds
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object, Resource
 from pykueue.api.times import SECOND_NS
-from pykueue.controllers.actions import Event
-from pykueue.controllers.apply import Applier
 from pykueue.controllers.jobs import ancestry, decide, matching
 from pykueue.controllers.jobs.context import JobContext
 from pykueue.controllers.jobs.policy import JobPolicy
 from pykueue.controllers.jobs.priority import MissingPriorityClassError, PriorityClasses
-from pykueue.controllers.mirror import Key, Mirror, key_of, named
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock
+from pykueue.kube.controller.apply import Applier
+from pykueue.kube.controller.cache import Key, ObjectCache, key_of, named
+from pykueue.kube.controller.plan import Event
 from pykueue.kube.controller.work_queue import LONGEST_PAUSE_NS, WorkQueue
 from pykueue.translate.jobs.framework import Framework, MissingDependencyError
 
@@ -29,7 +29,7 @@ class JobController:
         self,
         kind: Framework,
         client: Client,
-        mirror: Mirror,
+        mirror: ObjectCache,
         applier: Applier,
         *,
         clock: Clock,
@@ -120,7 +120,7 @@ class JobController:
             return LONGEST_PAUSE_NS
         self._waiting_for_class.discard(key)
         await self._applier.carry_out(plan.actions)
-        return plan.again_ns
+        return plan.requeue_after_ns
 
     async def _asked(self, namespace: str, name: str) -> Object | None:
         """The watch of Workloads may be ahead of that of jobs: only the API knows that a job is gone."""

@@ -9,12 +9,12 @@ import msgspec
 from pykueue.api import conditions, resources
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
-from pykueue.controllers.actions import Action, Create, Delete, Event, Plan, Write, changes
 from pykueue.controllers.jobs import construction, injection, matching, readiness, slices, stopping
 from pykueue.controllers.jobs.context import JobContext
 from pykueue.controllers.jobs.priority import of_job
 from pykueue.controllers.workloads import predicates, transitions
 from pykueue.controllers.workloads.decide import remove_finalizer
+from pykueue.kube.controller.plan import Action, Create, Delete, Event, Plan, Write, changes
 from pykueue.translate.jobs import framework
 from pykueue.translate.pod_set_info import PodSetConflictError
 
@@ -82,8 +82,8 @@ def _managed(case: JobContext, job: Object) -> Plan:
     if workload is None:
         return _without_workload(case, job)
     course = _running_its_course(case, job, workload)
-    if found.again_ns and not course.again_ns:
-        return msgspec.structs.replace(course, again_ns=found.again_ns)
+    if found.requeue_after_ns and not course.requeue_after_ns:
+        return msgspec.structs.replace(course, requeue_after_ns=found.requeue_after_ns)
     return course
 
 
@@ -186,7 +186,7 @@ def _evicted(case: JobContext, job: Object, old: Object) -> Plan:
         return Plan(actions=tuple(actions))
     remaining_ns = conditions.since_ns(evicted) + retention - case.now_ns
     if remaining_ns > 0:
-        return Plan(actions=tuple(actions), again_ns=remaining_ns)
+        return Plan(actions=tuple(actions), requeue_after_ns=remaining_ns)
     actions += (
         Delete(resource=case.kind.resource, object=job, propagation_policy="Background"),
         Event(about=job, reason="Deleted", message="Deleted job: deactivation retention period expired"),

@@ -9,12 +9,12 @@ import msgspec
 from pykueue.api import resources
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
-from pykueue.controllers.actions import Action, Delete, Event, Write, changes
 from pykueue.controllers.jobs import construction, equivalence, slices, stopping
 from pykueue.controllers.jobs.context import JobContext
 from pykueue.controllers.jobs.priority import of_job
 from pykueue.controllers.workloads import predicates, transitions
 from pykueue.controllers.workloads.decide import remove_finalizer
+from pykueue.kube.controller.plan import Action, Delete, Event, Write, changes
 from pykueue.translate.jobs import framework
 
 
@@ -23,7 +23,7 @@ class WorkloadMatch(msgspec.Struct, frozen=True, kw_only=True):
 
     workload: Object | None = None
     actions: tuple[Action, ...] = ()
-    again_ns: int = 0
+    requeue_after_ns: int = 0
     """When to look again if nothing happens, 0 for never."""
 
 
@@ -82,7 +82,7 @@ def _slice(case: JobContext, job: Object, wanted: dict[str, int]) -> WorkloadMat
     if has == wanted:
         followed = follow_labels(case, job, chosen)
         is_ending = len(living) > 1 and predicates.has_quota_reservation(chosen)
-        return msgspec.structs.replace(followed, again_ns=slices.SCHEDULER_ENDS_WITHIN_NS if is_ending else 0)
+        return msgspec.structs.replace(followed, requeue_after_ns=slices.SCHEDULER_ENDS_WITHIN_NS if is_ending else 0)
     if slices.may_follow(chosen, wanted):
         return WorkloadMatch(workload=chosen, actions=(slices.resized(chosen, wanted),))
     return WorkloadMatch()

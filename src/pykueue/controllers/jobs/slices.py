@@ -10,9 +10,9 @@ from pykueue.api import conditions, resources
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
-from pykueue.controllers.actions import Action, Write, changes
 from pykueue.controllers.jobs.context import JobContext
 from pykueue.controllers.workloads import predicates, transitions
+from pykueue.kube.controller.plan import Action, Write, changes
 from pykueue.translate.workload import REPLACEMENT_FOR
 
 ELASTIC_JOB = "kueue.x-k8s.io/elastic-job"

@@ -3,8 +3,8 @@
 from pykueue.api import conditions
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
-from pykueue.controllers.actions import Action, Event, Write
 from pykueue.controllers.jobs import injection
+from pykueue.kube.controller.plan import Action, Event, Write
 from pykueue.translate.jobs import framework
 from pykueue.translate.jobs.framework import Framework, Options
 

@@ -6,15 +6,15 @@ releases a group when its Workload is admitted.
 
 from pykueue.api import resources
 from pykueue.api.scheme import Object
-from pykueue.controllers.actions import Action, Write
-from pykueue.controllers.apply import Applier
 from pykueue.controllers.jobs.context import JobContext
 from pykueue.controllers.jobs.policy import JobPolicy
 from pykueue.controllers.jobs.priority import MissingPriorityClassError, PriorityClasses
 from pykueue.controllers.leader_worker_sets import decide as groups
-from pykueue.controllers.mirror import Key, Mirror, key_of
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
+from pykueue.kube.controller.apply import Applier
+from pykueue.kube.controller.cache import Key, ObjectCache, key_of
+from pykueue.kube.controller.plan import Action, Write
 from pykueue.kube.controller.work_queue import LONGEST_PAUSE_NS, WorkQueue
 from pykueue.translate.jobs import framework, pods
 
@@ -23,7 +23,7 @@ _INDEX = "leaderWorkerSet"
 
 
 class LeaderWorkerSetController:
-    def __init__(self, mirror: Mirror, applier: Applier, *, clock: Clock, policy: JobPolicy) -> None:
+    def __init__(self, mirror: ObjectCache, applier: Applier, *, clock: Clock, policy: JobPolicy) -> None:
         self._mirror = mirror
         self._applier = applier
         self._clock = clock

@@ -11,12 +11,12 @@ import msgspec
 from pykueue.api import resources
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
-from pykueue.controllers.actions import Action, Create, Delete, Event, changes
 from pykueue.controllers.jobs import construction, matching, naming, priority
 from pykueue.controllers.jobs.context import JobContext
 from pykueue.controllers.pods import decide
 from pykueue.controllers.workloads import predicates
 from pykueue.controllers.workloads.decide import remove_finalizer
+from pykueue.kube.controller.plan import Action, Create, Delete, Event, changes
 from pykueue.translate.jobs import framework, pods, topology_request
 from pykueue.translate.jobs.framework import Options
 

@@ -16,17 +16,17 @@ from pykueue.controllers.metrics.custom_labels import CustomLabels
 from pykueue.controllers.metrics.gauges import Gauges
 from pykueue.controllers.metrics.local_queue_gauges import Choice, LocalQueueGauges
 from pykueue.controllers.metrics.pod_gates import PodGates
-from pykueue.controllers.mirror import Mirror
 from pykueue.controllers.workloads import predicates
 from pykueue.engine.quota import quota_tree
 from pykueue.engine.world import World
 from pykueue.kube.clock import Clock
+from pykueue.kube.controller.cache import ObjectCache
 
 
 class Metrics:
     def __init__(
         self,
-        mirror: Mirror,
+        mirror: ObjectCache,
         world: World,
         clock: Clock,
         configuration: Mapping[str, Any],

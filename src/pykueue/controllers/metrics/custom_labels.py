@@ -5,7 +5,7 @@ from typing import Any
 
 from pykueue.api import feature_gates, resources
 from pykueue.controllers.metrics.catalog import Measure
-from pykueue.controllers.mirror import Mirror
+from pykueue.kube.controller.cache import ObjectCache
 
 _UNTRACKED = "kueue.x-k8s.io/_UNTRACKED_VALUE_"
 _RESOURCES = {
@@ -17,7 +17,7 @@ _RESOURCES = {
 
 
 class CustomLabels:
-    def __init__(self, mirror: Mirror, configuration: Mapping[str, Any]) -> None:
+    def __init__(self, mirror: ObjectCache, configuration: Mapping[str, Any]) -> None:
         self._mirror = mirror
         self._of_kind: dict[str, list[Mapping[str, Any]]] = {}
         if feature_gates.is_enabled(configuration.get("featureGates") or {}, "CustomMetricLabels"):

@@ -10,10 +10,10 @@ from pykueue.api import conditions, feature_gates, resources, selectors
 from pykueue.api.scheme import Object
 from pykueue.controllers.metrics.instruments import Instruments
 from pykueue.controllers.metrics.tally import Tallies, Tally
-from pykueue.controllers.mirror import Mirror
 from pykueue.controllers.workloads import predicates
 from pykueue.engine import values
 from pykueue.engine.world import World
+from pykueue.kube.controller.cache import ObjectCache
 from pykueue.translate import amounts
 
 FINISHED = "finishedIn"
@@ -36,7 +36,7 @@ class Choice:
 
 class LocalQueueGauges:
     def __init__(
-        self, world: World, mirror: Mirror, instruments: Instruments, *, choice: Choice, observes_unadmitted: bool
+        self, world: World, mirror: ObjectCache, instruments: Instruments, *, choice: Choice, observes_unadmitted: bool
     ) -> None:
         self._world = world
         self._mirror = mirror
@@ -136,7 +136,7 @@ class LocalQueueGauges:
 class Unadmitted:
     """Counts Workloads by local queue and by why they are not admitted, as they change."""
 
-    def __init__(self, mirror: Mirror) -> None:
+    def __init__(self, mirror: ObjectCache) -> None:
         self.counts: Counter[tuple[str, str, str]] = Counter()
         mirror.on_change(resources.WORKLOAD, self._changed)
 

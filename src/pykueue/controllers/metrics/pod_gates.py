@@ -4,9 +4,9 @@ from pykueue.api import conditions, resources
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
 from pykueue.controllers.metrics.instruments import Instruments
-from pykueue.controllers.mirror import Mirror
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
+from pykueue.kube.controller.cache import ObjectCache
 from pykueue.translate.jobs.pods import GROUP_NAME
 from pykueue.translate.pod_set_info import WORKLOAD_ANNOTATION
 
@@ -14,7 +14,7 @@ GATES = ("kueue.x-k8s.io/topology", "kueue.x-k8s.io/admission", "kueue.x-k8s.io/
 
 
 class PodGates:
-    def __init__(self, mirror: Mirror, clock: Clock, instruments: Instruments) -> None:
+    def __init__(self, mirror: ObjectCache, clock: Clock, instruments: Instruments) -> None:
         self._mirror = mirror
         self._clock = clock
         self._instruments = instruments

@@ -2,13 +2,13 @@
 
 from pykueue.api import resources
 from pykueue.api.scheme import Object
-from pykueue.controllers.apply import Applier
-from pykueue.controllers.mirror import Mirror, key_of
 from pykueue.controllers.nodes import decide
 from pykueue.controllers.nodes.decide import NodeContext, ReplacementPolicy
 from pykueue.controllers.topology.controller import INDEX as BY_WORKLOAD
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
+from pykueue.kube.controller.apply import Applier
+from pykueue.kube.controller.cache import ObjectCache, key_of
 from pykueue.kube.controller.work_queue import WorkQueue
 from pykueue.translate import nodes
 from pykueue.translate.pod_set_info import WORKLOAD_ANNOTATION
@@ -22,7 +22,7 @@ BATCH_NS = 100_000_000
 
 
 class NodeController:
-    def __init__(self, mirror: Mirror, applier: Applier, clock: Clock, policy: ReplacementPolicy) -> None:
+    def __init__(self, mirror: ObjectCache, applier: Applier, clock: Clock, policy: ReplacementPolicy) -> None:
         self._mirror = mirror
         self._applier = applier
         self._clock = clock
@@ -85,7 +85,7 @@ class NodeController:
             self._policy,
         )
         await self._applier.carry_out(plan.actions)
-        return plan.again_ns
+        return plan.requeue_after_ns
 
 
 def _sent_to(pod: Object) -> list[str]:

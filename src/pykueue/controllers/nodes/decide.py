@@ -13,11 +13,11 @@ from pykueue.api.json_copy import copied
 from pykueue.api.kueue import topology_encoding
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS, from_ns
-from pykueue.controllers.actions import Action, Event, Plan, Write
 from pykueue.controllers.topology import decide
 from pykueue.controllers.workloads import predicates, transitions
 from pykueue.engine import values
 from pykueue.engine.flavors import matching
+from pykueue.kube.controller.plan import Action, Event, Plan, Write
 from pykueue.translate import nodes, pod_set_info, selectors
 
 FAILURE_DELAY_NS = 30 * SECOND_NS
@@ -66,7 +66,7 @@ def plan(case: NodeContext, policy: ReplacementPolicy) -> Plan:
         since_ns = conditions.since_ns(ready) if ready.get("lastTransitionTime") else 0
         left_ns = since_ns + FAILURE_DELAY_NS - case.now_ns
         if left_ns > 0 and not policy.on_pod_termination:
-            return Plan(again_ns=left_ns)
+            return Plan(requeue_after_ns=left_ns)
         if left_ns <= 0 and policy.after_fixed_time:
             return Plan(actions=tuple(action for workload in assigned for action in _lose(case, workload)))
     actions: list[Action] = []

@@ -3,14 +3,14 @@
 from pykueue.api import resources
 from pykueue.api.rules.jobs.pod import role_hash
 from pykueue.api.scheme import Object
-from pykueue.controllers.apply import Applier
 from pykueue.controllers.jobs.context import JobContext
 from pykueue.controllers.jobs.policy import JobPolicy
 from pykueue.controllers.jobs.priority import MissingPriorityClassError, PriorityClasses
-from pykueue.controllers.mirror import Mirror, key_of
 from pykueue.controllers.pods import decide
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
+from pykueue.kube.controller.apply import Applier
+from pykueue.kube.controller.cache import ObjectCache, key_of
 from pykueue.kube.controller.work_queue import LONGEST_PAUSE_NS, WorkQueue
 from pykueue.translate.jobs import pods
 from pykueue.translate.jobs.pods import Group
@@ -20,7 +20,7 @@ GroupKey = tuple[str, str, bool]
 
 
 class PodController:
-    def __init__(self, mirror: Mirror, applier: Applier, *, clock: Clock, policy: JobPolicy) -> None:
+    def __init__(self, mirror: ObjectCache, applier: Applier, *, clock: Clock, policy: JobPolicy) -> None:
         self._mirror = mirror
         self._applier = applier
         self._clock = clock
@@ -65,7 +65,7 @@ class PodController:
         except MissingPriorityClassError:
             return LONGEST_PAUSE_NS
         await self._applier.carry_out(plan.actions)
-        return plan.again_ns
+        return plan.requeue_after_ns
 
     def _situation(self, namespace: str, name: str, *, is_group: bool) -> JobContext:
         space = self._mirror.get(resources.NAMESPACE, namespace)

@@ -11,12 +11,12 @@ from pykueue.api import conditions, resources
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 from pykueue.api.times import from_ns
-from pykueue.controllers.actions import Action, Create, Delete, Event, Plan, Write, changes
 from pykueue.controllers.jobs import construction, decide, equivalence, injection, matching, priority, readiness
 from pykueue.controllers.jobs.context import JobContext
 from pykueue.controllers.pods.members import Members, sort_members
 from pykueue.controllers.workloads import predicates, transitions
 from pykueue.controllers.workloads.decide import remove_finalizer
+from pykueue.kube.controller.plan import Action, Create, Delete, Event, Plan, Write, changes
 from pykueue.translate.jobs import framework, pods
 from pykueue.translate.jobs.pods import Group
 from pykueue.translate.pod_set_info import PodSetConflictError

@@ -3,16 +3,16 @@
 from pykueue.api import resources
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
-from pykueue.controllers.actions import Write
-from pykueue.controllers.apply import Applier
-from pykueue.controllers.mirror import Mirror
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
+from pykueue.kube.controller.apply import Applier
+from pykueue.kube.controller.cache import ObjectCache
+from pykueue.kube.controller.plan import Write
 from pykueue.kube.controller.work_queue import WorkQueue
 
 
 class PriorityClassController:
-    def __init__(self, mirror: Mirror, applier: Applier, clock: Clock) -> None:
+    def __init__(self, mirror: ObjectCache, applier: Applier, clock: Clock) -> None:
         self._mirror = mirror
         self._applier = applier
         self.queue: WorkQueue[str] = WorkQueue("workloadpriorityclass", clock)

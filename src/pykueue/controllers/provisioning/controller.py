@@ -3,19 +3,19 @@
 from pykueue.api import conditions, resources
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
-from pykueue.controllers.actions import changes
-from pykueue.controllers.apply import Applier
-from pykueue.controllers.mirror import Key, Mirror, key_of
 from pykueue.controllers.provisioning import decide
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
+from pykueue.kube.controller.apply import Applier
+from pykueue.kube.controller.cache import Key, ObjectCache, key_of
+from pykueue.kube.controller.plan import changes
 from pykueue.kube.controller.work_queue import WorkQueue
 
 RESOURCES = (resources.PROVISIONING_REQUEST_CONFIG, resources.PROVISIONING_REQUEST, resources.POD_TEMPLATE)
 
 
 class ProvisioningController:
-    def __init__(self, mirror: Mirror, applier: Applier, clock: Clock) -> None:
+    def __init__(self, mirror: ObjectCache, applier: Applier, clock: Clock) -> None:
         self._mirror = mirror
         self._applier = applier
         self._clock = clock

@@ -7,9 +7,9 @@ from pykueue.api import conditions, resources
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 from pykueue.api.times import from_ns
-from pykueue.controllers.actions import Action, Create, Delete, Event, Write, changes
 from pykueue.controllers.provisioning import requests
 from pykueue.controllers.workloads import predicates, transitions
+from pykueue.kube.controller.plan import Action, Create, Delete, Event, Write, changes
 
 CONTROLLER = "kueue.x-k8s.io/provisioning-request"
 DEFAULT_RETRIES = {"backoffLimitCount": 3, "backoffBaseSeconds": 60, "backoffMaxSeconds": 1800}

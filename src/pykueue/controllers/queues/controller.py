@@ -10,13 +10,13 @@ from pykueue.api import conditions, resources
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
-from pykueue.controllers.actions import changes
-from pykueue.controllers.apply import Applier
-from pykueue.controllers.mirror import Key, Mirror, key_of
 from pykueue.controllers.scheduler.controller import Scheduler
 from pykueue.controllers.workloads import predicates
 from pykueue.engine import values
 from pykueue.kube.clock import Clock
+from pykueue.kube.controller.apply import Applier
+from pykueue.kube.controller.cache import Key, ObjectCache, key_of
+from pykueue.kube.controller.plan import changes
 from pykueue.kube.controller.work_queue import WorkQueue
 from pykueue.translate import queue_report
 
@@ -24,7 +24,7 @@ BURST_NS = SECOND_NS
 
 
 class QueueControllers:
-    def __init__(self, scheduler: Scheduler, mirror: Mirror, applier: Applier, clock: Clock) -> None:
+    def __init__(self, scheduler: Scheduler, mirror: ObjectCache, applier: Applier, clock: Clock) -> None:
         self._scheduler = scheduler
         self._mirror = mirror
         self._applier = applier

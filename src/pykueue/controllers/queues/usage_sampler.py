@@ -9,20 +9,20 @@ from pykueue.api import quantity, resources
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 from pykueue.api.times import from_ns, to_ns
-from pykueue.controllers.actions import changes
-from pykueue.controllers.apply import Applier
-from pykueue.controllers.mirror import Key, Mirror, key_of
 from pykueue.controllers.scheduler.controller import Scheduler
 from pykueue.engine import events, values
 from pykueue.engine.policy import AdmissionFairSharing
 from pykueue.engine.quota.admission_fair_sharing import decayed, in_nano
 from pykueue.kube.clock import Clock
+from pykueue.kube.controller.apply import Applier
+from pykueue.kube.controller.cache import Key, ObjectCache, key_of
+from pykueue.kube.controller.plan import changes
 from pykueue.kube.controller.work_queue import WorkQueue
 
 
 class UsageSampler:
     def __init__(
-        self, scheduler: Scheduler, mirror: Mirror, applier: Applier, *, clock: Clock, config: AdmissionFairSharing
+        self, scheduler: Scheduler, mirror: ObjectCache, applier: Applier, *, clock: Clock, config: AdmissionFairSharing
     ) -> None:
         self._scheduler = scheduler
         self._mirror = mirror

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 from pykueue.api import resources
 from pykueue.api.scheme import Object, Resource
-from pykueue.controllers.actions import Write
-from pykueue.controllers.apply import Applier
-from pykueue.controllers.mirror import Handler, Mirror
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
+from pykueue.kube.controller.apply import Applier
+from pykueue.kube.controller.cache import Handler, ObjectCache
+from pykueue.kube.controller.plan import Write
 from pykueue.kube.controller.work_queue import WorkQueue
 
 HELD = {
@@ -20,7 +20,7 @@ HELD = {
 
 
 class InUseController:
-    def __init__(self, mirror: Mirror, applier: Applier, clock: Clock) -> None:
+    def __init__(self, mirror: ObjectCache, applier: Applier, clock: Clock) -> None:
         self._mirror = mirror
         self._applier = applier
         self.queue: WorkQueue[tuple[Resource, str]] = WorkQueue("in-use", clock)

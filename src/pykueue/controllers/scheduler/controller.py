@@ -16,11 +16,7 @@ from pykueue.api.errors import ApiError
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
-from pykueue.controllers.actions import Event, Write
-from pykueue.controllers.apply import Applier
 from pykueue.controllers.metrics.collector import Metrics
-from pykueue.controllers.mirror import Mirror, named
-from pykueue.controllers.ordered_writes import OrderedWrites
 from pykueue.controllers.scheduler.engine_events import REQUIRED_KINDS, EngineEventSource
 from pykueue.controllers.scheduler.pending_events import PendingEventFilter
 from pykueue.controllers.workloads import predicates, transitions
@@ -29,6 +25,10 @@ from pykueue.engine.policy import AdmissionFairSharing
 from pykueue.engine.quota import fair_sharing, quota_tree
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock
+from pykueue.kube.controller.apply import Applier
+from pykueue.kube.controller.cache import ObjectCache, named
+from pykueue.kube.controller.ordered_writes import OrderedWrites
+from pykueue.kube.controller.plan import Event, Write
 from pykueue.kube.controller.work_queue import first_of
 from pykueue.translate import devices, outcomes, policy
 
@@ -48,7 +48,7 @@ Change = Callable[[Object], bool]
 
 class Scheduler:
     def __init__(
-        self, client: Client, mirror: Mirror, applier: Applier, *, clock: Clock, configuration: Mapping[str, Any]
+        self, client: Client, mirror: ObjectCache, applier: Applier, *, clock: Clock, configuration: Mapping[str, Any]
     ) -> None:
         self._client = client
         self._mirror = mirror

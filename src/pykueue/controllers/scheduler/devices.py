@@ -4,13 +4,13 @@ from collections.abc import Iterable
 
 from pykueue.api import resources
 from pykueue.api.scheme import Object
-from pykueue.controllers.mirror import Mirror
+from pykueue.kube.controller.cache import ObjectCache
 
 RESOURCES = (resources.RESOURCE_CLAIM_TEMPLATE, resources.DEVICE_CLASS, resources.RESOURCE_SLICE)
 
 
 class DeviceInventory:
-    def __init__(self, mirror: Mirror) -> None:
+    def __init__(self, mirror: ObjectCache) -> None:
         self._mirror = mirror
 
     def template(self, namespace: str, name: str) -> Object | None:

@@ -9,12 +9,12 @@ from typing import Any
 
 from pykueue.api import limit_range, resources
 from pykueue.api.scheme import Object, Resource
-from pykueue.controllers.mirror import Mirror
 from pykueue.controllers.scheduler.devices import RESOURCES as DEVICE_RESOURCES
 from pykueue.controllers.scheduler.devices import DeviceInventory
 from pykueue.controllers.workloads import predicates
 from pykueue.engine import events, values
 from pykueue.kube.clock import Clock
+from pykueue.kube.controller.cache import ObjectCache
 from pykueue.translate import devices, policy, queues, requests, workload
 
 REQUIRED_KINDS: tuple[Resource, ...] = (
@@ -34,7 +34,11 @@ REQUIRED_KINDS: tuple[Resource, ...] = (
 
 class EngineEventSource:
     def __init__(
-        self, mirror: Mirror, clock: Clock, configuration: Mapping[str, Any], tell: Callable[[events.EngineEvent], None]
+        self,
+        mirror: ObjectCache,
+        clock: Clock,
+        configuration: Mapping[str, Any],
+        tell: Callable[[events.EngineEvent], None],
     ) -> None:
         self._mirror = mirror
         self._clock = clock

@@ -7,20 +7,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from pykueue.api import resources
-from pykueue.controllers.feeds import InformerSet
-from pykueue.controllers.mirror import Mirror
 from pykueue.controllers.scheduler.engine_events import REQUIRED_KINDS, EngineEventSource
 from pykueue.engine import engine, events
 from pykueue.engine.world import World
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock
+from pykueue.kube.controller.cache import ObjectCache
+from pykueue.kube.controller.informer_set import InformerSet
 from pykueue.translate import policy
 
 
 class QueueFollower:
     def __init__(self, client: Client, configuration: Mapping[str, Any], clock: Clock) -> None:
         self._feeds_of = (client, clock)
-        self.mirror = Mirror()
+        self.mirror = ObjectCache()
         self.mirror.add_index(resources.LIMIT_RANGE, "namespace", lambda item: [item["metadata"]["namespace"]])
         self._engine = engine.Engine(policy.engine_policy(configuration))
         self._feed = EngineEventSource(self.mirror, clock, configuration, self._tell)

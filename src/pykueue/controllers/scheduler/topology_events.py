@@ -9,14 +9,14 @@ from collections.abc import Callable
 
 from pykueue.api import resources
 from pykueue.api.scheme import Object
-from pykueue.controllers.mirror import Mirror, key_of
 from pykueue.engine import events
 from pykueue.kube.clock import Clock
+from pykueue.kube.controller.cache import ObjectCache, key_of
 from pykueue.translate import nodes
 
 
 class TopologyEventSource:
-    def __init__(self, mirror: Mirror, clock: Clock, tell: Callable[[events.EngineEvent], None]) -> None:
+    def __init__(self, mirror: ObjectCache, clock: Clock, tell: Callable[[events.EngineEvent], None]) -> None:
         self._mirror = mirror
         self._clock = clock
         self._tell = tell

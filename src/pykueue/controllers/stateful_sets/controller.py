@@ -7,15 +7,15 @@ them. Scaled to zero, the Workload is put on hold and its quota goes back.
 from pykueue.api import resources
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
-from pykueue.controllers.actions import Action, Create, Event, Write, changes
-from pykueue.controllers.apply import Applier
 from pykueue.controllers.jobs import construction, matching, naming, priority
 from pykueue.controllers.jobs.policy import JobPolicy
 from pykueue.controllers.jobs.priority import MissingPriorityClassError, PriorityClasses
-from pykueue.controllers.mirror import Key, Mirror, key_of
 from pykueue.controllers.pods import decide
 from pykueue.controllers.workloads import predicates, transitions
 from pykueue.kube.clock import Clock
+from pykueue.kube.controller.apply import Applier
+from pykueue.kube.controller.cache import Key, ObjectCache, key_of
+from pykueue.kube.controller.plan import Action, Create, Event, Write, changes
 from pykueue.kube.controller.work_queue import LONGEST_PAUSE_NS, WorkQueue
 from pykueue.translate.jobs import framework, pods, topology_request
 
@@ -110,7 +110,7 @@ def marked(pod: Object, stateful_set: Object) -> Object:
 
 
 class StatefulSetController:
-    def __init__(self, mirror: Mirror, applier: Applier, *, clock: Clock, policy: JobPolicy) -> None:
+    def __init__(self, mirror: ObjectCache, applier: Applier, *, clock: Clock, policy: JobPolicy) -> None:
         self._mirror = mirror
         self._applier = applier
         self._clock = clock

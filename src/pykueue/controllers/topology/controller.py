@@ -2,11 +2,11 @@
 
 from pykueue.api import resources
 from pykueue.api.scheme import Object
-from pykueue.controllers.apply import Applier
-from pykueue.controllers.mirror import Key, Mirror, key_of
 from pykueue.controllers.topology import decide
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
+from pykueue.kube.controller.apply import Applier
+from pykueue.kube.controller.cache import Key, ObjectCache, key_of
 from pykueue.kube.controller.work_queue import WorkQueue
 from pykueue.translate.pod_set_info import WORKLOAD_ANNOTATION
 
@@ -14,7 +14,7 @@ INDEX = "topologyWorkload"
 
 
 class TopologyUngater:
-    def __init__(self, mirror: Mirror, applier: Applier, clock: Clock) -> None:
+    def __init__(self, mirror: ObjectCache, applier: Applier, clock: Clock) -> None:
         self._mirror = mirror
         self._applier = applier
         self.queue: WorkQueue[Key] = WorkQueue("topologyungater", clock)

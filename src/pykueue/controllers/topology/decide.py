@@ -7,8 +7,8 @@ from pykueue.api.json_copy import copied
 from pykueue.api.kueue import topology_encoding
 from pykueue.api.kueue.topology_encoding import Domain
 from pykueue.api.scheme import Object
-from pykueue.controllers.actions import Write
 from pykueue.controllers.workloads import predicates
+from pykueue.kube.controller.plan import Write
 from pykueue.translate import nodes
 from pykueue.translate.pod_set_info import TOPOLOGY_SCHEDULING_GATE
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from pykueue.api import resources
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
-from pykueue.controllers.actions import Write
-from pykueue.controllers.apply import Applier
 from pykueue.controllers.jobs import slices
-from pykueue.controllers.mirror import Key, Mirror
 from pykueue.controllers.topology.decide import POD_SET_LABEL
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
+from pykueue.kube.controller.apply import Applier
+from pykueue.kube.controller.cache import Key, ObjectCache
+from pykueue.kube.controller.plan import Write
 from pykueue.kube.controller.work_queue import WorkQueue
 from pykueue.translate import nodes
 
@@ -21,7 +21,7 @@ INDEX = "slice"
 
 
 class SliceUngater:
-    def __init__(self, mirror: Mirror, applier: Applier, clock: Clock) -> None:
+    def __init__(self, mirror: ObjectCache, applier: Applier, clock: Clock) -> None:
         self._mirror = mirror
         self._applier = applier
         self.queue: WorkQueue[Key] = WorkQueue("sliceungater", clock)

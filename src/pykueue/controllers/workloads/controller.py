@@ -2,9 +2,6 @@
 
 from pykueue.api import conditions, resources
 from pykueue.api.scheme import Object
-from pykueue.controllers.actions import Action, Delete, Event, changes
-from pykueue.controllers.apply import Applier
-from pykueue.controllers.mirror import Key, Mirror, key_of
 from pykueue.controllers.scheduler.controller import Scheduler
 from pykueue.controllers.scheduler.devices import RESOURCES as DEVICE_RESOURCES
 from pykueue.controllers.workloads import predicates
@@ -12,13 +9,16 @@ from pykueue.controllers.workloads.decide import WorkloadContext, decide
 from pykueue.controllers.workloads.policy import LifecyclePolicy
 from pykueue.engine import values
 from pykueue.kube.clock import Clock
+from pykueue.kube.controller.apply import Applier
+from pykueue.kube.controller.cache import Key, ObjectCache, key_of
+from pykueue.kube.controller.plan import Action, Delete, Event, changes
 from pykueue.kube.controller.work_queue import WorkQueue
 from pykueue.translate import devices
 
 
 class WorkloadController:
     def __init__(
-        self, scheduler: Scheduler, mirror: Mirror, applier: Applier, *, clock: Clock, policy: LifecyclePolicy
+        self, scheduler: Scheduler, mirror: ObjectCache, applier: Applier, *, clock: Clock, policy: LifecyclePolicy
     ) -> None:
         self._scheduler = scheduler
         self._mirror = mirror
@@ -83,7 +83,7 @@ class WorkloadController:
             for event in outcome.events
         ]
         await self._applier.carry_out(actions)
-        return outcome.again_ns
+        return outcome.requeue_after_ns
 
     def _neighbours(self, workload: Object) -> WorkloadContext:
         namespace, queue_name = workload["metadata"]["namespace"], workload["spec"].get("queueName", "")

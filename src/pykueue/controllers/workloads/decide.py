@@ -37,12 +37,12 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """`workload` as it should be; `delete` asks for its deletion; `again_ns` is when to look again, from now."""
+    """`workload` as it should be; `delete` asks for its deletion; `requeue_after_ns` is when to look again, from now."""
 
     workload: Object
     events: tuple[Event, ...] = ()
     delete: bool = False
-    again_ns: int = 0
+    requeue_after_ns: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,7 +53,7 @@ class _Case:
     now_ns: int
     events: list[Event] = field(default_factory=list)
     delete: bool = False
-    again_ns: int = 0
+    requeue_after_ns: int = 0
 
     def tell(self, reason: str, message: str, *, warning: bool = False) -> None:
         text = conditions.truncate(message, conditions.EVENT_MESSAGE_BYTES)
@@ -72,7 +72,10 @@ def decide(workload: Object, near: WorkloadContext, policy: LifecyclePolicy, now
         if step(case):
             break
     return Outcome(
-        workload=case.workload, events=tuple(case.events), delete=case.delete, again_ns=max(case.again_ns, 0)
+        workload=case.workload,
+        events=tuple(case.events),
+        delete=case.delete,
+        requeue_after_ns=max(case.requeue_after_ns, 0),
     )
 
 
@@ -112,7 +115,7 @@ def _finished(case: _Case) -> bool:
         return True
     expires_ns = conditions.since_ns(finished) + case.policy.retain_finished_ns
     if case.now_ns < expires_ns:
-        case.again_ns = expires_ns - case.now_ns
+        case.requeue_after_ns = expires_ns - case.now_ns
         return True
     remove_finalizer(case.workload)
     if not predicates.is_being_deleted(case.workload):
@@ -183,7 +186,7 @@ def _backoff(case: _Case) -> bool:
         return False
     remaining_ns = to_ns(state["requeueAt"]) - case.now_ns
     if remaining_ns > 0:
-        case.again_ns = remaining_ns
+        case.requeue_after_ns = remaining_ns
         return True
     if predicates.status_word(workload) == "pending":
         del state["requeueAt"]
@@ -340,7 +343,7 @@ def _pods_ready_in_time(case: _Case) -> bool:
     if not cause:
         return False
     if remaining_ns > 0:
-        case.again_ns = remaining_ns
+        case.requeue_after_ns = remaining_ns
         return False
     count = ((workload.get("status") or {}).get("requeueState") or {}).get("count", 0) + 1
     if pods_ready.backoff_limit_count is not None and count > pods_ready.backoff_limit_count:
@@ -381,7 +384,7 @@ def _maximum_execution_time(case: _Case) -> bool:
     past = workload["status"].get("accumulatedPastExecutionTimeSeconds", 0)
     remaining_ns = (limit - past) * SECOND_NS - (case.now_ns - conditions.since_ns(admitted))
     if remaining_ns > 0:
-        case.again_ns = min(remaining_ns, case.again_ns) if case.again_ns else remaining_ns
+        case.requeue_after_ns = min(remaining_ns, case.requeue_after_ns) if case.requeue_after_ns else remaining_ns
         return False
     if not conditions.is_true(workload, "DeactivationTarget"):
         transitions.target_deactivation(

@@ -46,7 +46,7 @@ class WriteExecutor:
         return [results[number] for number in range(len(batch))]
 
     async def _write(self, write: writes.Write) -> writes.Result:
-        if isinstance(write, writes.Record):
+        if isinstance(write, writes.Event):
             self._recorder.record(
                 write.about,
                 type_=write.type,
@@ -103,7 +103,7 @@ class WriteExecutor:
 
 
 def _address(write: writes.Write, number: int) -> str:
-    if isinstance(write, writes.Record):
+    if isinstance(write, writes.Event):
         return "events"
     metadata = write.object["metadata"]
     return str(metadata.get("uid") or f"new {number}")

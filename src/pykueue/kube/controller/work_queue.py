@@ -86,7 +86,7 @@ class WorkQueue(Generic[KeyType]):
 
     async def _once(self, reconcile: Reconcile[KeyType], key: KeyType) -> None:
         try:
-            again_ns = await reconcile(key)
+            requeue_after_ns = await reconcile(key)
         except ApiError as error:
             if error.code not in (404, 409):
                 log.warning("%s %s: %s", self._name, key, error.message)
@@ -96,8 +96,8 @@ class WorkQueue(Generic[KeyType]):
             self._retry(key)
         else:
             self._failures.pop(key, None)
-            if again_ns > 0:
-                self.add_after(key, again_ns)
+            if requeue_after_ns > 0:
+                self.add_after(key, requeue_after_ns)
 
     def _retry(self, key: KeyType) -> None:
         failures = self._failures.get(key, 0)

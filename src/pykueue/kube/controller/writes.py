@@ -45,7 +45,7 @@ class Patch(msgspec.Struct, frozen=True, kw_only=True):
     by_key: bool = False
 
 
-class Record(msgspec.Struct, frozen=True, kw_only=True):
+class Event(msgspec.Struct, frozen=True, kw_only=True):
     """An Event about an object; nothing waits for it and it cannot fail."""
 
     about: Object
@@ -54,7 +54,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     message: str
 
 
-Write = Create | Delete | RemoveFinalizer | Patch | Record
+Write = Create | Delete | RemoveFinalizer | Patch | Event
 
 
 class Refused(msgspec.Struct, frozen=True):

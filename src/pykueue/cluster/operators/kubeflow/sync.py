@@ -49,7 +49,7 @@ class _Course:
 
     def record(self, type_: str, reason: str, message: str) -> None:
         told = f"{self.framework.kind}{reason}"
-        self.events.append(writes.Record(about=self.job, type=type_, reason=told, message=message))
+        self.events.append(writes.Event(about=self.job, type=type_, reason=told, message=message))
 
 
 def _is_replaced(found: Object, type_: str) -> bool:

@@ -98,14 +98,14 @@ def _removal(cluster: Object, some: Sequence[Object], why: str) -> list[writes.W
         message = f"Deleted {objects.labels(pod).get('ray.io/node-type', 'ray')} Pod {objects.namespace(pod)}/{objects.name(pod)}; {why}"
         changes += [
             writes.Delete(resource=resources.POD, object=pod),
-            writes.Record(about=cluster, type="Normal", reason="DeletedPod", message=message),
+            writes.Event(about=cluster, type="Normal", reason="DeletedPod", message=message),
         ]
     return changes
 
 
-def _created(cluster: Object, pod: Object) -> writes.Record:
+def _created(cluster: Object, pod: Object) -> writes.Event:
     role = objects.labels(pod)["ray.io/node-type"]
-    return writes.Record(
+    return writes.Event(
         about=cluster,
         type="Normal",
         reason="CreatedHeadPod" if role == "head" else "CreatedWorkerPod",

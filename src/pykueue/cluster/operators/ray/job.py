@@ -105,7 +105,7 @@ def _running(course: _Course) -> list[writes.Write]:
     if not course.jobs:
         job = submitter.job(course.ray_job, course.status)
         message = f"Created Kubernetes Job {objects.namespace(course.ray_job)}/{objects.name(job)}"
-        told = writes.Record(about=course.ray_job, type="Normal", reason="CreatedRayJobSubmitter", message=message)
+        told = writes.Event(about=course.ray_job, type="Normal", reason="CreatedRayJobSubmitter", message=message)
         return [writes.Create(resource=resources.JOB, object=job), told]
     ended = job_view.finished_condition(course.jobs[0])
     if ended is None:

@@ -9,9 +9,9 @@ from typing import Protocol
 
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object
-from pykueue.controllers.actions import Action, Create, Delete, Event, Write, merge_patch
-from pykueue.controllers.mirror import Mirror, named
 from pykueue.kube.client import Client, DeleteOptions, PatchType, WriteOptions
+from pykueue.kube.controller.cache import ObjectCache, named
+from pykueue.kube.controller.plan import Action, Create, Delete, Event, Write, merge_patch
 
 
 class Recorder(Protocol):
@@ -23,7 +23,7 @@ class Recorder(Protocol):
 class Applier:
     """`name` is the controller that writes: it shows as field manager and as the source of events."""
 
-    def __init__(self, client: Client, mirror: Mirror, recorder: Recorder, name: str) -> None:
+    def __init__(self, client: Client, mirror: ObjectCache, recorder: Recorder, name: str) -> None:
         self._client = client
         self._name = name
         self._mirror = mirror

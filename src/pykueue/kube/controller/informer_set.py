@@ -9,14 +9,14 @@ from collections.abc import Iterable
 
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object, Resource
-from pykueue.controllers.mirror import Mirror, named, version_of
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock
+from pykueue.kube.controller.cache import ObjectCache, named, version_of
 from pykueue.kube.informer import Change, Informer
 
 
 class InformerSet:
-    def __init__(self, client: Client, mirror: Mirror, clock: Clock) -> None:
+    def __init__(self, client: Client, mirror: ObjectCache, clock: Clock) -> None:
         self._client = client
         self._mirror = mirror
         self._clock = clock

@@ -50,7 +50,7 @@ def version_of(obj: Object) -> int:
     return int(obj["metadata"].get("resourceVersion") or 0)
 
 
-class Mirror:
+class ObjectCache:
     def __init__(self) -> None:
         self._objects: dict[Resource, dict[Key, Object]] = defaultdict(dict)
         self._handlers: dict[Resource, list[Handler]] = defaultdict(list)

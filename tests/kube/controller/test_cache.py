@@ -1,7 +1,7 @@
 import pytest
 
 from pykueue.api import resources
-from pykueue.controllers.mirror import Mirror, named
+from pykueue.kube.controller.cache import ObjectCache, named
 
 
 def workload(version, *, name="a", queue="q", **metadata):
@@ -13,7 +13,7 @@ def workload(version, *, name="a", queue="q", **metadata):
 
 @pytest.fixture
 def mirror():
-    made = Mirror()
+    made = ObjectCache()
     made.add_index(resources.WORKLOAD, "queue", lambda obj: [obj["spec"]["queueName"]])
     return made
 
@@ -74,7 +74,7 @@ def test_items_of_a_list_learn_what_they_are():
 
 
 def test_what_the_api_does_not_require_is_there_for_controllers():
-    mirror = Mirror()
+    mirror = ObjectCache()
     bare = {
         "metadata": {"name": "w", "namespace": "n", "resourceVersion": "1"},
         "spec": {"podSets": [{"template": {}}]},
@@ -85,7 +85,7 @@ def test_what_the_api_does_not_require_is_there_for_controllers():
 
 
 def test_a_queue_without_a_spec_is_observed():
-    mirror = Mirror()
+    mirror = ObjectCache()
     mirror.add_index(resources.LOCAL_QUEUE, "clusterQueue", lambda queue: [queue["spec"].get("clusterQueue", "")])
     mirror.observe(resources.LOCAL_QUEUE, {"metadata": {"name": "q", "namespace": "n", "resourceVersion": "1"}})
     assert mirror.get(resources.LOCAL_QUEUE, "q", "n")["spec"] == {}

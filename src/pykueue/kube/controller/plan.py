@@ -42,10 +42,10 @@ Action = Write | Create | Delete | Event
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """`again_ns`: look again after so long (0: when something changes)."""
+    """`requeue_after_ns`: look again after so long (0: when something changes)."""
 
     actions: tuple[Action, ...] = ()
-    again_ns: int = 0
+    requeue_after_ns: int = 0
 
 
 def changes(resource: Resource, old: Object, new: Object) -> list[Action]:
