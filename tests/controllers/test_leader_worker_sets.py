@@ -4,7 +4,7 @@ from pykueue.controllers.jobs.context import JobContext
 from pykueue.controllers.jobs.priority import PriorityClasses
 from pykueue.controllers.leader_worker_sets import decide as groups
 from pykueue.controllers.workloads import predicates
-from pykueue.kube.controller.plan import Create, Delete, Write
+from pykueue.kube.controller.writes import Create, Delete, Update
 from pykueue.translate.jobs import pods
 from pykueue.translate.jobs.framework import Options
 
@@ -111,7 +111,7 @@ def test_workloads_follow_their_set_to_another_queue():
 def test_workloads_follow_a_change_of_the_priority_class():
     case = situation(*workloads(1), high={"value": 9})
     [write, _] = groups.plan(case, leader_worker_set(labels={PRIORITY: "high"}))
-    assert isinstance(write, Write)
+    assert isinstance(write, Update)
     assert (write.new["spec"]["priorityClassRef"]["name"], write.new["spec"]["priority"]) == ("high", 9)
 
 

@@ -102,7 +102,7 @@ async def waiting():
 
 
 async def test_whom_the_api_server_vouches_for_is_answered(tmp_path, waiting):
-    view = (waiting.controllers.scheduler.engine.world, waiting.controllers.mirror)
+    view = (waiting.controllers.scheduler.engine.world, waiting.controllers.cache)
     masters = {"X-Remote-User": "admin", "X-Remote-Group": "system:masters"}
     nobody = {"X-Remote-User": "jane"}
     async with serving(tmp_path, lambda: view) as asking:
@@ -119,7 +119,7 @@ async def test_whom_the_api_server_vouches_for_is_answered(tmp_path, waiting):
 
 
 async def test_a_token_is_judged_by_the_api_server(tmp_path, waiting):
-    view = (waiting.controllers.scheduler.engine.world, waiting.controllers.mirror)
+    view = (waiting.controllers.scheduler.engine.world, waiting.controllers.cache)
     async with serving(tmp_path, lambda: view) as asking:
         from_file = await access.from_kubeconfig(tmp_path / "api" / "kubeconfig")
         headers = {"Authorization": f"Bearer {await from_file.token()}"}

@@ -139,8 +139,8 @@ class ControllerProcess:
 
     def _view(self) -> "tuple[World, ObjectCache] | None":
         if self._leading is not None:
-            return self._leading.scheduler.engine.world, self._leading.mirror
-        return None if self._observer is None else (self._observer.world, self._observer.mirror)
+            return self._leading.scheduler.engine.world, self._leading.cache
+        return None if self._observer is None else (self._observer.world, self._observer.cache)
 
     async def _observe(self) -> None:
         """Who leads knows the queues anyway; the others watch them."""

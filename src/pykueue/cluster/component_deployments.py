@@ -61,19 +61,19 @@ MIRRORS = (
         namespace="kuberay-operator",
         name="kuberay-operator",
         image="pykueue/ray-operator",
-        loggers=("pykueue.room.raycluster-controller", "pykueue.room.rayjob-controller"),
+        loggers=("pykueue.cluster.raycluster-controller", "pykueue.cluster.rayjob-controller"),
     ),
     ComponentDeployment(
         namespace="kubeflow",
         name="training-operator",
         image="pykueue/training-operator",
-        loggers=("pykueue.room.pytorchjob-controller", "pykueue.room.tfjob-controller"),
+        loggers=("pykueue.cluster.pytorchjob-controller", "pykueue.cluster.tfjob-controller"),
     ),
     ComponentDeployment(
         namespace="jobset-system",
         name="jobset-controller-manager",
         image="pykueue/jobset-operator",
-        loggers=("pykueue.room.jobset",),
+        loggers=("pykueue.cluster.jobset",),
     ),
 )
 _BY_NAME = {mirror.name: mirror for mirror in MIRRORS}

@@ -5,14 +5,10 @@ simulated  also nodes, placement and an agent that lets time pass
 process    the same on this machine, with real processes
 """
 
-import asyncio
-import contextlib
-import logging
-from collections.abc import Coroutine
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from pykueue.api import resources
 from pykueue.api.scheme import Object, Resource
@@ -38,13 +34,12 @@ from pykueue.cluster.runtimes.simulated import SimulatedRuntime
 from pykueue.cluster.scheduler.controller import SchedulerController
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock
+from pykueue.kube.controller.cache import InformerSet, ObjectCache
 from pykueue.kube.controller.controller import Controller, Sync
-from pykueue.kube.controller.core_event_recorder import Recorder
+from pykueue.kube.controller.event_recorder import CoreEvents, EventRecorder
 from pykueue.kube.controller.executor import WriteExecutor
-from pykueue.kube.controller.object_cache import Views
+from pykueue.kube.supervisor import Supervisor
 from pykueue.translate.jobs.train_job import CLUSTER_RUNTIME, RUNTIME
-
-log = logging.getLogger(__name__)
 
 PODS_TOGETHER_NS = 100_000_000
 """Pods of a Job that end together are counted together, as Kubernetes counts them (it waits for a second)."""
@@ -66,22 +61,22 @@ class LocalCluster:
         self._client = client
         self._clock = clock
         self._furnishing = furnishing or ClusterOptions()
-        self._views = Views(client)
-        self._recorder = Recorder(client, clock)
+        self._cache = ObjectCache()
+        self._recorder = EventRecorder(client, clock, CoreEvents())
         self._controllers = [self._job_controller(), *self._other_controllers()]
         if self._furnishing.runtime != "none":
             self._controllers += self._operators()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._supervisor = Supervisor()
         self._journal = Journal(self._furnishing.directory / "journal")
         self.placement: SchedulerController | None = None
         self.agent: Agent | None = None
         if self._furnishing.runtime != "none":
-            self.placement = SchedulerController(self._views, self._performer("default-scheduler"), clock)
-            self._lost_nodes = NodeLifecycleController(self._views, self._performer("pod-garbage-collector"), clock)
-            self._pools = Autoscaler(self._views, self.placement, self._performer("cluster-autoscaler"), clock)
+            self.placement = SchedulerController(self._cache, self._executor("default-scheduler"), clock)
+            self._lost_nodes = NodeLifecycleController(self._cache, self._executor("pod-garbage-collector"), clock)
+            self._pools = Autoscaler(self._cache, self.placement, self._executor("cluster-autoscaler"), clock)
             self.agent = Agent(
-                self._views,
-                self._performer("kubelet"),
+                self._cache,
+                self._executor("kubelet"),
                 clock,
                 recorder=self._recorder,
                 runtime=self._runtime(),
@@ -90,22 +85,21 @@ class LocalCluster:
 
     async def start(self) -> None:
         """Returns when every view has been filled and everything runs."""
-        self._begin(self._recorder.run())
-        for informer in self._views.informers():
-            self._begin(informer.run())
-        for informer in self._views.informers():
-            await informer.synced()
+        start = self._supervisor.start
+        start("event recorder", self._recorder.run)
+        start("informers", partial(InformerSet(self._client, self._cache, self._clock).run, self._cache.kinds))
+        await self._supervisor.wait_for(self._cache.listed(self._cache.kinds))
         if self.placement is not None and self.agent is not None:
             await self._set_up_nodes()
             self._journal.open()
             if self._furnishing.shows_itself:
                 await component_deployments.ensure(self._client)
-            self._begin(self.agent.run())
-            self._begin(self.placement.run())
-            self._begin(self._pools.run())
-            self._begin(self._lost_nodes.run())
+            start("kubelet", self.agent.run)
+            start("scheduler", self.placement.run)
+            start("autoscaler", self._pools.run)
+            start("node lifecycle controller", self._lost_nodes.run)
         for controller in self._controllers:
-            self._begin(controller.run())
+            start(f"controller of {controller.resource.plural}", controller.run)
 
     async def stop(self) -> None:
         """Ends every pod, then everything else."""
@@ -118,12 +112,7 @@ class LocalCluster:
         if self.agent is not None:
             self.agent.abandon()
         self._journal.close()
-        for task in reversed(self._tasks):
-            task.cancel()
-        for task in self._tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-        self._tasks.clear()
+        await self._supervisor.stop()
 
     def log_of(self, pod: Object, container: str, attempt: int) -> Path | bytes | None:
         return None if self.agent is None else self.agent.runtime.log(pod, container, attempt)
@@ -152,28 +141,23 @@ class LocalCluster:
             wanted = [machines.this_machine(now)]
         else:
             wanted = machines.simulated_fleet(now)
-        nodes = self._views.of(resources.NODE)
         for found in wanted:
-            if nodes.get(found["metadata"]["name"]) is None:
+            if self._cache.get(resources.NODE, found["metadata"]["name"]) is None:
                 await self._client.create(resources.NODE, found)
                 name, status = found["metadata"]["name"], {"status": found["status"]}
-                nodes.wrote(await self._client.patch(resources.NODE, name, "", status, subresource="status"))
+                node = await self._client.patch(resources.NODE, name, "", status, subresource="status")
+                self._cache.observe(resources.NODE, node)
 
     async def _set_up_pools(self) -> None:
         for found in self._furnishing.nodes:
             if (
                 found.get("kind") == "NodePool"
-                and self._views.of(resources.NODE_POOL).get(found["metadata"]["name"]) is None
+                and self._cache.get(resources.NODE_POOL, found["metadata"]["name"]) is None
             ):
                 await self._client.create(resources.NODE_POOL, found)
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        task.add_done_callback(_tell_failure)
-        self._tasks.append(task)
-
-    def _performer(self, component: str) -> WriteExecutor:
-        return WriteExecutor(self._client, self._views, self._recorder, component)
+    def _executor(self, component: str) -> WriteExecutor:
+        return WriteExecutor(self._client, self._cache, self._recorder, component)
 
     def _job_controller(self) -> Controller:
         reconciler = jobs.JobReconciler()
@@ -181,12 +165,12 @@ class LocalCluster:
             resources.JOB,
             (resources.POD,),
             sync=reconciler.sync,
-            views=self._views,
-            performer=self._performer("job-controller"),
+            cache=self._cache,
+            executor=self._executor("job-controller"),
             clock=self._clock,
-            gathers_ns=PODS_TOGETHER_NS,
-            orphaned=jobs.release,
-            forgotten=reconciler.forget,
+            batch_ns=PODS_TOGETHER_NS,
+            release_orphans=jobs.release,
+            forget=reconciler.forget,
         )
 
     def _other_controllers(self) -> list[Controller]:
@@ -229,8 +213,9 @@ class LocalCluster:
         ]
 
     def _train_jobs(self) -> Controller:
-        runtimes = {resource: self._views.of(resource) for resource in (RUNTIME, CLUSTER_RUNTIME)}
-        sync = train_job.reconciler(lambda found: runtimes[found.resource].get(found.name, found.namespace))
+        for resource in (RUNTIME, CLUSTER_RUNTIME):
+            self._cache.add_kind(resource)
+        sync = train_job.reconciler(lambda runtime: self._cache.get(runtime.resource, runtime.name, runtime.namespace))
         return self._controller("trainjob", resources.TRAIN_JOB, sync, resources.JOB_SET)
 
     def _controller(self, component: str, owner: Resource, sync: Sync, *children: Resource) -> Controller:
@@ -238,12 +223,7 @@ class LocalCluster:
             owner,
             children,
             sync=sync,
-            views=self._views,
-            performer=self._performer(component),
+            cache=self._cache,
+            executor=self._executor(component),
             clock=self._clock,
         )
-
-
-def _tell_failure(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        log.error("a part of the machine room stopped", exc_info=error)

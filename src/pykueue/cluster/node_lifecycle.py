@@ -9,9 +9,8 @@ from pykueue.api.times import SECOND_NS
 from pykueue.cluster import pods
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller import writes
+from pykueue.kube.controller.cache import ObjectCache
 from pykueue.kube.controller.executor import WriteExecutor
-from pykueue.kube.controller.object_cache import Views
-from pykueue.kube.informer import Change
 
 _RETRY_SECONDS = 1.0
 
@@ -25,7 +24,7 @@ def release(lost: list[Object], now: datetime) -> writes.Sync:
         "message": "PodGC: node no longer exists",
         "lastTransitionTime": times.to_text(now),
     }
-    batch: list[writes.Write] = []
+    batch: list[writes.Action] = []
     for pod in lost:
         if not pods.is_finished(pod):
             batch.append(
@@ -44,16 +43,17 @@ def release(lost: list[Object], now: datetime) -> writes.Sync:
 
 
 class NodeLifecycleController:
-    def __init__(self, views: Views, performer: WriteExecutor, clock: Clock) -> None:
-        self._nodes = views.of(resources.NODE)
-        self._pods = views.of(resources.POD)
-        self._performer = performer
+    def __init__(self, cache: ObjectCache, executor: WriteExecutor, clock: Clock) -> None:
+        self._cache = cache
+        self._executor = executor
         self._clock = clock
         self._changed = asyncio.Event()
-        self._nodes.add_handler(self._node_changed)
+        for kind in (resources.NODE, resources.POD):
+            cache.add_kind(kind)
+        cache.on_change(resources.NODE, self._node_changed)
 
-    def _node_changed(self, change: Change) -> None:
-        if change.type == "DELETED":
+    def _node_changed(self, _old: Object | None, new: Object | None) -> None:
+        if new is None:
             self._changed.set()
 
     async def run(self) -> None:
@@ -63,9 +63,11 @@ class NodeLifecycleController:
             self._changed.clear()
             now = datetime.fromtimestamp(self._clock.now_ns() / SECOND_NS, UTC)
             lost = [
-                pod for pod in self._pods.items() if pods.node_name(pod) and not self._nodes.get(pods.node_name(pod))
+                pod
+                for pod in self._cache.all(resources.POD)
+                if pods.node_name(pod) and self._cache.get(resources.NODE, pods.node_name(pod)) is None
             ]
-            done = await self._performer.run(release(lost, now))
+            done = await self._executor.run(release(lost, now))
             if done.errors:
                 await self._clock.sleep(_RETRY_SECONDS)
                 self._changed.set()

@@ -50,7 +50,7 @@ def delete(owner: Object, some: Sequence[Object]) -> Change:
     if not some:
         return outcome
     results = yield [writes.Delete(resource=resources.POD, object=pod) for pod in some]
-    events: list[writes.Write] = []
+    events: list[writes.Action] = []
     for pod, result in zip(some, results, strict=True):
         if isinstance(result, writes.Refused):
             outcome.errors.append(result.error)

@@ -6,8 +6,9 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
 
 from pykueue.api import resources as kinds
-from pykueue.api.scheme import Object, Resource
+from pykueue.api.scheme import Resource
 from pykueue.controllers import settings
+from pykueue.controllers.cache import new_cache
 from pykueue.controllers.jobs.controller import JobController
 from pykueue.controllers.jobs.policy import JobPolicy
 from pykueue.controllers.leader_worker_sets import decide
@@ -35,10 +36,10 @@ from pykueue.controllers.workload_slices.controller import SliceUngater
 from pykueue.controllers.workloads.controller import WorkloadController
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock, WallClock
-from pykueue.kube.controller.apply import Applier
-from pykueue.kube.controller.cache import ObjectCache
-from pykueue.kube.controller.event_recorder import EventRecorder
-from pykueue.kube.controller.informer_set import InformerSet
+from pykueue.kube.controller.cache import InformerSet
+from pykueue.kube.controller.event_recorder import EventRecorder, EventsV1
+from pykueue.kube.controller.executor import WriteExecutor
+from pykueue.kube.supervisor import Supervisor
 
 MIRRORED: tuple[Resource, ...] = (
     *REQUIRED_KINDS,
@@ -70,15 +71,14 @@ class Controllers:
         clock = clock or WallClock()
         self._client = client
         self._clock = clock
-        self.mirror = mirror = ObjectCache()
-        _add_indexes(mirror)
-        self._recorder = EventRecorder(client, clock, controller="kueue", instance=f"kueue-{socket.gethostname()}")
+        self.cache = cache = new_cache()
+        self._recorder = EventRecorder(client, clock, EventsV1(instance=f"kueue-{socket.gethostname()}"))
         self.scheduler = Scheduler(
-            client, mirror, self._applier("kueue-admission"), clock=clock, configuration=configuration
+            client, cache, self._executor("kueue-admission"), clock=clock, configuration=configuration
         )
         frameworks = settings.frameworks(configuration)
         self.metrics = Metrics(
-            mirror,
+            cache,
             self.scheduler.engine.world,
             clock,
             configuration,
@@ -88,42 +88,42 @@ class Controllers:
         self.scheduler.metrics = self.metrics
         self._workloads = WorkloadController(
             self.scheduler,
-            mirror,
-            self._applier("kueue-workload-controller"),
+            cache,
+            self._executor("kueue-workload-controller"),
             clock=clock,
             policy=settings.lifecycle_policy(configuration),
         )
-        core = self._applier("kueue")
-        self._queues = QueueControllers(self.scheduler, mirror, core, clock)
+        core = self._executor("kueue")
+        self._queues = QueueControllers(self.scheduler, cache, core, clock)
         self._usage: UsageSampler | None = None
         if self.scheduler.usage_sharing is not None:
-            self._usage = UsageSampler(self.scheduler, mirror, core, clock=clock, config=self.scheduler.usage_sharing)
-        self._in_use = InUseController(mirror, core, clock)
-        self._classes = PriorityClassController(mirror, core, clock)
+            self._usage = UsageSampler(self.scheduler, cache, core, clock=clock, config=self.scheduler.usage_sharing)
+        self._in_use = InUseController(cache, core, clock)
+        self._classes = PriorityClassController(cache, core, clock)
         policy = settings.job_policy(configuration)
         self._jobs = [
             JobController(
                 kind,
                 client,
-                mirror,
-                self._applier("kueue-job-controller"),
+                cache,
+                self._executor("kueue-job-controller"),
                 clock=clock,
                 policy=policy,
                 frameworks=frameworks,
             )
             for kind in frameworks.values()
         ]
-        self._places = TopologyEventSource(mirror, clock, self.scheduler.tell)
-        self._ungaters = (TopologyUngater(mirror, core, clock), SliceUngater(mirror, core, clock))
-        self._nodes = NodeController(mirror, self._applier(NODES), clock, settings.replacement_policy(configuration))
-        self._provisioning = ProvisioningController(mirror, self._applier(PROVISIONING), clock)
+        self._places = TopologyEventSource(cache, clock, self.scheduler.tell)
+        self._ungaters = (TopologyUngater(cache, core, clock), SliceUngater(cache, core, clock))
+        self._nodes = NodeController(cache, self._executor(NODES), clock, settings.replacement_policy(configuration))
+        self._provisioning = ProvisioningController(cache, self._executor(PROVISIONING), clock)
         self._resources = [*MIRRORED, *OPTIONAL, *(resource for jobs in self._jobs for resource in jobs.resources)]
         self._held_by_gates = self._controllers_of_gated_pods(configuration, policy)
         self._resources += (resource for resources, _ in self._held_by_gates for resource in resources)
-        self._task: asyncio.Task[None] | None = None
+        self._supervisor = Supervisor()
 
-    def _applier(self, name: str) -> Applier:
-        return Applier(self._client, self.mirror, self._recorder, name)
+    def _executor(self, name: str) -> WriteExecutor:
+        return WriteExecutor(self._client, self.cache, self._recorder, name, field_manager=name)
 
     def _controllers_of_gated_pods(
         self, configuration: Configuration, policy: JobPolicy
@@ -132,36 +132,32 @@ class Controllers:
         if not settings.manages_pods(configuration):
             return []
         names = settings.framework_names(configuration)
-        mirror, applier, clock = self.mirror, self._applier("kueue-job-controller"), self._clock
-        pods = PodController(mirror, applier, clock=clock, policy=policy)
+        cache, executor, clock = self.cache, self._executor("kueue-job-controller"), self._clock
+        pods = PodController(cache, executor, clock=clock, policy=policy)
         found: list[tuple[tuple[Resource, ...], Loop]] = [((kinds.POD,), partial(pods.queue.run, pods.reconcile))]
         if "statefulset" in names:
-            sets = StatefulSetController(mirror, applier, clock=clock, policy=policy)
+            sets = StatefulSetController(cache, executor, clock=clock, policy=policy)
             found.append(((kinds.POD, kinds.STATEFUL_SET), partial(sets.queue.run, sets.reconcile)))
         if decide.NAME in names:
-            groups = LeaderWorkerSetController(mirror, applier, clock=clock, policy=policy)
+            groups = LeaderWorkerSetController(cache, executor, clock=clock, policy=policy)
             seen = (kinds.POD, kinds.STATEFUL_SET, kinds.LEADER_WORKER_SET)
             found.append((seen, partial(groups.queue.run, groups.reconcile)))
         return found
 
     async def start(self) -> None:
-        self._task = asyncio.create_task(self.run())
-        while not all(self.mirror.is_listed(resource) for resource in REQUIRED_KINDS):
-            if self._task.done():
-                await self._task
-            await self._clock.sleep(0.01)
+        """Start everything and return when decisions begin."""
+        self._supervisor.start("controllers", self.run)
+        await self._supervisor.wait_for(self.listed())
 
     async def listed(self) -> None:
-        """Returns when all that decisions depend on has been seen."""
-        await self.mirror.listed(REQUIRED_KINDS)
+        """Wait until the cache has all kinds that decisions depend on."""
+        await self.cache.listed(REQUIRED_KINDS)
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._supervisor.stop()
 
     async def run(self) -> None:
-        feeds = InformerSet(self._client, self.mirror, self._clock)
+        feeds = InformerSet(self._client, self.cache, self._clock)
         async with asyncio.TaskGroup() as group:
             group.create_task(feeds.run(self._resources))
             group.create_task(self._recorder.run())
@@ -198,31 +194,5 @@ class Controllers:
 
     async def _once_listed(self, resources: Iterable[Resource], loop: Loop) -> None:
         """A controller that looked earlier would take what is not here yet for gone, and let go of running jobs."""
-        await self.mirror.listed((*MIRRORED, *resources))
+        await self.cache.listed((*MIRRORED, *resources))
         await loop()
-
-
-def _add_indexes(mirror: ObjectCache) -> None:
-    mirror.add_index(kinds.WORKLOAD, "localQueue", _local_queue_of)
-    mirror.add_index(kinds.WORKLOAD, "owner", _owner_of)
-    mirror.add_index(kinds.WORKLOAD, "workloadPriorityClass", _priority_class_of)
-    mirror.add_index(kinds.LOCAL_QUEUE, "clusterQueue", lambda queue: [queue["spec"].get("clusterQueue", "")])
-    mirror.add_index(kinds.LIMIT_RANGE, "namespace", lambda item: [item["metadata"]["namespace"]])
-
-
-def _local_queue_of(workload: Object) -> list[str]:
-    return [f"{workload['metadata']['namespace']}/{workload['spec'].get('queueName', '')}"]
-
-
-def _owner_of(workload: Object) -> list[str]:
-    namespace = workload["metadata"]["namespace"]
-    return [
-        f"{reference['kind']}/{namespace}/{reference['name']}"
-        for reference in workload["metadata"].get("ownerReferences") or ()
-        if reference.get("controller")
-    ]
-
-
-def _priority_class_of(workload: Object) -> list[str]:
-    reference = workload["spec"].get("priorityClassRef") or {}
-    return [reference["name"]] if reference.get("kind") == "WorkloadPriorityClass" else []

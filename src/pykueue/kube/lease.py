@@ -15,7 +15,7 @@ from typing import Any
 from pykueue.api import resources
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object
-from pykueue.api.times import SECOND_NS, from_ns
+from pykueue.api.times import SECOND_NS, micro_from_ns
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock
 
@@ -121,7 +121,7 @@ class LeaderElection:
 
     def _claim(self, spec: dict[str, Any], now_ns: int) -> dict[str, Any]:
         is_ours = spec.get("holderIdentity") == self._identity
-        now = _micro_time(now_ns)
+        now = micro_from_ns(now_ns)
         return {
             "holderIdentity": self._identity,
             "leaseDurationSeconds": int(self._terms.lease_seconds),
@@ -139,7 +139,3 @@ class LeaderElection:
                 await self._client.update(
                     resources.LEASE, {**lease, "spec": {**spec, "holderIdentity": "", "leaseDurationSeconds": 1}}
                 )
-
-
-def _micro_time(now_ns: int) -> str:
-    return f"{from_ns(now_ns)[:-1]}.{now_ns % SECOND_NS // 1000:06d}Z"

@@ -2,6 +2,7 @@ import copy
 
 from tests.cluster.world import World
 
+from pykueue.api.times import SECOND_NS
 from pykueue.cluster.cron_job_controller import sync
 
 
@@ -46,7 +47,7 @@ class Clockwork:
 def test_nothing_starts_before_it_is_due():
     clockwork = Clockwork().sync(after=60)
     assert clockwork.jobs == []
-    assert clockwork.done.look_again_after == 540
+    assert clockwork.done.requeue_after_ns == 540 * SECOND_NS
 
 
 def test_a_due_time_makes_one_job_named_after_it():
@@ -98,7 +99,7 @@ def test_a_suspended_cron_job_starts_nothing():
 def test_the_time_zone_moves_the_schedule():
     clockwork = Clockwork(schedule="0 9 * * *", timeZone="Asia/Seoul").sync(after=1)
     assert clockwork.jobs == []
-    assert clockwork.done.look_again_after == 86399
+    assert clockwork.done.requeue_after_ns == 86399 * SECOND_NS
 
 
 def test_an_unreadable_schedule_is_told():

@@ -3,6 +3,8 @@
 import pytest
 from tests.cluster.job_controller.shop import Shop
 
+from pykueue.api.times import SECOND_NS
+
 FAILED_LIMIT = ("BackoffLimitExceeded", "Job has reached the specified backoff limit")
 
 
@@ -17,7 +19,7 @@ def on_exit(operator, *values):
 def test_a_failed_pod_is_replaced_after_ten_seconds():
     shop = Shop().sync().end(1).sync()
     assert (shop.status["failed"], shop.active) == (1, [])
-    assert shop.done.look_again_after == 10
+    assert shop.done.requeue_after_ns == 10 * SECOND_NS
     assert len(shop.later(10).sync().active) == 1
 
 
@@ -26,7 +28,7 @@ def test_the_delay_doubles_up_to_ten_minutes(failures, delay):
     shop = Shop(backoffLimit=20)
     for _ in range(failures):
         shop.later(600).sync().end(1).sync()
-    assert shop.done.look_again_after == delay
+    assert shop.done.requeue_after_ns == delay * SECOND_NS
 
 
 def test_a_success_resets_the_delay():
@@ -65,7 +67,7 @@ def test_restarts_in_place_count_against_the_limit():
 
 def test_the_deadline_fails_the_job():
     shop = Shop(activeDeadlineSeconds=30).sync()
-    assert shop.done.look_again_after == 30
+    assert shop.done.requeue_after_ns == 30 * SECOND_NS
     shop.later(30).sync()
     assert shop.condition("FailureTarget") == ("DeadlineExceeded", "Job was active longer than specified deadline")
 

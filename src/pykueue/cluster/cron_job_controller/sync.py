@@ -22,7 +22,7 @@ class _Course:
     jobs: Sequence[Object]
     now: datetime
     status: Object
-    batch: list[writes.Write] = field(default_factory=list)
+    batch: list[writes.Action] = field(default_factory=list)
 
     @property
     def spec(self) -> Object:
@@ -67,7 +67,7 @@ def sync(cron_job: Object, jobs: Sequence[Object], now: datetime) -> writes.Sync
                 guarded=False,
             )
         ]
-    return writes.Done(look_again_after=wait, errors=writes.refusals(results))
+    return writes.Done(requeue_after_ns=writes.after_seconds(wait), errors=writes.refusals(results))
 
 
 def _reconcile_active(course: _Course) -> None:

@@ -55,6 +55,6 @@ def _clean_up(job: Object, ended: Object, owned: list[Object], now: datetime) ->
         return done
     left = (times.parse(ended["lastTransitionTime"]) + timedelta(seconds=seconds) - now).total_seconds()
     if left > 0:
-        return writes.Done(look_again_after=left, errors=done.errors)
+        return writes.Done(requeue_after_ns=writes.after_seconds(left), errors=done.errors)
     results = yield [writes.Delete(resource=resources.JOB, object=job, propagation_policy="Foreground")]
     return writes.Done(errors=(*done.errors, *writes.refusals(results)))

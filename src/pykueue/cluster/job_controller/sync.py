@@ -50,7 +50,7 @@ class _Course:
     backoff: Backoff
     ending: Ending | None = None
     wait: float | None = None
-    events: list[writes.Write] = field(default_factory=list)
+    events: list[writes.Action] = field(default_factory=list)
     errors: list[Exception] = field(default_factory=list)
 
     def record(self, type_: str, reason: str, message: str) -> None:
@@ -74,7 +74,7 @@ def sync(job_object: Object, owned: Sequence[Object], memory: Memory, now: datet
             _tell_suspension(course)
     course.status |= {"active": course.active, "ready": course.ready, "terminating": course.terminating}
     yield from _count_finished(course, memory)
-    return writes.Done(look_again_after=course.wait, errors=tuple(course.errors))
+    return writes.Done(requeue_after_ns=writes.after_seconds(course.wait), errors=tuple(course.errors))
 
 
 def _begin(job: JobView, owned: Sequence[Object], memory: Memory, now: datetime) -> _Course:

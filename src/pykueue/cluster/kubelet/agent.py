@@ -32,11 +32,11 @@ from pykueue.cluster.runtimes.protocol import (
 from pykueue.cluster.scheduler import fleet
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller import writes
-from pykueue.kube.controller.core_event_recorder import Recorder
+from pykueue.kube.controller.cache import ObjectCache
+from pykueue.kube.controller.event_recorder import EventRecorder
 from pykueue.kube.controller.executor import WriteExecutor
-from pykueue.kube.controller.object_cache import Views
 from pykueue.kube.controller.work_queue import first_of
-from pykueue.kube.informer import Change
+from pykueue.kube.supervisor import BackgroundTasks
 
 log = logging.getLogger(__name__)
 
@@ -49,28 +49,33 @@ class Agent:
     """Runs every bound pod: a room has one agent for all its nodes."""
 
     def __init__(
-        self, views: Views, performer: WriteExecutor, clock: Clock, *, recorder: Recorder, runtime: Runtime, root: Path
+        self,
+        cache: ObjectCache,
+        executor: WriteExecutor,
+        clock: Clock,
+        *,
+        recorder: EventRecorder,
+        runtime: Runtime,
+        root: Path,
     ) -> None:
         self.runtime = runtime
         self.recorder = recorder
-        self.views = views
-        self.performer = performer
+        self.cache = cache
+        self.executor = executor
         self.clock = clock
         self.root = root
         self.devices: dict[str, Devices] = {}
-        self._pods = views.of(resources.POD)
-        views.of(resources.NODE)
-        self.config_maps = views.of(resources.CONFIG_MAP)
-        self.secrets = views.of(resources.SECRET)
+        for kind in (resources.POD, resources.NODE, resources.CONFIG_MAP, resources.SECRET):
+            cache.add_kind(kind)
         self._lives: dict[str, PodLife] = {}
-        self._loose: set[asyncio.Future[None]] = set()
+        self._background = BackgroundTasks()
         self._is_running = False
-        self._pods.add_handler(self._pod_changed)
+        cache.on_change(resources.POD, self._pod_changed)
 
     async def run(self) -> None:
         """Takes over what an earlier agent left, then follows every bound pod until cancelled."""
         self._is_running = True
-        known = {objects.uid(pod): pod for pod in self._pods.items()}
+        known = {objects.uid(pod): pod for pod in self.cache.all(resources.POD)}
         for pod in known.values():
             self._follow(pod)
         for uid in self.runtime.pods():
@@ -116,20 +121,21 @@ class Agent:
 
     def devices_of(self, node_name: str) -> Devices:
         if node_name not in self.devices:
-            node = self.views.of(resources.NODE).get(node_name)
+            node = self.cache.get(resources.NODE, node_name)
             self.devices[node_name] = Devices(fleet.capacity(node).get(GPU, 0) if node else 0)
         return self.devices[node_name]
 
-    def _pod_changed(self, change: Change) -> None:
-        if not self._is_running:
+    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
+        pod = new or old
+        if not self._is_running or pod is None:
             return
-        uid = objects.uid(change.object)
-        if change.type != "DELETED":
-            self._follow(change.object)
+        uid = objects.uid(pod)
+        if new is not None:
+            self._follow(pod)
         elif life := self._lives.get(uid):
             life.gone()
         elif uid in self.runtime.pods():
-            self._keep(asyncio.ensure_future(self.forget(uid)))
+            self._background.start(self.forget(uid))
 
     def _follow(self, pod: Object) -> None:
         uid = objects.uid(pod)
@@ -138,12 +144,7 @@ class Agent:
         elif pods.node_name(pod) and not pods.is_finished(pod):
             self._lives[uid] = PodLife(self, pod)
         elif pods.node_name(pod) and objects.is_deleted(pod):
-            self._keep(asyncio.ensure_future(self.remove(pod)))
-
-    def _keep(self, task: "asyncio.Future[None]") -> None:
-        """A task that nobody awaits must still be held, or it may vanish."""
-        self._loose.add(task)
-        task.add_done_callback(self._loose.discard)
+            self._background.start(self.remove(pod))
 
     async def forget(self, uid: str) -> None:
         """The pod is gone from the API: its processes, logs and volumes go too."""
@@ -158,7 +159,7 @@ class Agent:
 
     async def remove(self, pod: Object) -> None:
         """A pod that is over and was deleted leaves the API; its finalizers may hold it for a while."""
-        await self.performer.run(_removal(pod))
+        await self.executor.run(_removal(pod))
 
     def ended(self, uid: str) -> None:
         self._lives.pop(uid, None)
@@ -279,7 +280,7 @@ class PodLife:
         self._news.set()
 
     def _record(self, reason: str, message: str, type_: str = "Normal") -> None:
-        self._agent.recorder.record(self._pod, type_=type_, reason=reason, message=message, component="kubelet")
+        self._agent.recorder.record(self._pod, event_type=type_, reason=reason, message=message, component="kubelet")
 
     async def _start(self, name: str) -> Container:
         agent = self._agent
@@ -317,7 +318,7 @@ class PodLife:
             raise MissingSourceError(f"not enough {GPU} devices are free on node {pods.node_name(self._pod)}")
         if taken and ANNOTATION not in objects.annotations(self._pod):
             note = {"metadata": {"annotations": {ANNOTATION: ",".join(map(str, taken))}}}
-            await self._agent.performer.run(_patch(self._pod, note))
+            await self._agent.executor.run(_patch(self._pod, note))
         return taken
 
     def _bare_request(self, name: str) -> ContainerRequest:
@@ -325,8 +326,8 @@ class PodLife:
         return ContainerRequest(pod=self._pod, container=found.spec, attempt=found.attempt)
 
     def _find(self, kind: str, name: str) -> Object | None:
-        view = self._agent.config_maps if kind == "ConfigMap" else self._agent.secrets
-        return view.get(name, objects.namespace(self._pod))
+        resource = resources.CONFIG_MAP if kind == "ConfigMap" else resources.SECRET
+        return self._agent.cache.get(resource, name, objects.namespace(self._pod))
 
     def _grace_seconds(self) -> float:
         if self._is_gone:
@@ -423,7 +424,7 @@ class PodLife:
         patch = writes.merge_patch(self._pod.get("status") or {}, (self._pod.get("status") or {}) | shown)
         if not patch:
             return
-        done = await self._agent.performer.run(_patch(self._pod, {"status": patch}, "status"))
+        done = await self._agent.executor.run(_patch(self._pod, {"status": patch}, "status"))
         if not done.errors:
             self._pod = self._run.pod = self._pod | {"status": (self._pod.get("status") or {}) | shown}
 

@@ -21,7 +21,7 @@ def sync(job_set: Object, owned: Sequence[Object], now: datetime) -> writes.Sync
     status = copy.deepcopy(job_set.get("status") or {})
     attempt = int(status.get("restarts", 0))
     current = [job for job in owned if objects.labels(job).get(ATTEMPT, "0") == str(attempt)]
-    batch: list[writes.Write] = [
+    batch: list[writes.Action] = [
         writes.Delete(resource=resources.JOB, object=job)
         for job in owned
         if job not in current and not objects.is_deleted(job)
@@ -57,9 +57,9 @@ def _event(job_set: Object, reason: str, message: str) -> writes.Event:
     return writes.Event(about=job_set, type=type_, reason=reason, message=message)
 
 
-def _jobs(job_set: Object, owned: Sequence[Object], current: Sequence[Object], attempt: int) -> list[writes.Write]:
+def _jobs(job_set: Object, owned: Sequence[Object], current: Sequence[Object], attempt: int) -> list[writes.Action]:
     """Missing Jobs, and Jobs whose suspension differs. A name is free again only when its predecessor is gone."""
-    batch: list[writes.Write] = []
+    batch: list[writes.Action] = []
     is_suspended = bool(job_set["spec"].get("suspend"))
     taken = {objects.name(job) for job in owned}
     for spec in _specs(job_set):

@@ -37,7 +37,7 @@ def _sync(job: Object, owned: Sequence[Object], now: datetime, find: FindRuntime
         return writes.Done()
     runtime = _runtime(job, find)
     if runtime is None:
-        return writes.Done(look_again_after=_RUNTIME_PAUSE_SECONDS)
+        return writes.Done(requeue_after_ns=writes.after_seconds(_RUNTIME_PAUSE_SECONDS))
     batch = _towards(job, _job_set(job, runtime), owned[0] if owned else None)
     results = (yield batch) if batch else []
     status = _status(job, owned[0] if owned else {}, now)
@@ -51,7 +51,7 @@ def _runtime(job: Object, find: FindRuntime) -> Object | None:
     return None if reference is None else find(reference)
 
 
-def _towards(job: Object, wanted: Object, present: Object | None) -> list[writes.Write]:
+def _towards(job: Object, wanted: Object, present: Object | None) -> list[writes.Action]:
     """A JobSet that runs is left alone. One that waits gets its places; if it asks for something else, it is made anew."""
     if present is None:
         return [writes.Create(resource=resources.JOB_SET, object=wanted)]

@@ -35,7 +35,7 @@ def queue_order(pod: Object) -> tuple[int, str, str]:
 def place(waiting: Iterable[Object], fleet: Fleet, now: datetime) -> writes.Sync:
     """Binds what fits, in order of priority; tells the rest why not. The fleet is booked as the pass goes on."""
     chosen: list[tuple[Object, str]] = []
-    telling: list[writes.Write] = []
+    telling: list[writes.Action] = []
     refused_shapes: dict[str, Unfit] = {}
     for pod in sorted(waiting, key=queue_order):
         shape = _shape(pod)
@@ -67,7 +67,7 @@ def _bind(chosen: list[tuple[Object, str]], fleet: Fleet, now: datetime) -> writ
         writes.Patch(resource=resources.POD, object=pod, patch={"spec": {"nodeName": name}}, guarded=False)
         for pod, name in chosen
     ]
-    telling: list[writes.Write] = []
+    telling: list[writes.Action] = []
     for (pod, name), result in zip(chosen, results, strict=True):
         if isinstance(result, writes.Refused):
             fleet.remove_pod(objects.uid(pod))
@@ -98,9 +98,9 @@ def _tell(pod: Object, condition: Object, now: datetime, nominated: str | None) 
     )
 
 
-def _leave(pod: Object, unfit: Unfit, fleet: Fleet, now: datetime) -> list[writes.Write]:
+def _leave(pod: Object, unfit: Unfit, fleet: Fleet, now: datetime) -> list[writes.Action]:
     """Says why the pod waits, once a reason; removes pods of lower priority if that helps."""
-    batch: list[writes.Write] = []
+    batch: list[writes.Action] = []
     nominated = pod.get("status", {}).get("nominatedNodeName")
     eviction = None if _is_nominated(pod, fleet) else preemption.find(pod, unfit, fleet)
     if eviction is not None:
@@ -123,8 +123,8 @@ def _is_nominated(pod: Object, fleet: Fleet) -> bool:
     return state is not None and any(objects.is_deleted(found) for found in state.pods.values())
 
 
-def _evict(pod: Object, eviction: preemption.Eviction, now: datetime) -> list[writes.Write]:
-    batch: list[writes.Write] = []
+def _evict(pod: Object, eviction: preemption.Eviction, now: datetime) -> list[writes.Action]:
+    batch: list[writes.Action] = []
     for victim in eviction.victims:
         if objects.is_deleted(victim):
             continue

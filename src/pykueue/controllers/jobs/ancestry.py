@@ -7,7 +7,7 @@ from pykueue.api.scheme import Object, Resource
 from pykueue.controllers.jobs.policy import JobPolicy
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.client import Client
-from pykueue.kube.controller.cache import ObjectCache, named
+from pykueue.kube.controller.cache import ObjectCache
 from pykueue.translate.jobs import framework, registry
 from pykueue.translate.jobs.framework import Framework
 
@@ -58,7 +58,7 @@ class Ancestry:
         if self._mirror.is_listed(resource) and (seen := self._mirror.get(resource, name, namespace)) is not None:
             return seen
         try:
-            return named(resource, await self._client.get(resource, name, namespace))
+            return await self._client.get(resource, name, namespace)
         except ApiError as error:
             if error.code == 404:
                 return None

@@ -14,10 +14,10 @@ from pykueue.controllers.jobs.priority import MissingPriorityClassError, Priorit
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock
-from pykueue.kube.controller.apply import Applier
-from pykueue.kube.controller.cache import Key, ObjectCache, key_of, named
-from pykueue.kube.controller.plan import Event
+from pykueue.kube.controller.cache import Key, ObjectCache, key_of
+from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.controller.work_queue import LONGEST_PAUSE_NS, WorkQueue
+from pykueue.kube.controller.writes import Event
 from pykueue.translate.jobs.framework import Framework, MissingDependencyError
 
 ADOPTION_PAUSE_NS = SECOND_NS
@@ -29,8 +29,8 @@ class JobController:
         self,
         kind: Framework,
         client: Client,
-        mirror: ObjectCache,
-        applier: Applier,
+        cache: ObjectCache,
+        executor: WriteExecutor,
         *,
         clock: Clock,
         policy: JobPolicy,
@@ -38,22 +38,22 @@ class JobController:
     ) -> None:
         self._kind = kind
         self._client = client
-        self._mirror = mirror
-        self._applier = applier
+        self._cache = cache
+        self._executor = executor
         self._clock = clock
         self._policy = policy
-        self._ancestry = ancestry.Ancestry(client, mirror, frameworks)
+        self._ancestry = ancestry.Ancestry(client, cache, frameworks)
         self._waiting_for_class: set[Key] = set()
         self.queue: WorkQueue[Key] = WorkQueue(kind.resource.kind.lower(), clock)
-        mirror.add_index(kind.resource, "prebuilt", _prebuilt_key)
-        mirror.add_index(kind.resource, "owner", _owner_uids)
-        mirror.on_change(kind.resource, self._job_changed)
-        mirror.add_index(kind.resource, "dependency", self._dependency_key)
+        cache.add_index(kind.resource, "prebuilt", _prebuilt_key)
+        cache.add_index(kind.resource, "owner", _owner_uids)
+        cache.on_change(kind.resource, self._job_changed)
+        cache.add_index(kind.resource, "dependency", self._dependency_key)
         for resource in self._dependencies:
-            mirror.on_change(resource, partial(self._dependency_changed, resource))
-        mirror.on_change(kinds.WORKLOAD, self._workload_changed)
-        mirror.on_change(kinds.WORKLOAD_PRIORITY_CLASS, self._class_appeared)
-        mirror.on_change(kinds.PRIORITY_CLASS, self._class_appeared)
+            cache.on_change(resource, partial(self._dependency_changed, resource))
+        cache.on_change(kinds.WORKLOAD, self._workload_changed)
+        cache.on_change(kinds.WORKLOAD_PRIORITY_CLASS, self._class_appeared)
+        cache.on_change(kinds.PRIORITY_CLASS, self._class_appeared)
 
     @property
     def resource(self) -> Resource:
@@ -76,7 +76,7 @@ class JobController:
         obj = new or old
         assert obj is not None
         namespace, name = key_of(obj)
-        for job in self._mirror.indexed(self._kind.resource, "dependency", f"{resource.plural}/{namespace}/{name}"):
+        for job in self._cache.indexed(self._kind.resource, "dependency", f"{resource.plural}/{namespace}/{name}"):
             self.queue.add(key_of(job))
 
     def _job_changed(self, old: Object | None, new: Object | None) -> None:
@@ -90,9 +90,9 @@ class JobController:
             for reference in workload["metadata"].get("ownerReferences") or ():
                 if reference["kind"] == self._kind.resource.kind and _group(reference) == self._kind.resource.group:
                     self.queue.add((namespace, reference["name"]))
-                for child in self._mirror.indexed(self._kind.resource, "owner", reference["uid"]):
+                for child in self._cache.indexed(self._kind.resource, "owner", reference["uid"]):
                     self.queue.add(key_of(child))
-            for job in self._mirror.indexed(self._kind.resource, "prebuilt", predicates.key(workload)):
+            for job in self._cache.indexed(self._kind.resource, "prebuilt", predicates.key(workload)):
                 self.queue.add_after(key_of(job), ADOPTION_PAUSE_NS)
 
     def _class_appeared(self, old: Object | None, _new: Object | None) -> None:
@@ -102,7 +102,7 @@ class JobController:
 
     async def reconcile(self, key: Key) -> int:
         namespace, name = key
-        job = self._mirror.get(self._kind.resource, name, namespace)
+        job = self._cache.get(self._kind.resource, name, namespace)
         if job is None and self._workloads(namespace, name, None):
             job = await self._asked(namespace, name)
         try:
@@ -112,29 +112,29 @@ class JobController:
             return LONGEST_PAUSE_NS
         except MissingDependencyError as fault:
             assert job is not None
-            self._applier.tell(Event(about=job, reason="ErrWorkloadCompose", message=str(fault), warning=True))
+            self._executor.record(Event(about=job, reason="ErrWorkloadCompose", message=str(fault), type="Warning"))
             return LONGEST_PAUSE_NS
         except ancestry.NestingError as fault:
             assert job is not None
-            self._applier.tell(Event(about=job, reason="JobNestingTooDeep", message=str(fault), warning=True))
+            self._executor.record(Event(about=job, reason="JobNestingTooDeep", message=str(fault), type="Warning"))
             return LONGEST_PAUSE_NS
         self._waiting_for_class.discard(key)
-        await self._applier.carry_out(plan.actions)
+        await self._executor.apply(plan.actions)
         return plan.requeue_after_ns
 
     async def _asked(self, namespace: str, name: str) -> Object | None:
         """The watch of Workloads may be ahead of that of jobs: only the API knows that a job is gone."""
         try:
-            job = named(self._kind.resource, await self._client.get(self._kind.resource, name, namespace))
+            job = await self._client.get(self._kind.resource, name, namespace)
         except ApiError as error:
             if error.code != 404:
                 raise
             return None
-        self._mirror.observe(self._kind.resource, job)
-        return self._mirror.get(self._kind.resource, name, namespace)
+        self._cache.observe(self._kind.resource, job)
+        return self._cache.get(self._kind.resource, name, namespace)
 
     async def _situation(self, namespace: str, name: str, job: Object | None) -> JobContext:
-        space = self._mirror.get(kinds.NAMESPACE, namespace)
+        space = self._cache.get(kinds.NAMESPACE, namespace)
         ancestor = await self._ancestry.topmost(job, self._policy) if job is not None else None
         return JobContext(
             kind=self._kind_for(job),
@@ -143,10 +143,10 @@ class JobController:
             namespace_labels=None if space is None else space["metadata"].get("labels") or {},
             ancestor=ancestor,
             ancestor_workloads=self._owned_by(ancestor) if ancestor is not None else (),
-            flavors=self._mirror.by_name(kinds.RESOURCE_FLAVOR),
+            flavors=self._cache.by_name(kinds.RESOURCE_FLAVOR),
             classes=PriorityClasses(
-                workload=self._mirror.by_name(kinds.WORKLOAD_PRIORITY_CLASS),
-                pod=self._mirror.by_name(kinds.PRIORITY_CLASS),
+                workload=self._cache.by_name(kinds.WORKLOAD_PRIORITY_CLASS),
+                pod=self._cache.by_name(kinds.PRIORITY_CLASS),
             ),
             policy=self._policy,
             now_ns=self._clock.now_ns(),
@@ -157,14 +157,14 @@ class JobController:
         found = dependency.reference(job) if dependency is not None and job is not None else None
         if dependency is None or found is None:
             return self._kind
-        return dependency.given(self._mirror.get(found.resource, found.name, found.namespace))
+        return dependency.given(self._cache.get(found.resource, found.name, found.namespace))
 
     def _workloads(self, namespace: str, name: str, job: Object | None) -> tuple[Object, ...]:
         owner = f"{self._kind.resource.kind}/{namespace}/{name}"
-        found = self._mirror.indexed(kinds.WORKLOAD, "owner", owner)
+        found = self._cache.indexed(kinds.WORKLOAD, "owner", owner)
         prebuilt = matching.prebuilt_name(job) if job is not None else ""
         if prebuilt:
-            workload = self._mirror.get(kinds.WORKLOAD, prebuilt, namespace)
+            workload = self._cache.get(kinds.WORKLOAD, prebuilt, namespace)
             if workload is not None and workload not in found:
                 found.append(workload)
         return tuple(found)
@@ -172,7 +172,7 @@ class JobController:
     def _owned_by(self, ancestor: Object) -> tuple[Object, ...]:
         metadata = ancestor["metadata"]
         owner = f"{ancestor['kind']}/{metadata['namespace']}/{metadata['name']}"
-        found = self._mirror.indexed(kinds.WORKLOAD, "owner", owner)
+        found = self._cache.indexed(kinds.WORKLOAD, "owner", owner)
         return tuple(sorted(found, key=lambda workload: str(workload["metadata"].get("creationTimestamp", ""))))
 
 

@@ -14,7 +14,7 @@ from pykueue.controllers.jobs.context import JobContext
 from pykueue.controllers.jobs.priority import of_job
 from pykueue.controllers.workloads import predicates, transitions
 from pykueue.controllers.workloads.decide import remove_finalizer
-from pykueue.kube.controller.plan import Action, Delete, Event, Write, changes
+from pykueue.kube.controller.writes import Action, Delete, Event, Update, changes
 from pykueue.translate.jobs import framework
 
 
@@ -141,7 +141,7 @@ def follow_labels(case: JobContext, job: Object, old: Object) -> WorkloadMatch:
     if new == old:
         return WorkloadMatch(workload=old)
     actions = (
-        Write(resource=resources.WORKLOAD, old=old, new=new),
+        Update(resource=resources.WORKLOAD, old=old, new=new),
         Event(about=job, reason="UpdatedWorkload", message=message),
     )
     return WorkloadMatch(workload=old, actions=actions)
@@ -168,7 +168,7 @@ def _prebuilt(case: JobContext, job: Object) -> WorkloadMatch:
     if owner is None:
         new["metadata"].setdefault("ownerReferences", []).append(construction.owner_reference(case.kind, job))
         new["metadata"].setdefault("labels", {})[predicates.JOB_UID_LABEL] = job["metadata"]["uid"]
-        return WorkloadMatch(actions=(Write(resource=resources.WORKLOAD, old=old, new=new),))
+        return WorkloadMatch(actions=(Update(resource=resources.WORKLOAD, old=old, new=new),))
     is_suspended = framework.is_suspended(case.kind, job)
     if equivalence.describes(old, job, pod_sets(case, job), case.flavors, is_suspended=is_suspended):
         return WorkloadMatch(workload=old)

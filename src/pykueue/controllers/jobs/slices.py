@@ -12,7 +12,7 @@ from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
 from pykueue.controllers.jobs.context import JobContext
 from pykueue.controllers.workloads import predicates, transitions
-from pykueue.kube.controller.plan import Action, Write, changes
+from pykueue.kube.controller.writes import Action, Update, changes
 from pykueue.translate.workload import REPLACEMENT_FOR
 
 ELASTIC_JOB = "kueue.x-k8s.io/elastic-job"
@@ -100,11 +100,11 @@ def may_follow(workload: Object, wanted: Mapping[str, int]) -> bool:
     return not predicates.has_quota_reservation(workload) or all(wanted[name] <= count for name, count in has.items())
 
 
-def resized(workload: Object, wanted: Mapping[str, int]) -> Write:
+def resized(workload: Object, wanted: Mapping[str, int]) -> Update:
     new = copied(workload)
     for pod_set in new["spec"]["podSets"]:
         pod_set["count"] = wanted[pod_set["name"]]
-    return Write(resource=resources.WORKLOAD, old=workload, new=new)
+    return Update(resource=resources.WORKLOAD, old=workload, new=new)
 
 
 def marked(workload: Object, workloads: Sequence[Object]) -> Object:

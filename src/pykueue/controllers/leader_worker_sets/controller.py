@@ -12,10 +12,10 @@ from pykueue.controllers.jobs.priority import MissingPriorityClassError, Priorit
 from pykueue.controllers.leader_worker_sets import decide as groups
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
-from pykueue.kube.controller.apply import Applier
 from pykueue.kube.controller.cache import Key, ObjectCache, key_of
-from pykueue.kube.controller.plan import Action, Write
+from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.controller.work_queue import LONGEST_PAUSE_NS, WorkQueue
+from pykueue.kube.controller.writes import Action, Update
 from pykueue.translate.jobs import framework, pods
 
 SUSPENDING_PARENT = "kueue.x-k8s.io/pod-suspending-parent"
@@ -23,21 +23,21 @@ _INDEX = "leaderWorkerSet"
 
 
 class LeaderWorkerSetController:
-    def __init__(self, mirror: ObjectCache, applier: Applier, *, clock: Clock, policy: JobPolicy) -> None:
-        self._mirror = mirror
-        self._applier = applier
+    def __init__(self, cache: ObjectCache, executor: WriteExecutor, *, clock: Clock, policy: JobPolicy) -> None:
+        self._cache = cache
+        self._executor = executor
         self._clock = clock
         self._policy = policy
         self._waiting_for_class: set[Key] = set()
         self.queue: WorkQueue[Key] = WorkQueue("leaderworkerset", clock)
-        mirror.add_index(resources.POD, _INDEX, _set_of_pod)
-        mirror.add_index(resources.WORKLOAD, _INDEX, _sets_of_workload)
-        mirror.on_change(resources.LEADER_WORKER_SET, self._changed)
-        mirror.on_change(resources.POD, self._pod_changed)
-        mirror.on_change(resources.WORKLOAD, self._workload_changed)
-        mirror.on_change(resources.STATEFUL_SET, self._stateful_set_changed)
-        mirror.on_change(resources.WORKLOAD_PRIORITY_CLASS, self._class_appeared)
-        mirror.on_change(resources.PRIORITY_CLASS, self._class_appeared)
+        cache.add_index(resources.POD, _INDEX, _set_of_pod)
+        cache.add_index(resources.WORKLOAD, _INDEX, _sets_of_workload)
+        cache.on_change(resources.LEADER_WORKER_SET, self._changed)
+        cache.on_change(resources.POD, self._pod_changed)
+        cache.on_change(resources.WORKLOAD, self._workload_changed)
+        cache.on_change(resources.STATEFUL_SET, self._stateful_set_changed)
+        cache.on_change(resources.WORKLOAD_PRIORITY_CLASS, self._class_appeared)
+        cache.on_change(resources.PRIORITY_CLASS, self._class_appeared)
 
     def _changed(self, old: Object | None, new: Object | None) -> None:
         obj = new or old
@@ -70,11 +70,11 @@ class LeaderWorkerSetController:
 
     async def reconcile(self, key: Key) -> int:
         namespace, name = key
-        leader_worker_set = self._mirror.get(resources.LEADER_WORKER_SET, name, namespace)
-        workloads = self._mirror.indexed(resources.WORKLOAD, _INDEX, f"{namespace}/{name}")
+        leader_worker_set = self._cache.get(resources.LEADER_WORKER_SET, name, namespace)
+        workloads = self._cache.indexed(resources.WORKLOAD, _INDEX, f"{namespace}/{name}")
         if leader_worker_set is None or predicates.is_being_deleted(leader_worker_set):
             ending = (workload for workload in workloads if predicates.is_being_deleted(workload))
-            await self._applier.carry_out([action for old in ending for action in groups.released(old)])
+            await self._executor.apply([action for old in ending for action in groups.released(old)])
             return 0
         if not self._is_managed(leader_worker_set):
             return 0
@@ -86,11 +86,11 @@ class LeaderWorkerSetController:
             self._waiting_for_class.add(key)
             return LONGEST_PAUSE_NS
         self._waiting_for_class.discard(key)
-        await self._applier.carry_out([*actions, *self._about_pods(leader_worker_set)])
+        await self._executor.apply([*actions, *self._about_pods(leader_worker_set)])
         return 0
 
     def _is_managed(self, leader_worker_set: Object) -> bool:
-        space = self._mirror.get(resources.NAMESPACE, leader_worker_set["metadata"]["namespace"])
+        space = self._cache.get(resources.NAMESPACE, leader_worker_set["metadata"]["namespace"])
         if space is None or not self._policy.manages(space["metadata"].get("labels") or {}):
             return False
         return bool(framework.queue_name(leader_worker_set)) or self._policy.manage_jobs_without_queue_name
@@ -101,8 +101,8 @@ class LeaderWorkerSetController:
             job=leader_worker_set,
             workloads=workloads,
             classes=PriorityClasses(
-                workload=self._mirror.by_name(resources.WORKLOAD_PRIORITY_CLASS),
-                pod=self._mirror.by_name(resources.PRIORITY_CLASS),
+                workload=self._cache.by_name(resources.WORKLOAD_PRIORITY_CLASS),
+                pod=self._cache.by_name(resources.PRIORITY_CLASS),
             ),
             policy=self._policy,
             now_ns=self._clock.now_ns(),
@@ -111,15 +111,15 @@ class LeaderWorkerSetController:
     def _about_pods(self, leader_worker_set: Object) -> list[Action]:
         namespace, name = key_of(leader_worker_set)
         actions: list[Action] = []
-        for pod in self._mirror.indexed(resources.POD, _INDEX, f"{namespace}/{name}"):
+        for pod in self._cache.indexed(resources.POD, _INDEX, f"{namespace}/{name}"):
             if pods.is_deleted(pod) or pods.is_terminated(pod):
                 continue
             owner = predicates.controller_of(pod) or {"name": ""}
-            stateful_set = self._mirror.get(resources.STATEFUL_SET, owner["name"], namespace)
+            stateful_set = self._cache.get(resources.STATEFUL_SET, owner["name"], namespace)
             is_outdated = groups.is_outdated(pod, stateful_set)
             new = groups.ungated(pod) if is_outdated else groups.marked(pod, leader_worker_set)
             if new != pod:
-                actions.append(Write(resource=resources.POD, old=pod, new=new))
+                actions.append(Update(resource=resources.POD, old=pod, new=new))
         return actions
 
 

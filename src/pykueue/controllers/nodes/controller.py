@@ -7,8 +7,8 @@ from pykueue.controllers.nodes.decide import NodeContext, ReplacementPolicy
 from pykueue.controllers.topology.controller import INDEX as BY_WORKLOAD
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
-from pykueue.kube.controller.apply import Applier
 from pykueue.kube.controller.cache import ObjectCache, key_of
+from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.controller.work_queue import WorkQueue
 from pykueue.translate import nodes
 from pykueue.translate.pod_set_info import WORKLOAD_ANNOTATION
@@ -22,19 +22,19 @@ BATCH_NS = 100_000_000
 
 
 class NodeController:
-    def __init__(self, mirror: ObjectCache, applier: Applier, clock: Clock, policy: ReplacementPolicy) -> None:
-        self._mirror = mirror
-        self._applier = applier
+    def __init__(self, cache: ObjectCache, executor: WriteExecutor, clock: Clock, policy: ReplacementPolicy) -> None:
+        self._cache = cache
+        self._executor = executor
         self._clock = clock
         self._policy = policy
         self.queue: WorkQueue[str] = WorkQueue("node", clock)
         if not policy.enabled:
             return
-        mirror.add_index(resources.WORKLOAD, BY_NODE, decide.assigned_nodes)
-        mirror.add_index(resources.POD, SENT_TO, _sent_to)
-        mirror.on_change(resources.NODE, self._node_changed)
-        mirror.on_change(resources.POD, self._pod_changed)
-        mirror.on_change(resources.WORKLOAD, self._workload_changed)
+        cache.add_index(resources.WORKLOAD, BY_NODE, decide.assigned_nodes)
+        cache.add_index(resources.POD, SENT_TO, _sent_to)
+        cache.on_change(resources.NODE, self._node_changed)
+        cache.on_change(resources.POD, self._pod_changed)
+        cache.on_change(resources.WORKLOAD, self._workload_changed)
 
     def _node_changed(self, old: Object | None, new: Object | None) -> None:
         obj = new or old
@@ -58,15 +58,15 @@ class NodeController:
         ):
             return
         for name in decide.assigned_nodes(new):
-            node = self._mirror.get(resources.NODE, name)
+            node = self._cache.get(resources.NODE, name)
             if node is None or not nodes.is_ready(node):
                 self.queue.add_unless_due(name, BATCH_NS)
 
     async def reconcile(self, name: str) -> int:
-        placed = {key_of(workload): workload for workload in self._mirror.indexed(resources.WORKLOAD, BY_NODE, name)}
-        for pod in self._mirror.indexed(resources.POD, SENT_TO, name):
+        placed = {key_of(workload): workload for workload in self._cache.indexed(resources.WORKLOAD, BY_NODE, name)}
+        for pod in self._cache.indexed(resources.POD, SENT_TO, name):
             namespace, owner = pod["metadata"]["namespace"], pod["metadata"]["annotations"].get(WORKLOAD_ANNOTATION, "")
-            workload = self._mirror.get(resources.WORKLOAD, owner, namespace)
+            workload = self._cache.get(resources.WORKLOAD, owner, namespace)
             if workload is not None:
                 placed[namespace, owner] = workload
         if not placed:
@@ -74,17 +74,17 @@ class NodeController:
         plan = decide.plan(
             NodeContext(
                 name=name,
-                node=self._mirror.get(resources.NODE, name),
+                node=self._cache.get(resources.NODE, name),
                 workloads=[workload for _, workload in sorted(placed.items())],
                 pods_of={
-                    "/".join(key): self._mirror.indexed(resources.POD, BY_WORKLOAD, "/".join(key)) for key in placed
+                    "/".join(key): self._cache.indexed(resources.POD, BY_WORKLOAD, "/".join(key)) for key in placed
                 },
-                flavors=self._mirror.by_name(resources.RESOURCE_FLAVOR),
+                flavors=self._cache.by_name(resources.RESOURCE_FLAVOR),
                 now_ns=self._clock.now_ns(),
             ),
             self._policy,
         )
-        await self._applier.carry_out(plan.actions)
+        await self._executor.apply(plan.actions)
         return plan.requeue_after_ns
 
 

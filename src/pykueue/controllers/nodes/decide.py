@@ -17,7 +17,7 @@ from pykueue.controllers.topology import decide
 from pykueue.controllers.workloads import predicates, transitions
 from pykueue.engine import values
 from pykueue.engine.flavors import matching
-from pykueue.kube.controller.plan import Action, Event, Plan, Write
+from pykueue.kube.controller.writes import Action, Event, Plan, Update
 from pykueue.translate import nodes, pod_set_info, selectors
 
 FAILURE_DELAY_NS = 30 * SECOND_NS
@@ -102,14 +102,14 @@ def _lose(case: NodeContext, workload: Object) -> list[Action]:
     new = copied(workload)
     if not known:
         new["status"]["unhealthyNodes"] = [{"name": case.name}]
-        return [Write(resource=resources.WORKLOAD, old=workload, new=new, status=True)]
+        return [Update(resource=resources.WORKLOAD, old=workload, new=new, status=True)]
     message = (
         "Workload eviction triggered due to multiple TAS assigned node failures, including: "
         f"{', '.join((*known, case.name))}"
     )
     transitions.evict(new, reason="NodeFailures", message=message, now_ns=case.now_ns)
     return [
-        Write(resource=resources.WORKLOAD, old=workload, new=new, status=True),
+        Update(resource=resources.WORKLOAD, old=workload, new=new, status=True),
         Event(about=workload, reason=transitions.eviction_event_reason("NodeFailures", ""), message=message),
     ]
 
@@ -125,7 +125,7 @@ def _regain(case: NodeContext, workload: Object) -> list[Action]:
     others = [node for node in new["status"].pop("unhealthyNodes") if node["name"] != case.name]
     if others:
         new["status"]["unhealthyNodes"] = others
-    return [Write(resource=resources.WORKLOAD, old=workload, new=new, status=True)]
+    return [Update(resource=resources.WORKLOAD, old=workload, new=new, status=True)]
 
 
 def _fail_waiting(case: NodeContext, workload: Object) -> list[Action]:
@@ -147,7 +147,7 @@ def _fail_waiting(case: NodeContext, workload: Object) -> list[Action]:
                 "lastTransitionTime": from_ns(case.now_ns),
             }
         )
-        actions.append(Write(resource=resources.POD, old=pod, new=new, status=True))
+        actions.append(Update(resource=resources.POD, old=pod, new=new, status=True))
         actions.append(Event(about=pod, reason="PodTerminatedByKueue", message=_TERMINATED))
     return actions
 

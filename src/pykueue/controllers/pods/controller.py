@@ -9,8 +9,8 @@ from pykueue.controllers.jobs.priority import MissingPriorityClassError, Priorit
 from pykueue.controllers.pods import decide
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
-from pykueue.kube.controller.apply import Applier
 from pykueue.kube.controller.cache import ObjectCache, key_of
+from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.controller.work_queue import LONGEST_PAUSE_NS, WorkQueue
 from pykueue.translate.jobs import pods
 from pykueue.translate.jobs.pods import Group
@@ -20,15 +20,15 @@ GroupKey = tuple[str, str, bool]
 
 
 class PodController:
-    def __init__(self, mirror: ObjectCache, applier: Applier, *, clock: Clock, policy: JobPolicy) -> None:
-        self._mirror = mirror
-        self._applier = applier
+    def __init__(self, cache: ObjectCache, executor: WriteExecutor, *, clock: Clock, policy: JobPolicy) -> None:
+        self._cache = cache
+        self._executor = executor
         self._clock = clock
         self._policy = policy
         self.queue: WorkQueue[GroupKey] = WorkQueue("pod", clock)
-        mirror.add_index(resources.POD, "group", _group_of)
-        mirror.on_change(resources.POD, self._pod_changed)
-        mirror.on_change(resources.WORKLOAD, self._workload_changed)
+        cache.add_index(resources.POD, "group", _group_of)
+        cache.on_change(resources.POD, self._pod_changed)
+        cache.on_change(resources.WORKLOAD, self._workload_changed)
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         pod = new or old
@@ -43,7 +43,7 @@ class PodController:
         workload = new or old
         assert workload is not None
         namespace, name = key_of(workload)
-        if self._mirror.indexed(resources.POD, "group", f"{namespace}/{name}"):
+        if self._cache.indexed(resources.POD, "group", f"{namespace}/{name}"):
             self.queue.add((namespace, name, True))
         for reference in workload["metadata"].get("ownerReferences") or ():
             if reference["kind"] == "Pod":
@@ -52,9 +52,9 @@ class PodController:
     async def reconcile(self, key: GroupKey) -> int:
         namespace, name, is_group = key
         if is_group:
-            members = tuple(self._mirror.indexed(resources.POD, "group", f"{namespace}/{name}"))
+            members = tuple(self._cache.indexed(resources.POD, "group", f"{namespace}/{name}"))
         else:
-            pod = self._mirror.get(resources.POD, name, namespace)
+            pod = self._cache.get(resources.POD, name, namespace)
             members = () if pod is None or pods.group_name(pod) else (pod,)
             if pod is not None and not members:
                 return 0
@@ -64,20 +64,20 @@ class PodController:
             plan = decide.plan(self._situation(namespace, name, is_group=is_group), group)
         except MissingPriorityClassError:
             return LONGEST_PAUSE_NS
-        await self._applier.carry_out(plan.actions)
+        await self._executor.apply(plan.actions)
         return plan.requeue_after_ns
 
     def _situation(self, namespace: str, name: str, *, is_group: bool) -> JobContext:
-        space = self._mirror.get(resources.NAMESPACE, namespace)
+        space = self._cache.get(resources.NAMESPACE, namespace)
         return JobContext(
             kind=pods.FRAMEWORK,
             job=None,
             workloads=self._workloads(namespace, name, is_group=is_group),
             namespace_labels=None if space is None else space["metadata"].get("labels") or {},
-            flavors=self._mirror.by_name(resources.RESOURCE_FLAVOR),
+            flavors=self._cache.by_name(resources.RESOURCE_FLAVOR),
             classes=PriorityClasses(
-                workload=self._mirror.by_name(resources.WORKLOAD_PRIORITY_CLASS),
-                pod=self._mirror.by_name(resources.PRIORITY_CLASS),
+                workload=self._cache.by_name(resources.WORKLOAD_PRIORITY_CLASS),
+                pod=self._cache.by_name(resources.PRIORITY_CLASS),
             ),
             policy=self._policy,
             now_ns=self._clock.now_ns(),
@@ -85,13 +85,13 @@ class PodController:
 
     def _workloads(self, namespace: str, name: str, *, is_group: bool) -> tuple[Object, ...]:
         if not is_group:
-            return tuple(self._mirror.indexed(resources.WORKLOAD, "owner", f"Pod/{namespace}/{name}"))
-        workload = self._mirror.get(resources.WORKLOAD, name, namespace)
+            return tuple(self._cache.indexed(resources.WORKLOAD, "owner", f"Pod/{namespace}/{name}"))
+        workload = self._cache.get(resources.WORKLOAD, name, namespace)
         if workload is None:
             return ()
         is_ours = (workload["metadata"].get("annotations") or {}).get(decide.IS_GROUP_WORKLOAD) == "true"
         is_free = predicates.controller_of(workload) is None
-        has_members = bool(self._mirror.indexed(resources.POD, "group", f"{namespace}/{name}"))
+        has_members = bool(self._cache.indexed(resources.POD, "group", f"{namespace}/{name}"))
         return (workload,) if is_ours or is_free or has_members else ()
 
 

@@ -16,7 +16,7 @@ from pykueue.controllers.jobs.context import JobContext
 from pykueue.controllers.pods.members import Members, sort_members
 from pykueue.controllers.workloads import predicates, transitions
 from pykueue.controllers.workloads.decide import remove_finalizer
-from pykueue.kube.controller.plan import Action, Create, Delete, Event, Plan, Write, changes
+from pykueue.kube.controller.writes import Action, Create, Delete, Event, Plan, Update, changes
 from pykueue.translate.jobs import framework, pods
 from pykueue.translate.jobs.pods import Group
 from pykueue.translate.pod_set_info import PodSetConflictError
@@ -59,7 +59,7 @@ def _finalize(members: Iterable[Object]) -> list[Action]:
         if pods.MANAGED in finalizers:
             kept = [name for name in finalizers if name != pods.MANAGED]
             new = {**old, "metadata": {**old["metadata"], "finalizers": kept}}
-            actions.append(Write(resource=resources.POD, old=old, new=new))
+            actions.append(Update(resource=resources.POD, old=old, new=new))
     return actions
 
 
@@ -78,7 +78,7 @@ def _find(case: JobContext, group: Group) -> _Found:
             "this pod group cannot be admitted"
         )
         inactive = [pod for pod in group.pods if not pods.is_runnable_or_succeeded(pod)]
-        told = Event(about=group.lead, reason="WorkloadNameConflict", message=message, warning=True)
+        told = Event(about=group.lead, reason="WorkloadNameConflict", message=message, type="Warning")
         return _Found(group=group, first=group.lead, actions=(told, *_finalize(inactive)))
     members = sort_members(group, old, case.now_ns)
     kept = replace(group, pods=members.kept)
@@ -135,7 +135,7 @@ def _own(old: Object, group: Group) -> list[Action]:
     new = {**old, "metadata": {**old["metadata"], "ownerReferences": [*references, *added]}}
     message = f"Added {len(added)} owner reference(s)"
     return [
-        Write(resource=resources.WORKLOAD, old=old, new=new),
+        Update(resource=resources.WORKLOAD, old=old, new=new),
         Event(about=old, reason="OwnerReferencesAdded", message=message),
     ]
 
@@ -262,7 +262,7 @@ def _construct(case: JobContext, group: Group) -> Object | Event:
         return construction.workload_of(pods.FRAMEWORK, group.lead, pod_sets, priority=chosen, label_keys=keys)
     fault = _group_fault(group, pod_sets)
     if fault:
-        return Event(about=group.lead, reason="ErrWorkloadCompose", message=fault, warning=True)
+        return Event(about=group.lead, reason="ErrWorkloadCompose", message=fault, type="Warning")
     workload = construction.workload_of(pods.FRAMEWORK, group.lead, pod_sets, priority=chosen, label_keys=keys)
     metadata = workload["metadata"]
     metadata["name"] = group.name
@@ -339,12 +339,12 @@ def _start(case: JobContext, group: Group, old: Object) -> Plan:
                 continue
             if group.name and not equivalence.asks_the_same(pod["spec"], templates[role]):
                 message = f"pod asks for something else than its role '{role}' in the workload; it stays gated"
-                actions.append(Event(about=pod, reason="ErrWorkloadCompose", message=message, warning=True))
+                actions.append(Event(about=pod, reason="ErrWorkloadCompose", message=message, type="Warning"))
                 continue
             new = pods.released(pod, info[role])
             if group.name:
                 pods.keep_role(new, role)
-            actions.append(Write(resource=resources.POD, old=pod, new=new))
+            actions.append(Update(resource=resources.POD, old=pod, new=new))
             actions.append(Event(about=pod, reason="Started", message=admitted))
     except PodSetConflictError as fault:
         new = copied(old)
@@ -371,7 +371,7 @@ def _stop(case: JobContext, group: Group, *, reason: str, why: str) -> list[Acti
         new["status"]["conditions"] = [each for each in present if each["type"] != "TerminationTarget"] + [target]
         text = conditions.truncate(why, conditions.EVENT_MESSAGE_BYTES)
         actions += [
-            Write(resource=resources.POD, old=old, new=new, status=True),
+            Update(resource=resources.POD, old=old, new=new, status=True),
             Delete(resource=resources.POD, object=old),
             Event(about=old, reason="Stopped", message=text),
         ]

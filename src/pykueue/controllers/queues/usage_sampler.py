@@ -14,24 +14,30 @@ from pykueue.engine import events, values
 from pykueue.engine.policy import AdmissionFairSharing
 from pykueue.engine.quota.admission_fair_sharing import decayed, in_nano
 from pykueue.kube.clock import Clock
-from pykueue.kube.controller.apply import Applier
 from pykueue.kube.controller.cache import Key, ObjectCache, key_of
-from pykueue.kube.controller.plan import changes
+from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.controller.work_queue import WorkQueue
+from pykueue.kube.controller.writes import changes
 
 
 class UsageSampler:
     def __init__(
-        self, scheduler: Scheduler, mirror: ObjectCache, applier: Applier, *, clock: Clock, config: AdmissionFairSharing
+        self,
+        scheduler: Scheduler,
+        cache: ObjectCache,
+        executor: WriteExecutor,
+        *,
+        clock: Clock,
+        config: AdmissionFairSharing,
     ) -> None:
         self._scheduler = scheduler
-        self._mirror = mirror
-        self._applier = applier
+        self._cache = cache
+        self._executor = executor
         self._clock = clock
         self._config = config
         self._sampled_ns: dict[Key, int] = {}
         self.queue: WorkQueue[Key] = WorkQueue("usage", clock)
-        mirror.on_change(resources.LOCAL_QUEUE, self._changed)
+        cache.on_change(resources.LOCAL_QUEUE, self._changed)
 
     def _changed(self, old: Object | None, new: Object | None) -> None:
         if new is not None and old is None:
@@ -41,7 +47,7 @@ class UsageSampler:
 
     async def reconcile(self, key: Key) -> int:
         namespace, name = key
-        old = self._mirror.get(resources.LOCAL_QUEUE, name, namespace)
+        old = self._cache.get(resources.LOCAL_QUEUE, name, namespace)
         if old is None:
             return 0
         queue = values.LocalQueueKey(f"{namespace}/{name}")
@@ -59,7 +65,7 @@ class UsageSampler:
             consumed = decayed(before, self._admitted(queue), elapsed_ns, self._config.half_life_ns)
         self._sampled_ns[key] = now_ns
         self._scheduler.tell(events.LocalQueueUsageSampled(at_ns=now_ns, key=queue, consumed=consumed))
-        await self._applier.carry_out(changes(resources.LOCAL_QUEUE, old, _shown(old, consumed, now_ns)))
+        await self._executor.apply(changes(resources.LOCAL_QUEUE, old, _shown(old, consumed, now_ns)))
         return self._config.sampling_interval_ns
 
     def _admitted(self, key: values.LocalQueueKey) -> dict[values.ResourceName, int]:

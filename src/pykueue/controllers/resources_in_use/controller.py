@@ -6,10 +6,10 @@ from pykueue.api import resources
 from pykueue.api.scheme import Object, Resource
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
-from pykueue.kube.controller.apply import Applier
 from pykueue.kube.controller.cache import Handler, ObjectCache
-from pykueue.kube.controller.plan import Write
+from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.controller.work_queue import WorkQueue
+from pykueue.kube.controller.writes import Update
 
 HELD = {
     resources.RESOURCE_FLAVOR: resources.CLUSTER_QUEUE,
@@ -20,13 +20,13 @@ HELD = {
 
 
 class InUseController:
-    def __init__(self, mirror: ObjectCache, applier: Applier, clock: Clock) -> None:
-        self._mirror = mirror
-        self._applier = applier
+    def __init__(self, cache: ObjectCache, executor: WriteExecutor, clock: Clock) -> None:
+        self._cache = cache
+        self._executor = executor
         self.queue: WorkQueue[tuple[Resource, str]] = WorkQueue("in-use", clock)
         for held, referrer in HELD.items():
-            mirror.on_change(held, self._watch_held(held))
-            mirror.on_change(referrer, self._watch_referrer(held))
+            cache.on_change(held, self._watch_held(held))
+            cache.on_change(referrer, self._watch_referrer(held))
 
     def _watch_held(self, held: Resource) -> Handler:
         def changed(_old: Object | None, new: Object | None) -> None:
@@ -45,12 +45,12 @@ class InUseController:
 
     async def reconcile(self, key: tuple[Resource, str]) -> int:
         held, name = key
-        old = self._mirror.get(held, name)
+        old = self._cache.get(held, name)
         if old is None:
             return 0
         finalizers = old["metadata"].get("finalizers") or []
         if predicates.is_being_deleted(old):
-            used = any(name in references(held, obj) for obj in self._mirror.all(HELD[held]))
+            used = any(name in references(held, obj) for obj in self._cache.all(HELD[held]))
             wanted = finalizers if used else [each for each in finalizers if each != predicates.RESOURCE_IN_USE]
         elif predicates.RESOURCE_IN_USE in finalizers:
             wanted = finalizers
@@ -58,7 +58,7 @@ class InUseController:
             wanted = [*finalizers, predicates.RESOURCE_IN_USE]
         if wanted != finalizers:
             new = {**old, "metadata": {**old["metadata"], "finalizers": wanted}}
-            await self._applier.carry_out([Write(resource=held, old=old, new=new)])
+            await self._executor.apply([Update(resource=held, old=old, new=new)])
         return 0
 
 

@@ -25,11 +25,10 @@ from pykueue.engine.policy import AdmissionFairSharing
 from pykueue.engine.quota import fair_sharing, quota_tree
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock
-from pykueue.kube.controller.apply import Applier
-from pykueue.kube.controller.cache import ObjectCache, named
-from pykueue.kube.controller.ordered_writes import OrderedWrites
-from pykueue.kube.controller.plan import Event, Write
+from pykueue.kube.controller.cache import ObjectCache
+from pykueue.kube.controller.executor import OrderedWrites, WriteExecutor
 from pykueue.kube.controller.work_queue import first_of
+from pykueue.kube.controller.writes import Event, Update
 from pykueue.translate import devices, outcomes, policy
 
 log = logging.getLogger(__name__)
@@ -48,19 +47,25 @@ Change = Callable[[Object], bool]
 
 class Scheduler:
     def __init__(
-        self, client: Client, mirror: ObjectCache, applier: Applier, *, clock: Clock, configuration: Mapping[str, Any]
+        self,
+        client: Client,
+        cache: ObjectCache,
+        executor: WriteExecutor,
+        *,
+        clock: Clock,
+        configuration: Mapping[str, Any],
     ) -> None:
         self._client = client
-        self._mirror = mirror
-        self._applier = applier
+        self._cache = cache
+        self._executor = executor
         self._clock = clock
         self._policy = policy.engine_policy(configuration)
         self.engine = engine.Engine(self._policy)
-        self._feed = EngineEventSource(mirror, clock, configuration, self._tell)
+        self._feed = EngineEventSource(cache, clock, configuration, self._tell)
         self._writes = OrderedWrites()
         self._news = asyncio.Event()
         self._pending_news = PendingEventFilter()
-        mirror.on_change(resources.WORKLOAD, self._workload_changed)
+        cache.on_change(resources.WORKLOAD, self._workload_changed)
         self.metrics: Metrics | None = None
         self.watchers: list[Callable[[values.ClusterQueueName], None]] = []
         """Told of every ClusterQueue whose queue or usage a decision touched."""
@@ -100,7 +105,7 @@ class Scheduler:
             self._pending_news.forget(values.WorkloadKey(predicates.key(old)))
 
     async def run(self) -> None:
-        await self._mirror.listed(REQUIRED_KINDS)
+        await self._cache.listed(REQUIRED_KINDS)
         self._news.set()
         while True:
             await self._news_or_due()
@@ -253,7 +258,7 @@ class Scheduler:
 
     def _place_later(self, decision: decisions.RetrySecondPass) -> None:
         namespace, _, name = decision.workload.partition("/")
-        workload = self._mirror.get(resources.WORKLOAD, name, namespace)
+        workload = self._cache.get(resources.WORKLOAD, name, namespace)
         if workload is not None:
             self._record([outcomes.no_place_event(decision)], workload)
 
@@ -323,20 +328,22 @@ class Scheduler:
     async def _write(self, key: values.WorkloadKey, change: Change) -> Object | None:
         """The Workload as written; None if the change does not apply or cannot be written."""
         namespace, _, name = key.partition("/")
-        old = self._mirror.get(resources.WORKLOAD, name, namespace)
+        old = self._cache.get(resources.WORKLOAD, name, namespace)
         try:
             for attempt in range(ATTEMPTS):
                 new = copied(old)
                 if old is None or new is None or not change(new):
                     return None
                 try:
-                    return await self._applier.write(Write(resource=resources.WORKLOAD, old=old, new=new, status=True))
+                    return await self._executor.write(
+                        Update(resource=resources.WORKLOAD, old=old, new=new, status=True)
+                    )
                 except ApiError as error:
                     if error.code != 409:
                         raise
                 await self._clock.sleep(PAUSE_SECONDS * 2**attempt)
-                old = named(resources.WORKLOAD, await self._client.get(resources.WORKLOAD, name, namespace))
-                self._mirror.observe(resources.WORKLOAD, old)
+                old = await self._client.get(resources.WORKLOAD, name, namespace)
+                self._cache.observe(resources.WORKLOAD, old)
         except ApiError as error:
             if error.code != 404:
                 log.warning("workload %s: %s", key, error.message)
@@ -346,7 +353,7 @@ class Scheduler:
 
     def _seen(self, key: values.WorkloadKey) -> Object | None:
         namespace, _, name = key.partition("/")
-        return self._mirror.get(resources.WORKLOAD, name, namespace)
+        return self._cache.get(resources.WORKLOAD, name, namespace)
 
     def _value(self, key: values.WorkloadKey) -> values.Workload | None:
         obj = self._seen(key)
@@ -358,8 +365,13 @@ class Scheduler:
             subject: Object | None = about
             if event.workload != key:
                 namespace, _, name = event.workload.partition("/")
-                subject = self._mirror.get(resources.WORKLOAD, name, namespace)
+                subject = self._cache.get(resources.WORKLOAD, name, namespace)
             if subject is not None:
-                self._applier.tell(
-                    Event(about=subject, reason=event.reason, message=event.message, warning=event.is_warning)
+                self._executor.record(
+                    Event(
+                        about=subject,
+                        reason=event.reason,
+                        message=event.message,
+                        type="Warning" if event.is_warning else "Normal",
+                    )
                 )

@@ -13,10 +13,10 @@ from pykueue.controllers.jobs.priority import MissingPriorityClassError, Priorit
 from pykueue.controllers.pods import decide
 from pykueue.controllers.workloads import predicates, transitions
 from pykueue.kube.clock import Clock
-from pykueue.kube.controller.apply import Applier
 from pykueue.kube.controller.cache import Key, ObjectCache, key_of
-from pykueue.kube.controller.plan import Action, Create, Event, Write, changes
+from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.controller.work_queue import LONGEST_PAUSE_NS, WorkQueue
+from pykueue.kube.controller.writes import Action, Create, Event, Update, changes
 from pykueue.translate.jobs import framework, pods, topology_request
 
 SUSPENDING_PARENT = "kueue.x-k8s.io/pod-suspending-parent"
@@ -110,16 +110,16 @@ def marked(pod: Object, stateful_set: Object) -> Object:
 
 
 class StatefulSetController:
-    def __init__(self, mirror: ObjectCache, applier: Applier, *, clock: Clock, policy: JobPolicy) -> None:
-        self._mirror = mirror
-        self._applier = applier
+    def __init__(self, cache: ObjectCache, executor: WriteExecutor, *, clock: Clock, policy: JobPolicy) -> None:
+        self._cache = cache
+        self._executor = executor
         self._clock = clock
         self._policy = policy
         self.queue: WorkQueue[Key] = WorkQueue("statefulset", clock)
-        mirror.add_index(resources.POD, "statefulSet", _parent_of)
-        mirror.on_change(resources.STATEFUL_SET, self._changed)
-        mirror.on_change(resources.POD, self._pod_changed)
-        mirror.on_change(resources.WORKLOAD, self._workload_changed)
+        cache.add_index(resources.POD, "statefulSet", _parent_of)
+        cache.on_change(resources.STATEFUL_SET, self._changed)
+        cache.on_change(resources.POD, self._pod_changed)
+        cache.on_change(resources.WORKLOAD, self._workload_changed)
 
     def _changed(self, old: Object | None, new: Object | None) -> None:
         obj = new or old
@@ -140,8 +140,8 @@ class StatefulSetController:
 
     async def reconcile(self, key: Key) -> int:
         namespace, name = key
-        stateful_set = self._mirror.get(resources.STATEFUL_SET, name, namespace)
-        members = self._mirror.indexed(resources.POD, "statefulSet", f"{namespace}/{name}")
+        stateful_set = self._cache.get(resources.STATEFUL_SET, name, namespace)
+        members = self._cache.indexed(resources.POD, "statefulSet", f"{namespace}/{name}")
         if stateful_set is None or predicates.is_being_deleted(stateful_set) or not self._is_managed(stateful_set):
             return 0
         try:
@@ -151,12 +151,12 @@ class StatefulSetController:
         for pod in members:
             wanted = marked(pod, stateful_set)
             if not pods.is_deleted(pod) and not pods.is_terminated(pod) and not matching.prebuilt_name(pod):
-                actions.append(Write(resource=resources.POD, old=pod, new=wanted))
-        await self._applier.carry_out(actions)
+                actions.append(Update(resource=resources.POD, old=pod, new=wanted))
+        await self._executor.apply(actions)
         return 0
 
     def _is_managed(self, stateful_set: Object) -> bool:
-        space = self._mirror.get(resources.NAMESPACE, stateful_set["metadata"]["namespace"])
+        space = self._cache.get(resources.NAMESPACE, stateful_set["metadata"]["namespace"])
         if space is None or not self._policy.manages(space["metadata"].get("labels") or {}):
             return False
         template = stateful_set["spec"]["template"].get("metadata") or {}
@@ -166,14 +166,14 @@ class StatefulSetController:
 
     def _about_workload(self, stateful_set: Object) -> list[Action]:
         namespace = stateful_set["metadata"]["namespace"]
-        old = self._mirror.get(resources.WORKLOAD, workload_name(stateful_set), namespace)
+        old = self._cache.get(resources.WORKLOAD, workload_name(stateful_set), namespace)
         if old is not None:
             return kept_in_step(stateful_set, old, self._clock.now_ns())
         if not replicas(stateful_set):
             return []
         classes = PriorityClasses(
-            workload=self._mirror.by_name(resources.WORKLOAD_PRIORITY_CLASS),
-            pod=self._mirror.by_name(resources.PRIORITY_CLASS),
+            workload=self._cache.by_name(resources.WORKLOAD_PRIORITY_CLASS),
+            pod=self._cache.by_name(resources.PRIORITY_CLASS),
         )
         workload = workload_of(stateful_set, classes, self._policy)
         message = f"Created Workload: {predicates.key(workload)}"

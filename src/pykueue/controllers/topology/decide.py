@@ -8,7 +8,7 @@ from pykueue.api.kueue import topology_encoding
 from pykueue.api.kueue.topology_encoding import Domain
 from pykueue.api.scheme import Object
 from pykueue.controllers.workloads import predicates
-from pykueue.kube.controller.plan import Write
+from pykueue.kube.controller.writes import Update
 from pykueue.translate import nodes
 from pykueue.translate.pod_set_info import TOPOLOGY_SCHEDULING_GATE
 
@@ -22,7 +22,7 @@ class _NoRanksError(Exception):
     """Some pod has no usable rank, so ranks are not used at all."""
 
 
-def plan(workload: Object, pods: Sequence[Object]) -> list[Write]:
+def plan(workload: Object, pods: Sequence[Object]) -> list[Update]:
     """The pods of an admitted workload that may go now, each with the labels of its domain."""
     if not predicates.is_admitted(workload):
         return []
@@ -47,14 +47,14 @@ def _belongs(pod: Object, pod_set: str) -> bool:
     return (pod["metadata"].get("labels") or {}).get(POD_SET_LABEL) == pod_set and not nodes.has_ended(pod)
 
 
-def _ungated(pod: Object, labels: Mapping[str, str]) -> Write:
+def _ungated(pod: Object, labels: Mapping[str, str]) -> Update:
     new = copied(pod)
     spec = new["spec"]
     spec["schedulingGates"] = [gate for gate in spec["schedulingGates"] if gate["name"] != TOPOLOGY_SCHEDULING_GATE]
     if not spec["schedulingGates"]:
         del spec["schedulingGates"]
     spec["nodeSelector"] = {**(spec.get("nodeSelector") or {}), **labels}
-    return Write(resource=resources.POD, old=pod, new=new)
+    return Update(resource=resources.POD, old=pod, new=new)
 
 
 def _placed(workload: Object, assignment: Object, pods: Sequence[Object]) -> list[Placed]:

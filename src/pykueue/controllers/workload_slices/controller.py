@@ -10,10 +10,10 @@ from pykueue.controllers.jobs import slices
 from pykueue.controllers.topology.decide import POD_SET_LABEL
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
-from pykueue.kube.controller.apply import Applier
 from pykueue.kube.controller.cache import Key, ObjectCache
-from pykueue.kube.controller.plan import Write
+from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.controller.work_queue import WorkQueue
+from pykueue.kube.controller.writes import Update
 from pykueue.translate import nodes
 
 GATE = "kueue.x-k8s.io/elastic-job"
@@ -21,14 +21,14 @@ INDEX = "slice"
 
 
 class SliceUngater:
-    def __init__(self, mirror: ObjectCache, applier: Applier, clock: Clock) -> None:
-        self._mirror = mirror
-        self._applier = applier
+    def __init__(self, cache: ObjectCache, executor: WriteExecutor, clock: Clock) -> None:
+        self._cache = cache
+        self._executor = executor
         self.queue: WorkQueue[Key] = WorkQueue("sliceungater", clock)
-        mirror.add_index(resources.POD, INDEX, _slice_of_pod)
-        mirror.add_index(resources.WORKLOAD, INDEX, _slice_of_workload)
-        mirror.on_change(resources.POD, self._pod_changed)
-        mirror.on_change(resources.WORKLOAD, self._workload_changed)
+        cache.add_index(resources.POD, INDEX, _slice_of_pod)
+        cache.add_index(resources.WORKLOAD, INDEX, _slice_of_workload)
+        cache.on_change(resources.POD, self._pod_changed)
+        cache.on_change(resources.WORKLOAD, self._workload_changed)
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         """A gated pod may go; so may another one when a pod has ended."""
@@ -47,13 +47,13 @@ class SliceUngater:
             self.queue.add((namespace, name))
 
     async def reconcile(self, key: Key) -> int:
-        workloads = slices.living(self._mirror.indexed(resources.WORKLOAD, INDEX, "/".join(key)))
-        pods = self._mirror.indexed(resources.POD, INDEX, "/".join(key))
-        await self._applier.carry_out(plan(workloads, pods))
+        workloads = slices.living(self._cache.indexed(resources.WORKLOAD, INDEX, "/".join(key)))
+        pods = self._cache.indexed(resources.POD, INDEX, "/".join(key))
+        await self._executor.apply(plan(workloads, pods))
         return 0
 
 
-def plan(workloads: Sequence[Object], pods: Sequence[Object]) -> list[Write]:
+def plan(workloads: Sequence[Object], pods: Sequence[Object]) -> list[Update]:
     """The gated pods that may go now; `workloads` are the slices of one job, the oldest first."""
     holding = [each for each in workloads if predicates.has_quota_reservation(each) and not predicates.is_evicted(each)]
     if not holding or not predicates.is_admitted(holding[-1]):
@@ -79,12 +79,12 @@ def _pod_set(pod: Object) -> str:
     return str((pod["metadata"].get("labels") or {}).get(POD_SET_LABEL, ""))
 
 
-def _ungated(pod: Object) -> Write:
+def _ungated(pod: Object) -> Update:
     new = copied(pod)
     new["spec"]["schedulingGates"] = [gate for gate in new["spec"]["schedulingGates"] if gate["name"] != GATE]
     if not new["spec"]["schedulingGates"]:
         del new["spec"]["schedulingGates"]
-    return Write(resource=resources.POD, old=pod, new=new)
+    return Update(resource=resources.POD, old=pod, new=new)
 
 
 def _slice_of_pod(pod: Object) -> list[str]:

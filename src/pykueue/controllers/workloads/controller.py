@@ -9,35 +9,41 @@ from pykueue.controllers.workloads.decide import WorkloadContext, decide
 from pykueue.controllers.workloads.policy import LifecyclePolicy
 from pykueue.engine import values
 from pykueue.kube.clock import Clock
-from pykueue.kube.controller.apply import Applier
 from pykueue.kube.controller.cache import Key, ObjectCache, key_of
-from pykueue.kube.controller.plan import Action, Delete, Event, changes
+from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.controller.work_queue import WorkQueue
+from pykueue.kube.controller.writes import Action, Delete, Event, changes
 from pykueue.translate import devices
 
 
 class WorkloadController:
     def __init__(
-        self, scheduler: Scheduler, mirror: ObjectCache, applier: Applier, *, clock: Clock, policy: LifecyclePolicy
+        self,
+        scheduler: Scheduler,
+        cache: ObjectCache,
+        executor: WriteExecutor,
+        *,
+        clock: Clock,
+        policy: LifecyclePolicy,
     ) -> None:
         self._scheduler = scheduler
-        self._mirror = mirror
-        self._applier = applier
+        self._cache = cache
+        self._executor = executor
         self._clock = clock
         self._policy = policy
         self.queue: WorkQueue[Key] = WorkQueue("workload", clock)
-        mirror.on_change(resources.WORKLOAD, self._workload_changed)
-        mirror.on_change(resources.LOCAL_QUEUE, self._local_queue_changed)
-        mirror.on_change(resources.CLUSTER_QUEUE, self._cluster_queue_changed)
+        cache.on_change(resources.WORKLOAD, self._workload_changed)
+        cache.on_change(resources.LOCAL_QUEUE, self._local_queue_changed)
+        cache.on_change(resources.CLUSTER_QUEUE, self._cluster_queue_changed)
         for resource in DEVICE_RESOURCES:
-            mirror.on_change(resource, self._devices_changed)
+            cache.on_change(resource, self._devices_changed)
 
     def _workload_changed(self, _old: Object | None, new: Object | None) -> None:
         if new is not None:
             self.queue.add(key_of(new))
 
     def _devices_changed(self, _old: Object | None, _new: Object | None) -> None:
-        for workload in self._mirror.all(resources.WORKLOAD):
+        for workload in self._cache.all(resources.WORKLOAD):
             if predicates.is_admissible(workload) and devices.may_claim(workload):
                 self.queue.add(key_of(workload))
 
@@ -49,7 +55,7 @@ class WorkloadController:
         self._review_local_queue(obj)
 
     def _review_local_queue(self, local_queue: Object) -> None:
-        for workload in self._mirror.indexed(resources.WORKLOAD, "localQueue", predicates.key(local_queue)):
+        for workload in self._cache.indexed(resources.WORKLOAD, "localQueue", predicates.key(local_queue)):
             self.queue.add(key_of(workload))
 
     def _cluster_queue_changed(self, old: Object | None, new: Object | None) -> None:
@@ -60,7 +66,7 @@ class WorkloadController:
             same_activity = conditions.find(old, "Active") == conditions.find(new, "Active")
             if same_activity and predicates.is_being_deleted(old) == predicates.is_being_deleted(new):
                 return
-        for local_queue in self._mirror.indexed(resources.LOCAL_QUEUE, "clusterQueue", new["metadata"]["name"]):
+        for local_queue in self._cache.indexed(resources.LOCAL_QUEUE, "clusterQueue", new["metadata"]["name"]):
             self._review_local_queue(local_queue)
 
     def _is_used(self, cluster_queue: Object) -> bool:
@@ -71,7 +77,7 @@ class WorkloadController:
 
     async def reconcile(self, key: Key) -> int:
         namespace, name = key
-        old = self._mirror.get(resources.WORKLOAD, name, namespace)
+        old = self._cache.get(resources.WORKLOAD, name, namespace)
         if old is None:
             return 0
         outcome = decide(old, self._neighbours(old), self._policy, self._clock.now_ns())
@@ -79,21 +85,20 @@ class WorkloadController:
         if outcome.delete:
             actions.append(Delete(resource=resources.WORKLOAD, object=old))
         actions += [
-            Event(about=old, reason=event.reason, message=event.message, warning=event.type == "Warning")
-            for event in outcome.events
+            Event(about=old, reason=event.reason, message=event.message, type=event.type) for event in outcome.events
         ]
-        await self._applier.carry_out(actions)
+        await self._executor.apply(actions)
         return outcome.requeue_after_ns
 
     def _neighbours(self, workload: Object) -> WorkloadContext:
         namespace, queue_name = workload["metadata"]["namespace"], workload["spec"].get("queueName", "")
-        local_queue = self._mirror.get(resources.LOCAL_QUEUE, queue_name, namespace)
+        local_queue = self._cache.get(resources.LOCAL_QUEUE, queue_name, namespace)
         name = local_queue["spec"].get("clusterQueue", "") if local_queue else ""
         state = self._scheduler.engine.world.cluster_queues.get(values.ClusterQueueName(name))
         return WorkloadContext(
             local_queue=local_queue,
             cluster_queue_name=name,
-            cluster_queue=self._mirror.get(resources.CLUSTER_QUEUE, name) if name else None,
+            cluster_queue=self._cache.get(resources.CLUSTER_QUEUE, name) if name else None,
             is_cluster_queue_active=state is not None and state.is_active,
             device_fault=self._scheduler.device_fault(workload),
         )

@@ -4,6 +4,7 @@ import pytest
 from tests.cluster.world import World
 
 from pykueue.api import conditions, objects
+from pykueue.api.times import SECOND_NS
 from pykueue.cluster import pods
 from pykueue.cluster.operators.kubeflow import sync
 from pykueue.cluster.operators.kubeflow.frameworks import FRAMEWORKS
@@ -133,14 +134,14 @@ def test_what_is_left_when_the_job_is_done(policy, left):
 
 def test_the_deadline_fails_the_job():
     gym = Gym(activeDeadlineSeconds=60).start()
-    assert gym.done.look_again_after == 60
+    assert gym.done.requeue_after_ns == 60 * SECOND_NS
     gym.world.pass_time(60)
     assert gym.sync().state() == "Failed"
 
 
 def test_the_job_goes_after_its_time_to_live():
     gym = Gym(ttlSecondsAfterFinished=5).start().end("mnist-master-0")
-    assert gym.done.look_again_after == 5
+    assert gym.done.requeue_after_ns == 5 * SECOND_NS
     gym.world.pass_time(5)
     gym.sync()
     assert gym.world.of("PyTorchJob") == []

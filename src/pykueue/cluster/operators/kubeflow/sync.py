@@ -23,7 +23,7 @@ class _Course:
     now: datetime
     status: Object
     members: dict[tuple[str, int], Object]
-    events: list[writes.Write] = field(default_factory=list)
+    events: list[writes.Action] = field(default_factory=list)
     wait: float | None = None
 
     @property
@@ -91,7 +91,9 @@ def _sync(framework: TrainingFramework, job: Object, owned: Sequence[Object], no
     expired = _expiry(course)
     if expired:
         yield expired
-    return writes.Done(look_again_after=course.wait, errors=(*removed.errors, *created.errors, *refused))
+    return writes.Done(
+        requeue_after_ns=writes.after_seconds(course.wait), errors=(*removed.errors, *created.errors, *refused)
+    )
 
 
 def _is_over(job: Object) -> bool:
@@ -229,7 +231,7 @@ def _leftovers(course: _Course) -> list[Object]:
     return []
 
 
-def _expiry(course: _Course) -> list[writes.Write]:
+def _expiry(course: _Course) -> list[writes.Action]:
     """The job itself goes when its time to live is over."""
     ttl = course.policy.get("ttlSecondsAfterFinished")
     ended = times.parse_optional(course.status.get("completionTime"))

@@ -35,7 +35,7 @@ def sync(cluster: Object, owned: Sequence[Object], now: datetime) -> writes.Sync
     return writes.Done(errors=errors)
 
 
-def _service(cluster: Object, owned: Sequence[Object]) -> list[writes.Write]:
+def _service(cluster: Object, owned: Sequence[Object]) -> list[writes.Action]:
     if any(child["kind"] == "Service" for child in owned):
         return []
     labels = {"ray.io/cluster": names.label(objects.name(cluster)), "ray.io/node-type": "head"}
@@ -58,19 +58,19 @@ def _service(cluster: Object, owned: Sequence[Object]) -> list[writes.Write]:
     return [writes.Create(resource=resources.SERVICE, object=service)]
 
 
-def _head(cluster: Object, owned: Sequence[Object]) -> list[writes.Write]:
+def _head(cluster: Object, owned: Sequence[Object]) -> list[writes.Action]:
     heads = [
         pod for pod in owned if objects.labels(pod).get("ray.io/node-type") == "head" and not objects.is_deleted(pod)
     ]
     over = [pod for pod in heads if pods.is_finished(pod)]
-    changes: list[writes.Write] = list(_removal(cluster, over, "finished"))
+    changes: list[writes.Action] = list(_removal(cluster, over, "finished"))
     if not heads:
         changes.append(writes.Create(resource=resources.POD, object=ray_pods.head(cluster)))
     return changes
 
 
-def _workers(cluster: Object, owned: Sequence[Object]) -> list[writes.Write]:
-    changes: list[writes.Write] = []
+def _workers(cluster: Object, owned: Sequence[Object]) -> list[writes.Action]:
+    changes: list[writes.Action] = []
     for group in cluster["spec"].get("workerGroupSpecs") or ():
         mine = [
             pod
@@ -92,8 +92,8 @@ def _workers(cluster: Object, owned: Sequence[Object]) -> list[writes.Write]:
     return changes
 
 
-def _removal(cluster: Object, some: Sequence[Object], why: str) -> list[writes.Write]:
-    changes: list[writes.Write] = []
+def _removal(cluster: Object, some: Sequence[Object], why: str) -> list[writes.Action]:
+    changes: list[writes.Action] = []
     for pod in some:
         message = f"Deleted {objects.labels(pod).get('ray.io/node-type', 'ray')} Pod {objects.namespace(pod)}/{objects.name(pod)}; {why}"
         changes += [

@@ -60,15 +60,15 @@ def sync(ray_job: Object, owned: Sequence[Object], now: datetime) -> writes.Sync
     if before != course.phase:
         # A new phase is written before anything is done in it: names chosen here must survive a crash.
         errors = yield from statuses.write(resources.RAY_JOB, ray_job, course.status)
-        return writes.Done(look_again_after=course.wait, errors=errors)
+        return writes.Done(requeue_after_ns=writes.after_seconds(course.wait), errors=errors)
     if changes:
         results = yield changes
         errors = writes.refusals(results)
     errors += yield from statuses.write(resources.RAY_JOB, ray_job, course.status)
-    return writes.Done(look_again_after=course.wait, errors=errors)
+    return writes.Done(requeue_after_ns=writes.after_seconds(course.wait), errors=errors)
 
 
-def _new(course: _Course) -> list[writes.Write]:
+def _new(course: _Course) -> list[writes.Action]:
     name = objects.name(course.ray_job)
     if course.spec.get("suspend"):
         course.turn("Suspended")
@@ -83,7 +83,7 @@ def _new(course: _Course) -> list[writes.Write]:
     return []
 
 
-def _initializing(course: _Course) -> list[writes.Write]:
+def _initializing(course: _Course) -> list[writes.Action]:
     if _stops(course):
         return []
     cluster = course.cluster
@@ -97,7 +97,7 @@ def _initializing(course: _Course) -> list[writes.Write]:
     return []
 
 
-def _running(course: _Course) -> list[writes.Write]:
+def _running(course: _Course) -> list[writes.Action]:
     if _stops(course):
         return []
     if course.cluster is not None:
@@ -149,7 +149,7 @@ def _fail(course: _Course, reason: str, message: str) -> None:
     course.turn("Failed", reason=reason, message=message, endTime=times.to_text(course.now), **job_status)
 
 
-def _winding_down(course: _Course) -> list[writes.Write]:
+def _winding_down(course: _Course) -> list[writes.Action]:
     """Suspending and Retrying: everything goes, then the job is as new."""
     if not course.clusters and not course.jobs:
         phase = "Suspended" if course.phase == "Suspending" else ""
@@ -169,7 +169,7 @@ def _winding_down(course: _Course) -> list[writes.Write]:
     return _removal(course)
 
 
-def _removal(course: _Course) -> list[writes.Write]:
+def _removal(course: _Course) -> list[writes.Action]:
     return [
         writes.Delete(resource=resource, object=found)
         for resource, some in ((resources.RAY_CLUSTER, course.clusters), (resources.JOB, course.jobs))
@@ -178,13 +178,13 @@ def _removal(course: _Course) -> list[writes.Write]:
     ]
 
 
-def _suspended(course: _Course) -> list[writes.Write]:
+def _suspended(course: _Course) -> list[writes.Action]:
     if not course.spec.get("suspend"):
         course.turn("")
     return []
 
 
-def _over(course: _Course) -> list[writes.Write]:
+def _over(course: _Course) -> list[writes.Action]:
     """A finished job frees its cluster, if it was asked to, after its time to live."""
     if not course.spec.get("shutdownAfterJobFinishes") or course.spec.get("clusterSelector") or not course.clusters:
         return []
@@ -220,7 +220,7 @@ def _cluster(course: _Course) -> writes.Create:
     return writes.Create(resource=resources.RAY_CLUSTER, object=cluster)
 
 
-_STEPS: dict[str, Callable[[_Course], list[writes.Write]]] = {
+_STEPS: dict[str, Callable[[_Course], list[writes.Action]]] = {
     "": _new,
     "New": _new,
     "Initializing": _initializing,

@@ -84,11 +84,11 @@ def _names_a_cluster(course: _Course) -> bool:
     return True
 
 
-def _clusters(course: _Course) -> list[writes.Write]:
+def _clusters(course: _Course) -> list[writes.Action]:
     if course.is_suspended:
         course.status[ACTIVE], course.status[PENDING] = {}, {}
     wanted = {name for name in (course.name_of(ACTIVE), course.name_of(PENDING)) if name}
-    changes: list[writes.Write] = [
+    changes: list[writes.Action] = [
         writes.Create(resource=resources.RAY_CLUSTER, object=_cluster(course, name))
         for name in sorted(wanted - course.clusters.keys())
     ]
@@ -139,12 +139,12 @@ def _hash(spec: Object) -> str:
     return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def _deployment(course: _Course) -> list[writes.Write]:
+def _deployment(course: _Course) -> list[writes.Action]:
     """The Job that deploys the applications once the cluster is ready; Jobs for anything else go."""
     wanted = ""
     if _is_ready(course) and not course.is_suspended and serving.applications(course.service):
         wanted = serving.job_name(course.service, course.target)
-    changes: list[writes.Write] = [
+    changes: list[writes.Action] = [
         writes.Delete(resource=resources.JOB, object=job)
         for name, job in course.jobs.items()
         if name != wanted and not objects.is_deleted(job)
@@ -154,7 +154,7 @@ def _deployment(course: _Course) -> list[writes.Write]:
     return changes
 
 
-def _services(course: _Course) -> list[writes.Write]:
+def _services(course: _Course) -> list[writes.Action]:
     if not course.name_of(ACTIVE):
         return []
     made = serving.services(course.service, course.name_of(ACTIVE))

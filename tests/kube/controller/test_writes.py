@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pykueue.api import resources
-from pykueue.kube.controller.plan import changes, merge_patch
+from pykueue.kube.controller.writes import changes, merge_patch
 
 VALUES = st.recursive(
     st.booleans() | st.integers() | st.text(max_size=3),
