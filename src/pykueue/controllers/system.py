@@ -113,7 +113,7 @@ class Controllers:
             )
             for kind in frameworks.values()
         ]
-        self._places = TopologyEventSource(cache, clock, self.scheduler.tell)
+        self._places = TopologyEventSource(cache, clock, self.scheduler.handle)
         self._ungaters = (TopologyUngater(cache, core, clock), SliceUngater(cache, core, clock))
         self._nodes = NodeController(cache, self._executor(NODES), clock, settings.replacement_policy(configuration))
         self._provisioning = ProvisioningController(cache, self._executor(PROVISIONING), clock)

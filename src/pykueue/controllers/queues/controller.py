@@ -41,7 +41,7 @@ class QueueControllers:
         cache.on_change(resources.ADMISSION_CHECK, self._any_queue_may_change)
         cache.on_change(resources.TOPOLOGY, self._any_queue_may_change)
         cache.on_change(resources.COHORT, self._any_queue_may_change)
-        scheduler.watchers.append(self._decided)
+        scheduler.on_decision.append(self._decided)
 
     # What brings a queue's status up for review.
 

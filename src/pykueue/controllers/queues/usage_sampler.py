@@ -54,7 +54,7 @@ class UsageSampler:
         now_ns = self._clock.now_ns()
         if key not in self._sampled_ns:
             before, self._sampled_ns[key] = _remembered(old, now_ns)
-            self._scheduler.tell(events.LocalQueueUsageSampled(at_ns=now_ns, key=queue, consumed=before))
+            self._scheduler.handle(events.LocalQueueUsageSampled(at_ns=now_ns, key=queue, consumed=before))
         elapsed_ns = max(0, now_ns - self._sampled_ns[key])
         if elapsed_ns < self._config.sampling_interval_ns:
             return self._config.sampling_interval_ns - elapsed_ns
@@ -64,7 +64,7 @@ class UsageSampler:
         if self._config.half_life_ns:
             consumed = decayed(before, self._admitted(queue), elapsed_ns, self._config.half_life_ns)
         self._sampled_ns[key] = now_ns
-        self._scheduler.tell(events.LocalQueueUsageSampled(at_ns=now_ns, key=queue, consumed=consumed))
+        self._scheduler.handle(events.LocalQueueUsageSampled(at_ns=now_ns, key=queue, consumed=consumed))
         await self._executor.apply(changes(resources.LOCAL_QUEUE, old, _shown(old, consumed, now_ns)))
         return self._config.sampling_interval_ns
 
