@@ -29,7 +29,7 @@ from pykueue.kube.http_client import HttpClient
 GROUP = "/apis/visibility.kueue.x-k8s.io"
 PENDING = f"{GROUP}/v1beta2/clusterqueues/cq/pendingworkloads"
 NOW = dt.datetime.now(dt.UTC)
-LIFE = issuing.Life(begin=NOW, end=NOW + dt.timedelta(days=1))
+LIFE = issuing.Validity(begin=NOW, end=NOW + dt.timedelta(days=1))
 
 
 def front_proxy(authority, common_name):

@@ -1,4 +1,4 @@
-"""How we talk to a Kubernetes API: one Client protocol, an HTTP client, informers, events, leases.
+"""The client side of Kubernetes: the Client protocol, an HTTP client, informers, leases, controllers.
 
 Invariant: the only package that speaks HTTP as a client.
 """

@@ -9,7 +9,7 @@ from pykueue.apiserver.http.app import Authenticate
 from pykueue.apiserver.http.hooks import Call, ExtraGroup, ExtraResource, Reply
 from pykueue.apiserver.security import tokens
 from pykueue.apiserver.security.authorizer import Authorizer
-from pykueue.apiserver.security.rules import AccessRequest
+from pykueue.kube.delegation import AccessRequest
 
 AUTHORIZATION = "authorization.k8s.io"
 AUTHENTICATION = "authentication.k8s.io"

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from pykueue.apiserver.security.rules import AccessRequest
+from pykueue.kube.delegation import AccessRequest
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")

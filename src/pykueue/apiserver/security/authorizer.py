@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from pykueue.api.scheme import Object, Scheme
 from pykueue.apiserver.calls import Frame, Subscription, Target, User, Verbs, WatchCall
 from pykueue.apiserver.security import rules, tokens
-from pykueue.apiserver.security.rules import AccessRequest, Rule
+from pykueue.apiserver.security.rules import Rule
+from pykueue.kube.delegation import AccessRequest
 
 GROUP = "rbac.authorization.k8s.io"
 _PLURALS = ("roles", "clusterroles", "rolebindings", "clusterrolebindings")

@@ -6,33 +6,10 @@ Pure functions on the `rules` of Role and ClusterRole objects. Called by the aut
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import msgspec
+from pykueue.kube.delegation import AccessRequest
 
 Rule = dict[str, Any]
 ALL = "*"
-
-
-class AccessRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One question: may this verb be used on this resource, or on this path when `path` is set?"""
-
-    verb: str
-    group: str = ""
-    resource: str = ""
-    subresource: str = ""
-    namespace: str = ""
-    name: str = ""
-    path: str = ""
-
-    @property
-    def qualified(self) -> str:
-        return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
-
-    def refusal(self, user: str) -> str:
-        """Why not, in the words of an API server."""
-        if self.path:
-            return f'User "{user}" cannot {self.verb} path "{self.path}"'
-        where = f'in the namespace "{self.namespace}"' if self.namespace else "at the cluster scope"
-        return f'User "{user}" cannot {self.verb} resource "{self.qualified}" in API group "{self.group}" {where}'
 
 
 def allow(rules: Iterable[Rule], ask: AccessRequest) -> bool:
