@@ -39,7 +39,7 @@ _SPECIAL = {
     "io.k8s.apimachinery.pkg.runtime.RawExtension": "json",
     "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSON": "json",
 }
-_SCALARS = {
+SCALAR_WORDS = {
     ("string", ""): "string",
     ("string", "byte"): "bytes",
     ("string", "date-time"): "time",
@@ -244,7 +244,7 @@ class Writer:
 
     def _line(self, type_name: str, go: GoField, schema: Schema) -> str:
         present = self._present_field(type_name, go.json_name)
-        text, marks = self._type(schema), list(_marks(schema))
+        text, marks = self._type(schema), list(merge_marks(schema))
         if present:
             choice = re.search(r"string\([^)]*\)", present.type)
             text = text.replace("string", choice[0]) if choice else text
@@ -280,7 +280,7 @@ class Writer:
             return f"[{self._type(schema['items'])}]"
         if isinstance(schema.get("additionalProperties"), dict):
             return f"{{{self._type(schema['additionalProperties'])}}}"
-        return _SCALARS.get((schema.get("type", ""), schema.get("format", "")), "json")
+        return SCALAR_WORDS.get((schema.get("type", ""), schema.get("format", "")), "json")
 
 
 def _sibling(full: str, go_type: str) -> str:
@@ -293,7 +293,7 @@ def _head_mark(schema: Schema) -> str:
     return " atomic" if is_atomic else ""
 
 
-def _marks(schema: Schema) -> Iterator[str]:
+def merge_marks(schema: Schema) -> Iterator[str]:
     list_type = schema.get("x-kubernetes-list-type") if schema.get("type") == "array" else None
     if list_type == "map":
         yield f"key={','.join(schema['x-kubernetes-list-map-keys'])}"
