@@ -20,9 +20,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from pykueue.api import resources
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Resource
-from pykueue.controllers import kinds
 from pykueue.kube import access
 from pykueue.kube.client import DeleteOptions
 from pykueue.kube.http_client import HttpClient
@@ -112,7 +112,7 @@ async def _run(client: HttpClient, controller: int, options: argparse.Namespace)
     jobs = options.jobs
     calls, cpu, start = await _calls(client), _cpu_seconds(controller), time.monotonic()
     phases = {
-        "admitted": _follow(client, kinds.WORKLOAD, _is_admitted, jobs),
+        "admitted": _follow(client, resources.WORKLOAD, _is_admitted, jobs),
         "started": _follow(client, JOB, _runs, jobs),
     }
     kubelet = None
@@ -146,16 +146,16 @@ async def _all_at_once(count: int, act: Callable[[int], Awaitable[Any]], lanes: 
 
 
 async def _make_queues(client: HttpClient, queues: int, jobs: int) -> None:
-    await _ensure(client, kinds.NAMESPACE, {"metadata": {"name": NAMESPACE}})
-    await _ensure(client, kinds.RESOURCE_FLAVOR, {"metadata": {"name": NAMESPACE}})
+    await _ensure(client, resources.NAMESPACE, {"metadata": {"name": NAMESPACE}})
+    await _ensure(client, resources.RESOURCE_FLAVOR, {"metadata": {"name": NAMESPACE}})
     for number in range(queues):
         name = f"{NAMESPACE}-{number}"
         quota = [{"name": "cpu", "nominalQuota": str(jobs)}]
         groups = [{"coveredResources": ["cpu"], "flavors": [{"name": NAMESPACE, "resources": quota}]}]
         spec = {"namespaceSelector": {}, "resourceGroups": groups}
-        await _ensure(client, kinds.CLUSTER_QUEUE, {"metadata": {"name": name}, "spec": spec})
+        await _ensure(client, resources.CLUSTER_QUEUE, {"metadata": {"name": name}, "spec": spec})
         metadata = {"name": name, "namespace": NAMESPACE}
-        await _ensure(client, kinds.LOCAL_QUEUE, {"metadata": metadata, "spec": {"clusterQueue": name}})
+        await _ensure(client, resources.LOCAL_QUEUE, {"metadata": metadata, "spec": {"clusterQueue": name}})
 
 
 async def _ensure(client: HttpClient, resource: Resource, obj: Object) -> None:
@@ -171,7 +171,7 @@ async def _ensure(client: HttpClient, resource: Resource, obj: Object) -> None:
 async def _until_active(client: HttpClient, queues: int) -> None:
     """The controller leads when it says that the queues are good."""
     while True:
-        found = (await client.list(kinds.CLUSTER_QUEUE)).items
+        found = (await client.list(resources.CLUSTER_QUEUE)).items
         if sum(_has(each, "Active") for each in found) >= queues:
             return
         await asyncio.sleep(0.2)
@@ -182,11 +182,11 @@ async def _clean(client: HttpClient, queues: int) -> None:
     jobs = (await client.list(JOB, NAMESPACE)).items
     gone = DeleteOptions(propagation_policy="Background")
     await _all_at_once(len(jobs), lambda number: client.delete(JOB, jobs[number]["metadata"]["name"], NAMESPACE, gone))
-    await _until_none(client, kinds.WORKLOAD)
+    await _until_none(client, resources.WORKLOAD)
     for number in range(queues):
-        await client.delete(kinds.CLUSTER_QUEUE, f"{NAMESPACE}-{number}")
-    await client.delete(kinds.NAMESPACE, NAMESPACE)
-    await client.delete(kinds.RESOURCE_FLAVOR, NAMESPACE)
+        await client.delete(resources.CLUSTER_QUEUE, f"{NAMESPACE}-{number}")
+    await client.delete(resources.NAMESPACE, NAMESPACE)
+    await client.delete(resources.RESOURCE_FLAVOR, NAMESPACE)
 
 
 async def _until_none(client: HttpClient, resource: Resource) -> None:
@@ -228,11 +228,11 @@ async def _play_kubelet(client: HttpClient) -> None:
     done = {"status": {"phase": "Succeeded"}}
     async with asyncio.TaskGroup() as group:
         seen: set[str] = set()
-        async for pod in _changes(client, kinds.POD):
+        async for pod in _changes(client, resources.POD):
             name = pod["metadata"]["name"]
             if name not in seen and pod["spec"].get("nodeName"):
                 seen.add(name)
-                group.create_task(client.patch(kinds.POD, name, NAMESPACE, done, subresource="status"))
+                group.create_task(client.patch(resources.POD, name, NAMESPACE, done, subresource="status"))
 
 
 def _has(obj: Object, condition: str) -> bool:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pykueue.cli import serving
+from pykueue.app import serving
 from pykueue.engine import decisions, events, policy, values
 from pykueue.engine.engine import Engine
 
@@ -74,7 +74,7 @@ CASES = (
 )
 
 
-def setup(case: Case) -> Iterator[events.Event]:
+def setup(case: Case) -> Iterator[events.EngineEvent]:
     yield events.NamespaceChanged(name="default", labels={})
     yield events.FlavorChanged(flavor=values.ResourceFlavor(name=FLAVOR))
     for cohort in range(case.cohorts):

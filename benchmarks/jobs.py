@@ -9,11 +9,11 @@ import tempfile
 import time
 from pathlib import Path
 
+from pykueue.api import resources
 from pykueue.cli import submit
+from pykueue.cluster.job_controller import job_view
 from pykueue.kube import access
 from pykueue.kube.http_client import HttpClient
-from pykueue.node import kinds
-from pykueue.node.jobs import view
 
 QUEUE = [
     {"kind": "ResourceFlavor", "metadata": {"name": "default"}},
@@ -83,7 +83,7 @@ async def drain(kubeconfig: Path, count: int) -> tuple[float, float]:
 
     async def create(name: str) -> None:
         async with gate:
-            await client.create(kinds.JOB, submit.job_of(WISHES | {"name": name}), "default")
+            await client.create(resources.JOB, submit.job_of(WISHES | {"name": name}), "default")
 
     watching = asyncio.create_task(_watch(client, left))
     await asyncio.gather(*map(create, sorted(left)))
@@ -95,8 +95,8 @@ async def drain(kubeconfig: Path, count: int) -> tuple[float, float]:
 
 
 async def _watch(client: HttpClient, left: set[str]) -> None:
-    async for event in client.watch(kinds.JOB, "default"):
-        if event.type != "BOOKMARK" and view.finished_condition(event.object):
+    async for event in client.watch(resources.JOB, "default"):
+        if event.type != "BOOKMARK" and job_view.finished_condition(event.object):
             left.discard(event.object["metadata"]["name"])
         if not left:
             return

@@ -13,7 +13,7 @@ from pykueue.apiserver.http.routes import Route
 from pykueue.apiserver.security import certificates, kubeconfig, roles, rules, tokens
 from pykueue.apiserver.security.authorizer import Authorizer
 from pykueue.apiserver.security.impersonation import effective_user
-from pykueue.apiserver.security.rules import Ask
+from pykueue.apiserver.security.rules import AccessRequest
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 JANE = User(name="jane", groups=("research", "system:authenticated"))
@@ -90,25 +90,25 @@ def test_a_broken_token_file_names_the_line(tmp_path):
 @pytest.mark.parametrize(
     ("rule", "ask", "allowed"),
     [
-        (roles.rule("", ["pods"], ["get"]), Ask(verb="get", resource="pods"), True),
-        (roles.rule("", ["pods"], ["get"]), Ask(verb="list", resource="pods"), False),
-        (roles.rule("", ["pods"], ["*"]), Ask(verb="list", resource="pods", subresource="log"), False),
-        (roles.rule("", ["pods/log"], ["get"]), Ask(verb="get", resource="pods", subresource="log"), True),
-        (roles.rule("", ["*/scale"], ["get"]), Ask(verb="get", resource="things", subresource="scale"), True),
-        (roles.rule("*", ["*"], ["*"]), Ask(verb="get", group="a", resource="b", subresource="c"), True),
-        (roles.rule("batch", ["jobs"], ["get"]), Ask(verb="get", resource="jobs"), False),
+        (roles.rule("", ["pods"], ["get"]), AccessRequest(verb="get", resource="pods"), True),
+        (roles.rule("", ["pods"], ["get"]), AccessRequest(verb="list", resource="pods"), False),
+        (roles.rule("", ["pods"], ["*"]), AccessRequest(verb="list", resource="pods", subresource="log"), False),
+        (roles.rule("", ["pods/log"], ["get"]), AccessRequest(verb="get", resource="pods", subresource="log"), True),
+        (roles.rule("", ["*/scale"], ["get"]), AccessRequest(verb="get", resource="things", subresource="scale"), True),
+        (roles.rule("*", ["*"], ["*"]), AccessRequest(verb="get", group="a", resource="b", subresource="c"), True),
+        (roles.rule("batch", ["jobs"], ["get"]), AccessRequest(verb="get", resource="jobs"), False),
         (
             roles.rule("", ["pods"], ["get"]) | {"resourceNames": ["a"]},
-            Ask(verb="get", resource="pods", name="a"),
+            AccessRequest(verb="get", resource="pods", name="a"),
             True,
         ),
         (
             roles.rule("", ["pods"], ["get"]) | {"resourceNames": ["a"]},
-            Ask(verb="get", resource="pods", name="b"),
+            AccessRequest(verb="get", resource="pods", name="b"),
             False,
         ),
-        ({"nonResourceURLs": ["/api/*"], "verbs": ["get"]}, Ask(verb="get", path="/api/v1"), True),
-        ({"nonResourceURLs": ["/api"], "verbs": ["get"]}, Ask(verb="get", path="/apis"), False),
+        ({"nonResourceURLs": ["/api/*"], "verbs": ["get"]}, AccessRequest(verb="get", path="/api/v1"), True),
+        ({"nonResourceURLs": ["/api"], "verbs": ["get"]}, AccessRequest(verb="get", path="/apis"), False),
     ],
 )
 def test_a_rule_allows(rule, ask, allowed):
@@ -118,14 +118,17 @@ def test_a_rule_allows(rule, ask, allowed):
 def test_a_role_binding_holds_in_its_namespace_only(authorizer):
     bind(authorizer, "edit", namespace="ml")
     asks = [
-        Ask(verb="create", group="batch", resource="jobs", namespace=namespace) for namespace in ("ml", "other", "")
+        AccessRequest(verb="create", group="batch", resource="jobs", namespace=namespace)
+        for namespace in ("ml", "other", "")
     ]
     assert [authorizer.allows(JANE, ask) for ask in asks] == [True, False, False]
 
 
 def test_an_editor_does_not_hand_out_rights(authorizer):
     bind(authorizer, "edit", namespace="ml")
-    assert not authorizer.allows(JANE, Ask(verb="create", group=roles.GROUP, resource="rolebindings", namespace="ml"))
+    assert not authorizer.allows(
+        JANE, AccessRequest(verb="create", group=roles.GROUP, resource="rolebindings", namespace="ml")
+    )
 
 
 @pytest.mark.parametrize(
@@ -137,16 +140,16 @@ def test_an_editor_does_not_hand_out_rights(authorizer):
 )
 def test_groups_and_service_accounts_are_subjects(authorizer, subject, user):
     bind(authorizer, "view", subject=subject)
-    assert authorizer.allows(user, Ask(verb="list", resource="pods", namespace="any"))
+    assert authorizer.allows(user, AccessRequest(verb="list", resource="pods", namespace="any"))
 
 
 def test_masters_may_do_everything():
-    assert Authorizer().allows(User(name="root", groups=("system:masters",)), Ask(verb="x", path="/y"))
+    assert Authorizer().allows(User(name="root", groups=("system:masters",)), AccessRequest(verb="x", path="/y"))
 
 
 def test_rights_end_with_their_binding(authorizer):
     bind(authorizer, "view")
-    ask = Ask(verb="list", resource="pods")
+    ask = AccessRequest(verb="list", resource="pods")
     assert authorizer.allows(JANE, ask)
     authorizer.observe("clusterrolebindings", "DELETED", {"metadata": {"name": "view-binding"}})
     assert not authorizer.allows(JANE, ask)
@@ -155,15 +158,15 @@ def test_rights_end_with_their_binding(authorizer):
 def test_a_batch_user_submits_jobs_and_sees_queues_but_makes_none(authorizer):
     bind(authorizer, "kueue-batch-user-role", namespace="ml")
     asks = [
-        Ask(verb="create", group="batch", resource="jobs", namespace="ml"),
-        Ask(verb="list", group="kueue.x-k8s.io", resource="localqueues", namespace="ml"),
-        Ask(verb="create", group="kueue.x-k8s.io", resource="localqueues", namespace="ml"),
+        AccessRequest(verb="create", group="batch", resource="jobs", namespace="ml"),
+        AccessRequest(verb="list", group="kueue.x-k8s.io", resource="localqueues", namespace="ml"),
+        AccessRequest(verb="create", group="kueue.x-k8s.io", resource="localqueues", namespace="ml"),
     ]
     assert [authorizer.allows(JANE, ask) for ask in asks] == [True, True, False]
 
 
 def test_a_refusal_is_worded_as_kubernetes_does():
-    ask = Ask(verb="list", group="batch", resource="jobs", namespace="ml")
+    ask = AccessRequest(verb="list", group="batch", resource="jobs", namespace="ml")
     assert ask.refusal("jane") == 'User "jane" cannot list resource "jobs" in API group "batch" in the namespace "ml"'
 
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from pykueue.api import registry
 from pykueue.api.scheme import Settings
-from pykueue.apiserver.embedded import EmbeddedApi, Place
+from pykueue.apiserver.embedded import EmbeddedApi, ServerPaths
 from pykueue.cli.main import cli
 from pykueue.kube import access
 from pykueue.kube.http_client import HttpClient
@@ -50,7 +50,7 @@ def served(directory):
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
-    api = EmbeddedApi(Place(directory=directory, host="127.0.0.1", port=0), registry.scheme(), Settings())
+    api = EmbeddedApi(ServerPaths(directory=directory, host="127.0.0.1", port=0), registry.scheme(), Settings())
     cluster = Cluster(directory / "kubeconfig", loop)
     try:
         cluster.call(api.start())

@@ -4,10 +4,9 @@ from contextlib import suppress
 import pytest
 from click.testing import CliRunner
 
-from pykueue.api import registry
+from pykueue.api import registry, resources
 from pykueue.api.errors import ApiError
 from pykueue.cli.main import cli
-from pykueue.controllers import kinds
 
 JOBS = registry.scheme().for_path("batch", "v1", "jobs").resource
 CONTAINER = {"name": "c", "image": "busybox", "resources": {"requests": {"cpu": "6"}}}
@@ -17,17 +16,17 @@ QUOTA = {"name": "spot", "resources": [{"name": "cpu", "nominalQuota": "4"}]}
 
 @pytest.fixture(scope="module")
 def explain(cluster):
-    cluster.create(kinds.RESOURCE_FLAVOR, {"metadata": {"name": "spot"}, "spec": {}})
+    cluster.create(resources.RESOURCE_FLAVOR, {"metadata": {"name": "spot"}, "spec": {}})
     spec = {"namespaceSelector": {}, "resourceGroups": [{"coveredResources": ["cpu"], "flavors": [QUOTA]}]}
-    cluster.create(kinds.CLUSTER_QUEUE, {"metadata": {"name": "team-a"}, "spec": spec})
+    cluster.create(resources.CLUSTER_QUEUE, {"metadata": {"name": "team-a"}, "spec": spec})
     place = {"namespace": "default"}
-    cluster.create(kinds.LOCAL_QUEUE, {"metadata": {"name": "main", **place}, "spec": {"clusterQueue": "team-a"}})
+    cluster.create(resources.LOCAL_QUEUE, {"metadata": {"name": "main", **place}, "spec": {"clusterQueue": "team-a"}})
     job = {"metadata": {"name": "train", **place}, "spec": {"suspend": True, "template": TEMPLATE}}
     uid = cluster.create(JOBS, job)["metadata"]["uid"]
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "train", "uid": uid, "controller": True}
     pod_sets = [{"name": "main", "count": 1, "template": TEMPLATE}]
     workload = {"metadata": {"name": "large", "ownerReferences": [owner], **place}}
-    cluster.create(kinds.WORKLOAD, workload | {"spec": {"queueName": "main", "podSets": pod_sets}})
+    cluster.create(resources.WORKLOAD, workload | {"spec": {"queueName": "main", "podSets": pod_sets}})
     return lambda *words: cluster.pykueue("explain", *words)
 
 
@@ -71,7 +70,7 @@ def test_the_configuration_is_that_of_the_cluster(explain, cluster):
     config_maps = registry.scheme().for_path("", "v1", "configmaps").resource
     namespace = {"metadata": {"name": "kueue-system"}}
     with suppress(ApiError):
-        cluster.create(kinds.NAMESPACE, namespace)
+        cluster.create(resources.NAMESPACE, namespace)
     place = {"name": "kueue-manager-config", "namespace": "kueue-system"}
     cluster.create(config_maps, {"metadata": place, "data": {"controller_manager_config.yaml": text}})
     try:
@@ -82,23 +81,23 @@ def test_the_configuration_is_that_of_the_cluster(explain, cluster):
 
 def test_places_are_looked_at_too(cluster):
     """One node of 4 cpu: two pods of 3 find no place, one would."""
-    cluster.create(kinds.TOPOLOGY, {"metadata": {"name": "hosts"}, "spec": {"levels": [{"nodeLabel": HOST}]}})
+    cluster.create(resources.TOPOLOGY, {"metadata": {"name": "hosts"}, "spec": {"levels": [{"nodeLabel": HOST}]}})
     node = {"metadata": {"name": "n", "labels": {HOST: "n", "tas": "true"}}}
-    cluster.create(kinds.NODE, node)
+    cluster.create(resources.NODE, node)
     ready = {"conditions": [{"type": "Ready", "status": "True"}], "allocatable": {"cpu": "4", "pods": "10"}}
-    cluster.do(lambda client: client.patch(kinds.NODE, "n", "", {"status": ready}, subresource="status"))
+    cluster.do(lambda client: client.patch(resources.NODE, "n", "", {"status": ready}, subresource="status"))
     spec = {"topologyName": "hosts", "nodeLabels": {"tas": "true"}}
-    cluster.create(kinds.RESOURCE_FLAVOR, {"metadata": {"name": "tas"}, "spec": spec})
+    cluster.create(resources.RESOURCE_FLAVOR, {"metadata": {"name": "tas"}, "spec": spec})
     quota = {"name": "tas", "resources": [{"name": "cpu", "nominalQuota": "100"}]}
     spec = {"namespaceSelector": {}, "resourceGroups": [{"coveredResources": ["cpu"], "flavors": [quota]}]}
-    cluster.create(kinds.CLUSTER_QUEUE, {"metadata": {"name": "placed"}, "spec": spec})
+    cluster.create(resources.CLUSTER_QUEUE, {"metadata": {"name": "placed"}, "spec": spec})
     place = {"namespace": "default"}
-    cluster.create(kinds.LOCAL_QUEUE, {"metadata": {"name": "placed", **place}, "spec": {"clusterQueue": "placed"}})
+    cluster.create(resources.LOCAL_QUEUE, {"metadata": {"name": "placed", **place}, "spec": {"clusterQueue": "placed"}})
     container = CONTAINER | {"resources": {"requests": {"cpu": "3"}}}
     pod_set = {"name": "main", "count": 2, "template": {"spec": TEMPLATE["spec"] | {"containers": [container]}}}
     pod_set["topologyRequest"] = {"required": HOST}
     workload = {"metadata": {"name": "wide", **place}, "spec": {"queueName": "placed", "podSets": [pod_set]}}
-    cluster.create(kinds.WORKLOAD, workload)
+    cluster.create(resources.WORKLOAD, workload)
     said = cluster.pykueue("explain", "wide").output
     assert 'topology "hosts" allows to fit only 1 out of 2 pod(s)' in said
     assert "raise the nominal quota" not in said

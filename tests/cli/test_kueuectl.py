@@ -6,11 +6,10 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from pykueue.api import registry
+from pykueue.api import registry, resources
 from pykueue.api.errors import ApiError
-from pykueue.cli import completing, kubectl_plugin
+from pykueue.cli import completion, kubectl_plugin
 from pykueue.cli.main import cli
-from pykueue.controllers import kinds
 
 JOBS = registry.scheme().for_path("batch", "v1", "jobs").resource
 POD_SPEC = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox"}]}
@@ -33,7 +32,7 @@ def test_pods_of_a_job_are_listed(cluster, job):
     labels = {"batch.kubernetes.io/job-name": job}
     for name, marks in ((f"{job}-x7k2p", labels), (f"{job}-other", {})):
         cluster.create(
-            kinds.POD, {"metadata": {"name": name, "namespace": "default", "labels": marks}, "spec": POD_SPEC}
+            resources.POD, {"metadata": {"name": name, "namespace": "default", "labels": marks}, "spec": POD_SPEC}
         )
     lines = table(cluster.pykueue("list", "pods", "--for", f"jobs.batch/{job}").output)
     assert lines[0] == ["NAME", "READY", "STATUS", "RESTARTS", "AGE"]
@@ -69,13 +68,13 @@ def test_messages(cluster, words, code, told):
 
 
 def test_a_kind_without_pods_is_refused(cluster):
-    cluster.create(kinds.RESOURCE_FLAVOR, {"metadata": {"name": "podless"}, "spec": {}})
+    cluster.create(resources.RESOURCE_FLAVOR, {"metadata": {"name": "podless"}, "spec": {}})
     result = cluster.pykueue("list", "pods", "--for", "resourceflavor/podless")
     assert result.output == "Error: unsupported kind: ResourceFlavor\n"
 
 
 def test_lists_are_shown_as_json_and_by_path(cluster):
-    cluster.create(kinds.RESOURCE_FLAVOR, {"metadata": {"name": "shown", "labels": {"a": "b"}}, "spec": {}})
+    cluster.create(resources.RESOURCE_FLAVOR, {"metadata": {"name": "shown", "labels": {"a": "b"}}, "spec": {}})
     listed = json.loads(cluster.pykueue("list", "rf", "-l", "a=b", "-o", "json").output)
     assert (listed["kind"], [item["kind"] for item in listed["items"]]) == ("ResourceFlavorList", ["ResourceFlavor"])
     shown = cluster.pykueue("list", "rf", "-l", "a=b", "-o", 'jsonpath={.items[*].metadata.name}{"\\n"}')
@@ -88,7 +87,7 @@ def test_an_unknown_format_names_the_known_ones(cluster):
 
 
 def test_a_dry_run_of_a_queue_s_stop_names_it(cluster):
-    cluster.create(kinds.CLUSTER_QUEUE, {"metadata": {"name": "dry"}, "spec": {"namespaceSelector": {}}})
+    cluster.create(resources.CLUSTER_QUEUE, {"metadata": {"name": "dry"}, "spec": {"namespaceSelector": {}}})
     result = cluster.pykueue("stop", "cq", "dry", "--dry-run", "client")
     assert result.output == "clusterqueue.kueue.x-k8s.io/dry  (client dry run)\n"
 
@@ -98,7 +97,7 @@ def test_all_workloads_are_deleted_after_a_question(cluster, job):
     reference = {"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": owner["uid"], "controller": True}
     pod_sets = [{"name": "main", "count": 1, "template": {"spec": POD_SPEC}}]
     metadata = {"name": job, "namespace": "default", "ownerReferences": [reference]}
-    cluster.create(kinds.WORKLOAD, {"metadata": metadata, "spec": {"queueName": "main", "podSets": pod_sets}})
+    cluster.create(resources.WORKLOAD, {"metadata": metadata, "spec": {"queueName": "main", "podSets": pod_sets}})
     result = cluster.pykueue("delete", "workload", "--all", stdin="y\n")
     assert result.output == (
         "This operation will also delete the jobs associated with these workloads.\n"
@@ -116,16 +115,16 @@ def test_names_of_objects_are_completed(cluster, monkeypatch):
     monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig))
     for name, policy in (("holds", "Hold"), ("goes", "None")):
         spec = {"namespaceSelector": {}, "stopPolicy": policy}
-        cluster.create(kinds.CLUSTER_QUEUE, {"metadata": {"name": name}, "spec": spec})
-    assert completing.words(kubectl_plugin.kueue, ["resume", "clusterqueue", ""]) == ["holds"]
-    assert "goes" in completing.words(kubectl_plugin.kueue, ["stop", "cq", "g"])
-    assert completing.words(kubectl_plugin.kueue, ["create", "lq", "x", "--clusterqueue", "ho"]) == ["holds"]
+        cluster.create(resources.CLUSTER_QUEUE, {"metadata": {"name": name}, "spec": spec})
+    assert completion.words(kubectl_plugin.kueue, ["resume", "clusterqueue", ""]) == ["holds"]
+    assert "goes" in completion.words(kubectl_plugin.kueue, ["stop", "cq", "g"])
+    assert completion.words(kubectl_plugin.kueue, ["create", "lq", "x", "--clusterqueue", "ho"]) == ["holds"]
 
 
 def test_commands_are_completed_without_a_cluster(monkeypatch):
     monkeypatch.setenv("KUBECONFIG", "/nowhere")
-    assert completing.words(kubectl_plugin.kueue, ["sto"]) == ["stop"]
-    assert completing.words(kubectl_plugin.kueue, ["stop", "cq", ""]) == []
+    assert completion.words(kubectl_plugin.kueue, ["sto"]) == ["stop"]
+    assert completion.words(kubectl_plugin.kueue, ["stop", "cq", ""]) == []
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -152,7 +151,7 @@ def test_a_cluster_that_is_not_there_is_told_with_a_hint(tmp_path):
 
 def test_a_submitted_job_is_shown_as_asked(cluster):
     cluster.create(
-        kinds.LOCAL_QUEUE, {"metadata": {"name": "shown", "namespace": "default"}, "spec": {"clusterQueue": "x"}}
+        resources.LOCAL_QUEUE, {"metadata": {"name": "shown", "namespace": "default"}, "spec": {"clusterQueue": "x"}}
     )
     words = ["submit", "--queue", "shown", "--kubeconfig", str(cluster.kubeconfig), "-o", "json", "--", "true"]
     made = json.loads(CliRunner().invoke(cli, words).output)

@@ -7,10 +7,9 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from pykueue.api import registry
+from pykueue.api import registry, resources
 from pykueue.api.errors import ApiError
 from pykueue.cli import create, kubectl_plugin
-from pykueue.controllers import kinds
 
 JOBS = registry.scheme().for_path("batch", "v1", "jobs").resource
 TEMPLATE = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox"}]}}
@@ -31,7 +30,7 @@ def workload(cluster, name):
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": job["metadata"]["uid"], "controller": True}
     pod_sets = [{"name": "main", "count": 1, "template": TEMPLATE}]
     obj = {"metadata": {**place, "ownerReferences": [owner]}, "spec": {"queueName": "main", "podSets": pod_sets}}
-    cluster.create(kinds.WORKLOAD, obj)
+    cluster.create(resources.WORKLOAD, obj)
     return name
 
 
@@ -59,7 +58,7 @@ def test_a_cluster_queue_is_created_from_options(cluster, name):
         "Any",
     )
     assert (result.exit_code, result.output) == (0, f"clusterqueue.kueue.x-k8s.io/{name} created\n")
-    spec = cluster.get(kinds.CLUSTER_QUEUE, name)["spec"]
+    spec = cluster.get(resources.CLUSTER_QUEUE, name)["spec"]
     assert (spec["cohortName"], spec["preemption"]["reclaimWithinCohort"]) == ("all", "Any")
 
 
@@ -67,7 +66,7 @@ def test_a_dry_run_writes_nothing(cluster, name):
     result = cluster.pykueue("create", "resourceflavor", name, "--dry-run", "server")
     assert result.output == f"resourceflavor.kueue.x-k8s.io/{name} created (server dry run)\n"
     with pytest.raises(ApiError, match="not found"):
-        cluster.get(kinds.RESOURCE_FLAVOR, name)
+        cluster.get(resources.RESOURCE_FLAVOR, name)
 
 
 def test_a_flavor_with_taints_is_shown_as_json(cluster, name):
@@ -94,18 +93,18 @@ def test_a_bad_quota_says_how_to_write_it(cluster, name):
 
 @pytest.mark.parametrize(("option", "policy"), [((), "HoldAndDrain"), (("--keep-already-running",), "Hold")])
 def test_a_queue_is_held_and_released(cluster, name, option, policy):
-    cluster.create(kinds.CLUSTER_QUEUE, {"metadata": {"name": name}, "spec": {"namespaceSelector": {}}})
+    cluster.create(resources.CLUSTER_QUEUE, {"metadata": {"name": name}, "spec": {"namespaceSelector": {}}})
     assert cluster.pykueue("stop", "cq", name, *option).output == f"clusterqueue.kueue.x-k8s.io/{name}\n"
-    assert cluster.get(kinds.CLUSTER_QUEUE, name)["spec"]["stopPolicy"] == policy
+    assert cluster.get(resources.CLUSTER_QUEUE, name)["spec"]["stopPolicy"] == policy
     cluster.pykueue("resume", "cq", name)
-    assert cluster.get(kinds.CLUSTER_QUEUE, name)["spec"]["stopPolicy"] == "None"
+    assert cluster.get(resources.CLUSTER_QUEUE, name)["spec"]["stopPolicy"] == "None"
 
 
 def test_a_workload_is_stopped_and_resumed(cluster, workload):
     assert cluster.pykueue("stop", "workload", workload).output == f"workload.kueue.x-k8s.io/{workload} stopped\n"
-    assert cluster.get(kinds.WORKLOAD, workload, "default")["spec"]["active"] is False
+    assert cluster.get(resources.WORKLOAD, workload, "default")["spec"]["active"] is False
     assert cluster.pykueue("resume", "workload", workload).output.endswith("resumed\n")
-    assert cluster.get(kinds.WORKLOAD, workload, "default")["spec"]["active"] is True
+    assert cluster.get(resources.WORKLOAD, workload, "default")["spec"]["active"] is True
 
 
 def test_workloads_are_listed_with_their_jobs(cluster, workload):
@@ -120,7 +119,7 @@ def test_a_status_filter_hides_the_rest(cluster, workload):
 
 
 def test_cluster_queues_are_listed(cluster, name):
-    cluster.create(kinds.CLUSTER_QUEUE, {"metadata": {"name": name}, "spec": {"cohortName": "all"}})
+    cluster.create(resources.CLUSTER_QUEUE, {"metadata": {"name": name}, "spec": {"cohortName": "all"}})
     lines = cluster.pykueue("list", "cq").output.splitlines()
     headers = ["NAME", "COHORT", "PENDING WORKLOADS", "ADMITTED WORKLOADS", "ACTIVE", "AGE"]
     assert re.split(r"\s{2,}", lines[0]) == headers

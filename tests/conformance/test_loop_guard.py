@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pykueue.simulate.replay import corpus, cycles
+from pykueue.conformance import corpus, cycles
 
 DECISIONS = Path(__file__).parent / "decisions"
 LIMIT = 100

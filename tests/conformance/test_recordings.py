@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pykueue.simulate.replay import corpus, session, suites
+from pykueue.conformance import corpus, session, suites
 
 PROJECT = Path(__file__).parents[2]
 DECISIONS = Path(__file__).parent / "decisions"

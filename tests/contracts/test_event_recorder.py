@@ -4,9 +4,10 @@ import asyncio
 
 import pytest
 
+from pykueue.api.resources import EVENT
 from pykueue.api.scheme import Resource
 from pykueue.kube.clock import WallClock
-from pykueue.kube.event_recorder import EVENT, EventRecorder
+from pykueue.kube.controller.event_recorder import EventRecorder
 
 WIDGETS = Resource("example.dev", "v1", "widgets", "Widget", namespaced=True)
 

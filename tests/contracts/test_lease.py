@@ -4,7 +4,8 @@ import asyncio
 
 import pytest
 
-from pykueue.kube.lease import LEASE, LeaderElection, Terms
+from pykueue.api.resources import LEASE
+from pykueue.kube.lease import LeaderElection, Terms
 
 TERMS = Terms(lease_seconds=15, renew_seconds=10, retry_seconds=2)
 

@@ -1,10 +1,10 @@
 import copy
 
-from pykueue.controllers.actions import Create, Delete, Write
-from pykueue.controllers.jobs import leader_worker_groups as groups
+from pykueue.controllers.jobs.context import JobContext
 from pykueue.controllers.jobs.priority import PriorityClasses
-from pykueue.controllers.jobs.situation import Situation
-from pykueue.controllers.workload import facts
+from pykueue.controllers.leader_worker_sets import decide as groups
+from pykueue.controllers.workloads import predicates
+from pykueue.kube.controller.plan import Create, Delete, Write
 from pykueue.translate.jobs import pods
 from pykueue.translate.jobs.framework import Options
 
@@ -32,7 +32,7 @@ def leader_worker_set(*, replicas=1, leader=True, labels=None, **more):
 
 
 def situation(*workloads, **classes):
-    return Situation(kind=pods.FRAMEWORK, job=None, workloads=workloads, classes=PriorityClasses(workload=classes))
+    return JobContext(kind=pods.FRAMEWORK, job=None, workloads=workloads, classes=PriorityClasses(workload=classes))
 
 
 def workloads(count):
@@ -80,7 +80,7 @@ def test_every_replica_gets_a_workload_of_its_own():
 
 def test_the_set_owns_its_workloads_but_does_not_control_them():
     [workload] = workloads(1)
-    assert facts.controller_of(workload) is None
+    assert predicates.controller_of(workload) is None
     assert workload["metadata"]["ownerReferences"][0]["kind"] == "LeaderWorkerSet"
 
 

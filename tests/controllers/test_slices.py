@@ -1,9 +1,9 @@
 """Elastic jobs: which Workload tells what the job asks for, and which of its pods may go."""
 
-from pykueue.controllers import slice_ungater
+from pykueue.api.times import SECOND_NS, from_ns
 from pykueue.controllers.jobs import slices
-from pykueue.controllers.jobs.situation import Situation
-from pykueue.kube.clock import SECOND_NS, show_time
+from pykueue.controllers.jobs.context import JobContext
+from pykueue.controllers.workload_slices import controller
 from pykueue.translate.jobs.registry import FRAMEWORKS
 
 NOW_NS = 1_000 * SECOND_NS
@@ -16,12 +16,12 @@ def slice_of(name, count=2, *, at=0, reserved=None, replaces="", evicted=False):
     true = {"status": "True", "reason": "R", "message": ""}
     conditions = [{"type": "Evicted", **true}] if evicted else []
     if reserved is not None:
-        since = show_time(reserved * SECOND_NS)
+        since = from_ns(reserved * SECOND_NS)
         conditions += [{"type": kind, "lastTransitionTime": since, **true} for kind in ("QuotaReserved", "Admitted")]
     return {
         "metadata": {
             "name": name, "namespace": "ns", "uid": name, "annotations": annotations,
-            "creationTimestamp": show_time(at * SECOND_NS),
+            "creationTimestamp": from_ns(at * SECOND_NS),
         },
         "spec": {"podSets": [{"name": "main", "count": count, "template": {"spec": {}}}]},
         "status": {"conditions": conditions},
@@ -30,18 +30,18 @@ def slice_of(name, count=2, *, at=0, reserved=None, replaces="", evicted=False):
 
 def pod(name, *, gated=True, phase="Pending"):
     metadata = {"name": name, "namespace": "ns", "labels": {"kueue.x-k8s.io/podset": "main"}}
-    gates = [{"name": slice_ungater.GATE}] if gated else []
+    gates = [{"name": controller.GATE}] if gated else []
     return {"metadata": metadata, "spec": {"schedulingGates": gates}, "status": {"phase": phase}}
 
 
 def selected(*workloads):
-    case = Situation(kind=FRAMEWORKS["batch/job"], job=None, now_ns=NOW_NS)
+    case = JobContext(kind=FRAMEWORKS["batch/job"], job=None, now_ns=NOW_NS)
     chosen, actions = slices.select(case, list(workloads))
     return chosen and chosen["metadata"]["name"], [action.new["metadata"]["name"] for action in actions]
 
 
 def let_go(workloads, *pods):
-    return [write.old["metadata"]["name"] for write in slice_ungater.plan(workloads, pods)]
+    return [write.old["metadata"]["name"] for write in controller.plan(workloads, pods)]
 
 
 def test_a_slice_that_waits_tells_what_the_job_asks_for():

@@ -1,7 +1,8 @@
-from pykueue.controllers import stateful_set_controller as sets
+from pykueue.api import conditions
 from pykueue.controllers.jobs.policy import JobPolicy
 from pykueue.controllers.jobs.priority import PriorityClasses
-from pykueue.controllers.workload import conditions, facts, transitions
+from pykueue.controllers.stateful_sets import controller as sets
+from pykueue.controllers.workloads import predicates, transitions
 
 NOW = 10**18
 SPEC = {"containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}
@@ -31,14 +32,14 @@ def test_one_workload_stands_for_all_replicas():
 
 
 def test_its_owner_does_not_control_it():
-    assert facts.controller_of(workload()) is None
+    assert predicates.controller_of(workload()) is None
 
 
 def test_scaling_to_zero_puts_the_workload_on_hold():
     held = workload()
     transitions.reserve_quota(held, {"clusterQueue": "cq"}, NOW)
     [write, *_] = sets.kept_in_step(stateful_set(replicas=0), held, NOW)
-    assert facts.is_on_hold(write.new)
+    assert predicates.is_on_hold(write.new)
 
 
 def test_scaling_up_again_ends_the_hold():

@@ -1,7 +1,7 @@
 import pytest
 
-from pykueue.engine import amounts
-from pykueue.engine.amounts import LEAST, UNLIMITED
+from pykueue.engine.quota import amounts
+from pykueue.engine.quota.amounts import LEAST, UNLIMITED
 
 
 @pytest.mark.parametrize(

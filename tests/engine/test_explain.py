@@ -1,8 +1,16 @@
 import pytest
 
-from pykueue.engine import events, explain, values
+from pykueue.engine import events, values
 from pykueue.engine.engine import Engine
-from pykueue.engine.explanation import FewerPods, HigherPriority, MoreQuota, Obstacle, Refusal, Standing
+from pykueue.engine.explain import explain
+from pykueue.engine.explain.explanation import (
+    FewerPods,
+    HigherPriority,
+    MoreQuota,
+    Obstacle,
+    Refusal,
+    Standing,
+)
 from pykueue.engine.policy import Policy
 from pykueue.engine.values import PreemptionPolicy
 

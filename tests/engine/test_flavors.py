@@ -3,9 +3,10 @@ import dataclasses
 import pytest
 from tests.engine import builders as b
 
-from pykueue.engine import decisions, events, matching, messages, reasons, values
-from pykueue.engine.amounts import UNLIMITED
+from pykueue.engine import decisions, events, messages, reasons, values
+from pykueue.engine.flavors import matching
 from pykueue.engine.policy import Policy, QuotaCheckStrategy
+from pykueue.engine.quota.amounts import UNLIMITED
 
 
 def flavors_of(admit):
@@ -73,7 +74,7 @@ def test_pods_are_charged_where_they_are_covered():
     cluster = b.Cluster(b.cluster_queue(groups=[group]))
     cluster.add(b.workload("many", pod_sets=[b.pod_set(count=3)]))
     (park,) = cluster.cycle()
-    assert isinstance(park, decisions.Park)
+    assert isinstance(park, decisions.MarkInadmissible)
 
 
 def test_partial_admission_takes_as_many_pods_as_fit():

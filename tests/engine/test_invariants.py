@@ -51,7 +51,9 @@ class Sleepless(World):
 
 
 def actions(world):
-    return [repr(each) for each in world.decided if not isinstance(each, decisions.Requeue | decisions.Park)]
+    return [
+        repr(each) for each in world.decided if not isinstance(each, decisions.Requeue | decisions.MarkInadmissible)
+    ]
 
 
 @pytest.mark.parametrize("seed", range(20))

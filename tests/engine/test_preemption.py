@@ -1,8 +1,9 @@
 import pytest
 from tests.engine import builders as b
 
-from pykueue.engine import decisions, events, fair_sharing, reasons, values
+from pykueue.engine import decisions, events, reasons, values
 from pykueue.engine.policy import AdmissionFairSharing, FairSharing, Policy
+from pykueue.engine.quota import fair_sharing
 
 
 def cohort(policy=None, **fields):

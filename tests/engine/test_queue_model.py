@@ -6,7 +6,7 @@ import pytest
 from tests.engine import builders as b
 
 from pykueue.engine.policy import Policy
-from pykueue.engine.queues import Pending, PendingQueue, ScanMemory
+from pykueue.engine.queues.pending_queue import Pending, PendingQueue, ScanMemory
 from pykueue.engine.reasons import RequeueReason
 from pykueue.engine.values import QueueingStrategy
 

@@ -1,15 +1,16 @@
 import pytest
 from tests.engine import builders as b
 
-from pykueue.engine import quota, values
-from pykueue.engine.amounts import UNLIMITED
-from pykueue.engine.ledger import Ledger
+from pykueue.engine import values
+from pykueue.engine.quota import quota_tree
+from pykueue.engine.quota.amounts import UNLIMITED
+from pykueue.engine.quota.ledger import Ledger
 
 
 @pytest.fixture
 def tree():
     """The worked example: a cohort without own quota, A lends at most 4 of 10, B borrows at most 3 over 6."""
-    tree = quota.QuotaTree()
+    tree = quota_tree.QuotaTree()
     tree.put_cluster_queue(b.cluster_queue("a", "c", groups=[b.group({"f": b.quota(10, lending_limit=4)})]))
     tree.put_cluster_queue(b.cluster_queue("b", "c", groups=[b.group({"f": b.quota(6, borrowing_limit=3)})]))
     tree.refresh()
@@ -17,11 +18,11 @@ def tree():
 
 
 def test_lending_limit_keeps_the_rest_private(tree):
-    assert quota.potential_available(tree.cluster_queues["a"], 0) == 16
+    assert quota_tree.potential_available(tree.cluster_queues["a"], 0) == 16
 
 
 def test_borrowing_limit_caps_what_is_available(tree):
-    assert quota.available(tree.cluster_queues["b"], 0) == 9
+    assert quota_tree.available(tree.cluster_queues["b"], 0) == 9
 
 
 def test_usage_within_local_quota_is_not_passed_up(tree):
@@ -43,7 +44,7 @@ def test_release_takes_back_from_the_cohort_first(tree):
 
 def test_available_is_negative_when_overused(tree):
     Ledger().charge(tree.cluster_queues["b"], {0: 12})
-    assert quota.available(tree.cohorts["c"], 0) == -2
+    assert quota_tree.available(tree.cohorts["c"], 0) == -2
 
 
 def test_trial_restores_usage_and_borrowers(tree):
@@ -71,24 +72,24 @@ def test_trial_restores_after_an_error(tree):
 
 
 def test_unlimited_quota_stays_unlimited_whatever_is_used():
-    tree = quota.QuotaTree()
+    tree = quota_tree.QuotaTree()
     node = tree.put_cluster_queue(b.cluster_queue(nominal=UNLIMITED))
     tree.refresh()
     Ledger().charge(node, {0: 10**9})
-    assert quota.available(node, 0) == UNLIMITED
+    assert quota_tree.available(node, 0) == UNLIMITED
 
 
 def test_height_of_fit_is_the_height_of_the_subtree():
-    tree = quota.QuotaTree()
+    tree = quota_tree.QuotaTree()
     tree.put_cohort(values.Cohort(name="root", resource_groups=(b.group({"f": b.quota(10)}),)))
     tree.put_cohort(values.Cohort(name="left", parent="root"))
     queue = tree.put_cluster_queue(b.cluster_queue("q", "left", groups=[b.group({"f": b.quota(1)})]))
     tree.refresh()
-    assert [quota.height_of_fit(queue, 0, amount) for amount in (1, 5, 50)] == [(0, True), (2, False), (2, False)]
+    assert [quota_tree.height_of_fit(queue, 0, amount) for amount in (1, 5, 50)] == [(0, True), (2, False), (2, False)]
 
 
 def test_cohorts_in_a_circle_are_cut_off_and_mended():
-    tree = quota.QuotaTree()
+    tree = quota_tree.QuotaTree()
     tree.put_cohort(values.Cohort(name="one", parent="two"))
     tree.put_cohort(values.Cohort(name="two", parent="one"))
     queue = tree.put_cluster_queue(b.cluster_queue("q", "one"))
@@ -100,17 +101,17 @@ def test_cohorts_in_a_circle_are_cut_off_and_mended():
 
 
 def test_implicit_cohort_goes_with_its_last_member():
-    tree = quota.QuotaTree()
+    tree = quota_tree.QuotaTree()
     tree.put_cluster_queue(b.cluster_queue("q", "implied"))
     tree.put_cluster_queue(b.cluster_queue("q"))
     assert tree.cohorts == {}
 
 
 def test_deleted_cohort_stays_as_implicit_root_while_named():
-    tree = quota.QuotaTree()
+    tree = quota_tree.QuotaTree()
     tree.put_cohort(values.Cohort(name="root"))
     tree.put_cohort(values.Cohort(name="left", parent="root", resource_groups=(b.group({"f": b.quota(5)}),)))
     queue = tree.put_cluster_queue(b.cluster_queue("q", "left", groups=[b.group({"f": b.quota(1)})]))
     tree.remove_cohort("left")
     tree.refresh()
-    assert (queue.path, quota.available(queue, 0)) == (("left", "q"), 1)
+    assert (queue.path, quota_tree.available(queue, 0)) == (("left", "q"), 1)

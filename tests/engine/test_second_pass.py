@@ -5,7 +5,8 @@ import dataclasses
 import pytest
 from tests.engine.builders import CPU, SECOND_NS, Cluster, cluster_queue, group, pod_set, quota, workload
 
-from pykueue.engine import decisions, events, invariants, second_pass, values
+from pykueue.engine import decisions, events, invariants, values
+from pykueue.engine.cycle import second_pass
 from pykueue.engine.policy import Policy
 
 HOST = "kubernetes.io/hostname"
@@ -66,7 +67,7 @@ def test_quota_is_not_counted_twice():
     cluster = cluster_of(node("a", cpu=4))
     cluster.add(waiting_for_places(cpu=4))
     [decision] = cluster.cycle()
-    assert isinstance(decision, decisions.Place)
+    assert isinstance(decision, decisions.AssignTopology)
 
 
 def test_pauses_double_up_to_half_a_minute():
@@ -77,11 +78,11 @@ def test_without_places_it_looks_again_later():
     cluster = cluster_of()
     cluster.add(waiting_for_places())
     [decision] = cluster.cycle()
-    assert isinstance(decision, decisions.PlaceLater)
+    assert isinstance(decision, decisions.RetrySecondPass)
     assert cluster.engine.next_due_ns == decision.due_ns == cluster.now_ns + 2 * SECOND_NS
     cluster.tell(events.NodeChanged(node=node("a")))
     cluster.cycle()
-    assert isinstance(cluster.cycle()[0], decisions.Place)
+    assert isinstance(cluster.cycle()[0], decisions.AssignTopology)
 
 
 def test_a_lost_node_is_replaced():
@@ -104,7 +105,7 @@ def test_without_another_node_it_is_evicted_at_once():
 def test_a_patient_policy_waits_for_another_node():
     cluster = cluster_of(policy=Policy(failed_replacement_evicts=False))
     cluster.add(placed_on_lost())
-    assert isinstance(cluster.cycle()[0], decisions.PlaceLater)
+    assert isinstance(cluster.cycle()[0], decisions.RetrySecondPass)
 
 
 def test_a_refused_placement_is_undone_and_tried_again():
@@ -133,7 +134,7 @@ def test_places_are_kept_from_heads_of_the_same_cycle():
     asked = pod_set({CPU: 2}, pod_requests={CPU: 2}, topology_request=WISH)
     cluster.add(placed_on_lost(), workload("head", pod_sets=[asked], priority=9))
     decided = cluster.cycle()
-    assert [type(each) for each in decided] == [decisions.Place, decisions.Park]
+    assert [type(each) for each in decided] == [decisions.AssignTopology, decisions.MarkInadmissible]
 
 
 def test_of_two_alike_the_first_due_goes_first():

@@ -32,7 +32,7 @@ def test_a_difference_beyond_the_quota_waits():
     cluster = Cluster(cluster_queue(nominal=5))
     cluster.add(slice_of("old", 3, admitted_to="default"), slice_of("new", 9, replaces=OLD))
     [decision] = cluster.cycle()
-    assert isinstance(decision, decisions.Park)
+    assert isinstance(decision, decisions.MarkInadmissible)
 
 
 def test_the_flavor_stays():

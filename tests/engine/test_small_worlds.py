@@ -7,8 +7,8 @@ import pytest
 from tests.engine import builders as b
 
 from pykueue.engine import decisions, events, invariants
-from pykueue.engine.entries import Entry
-from pykueue.engine.nominate import best_nomination
+from pykueue.engine.cycle.entries import Entry
+from pykueue.engine.cycle.nominate import best_nomination
 from pykueue.engine.reasons import Mode
 
 LIMIT = 40

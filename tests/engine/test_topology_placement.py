@@ -3,8 +3,8 @@
 import pytest
 
 from pykueue.engine import values
-from pykueue.engine.topology.demand import Demand
-from pykueue.engine.topology.places import Lost, Place, Places
+from pykueue.engine.topology.cache import LostNode, TopologyCache, TopologyUsage
+from pykueue.engine.topology.demand import PlacementRequest
 
 LEVELS = ("block", "rack", "kubernetes.io/hostname")
 FLAVOR = values.FlavorName("flavor")
@@ -20,7 +20,7 @@ def node(name, *, cpu=2000, taints=()):
 
 @pytest.fixture
 def places():
-    places = Places()
+    places = TopologyCache()
     places.set_topology("default", LEVELS)
     places.set_flavor(values.ResourceFlavor(name=FLAVOR, topology="default"))
     for block in "ab":
@@ -32,7 +32,7 @@ def places():
 
 def demand(count, **wish):
     request = values.TopologyRequest(**wish) if wish else None
-    return Demand(name=MAIN, count=count, pod_requests={CPU: 1000}, request=request)
+    return PlacementRequest(name=MAIN, count=count, pod_requests={CPU: 1000}, request=request)
 
 
 def placed(places, wanted, **options):
@@ -55,7 +55,7 @@ def test_preferred_rack_widens_to_the_block(places):
 
 
 def test_unconstrained_fills_the_fullest_node_first(places):
-    places.book((Place(FLAVOR, ("b-y-2",), {CPU: 1000}, 1),), 1)
+    places.book((TopologyUsage(FLAVOR, ("b-y-2",), {CPU: 1000}, 1),), 1)
     assert placed(places, demand(1, unconstrained=True)) == [("b-y-2", 1)]
 
 
@@ -66,8 +66,8 @@ def test_slices_stay_within_a_rack(places):
 
 def test_leader_is_placed_beside_its_workers(places):
     request = values.TopologyRequest(group="g", required="rack")
-    leader = Demand(name=values.PodSetName("leader"), count=1, pod_requests={CPU: 1000}, request=request)
-    workers = Demand(name=MAIN, count=3, pod_requests={CPU: 1000}, request=request)
+    leader = PlacementRequest(name=values.PodSetName("leader"), count=1, pod_requests={CPU: 1000}, request=request)
+    workers = PlacementRequest(name=MAIN, count=3, pod_requests={CPU: 1000}, request=request)
     found = places.place({FLAVOR: [leader, workers]})
     racks = {domain.values[0][:3] for each in found.values() for domain in each.domains}
     assert racks == {"a-x"}
@@ -102,13 +102,13 @@ def test_room_comes_back_when_a_pod_goes(places):
 def test_as_if_empty_ignores_bookings_and_not_pods(places):
     everywhere = [f"{block}-{rack}-{number}" for block in "ab" for rack in "xy" for number in "12"]
     for name in everywhere:
-        places.book((Place(FLAVOR, (name,), {CPU: 2000}, 1),), 1)
+        places.book((TopologyUsage(FLAVOR, (name,), {CPU: 2000}, 1),), 1)
     assert "doesn't allow" in placed(places, demand(1))
     assert placed(places, demand(1), as_if_empty=True) == [("a-x-1", 1)]
 
 
 def test_trials_are_forgotten(places):
-    taken = (Place(FLAVOR, ("a-x-1",), {CPU: 2000}, 1),)
+    taken = (TopologyUsage(FLAVOR, ("a-x-1",), {CPU: 2000}, 1),)
     places.try_out(taken, 1)
     assert not places.fits(taken)
     places.try_out(taken, -1)
@@ -120,7 +120,7 @@ def test_only_the_pods_of_a_lost_node_move(places):
         levels=LEVELS[-1:],
         domains=(values.TopologyDomain(("a-x-1",), 1), values.TopologyDomain(("a-x-2",), 1)),
     )
-    places.book((Place(FLAVOR, ("a-x-2",), {CPU: 1000}, 1),), 1)
+    places.book((TopologyUsage(FLAVOR, ("a-x-2",), {CPU: 1000}, 1),), 1)
     places.drop_node("a-x-1")
-    lost = Lost("a-x-1", {MAIN: before})
+    lost = LostNode("a-x-1", {MAIN: before})
     assert placed(places, demand(2, required="rack"), lost=lost) == [("a-x-2", 2)]

@@ -25,7 +25,7 @@ from pykueue.apiserver.core import Core
 from pykueue.apiserver.local_client import LocalClient
 from pykueue.apiserver.store.memory import MemoryLog
 from pykueue.apiserver.store.store import Store
-from pykueue.install import policies, spellings
+from pykueue.install import policies, version_aliases
 from pykueue.kube import access
 from pykueue.kube.client import WriteOptions
 from pykueue.kube.http_client import HttpClient
@@ -83,7 +83,7 @@ def installed():
         for part in ("policybinding", "policy"):
             kubectl("delete", f"{kind}admission{part}", "--selector", "app.kubernetes.io/part-of=pykueue")
     spaces = [{"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}} for name in NAMESPACES]
-    kinds = [*crds.definitions(spellings.kinds()), *definitions_of_frameworks()]
+    kinds = [*crds.definitions(version_aliases.kinds()), *definitions_of_frameworks()]
     kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", text=yaml_text.dump([*spaces, *kinds]))
     kubectl("wait", "--for", "condition=Established", "crds", "--all", "--timeout=60s")
     queue = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "LocalQueue", "spec": {"clusterQueue": "cq"}}

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.install import verdicts
 
-from pykueue.simulate.replay import corpus, webhooks
+from pykueue.conformance import corpus, webhooks
 
 UPSTREAM = Path(__file__).parents[3] / "shared" / "conformance" / "upstream"
 RECORDINGS = [UPSTREAM / f"{suite}.jsonl.gz" for suite in webhooks.RUNNERS]

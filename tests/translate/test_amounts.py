@@ -1,6 +1,6 @@
 import pytest
 
-from pykueue.engine.amounts import UNLIMITED
+from pykueue.engine.quota.amounts import UNLIMITED
 from pykueue.translate import amounts
 
 

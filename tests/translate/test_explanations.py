@@ -1,5 +1,5 @@
 from pykueue.engine import reasons, values
-from pykueue.engine.explanation import (
+from pykueue.engine.explain.explanation import (
     Explanation,
     FewerPods,
     FlavorFit,

@@ -29,7 +29,7 @@ def admit(**changes):
 
 
 def park(pending, no_fit_reason=reasons.NoFitReason.WAITING_FOR_QUOTA):
-    return decisions.Park(
+    return decisions.MarkInadmissible(
         workload="ns/a",
         cluster_queue="team-a",
         reason=reasons.RequeueReason.NO_FIT,
@@ -101,7 +101,7 @@ def test_a_pending_event_is_a_warning_cut_to_a_kilobyte():
 
 
 def test_a_preemption_tells_victim_and_preemptor():
-    target = decisions.Target(
+    target = decisions.PreemptedWorkload(
         workload="ns/low",
         cluster_queue="team-b",
         reason=reasons.PreemptionReason.IN_COHORT_RECLAMATION,

@@ -1,4 +1,5 @@
-from pykueue.engine import amounts, values
+from pykueue.engine import values
+from pykueue.engine.quota import amounts
 from pykueue.translate import queues
 
 

@@ -1,7 +1,8 @@
 import copy
 
+from pykueue.api import times
 from pykueue.engine import values
-from pykueue.translate import policy, times, workload
+from pykueue.translate import policy, workload
 
 NOON = times.to_ns("2026-01-15T12:00:00Z")
 

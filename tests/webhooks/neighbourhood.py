@@ -19,7 +19,7 @@ from pykueue.apiserver.store.memory import MemoryLog
 from pykueue.apiserver.store.store import Store
 from pykueue.install import webhooks
 from pykueue.install.webhooks import Endpoint
-from pykueue.webhooks.keeper import Place
+from pykueue.webhooks.certificate_controller import WebhookService
 from pykueue.webhooks.service import Address, Webhooks
 
 QUEUE_NAME = "kueue.x-k8s.io/queue-name"
@@ -93,7 +93,7 @@ async def api(settings=None):
 
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 ENDPOINT = Endpoint(namespace=CONFIGURATION.namespace, service="kueue-webhook-service")
-PLACE = Place(namespace=ENDPOINT.namespace, secret="kueue-webhook-server-cert", service=ENDPOINT.service)
+PLACE = WebhookService(namespace=ENDPOINT.namespace, secret="kueue-webhook-server-cert", service=ENDPOINT.service)
 HOST = f"{ENDPOINT.service}.{ENDPOINT.namespace}.svc"
 
 

@@ -27,10 +27,10 @@ from tests.webhooks.neighbourhood import (
 )  # fmt: skip
 
 from pykueue.api.errors import ApiError
+from pykueue.api.resources import SECRET
 from pykueue.install.webhooks import MUTATING, QUEUED, Endpoint
 from pykueue.kube import issuing
-from pykueue.webhooks.credentials import Credentials, Renewal, Terms
-from pykueue.webhooks.keeper import SECRET
+from pykueue.webhooks.certificate_lifecycle import Credentials, Renewal, Terms
 from pykueue.webhooks.service import Address, Webhooks
 
 _NO_CHECK_TIME = ssl.VerifyFlags(0x200000)

@@ -26,7 +26,7 @@ from tests.webhooks.neighbourhood import (
 
 from pykueue.api.configuration.types import InternalCertManagement, Webhook
 from pykueue.api.scheme import Resource
-from pykueue.webhooks.credentials import Renewal
+from pykueue.webhooks.certificate_lifecycle import Renewal
 from pykueue.webhooks.service import Address, Webhooks
 
 RAY_JOBS = Resource("ray.io", "v1", "rayjobs", "RayJob", namespaced=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from pykueue.api import errors, schema, schema_validation, sound
+from pykueue.api import errors, fast_validation, schema, schema_validation
 from pykueue.api.errors import ApiError, FieldError
 from pykueue.api.scheme import Kind, Lookup, Object, Request, Settings
 from pykueue.apiserver.calls import WriteCall
@@ -36,7 +36,7 @@ class Admission:
         if kind.reader is not None:
             self.warnings += kind.reader(obj)
         settled = self._settled(kind, obj, old)
-        self._was_sound = sound.is_sound(kind.schema, obj, settled)
+        self._was_sound = fast_validation.is_sound(kind.schema, obj, settled)
         unknown = [] if self._was_sound else schema.unknown_fields(kind.schema, obj, settled)
         as_sent = b""
         if unknown:
@@ -101,7 +101,7 @@ class Admission:
         settled = self._settled(kind, obj, old)
         if self._was_sound:
             schema.fill_in_defaults(kind.schema, obj, settled)
-        is_sound = self._was_sound and sound.is_sound(kind.schema, obj, settled)
+        is_sound = self._was_sound and fast_validation.is_sound(kind.schema, obj, settled)
         if not is_sound:
             schema.apply_defaults(kind.schema, obj, settled)
         found = [*faults, *schema_validation.validate(kind.schema, obj, old, is_sound=is_sound)]

@@ -73,7 +73,7 @@ def _priority_classes() -> Iterable[Object]:
         }
 
 
-class NamespaceGifts:
+class NamespaceDefaults:
     """Gives every namespace its `default` service account and the certificate of the API's authority."""
 
     def __init__(self, verbs: Verbs, scheme: Scheme, authority: str) -> None:

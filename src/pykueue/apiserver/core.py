@@ -12,7 +12,7 @@ import msgspec
 
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object, Scheme, Settings
-from pykueue.apiserver import context, deletion, faces, scales
+from pykueue.apiserver import context, deletion, scales, versions
 from pykueue.apiserver.calls import (
     Answer,
     DeleteCall,
@@ -26,12 +26,12 @@ from pykueue.apiserver.calls import (
     WriteCall,
 )
 from pykueue.apiserver.context import Context, Outcome
+from pykueue.apiserver.controllers.expiry import EventExpiry
+from pykueue.apiserver.controllers.garbage import GarbageCollector
+from pykueue.apiserver.controllers.namespaces import NamespaceTerminator
 from pykueue.apiserver.reading import Reader
 from pykueue.apiserver.store.log import StoreError
 from pykueue.apiserver.store.store import Store
-from pykueue.apiserver.upkeep.expiry import EventExpiry
-from pykueue.apiserver.upkeep.garbage import GarbageCollector
-from pykueue.apiserver.upkeep.namespace_ends import NamespaceEnds
 from pykueue.apiserver.watches import Hub
 from pykueue.apiserver.writing import Writing
 
@@ -60,7 +60,7 @@ class Core:
     async def start(self) -> None:
         self.hub.start()
         self.garbage = GarbageCollector(self, self.store, self.scheme)
-        self.namespace_ends = NamespaceEnds(self, self.context)
+        self.namespace_ends = NamespaceTerminator(self, self.context)
         parts = (self.garbage.worker, self.namespace_ends.worker, EventExpiry(self, self.context))
         self._upkeep = [asyncio.create_task(part.run()) for part in parts]
 
@@ -95,7 +95,7 @@ class Core:
         is_pod = (target.kind.group, target.kind.kind) == ("", "Pod")
         if outcome.is_gone and not is_pod:
             return Answer(data=msgspec.json.encode(deletion.success(outcome)), warnings=outcome.warnings)
-        data = faces.shown(outcome.kind, outcome.stored)
+        data = versions.shown(outcome.kind, outcome.stored)
         return Answer(data=data, warnings=outcome.warnings, is_accepted=not outcome.is_gone)
 
     async def delete_collection(self, target: Target, selection: ListCall, call: DeleteCall) -> Page:
@@ -119,8 +119,8 @@ class Core:
         if target.subresource == "scale":
             data = msgspec.json.encode(scales.read(outcome.kind, outcome.stored.decode()))
         else:
-            data = faces.shown(outcome.kind, outcome.stored)
-            stored = outcome.stored if faces.is_stored_as_shown(outcome.kind) else None
+            data = versions.shown(outcome.kind, outcome.stored)
+            stored = outcome.stored if versions.is_stored_as_shown(outcome.kind) else None
         return Answer(data=data, warnings=outcome.warnings, is_created=outcome.is_created, stored=stored)
 
     async def _settled(self, outcome: Outcome) -> None:

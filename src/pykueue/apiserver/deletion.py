@@ -7,7 +7,7 @@ import msgspec
 
 from pykueue.api import errors
 from pykueue.api.scheme import Kind, Object
-from pykueue.apiserver import faces, metadata
+from pykueue.apiserver import metadata, versions
 from pykueue.apiserver.calls import DeleteCall, Target
 from pykueue.apiserver.context import Context, Outcome
 from pykueue.apiserver.store.rows import Stored
@@ -29,11 +29,11 @@ class Deletion:
         self._store = context.store
 
     def delete(self, target: Target, call: DeleteCall) -> Outcome:
-        existing = self._store.head(faces.key_of(target.kind, target.namespace, target.name))
+        existing = self._store.head(versions.key_of(target.kind, target.namespace, target.name))
         if existing is None:
             raise errors.not_found(target.kind.group, target.kind.plural, target.name)
         self._check_preconditions(target.kind, existing, call)
-        kind = faces.storage_kind(self._context.scheme, target.kind)
+        kind = versions.storage_kind(self._context.scheme, target.kind)
         warnings = []
         if not call.propagation_policy and (kind.group, kind.kind) == ("batch", "Job"):
             warnings.append(_ORPHAN_WARNING)

@@ -18,7 +18,7 @@ from pykueue.api.scheme import Scheme, Settings
 from pykueue.apiserver import bootstrap
 from pykueue.apiserver.calls import ADMIN, User
 from pykueue.apiserver.core import Core
-from pykueue.apiserver.definitions.keeper import Keeper
+from pykueue.apiserver.definitions.controller import DefinitionController
 from pykueue.apiserver.http import pods, reviews, service_accounts
 from pykueue.apiserver.http.app import Application
 from pykueue.apiserver.http.escalation import Escalation
@@ -35,7 +35,7 @@ _WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class ServerPaths:
     """Where the embedded API keeps its data and listens; port 0 takes any free one."""
 
     directory: Path
@@ -56,7 +56,7 @@ class Place:
 
 
 class EmbeddedApi:
-    def __init__(self, place: Place, scheme: Scheme, settings: Settings | None = None) -> None:
+    def __init__(self, place: ServerPaths, scheme: Scheme, settings: Settings | None = None) -> None:
         self.place = place
         self.scheme = scheme
         files.private_directory(place.directory)
@@ -71,9 +71,9 @@ class EmbeddedApi:
         self.hooks = self.application.hooks
         self.access: kubeconfig.Access | None = None
         self._listener = Listener(self.application)
-        self._keeper = Keeper(self.core, scheme, self.application.kinds_changed)
+        self._keeper = DefinitionController(self.core, scheme, self.application.kinds_changed)
         self._aggregation = Aggregation(self.core, scheme, self.authorizer)
-        self._gifts: bootstrap.NamespaceGifts | None = None
+        self._gifts: bootstrap.NamespaceDefaults | None = None
 
     def client(self, user: User = ADMIN) -> LocalClient:
         """The same API without HTTP, for parts that live in this process."""
@@ -98,7 +98,7 @@ class EmbeddedApi:
         admin = tokens.ensure(place.tokens, tokens.ADMIN_NAME, (tokens.MASTERS,))
         port = await self._listener.start(place.host, place.port, _tls(made))
         await bootstrap.ensure(self.core, self.scheme, port)
-        self._gifts = bootstrap.NamespaceGifts(self.core, self.scheme, made.authority.read_text())
+        self._gifts = bootstrap.NamespaceDefaults(self.core, self.scheme, made.authority.read_text())
         await self._gifts.start()
         await self._aggregation.start()
         host = _WILDCARDS.get(place.host, place.host)

@@ -13,7 +13,7 @@ from typing import Any
 from pykueue.api import errors
 from pykueue.api.errors import FieldError
 from pykueue.api.scheme import Kind, Object
-from pykueue.kube.clock import SECOND_NS, show_time
+from pykueue.api.times import SECOND_NS, from_ns
 
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH = 5
@@ -85,7 +85,7 @@ def has_generation(kind: Kind) -> bool:
 
 
 def timestamp(now: datetime) -> str:
-    return show_time(int(now.timestamp()) * SECOND_NS)
+    return from_ns(int(now.timestamp()) * SECOND_NS)
 
 
 def generate_name(prefix: str) -> str:

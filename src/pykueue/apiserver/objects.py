@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from pykueue.api.scheme import Kind, Object, Resource, Scheme
-from pykueue.apiserver import faces
+from pykueue.apiserver import versions
 from pykueue.apiserver.store.rows import Key, Stored
 from pykueue.apiserver.store.store import Store
 
@@ -17,17 +17,17 @@ class StoreLookup:
 
     def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
         kind = self._kind(resource)
-        stored = self._store.head(faces.key_of(kind, namespace, name)) if kind else None
+        stored = self._store.head(versions.key_of(kind, namespace, name)) if kind else None
         if kind is None or stored is None:
             return None
-        return stored.peek() if faces.is_stored_as_shown(kind) else faces.from_storage(kind, stored.decode())
+        return stored.peek() if versions.is_stored_as_shown(kind) else versions.from_storage(kind, stored.decode())
 
     def list(self, resource: Resource, namespace: str = "") -> Iterable[Object]:
         kind = self._kind(resource)
         if kind is None:
             return
-        for stored in self._store.select(faces.storage_group(kind), kind.plural, namespace):
-            yield stored.peek() if faces.is_stored_as_shown(kind) else faces.from_storage(kind, stored.decode())
+        for stored in self._store.select(versions.storage_group(kind), kind.plural, namespace):
+            yield stored.peek() if versions.is_stored_as_shown(kind) else versions.from_storage(kind, stored.decode())
 
     def _kind(self, resource: Resource) -> Kind | None:
         return self._scheme.for_path(resource.group, resource.version, resource.plural)

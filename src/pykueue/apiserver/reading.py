@@ -7,7 +7,7 @@ import msgspec
 
 from pykueue.api import errors
 from pykueue.api.errors import ApiError
-from pykueue.apiserver import faces, scales, selection
+from pykueue.apiserver import scales, selection, versions
 from pykueue.apiserver.calls import Answer, ListCall, Page, Sink, Subscription, Target, WatchCall
 from pykueue.apiserver.store.rows import Stored
 from pykueue.apiserver.store.store import Store
@@ -26,12 +26,12 @@ class Reader:
 
     def get(self, target: Target, resource_version: str) -> Answer:
         _number(resource_version)
-        stored = self._store.get(faces.key_of(target.kind, target.namespace, target.name))
+        stored = self._store.get(versions.key_of(target.kind, target.namespace, target.name))
         if stored is None:
             raise errors.not_found(target.kind.group, target.kind.plural, target.name)
         if target.subresource == "scale":
             return Answer(data=msgspec.json.encode(scales.read(target.kind, stored.decode())))
-        return Answer(data=faces.shown(target.kind, stored))
+        return Answer(data=versions.shown(target.kind, stored))
 
     def list(self, target: Target, call: ListCall) -> Page:
         selected = selection.parse(target, call.label_selector, call.field_selector)
@@ -44,7 +44,7 @@ class Reader:
         is_partial = len(page) < len(matching)
         return Page(
             kind=target.kind,
-            items=[faces.shown(target.kind, stored) for stored in page],
+            items=[versions.shown(target.kind, stored) for stored in page],
             resource_version=str(revision),
             continue_token=_token(revision, page[-1]) if is_partial else "",
             remaining_item_count=len(matching) - len(page) if is_partial and selected.is_everything else None,
@@ -62,7 +62,7 @@ class Reader:
         if sends_state:
             for stored in self._found(selected, self._store.revision):
                 if selected.matches(stored):
-                    watch.send(Frame("ADDED", faces.shown(target.kind, stored)))
+                    watch.send(Frame("ADDED", versions.shown(target.kind, stored)))
             if call.send_initial_events and call.allow_bookmarks:
                 watch.send(bookmark_frame(target.kind, self._store.revision, ends_initial_events=True))
         missed = [] if sends_state or not begin else self._store.changes_after(begin)
@@ -72,7 +72,7 @@ class Reader:
         return watch
 
     def _found(self, selected: selection.Selection, revision: int) -> Sequence[Stored]:
-        group = faces.storage_group(selected.kind)
+        group = versions.storage_group(selected.kind)
         if revision == self._store.revision:
             found = self._store.select(group, selected.kind.plural, selected.namespace)
         else:

@@ -2,9 +2,8 @@
 
 from typing import Any
 
-from pykueue.api import errors
+from pykueue.api import errors, selectors
 from pykueue.api.scheme import Kind, Object
-from pykueue.kube import selectors
 
 
 def read(kind: Kind, obj: Object) -> Object:

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
+from pykueue.api import selectors
 from pykueue.api.scheme import Kind
-from pykueue.apiserver import faces
+from pykueue.apiserver import versions
 from pykueue.apiserver.calls import Target
 from pykueue.apiserver.store.rows import Key, Stored
-from pykueue.kube import selectors
 
 _METADATA_FIELDS = frozenset({"metadata.name", "metadata.namespace"})
 _BUILTIN_FIELDS: dict[tuple[str, str], frozenset[str]] = {
@@ -94,7 +94,7 @@ class Selection:
             elif requirement.path == "metadata.namespace":
                 value = stored.key.namespace
             else:
-                obj = obj or faces.from_storage(self.kind, stored.decode())
+                obj = obj or versions.from_storage(self.kind, stored.decode())
                 value = selectors.field_value(obj, requirement.path)
             if not requirement.matches(value):
                 return False

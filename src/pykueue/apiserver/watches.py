@@ -14,7 +14,7 @@ import msgspec
 
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Kind, Object
-from pykueue.apiserver import faces
+from pykueue.apiserver import versions
 from pykueue.apiserver.calls import Sink
 from pykueue.apiserver.selection import Selection
 from pykueue.apiserver.store.rows import Change, Stored
@@ -74,7 +74,7 @@ class Watch:
         self.kind = kind
         self.selection = selection
         self.wants_bookmarks = False
-        self.resource = (faces.storage_group(kind), kind.plural)
+        self.resource = (versions.storage_group(kind), kind.plural)
         self._hub = hub
         self._sink = sink
         self._timer: asyncio.TimerHandle | None = None
@@ -122,8 +122,8 @@ class _Framing:
         key = (type_, kind.group, kind.version)
         if key not in self._frames:
             state = self._state(type_)
-            is_current = faces.is_stored_as_shown(kind) and type_ != "DELETED"
-            self._frames[key] = Frame(type_, faces.shown(kind, state), state if is_current else None)
+            is_current = versions.is_stored_as_shown(kind) and type_ != "DELETED"
+            self._frames[key] = Frame(type_, versions.shown(kind, state), state if is_current else None)
         return self._frames[key]
 
     def _state(self, type_: str) -> Stored:

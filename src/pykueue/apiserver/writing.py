@@ -11,7 +11,7 @@ import msgspec
 from pykueue.api import errors
 from pykueue.api.errors import FieldError
 from pykueue.api.scheme import Kind, Object
-from pykueue.apiserver import faces, metadata, namespaces, scales, structure
+from pykueue.apiserver import metadata, namespaces, scales, structure, versions
 from pykueue.apiserver.admission import Admission
 from pykueue.apiserver.calls import Patch, Target, WriteCall
 from pykueue.apiserver.context import OBJECT_BYTES, Context, Outcome
@@ -95,7 +95,7 @@ class Writing:
         write = self._begin(target, call)
         applied = _checked_configuration(target, body, call)
         write.admission.check_configuration(target.kind, applied)
-        existing = self._store.head(faces.key_of(target.kind, target.namespace, target.name))
+        existing = self._store.head(versions.key_of(target.kind, target.namespace, target.name))
         live = _shown(target.kind, existing) if existing else None
         if live is not None:
             metadata.check_update_preconditions(target.kind, applied, live)
@@ -125,7 +125,7 @@ class Writing:
             obj.pop("status", None)
         obj = self._admitted(write, obj, None)
         self._own(write, None, obj)
-        key = faces.key_of(kind, target.namespace, obj["metadata"]["name"])
+        key = versions.key_of(kind, target.namespace, obj["metadata"]["name"])
         if (present := self._store.head(key)) is not None:
             refusal = errors.already_exists(kind.group, kind.plural, key.name)
             if present.meta.deletion_timestamp:
@@ -150,12 +150,12 @@ class Writing:
 
     def _admitted(self, write: _Write, obj: Object, old: Object | None) -> Object:
         """The object in its storage version, defaulted and found valid."""
-        admission, kind = write.admission, faces.storage_kind(self._context.scheme, write.kind)
+        admission, kind = write.admission, versions.storage_kind(self._context.scheme, write.kind)
         admission.read(write.kind, obj, old if kind is write.kind else None, write.call)
         if kind is not write.kind:
-            shown = faces.from_storage(write.kind, _copy(old)) if old else None
+            shown = versions.from_storage(write.kind, _copy(old)) if old else None
             admission.check_structure(write.kind, obj, shown)
-            obj = faces.to_storage(write.kind, obj)
+            obj = versions.to_storage(write.kind, obj)
         request = admission.request(obj, old, write.target.subresource)
         if not write.target.subresource:
             if (kind.group, kind.kind) == ("", "Namespace"):
@@ -175,7 +175,7 @@ class Writing:
         managers = write.managers
         if managers is None:
             old = _peeked(write.kind, existing) if existing else None
-            new = faces.from_storage(write.kind, obj)
+            new = versions.from_storage(write.kind, obj)
             if write.kind.has_status and write.target.subresource != "status":
                 old, new = (_without_status(old) if old else None), _without_status(new)
             owners = managed_fields.read_text(existing.managed()) if existing else {}
@@ -202,7 +202,7 @@ class Writing:
         )
 
     def _existing(self, target: Target) -> Stored:
-        existing = self._store.head(faces.key_of(target.kind, target.namespace, target.name))
+        existing = self._store.head(versions.key_of(target.kind, target.namespace, target.name))
         if existing is None:
             raise errors.not_found(target.kind.group, target.kind.plural, target.name)
         return existing
@@ -221,7 +221,7 @@ class Writing:
             return
         for _ in range(_ATTEMPTS_AT_A_FREE_NAME):
             given["name"] = metadata.generate_name(given["generateName"])
-            if self._store.head(faces.key_of(target.kind, target.namespace, given["name"])) is None:
+            if self._store.head(versions.key_of(target.kind, target.namespace, given["name"])) is None:
                 return
 
     def _writer(self, write: _Write) -> Writer:
@@ -234,16 +234,16 @@ class Writing:
 
 
 def _shown(kind: Kind, stored: Stored) -> Object:
-    return faces.from_storage(kind, stored.decode())
+    return versions.from_storage(kind, stored.decode())
 
 
 def _shown_unmanaged(kind: Kind, stored: Stored) -> Object:
-    return faces.from_storage(kind, stored.decode_unmanaged())
+    return versions.from_storage(kind, stored.decode_unmanaged())
 
 
 def _peeked(kind: Kind, stored: Stored) -> Object:
     """To read only."""
-    return stored.peek() if faces.is_stored_as_shown(kind) else _shown_unmanaged(kind, stored)
+    return stored.peek() if versions.is_stored_as_shown(kind) else _shown_unmanaged(kind, stored)
 
 
 def _patchable(target: Target, existing: Stored, patch: Patch) -> Object:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from pykueue.cli import output as outputs
-from pykueue.simulate.replay import corpus, session
+from pykueue.conformance import corpus, session
 
 
 @click.command

@@ -15,17 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pykueue.cli import serving
-from pykueue.cli.webhooks import AS_CONFIGURED, Wish
+from pykueue.app import serving
+from pykueue.app.webhooks import AS_CONFIGURED, WebhookOptions
 
 if TYPE_CHECKING:
     from pykueue.api.configuration.loading import Loaded
-    from pykueue.cli.probes import Pages
-    from pykueue.controllers.mirror import Mirror
-    from pykueue.controllers.observer import Observer
+    from pykueue.app.health import HealthEndpoints
+    from pykueue.controllers.scheduler.follower import QueueFollower
     from pykueue.controllers.system import Controllers
     from pykueue.engine.world import World
     from pykueue.kube.client import Client
+    from pykueue.kube.controller.cache import ObjectCache
     from pykueue.webhooks.service import Webhooks
 
 log = logging.getLogger(__name__)
@@ -60,7 +60,7 @@ def controller(
 
     logging.basicConfig(level=log_level.upper(), format=serving.LOG_FORMAT)
     configuration = serving.load_configuration(config)
-    wish = Wish(address=webhooks, certificate_life=certificate_life) if webhooks else None
+    wish = WebhookOptions(address=webhooks, certificate_life=certificate_life) if webhooks else None
     try:
         with asyncio.Runner(loop_factory=serving.loop_factory()) as runner:
             runner.run(_serve(kubeconfig, context, configuration, wish))
@@ -68,8 +68,8 @@ def controller(
         raise click.ClickException(str(error)) from None
 
 
-async def _serve(kubeconfig: Path | None, context: str, configuration: "Loaded", wish: Wish | None) -> None:
-    from pykueue.cli.probes import Probes
+async def _serve(kubeconfig: Path | None, context: str, configuration: "Loaded", wish: WebhookOptions | None) -> None:
+    from pykueue.app.health import Probes
     from pykueue.kube import access
     from pykueue.kube.http_client import HttpClient
 
@@ -110,15 +110,15 @@ class ControllerProcess:
         self._configuration = configuration
         self._webhooks = webhooks
         self._leading: Controllers | None = None
-        self._observer: Observer | None = None
+        self._observer: QueueFollower | None = None
         self._begins_to_lead, self._ceases_to_lead = asyncio.Event(), asyncio.Event()
         self._is_running = False
 
-    def pages(self) -> "Pages":
-        from pykueue.cli.probes import Pages
+    def pages(self) -> "HealthEndpoints":
+        from pykueue.app.health import HealthEndpoints
 
         value = self._configuration.value
-        return Pages(
+        return HealthEndpoints(
             health_address=value.health.health_probe_bind_address,
             liveness_path=value.health.liveness_endpoint_name,
             readiness_path=value.health.readiness_endpoint_name,
@@ -132,23 +132,23 @@ class ControllerProcess:
         value = self._configuration.value
         if not value.is_on("VisibilityOnDemand") or not value.visibility_server.bind_port:
             return []
-        from pykueue.cli.visibility_server import VisibilityServer
+        from pykueue.app.visibility.server import VisibilityServer
 
         works = [VisibilityServer(self._client, value, self._view).run()]
         return [*works, self._observe()] if value.leader_election.leader_elect else works
 
-    def _view(self) -> "tuple[World, Mirror] | None":
+    def _view(self) -> "tuple[World, ObjectCache] | None":
         if self._leading is not None:
             return self._leading.scheduler.engine.world, self._leading.mirror
         return None if self._observer is None else (self._observer.world, self._observer.mirror)
 
     async def _observe(self) -> None:
         """Who leads knows the queues anyway; the others watch them."""
-        from pykueue.controllers.observer import Observer
+        from pykueue.controllers.scheduler.follower import QueueFollower
         from pykueue.kube.clock import WallClock
 
         while True:
-            self._observer = Observer(self._client, self._configuration.document, WallClock())
+            self._observer = QueueFollower(self._client, self._configuration.document, WallClock())
             watching = asyncio.create_task(self._observer.run())
             await self._begins_to_lead.wait()
             watching.cancel()
@@ -157,7 +157,8 @@ class ControllerProcess:
             await self._ceases_to_lead.wait()
 
     async def run(self) -> None:
-        from pykueue.kube.clock import SECOND_NS, WallClock
+        from pykueue.api.times import SECOND_NS
+        from pykueue.kube.clock import WallClock
         from pykueue.kube.lease import LeaderElection, Terms
 
         terms = self._configuration.value.leader_election

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pykueue.cli import output as outputs
-from pykueue.cli.completing import completes
+from pykueue.cli.completion import completes
 from pykueue.cli.connection import Cluster, connects
-from pykueue.cli.nouns import RESOURCES, NounGroup
+from pykueue.cli.kinds import RESOURCES, NounGroup
 
 if TYPE_CHECKING:
     from pykueue.api.scheme import Object

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pykueue.cli import completing
-from pykueue.cli.completing import completes
+from pykueue.cli import completion
+from pykueue.cli.completion import completes
 from pykueue.cli.connection import Cluster, connects
-from pykueue.cli.nouns import RESOURCES, NounGroup, qualified
+from pykueue.cli.kinds import RESOURCES, NounGroup, qualified
 
 if TYPE_CHECKING:
     from pykueue.api.scheme import Object, Resource
@@ -23,7 +23,7 @@ def delete() -> None:
 
 
 @delete.command()
-@click.argument("names", nargs=-1, shell_complete=completes("workload", completing.is_active))
+@click.argument("names", nargs=-1, shell_complete=completes("workload", completion.is_active))
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.option("--all", "everything", is_flag=True, help="All workloads of the namespace.")
 @click.option("--all-namespaces", "-A", is_flag=True, help="With --all: of all namespaces.")

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pykueue.app import serving
 from pykueue.cli import output as outputs
-from pykueue.cli import serving, webhook_facts
+from pykueue.cli import webhook_facts
 from pykueue.cli.connection import Cluster, connects
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def doctor(*, config: Path | None, webhooks: bool, cluster: Cluster, output: str
 async def _running(client: "Client") -> "Loaded":
     """What is installed, else what is installed where nobody chooses."""
     from pykueue.api.configuration import loading
-    from pykueue.cli import running_configuration
+    from pykueue.app import running_configuration
 
     document = await running_configuration.find(client)
     return loading.complete(dict(document)) if document else serving.load_configuration(None)
@@ -72,7 +73,7 @@ def _show(found: "list[Finding]", output: str) -> None:
 
 async def _print_part(client: "Client", config: Path | None, configuration: "Loaded") -> str:
     """A repair must not replace what is configured by the defaults."""
-    from pykueue.cli.configured_controllers import NAME
+    from pykueue.app.configured_controllers import NAME
 
     if config is not None:
         return f"pykueue manifests {{part}} --config {config}"
@@ -170,7 +171,7 @@ async def _missing_rights(client: "Client", configuration: "Loaded", *, webhooks
 
 async def _lease(client: "Client", configuration: "Loaded") -> tuple[str, float | None]:
     from pykueue.api.errors import ApiError
-    from pykueue.kube.lease import LEASE
+    from pykueue.api.resources import LEASE
 
     terms = configuration.value.leader_election
     namespace = terms.resource_namespace or configuration.value.namespace
@@ -188,13 +189,13 @@ async def _lease(client: "Client", configuration: "Loaded") -> tuple[str, float 
 
 async def _clock_error(client: "Client") -> float:
     """The API server dates what it would create."""
+    from pykueue.api.resources import LEASE
+    from pykueue.api.times import SECOND_NS, to_ns
     from pykueue.kube.client import WriteOptions
-    from pykueue.kube.clock import SECOND_NS, parse_time
-    from pykueue.kube.lease import LEASE
 
     trial = {"metadata": {"generateName": "pykueue-doctor-"}}
     made = await client.create(LEASE, trial, "default", WriteOptions(dry_run=True))
-    return time.time() - parse_time(made["metadata"]["creationTimestamp"]) / SECOND_NS
+    return time.time() - to_ns(made["metadata"]["creationTimestamp"]) / SECOND_NS
 
 
 async def _served(client: "Client") -> tuple[frozenset[tuple[str, str]], frozenset[str]]:

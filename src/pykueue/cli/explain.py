@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pykueue.cli import output as outputs
-from pykueue.cli.completing import completes
+from pykueue.cli.completion import completes
 from pykueue.cli.connection import Cluster, connects
 
 if TYPE_CHECKING:
     from pykueue.api.scheme import Object
-    from pykueue.controllers.observation import Observation
-    from pykueue.engine.explanation import Explanation
+    from pykueue.controllers.scheduler.snapshot import QueueSnapshot
+    from pykueue.engine.explain.explanation import Explanation
     from pykueue.engine.values import WorkloadKey
     from pykueue.kube.client import Client
 
@@ -33,15 +33,15 @@ def explain(*, words: tuple[str, ...], config: Path | None, output: str, cluster
 
     KIND is `workload` (the default) or the kind of the job: `pykueue explain job train`.
     """
-    from pykueue.cli import running_configuration
-    from pykueue.controllers import observation
-    from pykueue.engine.explain import explain as explain_workload
+    from pykueue.app import running_configuration
+    from pykueue.controllers.scheduler import snapshot as observation
+    from pykueue.engine.explain.explain import explain as explain_workload
 
     kind, name = _kind_and_name(words)
     given = None if config is None else _configuration(config)
     now_ns = time.time_ns()
 
-    async def observe(client: "Client", namespace: str) -> tuple["Observation", str]:
+    async def observe(client: "Client", namespace: str) -> tuple["QueueSnapshot", str]:
         configuration = await running_configuration.find(client) if given is None else given
         return await observation.observe(client, configuration, now_ns=now_ns), namespace
 
@@ -70,7 +70,7 @@ def _configuration(path: Path) -> Mapping[str, Any]:
         raise click.ClickException(str(error)) from None
 
 
-def _find(observation: "Observation", kind: str, name: str, namespace: str) -> "WorkloadKey":
+def _find(observation: "QueueSnapshot", kind: str, name: str, namespace: str) -> "WorkloadKey":
     for key, obj in observation.workloads.items():
         if obj["metadata"].get("namespace", "") == namespace and _is_meant(obj, kind, name):
             return key

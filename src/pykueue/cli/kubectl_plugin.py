@@ -7,7 +7,7 @@ import click
 
 import pykueue
 from pykueue.cli import main as whole
-from pykueue.cli.nouns import ALIASES, RESOURCES
+from pykueue.cli.kinds import ALIASES, RESOURCES
 
 _OURS = ("completion", "create", "delete", "explain", "list", "resume", "stop", "version")
 _KUBECTLS = ("get", "describe", "edit", "patch")

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pykueue.cli.completing import completes
+from pykueue.api import objects
+from pykueue.cli.completion import completes
 from pykueue.cli.connection import Cluster, connects
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ async def show(
     container: str = "",
 ) -> None:
     """Writes the log to standard output; several pods one after the other, each under its name."""
+    from pykueue.api import resources
     from pykueue.kube.http_client import HttpClient
-    from pykueue.node import kinds
 
     assert isinstance(client, HttpClient)
     found = await _pods(client, namespace, name, wait=follow)
@@ -49,29 +50,30 @@ async def show(
         query = {"container": container, "follow": "true" if follow else ""}
         if tail is not None:
             query["tailLines"] = str(tail)
-        path = kinds.POD.path(namespace, pod["metadata"]["name"], "log")
+        path = resources.POD.path(namespace, pod["metadata"]["name"], "log")
         async for chunk in client.stream(path, query):
             sys.stdout.buffer.write(chunk)
             sys.stdout.buffer.flush()
 
 
 async def _pods(client: "Client", namespace: str, name: str, *, wait: bool) -> "list[Object]":
+    from pykueue.api import resources
+    from pykueue.cluster import pods
     from pykueue.kube.client import ListOptions
-    from pykueue.node import kinds, pods
 
     kind, slash, plain = name.partition("/")
     if slash and kind in ("pod", "pods", "po"):
-        return [await client.get(kinds.POD, plain, namespace)]
-    job = await client.get(kinds.JOB, plain or kind, namespace)
-    selector = f"batch.kubernetes.io/job-name={pods.name(job)}"
-    listed = await client.list(kinds.POD, namespace, ListOptions(label_selector=selector))
+        return [await client.get(resources.POD, plain, namespace)]
+    job = await client.get(resources.JOB, plain or kind, namespace)
+    selector = f"batch.kubernetes.io/job-name={objects.name(job)}"
+    listed = await client.list(resources.POD, namespace, ListOptions(label_selector=selector))
     found = sorted(filter(_has_begun, listed.items), key=pods.removal_order, reverse=True)
     if found or not wait:
         if not found:
-            raise click.ClickException(f"job {pods.name(job)} has no pod that has started; -f waits for one")
+            raise click.ClickException(f"job {objects.name(job)} has no pod that has started; -f waits for one")
         return found
     async for event in client.watch(
-        kinds.POD, namespace, label_selector=selector, resource_version=listed.resource_version
+        resources.POD, namespace, label_selector=selector, resource_version=listed.resource_version
     ):
         if event.type != "BOOKMARK" and _has_begun(event.object):
             return [event.object]

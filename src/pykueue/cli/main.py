@@ -7,7 +7,7 @@ import click
 import pykueue
 
 COMMANDS: dict[str, str] = {
-    "completion": "pykueue.cli.completing:completion",
+    "completion": "pykueue.cli.completion:completion",
     "conformance": "pykueue.cli.conformance:conformance",
     "controller": "pykueue.cli.controller:controller",
     "convert": "pykueue.cli.convert:convert",
@@ -16,7 +16,7 @@ COMMANDS: dict[str, str] = {
     "doctor": "pykueue.cli.doctor:doctor",
     "demo": "pykueue.cli.demo.command:demo",
     "explain": "pykueue.cli.explain:explain",
-    "list": "pykueue.cli.listing:list_objects",
+    "list": "pykueue.cli.list:list_objects",
     "logs": "pykueue.cli.logs:logs",
     "manifests": "pykueue.cli.manifests:manifests",
     "resume": "pykueue.cli.stop:resume",

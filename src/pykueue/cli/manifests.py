@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 import pykueue
-from pykueue.cli import serving
+from pykueue.app import serving
 
 if TYPE_CHECKING:
     from pykueue.api.configuration.loading import Loaded
@@ -108,12 +108,12 @@ def definition_objects(conversion_webhook: str = "") -> "list[Object]":
     from pykueue.api import crds as definitions
     from pykueue.api import registry
     from pykueue.api.kueue.kinds import GROUP
-    from pykueue.install import spellings
+    from pykueue.install import version_aliases
 
     if conversion_webhook:
         converted = [kind for kind in registry.scheme() if kind.group == GROUP]
         return definitions.definitions(converted, conversion_service=conversion_webhook)
-    return definitions.definitions(spellings.kinds())
+    return definitions.definitions(version_aliases.kinds())
 
 
 def _namespace(configuration: "Loaded") -> "Object":

@@ -70,7 +70,7 @@ def pods(
     *, owner: str, all_namespaces: bool, selector: str, field_selector: str, cluster: Cluster, output: str | None
 ) -> None:
     """List the pods of a job; of a pod, those of its group."""
-    from pykueue.controllers import kinds
+    from pykueue.api import resources
 
     async def gather(client: "Client", namespace: str) -> "tuple[list[Object], str]":
         from pykueue.kube.client import ListOptions
@@ -81,11 +81,11 @@ def pods(
             return [], namespace
         labels = ",".join(filter(None, (_pod_labels(job), selector)))
         options = ListOptions(label_selector=labels, field_selector=field_selector)
-        return (await client.list(kinds.POD, place, options)).items, namespace
+        return (await client.list(resources.POD, place, options)).items, namespace
 
     found, namespace = cluster.run(gather)
     if outputs.is_structured(output):
-        outputs.show_list(kinds.POD, found, str(output))
+        outputs.show_list(resources.POD, found, str(output))
     elif not found:
         outputs.nothing_found(None if all_namespaces else namespace)
     else:

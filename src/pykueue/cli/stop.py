@@ -4,11 +4,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pykueue.cli import completing
+from pykueue.cli import completion
 from pykueue.cli import output as outputs
-from pykueue.cli.completing import completes
+from pykueue.cli.completion import completes
 from pykueue.cli.connection import Cluster, connects
-from pykueue.cli.nouns import RESOURCES, NounGroup
+from pykueue.cli.kinds import RESOURCES, NounGroup
 
 if TYPE_CHECKING:
     from pykueue.api.scheme import Object
@@ -30,7 +30,7 @@ _DRY_RUN = click.option("--dry-run", type=click.Choice(["none", "client", "serve
 
 def _add_queue(noun: str) -> None:
     @stop.command(name=noun, help=f"Put a {RESOURCES[noun].kind} on hold; what runs in it is stopped too.")
-    @click.argument("name", shell_complete=completes(noun, completing.is_going))
+    @click.argument("name", shell_complete=completes(noun, completion.is_going))
     @click.option("--keep-already-running", is_flag=True, help="Admit nothing more, but let run what runs.")
     @_DRY_RUN
     @outputs.shows
@@ -40,7 +40,7 @@ def _add_queue(noun: str) -> None:
         _patch(cluster, noun, name, {"stopPolicy": policy}, dry_run=dry_run, output=output)
 
     @resume.command(name=noun, help=f"Let a {RESOURCES[noun].kind} admit again.")
-    @click.argument("name", shell_complete=completes(noun, completing.is_stopped))
+    @click.argument("name", shell_complete=completes(noun, completion.is_stopped))
     @_DRY_RUN
     @outputs.shows
     @connects
@@ -53,7 +53,7 @@ for _noun in ("clusterqueue", "localqueue"):
 
 
 @stop.command(name="workload")
-@click.argument("name", shell_complete=completes("workload", completing.is_active))
+@click.argument("name", shell_complete=completes("workload", completion.is_active))
 @_DRY_RUN
 @outputs.shows
 @connects
@@ -63,7 +63,7 @@ def stop_workload(*, name: str, cluster: Cluster, dry_run: str, output: str | No
 
 
 @resume.command(name="workload")
-@click.argument("name", shell_complete=completes("workload", completing.is_inactive))
+@click.argument("name", shell_complete=completes("workload", completion.is_inactive))
 @_DRY_RUN
 @outputs.shows
 @connects

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pykueue.cli import output as outputs
-from pykueue.cli.completing import completes
+from pykueue.cli.completion import completes
 from pykueue.cli.connection import Cluster, connects
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def submit(*, cluster: Cluster, follow: bool, output: str | None, **wishes: Any)
     """
 
     async def work(client: "Client", where: str) -> int:
-        from pykueue.node import kinds
+        from pykueue.api import resources as kinds
 
         wishes["queue"] = wishes["queue"] or await _only_queue(client, where)
         job = await client.create(kinds.JOB, job_of(wishes), where)

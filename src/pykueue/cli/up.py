@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pykueue.cli import serving
+from pykueue.app import serving
 
 if TYPE_CHECKING:
     from pykueue.apiserver.embedded import EmbeddedApi
     from pykueue.apiserver.security.kubeconfig import Access
-    from pykueue.cli.parts import Part
+    from pykueue.app.components import Component
 
 RUNTIMES = ("process", "simulated", "none")
 DEFAULT_PORT = 6443
@@ -68,11 +68,11 @@ def up(
     """Start a Kubernetes-compatible API with queues on this machine."""
     gc.disable()  # what a start makes is no garbage; `serving.tune_collector` turns the collector on again
     from pykueue.api import registry
-    from pykueue.apiserver.embedded import EmbeddedApi, Place
+    from pykueue.apiserver.embedded import EmbeddedApi, ServerPaths
     from pykueue.apiserver.http.listener import ListenError
     from pykueue.apiserver.security.tokens import TokenFileError
     from pykueue.apiserver.store.log import StoreError
-    from pykueue.cli.parts import PARTS, Surroundings
+    from pykueue.app.components import PARTS, UpContext
     from pykueue.controllers.settings import admission_settings
 
     logging.basicConfig(level=log_level.upper(), format=serving.LOG_FORMAT)
@@ -80,9 +80,9 @@ def up(
     directory = (data_dir or default_data_dir()).expanduser().resolve()
 
     async def run() -> None:
-        place = Place(directory=directory, host=listen[0], port=listen[1])
+        place = ServerPaths(directory=directory, host=listen[0], port=listen[1])
         api = EmbeddedApi(place, registry.scheme(), admission_settings(configuration))
-        surroundings = Surroundings(
+        surroundings = UpContext(
             api=api,
             data_dir=directory,
             runtime=runtime,
@@ -102,10 +102,10 @@ def up(
         raise click.ClickException(f"{error.filename or directory}: {error.strerror or error}") from None
 
 
-async def _serve(api: "EmbeddedApi", parts: "list[Part]", kubeconfig: Path | None) -> None:
+async def _serve(api: "EmbeddedApi", parts: "list[Component]", kubeconfig: Path | None) -> None:
     """Run until a signal asks to stop; whatever was started is stopped, the last first."""
     stopping = serving.stop_signal()
-    started: list[Part | EmbeddedApi] = []
+    started: list[Component | EmbeddedApi] = []
     try:
         started.append(api)
         access = await api.start()

@@ -15,7 +15,7 @@ from pykueue.cli import output as outputs
 from pykueue.cli.up import default_data_dir
 
 if TYPE_CHECKING:
-    from pykueue.apiserver.embedded import Place
+    from pykueue.apiserver.embedded import ServerPaths
 
 DEFAULT_ROLES = ("edit", "kueue-batch-user-role")
 
@@ -82,10 +82,10 @@ def remove(*, name: str, data_dir: Path | None) -> None:
     click.echo(f"{name} removed")
 
 
-def _place(data_dir: Path | None) -> "Place":
-    from pykueue.apiserver.embedded import Place
+def _place(data_dir: Path | None) -> "ServerPaths":
+    from pykueue.apiserver.embedded import ServerPaths
 
-    place = Place(directory=(data_dir or default_data_dir()).expanduser().resolve())
+    place = ServerPaths(directory=(data_dir or default_data_dir()).expanduser().resolve())
     if not place.kubeconfig.exists():
         raise click.ClickException(f"there is no cluster in {place.directory}; start one with pykueue up")
     return place

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pykueue.cli.completing import completes
+from pykueue.cli.completion import completes
 from pykueue.cli.connection import Cluster, connects
 
 if TYPE_CHECKING:
@@ -41,13 +41,13 @@ def _plain(name: str) -> str:
 
 async def until_finished(client: "Client", namespace: str, name: str) -> int:
     """Says how the Job ended; 0 if it completed."""
-    from pykueue.node import kinds
-    from pykueue.node.jobs import view
+    from pykueue.api import resources
+    from pykueue.cluster.job_controller import job_view
 
-    job = await client.get(kinds.JOB, name, namespace)
-    while (ended := view.finished_condition(job)) is None:
+    job = await client.get(resources.JOB, name, namespace)
+    while (ended := job_view.finished_condition(job)) is None:
         async for event in client.watch(
-            kinds.JOB,
+            resources.JOB,
             namespace,
             field_selector=f"metadata.name={name}",
             resource_version=job["metadata"]["resourceVersion"],
@@ -56,7 +56,7 @@ async def until_finished(client: "Client", namespace: str, name: str) -> int:
                 raise click.ClickException(f"job {name} was deleted")
             if event.type != "BOOKMARK":
                 job = event.object
-            if view.finished_condition(job) is not None:
+            if job_view.finished_condition(job) is not None:
                 break
     if ended["type"] == "Complete":
         click.echo(f"job.batch/{name} complete")

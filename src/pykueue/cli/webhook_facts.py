@@ -66,9 +66,9 @@ async def _certificate(client: "Client", configuration: "Configuration") -> tupl
 
 
 def _trusts(bundle: bytes, certificate: bytes) -> bool:
-    from pykueue.webhooks import credentials
+    from pykueue.webhooks import certificate_lifecycle
 
-    return bool(certificate) and credentials.is_trusted(bundle, certificate)
+    return bool(certificate) and certificate_lifecycle.is_trusted(bundle, certificate)
 
 
 async def _ready_endpoints(client: "Client", configuration: "Configuration") -> int:

@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pykueue.api import conditions
 from pykueue.cli import output as outputs
-from pykueue.cli.completing import completes
+from pykueue.cli.completion import completes
 from pykueue.cli.connection import Cluster, connects
-from pykueue.cli.nouns import RESOURCES
+from pykueue.cli.kinds import RESOURCES
 
 if TYPE_CHECKING:
     from pykueue.api.scheme import Object
@@ -199,9 +200,9 @@ def _row(
 
 
 def _status(obj: "Object") -> str:
-    from pykueue.controllers.workload import facts
+    from pykueue.controllers.workloads import predicates
 
-    return facts.status_word(obj)
+    return predicates.status_word(obj)
 
 
 def _key(obj: "Object") -> str:
@@ -216,12 +217,13 @@ def _queue_of(obj: "Object", behind: dict[str, str]) -> str:
 
 def _execution_time(obj: "Object") -> str:
     from pykueue.apiserver.tables import ages
-    from pykueue.translate import conditions
 
     found = conditions.by_type(obj)
-    if not conditions.holds(found.get("Admitted")):
+    if not conditions.has_status_true(found.get("Admitted")):
         return ""
     finished = found.get("Finished")
-    end = ages.parse(finished["lastTransitionTime"]) if finished and conditions.holds(finished) else time.time()
+    end = (
+        ages.parse(finished["lastTransitionTime"]) if finished and conditions.has_status_true(finished) else time.time()
+    )
     start = ages.parse(found["Admitted"]["lastTransitionTime"])
     return ages.duration(end - start) if start is not None and end is not None else ""

@@ -9,10 +9,10 @@ from typing import Any
 from pykueue.api import feature_gates
 from pykueue.api.configuration import loading
 from pykueue.api.scheme import Settings
-from pykueue.controllers.jobs import leader_worker_groups
 from pykueue.controllers.jobs.policy import JobPolicy
-from pykueue.controllers.topology.node_failures import ReplacementPolicy
-from pykueue.controllers.workload.policy import LifecyclePolicy, PodsReadyPolicy
+from pykueue.controllers.leader_worker_sets import decide
+from pykueue.controllers.nodes.decide import ReplacementPolicy
+from pykueue.controllers.workloads.policy import LifecyclePolicy, PodsReadyPolicy
 from pykueue.translate import durations
 from pykueue.translate.jobs import custom, registry
 from pykueue.translate.jobs.framework import Framework, Options
@@ -98,7 +98,7 @@ def framework_names(configuration: Configuration) -> tuple[str, ...]:
     return tuple((configuration.get("integrations") or {}).get("frameworks") or ("batch/job",))
 
 
-_THROUGH_PODS = frozenset({"pod", "deployment", "statefulset", leader_worker_groups.NAME})
+_THROUGH_PODS = frozenset({"pod", "deployment", "statefulset", decide.NAME})
 
 
 def manages_pods(configuration: Configuration) -> bool:

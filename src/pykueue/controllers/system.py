@@ -5,42 +5,43 @@ import socket
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from functools import partial
 
+from pykueue.api import resources as kinds
 from pykueue.api.scheme import Object, Resource
-from pykueue.controllers import kinds, settings
-from pykueue.controllers.apply import Applier
-from pykueue.controllers.device_inventory import RESOURCES as DEVICE_RESOURCES
-from pykueue.controllers.engine_feed import FED
-from pykueue.controllers.feeds import Feeds
-from pykueue.controllers.in_use import InUseController
-from pykueue.controllers.job_controller import JobController
-from pykueue.controllers.jobs import leader_worker_groups
+from pykueue.controllers import settings
+from pykueue.controllers.jobs.controller import JobController
 from pykueue.controllers.jobs.policy import JobPolicy
-from pykueue.controllers.leader_worker_set_controller import LeaderWorkerSetController
+from pykueue.controllers.leader_worker_sets import decide
+from pykueue.controllers.leader_worker_sets.controller import LeaderWorkerSetController
 from pykueue.controllers.metrics import instruments
-from pykueue.controllers.metrics.happened import Metrics
-from pykueue.controllers.mirror import Mirror
-from pykueue.controllers.place_feed import PlaceFeed
-from pykueue.controllers.pod_controller import PodController
-from pykueue.controllers.priority_class_controller import PriorityClassController
+from pykueue.controllers.metrics.collector import Metrics
+from pykueue.controllers.nodes.controller import REPORTER as NODES
+from pykueue.controllers.nodes.controller import NodeController
+from pykueue.controllers.pods.controller import PodController
+from pykueue.controllers.priority_classes.controller import PriorityClassController
 from pykueue.controllers.provisioning.controller import RESOURCES as PROVISIONING_RESOURCES
 from pykueue.controllers.provisioning.controller import ProvisioningController
 from pykueue.controllers.provisioning.decide import CONTROLLER as PROVISIONING
-from pykueue.controllers.queue_controllers import QueueControllers
-from pykueue.controllers.scheduler import Scheduler
+from pykueue.controllers.queues.controller import QueueControllers
+from pykueue.controllers.queues.usage_sampler import UsageSampler
+from pykueue.controllers.resources_in_use.controller import InUseController
+from pykueue.controllers.scheduler.controller import Scheduler
+from pykueue.controllers.scheduler.devices import RESOURCES as DEVICE_RESOURCES
+from pykueue.controllers.scheduler.engine_events import REQUIRED_KINDS
+from pykueue.controllers.scheduler.topology_events import TopologyEventSource
 from pykueue.controllers.settings import Configuration
-from pykueue.controllers.slice_ungater import SliceUngater
-from pykueue.controllers.stateful_set_controller import StatefulSetController
-from pykueue.controllers.topology.node_controller import REPORTER as NODES
-from pykueue.controllers.topology.node_controller import NodeController
-from pykueue.controllers.topology.ungater import TopologyUngater
-from pykueue.controllers.usage_sampler import UsageSampler
-from pykueue.controllers.workload_controller import WorkloadController
+from pykueue.controllers.stateful_sets.controller import StatefulSetController
+from pykueue.controllers.topology.controller import TopologyUngater
+from pykueue.controllers.workload_slices.controller import SliceUngater
+from pykueue.controllers.workloads.controller import WorkloadController
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock, WallClock
-from pykueue.kube.event_recorder import EventRecorder
+from pykueue.kube.controller.apply import Applier
+from pykueue.kube.controller.cache import ObjectCache
+from pykueue.kube.controller.event_recorder import EventRecorder
+from pykueue.kube.controller.informer_set import InformerSet
 
 MIRRORED: tuple[Resource, ...] = (
-    *FED,
+    *REQUIRED_KINDS,
     kinds.NODE,
     kinds.WORKLOAD_PRIORITY_CLASS,
     kinds.PRIORITY_CLASS,
@@ -69,7 +70,7 @@ class Controllers:
         clock = clock or WallClock()
         self._client = client
         self._clock = clock
-        self.mirror = mirror = Mirror()
+        self.mirror = mirror = ObjectCache()
         _add_indexes(mirror)
         self._recorder = EventRecorder(client, clock, controller="kueue", instance=f"kueue-{socket.gethostname()}")
         self.scheduler = Scheduler(
@@ -112,7 +113,7 @@ class Controllers:
             )
             for kind in frameworks.values()
         ]
-        self._places = PlaceFeed(mirror, clock, self.scheduler.tell)
+        self._places = TopologyEventSource(mirror, clock, self.scheduler.tell)
         self._ungaters = (TopologyUngater(mirror, core, clock), SliceUngater(mirror, core, clock))
         self._nodes = NodeController(mirror, self._applier(NODES), clock, settings.replacement_policy(configuration))
         self._provisioning = ProvisioningController(mirror, self._applier(PROVISIONING), clock)
@@ -137,7 +138,7 @@ class Controllers:
         if "statefulset" in names:
             sets = StatefulSetController(mirror, applier, clock=clock, policy=policy)
             found.append(((kinds.POD, kinds.STATEFUL_SET), partial(sets.queue.run, sets.reconcile)))
-        if leader_worker_groups.NAME in names:
+        if decide.NAME in names:
             groups = LeaderWorkerSetController(mirror, applier, clock=clock, policy=policy)
             seen = (kinds.POD, kinds.STATEFUL_SET, kinds.LEADER_WORKER_SET)
             found.append((seen, partial(groups.queue.run, groups.reconcile)))
@@ -145,14 +146,14 @@ class Controllers:
 
     async def start(self) -> None:
         self._task = asyncio.create_task(self.run())
-        while not all(self.mirror.is_listed(resource) for resource in FED):
+        while not all(self.mirror.is_listed(resource) for resource in REQUIRED_KINDS):
             if self._task.done():
                 await self._task
             await self._clock.sleep(0.01)
 
     async def listed(self) -> None:
         """Returns when all that decisions depend on has been seen."""
-        await self.mirror.listed(FED)
+        await self.mirror.listed(REQUIRED_KINDS)
 
     async def stop(self) -> None:
         if self._task is not None:
@@ -160,7 +161,7 @@ class Controllers:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def run(self) -> None:
-        feeds = Feeds(self._client, self.mirror, self._clock)
+        feeds = InformerSet(self._client, self.mirror, self._clock)
         async with asyncio.TaskGroup() as group:
             group.create_task(feeds.run(self._resources))
             group.create_task(self._recorder.run())
@@ -189,7 +190,7 @@ class Controllers:
             yield (), partial(self._usage.queue.run, self._usage.reconcile)
         yield from self._held_by_gates
 
-    async def _follow_pods(self, feeds: Feeds) -> None:
+    async def _follow_pods(self, feeds: InformerSet) -> None:
         """Pods are many: without topologies or the pod integration nobody looks at them."""
         if kinds.POD not in self._resources:
             await self._places.needed()
@@ -201,7 +202,7 @@ class Controllers:
         await loop()
 
 
-def _add_indexes(mirror: Mirror) -> None:
+def _add_indexes(mirror: ObjectCache) -> None:
     mirror.add_index(kinds.WORKLOAD, "localQueue", _local_queue_of)
     mirror.add_index(kinds.WORKLOAD, "owner", _owner_of)
     mirror.add_index(kinds.WORKLOAD, "workloadPriorityClass", _priority_class_of)

@@ -35,7 +35,7 @@ class Admit(Decision):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place(Decision):
+class AssignTopology(Decision):
     """Give places to a workload that holds quota: for the first time, or new ones for those on lost nodes."""
 
     admission: values.Admission
@@ -45,7 +45,7 @@ class Place(Decision):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlaceLater(Decision):
+class RetrySecondPass(Decision):
     """There are no places for a workload that holds quota: look again."""
 
     pending: reasons.PendingReason
@@ -61,7 +61,7 @@ class Evict(Decision):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class PreemptedWorkload:
     workload: values.WorkloadKey
     cluster_queue: values.ClusterQueueName
     reason: reasons.PreemptionReason
@@ -74,7 +74,7 @@ class Target:
 class Preempt(Decision):
     """Evict the targets to make room for `workload`; those already on their way out are only counted."""
 
-    targets: tuple[Target, ...]
+    targets: tuple[PreemptedWorkload, ...]
     path: tuple[str, ...]
 
 
@@ -88,7 +88,7 @@ class Requeue(Decision):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Park(Decision):
+class MarkInadmissible(Decision):
     """Not until something changes: it waits outside the heap."""
 
     reason: reasons.RequeueReason

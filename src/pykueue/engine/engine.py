@@ -10,7 +10,15 @@ One event at a time, no I/O, no clock: the same events give the same decisions.
 import copy
 from typing import Self
 
-from pykueue.engine import cycle, decisions, events, place_reactions, queue_reactions, reactions, workload_reactions
+from pykueue.engine import (
+    decisions,
+    events,
+    place_reactions,
+    queue_reactions,
+    reactions,
+    workload_reactions,
+)
+from pykueue.engine.cycle import cycle
 from pykueue.engine.policy import Policy
 from pykueue.engine.world import World
 
@@ -26,7 +34,7 @@ class Engine:
     def policy(self) -> Policy:
         return self.world.policy
 
-    def handle(self, event: events.Event) -> list[decisions.Decision]:
+    def handle(self, event: events.EngineEvent) -> list[decisions.Decision]:
         """Take in what happened. Only `CycleDue` is answered with decisions."""
         self.world.now_ns = max(self.world.now_ns, event.at_ns)
         if isinstance(event, events.CycleDue):

@@ -10,69 +10,69 @@ from pykueue.engine import values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class EngineEvent:
     at_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterQueueChanged(Event):
+class ClusterQueueChanged(EngineEvent):
     """Created or updated."""
 
     cluster_queue: values.ClusterQueue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterQueueGone(Event):
+class ClusterQueueGone(EngineEvent):
     name: values.ClusterQueueName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CohortChanged(Event):
+class CohortChanged(EngineEvent):
     cohort: values.Cohort
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CohortGone(Event):
+class CohortGone(EngineEvent):
     name: values.CohortName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FlavorChanged(Event):
+class FlavorChanged(EngineEvent):
     flavor: values.ResourceFlavor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FlavorGone(Event):
+class FlavorGone(EngineEvent):
     name: values.FlavorName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopologyChanged(Event):
+class TopologyChanged(EngineEvent):
     name: str
     levels: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopologyGone(Event):
+class TopologyGone(EngineEvent):
     name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeChanged(Event):
+class NodeChanged(EngineEvent):
     """It is ready and takes pods."""
 
     node: values.Node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeGone(Event):
+class NodeGone(EngineEvent):
     """It is deleted, or takes no pods now."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodBound(Event):
+class PodBound(EngineEvent):
     """A pod that nobody here placed takes room on a node."""
 
     key: str
@@ -81,24 +81,24 @@ class PodBound(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodEnded(Event):
+class PodEnded(EngineEvent):
     """A pod takes no room any more; one that never did may be named."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LocalQueueChanged(Event):
+class LocalQueueChanged(EngineEvent):
     local_queue: values.LocalQueue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LocalQueueGone(Event):
+class LocalQueueGone(EngineEvent):
     key: values.LocalQueueKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LocalQueueUsageSampled(Event):
+class LocalQueueUsageSampled(EngineEvent):
     """Admission fair sharing: the decayed usage of a local queue, in nano-units of each resource."""
 
     key: values.LocalQueueKey
@@ -106,74 +106,74 @@ class LocalQueueUsageSampled(Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamespaceChanged(Event):
+class NamespaceChanged(EngineEvent):
     name: str
     labels: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamespaceGone(Event):
+class NamespaceGone(EngineEvent):
     name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AdmissionCheckChanged(Event):
+class AdmissionCheckChanged(EngineEvent):
     check: values.AdmissionCheck
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AdmissionCheckGone(Event):
+class AdmissionCheckGone(EngineEvent):
     name: values.CheckName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadArrived(Event):
+class WorkloadArrived(EngineEvent):
     workload: values.Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadChanged(Event):
+class WorkloadChanged(EngineEvent):
     """Anything about it changed: the engine finds out what by comparing with the value it holds."""
 
     workload: values.Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadFinished(Event):
+class WorkloadFinished(EngineEvent):
     key: values.WorkloadKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadGone(Event):
+class WorkloadGone(EngineEvent):
     key: values.WorkloadKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChecksChanged(Event):
+class ChecksChanged(EngineEvent):
     key: values.WorkloadKey
     check_states: Mapping[values.CheckName, values.CheckState]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodsReadyChanged(Event):
+class PodsReadyChanged(EngineEvent):
     key: values.WorkloadKey
     pods_ready: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AdmissionRefused(Event):
+class AdmissionRefused(EngineEvent):
     """The write of an `Admit` failed: the quota is given back and the workload queues again."""
 
     key: values.WorkloadKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvictionRefused(Event):
+class EvictionRefused(EngineEvent):
     """The write of an eviction failed: the target still runs and may be chosen again."""
 
     key: values.WorkloadKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CycleDue(Event):
+class CycleDue(EngineEvent):
     """Run one scheduling cycle, if any queue has a head."""

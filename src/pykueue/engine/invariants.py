@@ -7,8 +7,9 @@ import dataclasses
 from collections import Counter
 from collections.abc import Iterator
 
-from pykueue.engine import events, quota
+from pykueue.engine import events
 from pykueue.engine.engine import Engine
+from pykueue.engine.quota import quota_tree
 from pykueue.engine.world import World
 
 
@@ -27,26 +28,26 @@ def check(engine: Engine, *, quota_shrank: bool = False) -> None:
         raise InvariantError("; ".join(found))
 
 
-def _nodes(world: World) -> Iterator[quota.Node]:
+def _nodes(world: World) -> Iterator[quota_tree.QuotaNode]:
     yield from world.tree.cluster_queues.values()
     yield from world.tree.cohorts.values()
 
 
-def _nonzero(usage: quota.Usage) -> quota.Usage:
+def _nonzero(usage: quota_tree.Usage) -> quota_tree.Usage:
     return {index: amount for index, amount in sorted(usage.items()) if amount}
 
 
 def _usage_faults(world: World) -> Iterator[str]:
     """Usage of a queue is the sum of its admissions, of a cohort what its children pass up."""
     for queue in world.cluster_queues.values():
-        total: quota.Usage = {}
+        total: quota_tree.Usage = {}
         for holding in queue.holdings:
             for index, amount in holding.usage.items():
                 total[index] = total.get(index, 0) + amount
         if _nonzero(total) != _nonzero(queue.node.usage):
             yield f"{queue.name} uses {queue.node.usage} but its workloads {total}"
     for cohort in world.tree.cohorts.values():
-        passed: quota.Usage = {}
+        passed: quota_tree.Usage = {}
         borrowers: dict[int, set[str]] = {}
         for child in cohort.children.values():
             for index, amount in child.usage.items():
@@ -69,9 +70,9 @@ def _limit_faults(world: World) -> Iterator[str]:
                     world.ledger.release(queue.node, holding.usage)
         for node in _nodes(world):
             for index, amount in _nonzero(node.usage).items():
-                if amount > quota.potential_available(node, index):
+                if amount > quota_tree.potential_available(node, index):
                     name = world.tree.flavor_resources.names[index]
-                    yield f"{node.name} uses {amount} of {name}, at most {quota.potential_available(node, index)}"
+                    yield f"{node.name} uses {amount} of {name}, at most {quota_tree.potential_available(node, index)}"
 
 
 def _place_faults(world: World) -> Iterator[str]:

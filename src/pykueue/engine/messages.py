@@ -6,7 +6,8 @@ knows no quantities.
 
 from collections.abc import Callable
 
-from pykueue.engine import amounts, decisions, reasons, values
+from pykueue.engine import decisions, reasons, values
+from pykueue.engine.quota import amounts
 
 Formatter = Callable[[values.ResourceName, int], str]
 
@@ -103,7 +104,7 @@ _PENDING_TEXTS = {
 }
 
 
-def preemption(preemptor: values.Workload, decision: decisions.Preempt, target: decisions.Target) -> str:
+def preemption(preemptor: values.Workload, decision: decisions.Preempt, target: decisions.PreemptedWorkload) -> str:
     """The message of Evicted and Preempted on the target."""
     return (
         f"Preempted to accommodate a workload (UID: {preemptor.uid or 'UNKNOWN'},"

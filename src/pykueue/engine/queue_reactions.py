@@ -1,7 +1,8 @@
 """What the engine does when queues, cohorts, flavors, checks or namespaces change."""
 
-from pykueue.engine import events, quota, values
-from pykueue.engine.cluster_queues import ClusterQueueState
+from pykueue.engine import events, values
+from pykueue.engine.queues.cluster_queue import ClusterQueueState
+from pykueue.engine.quota import quota_tree
 from pykueue.engine.reactions import react
 from pykueue.engine.world import World
 
@@ -22,7 +23,7 @@ def _cluster_queue_changed(event: events.ClusterQueueChanged, world: World) -> N
         return
     else:
         old = queue.value
-        queue.node.weight = quota.fair_weight(value)
+        queue.node.weight = quota_tree.fair_weight(value)
         if old.cohort != value.cohort or old.resource_groups != value.resource_groups:
             world.stir(queue.node)
             world.tree.put_cluster_queue(value)
@@ -85,7 +86,7 @@ def _cohort_gone(event: events.CohortGone, world: World) -> None:
     _tree_changed(world, node)
 
 
-def _tree_changed(world: World, node: quota.Node) -> None:
+def _tree_changed(world: World, node: quota_tree.QuotaNode) -> None:
     world.refresh()
     world.refresh_activity()
     world.refresh()

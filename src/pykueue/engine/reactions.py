@@ -10,5 +10,5 @@ from pykueue.engine.world import World
 
 
 @functools.singledispatch
-def react(event: events.Event, world: World) -> None:
+def react(event: events.EngineEvent, world: World) -> None:
     raise TypeError(f"no reaction to {type(event).__name__} (world of {len(world.workloads)} workloads)")

@@ -6,14 +6,18 @@ gathered per cohort tree and done once, before the next cycle.
 
 from collections.abc import Iterator
 
-from pykueue.engine import admission_fair_sharing, holdings, matching, placing, queues, quota, values
-from pykueue.engine.cluster_queues import ClusterQueueState, inactivity
-from pykueue.engine.holdings import Holding
-from pykueue.engine.ledger import Ledger
-from pykueue.engine.loop_guard import LoopGuard
+from pykueue.engine import values
+from pykueue.engine.cycle.second_pass import SecondPasses
+from pykueue.engine.flavors import matching
 from pykueue.engine.policy import Policy
-from pykueue.engine.second_pass import SecondPasses
-from pykueue.engine.topology.places import Places
+from pykueue.engine.preemption.loop_guard import LoopGuard
+from pykueue.engine.queues import pending_queue
+from pykueue.engine.queues.cluster_queue import ClusterQueueState, inactivity
+from pykueue.engine.quota import admission_fair_sharing, quota_tree, reservations
+from pykueue.engine.quota.ledger import Ledger
+from pykueue.engine.quota.reservations import Reservation
+from pykueue.engine.topology import assigner
+from pykueue.engine.topology.cache import TopologyCache
 
 RootKey = tuple[bool, str]
 
@@ -23,8 +27,8 @@ class World:
         self.policy = policy
         self.now_ns = 0
         self.cycle = 0
-        self.tree = quota.QuotaTree()
-        self.places = Places()
+        self.tree = quota_tree.QuotaTree()
+        self.places = TopologyCache()
         self.ledger = Ledger(self.places)
         self.cluster_queues: dict[values.ClusterQueueName, ClusterQueueState] = {}
         self.cohorts: dict[values.CohortName, values.Cohort] = {}
@@ -37,8 +41,8 @@ class World:
         """As the API last showed them."""
         self.finished: dict[values.WorkloadKey, values.LocalQueueKey] = {}
         """Where they were queued: that one of them is deleted is a reason to try the parked again."""
-        self.holdings: dict[values.WorkloadKey, Holding] = {}
-        self.assumed: dict[values.WorkloadKey, queues.Pending] = {}
+        self.holdings: dict[values.WorkloadKey, Reservation] = {}
+        self.assumed: dict[values.WorkloadKey, pending_queue.Pending] = {}
         """Admitted by us and not yet seen so in the API."""
         self.not_ready: dict[values.WorkloadKey, None] = {}
         self.second_passes = SecondPasses()
@@ -58,7 +62,7 @@ class World:
 
     # Trees.
 
-    def root_key(self, node: quota.Node) -> RootKey:
+    def root_key(self, node: quota_tree.QuotaNode) -> RootKey:
         root = node.root
         return (root.is_cluster_queue, root.name)
 
@@ -66,7 +70,7 @@ class World:
         queue = self.cluster_queues.get(name)
         return (True, name) if queue is None else self.root_key(queue.node)
 
-    def stir(self, node: quota.Node) -> None:
+    def stir(self, node: quota_tree.QuotaNode) -> None:
         key = self.root_key(node)
         if key not in self.stirred:
             self.stirred[key] = None
@@ -81,10 +85,10 @@ class World:
         is_cluster_queue, name = key
         root = (self.tree.cluster_queues if is_cluster_queue else self.tree.cohorts).get(name)
         if root is not None and root.parent is None:
-            for node in quota.subtree_cluster_queues(root):
+            for node in quota_tree.subtree_cluster_queues(root):
                 yield self.cluster_queues[values.ClusterQueueName(node.name)]
 
-    def reactivate(self, node: quota.Node) -> None:
+    def reactivate(self, node: quota_tree.QuotaNode) -> None:
         """Whatever is parked in this tree may be tried again."""
         self.stir(node)
         self._reactivations[self.root_key(node)] = None
@@ -138,8 +142,8 @@ class World:
         before = (queue.node.participates, queue.inactivity)
         queue.inactivity = inactivity(queue.value, self.flavors, self.checks)
         if self.policy.topology_aware:
-            queue.placement = placing.policy_of(queue.value, self.flavors, self.checks)
-            queue.inactivity += placing.missing_topologies(queue, self.flavors, self.places)
+            queue.placement = assigner.policy_of(queue.value, self.flavors, self.checks)
+            queue.inactivity += assigner.missing_topologies(queue, self.flavors, self.places)
         queue.in_cycle = self.tree.is_in_cycle(queue.name)
         self.tree.set_participation(queue.node, participates=queue.is_active and not queue.in_cycle)
         if before != (queue.node.participates, queue.inactivity):
@@ -208,9 +212,9 @@ class World:
             self._homeless.setdefault(workload.admission.cluster_queue, {})[workload.key] = None
             return
         self.refresh()
-        self.charge(queue, holdings.from_admission(workload, self.tree.flavor_resources))
+        self.charge(queue, reservations.from_admission(workload, self.tree.flavor_resources))
 
-    def charge(self, queue: ClusterQueueState, holding: Holding) -> None:
+    def charge(self, queue: ClusterQueueState, holding: Reservation) -> None:
         self.holdings[holding.key] = holding
         queue.holdings.put(holding)
         self.ledger.charge(queue.node, holding.usage)
@@ -219,7 +223,7 @@ class World:
             self.not_ready[holding.key] = None
         self.stir(queue.node)
 
-    def _places_changed(self, holding: Holding, sign: int) -> None:
+    def _places_changed(self, holding: Reservation, sign: int) -> None:
         """Nodes serve many trees: whoever sleeps may find a place now, or lose one."""
         if holding.taken:
             self.places.book(holding.taken, sign)
@@ -243,7 +247,7 @@ class World:
         self.stir(queue.node)
         return True
 
-    def release(self, key: values.WorkloadKey) -> Holding | None:
+    def release(self, key: values.WorkloadKey) -> Reservation | None:
         holding = self.holdings.pop(key, None)
         self.assumed.pop(key, None)
         self.not_ready.pop(key, None)
@@ -260,7 +264,7 @@ class World:
         self.stir(queue.node)
         return holding
 
-    def remember_homeless(self, holding: Holding) -> None:
+    def remember_homeless(self, holding: Reservation) -> None:
         self._homeless.setdefault(holding.cluster_queue, {})[holding.key] = None
 
     def mark_evicted(self, key: values.WorkloadKey, *, evicted: bool) -> None:

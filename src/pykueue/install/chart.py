@@ -15,7 +15,15 @@ from pykueue.api import crds, yaml_text
 from pykueue.api.configuration import loading
 from pykueue.api.rules.jobs import frameworks
 from pykueue.api.scheme import Object
-from pykueue.install import deployment, managed_kinds, policies, rights, spellings, visibility, webhooks
+from pykueue.install import (
+    deployment,
+    managed_kinds,
+    policies,
+    rights,
+    version_aliases,
+    visibility,
+    webhooks,
+)
 
 NAMESPACE, IMAGE, KINDS = "@NAMESPACE@", "@IMAGE@", "@MANAGED_KINDS@"
 SECRET, SERVICE = "@SECRET@", "@SERVICE@"
@@ -29,7 +37,7 @@ def files() -> dict[str, str]:
     """Text by path inside the chart."""
     found = {
         f"crds/{each['spec']['names']['plural']}.yaml": yaml_text.dump([each])
-        for each in crds.definitions(spellings.kinds())
+        for each in crds.definitions(version_aliases.kinds())
     }
     found["files/rights.json"] = _lines(rights.of_controller(NAMESPACE))
     found["files/visibility.json"] = _lines(visibility.of_port(_VISIBILITY_PORT, NAMESPACE))

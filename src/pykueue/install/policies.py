@@ -2,12 +2,19 @@
 
 from pykueue.api.rules.jobs.frameworks import Framework
 from pykueue.api.scheme import Object, Settings
-from pykueue.install import managed_kinds, queue_defaults, spellings, suspension, validation, warning
+from pykueue.install import (
+    managed_kinds,
+    queue_defaults,
+    suspension,
+    validation,
+    version_aliases,
+    warning,
+)
 
 
 def objects(settings: Settings) -> list[Object]:
     found = [
-        *spellings.policies(),
+        *version_aliases.policies(),
         *queue_defaults.policies(settings),
         *validation.of_queues_and_workloads(settings),
         *warning.of_workloads(),

@@ -12,7 +12,7 @@ from pykueue.api import feature_gates
 from pykueue.api.rules.jobs import management
 from pykueue.api.rules.jobs.frameworks import Framework
 from pykueue.api.scheme import Object, Resource, Settings
-from pykueue.install import admission_policies, held_pods, job_extras, managed_kinds
+from pykueue.install import admission_policies, framework_mutations, managed_kinds, pod_gating
 from pykueue.install.admission_policies import Mutation, Parameter, Subject, put
 
 _PRIORITY_CLASS = Resource(
@@ -65,24 +65,24 @@ def of_framework(framework: Framework, settings: Settings) -> Iterator[Object]:
         [_set_label(management.QUEUE_NAME), *treatment.mutations],
         parameter=Parameter(resource=managed_kinds.LOCAL_QUEUE, name="default"),
     )
-    yield from job_extras.policies(framework, settings)
+    yield from framework_mutations.policies(framework, settings)
 
 
 def _treatment(framework: Framework, settings: Settings) -> _Treatment:
     if framework.suspend:
         return _Treatment(verb="suspend", mutations=(Mutation(text=put(framework.suspend, "true")),))
-    if framework == held_pods.POD:
+    if framework == pod_gating.POD:
         return _Treatment(
             verb="hold",
-            mutations=held_pods.of_pods(settings),
-            conditions=(held_pods.WITHOUT_PARENT,),
+            mutations=pod_gating.of_pods(settings),
+            conditions=(pod_gating.WITHOUT_PARENT,),
             respects_namespaces=True,
         )
     return _Treatment(
         verb="hold",
-        mutations=held_pods.of_templates(framework, settings),
+        mutations=pod_gating.of_templates(framework, settings),
         operations=("CREATE", "UPDATE"),
-        conditions=held_pods.conditions(framework),
+        conditions=pod_gating.conditions(framework),
     )
 
 

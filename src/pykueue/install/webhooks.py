@@ -15,7 +15,7 @@ from pykueue.api.rules import table
 from pykueue.api.rules.jobs import management
 from pykueue.api.rules.jobs.frameworks import Framework
 from pykueue.api.scheme import Object, Resource, Settings
-from pykueue.install import managed_kinds, spellings
+from pykueue.install import managed_kinds, version_aliases
 
 MUTATE, VALIDATE = "/mutate", "/validate"
 QUEUED, UNQUEUED = "pykueue-webhooks", "pykueue-webhooks-unqueued"
@@ -98,7 +98,7 @@ def of_queues(endpoint: Endpoint) -> Entries:
         if (kind.group, kind.version) != (GROUP, STORAGE_VERSION) or (kind.group, kind.kind) not in table.WEBHOOKS:
             continue
         is_workload = kind.kind == "Workload"
-        versions = (STORAGE_VERSION, spellings.OLD_VERSION)
+        versions = (STORAGE_VERSION, version_aliases.OLD_VERSION)
         written = _rule(kind.resource, _CREATE if is_workload else _WRITES, versions)
         checked = _rule(kind.resource, _WRITES, versions, subresources=("status",) if is_workload else ())
         mutating.append(_mutating(kind.kind, endpoint, [written], {}))

@@ -5,12 +5,8 @@ Times on the wire are RFC 3339 with whole seconds; inside we count integer nanos
 """
 
 import asyncio
-import functools
 import time
-from datetime import UTC, datetime
 from typing import Protocol
-
-SECOND_NS = 1_000_000_000
 
 
 class Clock(Protocol):
@@ -25,22 +21,3 @@ class WallClock:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
-
-
-def parse_time(text: str) -> int:
-    """Nanoseconds since the epoch of an RFC 3339 time."""
-    moment = datetime.fromisoformat(text)
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return int(moment.replace(microsecond=0).timestamp()) * SECOND_NS + moment.microsecond * 1000
-
-
-def show_time(now_ns: int) -> str:
-    """As `metav1.Time` writes it: whole seconds, UTC."""
-    return _shown(now_ns // SECOND_NS)
-
-
-@functools.lru_cache(maxsize=1024)
-def _shown(seconds: int) -> str:
-    """Much happens in one second."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

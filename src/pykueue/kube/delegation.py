@@ -40,7 +40,7 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Vouching:
+class RequestHeaderAuth:
     """How the other API server shows itself, and names users."""
 
     authority: str = ""
@@ -54,7 +54,7 @@ class Vouching:
 class Delegation:
     def __init__(self, client: Client) -> None:
         self._client = client
-        self.vouching = Vouching()
+        self.vouching = RequestHeaderAuth()
 
     async def learn(self) -> None:
         """Who vouches for users; without the right to know, only tokens count."""
@@ -100,9 +100,9 @@ class Delegation:
         return bool(status.get("allowed"))
 
 
-def _vouching(data: Mapping[str, str]) -> Vouching:
-    usual = Vouching()
-    return Vouching(
+def _vouching(data: Mapping[str, str]) -> RequestHeaderAuth:
+    usual = RequestHeaderAuth()
+    return RequestHeaderAuth(
         authority=data.get("requestheader-client-ca-file", ""),
         names=tuple(json.loads(data.get("requestheader-allowed-names") or "[]")),
         user_headers=tuple(json.loads(data.get("requestheader-username-headers") or "[]")) or usual.user_headers,

@@ -12,14 +12,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from pykueue.api import resources
 from pykueue.api.errors import ApiError
-from pykueue.api.scheme import Object, Resource
+from pykueue.api.scheme import Object
+from pykueue.api.times import SECOND_NS, from_ns
 from pykueue.kube.client import Client
-from pykueue.kube.clock import SECOND_NS, Clock, show_time
+from pykueue.kube.clock import Clock
 
 log = logging.getLogger(__name__)
-
-LEASE = Resource("coordination.k8s.io", "v1", "leases", "Lease", namespaced=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,17 +95,17 @@ class LeaderElection:
     async def _take(self) -> bool:
         now_ns = self._clock.now_ns()
         try:
-            lease = await self._client.get(LEASE, self._name, self._namespace)
+            lease = await self._client.get(resources.LEASE, self._name, self._namespace)
         except ApiError as error:
             if error.code != 404:
                 raise
             metadata = {"name": self._name, "namespace": self._namespace}
-            await self._client.create(LEASE, {"metadata": metadata, "spec": self._claim({}, now_ns)})
+            await self._client.create(resources.LEASE, {"metadata": metadata, "spec": self._claim({}, now_ns)})
             return True
         spec = lease.get("spec") or {}
         if not self._may_take(spec, now_ns):
             return False
-        await self._client.update(LEASE, {**lease, "spec": self._claim(spec, now_ns)})
+        await self._client.update(resources.LEASE, {**lease, "spec": self._claim(spec, now_ns)})
         return True
 
     def _may_take(self, spec: dict[str, Any], now_ns: int) -> bool:
@@ -133,13 +133,13 @@ class LeaderElection:
     async def _give_up(self) -> None:
         """Let the next one in without waiting."""
         with contextlib.suppress(ApiError, OSError):
-            lease: Object = await self._client.get(LEASE, self._name, self._namespace)
+            lease: Object = await self._client.get(resources.LEASE, self._name, self._namespace)
             spec = lease.get("spec") or {}
             if spec.get("holderIdentity") == self._identity:
                 await self._client.update(
-                    LEASE, {**lease, "spec": {**spec, "holderIdentity": "", "leaseDurationSeconds": 1}}
+                    resources.LEASE, {**lease, "spec": {**spec, "holderIdentity": "", "leaseDurationSeconds": 1}}
                 )
 
 
 def _micro_time(now_ns: int) -> str:
-    return f"{show_time(now_ns)[:-1]}.{now_ns % SECOND_NS // 1000:06d}Z"
+    return f"{from_ns(now_ns)[:-1]}.{now_ns % SECOND_NS // 1000:06d}Z"

@@ -9,7 +9,7 @@ from typing import Any
 
 from pykueue.api import quantity, resource_lists
 from pykueue.api.quantity import Format
-from pykueue.engine.amounts import UNLIMITED, mul
+from pykueue.engine.quota.amounts import UNLIMITED, mul
 
 _LARGEST_COUNT = 2**31 - 1
 

@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from pykueue.api import times
 from pykueue.engine import messages, values
-from pykueue.engine.explanation import (
+from pykueue.engine.explain.explanation import (
     Explanation,
     FewerPods,
     FlavorFit,
@@ -15,7 +16,7 @@ from pykueue.engine.explanation import (
     Remedy,
     ResourceFit,
 )
-from pykueue.translate import amounts, outcomes, times
+from pykueue.translate import amounts, outcomes
 
 
 def as_json(explanation: Explanation) -> dict[str, Any]:

@@ -6,7 +6,7 @@ Pure: the engine's `Explanation` and the time go in, lines come out. The words o
 from collections.abc import Iterable, Iterator, Mapping
 
 from pykueue.engine import messages, values
-from pykueue.engine.explanation import (
+from pykueue.engine.explain.explanation import (
     Explanation,
     FewerPods,
     FlavorFit,

@@ -79,12 +79,12 @@ def slice_replaced_event(replaced: values.WorkloadKey, replacement: values.Workl
     return _event(replaced, SLICE_REPLACED, messages.slice_replaced(replacement))
 
 
-def placement_events(decision: decisions.Place) -> list[Event]:
+def placement_events(decision: decisions.AssignTopology) -> list[Event]:
     """A workload that only got other nodes was admitted long ago."""
     return [_admitted(decision)] if decision.admitted and not decision.replaces_nodes else []
 
 
-def no_place_event(decision: decisions.PlaceLater | decisions.Evict) -> Event:
+def no_place_event(decision: decisions.RetrySecondPass | decisions.Evict) -> Event:
     """Of a second pass that came to nothing."""
     return _event(decision.workload, "SecondPassFailed", messages.pending(decision.pending, shown), is_warning=True)
 
@@ -97,34 +97,40 @@ def no_replacement_event(decision: decisions.Evict) -> Event:
     return _event(decision.workload, "EvictedDueToNodeFailures", no_replacement_message(decision))
 
 
-def _admitted(decision: decisions.Admit | decisions.Place) -> Event:
+def _admitted(decision: decisions.Admit | decisions.AssignTopology) -> Event:
     text = f"Admitted by ClusterQueue {decision.cluster_queue}, wait time since reservation was 0s"
     return _event(decision.workload, "Admitted", text)
 
 
-def pending_reason(decision: decisions.Requeue | decisions.Park, *, is_granular: bool) -> str:
+def pending_reason(decision: decisions.Requeue | decisions.MarkInadmissible, *, is_granular: bool) -> str:
     """The reason of QuotaReserved=False; granular ones are an option of the configuration."""
     if is_granular and decision.no_fit_reason is not reasons.NoFitReason.NONE:
         return decision.no_fit_reason.value
     return "Waiting" if isinstance(decision.pending, reasons.PodsNotReady) else "Pending"
 
 
-def pending_message(decision: decisions.Requeue | decisions.Park) -> str:
+def pending_message(decision: decisions.Requeue | decisions.MarkInadmissible) -> str:
     return messages.pending(decision.pending, shown)
 
 
-def pending_event(decision: decisions.Requeue | decisions.Park, *, is_granular: bool) -> Event:
+def pending_event(decision: decisions.Requeue | decisions.MarkInadmissible, *, is_granular: bool) -> Event:
     reason = pending_reason(decision, is_granular=is_granular)
     return _event(decision.workload, reason, pending_message(decision), is_warning=True)
 
 
-def preemption_message(preemptor: values.Workload, decision: decisions.Preempt, target: decisions.Target) -> str:
+def preemption_message(
+    preemptor: values.Workload, decision: decisions.Preempt, target: decisions.PreemptedWorkload
+) -> str:
     """The message of the target's Evicted and Preempted conditions."""
     return messages.preemption(preemptor, decision, target)
 
 
 def preemption_events(
-    decision: decisions.Preempt, target: decisions.Target, *, preemptor: values.Workload, victim: values.Workload
+    decision: decisions.Preempt,
+    target: decisions.PreemptedWorkload,
+    *,
+    preemptor: values.Workload,
+    victim: values.Workload,
 ) -> list[Event]:
     """Two events about the victim, one about who took its place."""
     message = preemption_message(preemptor, decision, target)

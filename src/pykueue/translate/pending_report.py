@@ -11,7 +11,7 @@ from typing import Any
 from pykueue.api import errors
 from pykueue.api.scheme import Object
 from pykueue.engine import values
-from pykueue.engine.cluster_queues import ClusterQueueState
+from pykueue.engine.queues.cluster_queue import ClusterQueueState
 from pykueue.engine.world import World
 
 GROUP = "visibility.kueue.x-k8s.io"

@@ -6,9 +6,10 @@ Called by the queue controllers.
 from collections.abc import Iterable
 
 from pykueue.api.scheme import Object
-from pykueue.engine import amounts, values
-from pykueue.engine.cluster_queues import ClusterQueueState, InactiveReason, Inactivity
-from pykueue.engine.holdings import Holding
+from pykueue.engine import values
+from pykueue.engine.queues.cluster_queue import ClusterQueueState, InactiveReason, Inactivity
+from pykueue.engine.quota import amounts
+from pykueue.engine.quota.reservations import Reservation
 from pykueue.engine.world import World
 from pykueue.translate import queue_status
 
@@ -75,7 +76,7 @@ def activity(inactivity: tuple[Inactivity, ...]) -> tuple[bool, str, str]:
     return False, inactivity[0].reason.value, f"Can't admit new workloads: {', '.join(parts)}."
 
 
-def _usage(holdings: Iterable[Holding]) -> dict[values.FlavorResource, int]:
+def _usage(holdings: Iterable[Reservation]) -> dict[values.FlavorResource, int]:
     usage: dict[values.FlavorResource, int] = {}
     for holding in holdings:
         for pod_set in holding.admission.pod_sets:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from pykueue.api.scheme import Object
 from pykueue.engine import values
-from pykueue.engine.amounts import sub
+from pykueue.engine.quota.amounts import sub
 from pykueue.translate import amounts
 
 Usage = Mapping[values.FlavorResource, int]

@@ -6,10 +6,10 @@ Called by the controllers that feed the engine, and by replays.
 
 from collections.abc import Iterable, Mapping
 
-from pykueue.api import quantity
+from pykueue.api import conditions, quantity
 from pykueue.api.scheme import Object
 from pykueue.engine import values
-from pykueue.translate import amounts, conditions, selectors
+from pykueue.translate import amounts, selectors
 
 _USAGE_BASED = "UsageBasedAdmissionFairSharing"
 

@@ -14,7 +14,7 @@ from pykueue.api import limit_range, quantity, resource_lists
 from pykueue.api.errors import FieldError
 from pykueue.api.quantity import Quantity
 from pykueue.api.scheme import Object
-from pykueue.engine import amounts as engine_amounts
+from pykueue.engine.quota import amounts as engine_amounts
 from pykueue.translate import amounts, topology
 from pykueue.translate.devices import NO_DEVICES, Counted
 

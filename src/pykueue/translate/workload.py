@@ -6,10 +6,10 @@ the namespace has LimitRanges or its pods name a RuntimeClass.
 
 from dataclasses import dataclass, field
 
-from pykueue.api import errors, limit_range
+from pykueue.api import conditions, errors, limit_range, times
 from pykueue.api.scheme import Object
 from pykueue.engine import values
-from pykueue.translate import conditions, devices, nodes, requests, selectors, shape, times
+from pykueue.translate import devices, nodes, requests, scheduling_hash, selectors
 
 ADMISSION_GATED_BY = "kueue.x-k8s.io/admission-gated-by"
 PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
@@ -49,7 +49,7 @@ def workload(
     priority = int(spec.get("priority") or 0) + boost
     found = conditions.by_type(obj)
     reserved = found.get("QuotaReserved")
-    is_reserved = conditions.holds(reserved)
+    is_reserved = conditions.has_status_true(reserved)
     is_faulty = isinstance(counted, devices.Fault)
     pod_sets = _pod_sets(obj, options, devices.NO_DEVICES if isinstance(counted, devices.Fault) else counted)
     return values.Workload(
@@ -62,18 +62,20 @@ def workload(
         priority=priority,
         priority_boost=boost,
         generation=int(metadata.get("generation") or 0),
-        shape=shape.of_workload(spec.get("podSets") or (), pod_sets, priority) if options.hashes_shapes else "",
+        shape=scheduling_hash.of_workload(spec.get("podSets") or (), pod_sets, priority)
+        if options.hashes_shapes
+        else "",
         job_uid=(metadata.get("labels") or {}).get(JOB_UID, ""),
         active=spec.get("active", True) is not False,
-        finished=conditions.holds(found.get("Finished")),
+        finished=conditions.has_status_true(found.get("Finished")),
         on_hold=reserved is not None and not is_reserved and reserved.get("reason") == "OnHold",
         admission_gated=is_faulty or (options.honours_admission_gates and bool(annotations.get(ADMISSION_GATED_BY))),
-        waiting_for_replacement_pods=conditions.holds(found.get("WaitingForReplacementPods")),
+        waiting_for_replacement_pods=conditions.has_status_true(found.get("WaitingForReplacementPods")),
         closed_preemption_gate=has_closed_preemption_gate(obj),
         admissibility_fault=admissibility_fault(obj, limit_ranges or {}),
         admission=_admission(obj, options) if is_reserved and status.get("admission") else None,
         reserved_at_ns=conditions.transition_ns(reserved) if is_reserved else None,
-        admitted=conditions.holds(found.get("Admitted")),
+        admitted=conditions.has_status_true(found.get("Admitted")),
         eviction=_eviction(found.get("Evicted")),
         preemption=_eviction(found.get("Preempted")),
         requeued=_truth(found.get("Requeued")),
@@ -82,7 +84,7 @@ def workload(
             values.CheckName(check["name"]): values.CheckState(check.get("state") or "Pending")
             for check in status.get("admissionChecks") or ()
         },
-        pods_ready=conditions.holds(found.get("PodsReady")),
+        pods_ready=conditions.has_status_true(found.get("PodsReady")),
         unhealthy_nodes=tuple(node["name"] for node in status.get("unhealthyNodes") or ()),
         replaces=_replaced_slice(annotations) if options.replaces_slices else None,
         keeps_lost_places=is_of_one_pod(obj),
@@ -212,13 +214,13 @@ def _topology(placement: requests.Placement | None) -> values.TopologyAssignment
 
 
 def _eviction(condition: Object | None) -> values.Eviction | None:
-    if condition is None or not conditions.holds(condition):
+    if condition is None or not conditions.has_status_true(condition):
         return None
     return values.Eviction(reason=condition.get("reason", ""), at_ns=conditions.transition_ns(condition) or 0)
 
 
 def _truth(condition: Object | None) -> bool | None:
-    return None if condition is None else conditions.holds(condition)
+    return None if condition is None else conditions.has_status_true(condition)
 
 
 def _requeue_at_ns(status: Object) -> int | None:

@@ -14,7 +14,7 @@ from aiohttp import web
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Lookup, Object, Settings
 from pykueue.install.webhooks import MUTATE, VALIDATE
-from pykueue.webhooks.neighbours import Neighbours
+from pykueue.webhooks.lookups import LookupCache
 from pykueue.webhooks.reviews import API_VERSION, KIND, Reviewer
 
 log = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class _Review(msgspec.Struct):
 
 
 class Endpoints:
-    def __init__(self, neighbours: Neighbours, settings: Settings) -> None:
+    def __init__(self, neighbours: LookupCache, settings: Settings) -> None:
         self._neighbours = neighbours
         self._settings = settings
         application = web.Application(client_max_size=_REVIEW_BYTES)

@@ -13,7 +13,7 @@ from pykueue.api import errors, json_copy
 from pykueue.api.errors import ApiError
 from pykueue.api.rules import table
 from pykueue.api.scheme import Lookup, Object, Request, Settings
-from pykueue.install import spellings
+from pykueue.install import version_aliases
 from pykueue.webhooks import json_difference
 
 API_VERSION = "admission.k8s.io/v1"
@@ -30,7 +30,7 @@ class Reviewer:
         obj, old = _subject(asked), asked.get("oldObject")
         try:
             warnings = [
-                *spellings.respell(obj, old, str(asked["kind"]["version"])),
+                *version_aliases.respell(obj, old, str(asked["kind"]["version"])),
                 *self._rules(asked).defaulter(self._request(asked, obj, old)),
             ]
         except ApiError as error:

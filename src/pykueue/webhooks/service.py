@@ -11,11 +11,11 @@ from pathlib import Path
 from pykueue.api.configuration.types import Configuration
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock, WallClock
-from pykueue.webhooks.credentials import Terms
+from pykueue.webhooks.certificate_controller import CertificateController, WebhookService
+from pykueue.webhooks.certificate_lifecycle import Terms
 from pykueue.webhooks.endpoints import Endpoints
 from pykueue.webhooks.identity import Identity, follow_files
-from pykueue.webhooks.keeper import CertificateKeeper, Place
-from pykueue.webhooks.neighbours import Neighbours
+from pykueue.webhooks.lookups import LookupCache
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class Webhooks:
         self._terms = terms
         self._clock = clock or WallClock()
         self._identity = Identity(configuration.tls)
-        self._neighbours = Neighbours(client)
+        self._neighbours = LookupCache(client)
         self._endpoints = Endpoints(self._neighbours, configuration.settings())
 
     @property
@@ -75,12 +75,12 @@ class Webhooks:
         if not managed.enable:
             await follow_files(self._identity, Path(self._configuration.webhook.cert_dir), self._clock)
             return
-        place = Place(
+        place = WebhookService(
             namespace=self._configuration.namespace,
             secret=managed.webhook_secret_name,
             service=managed.webhook_service_name,
         )
-        keeper = CertificateKeeper(self._client, self._clock, place, self._identity.use, terms=self._terms)
+        keeper = CertificateController(self._client, self._clock, place, self._identity.use, terms=self._terms)
         await keeper.run()
 
     async def _serve(self) -> None:

@@ -2,15 +2,16 @@ import copy
 
 import pytest
 
-from pykueue.controllers.actions import Create, Delete, Tell, Write
+from pykueue.api import conditions
+from pykueue.api.times import SECOND_NS, to_ns
 from pykueue.controllers.jobs import construction, decide, naming, priority
+from pykueue.controllers.jobs.context import JobContext
 from pykueue.controllers.jobs.policy import JobPolicy
-from pykueue.controllers.jobs.situation import Situation
-from pykueue.controllers.workload import conditions, facts, transitions
-from pykueue.kube.clock import SECOND_NS, parse_time
+from pykueue.controllers.workloads import predicates, transitions
+from pykueue.kube.controller.plan import Create, Delete, Event, Write
 from pykueue.translate.jobs import batch_job, kubeflow
 
-NOW = parse_time("2026-01-15T12:00:00Z")
+NOW = to_ns("2026-01-15T12:00:00Z")
 JOB = batch_job.FRAMEWORK
 PYTORCH = kubeflow.FRAMEWORKS[0]
 FLAVORS = {"gpu": {"metadata": {"name": "gpu"}, "spec": {"nodeLabels": {"pool": "gpu"}}}}
@@ -37,7 +38,7 @@ def job(*, suspend=True, labels=None, annotations=None, **spec):
 
 
 def workload(of, *, is_admitted=False):
-    pod_sets = decide.matching.pod_sets(Situation(kind=JOB, job=of), of)
+    pod_sets = decide.matching.pod_sets(JobContext(kind=JOB, job=of), of)
     obj = construction.workload_of(JOB, of, pod_sets, priority={"priority": 0})
     if is_admitted:
         assignment = {"name": "main", "count": 2, "flavors": {"cpu": "gpu"}}
@@ -49,7 +50,7 @@ def workload(of, *, is_admitted=False):
 def plan(obj, *workloads, **given):
     given.setdefault("policy", JobPolicy(waits_for_pods_ready=False))
     case = {"kind": JOB, "namespace_labels": {}, "flavors": FLAVORS, "now_ns": NOW, **given}
-    return decide.plan(Situation(job=obj, workloads=workloads, **case))
+    return decide.plan(JobContext(job=obj, workloads=workloads, **case))
 
 
 def written(result, kind):
@@ -57,7 +58,7 @@ def written(result, kind):
 
 
 def told(result):
-    return [action.reason for action in result.actions if isinstance(action, Tell)]
+    return [action.reason for action in result.actions if isinstance(action, Event)]
 
 
 def test_a_labelled_job_gets_a_workload():
@@ -144,7 +145,7 @@ def test_quota_goes_back_when_no_pod_is_active():
     wl = workload(job(), is_admitted=True)
     transitions.preempt(wl, reason="InClusterQueue", message="Preempted", now_ns=NOW)
     released = written(plan(job(), wl), "Workload")
-    assert not facts.has_quota_reservation(released)
+    assert not predicates.has_quota_reservation(released)
     assert conditions.is_true(released, "Requeued")
 
 
@@ -255,7 +256,7 @@ def test_a_job_deactivated_by_kueue_is_deleted_after_its_retention():
     wl["spec"]["active"] = False
     transitions.evict(wl, reason="Deactivated", cause="AdmissionCheck", message="", now_ns=NOW)
     policy = JobPolicy(waits_for_pods_ready=False, retain_deactivated_ns=5 * SECOND_NS)
-    assert plan(job(), wl, policy=policy).again_ns == 5 * SECOND_NS
+    assert plan(job(), wl, policy=policy).requeue_after_ns == 5 * SECOND_NS
     late = plan(job(), wl, policy=policy, now_ns=NOW + 5 * SECOND_NS)
     assert isinstance(late.actions[0], Delete)
 

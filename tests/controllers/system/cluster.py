@@ -5,13 +5,13 @@ from contextlib import asynccontextmanager, suppress
 
 from tests.apiserver.shared_copies import changed_by_a_reader
 
-from pykueue.api import registry
+from pykueue.api import registry, resources
 from pykueue.api.errors import ApiError
 from pykueue.apiserver.core import Core
 from pykueue.apiserver.local_client import LocalClient
 from pykueue.apiserver.store.memory import MemoryLog
 from pykueue.apiserver.store.store import Store
-from pykueue.controllers import kinds, settings
+from pykueue.controllers import settings
 from pykueue.controllers.system import Controllers
 from pykueue.translate.jobs import batch_job, kubeflow
 
@@ -61,7 +61,7 @@ class Cluster:
         raise TimeoutError(f"{question.__name__}{arguments} is still not so")
 
     async def workload_of(self, name, kind="Job", namespace="default"):
-        for workload in (await self.client.list(kinds.WORKLOAD, namespace)).items:
+        for workload in (await self.client.list(resources.WORKLOAD, namespace)).items:
             for reference in workload["metadata"].get("ownerReferences") or ():
                 if (reference["kind"], reference["name"]) == (kind, name):
                     return workload
@@ -84,14 +84,14 @@ class Cluster:
     async def make_queue(self, name="cq", cpu="4", **spec):
         flavor = {"name": "default", "resources": [{"name": "cpu", "nominalQuota": cpu}]}
         groups = [{"coveredResources": ["cpu"], "flavors": [flavor]}]
-        if await self.get(kinds.RESOURCE_FLAVOR, "default") is None:
-            await self.create(kinds.RESOURCE_FLAVOR, kueue("ResourceFlavor", "default"))
+        if await self.get(resources.RESOURCE_FLAVOR, "default") is None:
+            await self.create(resources.RESOURCE_FLAVOR, kueue("ResourceFlavor", "default"))
         await self.create(
-            kinds.CLUSTER_QUEUE, kueue("ClusterQueue", name, namespaceSelector={}, resourceGroups=groups, **spec)
+            resources.CLUSTER_QUEUE, kueue("ClusterQueue", name, namespaceSelector={}, resourceGroups=groups, **spec)
         )
         queue = kueue("LocalQueue", name, clusterQueue=name)
         queue["metadata"]["namespace"] = "default"
-        await self.create(kinds.LOCAL_QUEUE, queue, "default")
+        await self.create(resources.LOCAL_QUEUE, queue, "default")
 
 
 def kueue(kind, name, **spec):
@@ -148,7 +148,7 @@ async def running_cluster(configuration=CONFIGURATION, *, starts=True):
     cluster = Cluster(LocalClient(core, scheme, shows_managers=False), configuration)
     with suppress(ApiError):
         await cluster.create(
-            kinds.NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
+            resources.NAMESPACE, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
         )
     try:
         if starts:

@@ -14,7 +14,7 @@ from tests.controllers.system.cluster import (
 )
 from tests.controllers.system.disturbed import DyingClient, LosingClient
 
-from pykueue.controllers import kinds
+from pykueue.api import resources
 
 QUOTA = 2
 SUCCEEDED = {"status": {"conditions": [{"type": "Succeeded", "status": "True", "reason": "R", "message": "done"}]}}
@@ -23,8 +23,8 @@ SUCCEEDED = {"status": {"conditions": [{"type": "Succeeded", "status": "True", "
 async def play(cluster):
     """Two victims run, a winner preempts both, ends, and both come back."""
     await cluster.make_queue(cpu=str(QUOTA), preemption={"withinClusterQueue": "LowerPriority"})
-    await cluster.create(kinds.WORKLOAD_PRIORITY_CLASS, priority_class("low", 1))
-    await cluster.create(kinds.WORKLOAD_PRIORITY_CLASS, priority_class("high", 9))
+    await cluster.create(resources.WORKLOAD_PRIORITY_CLASS, priority_class("low", 1))
+    await cluster.create(resources.WORKLOAD_PRIORITY_CLASS, priority_class("high", 9))
     for name in ("one", "two"):
         await cluster.create(PYTORCH_JOBS, pytorch_job(name, priority="low"), "default")
         await cluster.runs(name)
@@ -37,11 +37,11 @@ async def play(cluster):
 
 
 async def settled_state(cluster):
-    queue = await cluster.get(kinds.CLUSTER_QUEUE, "cq")
+    queue = await cluster.get(resources.CLUSTER_QUEUE, "cq")
     status = queue.get("status") or {}
     if (status.get("admittedWorkloads"), status.get("pendingWorkloads")) != (2, 0):
         return None
-    workloads = (await cluster.client.list(kinds.WORKLOAD, "default")).items
+    workloads = (await cluster.client.list(resources.WORKLOAD, "default")).items
     if not all(status_of(each, "PodsReady") for each in workloads):
         return None
     jobs = (await cluster.client.list(PYTORCH_JOBS, "default")).items
@@ -65,7 +65,7 @@ class QuotaWatcher:
         self.most = 0
 
     async def run(self):
-        async for event in self._client.watch(kinds.WORKLOAD, "default"):
+        async for event in self._client.watch(resources.WORKLOAD, "default"):
             workload = event.object
             name = workload["metadata"]["name"]
             holds = event.type != "DELETED" and status_of(workload, "QuotaReserved") == "True"

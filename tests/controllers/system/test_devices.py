@@ -3,7 +3,7 @@
 import pytest
 from tests.controllers.system.cluster import CONFIGURATION, JOBS, job, kueue, running_cluster
 
-from pykueue.controllers import kinds
+from pykueue.api import resources
 
 MAPPINGS = [{"name": "example.com/gpu", "deviceClassNames": ["gpu.example.com"]}]
 NOT_FOUND = (
@@ -15,15 +15,15 @@ NOT_FOUND = (
 @pytest.fixture
 async def cluster():
     async with running_cluster({**CONFIGURATION, "resources": {"deviceClassMappings": MAPPINGS}}) as running:
-        await running.create(kinds.RESOURCE_FLAVOR, kueue("ResourceFlavor", "default"))
+        await running.create(resources.RESOURCE_FLAVOR, kueue("ResourceFlavor", "default"))
         quotas = [{"name": "cpu", "nominalQuota": "9"}, {"name": "example.com/gpu", "nominalQuota": "4"}]
         flavor = {"name": "default", "resources": quotas}
         groups = [{"coveredResources": ["cpu", "example.com/gpu"], "flavors": [flavor]}]
         await running.create(
-            kinds.CLUSTER_QUEUE, kueue("ClusterQueue", "cq", namespaceSelector={}, resourceGroups=groups)
+            resources.CLUSTER_QUEUE, kueue("ClusterQueue", "cq", namespaceSelector={}, resourceGroups=groups)
         )
         queue = kueue("LocalQueue", "cq", clusterQueue="cq")
-        await running.create(kinds.LOCAL_QUEUE, queue, "default")
+        await running.create(resources.LOCAL_QUEUE, queue, "default")
         yield running
 
 
@@ -51,7 +51,7 @@ async def condition(cluster, name, condition_type):
 
 
 async def test_claimed_devices_are_charged(cluster):
-    await cluster.create(kinds.RESOURCE_CLAIM_TEMPLATE, template(2), "default")
+    await cluster.create(resources.RESOURCE_CLAIM_TEMPLATE, template(2), "default")
     await cluster.create(JOBS, claiming_job("train", 2), "default")
     await cluster.runs("train", JOBS)
     workload = await cluster.workload_of("train")
@@ -63,6 +63,6 @@ async def test_a_job_without_its_template_waits_for_it(cluster):
     await cluster.create(JOBS, claiming_job("train", 1), "default")
     requeued = await cluster.until(condition, cluster, "train", "Requeued")
     assert (requeued["reason"], requeued["message"]) == ("Inadmissible", NOT_FOUND)
-    await cluster.create(kinds.RESOURCE_CLAIM_TEMPLATE, template(1), "default")
+    await cluster.create(resources.RESOURCE_CLAIM_TEMPLATE, template(1), "default")
     await cluster.runs("train", JOBS)
     assert await condition(cluster, "train", "Requeued") is None

@@ -3,10 +3,10 @@
 import pytest
 from tests.controllers.system.cluster import running_cluster
 
-from pykueue.controllers import kinds
-from pykueue.controllers.jobs import leader_worker_groups as groups
+from pykueue.api import resources
+from pykueue.controllers.leader_worker_sets import decide as groups
 
-SETS = kinds.LEADER_WORKER_SET
+SETS = resources.LEADER_WORKER_SET
 CONTAINER = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
 
 
@@ -45,16 +45,16 @@ async def _pod(cluster, leader_worker_set, name, group, part):
         "metadata": {"name": name, "labels": labels, "annotations": template["annotations"] | leader},
         "spec": {"containers": [CONTAINER]},
     }
-    await cluster.create(kinds.POD, pod, "default")
+    await cluster.create(resources.POD, pod, "default")
 
 
 async def released(cluster):
-    found = (await cluster.client.list(kinds.POD, "default")).items
+    found = (await cluster.client.list(resources.POD, "default")).items
     return sorted(pod["metadata"]["name"] for pod in found if not pod["spec"].get("schedulingGates"))
 
 
 async def workload(cluster, leader_worker_set, index):
-    return await cluster.get(kinds.WORKLOAD, groups.workload_name(leader_worker_set, index), "default")
+    return await cluster.get(resources.WORKLOAD, groups.workload_name(leader_worker_set, index), "default")
 
 
 async def test_a_group_runs_as_a_whole_and_the_next_waits_for_quota(cluster):

@@ -12,7 +12,7 @@ from tests.controllers.system.cluster import (
     status_of,
 )
 
-from pykueue.controllers import kinds
+from pykueue.api import resources
 
 
 async def test_a_labelled_job_waits_until_there_is_quota(cluster):
@@ -23,14 +23,14 @@ async def test_a_labelled_job_waits_until_there_is_quota(cluster):
     await cluster.pends("second")
     flavor = {"name": "default", "resources": [{"name": "cpu", "nominalQuota": "2"}]}
     groups = [{"coveredResources": ["cpu"], "flavors": [flavor]}]
-    await cluster.merge(kinds.CLUSTER_QUEUE, "cq", {"spec": {"resourceGroups": groups}})
+    await cluster.merge(resources.CLUSTER_QUEUE, "cq", {"spec": {"resourceGroups": groups}})
     await cluster.runs("second")
 
 
 async def test_a_preempted_job_comes_back(cluster):
     await cluster.make_queue(cpu="1", preemption={"withinClusterQueue": "LowerPriority"})
-    await cluster.create(kinds.WORKLOAD_PRIORITY_CLASS, priority_class("low", 1))
-    await cluster.create(kinds.WORKLOAD_PRIORITY_CLASS, priority_class("high", 9))
+    await cluster.create(resources.WORKLOAD_PRIORITY_CLASS, priority_class("low", 1))
+    await cluster.create(resources.WORKLOAD_PRIORITY_CLASS, priority_class("high", 9))
     await cluster.create(PYTORCH_JOBS, pytorch_job("victim", priority="low"), "default")
     await cluster.runs("victim")
     await cluster.create(PYTORCH_JOBS, pytorch_job("winner", priority="high"), "default")
@@ -90,10 +90,10 @@ async def test_a_cluster_queue_in_use_cannot_go(cluster):
     await cluster.make_queue()
     await cluster.create(PYTORCH_JOBS, pytorch_job("a"), "default")
     await cluster.runs("a")
-    await cluster.client.delete(kinds.CLUSTER_QUEUE, "cq")
+    await cluster.client.delete(resources.CLUSTER_QUEUE, "cq")
 
     async def is_terminating():
-        queue = await cluster.get(kinds.CLUSTER_QUEUE, "cq")
+        queue = await cluster.get(resources.CLUSTER_QUEUE, "cq")
         return status_of(queue, "Active") == "False" and queue
 
     queue = await cluster.until(is_terminating)
@@ -102,17 +102,17 @@ async def test_a_cluster_queue_in_use_cannot_go(cluster):
     await cluster.merge(PYTORCH_JOBS, "a", done, namespace="default", subresource="status")
 
     async def is_gone():
-        return await cluster.get(kinds.CLUSTER_QUEUE, "cq") is None
+        return await cluster.get(resources.CLUSTER_QUEUE, "cq") is None
 
     await cluster.until(is_gone)
 
 
 async def test_a_priority_class_takes_its_workloads_along(cluster):
-    await cluster.create(kinds.WORKLOAD_PRIORITY_CLASS, priority_class("p", 1))
+    await cluster.create(resources.WORKLOAD_PRIORITY_CLASS, priority_class("p", 1))
     await cluster.make_queue(cpu="0")
     await cluster.create(PYTORCH_JOBS, pytorch_job("a", priority="p"), "default")
     await cluster.pends("a")
-    await cluster.merge(kinds.WORKLOAD_PRIORITY_CLASS, "p", {"value": 7})
+    await cluster.merge(resources.WORKLOAD_PRIORITY_CLASS, "p", {"value": 7})
 
     async def has_new_priority():
         return (await cluster.workload_of("a", "PyTorchJob"))["spec"]["priority"] == 7
@@ -122,12 +122,12 @@ async def test_a_priority_class_takes_its_workloads_along(cluster):
 
 async def test_a_flavor_in_use_keeps_its_finalizer(cluster):
     await cluster.make_queue()
-    await cluster.client.delete(kinds.RESOURCE_FLAVOR, "default")
-    await cluster.create(kinds.RESOURCE_FLAVOR, kueue("ResourceFlavor", "unused"))
-    await cluster.client.delete(kinds.RESOURCE_FLAVOR, "unused")
+    await cluster.client.delete(resources.RESOURCE_FLAVOR, "default")
+    await cluster.create(resources.RESOURCE_FLAVOR, kueue("ResourceFlavor", "unused"))
+    await cluster.client.delete(resources.RESOURCE_FLAVOR, "unused")
 
     async def is_gone():
-        return await cluster.get(kinds.RESOURCE_FLAVOR, "unused") is None
+        return await cluster.get(resources.RESOURCE_FLAVOR, "unused") is None
 
     await cluster.until(is_gone)
-    assert await cluster.get(kinds.RESOURCE_FLAVOR, "default") is not None
+    assert await cluster.get(resources.RESOURCE_FLAVOR, "default") is not None

@@ -11,7 +11,7 @@ from tests.controllers.system.cluster import (
     running_cluster,
 )
 
-from pykueue.controllers import kinds
+from pykueue.api import resources
 from pykueue.controllers.metrics import catalog
 
 
@@ -36,9 +36,9 @@ class Shown:
 
 
 async def with_three_waiting(cluster):
-    await cluster.create(kinds.COHORT, kueue("Cohort", "team", parentName="company"))
+    await cluster.create(resources.COHORT, kueue("Cohort", "team", parentName="company"))
     await cluster.make_queue(cpu="1", cohortName="team")
-    await cluster.create(kinds.WORKLOAD_PRIORITY_CLASS, priority_class("high", 9))
+    await cluster.create(resources.WORKLOAD_PRIORITY_CLASS, priority_class("high", 9))
     await cluster.create(PYTORCH_JOBS, pytorch_job("runs"), "default")
     await cluster.runs("runs")
     for name, priority in (("first", ""), ("second", ""), ("urgent", "high")):
@@ -80,9 +80,9 @@ async def test_a_deleted_queue_leaves_no_sample(cluster):
     await with_three_waiting(cluster)
     for name in ("runs", "first", "second", "urgent"):
         await cluster.client.delete(PYTORCH_JOBS, name, "default")
-    await cluster.client.delete(kinds.LOCAL_QUEUE, "cq", "default")
-    await cluster.client.delete(kinds.CLUSTER_QUEUE, "cq")
-    await cluster.client.delete(kinds.COHORT, "team")
+    await cluster.client.delete(resources.LOCAL_QUEUE, "cq", "default")
+    await cluster.client.delete(resources.CLUSTER_QUEUE, "cq")
+    await cluster.client.delete(resources.COHORT, "team")
 
     async def nothing_is_left():
         return '"cq"' not in Shown(cluster).text and '"team"' not in Shown(cluster).text
@@ -94,7 +94,7 @@ async def test_an_eviction_is_timed_and_a_finished_workload_stays_counted(cluste
     await with_three_waiting(cluster)
     running = await cluster.workload_of("runs", "PyTorchJob")
     name = running["metadata"]["name"]
-    await cluster.merge(kinds.WORKLOAD, name, {"spec": {"active": False}}, namespace="default")
+    await cluster.merge(resources.WORKLOAD, name, {"spec": {"active": False}}, namespace="default")
 
     async def urgent_runs_instead():
         return await cluster.is_running("urgent")
@@ -135,7 +135,7 @@ RESOURCES = CONFIGURATION | {
 async def test_resources_are_shown_when_the_configuration_asks():
     async with running_cluster(configuration=RESOURCES) as cluster:
         await with_three_waiting(cluster)
-        await cluster.merge(kinds.CLUSTER_QUEUE, "cq", {"metadata": {"labels": {"team": "red"}}})
+        await cluster.merge(resources.CLUSTER_QUEUE, "cq", {"metadata": {"labels": {"team": "red"}}})
 
         async def is_labelled():
             return Shown(cluster)("cluster_queue_nominal_quota", custom_team="red")

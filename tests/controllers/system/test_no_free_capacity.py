@@ -3,8 +3,8 @@
 import pytest
 from tests.controllers.system.cluster import CONFIGURATION, JOBS, is_suspended, job, kueue, running_cluster, status_of
 
+from pykueue.api import resources
 from pykueue.api.errors import ApiError
-from pykueue.controllers import kinds
 
 WITH_PODS = {"integrations": {"frameworks": [*CONFIGURATION["integrations"]["frameworks"], "pod"]}}
 
@@ -24,7 +24,7 @@ def pod(name, *, cpu="1", group="", total=1, annotations=None):
 
 
 async def is_gated(cluster, name):
-    found = await cluster.get(kinds.POD, name, "default")
+    found = await cluster.get(resources.POD, name, "default")
     gates = [gate["name"] for gate in found["spec"].get("schedulingGates") or ()]
     return "kueue.x-k8s.io/admission" in gates
 
@@ -91,7 +91,7 @@ async def test_a_group_cannot_take_over_somebody_elses_workload():
         await cluster.create(JOBS, job("a"), "default")
         await cluster.runs("a", JOBS)
         theirs = (await cluster.workload_of("a"))["metadata"]["name"]
-        await cluster.create(kinds.POD, pod("thief", group=theirs), "default")
+        await cluster.create(resources.POD, pod("thief", group=theirs), "default")
         await cluster.create(JOBS, job("b", cpu="0"), "default")
         await cluster.runs("b", JOBS)
         assert await is_gated(cluster, "thief")
@@ -102,18 +102,20 @@ async def test_a_group_cannot_take_over_somebody_elses_workload():
 async def test_a_forged_role_hash_does_not_release_a_bigger_pod():
     async with running_cluster(WITH_PODS) as cluster:
         await cluster.make_queue(cpu="1")
-        await cluster.create(kinds.POD, pod("small", cpu="1", group="g"), "default")
+        await cluster.create(resources.POD, pod("small", cpu="1", group="g"), "default")
 
         async def is_released():
             return not await is_gated(cluster, "small")
 
         await cluster.until(is_released)
-        role = (await cluster.get(kinds.POD, "small", "default"))["metadata"]["annotations"]["kueue.x-k8s.io/role-hash"]
+        role = (await cluster.get(resources.POD, "small", "default"))["metadata"]["annotations"][
+            "kueue.x-k8s.io/role-hash"
+        ]
         big = pod("big", cpu="64", group="g", annotations={"kueue.x-k8s.io/role-hash": role})
-        await cluster.create(kinds.POD, big, "default")
+        await cluster.create(resources.POD, big, "default")
 
         async def is_removed():
-            found = await cluster.get(kinds.POD, "big", "default")
+            found = await cluster.get(resources.POD, "big", "default")
             return found is None or found["metadata"].get("deletionTimestamp")
 
         await cluster.until(is_removed)
@@ -122,12 +124,12 @@ async def test_a_forged_role_hash_does_not_release_a_bigger_pod():
 async def test_a_forged_role_hash_does_not_release_a_bigger_pod_of_the_group():
     async with running_cluster(WITH_PODS) as cluster:
         await cluster.make_queue(cpu="2")
-        probe = await cluster.create(kinds.POD, pod("probe", cpu="1"), "default")
+        probe = await cluster.create(resources.POD, pod("probe", cpu="1"), "default")
         role = probe["metadata"]["annotations"]["kueue.x-k8s.io/role-hash"]
-        await cluster.client.delete(kinds.POD, "probe", "default")
+        await cluster.client.delete(resources.POD, "probe", "default")
         forged = pod("big", cpu="64", group="g", total=2, annotations={"kueue.x-k8s.io/role-hash": role})
-        await cluster.create(kinds.POD, forged, "default")
-        await cluster.create(kinds.POD, pod("a-small", cpu="1", group="g", total=2), "default")
+        await cluster.create(resources.POD, forged, "default")
+        await cluster.create(resources.POD, pod("a-small", cpu="1", group="g", total=2), "default")
 
         async def small_is_released():
             return not await is_gated(cluster, "a-small")
@@ -139,11 +141,11 @@ async def test_a_forged_role_hash_does_not_release_a_bigger_pod_of_the_group():
 async def test_a_group_with_too_few_pods_stays_gated():
     async with running_cluster(WITH_PODS) as cluster:
         await cluster.make_queue(cpu="4")
-        await cluster.create(kinds.POD, pod("one", group="g", total=2), "default")
+        await cluster.create(resources.POD, pod("one", group="g", total=2), "default")
         await cluster.create(JOBS, job("other"), "default")
         await cluster.runs("other", JOBS)
         assert await is_gated(cluster, "one")
-        await cluster.create(kinds.POD, pod("two", group="g", total=2), "default")
+        await cluster.create(resources.POD, pod("two", group="g", total=2), "default")
 
         async def both_are_released():
             return not await is_gated(cluster, "one") and not await is_gated(cluster, "two")
@@ -157,5 +159,5 @@ async def test_a_workload_written_by_hand_cannot_admit_itself(cluster):
     workload = kueue("Workload", "mine", queueName="cq", podSets=[{"name": "main", "count": 1, "template": template}])
     workload["metadata"]["namespace"] = "default"
     workload["status"] = {"conditions": [{"type": "Admitted", "status": "True", "reason": "R", "message": ""}]}
-    created = await cluster.create(kinds.WORKLOAD, workload, "default")
+    created = await cluster.create(resources.WORKLOAD, workload, "default")
     assert not (created.get("status") or {}).get("conditions")

@@ -3,25 +3,25 @@
 import pytest
 from tests.controllers.system.cluster import PYTORCH_JOBS, kueue, pytorch_job, status_of
 
-from pykueue.controllers import kinds
+from pykueue.api import resources
 
 CONTROLLER = "kueue.x-k8s.io/provisioning-request"
 
 
 async def make_check(cluster, **config):
     await cluster.create(
-        kinds.PROVISIONING_REQUEST_CONFIG,
+        resources.PROVISIONING_REQUEST_CONFIG,
         kueue("ProvisioningRequestConfig", "config", provisioningClassName="best-effort", **config),
     )
     parameters = {"apiGroup": "kueue.x-k8s.io", "kind": "ProvisioningRequestConfig", "name": "config"}
     await cluster.create(
-        kinds.ADMISSION_CHECK, kueue("AdmissionCheck", "capacity", controllerName=CONTROLLER, parameters=parameters)
+        resources.ADMISSION_CHECK, kueue("AdmissionCheck", "capacity", controllerName=CONTROLLER, parameters=parameters)
     )
     await cluster.make_queue(admissionChecksStrategy={"admissionChecks": [{"name": "capacity"}]})
 
 
 async def the_request(cluster, attempt=1):
-    for request in (await cluster.client.list(kinds.PROVISIONING_REQUEST, "default")).items:
+    for request in (await cluster.client.list(resources.PROVISIONING_REQUEST, "default")).items:
         if request["metadata"]["name"].endswith(f"-capacity-{attempt}"):
             return request
     return None
@@ -37,7 +37,7 @@ async def answer(cluster, condition_type, message, attempt=1):
         "lastTransitionTime": "2026-01-01T00:00:00Z",
     }
     await cluster.merge(
-        kinds.PROVISIONING_REQUEST,
+        resources.PROVISIONING_REQUEST,
         request["metadata"]["name"],
         {"status": {"conditions": [condition]}},
         namespace="default",
@@ -73,7 +73,7 @@ async def test_a_job_starts_on_provisioned_capacity(train):
 async def test_a_request_names_a_template_a_pod_set(train):
     request = await train.until(the_request, train)
     [pod_set] = request["spec"]["podSets"]
-    template = await train.get(kinds.POD_TEMPLATE, pod_set["podTemplateRef"]["name"], "default")
+    template = await train.get(resources.POD_TEMPLATE, pod_set["podTemplateRef"]["name"], "default")
     assert template["template"]["spec"]["containers"][0]["name"] == "pytorch"
 
 
@@ -88,10 +88,10 @@ async def test_a_failed_request_is_tried_again_and_then_given_up(train):
 
 
 async def test_a_check_without_configuration_is_inactive(cluster):
-    await cluster.create(kinds.ADMISSION_CHECK, kueue("AdmissionCheck", "capacity", controllerName=CONTROLLER))
+    await cluster.create(resources.ADMISSION_CHECK, kueue("AdmissionCheck", "capacity", controllerName=CONTROLLER))
 
     async def is_inactive():
-        return status_of(await cluster.get(kinds.ADMISSION_CHECK, "capacity"), "Active") == "False"
+        return status_of(await cluster.get(resources.ADMISSION_CHECK, "capacity"), "Active") == "False"
 
     await cluster.until(is_inactive)
 

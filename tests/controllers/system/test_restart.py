@@ -3,7 +3,7 @@
 from tests.controllers.system.cluster import JOBS, PYTORCH_JOBS, job, pytorch_job
 from tests.controllers.system.disturbed import LateClient
 
-from pykueue.controllers import kinds
+from pykueue.api import resources
 from pykueue.controllers.system import Controllers
 
 
@@ -53,7 +53,7 @@ async def test_a_chain_of_owners_without_end_is_told(cluster):
         owner = await cluster.create(JOBS, child, "default")
 
     async def is_told():
-        found = await cluster.client.list(kinds.EVENT, "default")
+        found = await cluster.client.list(resources.EVENT, "default")
         return any(event["reason"] == "JobNestingTooDeep" for event in found.items)
 
     await cluster.until(is_told)

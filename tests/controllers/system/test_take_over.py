@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 from tests.controllers.system.cluster import JOBS, is_suspended, kueue, running_cluster, status_of
 
-from pykueue.api import registry
-from pykueue.controllers import kinds
-from pykueue.kube.clock import show_time
+from pykueue.api import registry, resources
+from pykueue.api.times import from_ns
 
 LEFT = json.loads((Path(__file__).parent / "recorded" / "left-by-kueue.json").read_text())
 SCHEME = registry.scheme()
@@ -49,7 +48,7 @@ async def left():
 
 async def restore(cluster, recorded, uids):
     """As it was, but for the uids, which the API gives, and the times: pods that were not ready are not overdue yet."""
-    text = re.sub(r'("lastTransitionTime": )"[^"]*"', rf'\1"{show_time(time.time_ns())}"', json.dumps(recorded))
+    text = re.sub(r'("lastTransitionTime": )"[^"]*"', rf'\1"{from_ns(time.time_ns())}"', json.dumps(recorded))
     for old, new in uids.items():
         text = text.replace(old, new)
     obj = json.loads(text)
@@ -84,10 +83,10 @@ async def until_at_work(cluster):
     """A Workload of nobody's, which does not fit either and is like no other, has been looked at."""
     (pod_set,) = [each["spec"]["podSets"][0] for each in LEFT if each["metadata"]["name"].startswith("job-third")]
     alone = kueue("Workload", "alone", queueName="jobs", podSets=[pod_set | {"count": 2}])
-    await cluster.create(kinds.WORKLOAD, alone, "default")
+    await cluster.create(resources.WORKLOAD, alone, "default")
 
     async def was_tried():
-        return status_of(await cluster.get(kinds.WORKLOAD, "alone", "default"), "QuotaReserved") == "False"
+        return status_of(await cluster.get(resources.WORKLOAD, "alone", "default"), "QuotaReserved") == "False"
 
     await cluster.until(was_tried)
 
@@ -99,11 +98,11 @@ async def test_the_one_that_waits_starts_when_another_ends(left):
 
 
 async def test_no_workload_is_made_anew(left):
-    before = {each["metadata"]["uid"] for each in (await left.client.list(kinds.WORKLOAD)).items}
+    before = {each["metadata"]["uid"] for each in (await left.client.list(resources.WORKLOAD)).items}
     await left.start()
     await until_at_work(left)
     after = {
-        each["metadata"]["uid"]: each["metadata"]["name"] for each in (await left.client.list(kinds.WORKLOAD)).items
+        each["metadata"]["uid"]: each["metadata"]["name"] for each in (await left.client.list(resources.WORKLOAD)).items
     }
     assert {uid for uid, name in after.items() if name != "alone"} == before
 
@@ -112,7 +111,7 @@ async def test_a_job_that_was_not_seen_yet_is_not_taken_for_gone(left):
     slow = SlowJobs(left.client)
     await left.start(slow)
     await until_at_work(left)
-    workloads = (await left.client.list(kinds.WORKLOAD)).items
+    workloads = (await left.client.list(resources.WORKLOAD)).items
     assert not [each for each in workloads if status_of(each, "Finished") == "True"]
     slow.may_list.set()
     assert await suspended(left) == {"first": False, "second": False, "third": True}

@@ -7,9 +7,9 @@ import pytest
 from tests.controllers.system.cluster import JOBS, job, kueue
 from tests.controllers.system.test_provisioning import CONTROLLER, answer
 
+from pykueue.api import resources
 from pykueue.api.kueue import topology_encoding
-from pykueue.controllers import kinds
-from pykueue.node.room import Furnishing, MachineRoom
+from pykueue.cluster.local_cluster import ClusterOptions, LocalCluster
 
 HOSTNAME = "kubernetes.io/hostname"
 
@@ -42,9 +42,9 @@ def node(name):
 
 
 async def make_topology(cluster, **queue):
-    await cluster.create(kinds.TOPOLOGY, kueue("Topology", "hosts", levels=[{"nodeLabel": HOSTNAME}]))
+    await cluster.create(resources.TOPOLOGY, kueue("Topology", "hosts", levels=[{"nodeLabel": HOSTNAME}]))
     await cluster.create(
-        kinds.RESOURCE_FLAVOR, kueue("ResourceFlavor", "default", nodeLabels={"pool": "tas"}, topologyName="hosts")
+        resources.RESOURCE_FLAVOR, kueue("ResourceFlavor", "default", nodeLabels={"pool": "tas"}, topologyName="hosts")
     )
     await cluster.make_queue(**queue)
 
@@ -67,14 +67,14 @@ async def places(cluster, name):
 
 
 async def running_on(cluster):
-    pods = (await cluster.client.list(kinds.POD, "default")).items
+    pods = (await cluster.client.list(resources.POD, "default")).items
     return sorted(pod["spec"]["nodeName"] for pod in pods if (pod.get("status") or {}).get("phase") == "Running")
 
 
 @pytest.fixture
 async def room(cluster, tmp_path):
-    furnishing = Furnishing(runtime="simulated", directory=tmp_path, nodes=tuple(node(name) for name in "abc"))
-    made = MachineRoom(cluster.client, HurriedClock(), furnishing)
+    furnishing = ClusterOptions(runtime="simulated", directory=tmp_path, nodes=tuple(node(name) for name in "abc"))
+    made = LocalCluster(cluster.client, HurriedClock(), furnishing)
     await made.start()
     yield cluster
     await made.stop()
@@ -88,7 +88,7 @@ async def test_a_lost_node_is_replaced_and_its_pod_runs_elsewhere(room):
         return await running_on(room) == list(names)
 
     await room.until(runs_on, "a", "b")
-    await room.client.delete(kinds.NODE, "a")
+    await room.client.delete(resources.NODE, "a")
     await room.until(runs_on, "b", "c")
     assert await places(room, "train") == {"b": 1, "c": 1}
     assert "unhealthyNodes" not in (await room.workload_of("train"))["status"]
@@ -107,30 +107,30 @@ async def test_without_another_node_the_workload_is_evicted(room):
         return [each["count"] for each in stats if each["reason"] == "NodeFailures"]
 
     await room.until(runs)
-    await room.client.delete(kinds.NODE, "a")
+    await room.client.delete(resources.NODE, "a")
     assert await room.until(failures) == [1]
 
 
 async def test_a_job_is_placed_only_after_its_machines_are_there(cluster):
     await cluster.create(
-        kinds.PROVISIONING_REQUEST_CONFIG,
+        resources.PROVISIONING_REQUEST_CONFIG,
         kueue("ProvisioningRequestConfig", "config", provisioningClassName="best-effort"),
     )
     parameters = {"apiGroup": "kueue.x-k8s.io", "kind": "ProvisioningRequestConfig", "name": "config"}
     await cluster.create(
-        kinds.ADMISSION_CHECK, kueue("AdmissionCheck", "capacity", controllerName=CONTROLLER, parameters=parameters)
+        resources.ADMISSION_CHECK, kueue("AdmissionCheck", "capacity", controllerName=CONTROLLER, parameters=parameters)
     )
     await make_topology(cluster, admissionChecksStrategy={"admissionChecks": [{"name": "capacity"}]})
     await cluster.create(JOBS, placed_job("train", 1), "default")
     await answer(cluster, "Provisioned", "machines are there")
 
     async def has_failed():
-        events = (await cluster.client.list(kinds.EVENT, "default")).items
+        events = (await cluster.client.list(resources.EVENT, "default")).items
         return [event for event in events if event["reason"] == "SecondPassFailed"]
 
     await cluster.until(has_failed)
     assert not await cluster.is_running("train", JOBS)
-    await cluster.create(kinds.NODE, node("a"))
+    await cluster.create(resources.NODE, node("a"))
     await cluster.runs("train", JOBS)
     assert await places(cluster, "train") == {"a": 1}
     [assignment] = (await cluster.workload_of("train"))["status"]["admission"]["podSetAssignments"]

@@ -3,7 +3,7 @@
 import pytest
 from tests.controllers.system.cluster import running_cluster, status_of
 
-from pykueue.controllers import kinds
+from pykueue.api import resources
 from pykueue.translate.jobs import train_job
 
 TRAIN_JOBS = train_job.FRAMEWORK.resource
@@ -67,7 +67,7 @@ async def test_an_evicted_job_keeps_its_gifts_until_it_has_no_pods(cluster):
     await cluster.merge(TRAIN_JOBS, "tune", active, namespace="default", subresource="status")
     workload = await cluster.workload_of("tune", "TrainJob")
     name = workload["metadata"]["name"]
-    await cluster.merge(kinds.WORKLOAD, name, {"spec": {"active": False}}, namespace="default")
+    await cluster.merge(resources.WORKLOAD, name, {"spec": {"active": False}}, namespace="default")
 
     async def is_suspended():
         return (await cluster.get(TRAIN_JOBS, "tune", "default"))["spec"]["suspend"]

@@ -1,12 +1,12 @@
 from tests.controllers.system.cluster import CONFIGURATION, PYTORCH_JOBS, pytorch_job, running_cluster
 
-from pykueue.controllers import kinds
+from pykueue.api import resources
 
 SAMPLED = {**CONFIGURATION, "admissionFairSharing": {"usageHalfLifeTime": "1s", "usageSamplingInterval": "100ms"}}
 
 
 async def consumed(cluster):
-    queue = await cluster.get(kinds.LOCAL_QUEUE, "cq", "default")
+    queue = await cluster.get(resources.LOCAL_QUEUE, "cq", "default")
     sharing = (queue.get("status") or {}).get("fairSharing") or {}
     return (sharing.get("admissionFairSharingStatus") or {}).get("consumedResources")
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from pykueue.controllers import kinds
-from pykueue.controllers.actions import Tell
-from pykueue.controllers.topology import node_failures
-from pykueue.controllers.topology.node_failures import ReplacementPolicy, Situation
-from pykueue.kube.clock import SECOND_NS, parse_time
+from pykueue.api import resources
+from pykueue.api.times import SECOND_NS, to_ns
+from pykueue.controllers.nodes import decide
+from pykueue.controllers.nodes.decide import NodeContext, ReplacementPolicy
+from pykueue.kube.controller.plan import Event
 
 HOSTNAME = "kubernetes.io/hostname"
 SINCE = "2026-01-01T00:00:00Z"
@@ -55,20 +55,20 @@ def pod(*, bound="a", phase="Running", gated=False):
 
 
 def plan(of_node, of_workload, *pods, policy=None, seconds=0):
-    case = Situation(
+    case = NodeContext(
         name="a",
         node=of_node,
         workloads=[of_workload],
         pods_of={"ns/w": pods},
         flavors={},
-        now_ns=parse_time(SINCE) + seconds * SECOND_NS,
+        now_ns=to_ns(SINCE) + seconds * SECOND_NS,
     )
-    return node_failures.plan(case, policy or ReplacementPolicy())
+    return decide.plan(case, policy or ReplacementPolicy())
 
 
 def lost_nodes(found):
     """As the workload will show them; None where it is left alone."""
-    written = [action.new for action in found.actions if getattr(action, "resource", None) == kinds.WORKLOAD]
+    written = [action.new for action in found.actions if getattr(action, "resource", None) == resources.WORKLOAD]
     return [each["name"] for each in written[0]["status"].get("unhealthyNodes", ())] if written else None
 
 
@@ -84,7 +84,7 @@ def test_a_node_that_is_not_ready_is_lost_when_its_pods_have_ended():
 
 def test_without_regard_to_pods_it_is_lost_after_half_a_minute():
     policy = ReplacementPolicy(on_pod_termination=False)
-    assert plan(node(ready="False"), workload(), pod(), policy=policy, seconds=20).again_ns == 10 * SECOND_NS
+    assert plan(node(ready="False"), workload(), pod(), policy=policy, seconds=20).requeue_after_ns == 10 * SECOND_NS
     assert lost_nodes(plan(node(ready="False"), workload(), pod(), policy=policy, seconds=30)) == ["a"]
 
 
@@ -113,7 +113,7 @@ def test_a_node_that_is_well_again_is_struck_off():
 
 def test_two_lost_nodes_are_too_many():
     found = plan(None, workload(unhealthy=["b"]))
-    told = next(action for action in found.actions if isinstance(action, Tell))
+    told = next(action for action in found.actions if isinstance(action, Event))
     assert told.reason == "EvictedDueToNodeFailures"
     assert told.message == ("Workload eviction triggered due to multiple TAS assigned node failures, including: b, a")
     assert lost_nodes(found) == []
@@ -125,13 +125,13 @@ def test_a_workload_that_is_over_loses_nothing(condition):
 
 
 def failed_pods(found):
-    return [each.new["status"]["phase"] for each in found.actions if getattr(each, "resource", None) == kinds.POD]
+    return [each.new["status"]["phase"] for each in found.actions if getattr(each, "resource", None) == resources.POD]
 
 
 def test_a_pod_that_waits_for_a_lost_node_is_failed():
     found = plan(node(ready="False"), workload(), pod(bound="", phase="Pending"))
     assert failed_pods(found) == ["Failed"]
-    assert [each.reason for each in found.actions if isinstance(each, Tell)] == ["PodTerminatedByKueue"]
+    assert [each.reason for each in found.actions if isinstance(each, Event)] == ["PodTerminatedByKueue"]
 
 
 def test_a_pod_sent_to_a_node_that_is_no_longer_assigned_is_failed():

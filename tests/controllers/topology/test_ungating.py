@@ -1,6 +1,6 @@
 """Which gated pod goes where: node a takes two pods, node b one."""
 
-from pykueue.controllers.topology import ungating
+from pykueue.controllers.topology import decide
 
 INDEX = "batch.kubernetes.io/job-completion-index"
 HOSTNAME = "kubernetes.io/hostname"
@@ -32,7 +32,7 @@ def workload(*, admitted=True, unhealthy=(), **request):
 
 
 def pod(name, *, index=None, node=None, phase="Pending"):
-    labels = {ungating.POD_SET_LABEL: "main"} | ({} if index is None else {INDEX: str(index)})
+    labels = {decide.POD_SET_LABEL: "main"} | ({} if index is None else {INDEX: str(index)})
     spec = {"nodeSelector": {HOSTNAME: node}} if node else {"schedulingGates": [{"name": GATE}]}
     return {"metadata": {"name": name, "namespace": "ns", "labels": labels}, "spec": spec, "status": {"phase": phase}}
 
@@ -42,39 +42,39 @@ def places(found):
 
 
 def test_pods_without_ranks_fill_domains_in_order():
-    found = ungating.plan(workload(), [pod("x"), pod("y"), pod("z")])
+    found = decide.plan(workload(), [pod("x"), pod("y"), pod("z")])
     assert places(found) == {"x": "a", "y": "a", "z": "b"}
 
 
 def test_ranks_decide_where_there_are_any():
     pods = [pod("x", index=2), pod("y", index=0), pod("z", index=1)]
-    assert places(ungating.plan(workload(podIndexLabel=INDEX), pods)) == {"x": "b", "y": "a", "z": "a"}
+    assert places(decide.plan(workload(podIndexLabel=INDEX), pods)) == {"x": "b", "y": "a", "z": "a"}
 
 
 def test_one_pod_without_rank_ends_ranking():
     pods = [pod("x", index=2), pod("y"), pod("z", index=1)]
-    assert places(ungating.plan(workload(podIndexLabel=INDEX), pods)) == {"x": "a", "y": "a", "z": "b"}
+    assert places(decide.plan(workload(podIndexLabel=INDEX), pods)) == {"x": "a", "y": "a", "z": "b"}
 
 
 def test_placed_pods_count():
     pods = [pod("w", node="a"), pod("x", node="b"), pod("y")]
-    assert places(ungating.plan(workload(), pods)) == {"y": "a"}
+    assert places(decide.plan(workload(), pods)) == {"y": "a"}
 
 
 def test_ended_pods_make_room():
     pods = [pod("w", node="b", phase="Failed"), pod("x", node="a"), pod("y", node="a"), pod("z")]
-    assert places(ungating.plan(workload(), pods)) == {"z": "b"}
+    assert places(decide.plan(workload(), pods)) == {"z": "b"}
 
 
 def test_nobody_goes_to_a_lost_node():
-    found = ungating.plan(workload(unhealthy=["a"]), [pod("x"), pod("y"), pod("z")])
+    found = decide.plan(workload(unhealthy=["a"]), [pod("x"), pod("y"), pod("z")])
     assert places(found) == {"z": "b"}
 
 
 def test_nobody_goes_before_admission():
-    assert ungating.plan(workload(admitted=False), [pod("x")]) == []
+    assert decide.plan(workload(admitted=False), [pod("x")]) == []
 
 
 def test_the_gate_is_gone_with_the_write():
-    (write,) = ungating.plan(workload(), [pod("x")])
+    (write,) = decide.plan(workload(), [pod("x")])
     assert "schedulingGates" not in write.new["spec"]

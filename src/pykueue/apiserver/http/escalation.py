@@ -12,7 +12,7 @@ from pykueue.apiserver.http.exchange import Incoming
 from pykueue.apiserver.http.resources import Resources
 from pykueue.apiserver.security import rules, tokens
 from pykueue.apiserver.security.authorizer import GROUP, Authorizer
-from pykueue.apiserver.security.rules import Ask
+from pykueue.apiserver.security.rules import AccessRequest
 
 _WRITES = ("create", "update", "patch")
 
@@ -40,7 +40,7 @@ class Escalation:
     def _check_binding(self, user: User, target: Target, binding: Object) -> None:
         role_ref = binding.get("roleRef") or {}
         plural = "clusterroles" if role_ref.get("kind") == "ClusterRole" else "roles"
-        ask = Ask(
+        ask = AccessRequest(
             verb="bind", group=GROUP, resource=plural, namespace=target.namespace, name=str(role_ref.get("name", ""))
         )
         if self._authorizer.allows(user, ask):
@@ -51,7 +51,7 @@ class Escalation:
         self._refuse_more_than_owned(user, target, binding, wanted)
 
     def _may(self, user: User, verb: str, target: Target, name: str) -> bool:
-        ask = Ask(verb=verb, group=GROUP, resource=target.kind.plural, namespace=target.namespace, name=name)
+        ask = AccessRequest(verb=verb, group=GROUP, resource=target.kind.plural, namespace=target.namespace, name=name)
         return self._authorizer.allows(user, ask)
 
     def _refuse_more_than_owned(self, user: User, target: Target, obj: Object, wanted: list[dict[str, Any]]) -> None:
@@ -70,7 +70,7 @@ def _name(obj: Object) -> str:
     return str(obj.get("metadata", {}).get("name", ""))
 
 
-def _shown(ask: Ask) -> str:
+def _shown(ask: AccessRequest) -> str:
     if ask.path:
         return f'{{NonResourceURLs:["{ask.path}"], Verbs:["{ask.verb}"]}}'
     names = f', ResourceNames:["{ask.name}"]' if ask.name else ""

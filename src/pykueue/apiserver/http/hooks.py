@@ -42,7 +42,7 @@ class Line(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dialogue:
+class Upgrade:
     """What to do on a WebSocket; refused without one."""
 
     protocols: tuple[str, ...]
@@ -53,7 +53,7 @@ class Dialogue:
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
     """`body` is an object (sent as JSON), bytes (sent as they are), a stream (sent as it comes) or a dialogue."""
 
-    body: Object | bytes | AsyncIterator[bytes] | Dialogue
+    body: Object | bytes | AsyncIterator[bytes] | Upgrade
     status: int = 200
     content_type: str = JSON
     headers: Mapping[str, str] = msgspec.field(default_factory=dict)

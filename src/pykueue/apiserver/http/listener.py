@@ -17,10 +17,10 @@ from aiohttp import web
 from multidict import CIMultiDict
 
 from pykueue.api import errors
-from pykueue.apiserver.http import bodies, conversations, routes, streams
+from pykueue.apiserver.http import bodies, routes, streams, upgrades
 from pykueue.apiserver.http.app import Application
 from pykueue.apiserver.http.exchange import Incoming
-from pykueue.apiserver.http.hooks import Dialogue, Reply
+from pykueue.apiserver.http.hooks import Reply, Upgrade
 
 log = logging.getLogger(__name__)
 _protocol_log = logging.getLogger(f"{__name__}.protocol")
@@ -123,8 +123,8 @@ class Listener:
             return await self._until_lost(http, watching)
         with application.in_flight.admit(http.method):
             reply = await application.respond(incoming, etag=http.headers.get("If-None-Match", ""))
-        if isinstance(reply.body, Dialogue):
-            return await conversations.hold(http, reply.body)
+        if isinstance(reply.body, Upgrade):
+            return await upgrades.hold(http, reply.body)
         if isinstance(reply.body, AsyncIterator):
             return await self._until_lost(http, functools.partial(_stream, http, reply))
         return _response(http, reply)
@@ -205,7 +205,7 @@ def _headers(reply: Reply) -> CIMultiDict[str]:
 
 def _response(http: web.BaseRequest, reply: Reply) -> web.Response:
     body = reply.body
-    assert not isinstance(body, AsyncIterator | Dialogue)
+    assert not isinstance(body, AsyncIterator | Upgrade)
     data = body if isinstance(body, bytes) else msgspec.json.encode(body)
     if reply.content_type == "application/json" and _is_read_by_people(http):
         data = msgspec.json.format(data, indent=2) + b"\n"

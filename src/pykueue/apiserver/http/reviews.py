@@ -9,7 +9,7 @@ from pykueue.apiserver.http.app import Authenticate
 from pykueue.apiserver.http.hooks import Call, ExtraGroup, ExtraResource, Reply
 from pykueue.apiserver.security import tokens
 from pykueue.apiserver.security.authorizer import Authorizer
-from pykueue.apiserver.security.rules import Ask
+from pykueue.apiserver.security.rules import AccessRequest
 
 AUTHORIZATION = "authorization.k8s.io"
 AUTHENTICATION = "authentication.k8s.io"
@@ -126,15 +126,15 @@ def _items(spec: Object, name: str) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _ask(spec: Object) -> Ask:
+def _ask(spec: Object) -> AccessRequest:
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if isinstance(resource, dict) == isinstance(path, dict):
         raise errors.bad_request("exactly one of nonResourceAttributes or resourceAttributes must be specified")
     if isinstance(path, dict):
-        return Ask(verb=str(path.get("verb", "")), path=str(path.get("path", "")) or "/")
+        return AccessRequest(verb=str(path.get("verb", "")), path=str(path.get("path", "")) or "/")
     assert isinstance(resource, dict)
     names = ("verb", "group", "resource", "subresource", "namespace", "name")
-    return Ask(**{name: str(resource.get(name) or "") for name in names})
+    return AccessRequest(**{name: str(resource.get(name) or "") for name in names})
 
 
 def _user_info(user: User) -> Object:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from pykueue.apiserver.security.rules import Ask
+from pykueue.apiserver.security.rules import AccessRequest
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
@@ -31,12 +31,12 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     def is_resource(self) -> bool:
         return bool(self.plural)
 
-    def ask(self) -> Ask:
+    def ask(self) -> AccessRequest:
         """To talk to a pod's processes is never just reading, though it begins with a GET."""
         if not self.is_resource:
-            return Ask(verb=self.verb, path=self.path)
+            return AccessRequest(verb=self.verb, path=self.path)
         is_talk = self.plural == "pods" and self.subresource in _TALKS
-        return Ask(
+        return AccessRequest(
             verb="create" if is_talk else self.verb,
             group=self.group,
             resource=self.plural,

@@ -16,12 +16,11 @@ from typing import Any
 
 import msgspec
 
-from pykueue.api import errors
+from pykueue.api import errors, times
 from pykueue.api.errors import FieldError
 from pykueue.apiserver.calls import User
 from pykueue.apiserver.http.hooks import Call, ExtraResource, Reply
 from pykueue.apiserver.security import files, tokens
-from pykueue.kube import clock
 
 TOKEN = ExtraResource(
     name="serviceaccounts/token",
@@ -90,12 +89,12 @@ class ServiceAccounts:
         }
         status = {
             "token": self._signed(claims),
-            "expirationTimestamp": clock.show_time(claims["exp"] * clock.SECOND_NS),
+            "expirationTimestamp": times.from_ns(claims["exp"] * times.SECOND_NS),
         }
         answer = {
             "kind": "TokenRequest",
             "apiVersion": "authentication.k8s.io/v1",
-            "metadata": {"name": name, "namespace": namespace, "creationTimestamp": clock.show_time(time.time_ns())},
+            "metadata": {"name": name, "namespace": namespace, "creationTimestamp": times.from_ns(time.time_ns())},
             "spec": {**spec, "audiences": claims["aud"], "expirationSeconds": seconds},
             "status": status,
         }

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pykueue.api.scheme import Object, Scheme
 from pykueue.apiserver.calls import Frame, Subscription, Target, User, Verbs, WatchCall
 from pykueue.apiserver.security import rules, tokens
-from pykueue.apiserver.security.rules import Ask, Rule
+from pykueue.apiserver.security.rules import AccessRequest, Rule
 
 GROUP = "rbac.authorization.k8s.io"
 _PLURALS = ("roles", "clusterroles", "rolebindings", "clusterrolebindings")
@@ -44,7 +44,7 @@ class Authorizer:
         self._bindings = None
         self._rules.clear()
 
-    def allows(self, user: User, ask: Ask) -> bool:
+    def allows(self, user: User, ask: AccessRequest) -> bool:
         if tokens.MASTERS in user.groups:
             return True
         return rules.allow(self.rules_of(user, ask.namespace), ask)

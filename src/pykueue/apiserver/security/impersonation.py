@@ -7,7 +7,7 @@ from pykueue.api import errors
 from pykueue.apiserver.calls import User
 from pykueue.apiserver.security import tokens
 from pykueue.apiserver.security.authorizer import Authorizer
-from pykueue.apiserver.security.rules import Ask
+from pykueue.apiserver.security.rules import AccessRequest
 
 _EXTRA = "impersonate-extra-"
 _SERVICE_ACCOUNT = "system:serviceaccount:"
@@ -36,18 +36,18 @@ def effective_user(user: User, headers: Headers, authorizer: Authorizer) -> User
     return User(name=names[0], groups=_all_groups(names[0], groups), uid=uid, extra=extra)
 
 
-def _asks(name: str, groups: list[str], uid: str, extra: Mapping[str, list[str]]) -> Iterator[Ask]:
+def _asks(name: str, groups: list[str], uid: str, extra: Mapping[str, list[str]]) -> Iterator[AccessRequest]:
     if account := _service_account(name):
-        yield Ask(verb="impersonate", resource="serviceaccounts", namespace=account[0], name=account[1])
+        yield AccessRequest(verb="impersonate", resource="serviceaccounts", namespace=account[0], name=account[1])
     else:
-        yield Ask(verb="impersonate", resource="users", name=name)
+        yield AccessRequest(verb="impersonate", resource="users", name=name)
     for group in groups:
-        yield Ask(verb="impersonate", resource="groups", name=group)
+        yield AccessRequest(verb="impersonate", resource="groups", name=group)
     if uid:
-        yield Ask(verb="impersonate", group="authentication.k8s.io", resource="uids", name=uid)
+        yield AccessRequest(verb="impersonate", group="authentication.k8s.io", resource="uids", name=uid)
     for key, values in extra.items():
         for value in values:
-            yield Ask(
+            yield AccessRequest(
                 verb="impersonate",
                 group="authentication.k8s.io",
                 resource="userextras",

@@ -7,8 +7,8 @@ needs) and those of Kueue (batch-admin, batch-user, an editor and a viewer for e
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from pykueue.api import selectors
 from pykueue.api.scheme import Object
-from pykueue.kube import selectors
 
 GROUP = "rbac.authorization.k8s.io"
 _API_VERSION = f"{GROUP}/v1"

@@ -12,7 +12,7 @@ Rule = dict[str, Any]
 ALL = "*"
 
 
-class Ask(msgspec.Struct, frozen=True, kw_only=True):
+class AccessRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One question: may this verb be used on this resource, or on this path when `path` is set?"""
 
     verb: str
@@ -35,7 +35,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
         return f'User "{user}" cannot {self.verb} resource "{self.qualified}" in API group "{self.group}" {where}'
 
 
-def allow(rules: Iterable[Rule], ask: Ask) -> bool:
+def allow(rules: Iterable[Rule], ask: AccessRequest) -> bool:
     matches = _matches_path if ask.path else _matches_resource
     return any(_has(rule, "verbs", ask.verb) and matches(rule, ask) for rule in rules)
 
@@ -45,7 +45,7 @@ def _has(rule: Rule, field: str, wanted: str) -> bool:
     return ALL in values or wanted in values
 
 
-def _matches_path(rule: Rule, ask: Ask) -> bool:
+def _matches_path(rule: Rule, ask: AccessRequest) -> bool:
     for pattern in rule.get("nonResourceURLs") or ():
         if pattern in (ALL, ask.path):
             return True
@@ -54,31 +54,31 @@ def _matches_path(rule: Rule, ask: Ask) -> bool:
     return False
 
 
-def _matches_resource(rule: Rule, ask: Ask) -> bool:
+def _matches_resource(rule: Rule, ask: AccessRequest) -> bool:
     if not _has(rule, "apiGroups", ask.group) or not _matches_kind(rule, ask):
         return False
     names = rule.get("resourceNames")
     return not names or ask.name in names
 
 
-def _matches_kind(rule: Rule, ask: Ask) -> bool:
+def _matches_kind(rule: Rule, ask: AccessRequest) -> bool:
     resources = rule.get("resources") or ()
     if ALL in resources or ask.qualified in resources:
         return True
     return bool(ask.subresource) and f"{ALL}/{ask.subresource}" in resources
 
 
-def uncovered(owned: Sequence[Rule], wanted: Iterable[Rule]) -> list[Ask]:
+def uncovered(owned: Sequence[Rule], wanted: Iterable[Rule]) -> list[AccessRequest]:
     """The parts of `wanted` that `owned` does not allow: what a user may not hand on."""
     return [ask for rule in wanted for ask in _parts(rule) if not allow(owned, ask)]
 
 
-def _parts(rule: Rule) -> Iterable[Ask]:
+def _parts(rule: Rule) -> Iterable[AccessRequest]:
     for verb in rule.get("verbs") or ():
         for path in rule.get("nonResourceURLs") or ():
-            yield Ask(verb=verb, path=path)
+            yield AccessRequest(verb=verb, path=path)
         for group in rule.get("apiGroups") or ():
             for qualified in rule.get("resources") or ():
                 resource, _, subresource = qualified.partition("/")
                 for name in rule.get("resourceNames") or ("",):
-                    yield Ask(verb=verb, group=group, resource=resource, subresource=subresource, name=name)
+                    yield AccessRequest(verb=verb, group=group, resource=resource, subresource=subresource, name=name)

@@ -9,11 +9,9 @@ from dataclasses import dataclass, field
 
 from pykueue.api import quantity, resource_lists
 from pykueue.api.quantity import Quantity
-from pykueue.api.scheme import Object, Resource
+from pykueue.api.scheme import Object
 from pykueue.kube.informer import Change
 
-WORKLOADS = Resource("kueue.x-k8s.io", "v1beta2", "workloads", "Workload", namespaced=True)
-CLUSTER_QUEUES = Resource("kueue.x-k8s.io", "v1beta2", "clusterqueues", "ClusterQueue", namespaced=False)
 _PREEMPTOR = re.compile(r"\(UID: ([^,)]+)[^)]*\)(?: due to ([^;]+))?")
 _NOTHING = Quantity(0)
 

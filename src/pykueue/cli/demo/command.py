@@ -27,7 +27,7 @@ def demo(*, name: str, is_list: bool, plain: bool, pace: float) -> None:
             click.echo(f"{each:24}{stories.load(each).title}")
         return
     story = stories.load(name)
-    from pykueue.cli import serving
+    from pykueue.app import serving
     from pykueue.cli.demo import player
 
     logging.basicConfig(level=logging.CRITICAL)

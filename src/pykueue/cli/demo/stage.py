@@ -10,12 +10,13 @@ from typing import Any
 
 from pykueue.api import registry
 from pykueue.api.errors import ApiError
+from pykueue.api.resources import CLUSTER_QUEUE, WORKLOAD
 from pykueue.api.scheme import Kind, Object
-from pykueue.apiserver.embedded import EmbeddedApi, Place
-from pykueue.cli import serving
-from pykueue.cli.demo.board import CLUSTER_QUEUES, WORKLOADS, Board
+from pykueue.apiserver.embedded import EmbeddedApi, ServerPaths
+from pykueue.app import serving
+from pykueue.app.components import PARTS, UpContext
+from pykueue.cli.demo.board import Board
 from pykueue.cli.demo.story import Story
-from pykueue.cli.parts import PARTS, Surroundings
 from pykueue.controllers.settings import admission_settings
 from pykueue.kube.client import Client, DeleteOptions, PatchType, WriteOptions
 from pykueue.kube.informer import Change, Informer
@@ -67,7 +68,7 @@ class Stage:
                 await self._news.wait()
 
     def follow(self) -> list[Coroutine[Any, Any, None]]:
-        watched = ((WORKLOADS, self.board.workload_changed), (CLUSTER_QUEUES, self.board.queue_changed))
+        watched = ((WORKLOAD, self.board.workload_changed), (CLUSTER_QUEUE, self.board.queue_changed))
         informers = []
         for resource, handler in watched:
             informer = Informer(self.client, resource)
@@ -83,10 +84,10 @@ class Stage:
 @contextlib.asynccontextmanager
 async def open_stage(story: Story) -> AsyncIterator[Stage]:
     with tempfile.TemporaryDirectory(prefix="pykueue-demo-", ignore_cleanup_errors=True) as directory:
-        place = Place(directory=Path(directory))
+        place = ServerPaths(directory=Path(directory))
         configuration = serving.load_configuration(story.configuration).document
         api = EmbeddedApi(place, registry.scheme(), admission_settings(configuration))
-        surroundings = Surroundings(
+        surroundings = UpContext(
             api=api,
             data_dir=place.directory,
             runtime="simulated",

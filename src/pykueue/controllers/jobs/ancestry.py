@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object, Resource
 from pykueue.controllers.jobs.policy import JobPolicy
-from pykueue.controllers.mirror import Mirror, named
-from pykueue.controllers.workload import facts
+from pykueue.controllers.workloads import predicates
 from pykueue.kube.client import Client
+from pykueue.kube.controller.cache import ObjectCache, named
 from pykueue.translate.jobs import framework, registry
 from pykueue.translate.jobs.framework import Framework
 
@@ -25,7 +25,7 @@ class NestingError(Exception):
 
 
 class Ancestry:
-    def __init__(self, client: Client, mirror: Mirror, enabled: Mapping[str, Framework]) -> None:
+    def __init__(self, client: Client, mirror: ObjectCache, enabled: Mapping[str, Framework]) -> None:
         self._client = client
         self._mirror = mirror
         self._enabled = {(kind.resource.group, kind.resource.kind) for kind in enabled.values()}
@@ -34,7 +34,7 @@ class Ancestry:
 
     async def topmost(self, job: Object, policy: JobPolicy) -> Object | None:
         found, current, seen = None, job, {job["metadata"].get("uid")}
-        while (owner := facts.controller_of(current)) is not None:
+        while (owner := predicates.controller_of(current)) is not None:
             group, slash, _ = str(owner["apiVersion"]).partition("/")
             address = (group if slash else "", owner["kind"])
             resource = self._known.get(address)

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from pykueue.api import resources
 from pykueue.api.scheme import Object
-from pykueue.controllers import kinds
 from pykueue.controllers.jobs import equivalence, naming
-from pykueue.controllers.workload import facts
+from pykueue.controllers.workloads import predicates
 from pykueue.translate.jobs import framework
 from pykueue.translate.jobs.framework import Framework
 
@@ -33,15 +33,15 @@ def workload_of(
     metadata = job["metadata"]
     job_labels = metadata.get("labels") or {}
     labels = {name: job_labels[name] for name in label_keys if name in job_labels}
-    labels[facts.JOB_UID_LABEL] = metadata["uid"]
+    labels[predicates.JOB_UID_LABEL] = metadata["uid"]
     workload: Object = {
-        "apiVersion": kinds.WORKLOAD.api_version,
+        "apiVersion": resources.WORKLOAD.api_version,
         "kind": "Workload",
         "metadata": {
             "name": name_of(kind, job),
             "namespace": metadata["namespace"],
             "labels": labels,
-            "finalizers": [facts.RESOURCE_IN_USE],
+            "finalizers": [predicates.RESOURCE_IN_USE],
             "ownerReferences": [owner_reference(kind, job)],
         },
         "spec": spec_of(job, pod_sets, priority),
@@ -67,7 +67,7 @@ def copied_annotations(annotations: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in annotations.items()
-        if name.startswith(PROVISIONING_PREFIX) or (name == facts.ADMISSION_GATED_BY and value)
+        if name.startswith(PROVISIONING_PREFIX) or (name == predicates.ADMISSION_GATED_BY and value)
     }
 
 

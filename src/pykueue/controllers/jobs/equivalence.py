@@ -7,7 +7,7 @@ from pykueue.api import quantity
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 from pykueue.controllers.jobs import injection
-from pykueue.controllers.workload import facts
+from pykueue.controllers.workloads import predicates
 from pykueue.translate import pod_set_info
 
 
@@ -57,7 +57,7 @@ def _semantic(value: Any, key: str) -> Any:
 
 def running_pod_sets(workload: Object, flavors: Mapping[str, Object]) -> list[Object] | None:
     """How the job's pod sets look while it runs with this admission; None without one, or if it cannot run."""
-    if not facts.has_quota_reservation(workload):
+    if not predicates.has_quota_reservation(workload):
         return None
     try:
         given = {info.name: info for info in injection.from_admission(workload, flavors)}
@@ -76,13 +76,13 @@ def running_pod_sets(workload: Object, flavors: Mapping[str, Object]) -> list[Ob
 def describes(
     workload: Object, job: Object, pod_sets: Sequence[Object], flavors: Mapping[str, Object], *, is_suspended: bool
 ) -> bool:
-    owner = facts.controller_of(workload)
+    owner = predicates.controller_of(workload)
     metadata = job["metadata"]
     if owner is None or owner["name"] != metadata["name"] or owner["uid"] != metadata["uid"]:
         return False
     if workload["spec"].get("maximumExecutionTimeSeconds") != max_execution_seconds(job):
         return False
-    ignore = facts.is_admitted(workload)
+    ignore = predicates.is_admitted(workload)
     spec_sets = workload["spec"]["podSets"]
     if ignore and not any("minCount" in pod_set for pod_set in spec_sets):
         # An admission gives pods a place and no containers: nothing of what it adds is compared.

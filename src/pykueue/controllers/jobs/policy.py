@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pykueue.kube import selectors
+from pykueue.api import selectors
 from pykueue.translate.jobs.framework import Options
 
 

@@ -1,7 +1,8 @@
 """Pods of a running job, as its Workload tells of them: PodsReady and reclaimablePods."""
 
+from pykueue.api import conditions
 from pykueue.api.scheme import Object
-from pykueue.controllers.workload import conditions, facts
+from pykueue.controllers.workloads import predicates
 
 NOT_READY = "Not all pods are ready or succeeded"
 RECOVERING = "At least one pod has failed, waiting for recovery"
@@ -18,7 +19,7 @@ def set_pods_ready(workload: Object, *, is_ready: bool, now_ns: int) -> bool:
 
 
 def _pods_ready(workload: Object, old: Object | None, *, is_ready: bool) -> tuple[bool, str, str]:
-    if not facts.is_admitted(workload):
+    if not predicates.is_admitted(workload):
         return False, "WaitForStart", NOT_READY
     if is_ready:
         recovered = old is not None and old["reason"] in ("WaitForRecovery", "Recovered")

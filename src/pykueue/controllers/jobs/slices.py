@@ -6,13 +6,13 @@ quota yet simply follows its job. `matching` asks here first; what cannot be tol
 
 from collections.abc import Mapping, Sequence
 
+from pykueue.api import conditions, resources
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
-from pykueue.controllers import kinds
-from pykueue.controllers.actions import Action, Write, changes
-from pykueue.controllers.jobs.situation import Situation
-from pykueue.controllers.workload import conditions, facts, transitions
-from pykueue.kube.clock import SECOND_NS
+from pykueue.api.times import SECOND_NS
+from pykueue.controllers.jobs.context import JobContext
+from pykueue.controllers.workloads import predicates, transitions
+from pykueue.kube.controller.plan import Action, Write, changes
 from pykueue.translate.workload import REPLACEMENT_FOR
 
 ELASTIC_JOB = "kueue.x-k8s.io/elastic-job"
@@ -20,7 +20,7 @@ SLICE_NAME = "kueue.x-k8s.io/workload-slice-name"
 SCHEDULER_ENDS_WITHIN_NS = 5 * SECOND_NS
 
 
-def is_elastic(case: Situation, obj: Object) -> bool:
+def is_elastic(case: JobContext, obj: Object) -> bool:
     """Of a job, or of a Workload made for one."""
     return case.policy.slices_workloads and _annotations(obj).get(ELASTIC_JOB) == "true"
 
@@ -32,36 +32,36 @@ def slice_name(workload: Object) -> str:
 
 def living(workloads: Sequence[Object]) -> list[Object]:
     """Not finished, the oldest first."""
-    found = (workload for workload in workloads if not facts.is_finished(workload))
+    found = (workload for workload in workloads if not predicates.is_finished(workload))
     return sorted(found, key=lambda each: (each["metadata"].get("creationTimestamp", ""), each["metadata"]["uid"]))
 
 
-def select(case: Situation, workloads: Sequence[Object]) -> tuple[Object | None, list[Action]]:
+def select(case: JobContext, workloads: Sequence[Object]) -> tuple[Object | None, list[Action]]:
     """The slice that tells what the job asks for, and what to do about those that are neither this nor the one it replaces.
 
     A slice whose replacement has just got quota is left to the scheduler, which ends it.
     """
     if len(workloads) < 2:
         return (workloads[0] if workloads else None), []
-    standing = [workload for workload in workloads if not facts.is_evicted(workload)]
+    standing = [workload for workload in workloads if not predicates.is_evicted(workload)]
     by_replaced = _by_replaced(standing)
-    holders = [workload for workload in standing if facts.has_quota_reservation(workload)]
+    holders = [workload for workload in standing if predicates.has_quota_reservation(workload)]
     holder = next((each for each in reversed(holders) if not _is_replaced_by_holder(each, by_replaced)), None)
-    waiting = None if holder is None else by_replaced.get(facts.key(holder))
-    if waiting is not None and facts.has_quota_reservation(waiting):
+    waiting = None if holder is None else by_replaced.get(predicates.key(holder))
+    if waiting is not None and predicates.has_quota_reservation(waiting):
         waiting = None
     chosen = waiting or holder or (standing[-1] if standing else None)
     actions: list[Action] = []
     for workload in workloads:
         if workload is not chosen and workload is not holder and not _is_ending(case, workload, by_replaced):
-            actions += _finish(case, workload, is_replaced=facts.key(workload) in by_replaced)
+            actions += _finish(case, workload, is_replaced=predicates.key(workload) in by_replaced)
     return chosen, actions
 
 
-def _is_ending(case: Situation, workload: Object, by_replaced: Mapping[str, Object]) -> bool:
-    replacement = by_replaced.get(facts.key(workload))
+def _is_ending(case: JobContext, workload: Object, by_replaced: Mapping[str, Object]) -> bool:
+    replacement = by_replaced.get(predicates.key(workload))
     reserved = None if replacement is None else conditions.find(replacement, "QuotaReserved")
-    if reserved is None or reserved["status"] != "True" or facts.is_evicted(workload):
+    if reserved is None or reserved["status"] != "True" or predicates.is_evicted(workload):
         return False
     return case.now_ns - conditions.since_ns(reserved) < SCHEDULER_ENDS_WITHIN_NS
 
@@ -71,23 +71,23 @@ def _by_replaced(workloads: Sequence[Object]) -> dict[str, Object]:
     found: dict[str, Object] = {}
     for workload in workloads:
         replaced = _annotations(workload).get(REPLACEMENT_FOR)
-        if replaced and (replaced not in found or facts.has_quota_reservation(workload)):
+        if replaced and (replaced not in found or predicates.has_quota_reservation(workload)):
             found[replaced] = workload
     return found
 
 
 def _is_replaced_by_holder(workload: Object, by_replaced: Mapping[str, Object]) -> bool:
-    replacement = by_replaced.get(facts.key(workload))
-    return replacement is not None and facts.has_quota_reservation(replacement)
+    replacement = by_replaced.get(predicates.key(workload))
+    return replacement is not None and predicates.has_quota_reservation(replacement)
 
 
-def _finish(case: Situation, old: Object, *, is_replaced: bool) -> list[Action]:
+def _finish(case: JobContext, old: Object, *, is_replaced: bool) -> list[Action]:
     new = copied(old)
     reason, message = "OutOfSync", "The workload slice is out of sync with its parent job"
     if is_replaced:
         reason, message = "WorkloadSliceReplaced", "Replaced to accommodate a new workload slice"
     transitions.finish(new, reason=reason, message=message, now_ns=case.now_ns)
-    return changes(kinds.WORKLOAD, old, new)
+    return changes(resources.WORKLOAD, old, new)
 
 
 def counts(pod_sets: Sequence[Object]) -> dict[str, int]:
@@ -97,21 +97,21 @@ def counts(pod_sets: Sequence[Object]) -> dict[str, int]:
 def may_follow(workload: Object, wanted: Mapping[str, int]) -> bool:
     """Whether its counts may change in place: it holds no quota, or gives back."""
     has = counts(workload["spec"]["podSets"])
-    return not facts.has_quota_reservation(workload) or all(wanted[name] <= count for name, count in has.items())
+    return not predicates.has_quota_reservation(workload) or all(wanted[name] <= count for name, count in has.items())
 
 
 def resized(workload: Object, wanted: Mapping[str, int]) -> Write:
     new = copied(workload)
     for pod_set in new["spec"]["podSets"]:
         pod_set["count"] = wanted[pod_set["name"]]
-    return Write(resource=kinds.WORKLOAD, old=workload, new=new)
+    return Write(resource=resources.WORKLOAD, old=workload, new=new)
 
 
 def marked(workload: Object, workloads: Sequence[Object]) -> Object:
     """A new Workload of an elastic job as a slice: the first one, or one that replaces the slice there is."""
     annotations = {**_annotations(workload), ELASTIC_JOB: "true", SLICE_NAME: workload["metadata"]["name"]}
     if workloads:
-        annotations |= {REPLACEMENT_FOR: facts.key(workloads[0]), SLICE_NAME: slice_name(workloads[0])}
+        annotations |= {REPLACEMENT_FOR: predicates.key(workloads[0]), SLICE_NAME: slice_name(workloads[0])}
     return {**workload, "metadata": {**workload["metadata"], "annotations": annotations}}
 
 

@@ -1,10 +1,10 @@
 """How a job is stopped: suspended, its templates restored to what its Workload kept, and told why."""
 
+from pykueue.api import conditions
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
-from pykueue.controllers.actions import Action, Tell, Write
 from pykueue.controllers.jobs import injection
-from pykueue.controllers.workload import conditions
+from pykueue.kube.controller.plan import Action, Event, Write
 from pykueue.translate.jobs import framework
 from pykueue.translate.jobs.framework import Framework, Options
 
@@ -14,7 +14,7 @@ STOPPING = "kueue.x-k8s.io/stopping"
 def stop(kind: Framework, job: Object, workload: Object | None, *, why: str, options: Options) -> list[Action]:
     if framework.is_suspended(kind, job):
         return _tidied(kind, job, workload, options) if kind.changes_while_suspended else []
-    event = Tell(about=job, reason="Stopped", message=conditions.truncate(why, conditions.EVENT_MESSAGE_BYTES))
+    event = Event(about=job, reason="Stopped", message=conditions.truncate(why, conditions.EVENT_MESSAGE_BYTES))
     info = injection.from_workload(workload)
     if kind.stops_in_steps:
         return _in_steps(kind, job, framework.restored(kind, job, info, options), event)
@@ -37,7 +37,7 @@ def _tidied(kind: Framework, job: Object, workload: Object | None, options: Opti
     return [] if restored == job else [Write(resource=kind.resource, old=job, new=restored)]
 
 
-def _in_steps(kind: Framework, job: Object, restored: Object, event: Tell) -> list[Action]:
+def _in_steps(kind: Framework, job: Object, restored: Object, event: Event) -> list[Action]:
     """A batch Job takes back its template only without a start time and without pods.
 
     The annotation tells that the last step is due; a Job that loses its last pod is looked at again.

@@ -7,7 +7,7 @@ from prometheus_client.core import Metric
 
 from pykueue.controllers.metrics.instruments import Instruments
 from pykueue.controllers.metrics.tally import Tallies
-from pykueue.engine import fair_sharing, quota
+from pykueue.engine.quota import fair_sharing, quota_tree
 from pykueue.engine.world import World
 from pykueue.translate import amounts
 
@@ -47,7 +47,7 @@ class CohortGauges:
     def _sums(self) -> dict[str, "_Sum"]:
         sums: dict[str, _Sum] = {}
         for state, tally in self._tallies:
-            for ancestor in quota.ancestors(state.node):
+            for ancestor in quota_tree.ancestors(state.node):
                 below = sums.setdefault(ancestor.name, _Sum())
                 below.admitted += tally.admitted
                 below.usage.update(state.node.usage)
@@ -59,4 +59,4 @@ class _Sum:
 
     def __init__(self) -> None:
         self.admitted = 0
-        self.usage: Counter[quota.Index] = Counter()
+        self.usage: Counter[quota_tree.Index] = Counter()

@@ -3,22 +3,21 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pykueue.api import feature_gates
-from pykueue.controllers import kinds
+from pykueue.api import feature_gates, resources
 from pykueue.controllers.metrics.catalog import Measure
-from pykueue.controllers.mirror import Mirror
+from pykueue.kube.controller.cache import ObjectCache
 
 _UNTRACKED = "kueue.x-k8s.io/_UNTRACKED_VALUE_"
 _RESOURCES = {
-    "ClusterQueue": kinds.CLUSTER_QUEUE,
-    "Cohort": kinds.COHORT,
-    "LocalQueue": kinds.LOCAL_QUEUE,
-    "Workload": kinds.WORKLOAD,
+    "ClusterQueue": resources.CLUSTER_QUEUE,
+    "Cohort": resources.COHORT,
+    "LocalQueue": resources.LOCAL_QUEUE,
+    "Workload": resources.WORKLOAD,
 }
 
 
 class CustomLabels:
-    def __init__(self, mirror: Mirror, configuration: Mapping[str, Any]) -> None:
+    def __init__(self, mirror: ObjectCache, configuration: Mapping[str, Any]) -> None:
         self._mirror = mirror
         self._of_kind: dict[str, list[Mapping[str, Any]]] = {}
         if feature_gates.is_enabled(configuration.get("featureGates") or {}, "CustomMetricLabels"):

@@ -12,8 +12,8 @@ from pykueue.controllers.metrics.cohort_gauges import CohortGauges
 from pykueue.controllers.metrics.instruments import Instruments
 from pykueue.controllers.metrics.local_queue_gauges import LocalQueueGauges
 from pykueue.controllers.metrics.tally import Tallies
-from pykueue.engine import fair_sharing
-from pykueue.engine.cluster_queues import InactiveReason
+from pykueue.engine.queues.cluster_queue import InactiveReason
+from pykueue.engine.quota import fair_sharing
 from pykueue.engine.world import World
 from pykueue.translate import amounts
 

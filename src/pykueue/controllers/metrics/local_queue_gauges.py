@@ -6,16 +6,14 @@ from typing import Any
 
 from prometheus_client.core import Metric
 
-from pykueue.api import feature_gates
+from pykueue.api import conditions, feature_gates, resources, selectors
 from pykueue.api.scheme import Object
-from pykueue.controllers import kinds
 from pykueue.controllers.metrics.instruments import Instruments
 from pykueue.controllers.metrics.tally import Tallies, Tally
-from pykueue.controllers.mirror import Mirror
-from pykueue.controllers.workload import conditions, facts
+from pykueue.controllers.workloads import predicates
 from pykueue.engine import values
 from pykueue.engine.world import World
-from pykueue.kube import selectors
+from pykueue.kube.controller.cache import ObjectCache
 from pykueue.translate import amounts
 
 FINISHED = "finishedIn"
@@ -38,18 +36,18 @@ class Choice:
 
 class LocalQueueGauges:
     def __init__(
-        self, world: World, mirror: Mirror, instruments: Instruments, *, choice: Choice, observes_unadmitted: bool
+        self, world: World, mirror: ObjectCache, instruments: Instruments, *, choice: Choice, observes_unadmitted: bool
     ) -> None:
         self._world = world
         self._mirror = mirror
         self._instruments = instruments
         self._choice = choice
         self._unadmitted = Unadmitted(mirror) if observes_unadmitted else None
-        mirror.add_index(kinds.WORKLOAD, FINISHED, _finished_in)
+        mirror.add_index(resources.WORKLOAD, FINISHED, _finished_in)
 
     def finished_in(self, cluster_queue: values.ClusterQueueName) -> int:
-        queues = self._mirror.indexed(kinds.LOCAL_QUEUE, "clusterQueue", cluster_queue)
-        return sum(self._mirror.count(kinds.WORKLOAD, FINISHED, facts.key(queue)) for queue in queues)
+        queues = self._mirror.indexed(resources.LOCAL_QUEUE, "clusterQueue", cluster_queue)
+        return sum(self._mirror.count(resources.WORKLOAD, FINISHED, predicates.key(queue)) for queue in queues)
 
     def look(self, tallies: Tallies) -> Iterator[Metric]:
         gauge = self._instruments.gauge
@@ -67,7 +65,7 @@ class LocalQueueGauges:
             pending.add(name, namespace, "inadmissible", value=tally.active + tally.parked - active)
             reserving.add(name, namespace, value=tally.reserving)
             admitted.add(name, namespace, value=tally.admitted)
-            finished.add(name, namespace, value=self._mirror.count(kinds.WORKLOAD, FINISHED, key))
+            finished.add(name, namespace, value=self._mirror.count(resources.WORKLOAD, FINISHED, key))
             for word in ("True", "False", "Unknown"):
                 status.add(name, namespace, word, value=word == str(is_active))
         yield from (each.family for each in (pending, status, reserving, admitted, finished))
@@ -78,7 +76,7 @@ class LocalQueueGauges:
     def _chosen(self) -> Iterator[tuple[values.LocalQueueKey, values.LocalQueue]]:
         for key, queue in sorted(self._world.local_queues.items()):
             namespace, _, name = key.partition("/")
-            if self._choice.includes(self._mirror.get(kinds.LOCAL_QUEUE, name, namespace)):
+            if self._choice.includes(self._mirror.get(resources.LOCAL_QUEUE, name, namespace)):
                 yield key, queue
 
     @staticmethod
@@ -128,7 +126,7 @@ class LocalQueueGauges:
                 continue
             by_queue[queue.cluster_queue, reason, cause] += count
             namespace, _, name = key.partition("/")
-            if self._choice.includes(self._mirror.get(kinds.LOCAL_QUEUE, name, namespace)):
+            if self._choice.includes(self._mirror.get(resources.LOCAL_QUEUE, name, namespace)):
                 of_local_queues.add(name, namespace, queue.cluster_queue, reason, cause, value=count)
         for labels, count in sorted(by_queue.items()):
             of_queues.add(*labels, value=count)
@@ -138,9 +136,9 @@ class LocalQueueGauges:
 class Unadmitted:
     """Counts Workloads by local queue and by why they are not admitted, as they change."""
 
-    def __init__(self, mirror: Mirror) -> None:
+    def __init__(self, mirror: ObjectCache) -> None:
         self.counts: Counter[tuple[str, str, str]] = Counter()
-        mirror.on_change(kinds.WORKLOAD, self._changed)
+        mirror.on_change(resources.WORKLOAD, self._changed)
 
     def _changed(self, old: Object | None, new: Object | None) -> None:
         for workload, step in ((old, -1), (new, 1)):
@@ -152,7 +150,7 @@ class Unadmitted:
 
 
 def _standing(workload: Object) -> tuple[str, str, str] | None:
-    if facts.is_admitted(workload) or facts.is_finished(workload) or facts.is_being_deleted(workload):
+    if predicates.is_admitted(workload) or predicates.is_finished(workload) or predicates.is_being_deleted(workload):
         return None
     admitted, reserved = conditions.find(workload, "Admitted"), conditions.find(workload, "QuotaReserved")
     reason = "NoReservation" if admitted is None else str(admitted["reason"])
@@ -167,7 +165,7 @@ def _cause(reserved: conditions.Condition | None) -> str:
 
 
 def _finished_in(workload: Object) -> list[str]:
-    return [_local_queue(workload)] if facts.is_finished(workload) else []
+    return [_local_queue(workload)] if predicates.is_finished(workload) else []
 
 
 def _local_queue(workload: Object) -> str:

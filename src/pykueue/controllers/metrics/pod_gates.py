@@ -1,11 +1,12 @@
 """How long pods of an admitted Workload kept a scheduling gate of ours. Part of `happened`."""
 
+from pykueue.api import conditions, resources
 from pykueue.api.scheme import Object
-from pykueue.controllers import kinds
+from pykueue.api.times import SECOND_NS
 from pykueue.controllers.metrics.instruments import Instruments
-from pykueue.controllers.mirror import Mirror
-from pykueue.controllers.workload import conditions, facts
-from pykueue.kube.clock import SECOND_NS, Clock
+from pykueue.controllers.workloads import predicates
+from pykueue.kube.clock import Clock
+from pykueue.kube.controller.cache import ObjectCache
 from pykueue.translate.jobs.pods import GROUP_NAME
 from pykueue.translate.pod_set_info import WORKLOAD_ANNOTATION
 
@@ -13,11 +14,11 @@ GATES = ("kueue.x-k8s.io/topology", "kueue.x-k8s.io/admission", "kueue.x-k8s.io/
 
 
 class PodGates:
-    def __init__(self, mirror: Mirror, clock: Clock, instruments: Instruments) -> None:
+    def __init__(self, mirror: ObjectCache, clock: Clock, instruments: Instruments) -> None:
         self._mirror = mirror
         self._clock = clock
         self._instruments = instruments
-        mirror.on_change(kinds.POD, self._pod_changed)
+        mirror.on_change(resources.POD, self._pod_changed)
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         if old is None or new is None or not old["spec"].get("schedulingGates"):
@@ -32,7 +33,7 @@ class PodGates:
         if workload is None or admitted is None or admitted["status"] != "True":
             return
         seconds = (self._clock.now_ns() - conditions.since_ns(admitted)) / SECOND_NS
-        labels = (gate, facts.cluster_queue_reserved(workload), "true" if group else "false")
+        labels = (gate, predicates.cluster_queue_reserved(workload), "true" if group else "false")
         self._instruments.observe("pod_scheduling_gate_removal_seconds", *labels, seconds=seconds)
 
     def _workload_of(self, pod: Object, group: str) -> Object | None:
@@ -40,8 +41,8 @@ class PodGates:
         metadata = pod["metadata"]
         name = group or (metadata.get("annotations") or {}).get(WORKLOAD_ANNOTATION, "")
         if name:
-            return self._mirror.get(kinds.WORKLOAD, name, metadata["namespace"])
-        owned = self._mirror.indexed(kinds.WORKLOAD, "owner", f"Pod/{metadata['namespace']}/{metadata['name']}")
+            return self._mirror.get(resources.WORKLOAD, name, metadata["namespace"])
+        owned = self._mirror.indexed(resources.WORKLOAD, "owner", f"Pod/{metadata['namespace']}/{metadata['name']}")
         return owned[0] if owned else None
 
 

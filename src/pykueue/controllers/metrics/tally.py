@@ -7,8 +7,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from pykueue.engine import quota, values
-from pykueue.engine.cluster_queues import ClusterQueueState
+from pykueue.engine import values
+from pykueue.engine.queues.cluster_queue import ClusterQueueState
+from pykueue.engine.quota import quota_tree
 from pykueue.engine.world import World
 
 
@@ -19,8 +20,8 @@ class Tally:
     parked: int = 0
     reserving: int = 0
     admitted: int = 0
-    reserved: Counter[quota.Index] = field(default_factory=Counter)
-    used: Counter[quota.Index] = field(default_factory=Counter)
+    reserved: Counter[quota_tree.Index] = field(default_factory=Counter)
+    used: Counter[quota_tree.Index] = field(default_factory=Counter)
     """Reserved by admitted workloads."""
 
 

@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pykueue.api import conditions, resources
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
-from pykueue.controllers import kinds
-from pykueue.controllers.actions import Action, Create, Delete, Tell, Write, changes
+from pykueue.api.times import from_ns
 from pykueue.controllers.provisioning import requests
-from pykueue.controllers.workload import conditions, facts, transitions
-from pykueue.kube.clock import show_time
+from pykueue.controllers.workloads import predicates, transitions
+from pykueue.kube.controller.plan import Action, Create, Delete, Event, Write, changes
 
 CONTROLLER = "kueue.x-k8s.io/provisioning-request"
 DEFAULT_RETRIES = {"backoffLimitCount": 3, "backoffBaseSeconds": 60, "backoffMaxSeconds": 1800}
@@ -29,19 +29,19 @@ class ProvisioningCase:
 
 def actions(case: ProvisioningCase) -> list[Action]:
     workload = case.workload
-    ended = facts.is_finished(workload) or facts.is_evicted(workload)
+    ended = predicates.is_finished(workload) or predicates.is_evicted(workload)
     if ended:
-        return [Delete(resource=kinds.PROVISIONING_REQUEST, object=request) for request in case.requests]
-    if not facts.has_quota_reservation(workload):
+        return [Delete(resource=resources.PROVISIONING_REQUEST, object=request) for request in case.requests]
+    if not predicates.has_quota_reservation(workload):
         return []
     current = {name: _latest(case, name, config) for name, config in case.configs.items()}
     new = copied(workload)
     told = [text for name in sorted(case.configs) if (text := _sync(case, new, name, current[name]))]
-    found = changes(kinds.WORKLOAD, workload, new)
-    found += [Tell(about=workload, reason="AdmissionCheckUpdated", message=text) for text in told]
+    found = changes(resources.WORKLOAD, workload, new)
+    found += [Event(about=workload, reason="AdmissionCheckUpdated", message=text) for text in told]
     kept = {request["metadata"]["name"] for request in current.values() if request is not None}
     found += [
-        Delete(resource=kinds.PROVISIONING_REQUEST, object=request)
+        Delete(resource=resources.PROVISIONING_REQUEST, object=request)
         for request in case.requests
         if request["metadata"]["name"] not in kept
     ]
@@ -65,7 +65,7 @@ def _latest(case: ProvisioningCase, check: str, config: Object | None) -> Object
 
 
 def _check(workload: Object, name: str) -> Object:
-    return next(check for check in facts.checks(workload) if check["name"] == name)
+    return next(check for check in predicates.checks(workload) if check["name"] == name)
 
 
 def _sync(case: ProvisioningCase, workload: Object, name: str, request: Object | None) -> str:
@@ -82,7 +82,7 @@ def _sync(case: ProvisioningCase, workload: Object, name: str, request: Object |
         _follow(case, check, request, config)
     if check["state"] == before["state"]:
         return ""
-    check["lastTransitionTime"] = show_time(case.now_ns)
+    check["lastTransitionTime"] = from_ns(case.now_ns)
     suffix = f" with message: {check['message']}" if check.get("message") else ""
     return f"Admission check {name} updated state from {before['state']} to {check['state']}{suffix}"
 
@@ -92,10 +92,10 @@ def _follow(case: ProvisioningCase, check: Object, request: Object, config: Obje
     if conditions.is_true(request, "Failed"):
         _retry(case, check, request, config, "Failed", "failure")
     elif conditions.is_true(request, "CapacityRevoked"):
-        if facts.is_active(workload):
+        if predicates.is_active(workload):
             check.update(state="Rejected", message=_message(request, "CapacityRevoked"))
     elif conditions.is_true(request, "BookingExpired"):
-        if not facts.is_admitted(workload):
+        if not predicates.is_admitted(workload):
             _retry(case, check, request, config, "BookingExpired", "booking expired")
     elif conditions.is_true(request, "Provisioned"):
         if check["state"] != "Ready":
@@ -137,7 +137,7 @@ def _create_if_due(case: ProvisioningCase, workload: Object, name: str, request:
         return []
     attempt = check.get("retryCount", 0) + 1
     if request is not None:
-        expired = conditions.is_true(request, "BookingExpired") and not facts.is_admitted(workload)
+        expired = conditions.is_true(request, "BookingExpired") and not predicates.is_admitted(workload)
         is_over = conditions.is_true(request, "Failed") or expired
         if not is_over or check["state"] != "Pending":
             return []
@@ -147,12 +147,12 @@ def _create_if_due(case: ProvisioningCase, workload: Object, name: str, request:
     templates = [requests.pod_template(workload, made_name, demand, case.flavors) for demand in wanted]
     return [
         *(
-            Create(resource=kinds.POD_TEMPLATE, object=template)
+            Create(resource=resources.POD_TEMPLATE, object=template)
             for template in templates
             if template["metadata"]["name"] not in case.templates
         ),
-        Create(resource=kinds.PROVISIONING_REQUEST, object=made),
-        Tell(
+        Create(resource=resources.PROVISIONING_REQUEST, object=made),
+        Event(
             about=workload,
             reason="ProvisioningRequestCreated",
             message=f'Created ProvisioningRequest: "{made_name}"',
@@ -165,9 +165,9 @@ def _hand_over_templates(case: ProvisioningCase, request: Object | None) -> list
     found: list[Action] = []
     for pod_set in (request or {"spec": {"podSets": []}})["spec"]["podSets"]:
         old = case.templates.get(pod_set["podTemplateRef"]["name"])
-        owner = facts.controller_of(old) if old is not None else None
+        owner = predicates.controller_of(old) if old is not None else None
         if old is None or request is None or (owner and owner["uid"] == request["metadata"]["uid"]):
             continue
         metadata = {**old["metadata"], "ownerReferences": [requests.owner(request)]}
-        found.append(Write(resource=kinds.POD_TEMPLATE, old=old, new={**old, "metadata": metadata}))
+        found.append(Write(resource=resources.POD_TEMPLATE, old=old, new={**old, "metadata": metadata}))
     return found

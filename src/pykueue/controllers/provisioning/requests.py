@@ -5,9 +5,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from pykueue.api import resources as kinds
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
-from pykueue.controllers import kinds
 from pykueue.controllers.jobs.construction import PROVISIONING_PREFIX
 from pykueue.translate import pod_set_info
 

@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Protocol
 
-from pykueue.engine import matching, values
-from pykueue.engine.topology.demand import Demand, Requests, Shape
+from pykueue.engine import values
+from pykueue.engine.flavors import matching
+from pykueue.engine.topology.demand import PlacementRequest, Requests, Shape
 from pykueue.engine.topology.domains import Domain, DomainId, DomainTree
 from pykueue.engine.values import PODS, ResourceName
 
@@ -63,10 +64,10 @@ class Count:
     def __init__(
         self,
         room: Room,
-        demand: Demand,
+        demand: PlacementRequest,
         shape: Shape,
         *,
-        leader: Demand | None,
+        leader: PlacementRequest | None,
         assumed: Mapping[DomainId, Requests],
         within: DomainId,
         as_if_empty: bool,
@@ -91,7 +92,7 @@ class Count:
     def __getitem__(self, domain: Domain) -> Tally:
         return self._tallies[domain.index]
 
-    def _feasible_leaves(self, demand: Demand, tolerations: tuple[values.Toleration, ...]) -> list[Domain]:
+    def _feasible_leaves(self, demand: PlacementRequest, tolerations: tuple[values.Toleration, ...]) -> list[Domain]:
         self.exclusions.nodes = len(self.tree.leaves)
         found = []
         for leaf in self.tree.leaves.values():
@@ -170,7 +171,7 @@ def _fitting(requests: Requests, left: Requests) -> tuple[int, str]:
     )
 
 
-def _misfit(node: values.Node, demand: Demand, tolerations: tuple[values.Toleration, ...]) -> str:
+def _misfit(node: values.Node, demand: PlacementRequest, tolerations: tuple[values.Toleration, ...]) -> str:
     """Why the pods cannot run on this node, whatever room it has."""
     taint = matching.first_untolerated(node.taints, tolerations)
     if taint is not None:

@@ -15,7 +15,7 @@ class Unplaceable(Exception):  # noqa: N818 - an answer, in words for the user, 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Demand(Value):
+class PlacementRequest(Value):
     """Pods of one pod set that need a place in one flavor."""
 
     name: values.PodSetName
@@ -66,7 +66,7 @@ class Shape(Value):
     unconstrained: bool
 
 
-def shape(tree: DomainTree, demand: Demand) -> Shape:
+def shape(tree: DomainTree, demand: PlacementRequest) -> Shape:
     slice_size = slice_size_of(demand)
     key = level_key(tree, demand)
     if key is None:
@@ -92,7 +92,7 @@ def shape(tree: DomainTree, demand: Demand) -> Shape:
     )
 
 
-def slice_size_of(demand: Demand) -> int:
+def slice_size_of(demand: PlacementRequest) -> int:
     if not demand.slices:
         return 1
     if demand.slices[0].size <= 0:
@@ -100,7 +100,7 @@ def slice_size_of(demand: Demand) -> int:
     return demand.slices[0].size
 
 
-def level_key(tree: DomainTree, demand: Demand) -> str | None:
+def level_key(tree: DomainTree, demand: PlacementRequest) -> str | None:
     request = demand.request
     if request is not None and request.required is not None:
         return request.required

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pykueue.engine.topology import choosing, counting, demand, repair
 from pykueue.engine.topology.choosing import Share
 from pykueue.engine.topology.counting import Room
-from pykueue.engine.topology.demand import Demand, Requests, Unplaceable
+from pykueue.engine.topology.demand import PlacementRequest, Requests, Unplaceable
 from pykueue.engine.topology.domains import DomainId, DomainTree
 from pykueue.engine.values import PodSetName, ResourceName, TopologyAssignment, TopologyDomain, Value
 
@@ -30,7 +30,7 @@ Placements = dict[PodSetName, TopologyAssignment]
 
 def place(
     room: Room,
-    demands: Sequence[Demand],
+    demands: Sequence[PlacementRequest],
     *,
     topology: str,
     assumed: Assumed,
@@ -52,7 +52,7 @@ def place(
 
 def place_again(
     room: Room,
-    demands: Sequence[Demand],
+    demands: Sequence[PlacementRequest],
     *,
     topology: str,
     assumed: Assumed,
@@ -95,15 +95,15 @@ def usage_of(placed: TopologyAssignment, pod_requests: Requests) -> dict[DomainI
     }
 
 
-def _groups(demands: Sequence[Demand]) -> list[list[Demand]]:
-    groups: dict[str | int, list[Demand]] = {}
+def _groups(demands: Sequence[PlacementRequest]) -> list[list[PlacementRequest]]:
+    groups: dict[str | int, list[PlacementRequest]] = {}
     for position, each in enumerate(demands):
         group = None if each.request is None else each.request.group
         groups.setdefault(position if group is None else group, []).append(each)
     return list(groups.values())
 
 
-def _leader_and_workers(group: Sequence[Demand]) -> tuple[Demand | None, Demand]:
+def _leader_and_workers(group: Sequence[PlacementRequest]) -> tuple[PlacementRequest | None, PlacementRequest]:
     if len(group) == 1:
         return None, group[0]
     first, second = group[0], group[1]
@@ -112,9 +112,9 @@ def _leader_and_workers(group: Sequence[Demand]) -> tuple[Demand | None, Demand]
 
 def _place(
     room: Room,
-    workers: Demand,
+    workers: PlacementRequest,
     *,
-    leader: Demand | None,
+    leader: PlacementRequest | None,
     topology: str,
     assumed: Assumed,
     within: DomainId = (),

@@ -3,7 +3,7 @@
 import dataclasses
 
 from pykueue.engine.topology import demand
-from pykueue.engine.topology.demand import Demand, Unplaceable
+from pykueue.engine.topology.demand import PlacementRequest, Unplaceable
 from pykueue.engine.topology.domains import DomainId, DomainTree
 from pykueue.engine.values import SliceLayer, TopologyAssignment, TopologyDomain
 
@@ -24,7 +24,7 @@ def check_known(tree: DomainTree, kept: TopologyAssignment) -> None:
             )
 
 
-def domain_to_stay_in(tree: DomainTree, wanted: Demand, kept: TopologyAssignment, missing: int) -> DomainId:
+def domain_to_stay_in(tree: DomainTree, wanted: PlacementRequest, kept: TopologyAssignment, missing: int) -> DomainId:
     """The domain of the slice that lost pods, or the one that all pods must share; empty when anywhere will do."""
     key = demand.level_key(tree, wanted)
     level = None if key is None else tree.level(key)
@@ -38,7 +38,7 @@ def domain_to_stay_in(tree: DomainTree, wanted: Demand, kept: TopologyAssignment
     return tree.leaves[kept.domains[0].values].ancestor(level).id
 
 
-def reduced(wanted: Demand, missing: int, *, confined: bool) -> Demand:
+def reduced(wanted: PlacementRequest, missing: int, *, confined: bool) -> PlacementRequest:
     """The demand for the missing pods alone. Inside the broken slice only whole inner slices still count as such."""
     if not (confined and wanted.slices and wanted.request and missing % demand.slice_size_of(wanted)):
         return dataclasses.replace(wanted, count=missing)
@@ -57,7 +57,7 @@ def merged(tree: DomainTree, kept: TopologyAssignment, moved: TopologyAssignment
     )
 
 
-def _broken_layer(wanted: Demand, missing: int) -> SliceLayer:
+def _broken_layer(wanted: PlacementRequest, missing: int) -> SliceLayer:
     """The innermost layer in which the missing pods are no whole slices."""
     return next(layer for layer in reversed(wanted.slices) if missing % layer.size)
 

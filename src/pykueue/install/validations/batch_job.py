@@ -3,7 +3,7 @@
 from pykueue.api.rules.jobs import batch_job, frameworks
 from pykueue.api.rules.jobs import topology as annotations
 from pykueue.api.scheme import Settings
-from pykueue.install.validations import cel_texts, jobs, table, topology
+from pykueue.install.validations import cel, jobs, table, topology
 from pykueue.install.validations.table import IS_UPDATE, Table, Validation
 
 _PARALLELISM = "object.spec.?parallelism.orValue(1)"
@@ -25,7 +25,7 @@ def _partial_admission() -> list[Validation]:
     return [
         Validation(
             when=is_new,
-            cel=f"{cel_texts.is_positive_number(least)} && {cel_texts.number(least)} < {_COUNT}",
+            cel=f"{cel.is_positive_number(least)} && {cel.number(least)} < {_COUNT}",
             message=f"metadata.annotations[{_LEAST}] should be between 0 and the number of pods",
         ),
         Validation(
@@ -47,18 +47,18 @@ def _synchronised_completions() -> list[Validation]:
     return [
         Validation(
             when=f"'{_EQUAL}' in variables.annotations",
-            cel=cel_texts.is_boolean(equal),
+            cel=cel.is_boolean(equal),
             message=f"{path} must be a boolean",
         ),
         Validation(
-            when=f"{equal} in {cel_texts.TRUTHS}",
+            when=f"{equal} in {cel.TRUTHS}",
             cel="object.spec.?completionMode.orValue('NonIndexed') != 'NonIndexed' && "
             f"object.spec.?completions.orValue(1) == {_PARALLELISM}",
             message=f"{_EQUAL} is for Indexed jobs with completions equal to parallelism",
         ),
         Validation(
             when=f"{IS_UPDATE} && !variables.wasSuspended && !variables.isSuspended",
-            cel=f"({equal} in {cel_texts.TRUTHS}) == ({before} in {cel_texts.TRUTHS})",
+            cel=f"({equal} in {cel.TRUTHS}) == ({before} in {cel.TRUTHS})",
             message=f"{path}: field is immutable while the job is not suspended",
         ),
     ]

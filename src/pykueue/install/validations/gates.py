@@ -3,7 +3,7 @@
 from pykueue.api import feature_gates
 from pykueue.api.rules import admission_gates
 from pykueue.api.scheme import Settings
-from pykueue.install.validations import cel_texts, table
+from pykueue.install.validations import cel, table
 from pykueue.install.validations.table import IS_UPDATE, Validation, Variable
 
 _PATH = f"metadata.annotations[{admission_gates.ANNOTATION}]"
@@ -28,10 +28,10 @@ def validations(settings: Settings) -> list[Validation]:
     now, before = (get(admission_gates.ANNOTATION) for get in (table.annotation, table.old_annotation))
     return [
         Validation(
-            cel=f"variables.gates.all(name, {cel_texts.is_domain_prefixed_path('name')})",
+            cel=f"variables.gates.all(name, {cel.is_domain_prefixed_path('name')})",
             message=f"{_PATH} must be a list of domain-prefixed paths (such as acme.io/foo) of at most 63 bytes",
         ),
-        Validation(cel=cel_texts.no_doubles("variables.gates"), message=f"{_PATH}: duplicate gate name"),
+        Validation(cel=cel.no_doubles("variables.gates"), message=f"{_PATH}: duplicate gate name"),
         Validation(
             when=f"{IS_UPDATE} && {now} != ''",
             cel=f"{before} != ''",

@@ -10,7 +10,7 @@ from pykueue.api.rules import workload_update
 from pykueue.api.rules.jobs import generic, management, replicas
 from pykueue.api.rules.jobs.frameworks import Framework
 from pykueue.api.scheme import Settings
-from pykueue.install.validations import cel_texts, gates, table, topology
+from pykueue.install.validations import cel, gates, table, topology
 from pykueue.install.validations.table import IS_UPDATE, METADATA, Table, Validation, Variable
 
 _ELASTIC_PATH = f"metadata.annotations[{workload_update.ELASTIC_JOB}]"
@@ -27,7 +27,7 @@ class Suspension:
 
     @classmethod
     def of(cls, framework: Framework) -> "Suspension":
-        now, before = (cel_texts.at(obj, framework.suspend, "false") for obj in ("object", "oldObject"))
+        now, before = (cel.at(obj, framework.suspend, "false") for obj in ("object", "oldObject"))
         return cls(now=f"{now} == true", before=f"oldObject != null && {before} == true")
 
     def variables(self) -> tuple[Variable, ...]:
@@ -86,7 +86,7 @@ def of_creation(framework: Framework, settings: Settings) -> list[Validation]:
         *_prebuilt_workload(framework),
         Validation(
             when=f"'{generic.MAX_EXEC_TIME}' in variables.labels",
-            cel=cel_texts.is_positive_number(time),
+            cel=cel.is_positive_number(time),
             message=f"metadata.labels[{generic.MAX_EXEC_TIME}] should be a number greater than 0",
         ),
         *elastic(framework),
@@ -124,7 +124,7 @@ def of_update(framework: Framework, settings: Settings) -> list[Validation]:
 def queue_name() -> Validation:
     return Validation(
         when=f"'{management.QUEUE_NAME}' in variables.labels",
-        cel=cel_texts.is_dns_subdomain(table.label(management.QUEUE_NAME)),
+        cel=cel.is_dns_subdomain(table.label(management.QUEUE_NAME)),
         message=f"{generic.QUEUE_PATH} must be a lowercase RFC 1123 subdomain",
     )
 
@@ -141,7 +141,7 @@ def _prebuilt_workload(framework: Framework) -> list[Validation]:
     found = [
         Validation(
             when=is_given,
-            cel=cel_texts.is_dns_subdomain("variables.prebuilt"),
+            cel=cel.is_dns_subdomain("variables.prebuilt"),
             message=f"{_PREBUILT_PATH} must be a lowercase RFC 1123 subdomain",
         )
     ]

@@ -2,7 +2,7 @@
 
 from pykueue.api.rules.jobs import frameworks, generic, pod
 from pykueue.api.scheme import Settings
-from pykueue.install.validations import cel_texts, jobs, table, topology
+from pykueue.install.validations import cel, jobs, table, topology
 from pykueue.install.validations.table import IS_UPDATE, Table, Validation, Variable
 
 _COUNT = pod.GROUP_TOTAL_COUNT
@@ -54,12 +54,12 @@ def _group() -> list[Validation]:
         ),
         Validation(
             when="variables.group != ''",
-            cel=cel_texts.is_dns_subdomain("variables.group"),
+            cel=cel.is_dns_subdomain("variables.group"),
             message=f"{pod.GROUP_NAME} must be a lowercase RFC 1123 subdomain",
         ),
         Validation(
             when=f"{has_count} && variables.group != ''",
-            cel=cel_texts.is_positive_number(count),
+            cel=cel.is_positive_number(count),
             message=f"metadata.annotations[{_COUNT}]: group total count should be greater than zero",
         ),
         Validation(

@@ -2,7 +2,7 @@
 
 from pykueue.api import feature_gates
 from pykueue.api.scheme import Settings
-from pykueue.install.validations import cel_texts
+from pykueue.install.validations import cel
 from pykueue.install.validations.table import Table, Validation, Variable
 
 _GROUPS = "object.spec.resourceGroups"
@@ -33,7 +33,7 @@ def _quota(parent: str, noun: str) -> list[Validation]:
     limits = ("borrowingLimit", "lendingLimit")
     return [
         Validation(
-            cel=f"variables.covered.all(names, names.all(n, {cel_texts.is_label_key('n')}))",
+            cel=f"variables.covered.all(names, names.all(n, {cel.is_label_key('n')}))",
             message="coveredResources must be valid resource names",
         ),
         Validation(
@@ -53,7 +53,7 @@ def _quota(parent: str, noun: str) -> list[Validation]:
             when=_HAS_GROUPS,
             cel=_every_amount(
                 " && ".join(
-                    _optional(f"r.{name}", cel_texts.is_not_negative(f"r.{name}")) for name in ("nominalQuota", *limits)
+                    _optional(f"r.{name}", cel.is_not_negative(f"r.{name}")) for name in ("nominalQuota", *limits)
                 )
             ),
             message="nominalQuota, borrowingLimit and lendingLimit must be greater than or equal to 0",
@@ -73,12 +73,12 @@ def _fair_sharing() -> list[Validation]:
     return [
         Validation(
             when=has_weight,
-            cel=cel_texts.is_not_negative(weight),
+            cel=cel.is_not_negative(weight),
             message="spec.fairSharing.weight: must be greater than or equal to 0",
         ),
         Validation(
             when=has_weight,
-            cel=f"{cel_texts.amount(weight)}.compareTo(quantity('1n')) != 0",
+            cel=f"{cel.amount(weight)}.compareTo(quantity('1n')) != 0",
             message="spec.fairSharing: When not 0, weight must be > 10e-9",
         ),
     ]
@@ -111,7 +111,7 @@ def _on_flavors(settings: Settings) -> Validation:
     had = (
         f"oldObject != null && {_all_in('variables.flavors', 'variables.oldFlavors')} && "
         f"{_all_in('variables.oldFlavors', 'variables.flavors')} && "
-        f"oldObject.spec.{checks}.exists(o, o.name == c.name && {cel_texts.same_elements(flavors, old_flavors)})"
+        f"oldObject.spec.{checks}.exists(o, o.name == c.name && {cel.same_elements(flavors, old_flavors)})"
     )
     if feature_gates.is_enabled(settings.feature_gates, "RejectUpdatesToCQWithInvalidOnFlavors"):
         had = "false"
@@ -160,7 +160,7 @@ def _cluster_queue(settings: Settings) -> list[Validation]:
         f"has({fungibility}.{name}) && {fungibility}.{name} == 'TryNextFlavor'"
         for name in ("whenCanBorrow", "whenCanPreempt")
     )
-    lends = f"{cel_texts.amount('r.lendingLimit')}.compareTo({cel_texts.amount('r.nominalQuota')}) <= 0"
+    lends = f"{cel.amount('r.lendingLimit')}.compareTo({cel.amount('r.nominalQuota')}) <= 0"
     return [
         *_quota("cohortName", "cohort"),
         *_totals(),
@@ -171,7 +171,7 @@ def _cluster_queue(settings: Settings) -> list[Validation]:
         ),
         Validation(
             when="has(object.spec) && has(object.spec.namespaceSelector) && object.spec.namespaceSelector != null",
-            cel=cel_texts.is_selector("object.spec.namespaceSelector"),
+            cel=cel.is_selector("object.spec.namespaceSelector"),
             message="spec.namespaceSelector must be a valid label selector",
         ),
         Validation(
@@ -198,13 +198,13 @@ def _cluster_queue(settings: Settings) -> list[Validation]:
 def _resource_flavor() -> list[Validation]:
     taints, labels = "object.spec.nodeTaints", "object.spec.nodeLabels"
     tolerations = "object.spec.tolerations"
-    value = _optional("t.value", cel_texts.is_label_value("t.value"))
+    value = _optional("t.value", cel.is_label_value("t.value"))
     twice = f"size({taints}.filter(x, x.key == t.key && x.effect == t.effect)) == 1"
-    key = cel_texts.is_label_key("t.key")
+    key = cel.is_label_key("t.key")
     return [
         Validation(
             when=f"has(object.spec) && has({labels})",
-            cel=cel_texts.are_labels(labels),
+            cel=cel.are_labels(labels),
             message="spec.nodeLabels must be valid labels",
         ),
         Validation(
@@ -219,7 +219,7 @@ def _resource_flavor() -> list[Validation]:
         ),
         Validation(
             when=f"has(object.spec) && has({tolerations})",
-            cel=cel_texts.are_toleration_keys(tolerations),
+            cel=cel.are_toleration_keys(tolerations),
             message="spec.tolerations must have valid keys",
         ),
     ]

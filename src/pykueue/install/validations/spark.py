@@ -4,14 +4,14 @@ from dataclasses import replace
 
 from pykueue.api.rules.jobs import spark
 from pykueue.api.scheme import Settings
-from pykueue.install.validations import cel_texts, jobs, table, topology
+from pykueue.install.validations import cel, jobs, table, topology
 from pykueue.install.validations.table import NEW, Table, Validation
 
 _COUNTS = {"driver": "1", "executor": f"{NEW}.spec.?executor.?instances.orValue(0)"}
 
 
 def of_applications(settings: Settings) -> Table:
-    allocation = cel_texts.at(NEW, ("spec", "dynamicAllocation", "enabled"), "false")
+    allocation = cel.at(NEW, ("spec", "dynamicAllocation", "enabled"), "false")
     own = [
         Validation(cel=f"{NEW}.spec.?mode.orValue('') == 'cluster'", message=f"spec.mode: {spark.CLUSTER_MODE_ONLY}"),
         Validation(

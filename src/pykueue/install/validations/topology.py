@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pykueue.api import feature_gates
 from pykueue.api.rules.jobs import topology
 from pykueue.api.scheme import Settings
-from pykueue.install.validations import cel_texts
+from pykueue.install.validations import cel
 from pykueue.install.validations.table import Validation, Variable
 
 _LEVELS = (topology.REQUIRED, topology.PREFERRED, topology.SLICE_REQUIRED)
@@ -68,10 +68,10 @@ def of_each_template(settings: Settings) -> Iterator[Validation]:
         f"size([{', '.join(has(name) for name in _EXCLUSIVE)}].filter(present, present)) <= 1",
         "must not contain more than one topology annotation",
     )
-    levels = (f"({_where(name, cel_texts.is_label_key(_value(name)))})" for name in _LEVELS)
+    levels = (f"({_where(name, cel.is_label_key(_value(name)))})" for name in _LEVELS)
     yield every(" && ".join(levels), "a topology annotation must be the label of a level")
     yield every(
-        _where(topology.UNCONSTRAINED, cel_texts.is_boolean(_value(topology.UNCONSTRAINED))),
+        _where(topology.UNCONSTRAINED, cel.is_boolean(_value(topology.UNCONSTRAINED))),
         f"{topology.UNCONSTRAINED} must be a boolean value",
     )
     yield every(
@@ -88,7 +88,7 @@ def of_each_template(settings: Settings) -> Iterator[Validation]:
         f"{topology.SLICE_SIZE} and {topology.SLICE_REQUIRED} go together",
     )
     yield every(
-        _where(topology.SLICE_SIZE, cel_texts.is_positive_int32(size)),
+        _where(topology.SLICE_SIZE, cel.is_positive_int32(size)),
         f"{topology.SLICE_SIZE} must be a number greater than or equal to 1",
     )
     yield from _of_constraints(settings)
@@ -109,7 +109,7 @@ def _of_constraints(settings: Settings) -> Iterator[Validation]:
         _where(topology.SLICE_CONSTRAINTS, f"{text}.matches(r'{_ONE_TO_THREE}')"),
         f"{topology.SLICE_CONSTRAINTS} must be a valid JSON array of between 1 and 3 entries",
     )
-    sound = f"layers.all(layer, {cel_texts.is_label_key(_level('layer'))} && {_size('layer')} >= 1)"
+    sound = f"layers.all(layer, {cel.is_label_key(_level('layer'))} && {_size('layer')} >= 1)"
     once = f"layers.all(layer, layers.filter(other, {_level('other')} == {_level('layer')}).size() == 1)"
     divides = f"[1, 2].all(i, i >= size(layers) || {_size('layers[i - 1]')} % {_size('layers[i]')} == 0)"
     yield every(
@@ -136,7 +136,7 @@ def _size(layer: str) -> str:
 def upper_bounds(settings: Settings) -> Iterator[Validation]:
     size = _value(topology.SLICE_SIZE)
     yield every(
-        f"!({has(topology.SLICE_SIZE)}) || !{cel_texts.is_positive_int32(size)} || {cel_texts.number(size)} <= t.count",
+        f"!({has(topology.SLICE_SIZE)}) || !{cel.is_positive_int32(size)} || {cel.number(size)} <= t.count",
         f"{topology.SLICE_SIZE} must not be greater than the pod set count",
     )
     if is_on(settings, "TASMultiLayerTopology"):

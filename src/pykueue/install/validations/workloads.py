@@ -8,7 +8,7 @@ from dataclasses import replace
 from pykueue.api import feature_gates
 from pykueue.api.rules import workload, workload_update
 from pykueue.api.scheme import Settings
-from pykueue.install.validations import cel_texts, gates, jobs, table
+from pykueue.install.validations import cel, gates, jobs, table
 from pykueue.install.validations.table import IS_UPDATE, METADATA, Table, Validation, Variable
 
 _POD_SET_INDEXES = ", ".join(map(str, range(18)))
@@ -40,12 +40,12 @@ def _is_on(settings: Settings, gate: str) -> bool:
 
 
 def _variables(settings: Settings) -> tuple[Variable, ...]:
-    was_reserved = cel_texts.is_condition_true("QuotaReserved", "oldObject")
+    was_reserved = cel.is_condition_true("QuotaReserved", "oldObject")
     return (
         *METADATA,
         Variable(name="podSets", cel="object.?spec.?podSets.orValue([])"),
         Variable(name="oldPodSets", cel="oldObject == null ? [] : oldObject.?spec.?podSets.orValue([])"),
-        Variable(name="isReserved", cel=cel_texts.is_condition_true("QuotaReserved")),
+        Variable(name="isReserved", cel=cel.is_condition_true("QuotaReserved")),
         Variable(name="wasReserved", cel=f"{IS_UPDATE} && {was_reserved}"),
         Variable(name="isElastic", cel=jobs.elastic_text(settings, table.annotation)),
         *gates.variables(settings),
@@ -71,9 +71,9 @@ def _pod_sets(settings: Settings) -> list[Validation]:
     if _is_on(settings, "WorkloadValidationForPodSetMetadata"):
         labels, annotations = (f"p.?template.?metadata.?{kind}.orValue({{}})" for kind in ("labels", "annotations"))
         found += [
-            _every_pod_set(cel_texts.are_labels(labels), "spec.podSets: template.metadata.labels must be valid labels"),
+            _every_pod_set(cel.are_labels(labels), "spec.podSets: template.metadata.labels must be valid labels"),
             _every_pod_set(
-                cel_texts.are_annotations(annotations),
+                cel.are_annotations(annotations),
                 "spec.podSets: template.metadata.annotations must be valid annotations",
             ),
         ]
@@ -83,7 +83,7 @@ def _pod_sets(settings: Settings) -> list[Validation]:
         )
     )
     if _is_on(settings, "WorkloadValidateResourcesAreNonNegative"):
-        amounts = f"amounts.all(name, {cel_texts.is_not_negative('amounts[name]')})"
+        amounts = f"amounts.all(name, {cel.is_not_negative('amounts[name]')})"
         found.append(_every_pod_set(_every_resources(amounts), "resources must be greater than or equal to 0"))
     if _is_on(settings, "TASValidateWorkloadSliceSize"):
         found += _slices()
@@ -118,7 +118,7 @@ def _slices() -> list[Validation]:
 def _admission() -> list[Validation]:
     had_none = f"(variables.wasReserved && !{_OLD_ADMISSION}.hasValue())"
     usage = "a.?resourceUsage.orValue({})"
-    amount = cel_texts.amount(f"{usage}[name]")
+    amount = cel.amount(f"{usage}[name]")
     milli = f"int({amount}.asApproximateFloat() * 1000.0 + 0.5)"
     units = f"({amount}.isInteger() ? {amount}.asInteger() : int({amount}.asApproximateFloat()) + 1)"
     is_multiple = f"{usage}.all(name, (name == 'cpu' ? {milli} : {units}) % a.?count.orValue(1) == 0)"
@@ -156,18 +156,18 @@ def _pod_set_updates() -> list[Validation]:
     def every(text: str) -> str:
         return f"{_CHECKS}.all(c, c.?podSetUpdates.orValue([]).all(u, {text}))"
 
-    labels = " && ".join(cel_texts.are_labels(f"u.?{kind}.orValue({{}})") for kind in ("labels", "nodeSelector"))
+    labels = " && ".join(cel.are_labels(f"u.?{kind}.orValue({{}})") for kind in ("labels", "nodeSelector"))
     return [
         Validation(
             cel=every("variables.podSets.exists(p, p.name == u.name)"),
             message="status.admissionChecks: podSetUpdates must name pod sets of the workload",
         ),
         Validation(
-            cel=every(cel_texts.are_toleration_keys("u.?tolerations.orValue([])")),
+            cel=every(cel.are_toleration_keys("u.?tolerations.orValue([])")),
             message="status.admissionChecks: podSetUpdates must have valid tolerations",
         ),
         Validation(
-            cel=every(f"{labels} && {cel_texts.are_annotations('u.?annotations.orValue({})')}"),
+            cel=every(f"{labels} && {cel.are_annotations('u.?annotations.orValue({})')}"),
             message="status.admissionChecks: podSetUpdates must have valid labels, node selectors and annotations",
         ),
     ]
@@ -177,7 +177,7 @@ def _priority_boost(settings: Settings) -> list[Validation]:
     if not _is_on(settings, "PriorityBoost"):
         return []
     value = table.annotation(workload.PRIORITY_BOOST)
-    number = cel_texts.number(value)
+    number = cel.number(value)
     return [
         Validation(
             when=f"'{workload.PRIORITY_BOOST}' in variables.annotations",
@@ -191,7 +191,7 @@ def _same_pod_sets(settings: Settings) -> Validation:
     now, before = "variables.podSets[i]", "variables.oldPodSets[i]"
     same = f"{now} == {before}"
     if _is_on(settings, "ElasticJobsViaWorkloadSlices"):
-        same += f" || ({now}.count < {before}.count && {cel_texts.equal_but_for(now, before, ('count',))})"
+        same += f" || ({now}.count < {before}.count && {cel.equal_but_for(now, before, ('count',))})"
     return Validation(
         when="variables.wasReserved",
         cel="size(variables.podSets) == size(variables.oldPodSets) && "
@@ -241,9 +241,9 @@ def _same_admission(settings: Settings) -> Validation:
     if _is_on(settings, "TopologyAwareScheduling"):
         sets, old_sets = (f"{each}.?podSetAssignments.orValue([])" for each in (now, before))
         free = ("topologyAssignment", "delayedTopologyRequest")
-        pairs = cel_texts.equal_but_for(f"{sets}[i]", f"{old_sets}[i]", free)
+        pairs = cel.equal_but_for(f"{sets}[i]", f"{old_sets}[i]", free)
         same = (
-            f"{cel_texts.equal_but_for(now, before, ('podSetAssignments',))} && size({sets}) == size({old_sets}) && "
+            f"{cel.equal_but_for(now, before, ('podSetAssignments',))} && size({sets}) == size({old_sets}) && "
             f"[{_POD_SET_INDEXES}].all(i, i >= size({sets}) || {pairs})"
         )
     return Validation(

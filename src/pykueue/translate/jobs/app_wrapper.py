@@ -15,7 +15,7 @@ from pykueue.translate.jobs.framework import (
     Framework,
     Options,
     Path,
-    Place,
+    PodSetTemplate,
     condition_true,
     value_at,
 )
@@ -45,8 +45,8 @@ _CONTAINER_DEFAULTS = {"terminationMessagePath": "/dev/termination-log", "termin
 _CONTAINER_FIELDS = ("name", "image", "command", "args", "resources", "securityContext", *_CONTAINER_DEFAULTS)
 
 
-def _places(job: Object, options: Options) -> list[Place]:
-    places: list[Place] = []
+def _places(job: Object, options: Options) -> list[PodSetTemplate]:
+    places: list[PodSetTemplate] = []
     for component in range(len(job["spec"].get("components") or ())):
         root: Path = ("spec", "components", component, "template")
         for pod_set in _pod_sets(job, component, options):
@@ -57,7 +57,7 @@ def _places(job: Object, options: Options) -> list[Place]:
             annotations = pod_set.get("annotations") or {}
             sub_groups = annotations.get(f"{_ANNOTATION}sub-group-count", "")
             places.append(
-                Place(
+                PodSetTemplate(
                     name=f"{job['metadata']['name']}-{len(places)}",
                     template_path=path,
                     count=int(pod_set.get("replicas", 1)),
@@ -138,14 +138,14 @@ def _is_latest(image: str) -> bool:
     return tag in ("", "latest")
 
 
-def _hand_over(job: Object, places: Sequence[Place], infos: Sequence[PodSetInfo]) -> None:
+def _hand_over(job: Object, places: Sequence[PodSetTemplate], infos: Sequence[PodSetInfo]) -> None:
     given = zip(places, infos, strict=True)
     for component, pairs in groupby(given, key=lambda pair: pair[0].template_path[2]):
         assert isinstance(component, int)
         job["spec"]["components"][component]["podSetInfos"] = [_shown(info) for _, info in pairs]
 
 
-def _take_back(job: Object, _places: Sequence[Place], _infos: Sequence[PodSetInfo]) -> None:
+def _take_back(job: Object, _places: Sequence[PodSetTemplate], _infos: Sequence[PodSetInfo]) -> None:
     for component in job["spec"].get("components") or ():
         component.pop("podSetInfos", None)
 

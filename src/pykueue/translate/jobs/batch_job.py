@@ -3,7 +3,13 @@
 from collections.abc import Iterator, Sequence
 
 from pykueue.api.scheme import Object, Resource
-from pykueue.translate.jobs.framework import Finished, Framework, Options, Place, finished_by_condition
+from pykueue.translate.jobs.framework import (
+    Finished,
+    Framework,
+    Options,
+    PodSetTemplate,
+    finished_by_condition,
+)
 from pykueue.translate.pod_set_info import PodSetInfo
 
 JOB_NAME_LABEL = "batch.kubernetes.io/job-name"
@@ -25,9 +31,9 @@ def min_parallelism(job: Object) -> int | None:
         return None
 
 
-def _places(job: Object, _options: Options) -> list[Place]:
+def _places(job: Object, _options: Options) -> list[PodSetTemplate]:
     return [
-        Place(
+        PodSetTemplate(
             name="main",
             template_path=("spec", "template"),
             count=pods_count(job),

@@ -27,7 +27,7 @@ from pykueue.translate.jobs.framework import (
     Framework,
     Options,
     Path,
-    Place,
+    PodSetTemplate,
     condition_true,
     finished_by_condition,
     value_at,
@@ -60,9 +60,9 @@ def framework(description: Mapping[str, Any]) -> Framework:
     )
 
 
-def _places(job: Object, _options: Options, *, described: tuple[Mapping[str, Any], ...]) -> list[Place]:
+def _places(job: Object, _options: Options, *, described: tuple[Mapping[str, Any], ...]) -> list[PodSetTemplate]:
     return [
-        Place(
+        PodSetTemplate(
             name=str(pod_set.get("name") or "main"),
             template_path=path_of(str(pod_set["template"])),
             count=_count(job, str(pod_set.get("count") or "")),

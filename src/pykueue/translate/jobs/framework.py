@@ -31,7 +31,7 @@ class MissingDependencyError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class PodSetTemplate:
     """One pod set of a job: where its template stands, and how many pods it makes."""
 
     name: str
@@ -80,7 +80,7 @@ class Dependency:
     """The framework for jobs that refer to this object; for None, if it is not there."""
 
 
-Injection = Callable[[Object, Sequence[Place], Sequence[PodSetInfo]], None]
+Injection = Callable[[Object, Sequence[PodSetTemplate], Sequence[PodSetInfo]], None]
 
 
 def _never(_job: Object) -> bool:
@@ -106,7 +106,7 @@ class Framework:
     """As `integrations.frameworks` spells it."""
     resource: Resource
     suspend_path: Path
-    places: Callable[[Object, Options], list[Place]]
+    places: Callable[[Object, Options], list[PodSetTemplate]]
     finished: Callable[[Object], Finished | None]
     is_active: Callable[[Object], bool]
     """Has pods that still hold what was admitted."""
@@ -177,7 +177,7 @@ def pod_sets(framework: Framework, job: Object, options: Options) -> list[Object
     return [_pod_set(framework, job, place, options) for place in framework.places(job, options)]
 
 
-def _pod_set(framework: Framework, job: Object, place: Place, options: Options) -> Object:
+def _pod_set(framework: Framework, job: Object, place: PodSetTemplate, options: Options) -> Object:
     template = copied(place.template or value_at(job, place.template_path) or {})
     labels = (template.get("metadata") or {}).get("labels")
     if labels:

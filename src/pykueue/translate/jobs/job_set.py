@@ -2,7 +2,13 @@
 
 from pykueue.api.scheme import Object, Resource
 from pykueue.translate.jobs.batch_job import COMPLETION_INDEX
-from pykueue.translate.jobs.framework import Finished, Framework, Options, Place, finished_by_condition
+from pykueue.translate.jobs.framework import (
+    Finished,
+    Framework,
+    Options,
+    PodSetTemplate,
+    finished_by_condition,
+)
 
 
 def _replicated(job: Object) -> list[Object]:
@@ -16,9 +22,9 @@ def _pods_a_replica(replicated: Object) -> int:
     return min(parallelism, int(spec.get("completions", parallelism)))
 
 
-def _places(job: Object, _options: Options) -> list[Place]:
+def _places(job: Object, _options: Options) -> list[PodSetTemplate]:
     return [
-        Place(
+        PodSetTemplate(
             name=replicated["name"].lower(),
             template_path=("spec", "replicatedJobs", index, "template", "spec", "template"),
             count=int(replicated.get("replicas", 1)) * _pods_a_replica(replicated),

@@ -11,7 +11,7 @@ from pykueue.translate.jobs.framework import (
     Framework,
     Options,
     Path,
-    Place,
+    PodSetTemplate,
     condition_true,
     finished_by_condition,
     value_at,
@@ -20,10 +20,10 @@ from pykueue.translate.jobs.framework import (
 REPLICA_INDEX = "training.kubeflow.org/replica-index"
 
 
-def _places(job: Object, _options: Options, *, specs: str, order: tuple[str, ...]) -> list[Place]:
+def _places(job: Object, _options: Options, *, specs: str, order: tuple[str, ...]) -> list[PodSetTemplate]:
     replicas = job["spec"].get(specs) or {}
     return [
-        Place(
+        PodSetTemplate(
             name=replica_type.lower(),
             template_path=("spec", specs, replica_type, "template"),
             count=int(replicas[replica_type].get("replicas", 1)),

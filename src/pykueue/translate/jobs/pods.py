@@ -1,17 +1,17 @@
 """Pods by themselves and in groups: what they ask for together, whether they run, are ready, are done.
 
 A pod by itself is read as a group of one. Pods are held back by a scheduling gate, not by a suspend field, and cannot be
-restored: stopping a pod ends it. `controllers.jobs.pod_plan` decides about groups.
+restored: stopping a pod ends it. `controllers.pods.decide` decides about groups.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from pykueue.api import times
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object, Resource
-from pykueue.translate import times
 from pykueue.translate.jobs import topology_request
-from pykueue.translate.jobs.framework import Finished, Framework, Options, Place
+from pykueue.translate.jobs.framework import Finished, Framework, Options, PodSetTemplate
 from pykueue.translate.pod_set_info import PodSetInfo, merged_template
 
 ADMISSION_GATE = "kueue.x-k8s.io/admission"
@@ -192,7 +192,7 @@ def keep_role(pod: Object, role: str) -> None:
     annotations.setdefault(ROLE_HASH, role)
 
 
-def _no_places(_job: Object, _options: Options) -> list[Place]:
+def _no_places(_job: Object, _options: Options) -> list[PodSetTemplate]:
     return []
 
 

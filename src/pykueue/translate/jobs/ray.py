@@ -14,7 +14,7 @@ from pykueue.translate.jobs.framework import (
     Framework,
     Options,
     Path,
-    Place,
+    PodSetTemplate,
     condition_true,
     is_elastic,
     value_at,
@@ -35,12 +35,12 @@ FAULT_TOLERANCE_ANNOTATION = "ray.io/ft-enabled"
 
 def _cluster_places(
     job: Object, path: Path, options: Options, *, extra_head_container: Object | None = None
-) -> list[Place]:
+) -> list[PodSetTemplate]:
     cluster = value_at(job, path) or {}
     scaled = _scaled_counts(job, cluster, options)
     head_path: Path = (*path, "headGroupSpec", "template")
     places = [
-        Place(
+        PodSetTemplate(
             name="head",
             template_path=head_path,
             count=1,
@@ -50,7 +50,7 @@ def _cluster_places(
     for index, group in enumerate(cluster.get("workerGroupSpecs") or ()):
         name = _pod_set_name(group)
         places.append(
-            Place(
+            PodSetTemplate(
                 name=name,
                 template_path=(*path, "workerGroupSpecs", index, "template"),
                 count=scaled.get(name, _count(group)),
@@ -108,7 +108,7 @@ def _larger(own: dict[str, Any], least: dict[str, str]) -> dict[str, Any]:
 # RayCluster
 
 
-def _raycluster_places(job: Object, options: Options) -> list[Place]:
+def _raycluster_places(job: Object, options: Options) -> list[PodSetTemplate]:
     return _cluster_places(job, ("spec",), options)
 
 
@@ -130,14 +130,14 @@ _CLUSTER_SPEC: Path = ("spec", "rayClusterSpec")
 _SUBMITTER: Path = ("spec", "submitterPodTemplate")
 
 
-def _rayjob_places(job: Object, options: Options) -> list[Place]:
+def _rayjob_places(job: Object, options: Options) -> list[PodSetTemplate]:
     mode = job["spec"].get("submissionMode", "")
     sidecar = {"name": SUBMITTER_CONTAINER, "resources": SUBMITTER_RESOURCES} if mode == "SidecarMode" else None
     places = _cluster_places(job, _CLUSTER_SPEC, options, extra_head_container=sidecar)
     given = value_at(job, _SUBMITTER)
     if mode == "K8sJobMode" and (given is not None or options.count_default_submitter):
         template = given if given is not None else _default_submitter(job)
-        places.append(Place(name="submitter", template_path=_SUBMITTER, count=1, template=template))
+        places.append(PodSetTemplate(name="submitter", template_path=_SUBMITTER, count=1, template=template))
     return places
 
 
@@ -179,7 +179,7 @@ def _rayjob_is_on_hold(job: Object) -> bool:
 # RayService
 
 
-def _rayservice_places(job: Object, options: Options) -> list[Place]:
+def _rayservice_places(job: Object, options: Options) -> list[PodSetTemplate]:
     return _cluster_places(job, ("spec", "rayClusterConfig"), options)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pykueue.api.scheme import Object, Resource
-from pykueue.translate.jobs.framework import Finished, Framework, Options, Place
+from pykueue.translate.jobs.framework import Finished, Framework, Options, PodSetTemplate
 from pykueue.translate.pod_set_info import PodSetInfo
 
 ROLES = ("driver", "executor")
@@ -18,10 +18,12 @@ _DONE = ("COMPLETED", "FAILED", "SUBMISSION_FAILED")
 _JAVA_MEMORY = re.compile(r"(\d+)([kmgtp])b?", re.IGNORECASE)
 
 
-def _places(job: Object, _options: Options) -> list[Place]:
+def _places(job: Object, _options: Options) -> list[PodSetTemplate]:
     counts = {"driver": 1, "executor": int(job["spec"]["executor"].get("instances") or 0)}
     return [
-        Place(name=role, template_path=("spec", role, "template"), count=counts[role], template=_template(job, role))
+        PodSetTemplate(
+            name=role, template_path=("spec", role, "template"), count=counts[role], template=_template(job, role)
+        )
         for role in ROLES
     ]
 
@@ -84,14 +86,14 @@ def _kubernetes_memory(text: str | None) -> str | None:
     return f"{match[1]}{'K' if unit == 'k' else unit.upper()}i"
 
 
-def _hand_over(job: Object, _places: Sequence[Place], infos: Sequence[PodSetInfo]) -> None:
+def _hand_over(job: Object, _places: Sequence[PodSetTemplate], infos: Sequence[PodSetInfo]) -> None:
     shared = job["spec"].pop("nodeSelector", None)
     for role, info in zip(ROLES, infos, strict=True):
         fields = job["spec"][role]
         _write(fields, _present(fields, shared).merged(info))
 
 
-def _take_back(job: Object, _places: Sequence[Place], infos: Sequence[PodSetInfo]) -> None:
+def _take_back(job: Object, _places: Sequence[PodSetTemplate], infos: Sequence[PodSetInfo]) -> None:
     job["spec"].pop("nodeSelector", None)
     for role, info in zip(ROLES, infos, strict=True):
         _write(job["spec"][role], info)

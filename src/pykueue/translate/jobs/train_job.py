@@ -16,7 +16,7 @@ from pykueue.translate.jobs.framework import (
     Framework,
     MissingDependencyError,
     Options,
-    Place,
+    PodSetTemplate,
     Reference,
     finished_by_condition,
     value_at,
@@ -65,7 +65,7 @@ def _status_as_job_set(job: Object) -> Object:
     return {"status": {"replicatedJobsStatus": (job.get("status") or {}).get("jobsStatus") or []}}
 
 
-def _places(job: Object, options: Options, *, runtime: Object) -> list[Place]:
+def _places(job: Object, options: Options, *, runtime: Object) -> list[PodSetTemplate]:
     """Without a path into the job itself: see `inject`."""
     rendered = _as_job_set(job, runtime)
     return [
@@ -73,7 +73,7 @@ def _places(job: Object, options: Options, *, runtime: Object) -> list[Place]:
     ]
 
 
-def _unknown_places(job: Object, _options: Options) -> list[Place]:
+def _unknown_places(job: Object, _options: Options) -> list[PodSetTemplate]:
     raise MissingDependencyError(f"runtime '{(job['spec'].get('runtimeRef') or {}).get('name', '')}' not found")
 
 
@@ -89,7 +89,7 @@ def _own_patch(job: Object) -> Object:
     return patch
 
 
-def _inject(job: Object, _places: Sequence[Place], infos: Sequence[PodSetInfo]) -> None:
+def _inject(job: Object, _places: Sequence[PodSetTemplate], infos: Sequence[PodSetInfo]) -> None:
     _own_patch(job)["replicatedJobs"] = [
         {"name": info.name, "template": {"spec": {"template": _pod_template(info)}}} for info in infos
     ]
@@ -108,7 +108,7 @@ def _pod_template(info: PodSetInfo) -> Object:
     }
 
 
-def _eject(job: Object, _places: Sequence[Place], _infos: Sequence[PodSetInfo]) -> None:
+def _eject(job: Object, _places: Sequence[PodSetTemplate], _infos: Sequence[PodSetInfo]) -> None:
     _own_patch(job).pop("replicatedJobs", None)
 
 

@@ -1,0 +1,42 @@
+"""Kubernetes timestamps: RFC 3339 in UTC, written with whole seconds as `metav1.Time` does.
+
+Inside pykueue a moment is an integer number of nanoseconds since the epoch, or a `datetime`.
+"""
+
+import functools
+from datetime import UTC, datetime, timedelta
+
+SECOND_NS = 1_000_000_000
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+@functools.lru_cache(maxsize=65536)
+def to_ns(text: str) -> int:
+    """Nanoseconds since the epoch; a time without a zone is read as UTC."""
+    moment = datetime.fromisoformat(text)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // _MICROSECOND * 1000
+
+
+def from_ns(at_ns: int) -> str:
+    return _from_seconds(at_ns // SECOND_NS)
+
+
+@functools.lru_cache(maxsize=1024)
+def _from_seconds(seconds: int) -> str:
+    return (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def parse(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def parse_optional(text: str | None) -> datetime | None:
+    return parse(text) if text else None
+
+
+def to_text(moment: datetime) -> str:
+    return _from_seconds(int(moment.timestamp()))

@@ -1,0 +1,1 @@
+"""Processes put together: what `pykueue up` and `pykueue controller` consist of."""

@@ -1,0 +1,124 @@
+"""`kubectl port-forward`: connections of a user's machine to the ports of pods that are processes here.
+
+kubectl tunnels SPDY through a WebSocket: two streams for each connection, one for its data and one for what went wrong. Ports
+that a group of pods shares stand elsewhere on this machine, and are found there. Registered by `app.local_cluster`.
+"""
+
+import asyncio
+import contextlib
+
+from pykueue.api import errors, resources
+from pykueue.apiserver.embedded import EmbeddedApi
+from pykueue.apiserver.http import pods as pod_resources
+from pykueue.apiserver.http import spdy
+from pykueue.apiserver.http.hooks import Call, Line, Reply, Upgrade
+from pykueue.cluster.local_cluster import LocalCluster
+from pykueue.cluster.runtimes.port_mapping import ADDRESS
+
+PROTOCOL = "SPDY/3.1+portforward.k8s.io"
+_CHUNK_BYTES = 64 * 1024
+
+
+def register(api: EmbeddedApi, room: LocalCluster) -> None:
+    client = api.client()
+
+    async def forward(call: Call) -> Reply:
+        pod = await client.get(resources.POD, call.route.name, call.route.namespace)
+        if (pod.get("status") or {}).get("phase") != "Running":
+            raise errors.bad_request(f"unable to forward port because pod is not running: {call.route.name}")
+        moved = room.ports_of(pod)
+
+        async def speak(line: Line) -> None:
+            await Forwarding(line, moved).run()
+
+        return Reply(body=Upgrade(protocols=(PROTOCOL,), speak=speak))
+
+    api.hooks.add_subresource("", pod_resources.PORT_FORWARD, forward)
+
+
+class Forwarding:
+    """All connections of one `kubectl port-forward`."""
+
+    def __init__(self, line: Line, moved: dict[int, int]) -> None:
+        self._line = line
+        self._moved = moved
+        self._writer = spdy.Writer()
+        self._errors: dict[str, int] = {}
+        """Error streams by request."""
+        self._inputs: dict[int, asyncio.Queue[bytes | None]] = {}
+        """What the client sends, by data stream; None when it has said all."""
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+
+    async def run(self) -> None:
+        reader = spdy.Reader()
+        try:
+            while (message := await self._line.receive()) is not None:
+                for frame in reader.feed(message):
+                    await self._take(frame)
+        except spdy.FrameError:
+            return
+        finally:
+            for task in self._tasks.values():
+                task.cancel()
+            await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+
+    async def _take(self, frame: spdy.Frame) -> None:
+        match frame:
+            case spdy.Opened():
+                await self._line.send(self._writer.accepted(frame.stream))
+                self._open(frame)
+            case spdy.Data() if frame.stream in self._inputs:
+                if frame.data:
+                    self._inputs[frame.stream].put_nowait(frame.data)
+                if frame.is_last:
+                    self._inputs[frame.stream].put_nowait(None)
+            case spdy.Reset() if frame.stream in self._tasks:
+                self._tasks[frame.stream].cancel()
+            case spdy.Ping():
+                await self._line.send(self._writer.pong(frame.number))
+
+    def _open(self, opened: spdy.Opened) -> None:
+        request = opened.headers.get("requestid", "")
+        if opened.headers.get("streamtype") == "error":
+            self._errors[request] = opened.stream
+            return
+        self._inputs[opened.stream] = asyncio.Queue()
+        connecting = self._connect(opened.stream, request, opened.headers.get("port", ""))
+        self._tasks[opened.stream] = asyncio.ensure_future(connecting)
+
+    async def _connect(self, stream: int, request: str, port: str) -> None:
+        fault = ""
+        try:
+            wanted = int(port) if port.isdecimal() else 0
+            reader, writer = await asyncio.open_connection(ADDRESS, self._moved.get(wanted, wanted))
+        except OSError as error:
+            fault = f"failed to connect to {ADDRESS}:{port} inside the pod: {error.strerror or error}"
+        else:
+            await self._exchange(stream, reader, writer)
+        finally:
+            self._inputs.pop(stream, None)
+        await self._send(stream, b"", is_last=True)
+        if request in self._errors:
+            await self._send(self._errors.pop(request), fault.encode(), is_last=True)
+
+    async def _exchange(self, stream: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Until the pod has said all; the client may go on speaking until then."""
+        speaking = asyncio.ensure_future(self._pass_in(stream, writer))
+        try:
+            with contextlib.suppress(ConnectionError):
+                while piece := await reader.read(_CHUNK_BYTES):
+                    await self._send(stream, piece)
+        finally:
+            speaking.cancel()
+            writer.close()
+
+    async def _pass_in(self, stream: int, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            while (piece := await self._inputs[stream].get()) is not None:
+                writer.write(piece)
+                await writer.drain()
+            writer.write_eof()
+
+    async def _send(self, stream: int, data: bytes, *, is_last: bool = False) -> None:
+        for frame in self._writer.data(stream, data, is_last=is_last):
+            await self._line.send(frame)

@@ -1,0 +1,1 @@
+"""The visibility API: the pending workloads of a queue in their order."""

@@ -1,0 +1,65 @@
+"""The visibility API: who waits in a queue, and in which place. Answered by the embedded API and by `visibility_server`."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from pykueue.api import errors, resources
+from pykueue.api.scheme import Object
+from pykueue.apiserver.http.hooks import Call, ExtraGroup, ExtraResource, Reply
+from pykueue.engine import values
+from pykueue.translate import pending_report
+
+if TYPE_CHECKING:
+    from pykueue.apiserver.embedded import EmbeddedApi
+    from pykueue.app.configured_controllers import ConfiguredControllers
+    from pykueue.engine.world import World
+    from pykueue.kube.controller.cache import ObjectCache
+
+VERSIONS = ("v1beta1", "v1beta2")
+RESOURCES = (
+    ExtraResource(
+        name="clusterqueues/pendingworkloads", kind="PendingWorkloadsSummary", namespaced=False, verbs=("get",)
+    ),
+    ExtraResource(name="localqueues/pendingworkloads", kind="PendingWorkloadsSummary", namespaced=True, verbs=("get",)),
+)
+
+
+def register(api: "EmbeddedApi", controllers: "ConfiguredControllers") -> None:
+    async def handler(call: Call) -> Reply:
+        route, world = call.route, controllers.scheduler.engine.world
+        namespace = route.namespace if route.plural == "localqueues" else ""
+        found = pending(world, controllers.mirror, route.name, namespace, version=route.version, query=call.query)
+        return Reply(body=found)
+
+    for version in VERSIONS:
+        group = ExtraGroup(group=pending_report.GROUP, version=version, resources=RESOURCES, handler=handler)
+        api.hooks.add_group(group)
+
+
+def pending(
+    world: "World", mirror: "ObjectCache", name: str, namespace: str, *, version: str, query: Mapping[str, str]
+) -> Object:
+    """Of the LocalQueue in that namespace, or of a ClusterQueue if there is none."""
+
+    def find(key: values.WorkloadKey) -> Object | None:
+        workload_namespace, _, workload_name = key.partition("/")
+        return mirror.get(resources.WORKLOAD, workload_name, workload_namespace)
+
+    if namespace:
+        items = pending_report.of_local_queue(world, namespace, name, find)
+    else:
+        items = pending_report.of_cluster_queue(world, name, find)
+    return pending_report.summary(
+        items,
+        version=version,
+        offset=_number(query, "offset", 0),
+        limit=_number(query, "limit", pending_report.DEFAULT_LIMIT),
+    )
+
+
+def _number(query: Mapping[str, str], name: str, default: int) -> int:
+    text = query.get(name) or str(default)
+    try:
+        return int(text)
+    except ValueError:
+        raise errors.bad_request(f"{name} must be a number, not {text!r}") from None

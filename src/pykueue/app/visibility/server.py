@@ -1,0 +1,203 @@
+"""The visibility API of `pykueue controller`: an extension of the cluster's own API, reached by its APIServices.
+
+Every replica serves it, whether it leads or not. The cluster's API server vouches for users and decides what they may see
+(`kube.delegation`).
+"""
+
+import asyncio
+import datetime as dt
+import logging
+import ssl
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from aiohttp import web
+
+from pykueue.api import errors
+from pykueue.api.errors import ApiError
+from pykueue.app.visibility import api
+from pykueue.kube.delegation import Delegation, User, Wish
+from pykueue.translate.pending_report import GROUP
+
+if TYPE_CHECKING:
+    from pykueue.api.configuration.types import Configuration
+    from pykueue.engine.world import World
+    from pykueue.kube.client import Client
+    from pykueue.kube.controller.cache import ObjectCache
+
+log = logging.getLogger(__name__)
+
+View = Callable[[], "tuple[World, ObjectCache] | None"]
+"""The queues as this replica knows them; None before it has seen them."""
+
+_LIFE = dt.timedelta(days=3650)
+_LEARN_AGAIN_SECONDS = 60
+
+
+class VisibilityServer:
+    def __init__(self, client: "Client", configuration: "Configuration", view: View) -> None:
+        from pykueue.webhooks.identity import Identity
+
+        self._delegation = Delegation(client)
+        self._configuration = configuration
+        self._view = view
+        self._identity = Identity(configuration.tls)
+        self._known_authority = ""
+        self._runner: web.AppRunner | None = None
+
+    @property
+    def port(self) -> int:
+        assert self._runner is not None
+        return int(self._runner.addresses[0][1])
+
+    async def start(self) -> None:
+        self._identity.use(_own_certificate())
+        await self._learn()
+        self._runner = web.AppRunner(self._application(), access_log=None)
+        await self._runner.setup()
+        place = self._configuration.visibility_server
+        site = web.TCPSite(self._runner, place.bind_address, place.bind_port, ssl_context=self._identity.context)
+        await site.start()
+        log.info("the visibility API is served at %s:%d", place.bind_address, self.port)
+
+    async def run(self) -> None:
+        """Until it is cancelled. Where somebody else listens already, queues are kept all the same."""
+        try:
+            await self._start_if_possible()
+            while True:
+                await asyncio.sleep(_LEARN_AGAIN_SECONDS)
+                await self._learn()
+        finally:
+            await self.stop()
+
+    async def stop(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _start_if_possible(self) -> None:
+        try:
+            await self.start()
+        except OSError as error:
+            log.warning("the visibility API is not served: %s; set visibilityServer.bindPort", error)
+
+    async def _learn(self) -> None:
+        """The authority may be replaced while we run; connections opened from then on are judged by it."""
+        await self._delegation.learn()
+        authority = self._delegation.vouching.authority
+        if authority and authority != self._known_authority:
+            self._known_authority = authority
+            self._identity.context.load_verify_locations(cadata=authority)
+            self._identity.context.verify_mode = ssl.CERT_OPTIONAL
+
+    def _application(self) -> web.Application:
+        application = web.Application(middlewares=[_refusals])
+        add = application.router.add_get
+        add("/healthz", _healthy)
+        add("/readyz", _healthy)
+        add("/openapi/v2", self._shown(_OPENAPI_V2))
+        add("/openapi/v3", self._shown({"paths": {}}))
+        add("/apis", self._shown({"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group()]}))
+        add(f"/apis/{GROUP}", self._shown(_group()))
+        for version in api.VERSIONS:
+            path = f"/apis/{GROUP}/{version}"
+            add(path, self._shown(_resources(version)))
+            add(f"{path}/clusterqueues/{{name}}/pendingworkloads", self._pending(version, "clusterqueues"))
+            local_queues = f"{path}/namespaces/{{namespace}}/localqueues/{{name}}/pendingworkloads"
+            add(local_queues, self._pending(version, "localqueues"))
+        return application
+
+    async def _user(self, request: web.Request) -> User:
+        certificate = request.transport.get_extra_info("peercert") if request.transport is not None else None
+        headers = {name: request.headers.getall(name) for name in request.headers}
+        user = await self._delegation.user(_common_name(certificate), headers)
+        if user is None:
+            raise errors.unauthorized()
+        return user
+
+    def _shown(self, page: dict[str, Any]) -> Any:
+        async def handler(request: web.Request) -> web.Response:
+            await self._user(request)
+            return web.json_response(page)
+
+        return handler
+
+    def _pending(self, version: str, plural: str) -> Any:
+        async def handler(request: web.Request) -> web.Response:
+            name, namespace = request.match_info["name"], request.match_info.get("namespace", "")
+            wish = Wish(group=GROUP, resource=plural, subresource="pendingworkloads", namespace=namespace, name=name)
+            user = await self._user(request)
+            if not await self._delegation.may_read(user, wish):
+                where = f' in the namespace "{namespace}"' if namespace else " at the cluster scope"
+                text = (
+                    f'User "{user.name}" cannot get resource "{plural}/pendingworkloads" in API group "{GROUP}"{where}'
+                )
+                raise errors.forbidden(GROUP, plural, name, text)
+            known = self._view()
+            if known is None:
+                raise ApiError(503, "ServiceUnavailable", "the queues are not known yet")
+            found = api.pending(*known, name, namespace, version=version, query=dict(request.query))
+            return web.json_response(found)
+
+        return handler
+
+
+def _own_certificate() -> Any:
+    """Nobody checks it: the APIServices say so, as Kueue's do."""
+    from pykueue.kube import issuing
+
+    now = dt.datetime.now(dt.UTC)
+    life = issuing.Life(begin=now, end=now + _LIFE)
+    authority = issuing.make_authority("visibility-server", life)
+    return issuing.make_server(authority, "visibility-server", ("visibility-server", "localhost"), life)
+
+
+def _common_name(certificate: dict[str, Any] | None) -> str | None:
+    """Of a certificate that was checked; an unchecked one is not told to us."""
+    for part in (certificate or {}).get("subject") or ():
+        for key, value in part:
+            if key == "commonName":
+                return str(value)
+    return None
+
+
+@web.middleware
+async def _refusals(request: web.Request, handler: Any) -> web.StreamResponse:
+    try:
+        response: web.StreamResponse = await handler(request)
+    except ApiError as error:
+        return web.json_response(error.status(), status=error.code)
+    except web.HTTPException as error:
+        return web.json_response(ApiError(error.status, error.reason, error.reason).status(), status=error.status)
+    return response
+
+
+async def _healthy(_request: web.Request) -> web.Response:
+    return web.Response(text="ok")
+
+
+_OPENAPI_V2 = {"swagger": "2.0", "info": {"title": "Kueue visibility", "version": "v0.19.2"}, "paths": {}}
+
+
+def _group() -> dict[str, Any]:
+    versions = [{"groupVersion": f"{GROUP}/{version}", "version": version} for version in reversed(api.VERSIONS)]
+    return {
+        "kind": "APIGroup",
+        "apiVersion": "v1",
+        "name": GROUP,
+        "versions": versions,
+        "preferredVersion": versions[0],
+    }
+
+
+def _resources(version: str) -> dict[str, Any]:
+    listed = [
+        {
+            "name": resource.name,
+            "singularName": "",
+            "namespaced": resource.namespaced,
+            "kind": resource.kind,
+            "verbs": list(resource.verbs),
+        }
+        for resource in api.RESOURCES
+    ]
+    return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{GROUP}/{version}", "resources": listed}

@@ -1,0 +1,106 @@
+"""One sync of a StatefulSet: pods with ordinal names, started in order (or at once) and stopped from the top."""
+
+import copy
+from collections.abc import Sequence
+from datetime import datetime
+
+from pykueue.api import objects, resources
+from pykueue.api.scheme import Object
+from pykueue.cluster import pod_control, pods, statuses
+from pykueue.cluster.apps.deployment import template_hash
+from pykueue.kube.controller import writes
+
+ORDINAL = "apps.kubernetes.io/pod-index"
+POD_NAME = "statefulset.kubernetes.io/pod-name"
+REVISION = "controller-revision-hash"
+
+
+def sync(stateful_set: Object, owned: Sequence[Object], _now: datetime) -> writes.Sync:
+    errors: list[Exception] = []
+    wanted = int(stateful_set["spec"].get("replicas", 1))
+    revision = f"{objects.name(stateful_set)}-{template_hash(stateful_set['spec']['template'])}"
+    if not objects.is_deleted(stateful_set):
+        create, remove = _change(stateful_set, owned, wanted, revision)
+        removed = yield from pod_control.delete(stateful_set, remove)
+        created = yield from pod_control.create(stateful_set, create)
+        errors = [*removed.errors, *created.errors]
+        owned = [*owned, *created.pods]
+    refused = yield from statuses.write(resources.STATEFUL_SET, stateful_set, _status(stateful_set, owned, revision))
+    return writes.Done(errors=(*errors, *refused))
+
+
+def _change(
+    stateful_set: Object, owned: Sequence[Object], wanted: int, revision: str
+) -> tuple[list[Object], list[Object]]:
+    """What to create and what to remove now; in OrderedReady one pod at a time."""
+    first = int((stateful_set["spec"].get("ordinals") or {}).get("start", 0))
+    names = [f"{objects.name(stateful_set)}-{number}" for number in range(first, first + wanted)]
+    present = {objects.name(pod): pod for pod in owned}
+    surplus = [pod for name, pod in present.items() if name not in names and not objects.is_deleted(pod)]
+    over = [
+        pod for name, pod in present.items() if name in names and pods.is_finished(pod) and not objects.is_deleted(pod)
+    ]
+    stale = _stale(stateful_set, [present[name] for name in names if name in present], revision)
+    surplus.sort(key=_ordinal, reverse=True)
+    if stateful_set["spec"].get("podManagementPolicy") == "Parallel":
+        missing = [name for name in names if name not in present]
+        return [_pod(stateful_set, name, revision) for name in missing], [*surplus, *over, *stale[:1]]
+    for name in names:
+        if name not in present:
+            return [_pod(stateful_set, name, revision)], over
+        if not pods.is_ready(present[name]) or objects.is_deleted(present[name]):
+            return [], over or [pod for pod in stale if objects.name(pod) == name]
+    return [], over or surplus[:1] or stale[:1]
+
+
+def _stale(stateful_set: Object, some: Sequence[Object], revision: str) -> list[Object]:
+    """Pods of an older template, highest first, unless updates are left to the user."""
+    strategy = stateful_set["spec"].get("updateStrategy") or {}
+    if strategy.get("type") == "OnDelete":
+        return []
+    partition = int((strategy.get("rollingUpdate") or {}).get("partition", 0))
+    stale = [
+        pod
+        for pod in some
+        if objects.labels(pod).get(REVISION) != revision and _ordinal(pod) >= partition and not objects.is_deleted(pod)
+    ]
+    return sorted(stale, key=_ordinal, reverse=True)
+
+
+def _ordinal(pod: Object) -> int:
+    tail = objects.name(pod).rpartition("-")[2]
+    return int(tail) if tail.isdecimal() else -1
+
+
+def _pod(stateful_set: Object, name: str, revision: str) -> Object:
+    pod = pods.from_template(stateful_set["spec"]["template"], stateful_set)
+    metadata = pod["metadata"]
+    del metadata["generateName"]
+    metadata["name"] = name
+    metadata["labels"] = copy.copy(metadata.get("labels") or {}) | {
+        POD_NAME: name,
+        ORDINAL: name.rpartition("-")[2],
+        REVISION: revision,
+    }
+    pod["spec"] |= {"hostname": name, "subdomain": stateful_set["spec"].get("serviceName", "")}
+    return pod
+
+
+def _status(stateful_set: Object, owned: Sequence[Object], revision: str) -> Object:
+    active = [pod for pod in owned if pods.is_active(pod)]
+    ready = sum(map(pods.is_ready, active))
+    current = sum(objects.labels(pod).get(REVISION) == revision for pod in active)
+    counts = {
+        "readyReplicas": ready,
+        "availableReplicas": ready,
+        "currentReplicas": current,
+        "updatedReplicas": current,
+    }
+    return {key: value for key, value in counts.items() if value} | {
+        "replicas": len(active),
+        "availableReplicas": ready,
+        "currentRevision": revision,
+        "updateRevision": revision,
+        "collisionCount": 0,
+        "observedGeneration": stateful_set["metadata"].get("generation", 1),
+    }

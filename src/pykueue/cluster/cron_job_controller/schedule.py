@@ -1,0 +1,123 @@
+"""Cron schedules as CronJob reads them: five fields, names, steps, `@daily` and its like, `@every 1h30m`.
+
+Called by `cluster.cron_job_controller.sync`. Days of month and of week are joined by OR when both are restricted, as cron always did.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+_MONTHS = {
+    name: number
+    for number, name in enumerate(
+        ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"], 1
+    )
+}
+_DAYS = {name: number for number, name in enumerate(["sun", "mon", "tue", "wed", "thu", "fri", "sat"])}
+_DESCRIPTORS = {
+    "@yearly": "0 0 1 1 *",
+    "@annually": "0 0 1 1 *",
+    "@monthly": "0 0 1 * *",
+    "@weekly": "0 0 * * 0",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@hourly": "0 * * * *",
+}
+_DURATION = re.compile(r"(\d+)(h|m|s)")
+_SECONDS = {"h": 3600, "m": 60, "s": 1}
+_YEARS_AHEAD = 5
+
+
+class ScheduleError(ValueError):
+    """The text is no schedule."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    minutes: frozenset[int] = frozenset()
+    hours: frozenset[int] = frozenset()
+    days: frozenset[int] = frozenset()
+    months: frozenset[int] = frozenset()
+    weekdays: frozenset[int] = frozenset()
+    is_any_day: bool = False
+    is_any_weekday: bool = False
+    every: timedelta | None = None
+
+    def next(self, after: datetime) -> datetime | None:
+        """The first time after `after`, in its time zone; None if there is none within five years."""
+        if self.every is not None:
+            return (after + self.every).replace(microsecond=0)
+        moment = after.replace(second=0, microsecond=0, fold=0) + timedelta(minutes=1)
+        while moment.year <= after.year + _YEARS_AHEAD:
+            if moment.month not in self.months or not self._is_day(moment):
+                moment = moment.replace(hour=0, minute=0) + timedelta(days=1)
+            elif moment.hour not in self.hours:
+                moment = moment.replace(minute=0) + timedelta(hours=1)
+            elif moment.minute not in self.minutes or _is_skipped(moment):
+                moment += timedelta(minutes=1)
+            else:
+                return moment
+        return None
+
+    def _is_day(self, moment: datetime) -> bool:
+        by_date = moment.day in self.days
+        by_weekday = moment.isoweekday() % 7 in self.weekdays
+        if self.is_any_day or self.is_any_weekday:
+            return by_date and by_weekday
+        return by_date or by_weekday
+
+
+def _is_skipped(moment: datetime) -> bool:
+    """A local time that a change to summer time leaves out."""
+    there_and_back = datetime.fromtimestamp(moment.timestamp(), moment.tzinfo)
+    return (there_and_back.hour, there_and_back.minute) != (moment.hour, moment.minute)
+
+
+def parse(text: str) -> Schedule:
+    text = text.strip()
+    if text.startswith("@every "):
+        return Schedule(every=_duration(text.removeprefix("@every ")))
+    fields = _DESCRIPTORS.get(text, text).split()
+    if len(fields) != 5:
+        raise ScheduleError(f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]")
+    minutes, hours, days, months, weekdays = fields
+    return Schedule(
+        minutes=_field(minutes, 0, 59),
+        hours=_field(hours, 0, 23),
+        days=_field(days, 1, 31),
+        months=_field(months, 1, 12, _MONTHS),
+        weekdays=frozenset(day % 7 for day in _field(weekdays, 0, 7, _DAYS)),
+        is_any_day=days[0] in "*?",
+        is_any_weekday=weekdays[0] in "*?",
+    )
+
+
+def _duration(text: str) -> timedelta:
+    if not re.fullmatch(r"(\d+[hms])+", text):
+        raise ScheduleError(f"failed to parse duration @every {text}")
+    return timedelta(seconds=max(1, sum(int(count) * _SECONDS[unit] for count, unit in _DURATION.findall(text))))
+
+
+def _field(text: str, low: int, high: int, names: dict[str, int] | None = None) -> frozenset[int]:
+    found: set[int] = set()
+    for part in text.split(","):
+        span, _, step = part.partition("/")
+        first, dash, last = span.partition("-")
+        if span in ("*", "?"):
+            start, end = low, high
+        else:
+            start = _number(first, names)
+            end = _number(last, names) if dash else high if step else start
+        stride = _number(step, None) if step else 1
+        if not (low <= start <= end <= high) or stride < 1:
+            raise ScheduleError(f"cannot read {part!r} as a range within {low}-{high}")
+        found.update(range(start, end + 1, stride))
+    return frozenset(found)
+
+
+def _number(text: str, names: dict[str, int] | None) -> int:
+    if names and text.lower() in names:
+        return names[text.lower()]
+    if not text.isdecimal():
+        raise ScheduleError(f"failed to parse int from {text}")
+    return int(text)

@@ -1,0 +1,122 @@
+"""Nodes: this machine as it is, a simulated fleet, or whatever Node manifests say."""
+
+import contextlib
+import os
+import platform
+import re
+import shutil
+import socket
+import subprocess
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+
+from pykueue.api import times
+from pykueue.api.scheme import Object
+from pykueue.cluster.kubelet.devices import GPU
+from pykueue.cluster.scheduler.fleet import DEFAULT_PODS
+
+RUNTIME_LABEL = "pykueue.dev/runtime"
+_QUERY = ("nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader,nounits")
+_GIB = 1024**3
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+SIMULATED_FLEET = 3
+
+
+def this_machine(now: datetime) -> Object:
+    name = re.sub(r"[^a-z0-9.-]+", "-", socket.gethostname().lower()).strip("-.") or "localhost"
+    labels: dict[str, str] = {}
+    resources = {"cpu": str(_processors()), "memory": f"{_memory_kib()}Ki"}
+    if gpus := find_gpus():
+        resources[GPU] = str(len(gpus))
+        labels |= {"nvidia.com/gpu.present": "true", "nvidia.com/gpu.product": gpus[0].replace(" ", "-")}
+    return node(name, resources, now, labels)
+
+
+def simulated_fleet(now: datetime) -> list[Object]:
+    """Roomy nodes for whoever gives none: what runs is decided by quota then."""
+    resources = {"cpu": "64", "memory": "256Gi", GPU: "8"}
+    return [node(f"simulated-{number}", resources, now) for number in range(1, SIMULATED_FLEET + 1)]
+
+
+def node(name: str, resources: Mapping[str, str], now: datetime, labels: Mapping[str, str] | None = None) -> Object:
+    return complete({"metadata": {"name": name, "labels": dict(labels or {})}, "status": {"capacity": resources}}, now)
+
+
+def complete(given: Object, now: datetime) -> Object:
+    """A Node manifest with what a kubelet would add: labels, allocatable, readiness."""
+    metadata = given["metadata"]
+    name = metadata["name"]
+    usual = {
+        "kubernetes.io/hostname": name,
+        "kubernetes.io/os": "linux",
+        "kubernetes.io/arch": _ARCHITECTURES.get(platform.machine(), platform.machine()),
+    }
+    status = given.get("status") or {}
+    capacity = {"pods": str(DEFAULT_PODS)} | {
+        key: str(value) for key, value in (status.get("capacity") or status.get("allocatable") or {}).items()
+    }
+    allocatable = capacity | {key: str(value) for key, value in (status.get("allocatable") or {}).items()}
+    stamp = times.to_text(now)
+    ready = {
+        "type": "Ready",
+        "status": "True",
+        "reason": "KubeletReady",
+        "message": "kubelet is posting ready status",
+        "lastHeartbeatTime": stamp,
+        "lastTransitionTime": stamp,
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": metadata | {"labels": usual | (metadata.get("labels") or {})},
+        "spec": given.get("spec") or {},
+        "status": {
+            "capacity": capacity,
+            "allocatable": allocatable,
+            "conditions": status.get("conditions") or [ready],
+            "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}, {"type": "Hostname", "address": name}],
+            "nodeInfo": _node_info(),
+        },
+    }
+
+
+def _node_info() -> Object:
+    return {
+        "architecture": _ARCHITECTURES.get(platform.machine(), platform.machine()),
+        "operatingSystem": "linux",
+        "osImage": f"{platform.system()} {platform.release()}",
+        "kernelVersion": platform.release(),
+        "kubeletVersion": "v1.36.0",
+        "kubeProxyVersion": "",
+        "containerRuntimeVersion": "pykueue://0.1",
+        "bootID": "",
+        "machineID": "",
+        "systemUUID": "",
+    }
+
+
+def _processors() -> int:
+    with contextlib.suppress(AttributeError):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _memory_kib() -> int:
+    with contextlib.suppress(OSError):
+        found = re.search(r"^MemTotal:\s+(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
+        if found:
+            return int(found.group(1))
+    return 4 * _GIB // 1024
+
+
+def find_gpus() -> list[str]:
+    """Names of the NVIDIA GPUs of this machine, in the order of their indexes."""
+    tool = shutil.which(_QUERY[0])
+    if tool is None:
+        return []
+    try:
+        answer = subprocess.run([tool, *_QUERY[1:]], capture_output=True, text=True, timeout=10, check=True)  # noqa: S603 - a fixed command
+    except (OSError, subprocess.SubprocessError):
+        return []
+    return [line.partition(",")[0].strip() for line in answer.stdout.splitlines() if line.strip()]

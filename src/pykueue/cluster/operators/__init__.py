@@ -1,0 +1,1 @@
+"""Operators of job frameworks, one module or package each."""

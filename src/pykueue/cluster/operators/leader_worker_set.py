@@ -1,0 +1,180 @@
+"""One sync of a LeaderWorkerSet: groups of a leader and its workers, made, restarted and replaced together.
+
+The real operator makes StatefulSets, which make the pods; here the pods are made at once, with the names, labels and variables
+that the operator would give them.
+"""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from pykueue.api import conditions as api_conditions
+from pykueue.api import objects, resources
+from pykueue.api.scheme import Object
+from pykueue.cluster import pod_control, pods, statuses
+from pykueue.cluster.apps.deployment import template_hash
+from pykueue.cluster.runtimes import port_mapping
+from pykueue.kube.controller import writes
+
+_PREFIX = "leaderworkerset.sigs.k8s.io/"
+SET_NAME = f"{_PREFIX}name"
+GROUP_INDEX = f"{_PREFIX}group-index"
+WORKER_INDEX = f"{_PREFIX}worker-index"
+LEADER_NAME = f"{_PREFIX}leader-name"
+SIZE = f"{_PREFIX}size"
+REVISION = f"{_PREFIX}template-revision-hash"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Group:
+    """The pods that there are of one group, by their index in it."""
+
+    index: int
+    members: dict[int, Object]
+    size: int
+    revision: str
+
+    @property
+    def is_current(self) -> bool:
+        return all(objects.labels(pod).get(REVISION) == self.revision for pod in self.members.values())
+
+    @property
+    def is_ready(self) -> bool:
+        return len(self.members) == self.size and all(
+            pods.is_ready(pod) and not objects.is_deleted(pod) for pod in self.members.values()
+        )
+
+
+def sync(leader_worker_set: Object, owned: Sequence[Object], now: datetime) -> writes.Sync:
+    if objects.is_deleted(leader_worker_set):
+        return writes.Done()
+    groups = _groups(leader_worker_set, owned)
+    removed = yield from pod_control.delete(leader_worker_set, _surplus(leader_worker_set, groups))
+    created = yield from pod_control.create(leader_worker_set, _missing(leader_worker_set, groups))
+    status = _status(leader_worker_set, groups, now)
+    refused = yield from statuses.write(resources.LEADER_WORKER_SET, leader_worker_set, status)
+    return writes.Done(errors=(*removed.errors, *created.errors, *refused))
+
+
+def _template(leader_worker_set: Object) -> Object:
+    found: Object = leader_worker_set["spec"]["leaderWorkerTemplate"]
+    return found
+
+
+def _size(leader_worker_set: Object) -> int:
+    return int(_template(leader_worker_set).get("size") or 1)
+
+
+def _replicas(leader_worker_set: Object) -> int:
+    return int(leader_worker_set["spec"].get("replicas", 1))
+
+
+def _groups(leader_worker_set: Object, owned: Sequence[Object]) -> list[_Group]:
+    """All those wanted, and those that have pods still."""
+    members: dict[int, dict[int, Object]] = {index: {} for index in range(_replicas(leader_worker_set))}
+    for pod in owned:
+        labels = objects.labels(pod)
+        members.setdefault(int(labels.get(GROUP_INDEX, -1)), {})[int(labels.get(WORKER_INDEX, -1))] = pod
+    revision = template_hash(_template(leader_worker_set))
+    size = _size(leader_worker_set)
+    return [_Group(index=index, members=found, size=size, revision=revision) for index, found in members.items()]
+
+
+def _surplus(leader_worker_set: Object, groups: Sequence[_Group]) -> list[Object]:
+    """Pods beyond the wanted numbers, of groups that begin anew, and of one group that is out of date."""
+    remove: list[Object] = []
+    for group in groups:
+        if group.index not in range(_replicas(leader_worker_set)) or _begins_anew(leader_worker_set, group):
+            remove += group.members.values()
+        else:
+            remove += [
+                pod for index, pod in group.members.items() if index not in range(group.size) or pods.is_finished(pod)
+            ]
+    remove = [pod for pod in remove if not objects.is_deleted(pod)]
+    return remove or _outdated(groups)
+
+
+def _begins_anew(leader_worker_set: Object, group: _Group) -> bool:
+    policy = _template(leader_worker_set).get("restartPolicy", "RecreateGroupOnPodRestart")
+    if policy not in ("Default", "RecreateGroupOnPodRestart", "RecreateGroupAfterStart"):
+        return False
+    return any(pods.is_finished(pod) or pods.restarts(pod) for pod in group.members.values())
+
+
+def _outdated(groups: Sequence[_Group]) -> list[Object]:
+    """The last group of an older template, once those that were replaced are ready."""
+    old = [group for group in groups if not group.is_current]
+    if not old or not all(group.is_ready for group in groups if group.is_current):
+        return []
+    last = max(old, key=lambda group: group.index)
+    return [pod for pod in last.members.values() if not objects.is_deleted(pod)]
+
+
+def _missing(leader_worker_set: Object, groups: Sequence[_Group]) -> list[Object]:
+    """A group is begun when nothing is left of the one before it."""
+    waits_for_leader = leader_worker_set["spec"].get("startupPolicy") == "LeaderReady"
+    missing: list[Object] = []
+    for group in groups:
+        is_wanted = group.index in range(_replicas(leader_worker_set)) and group.is_current
+        if not is_wanted or any(not pods.is_active(pod) for pod in group.members.values()):
+            continue
+        leader = group.members.get(0)
+        is_open = not waits_for_leader or (leader is not None and pods.is_ready(leader))
+        indexes = range(group.size if is_open else 1)
+        missing += [_pod(leader_worker_set, group, index) for index in indexes if index not in group.members]
+    return missing
+
+
+def _pod(leader_worker_set: Object, group: _Group, index: int) -> Object:
+    templates, owner = _template(leader_worker_set), objects.name(leader_worker_set)
+    leader = f"{owner}-{group.index}"
+    name = leader if index == 0 else f"{leader}-{index}"
+    own = templates.get("leaderTemplate") if index == 0 else None
+    pod = pods.from_template(own or templates["workerTemplate"], leader_worker_set)
+    metadata = pod["metadata"]
+    del metadata["generateName"]
+    metadata["name"] = name
+    metadata["labels"] = copy.copy(metadata.get("labels") or {}) | {
+        SET_NAME: owner,
+        GROUP_INDEX: str(group.index),
+        WORKER_INDEX: str(index),
+        REVISION: group.revision,
+    }
+    address = f"{leader}.{owner}.{objects.namespace(leader_worker_set)}"
+    annotations = {SIZE: str(group.size), port_mapping.NAMES: address} | ({LEADER_NAME: leader} if index else {})
+    metadata["annotations"] = copy.copy(metadata.get("annotations") or {}) | annotations
+    pod["spec"] |= {"hostname": name, "subdomain": owner}
+    variables = {
+        "LWS_LEADER_ADDRESS": address,
+        "LWS_GROUP_SIZE": str(group.size),
+        "LWS_WORKER_INDEX": str(index),
+    }
+    for container in (*(pod["spec"].get("initContainers") or ()), *(pod["spec"].get("containers") or ())):
+        present = [each for each in container.get("env") or () if each["name"] not in variables]
+        container["env"] = [*({"name": key, "value": value} for key, value in variables.items()), *present]
+    return pod
+
+
+def _status(leader_worker_set: Object, groups: Sequence[_Group], now: datetime) -> Object:
+    status = copy.deepcopy(leader_worker_set.get("status") or {})
+    wanted = _replicas(leader_worker_set)
+    ready = sum(group.is_ready for group in groups)
+    is_available = sum(group.is_ready and group.is_current for group in groups) == wanted
+    status |= {
+        "replicas": sum(bool(group.members) for group in groups),
+        "readyReplicas": ready,
+        "updatedReplicas": sum(bool(group.members) and group.is_current for group in groups),
+        "observedGeneration": leader_worker_set["metadata"].get("generation", 1),
+        "hpaPodSelector": f"{SET_NAME}={objects.name(leader_worker_set)},{WORKER_INDEX}=0",
+    }
+    told = (
+        ("Available", is_available, "AllGroupsReady", "All replicas are ready"),
+        ("Progressing", not is_available, "GroupsProgressing", "Replicas are progressing"),
+    )
+    conditions = status.get("conditions") or []
+    for type_, holds, reason, message in told:
+        condition = {"type": type_, "status": str(holds), "reason": reason, "message": message}
+        conditions = api_conditions.replaced(conditions, condition, now)
+    status["conditions"] = conditions
+    return status

@@ -1,0 +1,156 @@
+"""Recorded tests of the flavor assigner alone: quota in use, a workload, and what preemption would answer if asked."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pykueue.conformance import differences
+from pykueue.conformance.cluster import Cluster
+from pykueue.conformance.corpus import Case
+from pykueue.conformance.differences import Difference
+from pykueue.engine import messages, values
+from pykueue.engine.cycle import nominate
+from pykueue.engine.flavors.assigner import FlavorAssigner
+from pykueue.engine.flavors.assignment import Assignment, PodSetAssignment
+from pykueue.engine.quota import quota_tree
+from pykueue.engine.reasons import MODE_WORDS, FlavorAttempt, Possibility
+from pykueue.translate import outcomes
+
+_POSSIBILITIES = {
+    "NoCandidates": Possibility.NO_CANDIDATES,
+    "Preempt": Possibility.PREEMPT,
+    "Reclaim": Possibility.RECLAIM,
+}
+
+
+class RecordedOracle:
+    """Answers as the recorded simulation of preemption did."""
+
+    def __init__(self, simulation: Mapping[str, Any], names: quota_tree.FlavorResources) -> None:
+        self._simulation = simulation
+        self._names = names
+
+    def __call__(self, index: quota_tree.Index, amount: int) -> tuple[Possibility, int]:
+        del amount
+        name = self._names.names[index]
+        by_name = self._simulation.get("byFlavorResource") or {}
+        answer = by_name.get(f"{name.flavor}/{name.resource}", self._simulation["default"])
+        return _POSSIBILITIES[answer["possibility"]], answer["borrowingAfter"]
+
+
+def assign(case: Case) -> list[Difference]:
+    cluster = Cluster(case)
+    cluster.charge(case.get("usage") or {})
+    world = cluster.engine.world
+    assigner = FlavorAssigner(
+        policy=cluster.policy,
+        queue=world.cluster_queues[values.ClusterQueueName(case["clusterQueue"])],
+        flavors=world.flavors,
+        workload=cluster.translated(case["workload"]),
+        scan=None,
+        oracle=RecordedOracle(case["simulation"], world.tree.flavor_resources),
+        places=world.places if cluster.policy.topology_aware else None,
+        replaced=_replaced(case.get("replacedWorkloadSlice") or {}),
+    )
+    return differences.between(case["expect"], _shown(assigner.assign(), world.tree.flavor_resources))
+
+
+def _replaced(recorded: Mapping[str, Any]) -> tuple[values.PodSetAdmission, ...]:
+    """What the slice of an elastic job holds that the workload replaces."""
+    return tuple(
+        values.PodSetAdmission(
+            name=values.PodSetName(pod_set["Name"]),
+            flavors=pod_set["Flavors"],
+            usage=pod_set["Requests"],
+            count=pod_set["Count"],
+        )
+        for pod_set in recorded.get("totalRequests") or ()
+    )
+
+
+def reducer_search(case: Case) -> list[Difference]:
+    """The largest counts of pods, no less than each minimum, whose sum is within a limit."""
+    pod_sets = [
+        values.PodSet(
+            name=values.PodSetName(pod_set.get("name", "")),
+            count=pod_set["count"],
+            spec_count=pod_set["count"],
+            min_count=pod_set.get("minCount"),
+            requests={},
+        )
+        for pod_set in case["podSets"]
+    ]
+
+    def within_limit(counts: Sequence[int]) -> int | None:
+        return sum(counts) if sum(counts) <= case["totalCountLimit"] else None
+
+    total = nominate.search_counts(pod_sets, within_limit)
+    return differences.between(case["expect"], {"found": total is not None, "totalCount": total or 0})
+
+
+def _shown(result: Assignment, names: quota_tree.FlavorResources) -> dict[str, Any]:
+    return {
+        "representativeMode": MODE_WORDS[result.mode],
+        "borrowing": result.borrowing,
+        "message": messages.flavors_short(result.shortages(), outcomes.shown),
+        "noFitReason": result.no_fit_reason.value,
+        "usage": outcomes.usage_by_name((names.names[index], amount) for index, amount in result.usage.items()),
+        "lastTriedFlavorIdx": [dict(tried) for tried in result.tried()],
+        "podSets": [_pod_set(pod_set) for pod_set in result.pod_sets],
+    }
+
+
+def _pod_set(pod_set: PodSetAssignment) -> dict[str, Any]:
+    return {
+        "name": pod_set.name,
+        "count": pod_set.count,
+        "mode": MODE_WORDS[pod_set.mode],
+        "requests": {name: outcomes.shown(name, amount) for name, amount in pod_set.requests.items()} or None,
+        "flavors": {
+            resource: {
+                "name": choice.flavor,
+                "mode": MODE_WORDS[choice.mode],
+                "borrow": choice.borrowing,
+                "triedFlavorIdx": choice.tried_flavor,
+            }
+            for resource, choice in pod_set.flavors.items()
+        },
+        "reasons": messages.flavor_reasons(pod_set.reasons, outcomes.shown) or None,
+        "attempts": [_attempt(attempt) for attempt in pod_set.attempts],
+        **({"error": pod_set.fault} if pod_set.fault else {}),
+        **({} if pod_set.topology is None else {"topologyAssignment": _topology(pod_set.topology)}),
+    }
+
+
+def _topology(placed: values.TopologyAssignment) -> dict[str, Any]:
+    return {
+        "Levels": list(placed.levels),
+        "Domains": [{"Values": list(domain.values), "Count": domain.pods} for domain in placed.domains],
+    }
+
+
+def _attempt(attempt: FlavorAttempt) -> dict[str, Any]:
+    return {
+        "Flavor": attempt.flavor,
+        "Mode": MODE_WORDS[attempt.mode],
+        "Borrow": attempt.borrowing,
+        "NoFitReason": attempt.no_fit_reason.value,
+        "PreemptionPossibility": None if attempt.possibility is None else int(attempt.possibility),
+        "Reasons": messages.flavor_reasons(attempt.reasons, outcomes.shown) or None,
+    }
+
+
+RUNNERS = {
+    **dict.fromkeys(
+        (
+            "TestAssignFlavors",
+            "TestHierarchical",
+            "TestReclaimBeforePriorityPreemption",
+            "TestDeletedFlavors",
+            "TestIsNoFitDueToCapacityAndLimits",
+            "TestAssignFlavorsWithAllowedFlavors",
+            "TestAssignFlavors_LeaderWorkerSetTASFlavor",
+        ),
+        assign,
+    ),
+    "TestPodSetReducerSearch": reducer_search,
+}

@@ -1,0 +1,63 @@
+"""Recordings of Kueue's validating webhooks: which writes are refused, where, and in which words."""
+
+import re
+from collections.abc import Iterable
+
+from pykueue.api.rules import cluster_queue, cohort, resource_flavor, workload
+from pykueue.api.scheme import Object, Request, Resource, Settings
+from pykueue.conformance import differences
+from pykueue.conformance.corpus import Case, feature_gates
+from pykueue.conformance.differences import Difference
+
+_VALIDATORS = {
+    "ClusterQueue": cluster_queue.validate,
+    "Cohort": cohort.validate,
+    "ResourceFlavor": resource_flavor.validate,
+    "Workload": workload.validate,
+}
+
+
+class _EmptyCluster:
+    def get(self, _resource: Resource, _namespace: str, _name: str) -> Object | None:
+        return None
+
+    def list(self, _resource: Resource, _namespace: str = "") -> Iterable[Object]:
+        return ()
+
+
+def verdict(case: Case) -> list[Difference]:
+    request = Request(
+        operation=case["operation"],
+        object=case["object"],
+        old=case.get("oldObject"),
+        lookup=_EmptyCluster(),
+        settings=Settings(feature_gates=feature_gates(case)),
+    )
+    found = _VALIDATORS[case["object"]["kind"]](request)
+    expected = sorted(
+        (error["type"], error["field"], _comparable(error["message"])) for error in case["expect"]["errors"]
+    )
+    answer = sorted((error.reason, error.field, _comparable(str(error))) for error in found.denied)
+    faults = differences.between(expected, answer, "errors")
+    return faults + differences.between(case["expect"].get("warnings", []), list(found.warnings), "warnings")
+
+
+def _comparable(message: str) -> str:
+    """Kueue prints the address of a count where it means the count; we print the count."""
+    return re.sub(r"is not a multiple of \d+", "is not a multiple of N", message)
+
+
+RUNNERS = dict.fromkeys(
+    (
+        "TestValidateClusterQueue",
+        "TestValidateClusterQueueUpdate",
+        "TestValidateCohort",
+        "TestValidateFlavorResourceCombinations",
+        "TestValidateResourceFlavor",
+        "TestValidateTotalCoveredResources",
+        "TestValidateTotalFlavors",
+        "TestValidateWorkload",
+        "TestValidateWorkloadUpdate",
+    ),
+    verdict,
+)

@@ -1,0 +1,1 @@
+"""LeaderWorkerSets: one Workload a group of pods."""

@@ -1,0 +1,1 @@
+"""Pods and pod groups that are queued by themselves."""

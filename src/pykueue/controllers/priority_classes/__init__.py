@@ -1,0 +1,1 @@
+"""WorkloadPriorityClasses: a changed value is copied to the Workloads that name the class."""

@@ -1,0 +1,1 @@
+"""Statuses of ClusterQueues, LocalQueues and Cohorts."""

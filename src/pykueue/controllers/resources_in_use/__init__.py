@@ -1,0 +1,1 @@
+"""The finalizer that keeps flavors, checks and topologies while something refers to them."""

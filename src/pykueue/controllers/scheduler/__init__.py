@@ -1,0 +1,1 @@
+"""The scheduler: feeds the engine with events and writes what it decides."""

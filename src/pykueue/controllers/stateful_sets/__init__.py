@@ -1,0 +1,1 @@
+"""StatefulSets: one Workload for all replicas."""

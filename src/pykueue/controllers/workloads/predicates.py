@@ -1,0 +1,122 @@
+"""What holds of a Workload: predicates on its JSON. Named after the words of Kueue's own status."""
+
+from pykueue.api import conditions
+from pykueue.api.scheme import Object
+from pykueue.api.times import to_ns
+
+ADMISSION_GATED_BY = "kueue.x-k8s.io/admission-gated-by"
+RESOURCE_IN_USE = "kueue.x-k8s.io/resource-in-use"
+JOB_UID_LABEL = "kueue.x-k8s.io/job-uid"
+PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
+
+
+def key(workload: Object) -> str:
+    metadata = workload["metadata"]
+    return f"{metadata.get('namespace', '')}/{metadata['name']}"
+
+
+def is_active(workload: Object) -> bool:
+    return (workload.get("spec") or {}).get("active") is not False
+
+
+def is_finished(workload: Object) -> bool:
+    return conditions.is_true(workload, "Finished")
+
+
+def is_admitted(workload: Object) -> bool:
+    return conditions.is_true(workload, "Admitted")
+
+
+def is_evicted(workload: Object) -> bool:
+    return conditions.is_true(workload, "Evicted")
+
+
+def has_quota_reservation(workload: Object) -> bool:
+    return conditions.is_true(workload, "QuotaReserved")
+
+
+def holds_quota(workload: Object) -> bool:
+    """Counted in its ClusterQueue's usage."""
+    return (
+        has_quota_reservation(workload)
+        and "admission" in workload["status"]
+        and not is_finished(workload)
+        and is_active(workload)
+    )
+
+
+def is_on_hold(workload: Object) -> bool:
+    return conditions.is_false_because(workload, "QuotaReserved", "OnHold")
+
+
+def admission_gate(workload: Object) -> str:
+    return str((workload["metadata"].get("annotations") or {}).get(ADMISSION_GATED_BY, ""))
+
+
+def is_admissible(workload: Object) -> bool:
+    """May stand in a queue."""
+    return not (
+        admission_gate(workload)
+        or is_finished(workload)
+        or not is_active(workload)
+        or has_quota_reservation(workload)
+        or is_on_hold(workload)
+        or conditions.is_true(workload, "WaitingForReplacementPods")
+    )
+
+
+def is_being_deleted(obj: Object) -> bool:
+    return bool(obj["metadata"].get("deletionTimestamp"))
+
+
+def status_word(workload: Object) -> str:
+    if is_finished(workload):
+        return "finished"
+    if is_admitted(workload):
+        return "admitted"
+    return "quotaReserved" if has_quota_reservation(workload) else "pending"
+
+
+def cluster_queue_reserved(workload: Object) -> str:
+    return str(((workload.get("status") or {}).get("admission") or {}).get("clusterQueue", ""))
+
+
+def priority_class_name(workload: Object) -> str:
+    return str((workload["spec"].get("priorityClassRef") or {}).get("name", ""))
+
+
+def checks(workload: Object) -> list[Object]:
+    found: list[Object] = (workload.get("status") or {}).get("admissionChecks") or []
+    return found
+
+
+def checks_in(workload: Object, state: str) -> list[Object]:
+    return [check for check in checks(workload) if check.get("state") == state]
+
+
+def has_all_checks_ready(workload: Object) -> bool:
+    return all(check.get("state") == "Ready" for check in checks(workload))
+
+
+def waits_for_topology(workload: Object) -> bool:
+    """Some pod set's placement was put off until its checks are ready."""
+    admission = (workload.get("status") or {}).get("admission") or {}
+    return any(
+        not assignment.get("topologyAssignment") and assignment.get("delayedTopologyRequest") == "Pending"
+        for assignment in admission.get("podSetAssignments") or ()
+    )
+
+
+def controller_of(obj: Object) -> Object | None:
+    for reference in obj["metadata"].get("ownerReferences") or ():
+        if reference.get("controller"):
+            owner: Object = reference
+            return owner
+    return None
+
+
+def queued_since_ns(workload: Object) -> int:
+    """Waiting is measured from the last requeue, or else from creation."""
+    requeued = conditions.find(workload, "Requeued")
+    text = requeued["lastTransitionTime"] if requeued else workload["metadata"].get("creationTimestamp")
+    return to_ns(text) if text else 0

@@ -1,0 +1,1 @@
+"""The scheduling cycle: `cycle.py` is the list of its steps, the other modules are the steps."""

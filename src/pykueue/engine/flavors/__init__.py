@@ -1,0 +1,1 @@
+"""Flavors: which ResourceFlavor serves which resource of which pod set."""

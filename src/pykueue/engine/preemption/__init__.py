@@ -1,0 +1,1 @@
+"""Preemption: which workloads are evicted so that another one fits."""

@@ -1,0 +1,166 @@
+"""Workloads that hold quota, kept per cluster queue in the order in which preemption would take them.
+
+The engine adds and removes them; the preemption searches read.
+"""
+
+import bisect
+import itertools
+from collections.abc import Iterable, Iterator
+
+from pykueue.engine import values
+from pykueue.engine.quota import quota_tree
+from pykueue.engine.quota.amounts import add
+from pykueue.engine.topology.cache import Taken, TopologyUsage
+
+_NEVER_RESERVED = 2**63
+
+
+class Reservation:
+    """One workload and the quota it is charged."""
+
+    __slots__ = ("admission", "evicted", "flavor_resources", "order", "reserved_at_ns", "taken", "usage", "workload")
+
+    def __init__(
+        self,
+        workload: values.Workload,
+        admission: values.Admission,
+        usage: quota_tree.Usage,
+        *,
+        flavor_resources: Iterable[quota_tree.Index],
+        reserved_at_ns: int | None,
+        taken: Taken = (),
+    ) -> None:
+        self.workload = workload
+        self.admission = admission
+        self.usage = usage
+        self.taken = taken
+        self.flavor_resources = frozenset(flavor_resources)
+        self.reserved_at_ns = reserved_at_ns
+        self.evicted = workload.eviction is not None and workload.admission is not None
+        self.order = self._order()
+
+    def __deepcopy__(self, memo: dict[int, object]) -> "Reservation":
+        clone = memo[id(self)] = Reservation(
+            self.workload,
+            self.admission,
+            self.usage,
+            flavor_resources=self.flavor_resources,
+            reserved_at_ns=self.reserved_at_ns,
+            taken=self.taken,
+        )
+        clone.set_evicted(evicted=self.evicted)
+        return clone
+
+    @property
+    def cluster_queue(self) -> values.ClusterQueueName:
+        return self.admission.cluster_queue
+
+    def confirm(self, workload: values.Workload) -> None:
+        """The API shows the admission that was assumed."""
+        self.workload = workload
+        self.reserved_at_ns = workload.reserved_at_ns
+        self.evicted = workload.eviction is not None
+        self.order = self._order()
+
+    def _order(self) -> tuple[bool, int, int, str, str]:
+        """Already evicted first, then lower priority, later reservation, unique end."""
+        workload = self.workload
+        reserved_at = _NEVER_RESERVED if self.reserved_at_ns is None else self.reserved_at_ns
+        return (not self.evicted, workload.priority, -reserved_at, workload.uid, workload.key)
+
+    def set_evicted(self, *, evicted: bool) -> None:
+        self.evicted = evicted
+        self.order = self._order()
+
+    @property
+    def key(self) -> values.WorkloadKey:
+        return self.workload.key
+
+
+def from_admission(workload: values.Workload, flavor_resources: quota_tree.FlavorResources) -> Reservation:
+    """Of a workload whose admission the API shows."""
+    admission = workload.admission
+    assert admission is not None
+    usage: quota_tree.Usage = {}
+    indices: set[quota_tree.Index] = set()
+    for pod_set in admission.pod_sets:
+        for resource, flavor in pod_set.flavors.items():
+            indices.add(flavor_resources.index(flavor, resource))
+        for resource, amount in pod_set.usage.items():
+            index = flavor_resources.index(pod_set.flavors.get(resource, values.FlavorName("")), resource)
+            usage[index] = add(usage.get(index, 0), amount)
+    return Reservation(
+        workload,
+        admission,
+        usage,
+        flavor_resources=indices,
+        reserved_at_ns=workload.reserved_at_ns,
+        taken=places_of(workload, admission),
+    )
+
+
+def places_of(workload: values.Workload, admission: values.Admission) -> Taken:
+    """Where an admission put the pods; it counts in every flavor that the pod set has."""
+    if all(pod_set.topology is None for pod_set in admission.pod_sets):
+        return ()
+    pod_requests = {pod_set.name: pod_set.pod_requests for pod_set in workload.pod_sets}
+    return tuple(
+        TopologyUsage(flavor, domain.values, pod_requests.get(pod_set.name, {}), domain.pods)
+        for pod_set in admission.pod_sets
+        if pod_set.topology is not None
+        for flavor in sorted(set(pod_set.flavors.values()))
+        for domain in pod_set.topology.domains
+    )
+
+
+def _stays(holding: Reservation) -> int:
+    return int(not holding.evicted)
+
+
+def _order(holding: Reservation) -> tuple[bool, int, int, str, str]:
+    return holding.order
+
+
+class Reservations:
+    """The holdings of one cluster queue, in candidate order."""
+
+    __slots__ = ("_by_key", "_ordered", "version")
+
+    def __init__(self) -> None:
+        self.version = 0
+        """Grows with every change, so that whoever counts need not count again."""
+        self._by_key: dict[values.WorkloadKey, Reservation] = {}
+        self._ordered: list[Reservation] = []
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def __iter__(self) -> Iterator[Reservation]:
+        return iter(self._ordered)
+
+    def evicted(self) -> list[Reservation]:
+        """Those already on their way out, in candidate order."""
+        return self._ordered[: self._evicted_count()]
+
+    def staying(self) -> Iterator[Reservation]:
+        """The others, in candidate order: ascending priority first of all."""
+        return itertools.islice(self._ordered, self._evicted_count(), None)
+
+    def _evicted_count(self) -> int:
+        if not self._ordered or not self._ordered[0].evicted:
+            return 0
+        return bisect.bisect_left(self._ordered, 1, key=_stays)
+
+    def get(self, key: values.WorkloadKey) -> Reservation | None:
+        return self._by_key.get(key)
+
+    def put(self, holding: Reservation) -> None:
+        self.version += 1
+        self._by_key[holding.key] = holding
+        bisect.insort(self._ordered, holding, key=_order)
+
+    def remove(self, key: values.WorkloadKey) -> Reservation:
+        self.version += 1
+        holding = self._by_key.pop(key)
+        del self._ordered[bisect.bisect_left(self._ordered, holding.order, key=_order)]
+        return holding

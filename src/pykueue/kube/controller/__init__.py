@@ -1,0 +1,1 @@
+"""The controller runtime: object cache, writes, executor, work queue, event recorder."""

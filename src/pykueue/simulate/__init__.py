@@ -1,1 +1,0 @@
-"""Virtual time: drives the engine from a trace."""

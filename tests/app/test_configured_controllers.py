@@ -1,0 +1,36 @@
+"""The controllers of `pykueue up` do not stay away after a failure."""
+
+import pytest
+from tests.cluster.waiting import eventually
+
+from pykueue.api import registry, resources
+from pykueue.apiserver.embedded import EmbeddedApi, ServerPaths
+from pykueue.app import configured_controllers
+from pykueue.app.configured_controllers import ConfiguredControllers
+
+FLAVOR = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "metadata": {"name": "default"}}
+
+
+@pytest.fixture
+async def api(tmp_path):
+    made = EmbeddedApi(ServerPaths(directory=tmp_path, host="127.0.0.1", port=0), registry.scheme())
+    await made.start()
+    yield made
+    await made.stop()
+
+
+async def test_controllers_that_fail_are_told_of_and_start_again(api, monkeypatch, caplog):
+    monkeypatch.setattr(configured_controllers, "PAUSE_SECONDS", 0.01)
+    controllers = ConfiguredControllers(api, {})
+    await controllers.start()
+    first = controllers.scheduler
+
+    def fail(_event):
+        raise ArithmeticError("a fault of ours")
+
+    monkeypatch.setattr(first.engine, "handle", fail)
+    await api.client().create(resources.RESOURCE_FLAVOR, FLAVOR)
+    await eventually(lambda: controllers.scheduler is not first)
+    await eventually(lambda: "default" in controllers.scheduler.engine.world.flavors)
+    await controllers.stop()
+    assert "a fault of ours" in caplog.text

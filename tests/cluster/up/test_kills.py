@@ -1,0 +1,60 @@
+"""pykueue killed again and again while short jobs run: each runs exactly once, and all are accounted for."""
+
+import asyncio
+import random
+import signal
+import time
+
+import pytest
+from tests.cli.test_submit import WISHES
+from tests.cluster.up import applying
+from tests.cluster.up.conftest import QUEUE
+
+from pykueue.api import conditions, resources
+from pykueue.cli import submit
+from pykueue.cluster import pods
+from pykueue.cluster.job_controller import job_view
+
+
+def submit_all(cluster, names, runs):
+    async def work(client):
+        for name in names:
+            command = ("sh", "-c", f"echo {name} >> {runs}; sleep 0.{random.randint(1, 9)}")
+            await client.create(
+                resources.JOB,
+                submit.job_of(WISHES | {"name": name, "queue": "user-queue", "command": command, "cpu": "100m"}),
+                "default",
+            )
+
+    asyncio.run(applying.with_client(cluster.directory / "kubeconfig", work))
+
+
+def wait_for_all(cluster, names):
+    async def work(client):
+        async with asyncio.timeout(100):
+            while True:
+                found = (await client.list(resources.JOB, "default")).items
+                if sum(job_view.finished_condition(job) is not None for job in found) == len(names):
+                    return found, (await client.list(resources.POD, "default")).items
+                await asyncio.sleep(0.3)
+
+    return asyncio.run(applying.with_client(cluster.directory / "kubeconfig", work))
+
+
+@pytest.mark.parametrize("kills", [3, pytest.param(40, marks=[pytest.mark.torture, pytest.mark.timeout(1200)])])
+def test_every_job_runs_once(cluster, tmp_path, kills):
+    applying.create(cluster.directory / "kubeconfig", QUEUE)
+    runs = tmp_path / "runs"
+    names = []
+    for number in range(kills):
+        batch = [f"job-{number}-{index}" for index in range(8)]
+        submit_all(cluster, batch, runs)
+        names += batch
+        time.sleep(random.uniform(0, 1))  # the moment of a kill is the point of this test
+        cluster.stop(signal.SIGKILL)
+        cluster.start()
+    jobs, remaining = wait_for_all(cluster, names)
+    assert sorted(runs.read_text().split()) == sorted(names)
+    assert all(conditions.is_true(job, "Complete") for job in jobs)
+    assert all(pods.phase(pod) == "Succeeded" for pod in remaining)
+    assert len(remaining) == len(names)

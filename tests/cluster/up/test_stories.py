@@ -1,0 +1,98 @@
+"""What a user of one machine lives through, with real processes."""
+
+import signal
+import sys
+import time
+
+import pytest
+from tests.cluster.up import applying
+from tests.cluster.up.conftest import QUEUE
+
+TRAINING = """
+import pathlib, signal, sys, time
+here = pathlib.Path(sys.argv[1])
+(here / "starts").open("a").write("start\\n")
+if (here / "checkpoint").exists():
+    print("resumed", flush=True)
+    sys.exit(0)
+def save(*_):
+    (here / "checkpoint").write_text("step 7")
+    print("saved", flush=True)
+    sys.exit(1)
+signal.signal(signal.SIGTERM, save)
+(here / "ready").touch()
+while not (here / "go").exists():
+    time.sleep(0.05)
+"""
+
+
+@pytest.fixture
+def queue(cluster):
+    applying.create(cluster.directory / "kubeconfig", QUEUE)
+    return cluster
+
+
+def until(path):
+    deadline = time.monotonic() + 60
+    while not path.exists():
+        assert time.monotonic() < deadline, f"{path} did not appear"
+        time.sleep(0.02)
+
+
+def test_a_command_is_queued_followed_and_its_exit_code_told(queue):
+    output = queue.run("submit", "--follow", "--", "sh", "-c", "echo $0 says hello")
+    assert output.splitlines()[1:] == ["sh says hello", output.splitlines()[2]]
+    assert output.splitlines()[2].endswith(" complete")
+    queue.run("submit", "--follow", "--", "sh", "-c", "exit 3", code=1)
+
+
+def test_the_preempted_saves_waits_and_resumes(queue, tmp_path):
+    queue.run("submit", "--name", "slow", "--", sys.executable, "-c", TRAINING, str(tmp_path))
+    until(tmp_path / "ready")
+    output = queue.run("submit", "--name", "urgent", "--priority", "high", "--follow", "--", "echo", "first")
+    assert "first\n" in output
+    assert (tmp_path / "checkpoint").read_text() == "step 7"
+    assert queue.run("wait", "slow", "--timeout", "60") == "job.batch/slow complete\n"
+    assert queue.run("logs", "slow") == "resumed\n"
+    assert (tmp_path / "starts").read_text() == "start\n" * 2
+
+
+def test_a_killed_pykueue_finds_its_processes_again(queue, tmp_path):
+    queue.run("submit", "--name", "long", "--", sys.executable, "-c", TRAINING, str(tmp_path))
+    until(tmp_path / "ready")
+    queue.stop(signal.SIGKILL)
+    queue.start()
+    (tmp_path / "go").touch()
+    assert queue.run("wait", "long", "--timeout", "60") == "job.batch/long complete\n"
+    assert (tmp_path / "starts").read_text() == "start\n"
+
+
+def test_a_process_that_ended_unseen_is_accounted_for(queue, tmp_path):
+    queue.run("submit", "--name", "long", "--", sys.executable, "-c", TRAINING, str(tmp_path))
+    until(tmp_path / "ready")
+    queue.stop(signal.SIGKILL)
+    (tmp_path / "go").touch()
+    queue.start()
+    queue.run("wait", "long", "--timeout", "60")
+    assert (tmp_path / "starts").read_text() == "start\n"
+
+
+def test_stopping_leaves_no_process(queue, tmp_path):
+    queue.run("submit", "--name", "long", "--", sys.executable, "-c", TRAINING, str(tmp_path))
+    until(tmp_path / "ready")
+    queue.stop()
+    assert (tmp_path / "checkpoint").exists()
+
+
+def test_waiting_may_time_out(queue):
+    queue.run("submit", "--name", "long", "--", "sleep", "60")
+    queue.run("wait", "long", "--timeout", "0.2", code=124)
+
+
+def test_several_queues_must_be_told_apart(queue):
+    other = (
+        "apiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\nmetadata: {name: other}\nspec: {clusterQueue: shared}"
+    )
+    applying.create(queue.directory / "kubeconfig", other)
+    queue.run("submit", "--", "true", code=1)
+    queue.run("submit", "--queue", "other", "--follow", "--", "true")

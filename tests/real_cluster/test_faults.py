@@ -1,0 +1,129 @@
+"""A controller process killed at any write, or with watches that break, changes nothing in the end."""
+
+import asyncio
+import json
+import signal
+import tempfile
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from tests.controllers.system.cluster import CONFIGURATION, PYTORCH_JOBS
+from tests.controllers.system.cluster import Cluster as ApiCluster
+from tests.e2e.conftest import running_api
+from tests.real_cluster import lending
+from tests.real_cluster.conftest import Cluster as Controllers
+from tests.real_cluster.proxy import running_proxy
+
+from pykueue.kube import access
+from pykueue.kube.http_client import HttpClient
+
+
+class Stage:
+    """A fresh API server, a controller that reaches it through a proxy only, and a client that needs no proxy."""
+
+    def __init__(self, cluster, proxy, controllers):
+        self.cluster = cluster
+        self.proxy = proxy
+        self._controllers = controllers
+
+    def start_controller(self):
+        return self._controllers.start_controller(leaderElection={"leaderElect": False}, **CONFIGURATION)
+
+    def replace_controller(self):
+        self._controllers.controllers[-1].stop(signal.SIGKILL)
+        self.start_controller()
+
+    async def play(self):
+        async with lending.quota_watched(self.cluster.client):
+            return await lending.play(self.cluster)
+
+
+@asynccontextmanager
+async def stage(given):
+    with tempfile.TemporaryDirectory() as name, running_api(given, Path(name), controllers=False) as kubeconfig:
+        directory = Path(name)
+        client = HttpClient(await access.from_kubeconfig(kubeconfig))
+        shown = given.controller_kubeconfig if given else kubeconfig
+        async with running_proxy(await access.from_kubeconfig(shown)) as (proxy, address):
+            controllers = Controllers(_through(address, shown, directory), None, directory)
+            try:
+                yield Stage(ApiCluster(client, CONFIGURATION), proxy, controllers)
+            finally:
+                for controller in controllers.controllers:
+                    controller.stop(signal.SIGKILL)
+                await _remove_jobs(client)
+                await client.close()
+            for controller in controllers.controllers:
+                assert "Traceback" not in controller.log.read_text(), controller.log.read_text()
+
+
+def _through(address, kubeconfig, directory):
+    """The same kubeconfig with the proxy's address."""
+    document = json.loads(kubeconfig.read_text())
+    document["clusters"][0]["cluster"] = {"server": address}
+    through = directory / "kubeconfig"
+    through.write_text(json.dumps(document))
+    return through
+
+
+async def _remove_jobs(client):
+    for job in (await client.list(PYTORCH_JOBS, "default")).items:
+        await client.delete(PYTORCH_JOBS, job["metadata"]["name"], "default")
+
+
+async def play_undisturbed(given):
+    async with stage(given) as on:
+        on.start_controller()
+        return await on.play(), on.proxy.writes
+
+
+async def play_with_kills_at(given, writes):
+    """How it ends, and at which writes a controller was killed, each time with another one started at once."""
+    async with stage(given) as on:
+        on.start_controller()
+        on.proxy.end_at(writes, on.replace_controller)
+        return await on.play(), on.proxy.ended_at
+
+
+@pytest.fixture(scope="module")
+def undisturbed(given):
+    """How it ends, and with how many writes."""
+    return asyncio.run(play_undisturbed(given))
+
+
+async def test_kills_at_writes_change_nothing(given, undisturbed):
+    expected, _ = undisturbed
+    kills = {3: "after", 18: "before", 33: "after"}
+    assert await play_with_kills_at(given, kills) == (expected, list(kills))
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_a_kill_at_every_write_changes_nothing(given, when, undisturbed):
+    expected, writes = undisturbed
+    for write in range(1, writes + 1):
+        state, _ = await play_with_kills_at(given, {write: when})
+        assert state == expected, f"killed {when} write {write} of {writes}"
+
+
+async def test_watches_that_are_late_and_break_change_nothing(given, undisturbed):
+    expected, _ = undisturbed
+    async with stage(given) as on:
+        on.proxy.break_watches()
+        on.start_controller()
+        assert await on.play() == expected
+        assert on.proxy.broken == {"ends", "breaks", "is gone"}
+
+
+LONG = [pytest.param(plural, marks=pytest.mark.torture) for plural in ("pytorchjobs", "clusterqueues", "localqueues")]
+
+
+@pytest.mark.parametrize("plural", ["workloads", *LONG])
+async def test_a_watch_far_behind_changes_nothing(given, plural, undisturbed):
+    expected, _ = undisturbed
+    async with stage(given) as on:
+        on.proxy.delay_watches(plural, 0.2)
+        on.start_controller()
+        assert await on.play() == expected
