@@ -2,11 +2,11 @@
 
     make framework-types CRDS=FOLDER
 
-CRDS holds CustomResourceDefinitions as YAML, or OpenAPI v3 documents of a cluster as JSON. The tool
-adds the fields that are missing and takes list types from the CRDs. What else the present file has
-stays: kinds, types and their names, descriptions, limits, and fields that the CRDs do not have,
-because other versions of a framework have them. CRDs do not name the types of their parts. A new
-field has the type of Kubernetes with the same fields, or `any`.
+CRDS holds CustomResourceDefinitions as YAML, or OpenAPI v3 documents of a cluster as JSON. The
+tool adds missing fields and takes list types from the CRDs. What else the present file has stays:
+kinds, types and their names, descriptions, limits, and fields that the CRDs do not have, because
+other versions of a framework have them. CRDs do not name the types of their parts. A new field
+has the type of Kubernetes with the same fields, or `any`.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def read_kinds(folder: Path) -> dict[tuple[str, str], Schema]:
 
 
 class Writer:
-    """Collects the properties of each type from all CRDs that use it, then writes the paragraphs."""
+    """Collects the properties of each type from all CRDs that use it, then writes the types."""
 
     def __init__(self, present: Types, kubernetes: Types) -> None:
         self._present = present

@@ -1,4 +1,4 @@
-"""Writes the type files of `api/builtin` from OpenAPI documents, and a table of merge marks for the tests.
+"""Writes `kubernetes.types` from OpenAPI documents, and a table of merge marks for the tests.
 
     make types OPENAPI=FOLDER GO=FOLDER
 
@@ -90,7 +90,7 @@ class GoField(NamedTuple):
 
 
 class GoStructs:
-    """The structs of `types*.go` files, found by the names that OpenAPI has for them."""
+    """The structs of `types*.go` files, by the names that OpenAPI has for them."""
 
     STRUCT = re.compile(r"^type (\w+) struct ?\{(\}$|\n.*?^\})", re.MULTILINE | re.DOTALL)
     FIELD = re.compile(
@@ -127,7 +127,7 @@ class GoStructs:
         return GoField(json_name, number, self._zero(package, go_type, options), "")
 
     def _zero(self, package: str, go_type: str, options: str) -> str:
-        """`+` if Go writes the field when it is empty, `?` if it leaves out a value that is zero."""
+        """`+` if Go writes the field even if it is empty, `?` if it leaves out a zero."""
         if "omitempty" not in options and "omitzero" not in options:
             return "+"
         plain = self._named[package].get(go_type, go_type)
@@ -152,6 +152,8 @@ class Writer:
         self._kinds = {api.kinds[served]: served[0] for served in present.kinds}
         self._names = self._short_names(set(self._reached()))
         self._paragraphs: dict[str, str] = {}
+        self._outer: dict[str, str] = {}
+        """Names of embedded types to names of the types that embed them."""
 
     def text(self) -> str:
         for name in self._reached():
@@ -207,17 +209,20 @@ class Writer:
         name = self._names[full]
         head = f"{name} {api_version}".rstrip()
         head += _head_mark(schema)
-        self._add(full, name, head, dict(properties))
+        remaining = dict(properties)
+        self._add(full, name, head, remaining)
+        if remaining:
+            raise SystemExit(f"{full}: Go has no {', '.join(remaining)}; are both folders of one version?")
 
     def _add(self, full: str, name: str, head: str, properties: dict[str, Schema]) -> None:
         """Write a type; takes the fields that it writes out of `properties`."""
         if name in self._paragraphs:  # several types embed one struct
-            for field in self._all_go_fields(full):
-                properties.pop(field, None)
+            for json_name in self._all_go_fields(full):
+                properties.pop(json_name, None)
             return
-        self._paragraphs[name] = ""  # stands before the types that it embeds
-        lines = []
-        go_fields = self._go.fields(full) or [GoField(field, 0, "", "") for field in sorted(properties)]
+        self._paragraphs[name] = ""  # comes before the types that it embeds
+        lines: list[str] = []
+        go_fields = self._go.fields(full) or [GoField(json_name, 0, "", "") for json_name in sorted(properties)]
         for field in go_fields:
             if field.embedded:
                 lines += self._embed(full, field, properties)
@@ -238,8 +243,9 @@ class Writer:
             return
         inner = _sibling(full, field.embedded)
         name = self._names.get(inner, inner.rpartition(".")[2])
-        known = self._api.schemas.get(inner, {})
-        self._add(inner, name, name + (_head_mark(known) if known else ""), properties)
+        schema = self._api.schemas.get(inner)
+        self._outer.setdefault(name, self._names.get(full, full.rpartition(".")[2]))
+        self._add(inner, name, name + (_head_mark(schema) if schema else ""), properties)
         yield f"  = {name} @{field.number}"
 
     def _line(self, type_name: str, go: GoField, schema: Schema) -> str:
@@ -258,10 +264,11 @@ class Writer:
         return " ".join([f"  {go.json_name} {text}{required}", *marks]) + about
 
     def _present_field(self, type_name: str, field: str) -> Field | None:
-        """Looked up in the type, or in the types that embedded it when fields were written flat."""
-        if type_name not in self._present.names():
-            return None
-        return next((line for line in self._present.fields(type_name) if line.name == field), None)
+        """The field of the type, or of the type that embeds it if the present file is flat."""
+        while type_name and type_name not in self._present.names():
+            type_name = self._outer.get(type_name, "")
+        lines = self._present.fields(type_name) if type_name else ()
+        return next((line for line in lines if line.name == field), None)
 
     def _is_defaulted_key(self, type_name: str, field: str, schema: Schema) -> bool:
         is_key = any(
@@ -310,7 +317,7 @@ def merge_marks(schema: Schema) -> Iterator[str]:
 
 
 def _is_untyped(schema: Schema) -> bool:
-    """An object of which nothing is said: server-side apply replaces it as a whole."""
+    """Whether it is an object without declared fields, which server-side apply replaces."""
     if schema.get("oneOf") or schema.get("type") not in (None, "object"):
         return False
     return not schema.get("properties") and not schema.get("additionalProperties")
@@ -319,7 +326,7 @@ def _is_untyped(schema: Schema) -> bool:
 class MergeTable:
     """How each list and object of a kind merges, by path, read from OpenAPI alone.
 
-    A mark is `list TYPE KEYS` or `object TYPE`, then the patch strategy and its key if there are any.
+    A mark is `list TYPE KEYS` or `object TYPE`, then the patch strategy and its key, if any.
     A type within itself is followed once.
     """
 

@@ -1,8 +1,8 @@
-"""Orders the fields of an object as a Go client writes them, for errors and hashes that contain objects.
+"""Orders the fields of an object as a Go client writes them.
 
 Go writes a struct in the order of its fields and a map with sorted keys. It writes a struct within
-a struct even if it is empty. The type files have the order of Kubernetes' structs. Used where Kueue
-prints a whole pod set or admission that must not change.
+a struct even if it is empty. The type files have the order of Kubernetes' structs. Needed where
+Kueue prints a pod set or admission that must not change, and where it hashes a pod's role.
 """
 
 import functools
@@ -54,7 +54,7 @@ def _written_when_empty(struct: str) -> frozenset[str]:
 
 
 def in_go_order(value: Any, kind: str) -> Any:
-    """The value with the field order of `kind`, a type of `builtin.notation` or a struct of Kueue."""
+    """The value in the field order of `kind`: a type of `builtin.notation` or Kueue's struct."""
     if isinstance(value, list):
         item = kind.removeprefix("[").removesuffix("]")
         return [in_go_order(element, item) for element in value]

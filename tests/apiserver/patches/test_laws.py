@@ -101,7 +101,7 @@ def test_what_is_applied_is_there(others, mine):
 
 @given(specs, specs)
 def test_what_one_alone_applied_goes_with_it(first, second):
-    """Applying a second configuration leaves what applying it alone would have made; lists may keep another order."""
+    """Applying another configuration gives the object of that one alone, but for list order."""
     result = apply(apply(None, first, "me"), second, "me")
     assert ordered(result) == ordered(apply(None, second, "me"))
 
@@ -157,7 +157,7 @@ def test_an_update_owns_what_it_changed(old, new):
 
 
 def leaves(node):
-    """Without memberships of inner nodes, which say who made a map and may outlive its contents."""
+    """Without memberships of inner nodes, which may outlive the contents of a map."""
     inner = {element: leaves(child) for element, child in field_sets.children(node)}
     return inner or {}
 
@@ -165,9 +165,9 @@ def leaves(node):
 def ordered(value):
     """Equal up to the order of lists and to who applied when."""
     if isinstance(value, dict):
-        return {name: ordered(each) for name, each in value.items() if name != "managedFields" and each not in ({}, [])}
+        return {name: ordered(part) for name, part in value.items() if name != "managedFields" and part not in ({}, [])}
     if isinstance(value, list):
-        return sorted((ordered(each) for each in value), key=lambda each: json.dumps(each, sort_keys=True))
+        return sorted(map(ordered, value), key=lambda item: json.dumps(item, sort_keys=True))
     return value
 
 

@@ -1,7 +1,7 @@
 """The merge schemas of Kubernetes' own kinds agree with a cluster's OpenAPI documents.
 
-`merge_marks.json.gz` has, for each kind and each path, how the list or object there merges. The
-table is written from the OpenAPI documents by `tools/kubernetes_types.py`, not from the type files.
+`merge_marks.json.gz` has, for each kind and each path, how the list or object there merges.
+`tools/kubernetes_types.py` writes it from the OpenAPI documents, not from the type files.
 """
 
 import gzip

@@ -146,7 +146,7 @@ def _frameworks() -> list[Kind]:
 
 
 def _mpi_job() -> list[Kind]:
-    """Two operators serve this kind, each in its own version. Objects are stored in Kueue's version."""
+    """Two operators serve this kind in two versions. Objects are stored in Kueue's version."""
     current = _framework("kubeflow.org/v2beta1", "MPIJob")
     old = replace(
         current,

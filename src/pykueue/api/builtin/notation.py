@@ -196,7 +196,7 @@ class Types:
 
 
 class AlwaysWritten:
-    """Which fields of an empty object Go writes all the same, as a tree of field names for each type."""
+    """For each type, the tree of fields that Go writes even if the object is empty."""
 
     def __init__(self, types: Types) -> None:
         self._types = types

@@ -1,4 +1,4 @@
-"""The types of the kinds that are not Kueue's own. Used by `kinds`, patches and protobuf bodies."""
+"""The types of Kubernetes and the job frameworks. Used by `kinds`, patches and protobuf."""
 
 import functools
 from importlib import resources

@@ -1,4 +1,4 @@
-"""The OpenAPI v2 document as protobuf: the only form in which kubectl reads it, to validate a `kind: List`.
+"""The OpenAPI v2 document as protobuf. kubectl needs this form to validate a `kind: List`.
 
 Only definitions are written; that is all the validation looks at.
 """

@@ -1,8 +1,9 @@
-r"""Reads protobuf bodies: Go clients send builtin kinds that way (`kubectl auth can-i`, `kubectl create job`).
+r"""Reads protobuf bodies.
 
-A body is the magic `k8s\0`, then an envelope with apiVersion, kind and the message. Field numbers
-come from the type files of `api.builtin`. The result is the object that the same client would have
-written in JSON. Responses are always JSON, which these clients read as well.
+Go clients send builtin kinds as protobuf (`kubectl auth can-i`, `kubectl create job`). A body is
+the magic `k8s\0`, then an envelope with apiVersion, kind and the message. Field numbers come from
+the type files of `api.builtin`. The result is the object that the same client would have written
+in JSON. Responses are always JSON, which these clients read as well.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""From client-side to server-side apply: fields that `kubectl apply` wrote are no conflict for kubectl.
+"""From client-side to server-side apply: kubectl has no conflict with its own fields.
 
 Client-side apply stores the applied configuration in an annotation. Where the object still has
 these values, a server-side apply by kubectl takes over the fields. `managed_fields.apply` calls

@@ -33,7 +33,7 @@ _ENTRY_NAMES = ("manager", "operation", "apiVersion", "time", "fieldsType", "fie
 
 
 class Manager(NamedTuple):
-    """A field manager. An applier is the same in all versions; an updater is another in each version."""
+    """A field manager. An applier is one for all versions, an updater is one for each version."""
 
     name: str
     operation: str
@@ -137,7 +137,7 @@ def read_text(text: bytes) -> Managers:
 
 
 def write(obj: Object, managers: Managers) -> None:
-    """Put the entries into the object as text, in Kubernetes' order: appliers first, then by time and name."""
+    """Write the entries in Kubernetes' order: appliers first, then by time and name."""
     order = sorted(managers.items(), key=lambda item: (item[0].operation, item[1].time, item[0]))
     entries = [_entry(manager, owned) for manager, owned in _merged_beyond_limit(order)]
     if entries:
@@ -182,7 +182,7 @@ def _entry(manager: Manager, owned: Ownership) -> dict[str, Any]:
 
 
 def strip(fields: Node | None) -> Node | None:
-    """Remove the fields that no manager owns: type, identity, and fields that only the server writes."""
+    """Remove fields that no manager owns: type, identity, and what only the server writes."""
     if fields is None:
         return None
     stripped = {element: node for element, node in fields.items() if element not in ("f:apiVersion", "f:kind")}
@@ -198,7 +198,7 @@ def strip(fields: Node | None) -> Node | None:
 def after_update(
     schema: MergeSchema, old: Object | None, new: Object, *, managers: Managers, writer: Writer
 ) -> Managers:
-    """Ownership after `writer` turned `old` into `new` by create, update or patch; `managers` owned `old`.
+    """The managers after `writer` changed `old` to `new` by create, update or patch.
 
     If `new` has managedFields of its own, they replace `managers`.
     """

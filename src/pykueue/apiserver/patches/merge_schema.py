@@ -1,4 +1,4 @@
-"""How the parts of a kind merge: which lists merge by key or as sets, which are replaced as a whole.
+"""How the parts of a kind merge: which lists merge by key or as sets, which are replaced.
 
 The schema of a kind says so (`x-kubernetes-list-type`, `x-kubernetes-map-type` and
 `x-kubernetes-patch-strategy`); the schemas of Kubernetes' own kinds are built from the type files.
@@ -21,7 +21,7 @@ class MergeSchema:
     """How one part of an object merges.
 
     `keys` are the fields by which server-side apply merges a list, `is_set` says that it merges
-    the list as a set. `is_declared` says that the part is a field of a struct and not an entry of a
+    the list as a set. `is_declared` says that the part is a field of a struct, not an entry of a
     map. `always_written` has the fields that Go writes even if they are empty.
     """
 
@@ -100,7 +100,7 @@ def of_builtin(api_version: str, kind: str) -> MergeSchema:
 
 
 def _custom(schema: Schema) -> MergeSchema:
-    """Metadata merges as in every kind; a custom resource has no other field that is always written."""
+    """Metadata merges as in every kind. A custom resource always writes no other field."""
     properties = {**schema.get("properties", {}), "metadata": schemas.types().schema("ObjectMeta")}
     return MergeSchema({**schema, "properties": properties}, always_written={"metadata": {}})
 

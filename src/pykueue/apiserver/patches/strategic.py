@@ -1,7 +1,7 @@
-"""Strategic merge patch: a merge patch that merges some lists by key, for the kinds of Kubernetes itself.
+"""Strategic merge patch: a merge patch that merges some lists by key.
 
-The directives are `$patch` (replace, delete, merge), `$deleteFromPrimitiveList/…`,
-`$setElementOrder/…` and `$retainKeys`.
+It is for the kinds of Kubernetes itself. The directives are `$patch` (replace, delete, merge),
+`$deleteFromPrimitiveList/…`, `$setElementOrder/…` and `$retainKeys`.
 """
 
 from typing import Any

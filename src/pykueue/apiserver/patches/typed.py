@@ -13,7 +13,7 @@ from pykueue.apiserver.patches.merge_schema import MergeSchema
 
 
 def fields(schema: MergeSchema, value: Any) -> Node | None:
-    """The fields that the applier of this value owns: leaves, entries of maps, and items of lists."""
+    """The fields that the applier of this value owns: leaves, map entries, list items."""
     if isinstance(value, dict) and not schema.is_atomic:
         children: Node = {}
         for name, field in value.items():
@@ -35,7 +35,7 @@ def _items(schema: MergeSchema, value: list[Any]) -> Any:
 
 
 def presence(schema: MergeSchema, value: Any) -> Node:
-    """The fields that the creator of this value owns: as `fields`, and every map and list above them."""
+    """The fields that the creator of this value owns: `fields`, and the maps and lists above."""
     if isinstance(value, dict) and not schema.is_atomic:
         children = {f"f:{name}": presence(schema.child(name), field) for name, field in value.items()}
     elif isinstance(value, list) and (schema.keys or schema.is_set):
@@ -99,7 +99,7 @@ def _compare_children(
 
 
 def merge(schema: MergeSchema, live: Any, applied: Any) -> Any:
-    """`live` with `applied` merged into it: maps, sets and keyed lists merge, other values are replaced."""
+    """`live` with `applied` merged in: maps, sets and keyed lists merge, others are replaced."""
     if isinstance(live, dict) and isinstance(applied, dict) and not schema.is_atomic:
         merged = dict(live)
         for name, value in applied.items():
@@ -121,7 +121,7 @@ def _merge_lists(schema: MergeSchema, live: list[Any], applied: list[Any]) -> li
 
 
 def _interleaved(live_items: Iterable[str], applied_items: Mapping[str, Any]) -> Iterator[str]:
-    """Applied items in the order applied. Other items stay before the applied item that follows them."""
+    """Applied items in their order. Other items stay before the applied item after them."""
     live, applied = list(live_items), list(applied_items)
     shared = [element for element in reversed(applied) if element in set(live)]
     position = 0
