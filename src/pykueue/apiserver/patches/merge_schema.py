@@ -87,7 +87,7 @@ class MergeSchema:
 
 
 def of(kind: Kind) -> MergeSchema:
-    if kind.is_builtin:
+    if kind.is_builtin and (kind.api_version, kind.kind) in schemas.types().kinds:
         return of_builtin(kind.api_version, kind.kind)
     return _of_custom(kind.schema)
 
