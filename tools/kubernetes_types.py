@@ -149,6 +149,9 @@ class Writer:
         self._api = api
         self._go = go
         self._present = present
+        missing = [" ".join(served) for served in present.kinds if served not in api.kinds]
+        if missing:
+            raise SystemExit(f"the OpenAPI documents have no {', '.join(missing)}")
         self._kinds = {api.kinds[served]: served[0] for served in present.kinds}
         self._names = self._short_names(set(self._reached()))
         self._paragraphs: dict[str, str] = {}
