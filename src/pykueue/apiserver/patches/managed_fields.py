@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from pykueue.api import objects
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object
-from pykueue.apiserver.patches import field_sets, last_applied, typed
+from pykueue.apiserver.patches import field_sets, typed
 from pykueue.apiserver.patches.field_sets import Node
 from pykueue.apiserver.patches.merge_schema import MergeSchema
 
@@ -29,6 +30,8 @@ _UNOWNED_METADATA = (
     "f:deletionTimestamp",
     "f:deletionGracePeriodSeconds",
 )
+_KUBECTL = "kubectl"
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _ENTRY_NAMES = ("manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource")
 
 
@@ -244,7 +247,7 @@ def apply(
     merged = typed.merge(schema, base, applied)
     changed = strip(typed.compare(schema, base, merged)[0])
     if not force:
-        ours = last_applied.still_as_applied(schema, base) if writer.name == last_applied.MANAGER else None
+        ours = _applied_by_client(schema, base) if writer.name == _KUBECTL else None
         _refuse_conflicts(managers, field_sets.difference(changed, ours))
     managers = _without(managers, changed)
     others: Node | None = None
@@ -259,6 +262,23 @@ def apply(
         time = previous_time if result == base else writer.time
         managers[applier] = Ownership(mine, writer.api_version, time)
     return result, managers
+
+
+def _applied_by_client(schema: MergeSchema, live: Object) -> Node | None:
+    """The fields that client-side apply wrote and that have not changed since.
+
+    Client-side apply stores the applied configuration in an annotation. A server-side apply by
+    kubectl takes over these fields without a conflict.
+    """
+    text = objects.annotations(live).get(_LAST_APPLIED)
+    try:
+        applied = msgspec.json.decode(text) if isinstance(text, str) else None
+    except msgspec.DecodeError:
+        return None
+    if not isinstance(applied, dict):
+        return None
+    changed, removed = typed.compare(schema, applied, live)
+    return field_sets.difference(field_sets.difference(typed.fields(schema, applied), changed), removed)
 
 
 def _refuse_conflicts(managers: Managers, changed: Node | None) -> None:
