@@ -1,5 +1,6 @@
 """Elastic jobs: which Workload tells what the job asks for, and which of its pods may go."""
 
+from pykueue.api.labels import ELASTIC_JOB, WORKLOAD_SLICE_NAME
 from pykueue.api.times import SECOND_NS, from_ns
 from pykueue.controllers.jobs import slices
 from pykueue.controllers.jobs.context import JobContext
@@ -10,7 +11,7 @@ NOW_NS = 1_000 * SECOND_NS
 
 
 def slice_of(name, count=2, *, at=0, reserved=None, replaces="", evicted=False):
-    annotations = {slices.ELASTIC_JOB: "true", slices.SLICE_NAME: "first"}
+    annotations = {ELASTIC_JOB: "true", WORKLOAD_SLICE_NAME: "first"}
     if replaces:
         annotations["kueue.x-k8s.io/workload-slice-replacement-for"] = f"ns/{replaces}"
     true = {"status": "True", "reason": "R", "message": ""}
@@ -30,7 +31,7 @@ def slice_of(name, count=2, *, at=0, reserved=None, replaces="", evicted=False):
 
 def pod(name, *, gated=True, phase="Pending"):
     metadata = {"name": name, "namespace": "ns", "labels": {"kueue.x-k8s.io/podset": "main"}}
-    gates = [{"name": controller.GATE}] if gated else []
+    gates = [{"name": ELASTIC_JOB}] if gated else []
     return {"metadata": metadata, "spec": {"schedulingGates": gates}, "status": {"phase": phase}}
 
 
@@ -70,7 +71,7 @@ def test_a_slice_that_holds_quota_only_shrinks_in_place():
 
 def test_a_new_slice_carries_the_name_of_the_first():
     made = slices.marked({"metadata": {"name": "third", "namespace": "ns"}}, [slice_of("second")])
-    assert made["metadata"]["annotations"][slices.SLICE_NAME] == "first"
+    assert made["metadata"]["annotations"][WORKLOAD_SLICE_NAME] == "first"
 
 
 def test_as_many_pods_go_as_the_slice_has():

@@ -10,12 +10,8 @@ from typing import Any
 
 from pykueue.api import errors
 from pykueue.api.json_copy import copied
+from pykueue.api.labels import POD_SET_UNCONSTRAINED_TOPOLOGY, TOPOLOGY_GATE, WORKLOAD_ANNOTATION, WORKLOAD_SLICE_NAME
 from pykueue.api.scheme import Object
-
-UNCONSTRAINED_TOPOLOGY_ANNOTATION = "kueue.x-k8s.io/podset-unconstrained-topology"
-TOPOLOGY_SCHEDULING_GATE = "kueue.x-k8s.io/topology"
-WORKLOAD_ANNOTATION = "kueue.x-k8s.io/workload"
-WORKLOAD_SLICE_NAME_ANNOTATION = "kueue.x-k8s.io/workload-slice-name"
 
 
 class PodSetConflictError(Exception):
@@ -59,10 +55,10 @@ def from_assignment(
     return PodSetInfo(
         name=assignment["name"],
         count=int(assignment.get("count") or pod_set.get("count") or 0),
-        annotations={UNCONSTRAINED_TOPOLOGY_ANNOTATION: "true"} if is_placed and not _asks_topology(pod_set) else {},
+        annotations={POD_SET_UNCONSTRAINED_TOPOLOGY: "true"} if is_placed and not _asks_topology(pod_set) else {},
         node_selector=node_selector,
         tolerations=tuple(tolerations),
-        scheduling_gates=({"name": TOPOLOGY_SCHEDULING_GATE},) if is_placed else (),
+        scheduling_gates=({"name": TOPOLOGY_GATE},) if is_placed else (),
     )
 
 
@@ -97,8 +93,8 @@ def merged_template(template: Object, info: PodSetInfo, *, elastic_slices: bool 
     """The template with the info merged in. An elastic workload may overwrite the names of its earlier slices."""
     present = from_template(template)
     if elastic_slices:
-        stale = {WORKLOAD_SLICE_NAME_ANNOTATION}
-        if WORKLOAD_SLICE_NAME_ANNOTATION in info.annotations:
+        stale = {WORKLOAD_SLICE_NAME}
+        if WORKLOAD_SLICE_NAME in info.annotations:
             stale.add(WORKLOAD_ANNOTATION)
         stale &= info.annotations.keys()
         present = replace(

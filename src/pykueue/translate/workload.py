@@ -7,15 +7,16 @@ the namespace has LimitRanges or its pods name a RuntimeClass.
 from dataclasses import dataclass, field
 
 from pykueue.api import conditions, errors, limit_range, times
+from pykueue.api.labels import (
+    ADMISSION_GATED_BY,
+    IS_GROUP_WORKLOAD,
+    JOB_UID,
+    PRIORITY_BOOST,
+    WORKLOAD_SLICE_REPLACEMENT_FOR,
+)
 from pykueue.api.scheme import Object
 from pykueue.engine import values
 from pykueue.translate import devices, nodes, requests, scheduling_hash, selectors
-
-ADMISSION_GATED_BY = "kueue.x-k8s.io/admission-gated-by"
-PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
-IS_GROUP = "kueue.x-k8s.io/is-group-workload"
-REPLACEMENT_FOR = "kueue.x-k8s.io/workload-slice-replacement-for"
-JOB_UID = "kueue.x-k8s.io/job-uid"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +93,7 @@ def workload(
 
 
 def _replaced_slice(annotations: Object) -> values.WorkloadKey | None:
-    key = annotations.get(REPLACEMENT_FOR)
+    key = annotations.get(WORKLOAD_SLICE_REPLACEMENT_FOR)
     return None if key is None else values.WorkloadKey(key)
 
 
@@ -106,7 +107,7 @@ def is_of_one_pod(obj: Object) -> bool:
     """Its job is a single plain pod, not a group of them."""
     metadata = obj["metadata"]
     owners = list(metadata.get("ownerReferences") or ())
-    if (metadata.get("annotations") or {}).get(IS_GROUP) == "true":
+    if (metadata.get("annotations") or {}).get(IS_GROUP_WORKLOAD) == "true":
         return False
     return len(owners) == 1 and (owners[0]["apiVersion"], owners[0]["kind"]) == ("v1", "Pod")
 

@@ -3,13 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from pykueue.api import resources
+from pykueue.api.labels import ADMISSION_GATED_BY, JOB_UID, PROVISIONING_REQUEST_PREFIX, RESOURCE_IN_USE
 from pykueue.api.scheme import Object
 from pykueue.controllers.jobs import equivalence, naming
-from pykueue.controllers.workloads import predicates
 from pykueue.translate.jobs import framework
 from pykueue.translate.jobs.framework import Framework
-
-PROVISIONING_PREFIX = "provreq.kueue.x-k8s.io/"
 
 
 def owner_reference(kind: Framework, job: Object) -> Object:
@@ -33,7 +31,7 @@ def workload_of(
     metadata = job["metadata"]
     job_labels = metadata.get("labels") or {}
     labels = {name: job_labels[name] for name in label_keys if name in job_labels}
-    labels[predicates.JOB_UID_LABEL] = metadata["uid"]
+    labels[JOB_UID] = metadata["uid"]
     workload: Object = {
         "apiVersion": resources.WORKLOAD.api_version,
         "kind": "Workload",
@@ -41,7 +39,7 @@ def workload_of(
             "name": name_of(kind, job),
             "namespace": metadata["namespace"],
             "labels": labels,
-            "finalizers": [predicates.RESOURCE_IN_USE],
+            "finalizers": [RESOURCE_IN_USE],
             "ownerReferences": [owner_reference(kind, job)],
         },
         "spec": spec_of(job, pod_sets, priority),
@@ -67,7 +65,7 @@ def copied_annotations(annotations: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in annotations.items()
-        if name.startswith(PROVISIONING_PREFIX) or (name == predicates.ADMISSION_GATED_BY and value)
+        if name.startswith(PROVISIONING_REQUEST_PREFIX) or (name == ADMISSION_GATED_BY and value)
     }
 
 

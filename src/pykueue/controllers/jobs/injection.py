@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from pykueue.api import errors
+from pykueue.api.labels import ELASTIC_JOB, WORKLOAD_ANNOTATION, WORKLOAD_SLICE_NAME
 from pykueue.api.scheme import Object
 from pykueue.controllers.jobs import slices
 from pykueue.translate import pod_set_info
@@ -58,9 +59,9 @@ def _info(workload: Object, assignment: Object, pod_set: Object, flavors: Mappin
 
 
 def _names(workload: Object) -> dict[str, str]:
-    names = {pod_set_info.WORKLOAD_ANNOTATION: workload["metadata"]["name"]}
-    if (workload["metadata"].get("annotations") or {}).get(slices.ELASTIC_JOB) == "true":
-        names[slices.SLICE_NAME] = slices.slice_name(workload)
+    names = {WORKLOAD_ANNOTATION: workload["metadata"]["name"]}
+    if (workload["metadata"].get("annotations") or {}).get(ELASTIC_JOB) == "true":
+        names[WORKLOAD_SLICE_NAME] = slices.slice_name(workload)
     return names
 
 

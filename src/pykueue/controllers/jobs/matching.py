@@ -8,6 +8,7 @@ import msgspec
 
 from pykueue.api import resources
 from pykueue.api.json_copy import copied
+from pykueue.api.labels import ADMISSION_GATED_BY, JOB_UID, PREBUILT_WORKLOAD_NAME, PRIORITY_CLASS
 from pykueue.api.scheme import Object
 from pykueue.controllers.jobs import construction, equivalence, slices, stopping
 from pykueue.controllers.jobs.context import JobContext
@@ -29,7 +30,7 @@ class WorkloadMatch(msgspec.Struct, frozen=True, kw_only=True):
 
 def prebuilt_name(job: Object) -> str:
     annotations = job["metadata"].get("annotations") or {}
-    return str(annotations.get(framework.PREBUILT_WORKLOAD) or framework.label(job, framework.PREBUILT_WORKLOAD))
+    return str(annotations.get(PREBUILT_WORKLOAD_NAME) or framework.label(job, PREBUILT_WORKLOAD_NAME))
 
 
 def pod_sets(case: JobContext, job: Object) -> list[Object]:
@@ -122,7 +123,7 @@ def _update(case: JobContext, job: Object, old: Object, wanted: list[Object]) ->
 
 def follow_labels(case: JobContext, job: Object, old: Object) -> WorkloadMatch:
     """Changes of the job that its Workload simply takes over: the admission gate and the priority class."""
-    gate = str((job["metadata"].get("annotations") or {}).get(predicates.ADMISSION_GATED_BY, ""))
+    gate = str((job["metadata"].get("annotations") or {}).get(ADMISSION_GATED_BY, ""))
     is_gate_changed = gate != predicates.admission_gate(old)
     if not is_gate_changed and not _class_changed(job, old):
         return WorkloadMatch(workload=old)
@@ -130,9 +131,9 @@ def follow_labels(case: JobContext, job: Object, old: Object) -> WorkloadMatch:
     if is_gate_changed:
         annotations = new["metadata"].setdefault("annotations", {})
         if gate:
-            annotations[predicates.ADMISSION_GATED_BY] = gate
+            annotations[ADMISSION_GATED_BY] = gate
         else:
-            del annotations[predicates.ADMISSION_GATED_BY]
+            del annotations[ADMISSION_GATED_BY]
         message = f'Updated workload AdmissionGatedBy to "{gate}"'
     else:
         new["spec"].pop("priorityClassRef", None)
@@ -153,7 +154,7 @@ def _class_changed(job: Object, workload: Object) -> bool:
         return False
     if reference is not None and reference.get("kind") != "WorkloadPriorityClass":
         return False
-    return framework.label(job, framework.PRIORITY_CLASS_LABEL) != predicates.priority_class_name(workload)
+    return framework.label(job, PRIORITY_CLASS) != predicates.priority_class_name(workload)
 
 
 def _prebuilt(case: JobContext, job: Object) -> WorkloadMatch:
@@ -167,7 +168,7 @@ def _prebuilt(case: JobContext, job: Object) -> WorkloadMatch:
     new = copied(old)
     if owner is None:
         new["metadata"].setdefault("ownerReferences", []).append(construction.owner_reference(case.kind, job))
-        new["metadata"].setdefault("labels", {})[predicates.JOB_UID_LABEL] = job["metadata"]["uid"]
+        new["metadata"].setdefault("labels", {})[JOB_UID] = job["metadata"]["uid"]
         return WorkloadMatch(actions=(Write(resource=resources.WORKLOAD, old=old, new=new),))
     is_suspended = framework.is_suspended(case.kind, job)
     if equivalence.describes(old, job, pod_sets(case, job), case.flavors, is_suspended=is_suspended):

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
+from pykueue.api.labels import PRIORITY_CLASS
 from pykueue.api.scheme import Object
 from pykueue.translate.jobs import framework
 from pykueue.translate.jobs.framework import Framework
@@ -22,7 +23,7 @@ class PriorityClasses(msgspec.Struct, frozen=True, kw_only=True):
 
 def of_job(kind: Framework, job: Object, pod_sets: Iterable[Object], classes: PriorityClasses) -> Object:
     """The fields `priorityClassRef` and `priority` of a Workload spec."""
-    name = framework.label(job, framework.PRIORITY_CLASS_LABEL)
+    name = framework.label(job, PRIORITY_CLASS)
     if name:
         if name not in classes.workload:
             raise MissingPriorityClassError(f'workloadpriorityclasses.kueue.x-k8s.io "{name}" not found')

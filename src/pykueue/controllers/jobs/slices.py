@@ -8,15 +8,13 @@ from collections.abc import Mapping, Sequence
 
 from pykueue.api import conditions, resources
 from pykueue.api.json_copy import copied
+from pykueue.api.labels import ELASTIC_JOB, WORKLOAD_SLICE_NAME, WORKLOAD_SLICE_REPLACEMENT_FOR
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
 from pykueue.controllers.jobs.context import JobContext
 from pykueue.controllers.workloads import predicates, transitions
 from pykueue.kube.controller.plan import Action, Write, changes
-from pykueue.translate.workload import REPLACEMENT_FOR
 
-ELASTIC_JOB = "kueue.x-k8s.io/elastic-job"
-SLICE_NAME = "kueue.x-k8s.io/workload-slice-name"
 SCHEDULER_ENDS_WITHIN_NS = 5 * SECOND_NS
 
 
@@ -27,7 +25,7 @@ def is_elastic(case: JobContext, obj: Object) -> bool:
 
 def slice_name(workload: Object) -> str:
     """The name of the first slice, which all slices of a job and their pods carry."""
-    return str(_annotations(workload).get(SLICE_NAME) or workload["metadata"]["name"])
+    return str(_annotations(workload).get(WORKLOAD_SLICE_NAME) or workload["metadata"]["name"])
 
 
 def living(workloads: Sequence[Object]) -> list[Object]:
@@ -70,7 +68,7 @@ def _by_replaced(workloads: Sequence[Object]) -> dict[str, Object]:
     """Who replaces whom; of two that claim the same, the one that holds quota."""
     found: dict[str, Object] = {}
     for workload in workloads:
-        replaced = _annotations(workload).get(REPLACEMENT_FOR)
+        replaced = _annotations(workload).get(WORKLOAD_SLICE_REPLACEMENT_FOR)
         if replaced and (replaced not in found or predicates.has_quota_reservation(workload)):
             found[replaced] = workload
     return found
@@ -109,9 +107,12 @@ def resized(workload: Object, wanted: Mapping[str, int]) -> Write:
 
 def marked(workload: Object, workloads: Sequence[Object]) -> Object:
     """A new Workload of an elastic job as a slice: the first one, or one that replaces the slice there is."""
-    annotations = {**_annotations(workload), ELASTIC_JOB: "true", SLICE_NAME: workload["metadata"]["name"]}
+    annotations = {**_annotations(workload), ELASTIC_JOB: "true", WORKLOAD_SLICE_NAME: workload["metadata"]["name"]}
     if workloads:
-        annotations |= {REPLACEMENT_FOR: predicates.key(workloads[0]), SLICE_NAME: slice_name(workloads[0])}
+        annotations |= {
+            WORKLOAD_SLICE_REPLACEMENT_FOR: predicates.key(workloads[0]),
+            WORKLOAD_SLICE_NAME: slice_name(workloads[0]),
+        }
     return {**workload, "metadata": {**workload["metadata"], "annotations": annotations}}
 
 

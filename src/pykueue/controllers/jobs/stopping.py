@@ -2,13 +2,12 @@
 
 from pykueue.api import conditions
 from pykueue.api.json_copy import copied
+from pykueue.api.labels import STOPPING
 from pykueue.api.scheme import Object
 from pykueue.controllers.jobs import injection
 from pykueue.kube.controller.plan import Action, Event, Write
 from pykueue.translate.jobs import framework
 from pykueue.translate.jobs.framework import Framework, Options
-
-STOPPING = "kueue.x-k8s.io/stopping"
 
 
 def stop(kind: Framework, job: Object, workload: Object | None, *, why: str, options: Options) -> list[Action]:

@@ -5,6 +5,7 @@ releases a group when its Workload is admitted.
 """
 
 from pykueue.api import resources
+from pykueue.api.labels import POD_SUSPENDING_PARENT
 from pykueue.api.scheme import Object
 from pykueue.controllers.jobs.context import JobContext
 from pykueue.controllers.jobs.policy import JobPolicy
@@ -18,7 +19,6 @@ from pykueue.kube.controller.plan import Action, Write
 from pykueue.kube.controller.work_queue import LONGEST_PAUSE_NS, WorkQueue
 from pykueue.translate.jobs import framework, pods
 
-SUSPENDING_PARENT = "kueue.x-k8s.io/pod-suspending-parent"
 _INDEX = "leaderWorkerSet"
 
 
@@ -124,7 +124,7 @@ class LeaderWorkerSetController:
 
 
 def _set_of_pod(pod: Object) -> list[str]:
-    if (pod["metadata"].get("annotations") or {}).get(SUSPENDING_PARENT) != groups.NAME:
+    if (pod["metadata"].get("annotations") or {}).get(POD_SUSPENDING_PARENT) != groups.NAME:
         return []
     name = framework.label(pod, groups.SET_NAME_LABEL)
     return [f"{pod['metadata']['namespace']}/{name}"] if name else []

@@ -10,10 +10,23 @@ import msgspec
 
 from pykueue.api import resources
 from pykueue.api.json_copy import copied
+from pykueue.api.labels import (
+    ADMISSION_GATE,
+    COMPONENT_WORKLOAD_INDEX,
+    IS_GROUP_WORKLOAD,
+    JOB_OWNER_GVK,
+    JOB_OWNER_NAME,
+    MANAGED,
+    POD_GROUP_NAME,
+    POD_GROUP_TOTAL_COUNT,
+    PREBUILT_WORKLOAD_NAME,
+    QUEUE_NAME,
+    ROLE_HASH,
+    TOPOLOGY_GATE,
+)
 from pykueue.api.scheme import Object
 from pykueue.controllers.jobs import construction, matching, naming, priority
 from pykueue.controllers.jobs.context import JobContext
-from pykueue.controllers.pods import decide
 from pykueue.controllers.workloads import predicates
 from pykueue.controllers.workloads.decide import remove_finalizer
 from pykueue.kube.controller.plan import Action, Create, Delete, Event, changes
@@ -27,9 +40,6 @@ GROUP_INDEX_LABEL = f"{DOMAIN}/group-index"
 WORKER_INDEX_LABEL = f"{DOMAIN}/worker-index"
 LEADER_NAME_ANNOTATION = f"{DOMAIN}/leader-name"
 REVISION_LABEL = "controller-revision-hash"
-INDEX_ANNOTATION = "kueue.x-k8s.io/component-workload-index"
-GVK_ANNOTATION = "kueue.x-k8s.io/job-owner-gvk"
-OWNER_ANNOTATION = "kueue.x-k8s.io/job-owner-name"
 LEADER, WORKER, MAIN = "leader", "worker", "main"
 
 
@@ -146,10 +156,10 @@ def workload_of(case: JobContext, leader_worker_set: Object, index: int) -> Obje
     }
     annotations = {
         **workload["metadata"].get("annotations", {}),
-        decide.IS_GROUP_WORKLOAD: "true",
-        GVK_ANNOTATION: f"{resource.api_version}, Kind={resource.kind}",
-        OWNER_ANNOTATION: metadata["name"],
-        INDEX_ANNOTATION: str(index),
+        IS_GROUP_WORKLOAD: "true",
+        JOB_OWNER_GVK: f"{resource.api_version}, Kind={resource.kind}",
+        JOB_OWNER_NAME: metadata["name"],
+        COMPONENT_WORKLOAD_INDEX: str(index),
     }
     workload["metadata"] |= {
         "name": workload_name(leader_worker_set, index),
@@ -195,22 +205,22 @@ def marked(pod: Object, leader_worker_set: Object) -> Object:
     """The pod as a member of its group; unchanged before its operator has told which group that is."""
     labels = pod["metadata"].get("labels") or {}
     queue_name = framework.queue_name(leader_worker_set)
-    is_marked = pods.MANAGED in labels
+    is_marked = MANAGED in labels
     if not is_marked and GROUP_INDEX_LABEL not in labels:
         return pod
     new: Object = copied(pod)
     if queue_name and pods.is_gated(pod):
-        new["metadata"]["labels"][framework.QUEUE_NAME_LABEL] = queue_name
+        new["metadata"]["labels"][QUEUE_NAME] = queue_name
     if is_marked:
         return new
     name = workload_name(leader_worker_set, labels[GROUP_INDEX_LABEL])
-    new["metadata"]["labels"][pods.MANAGED] = "true"
+    new["metadata"]["labels"][MANAGED] = "true"
     annotations = new["metadata"].setdefault("annotations", {})
     annotations |= {
-        pods.GROUP_NAME: name,
-        framework.PREBUILT_WORKLOAD: name,
-        pods.GROUP_TOTAL_COUNT: str(size(leader_worker_set)),
-        pods.ROLE_HASH: _role(pod, leader_worker_set),
+        POD_GROUP_NAME: name,
+        PREBUILT_WORKLOAD_NAME: name,
+        POD_GROUP_TOTAL_COUNT: str(size(leader_worker_set)),
+        ROLE_HASH: _role(pod, leader_worker_set),
     }
     return new
 
@@ -229,7 +239,7 @@ def is_outdated(pod: Object, stateful_set: Object | None) -> bool:
 
 
 def ungated(pod: Object) -> Object:
-    ours = (pods.ADMISSION_GATE, pods.TOPOLOGY_GATE)
+    ours = (ADMISSION_GATE, TOPOLOGY_GATE)
     gates = pod["spec"].get("schedulingGates") or ()
     kept = [gate for gate in gates if gate.get("name") not in ours]
     spec = {key: value for key, value in pod["spec"].items() if key != "schedulingGates"}

@@ -1,14 +1,13 @@
 """How long pods of an admitted Workload kept a scheduling gate of ours. Part of `happened`."""
 
 from pykueue.api import conditions, resources
+from pykueue.api.labels import POD_GROUP_NAME, WORKLOAD_ANNOTATION
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
 from pykueue.controllers.metrics.instruments import Instruments
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.cache import ObjectCache
-from pykueue.translate.jobs.pods import GROUP_NAME
-from pykueue.translate.pod_set_info import WORKLOAD_ANNOTATION
 
 GATES = ("kueue.x-k8s.io/topology", "kueue.x-k8s.io/admission", "kueue.x-k8s.io/elastic-job")
 
@@ -27,7 +26,7 @@ class PodGates:
             self._removed(gate, new)
 
     def _removed(self, gate: str, pod: Object) -> None:
-        group = (pod["metadata"].get("labels") or {}).get(GROUP_NAME, "")
+        group = (pod["metadata"].get("labels") or {}).get(POD_GROUP_NAME, "")
         workload = self._workload_of(pod, group)
         admitted = None if workload is None else conditions.find(workload, "Admitted")
         if workload is None or admitted is None or admitted["status"] != "True":

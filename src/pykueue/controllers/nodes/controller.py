@@ -1,6 +1,7 @@
 """The node controller: looks at a node when it, or a pod placed on it, changes, and lets `node_failures` judge."""
 
 from pykueue.api import resources
+from pykueue.api.labels import WORKLOAD_ANNOTATION
 from pykueue.api.scheme import Object
 from pykueue.controllers.nodes import decide
 from pykueue.controllers.nodes.decide import NodeContext, ReplacementPolicy
@@ -11,7 +12,6 @@ from pykueue.kube.controller.apply import Applier
 from pykueue.kube.controller.cache import ObjectCache, key_of
 from pykueue.kube.controller.work_queue import WorkQueue
 from pykueue.translate import nodes
-from pykueue.translate.pod_set_info import WORKLOAD_ANNOTATION
 
 REPORTER = "tas-resource-flavor-controller"
 """Kueue's name for who tells of lost nodes."""

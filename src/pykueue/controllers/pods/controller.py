@@ -1,6 +1,7 @@
 """The controller of pods and pod groups: gathers the members of a group, asks `jobs.pod_plan` and applies the plan."""
 
 from pykueue.api import resources
+from pykueue.api.labels import IS_GROUP_WORKLOAD, MANAGED
 from pykueue.api.rules.jobs.pod import role_hash
 from pykueue.api.scheme import Object
 from pykueue.controllers.jobs.context import JobContext
@@ -33,7 +34,7 @@ class PodController:
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         pod = new or old
         assert pod is not None
-        if (pod["metadata"].get("labels") or {}).get(pods.MANAGED) != "true":
+        if (pod["metadata"].get("labels") or {}).get(MANAGED) != "true":
             return
         namespace, name = key_of(pod)
         group = pods.group_name(pod)
@@ -89,7 +90,7 @@ class PodController:
         workload = self._mirror.get(resources.WORKLOAD, name, namespace)
         if workload is None:
             return ()
-        is_ours = (workload["metadata"].get("annotations") or {}).get(decide.IS_GROUP_WORKLOAD) == "true"
+        is_ours = (workload["metadata"].get("annotations") or {}).get(IS_GROUP_WORKLOAD) == "true"
         is_free = predicates.controller_of(workload) is None
         has_members = bool(self._mirror.indexed(resources.POD, "group", f"{namespace}/{name}"))
         return (workload,) if is_ours or is_free or has_members else ()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from pykueue.api import conditions, resources
 from pykueue.api.json_copy import copied
+from pykueue.api.labels import IS_GROUP_WORKLOAD, JOB_UID, MANAGED, POD_GROUP_TOTAL_COUNT
 from pykueue.api.scheme import Object
 from pykueue.api.times import from_ns
 from pykueue.controllers.jobs import construction, decide, equivalence, injection, matching, priority, readiness
@@ -21,7 +22,6 @@ from pykueue.translate.jobs import framework, pods
 from pykueue.translate.jobs.pods import Group
 from pykueue.translate.pod_set_info import PodSetConflictError
 
-IS_GROUP_WORKLOAD = "kueue.x-k8s.io/is-group-workload"
 MOST_POD_SETS = 18
 
 
@@ -40,7 +40,7 @@ def plan(case: JobContext, group: Group | None) -> Plan:
     if group is None or (not group.name and pods.is_deleted(group.lead)):
         gone = decide.let_go(case)
         return Plan(actions=(*gone, *(_finalize(group.pods) if group else ())))
-    if (group.lead["metadata"].get("labels") or {}).get(pods.MANAGED) != "true":
+    if (group.lead["metadata"].get("labels") or {}).get(MANAGED) != "true":
         return Plan()
     if not framework.queue_name(group.lead) and not case.policy.manage_jobs_without_queue_name:
         return Plan()
@@ -56,8 +56,8 @@ def _finalize(members: Iterable[Object]) -> list[Action]:
     actions: list[Action] = []
     for old in members:
         finalizers = old["metadata"].get("finalizers") or []
-        if pods.MANAGED in finalizers:
-            kept = [name for name in finalizers if name != pods.MANAGED]
+        if MANAGED in finalizers:
+            kept = [name for name in finalizers if name != MANAGED]
             new = {**old, "metadata": {**old["metadata"], "finalizers": kept}}
             actions.append(Write(resource=resources.POD, old=old, new=new))
     return actions
@@ -246,7 +246,7 @@ def _create(case: JobContext, group: Group) -> Plan:
     if isinstance(workload, Event):
         return Plan(actions=(*actions, workload))
     if group.name and len(active) > group.total_count:
-        active.sort(key=lambda pod: (pods.MANAGED not in (pod["metadata"].get("finalizers") or ()), pods.is_gated(pod)))
+        active.sort(key=lambda pod: (MANAGED not in (pod["metadata"].get("finalizers") or ()), pods.is_gated(pod)))
         actions += _remove_excess(Members(kept=(), excess=tuple(active[group.total_count :]), replaced=(), absent=0))
         return Plan(actions=tuple(actions))
     told = Event(about=group.lead, reason="CreatedWorkload", message=f"Created Workload: {predicates.key(workload)}")
@@ -266,7 +266,7 @@ def _construct(case: JobContext, group: Group) -> Object | Event:
     workload = construction.workload_of(pods.FRAMEWORK, group.lead, pod_sets, priority=chosen, label_keys=keys)
     metadata = workload["metadata"]
     metadata["name"] = group.name
-    metadata["labels"].pop(predicates.JOB_UID_LABEL)
+    metadata["labels"].pop(JOB_UID)
     metadata["ownerReferences"] = [_reference(pod) for pod in group.pods]
     metadata["annotations"] = {**metadata.get("annotations", {}), IS_GROUP_WORKLOAD: "true"}
     return workload
@@ -284,9 +284,9 @@ def _group_fault(group: Group, pod_sets: list[Object]) -> str:
         name, own_queue = pod["metadata"]["name"], framework.queue_name(pod)
         if own_queue != queue:
             return f"pods '{lead}' and '{name}' has different queue names: {queue}!={own_queue}"
-        own_count = (pod["metadata"].get("annotations") or {}).get(pods.GROUP_TOTAL_COUNT, "")
+        own_count = (pod["metadata"].get("annotations") or {}).get(POD_GROUP_TOTAL_COUNT, "")
         if own_count != count:
-            key = pods.GROUP_TOTAL_COUNT
+            key = POD_GROUP_TOTAL_COUNT
             return f"pods '{lead}' and '{name}' has different '{key}' values: {count}!={own_count}"
     if len(pod_sets) > MOST_POD_SETS:
         return "pod group can't include more than 18 roles"

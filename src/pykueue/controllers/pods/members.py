@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from pykueue.api.labels import MANAGED
 from pykueue.api.scheme import Object
 from pykueue.api.times import to_ns
 from pykueue.translate.jobs import pods
@@ -48,7 +49,7 @@ def _absent(group: Group, count: int, active: int) -> int:
 
 
 def _has_finalizer(pod: Object) -> bool:
-    return pods.MANAGED in (pod["metadata"].get("finalizers") or ())
+    return MANAGED in (pod["metadata"].get("finalizers") or ())
 
 
 def _created(pod: Object) -> str:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from pykueue.api import resources as kinds
 from pykueue.api.json_copy import copied
+from pykueue.api.labels import PROVISIONING_REQUEST_PREFIX
 from pykueue.api.scheme import Object
-from pykueue.controllers.jobs.construction import PROVISIONING_PREFIX
 from pykueue.translate import pod_set_info
 
 LONGEST_NAME = 252 - 5
@@ -130,8 +130,8 @@ def request(workload: Object, config: Object, name: str, wanted: list[Demand]) -
     spec = config["spec"]
     parameters = dict(spec.get("parameters") or {})
     for annotation, value in (workload["metadata"].get("annotations") or {}).items():
-        if annotation.startswith(PROVISIONING_PREFIX):
-            parameters[annotation.removeprefix(PROVISIONING_PREFIX)] = value
+        if annotation.startswith(PROVISIONING_REQUEST_PREFIX):
+            parameters[annotation.removeprefix(PROVISIONING_REQUEST_PREFIX)] = value
     return {
         "apiVersion": kinds.PROVISIONING_REQUEST.api_version,
         "kind": "ProvisioningRequest",

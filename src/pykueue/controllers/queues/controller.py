@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from pykueue.api import conditions, resources
 from pykueue.api.json_copy import copied
+from pykueue.api.labels import RESOURCE_IN_USE
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
 from pykueue.controllers.scheduler.controller import Scheduler
@@ -99,10 +100,10 @@ class QueueControllers:
             return 0
         new = copied(old)
         finalizers = new["metadata"].get("finalizers") or []
-        if not predicates.is_being_deleted(old) and predicates.RESOURCE_IN_USE not in finalizers:
-            new["metadata"]["finalizers"] = [*finalizers, predicates.RESOURCE_IN_USE]
-        elif predicates.is_being_deleted(old) and predicates.RESOURCE_IN_USE in finalizers and not len(state.holdings):
-            new["metadata"]["finalizers"] = [each for each in finalizers if each != predicates.RESOURCE_IN_USE]
+        if not predicates.is_being_deleted(old) and RESOURCE_IN_USE not in finalizers:
+            new["metadata"]["finalizers"] = [*finalizers, RESOURCE_IN_USE]
+        elif predicates.is_being_deleted(old) and RESOURCE_IN_USE in finalizers and not len(state.holdings):
+            new["metadata"]["finalizers"] = [each for each in finalizers if each != RESOURCE_IN_USE]
             await self._applier.carry_out(changes(resources.CLUSTER_QUEUE, old, new))
             return 0
         new.setdefault("status", {}).update(queue_report.cluster_queue(state))

@@ -6,11 +6,25 @@ them. Scaled to zero, the Workload is put on hold and its quota goes back.
 
 from pykueue.api import resources
 from pykueue.api.json_copy import copied
+from pykueue.api.labels import (
+    IS_GROUP_WORKLOAD,
+    JOB_OWNER_GVK,
+    JOB_OWNER_NAME,
+    MANAGED,
+    POD_GROUP_FAST_ADMISSION,
+    POD_GROUP_NAME,
+    POD_GROUP_SERVING,
+    POD_GROUP_TOTAL_COUNT,
+    POD_SUSPENDING_PARENT,
+    PREBUILT_WORKLOAD_NAME,
+    PRIORITY_CLASS,
+    QUEUE_NAME,
+    ROLE_HASH,
+)
 from pykueue.api.scheme import Object
 from pykueue.controllers.jobs import construction, matching, naming, priority
 from pykueue.controllers.jobs.policy import JobPolicy
 from pykueue.controllers.jobs.priority import MissingPriorityClassError, PriorityClasses
-from pykueue.controllers.pods import decide
 from pykueue.controllers.workloads import predicates, transitions
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.apply import Applier
@@ -19,11 +33,8 @@ from pykueue.kube.controller.plan import Action, Create, Event, Write, changes
 from pykueue.kube.controller.work_queue import LONGEST_PAUSE_NS, WorkQueue
 from pykueue.translate.jobs import framework, pods, topology_request
 
-SUSPENDING_PARENT = "kueue.x-k8s.io/pod-suspending-parent"
 PARENT = "statefulset"
 POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"
-GVK_ANNOTATION = "kueue.x-k8s.io/job-owner-gvk"
-NAME_ANNOTATION = "kueue.x-k8s.io/job-owner-name"
 
 
 def workload_name(stateful_set: Object) -> str:
@@ -55,9 +66,9 @@ def workload_of(stateful_set: Object, classes: PriorityClasses, policy: JobPolic
     metadata["ownerReferences"] = [_reference(stateful_set)]
     metadata["annotations"] = {
         **metadata.get("annotations", {}),
-        decide.IS_GROUP_WORKLOAD: "true",
-        GVK_ANNOTATION: "apps/v1, Kind=StatefulSet",
-        NAME_ANNOTATION: stateful_set["metadata"]["name"],
+        IS_GROUP_WORKLOAD: "true",
+        JOB_OWNER_GVK: "apps/v1, Kind=StatefulSet",
+        JOB_OWNER_NAME: stateful_set["metadata"]["name"],
     }
     return workload
 
@@ -91,19 +102,19 @@ def marked(pod: Object, stateful_set: Object) -> Object:
     labels = new["metadata"].setdefault("labels", {})
     annotations = new["metadata"].setdefault("annotations", {})
     name = workload_name(stateful_set)
-    labels[pods.MANAGED] = "true"
-    for label in (framework.QUEUE_NAME_LABEL, framework.PRIORITY_CLASS_LABEL):
+    labels[MANAGED] = "true"
+    for label in (QUEUE_NAME, PRIORITY_CLASS):
         if value := framework.label(stateful_set, label):
             labels[label] = value
-    labels[pods.GROUP_NAME] = name
-    labels[framework.PREBUILT_WORKLOAD] = name
+    labels[POD_GROUP_NAME] = name
+    labels[PREBUILT_WORKLOAD_NAME] = name
     annotations.update(
         {
-            pods.GROUP_TOTAL_COUNT: str(replicas(stateful_set)),
-            pods.GROUP_FAST_ADMISSION: "true",
-            pods.GROUP_SERVING: "true",
+            POD_GROUP_TOTAL_COUNT: str(replicas(stateful_set)),
+            POD_GROUP_FAST_ADMISSION: "true",
+            POD_GROUP_SERVING: "true",
             "kueue.x-k8s.io/pod-group-pod-index-label": POD_INDEX_LABEL,
-            pods.ROLE_HASH: "main",
+            ROLE_HASH: "main",
         }
     )
     return new
@@ -160,7 +171,7 @@ class StatefulSetController:
         if space is None or not self._policy.manages(space["metadata"].get("labels") or {}):
             return False
         template = stateful_set["spec"]["template"].get("metadata") or {}
-        if (template.get("annotations") or {}).get(SUSPENDING_PARENT, PARENT) != PARENT:
+        if (template.get("annotations") or {}).get(POD_SUSPENDING_PARENT, PARENT) != PARENT:
             return False
         return bool(framework.queue_name(stateful_set)) or self._policy.manage_jobs_without_queue_name
 
@@ -187,6 +198,6 @@ def _parent_of(pod: Object) -> list[str]:
     owner = predicates.controller_of(pod)
     if owner is None or owner["kind"] != "StatefulSet":
         return []
-    if (pod["metadata"].get("annotations") or {}).get(SUSPENDING_PARENT) != PARENT:
+    if (pod["metadata"].get("annotations") or {}).get(POD_SUSPENDING_PARENT) != PARENT:
         return []
     return [f"{pod['metadata']['namespace']}/{owner['name']}"]

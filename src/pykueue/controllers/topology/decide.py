@@ -6,14 +6,11 @@ from pykueue.api import resources
 from pykueue.api.json_copy import copied
 from pykueue.api.kueue import topology_encoding
 from pykueue.api.kueue.topology_encoding import Domain
+from pykueue.api.labels import POD_INDEX_OFFSET, POD_SET_LABEL, TOPOLOGY_GATE
 from pykueue.api.scheme import Object
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.controller.plan import Write
 from pykueue.translate import nodes
-from pykueue.translate.pod_set_info import TOPOLOGY_SCHEDULING_GATE
-
-POD_SET_LABEL = "kueue.x-k8s.io/podset"
-INDEX_OFFSET = "kueue.x-k8s.io/pod-index-offset"
 
 Placed = tuple[Object, Domain]
 
@@ -40,7 +37,7 @@ def plan(workload: Object, pods: Sequence[Object]) -> list[Write]:
 
 
 def is_gated(pod: Object) -> bool:
-    return any(gate["name"] == TOPOLOGY_SCHEDULING_GATE for gate in pod["spec"].get("schedulingGates") or ())
+    return any(gate["name"] == TOPOLOGY_GATE for gate in pod["spec"].get("schedulingGates") or ())
 
 
 def _belongs(pod: Object, pod_set: str) -> bool:
@@ -50,7 +47,7 @@ def _belongs(pod: Object, pod_set: str) -> bool:
 def _ungated(pod: Object, labels: Mapping[str, str]) -> Write:
     new = copied(pod)
     spec = new["spec"]
-    spec["schedulingGates"] = [gate for gate in spec["schedulingGates"] if gate["name"] != TOPOLOGY_SCHEDULING_GATE]
+    spec["schedulingGates"] = [gate for gate in spec["schedulingGates"] if gate["name"] != TOPOLOGY_GATE]
     if not spec["schedulingGates"]:
         del spec["schedulingGates"]
     spec["nodeSelector"] = {**(spec.get("nodeSelector") or {}), **labels}
@@ -133,7 +130,7 @@ def _leading_pods(workload: Object, assignment: Object) -> int:
 
 def _offset(pod: Object) -> int:
     try:
-        return int((pod["metadata"].get("annotations") or {}).get(INDEX_OFFSET, "0"))
+        return int((pod["metadata"].get("annotations") or {}).get(POD_INDEX_OFFSET, "0"))
     except ValueError:
         raise _NoRanksError from None
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 
 from pykueue.api import resources
 from pykueue.api.json_copy import copied
+from pykueue.api.labels import ELASTIC_JOB, POD_SET_LABEL, WORKLOAD_SLICE_NAME
 from pykueue.api.scheme import Object
 from pykueue.controllers.jobs import slices
-from pykueue.controllers.topology.decide import POD_SET_LABEL
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.apply import Applier
@@ -16,7 +16,6 @@ from pykueue.kube.controller.plan import Write
 from pykueue.kube.controller.work_queue import WorkQueue
 from pykueue.translate import nodes
 
-GATE = "kueue.x-k8s.io/elastic-job"
 INDEX = "slice"
 
 
@@ -72,7 +71,7 @@ def _next(granted: dict[str, int], pods: Sequence[Object]) -> Iterator[Object]:
 
 
 def is_gated(pod: Object) -> bool:
-    return any(gate["name"] == GATE for gate in pod["spec"].get("schedulingGates") or ())
+    return any(gate["name"] == ELASTIC_JOB for gate in pod["spec"].get("schedulingGates") or ())
 
 
 def _pod_set(pod: Object) -> str:
@@ -81,7 +80,7 @@ def _pod_set(pod: Object) -> str:
 
 def _ungated(pod: Object) -> Write:
     new = copied(pod)
-    new["spec"]["schedulingGates"] = [gate for gate in new["spec"]["schedulingGates"] if gate["name"] != GATE]
+    new["spec"]["schedulingGates"] = [gate for gate in new["spec"]["schedulingGates"] if gate["name"] != ELASTIC_JOB]
     if not new["spec"]["schedulingGates"]:
         del new["spec"]["schedulingGates"]
     return Write(resource=resources.POD, old=pod, new=new)
@@ -89,12 +88,12 @@ def _ungated(pod: Object) -> Write:
 
 def _slice_of_pod(pod: Object) -> list[str]:
     metadata = pod["metadata"]
-    name = (metadata.get("annotations") or {}).get(slices.SLICE_NAME)
+    name = (metadata.get("annotations") or {}).get(WORKLOAD_SLICE_NAME)
     return [f"{metadata['namespace']}/{name}"] if name else []
 
 
 def _slice_of_workload(workload: Object) -> list[str]:
     metadata = workload["metadata"]
-    if (metadata.get("annotations") or {}).get(slices.ELASTIC_JOB) != "true":
+    if (metadata.get("annotations") or {}).get(ELASTIC_JOB) != "true":
         return []
     return [f"{metadata['namespace']}/{slices.slice_name(workload)}"]

@@ -11,6 +11,7 @@ import msgspec
 
 from pykueue.api import conditions
 from pykueue.api.json_copy import copied
+from pykueue.api.labels import JOB_UID, RESOURCE_IN_USE
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS, to_ns
 from pykueue.controllers.workloads import checks, predicates, transitions
@@ -81,9 +82,9 @@ def decide(workload: Object, near: WorkloadContext, policy: LifecyclePolicy, now
 
 def remove_finalizer(workload: Object) -> bool:
     finalizers = workload["metadata"].get("finalizers") or []
-    if predicates.RESOURCE_IN_USE not in finalizers:
+    if RESOURCE_IN_USE not in finalizers:
         return False
-    kept = [name for name in finalizers if name != predicates.RESOURCE_IN_USE]
+    kept = [name for name in finalizers if name != RESOURCE_IN_USE]
     if kept:
         workload["metadata"]["finalizers"] = kept
     else:
@@ -96,7 +97,7 @@ def _orphan(case: _Case) -> bool:
     if workload["metadata"].get("ownerReferences"):
         return False
     deleted = predicates.is_being_deleted(workload)
-    had_job = predicates.JOB_UID_LABEL in (workload["metadata"].get("labels") or {})
+    had_job = JOB_UID in (workload["metadata"].get("labels") or {})
     if not deleted and not (case.policy.finish_orphans and had_job):
         return False
     if case.policy.finish_orphans and not deleted:

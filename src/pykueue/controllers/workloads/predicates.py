@@ -1,13 +1,9 @@
 """What holds of a Workload: predicates on its JSON. Named after the words of Kueue's own status."""
 
 from pykueue.api import conditions
+from pykueue.api.labels import ADMISSION_GATED_BY
 from pykueue.api.scheme import Object
 from pykueue.api.times import to_ns
-
-ADMISSION_GATED_BY = "kueue.x-k8s.io/admission-gated-by"
-RESOURCE_IN_USE = "kueue.x-k8s.io/resource-in-use"
-JOB_UID_LABEL = "kueue.x-k8s.io/job-uid"
-PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
 
 
 def key(workload: Object) -> str:

@@ -9,17 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from pykueue.api.json_copy import copied
+from pykueue.api.labels import ELASTIC_JOB, QUEUE_NAME
 from pykueue.api.scheme import Object, Resource
 from pykueue.translate.jobs import topology_request
 from pykueue.translate.pod_set_info import PodSetInfo, merged_template, restored_template
 
 Path = tuple[str | int, ...]
-
-QUEUE_NAME_LABEL = "kueue.x-k8s.io/queue-name"
-PRIORITY_CLASS_LABEL = "kueue.x-k8s.io/priority-class"
-MAX_EXEC_TIME_LABEL = "kueue.x-k8s.io/max-exec-time-seconds"
-ELASTIC_JOB = "kueue.x-k8s.io/elastic-job"
-PREBUILT_WORKLOAD = "kueue.x-k8s.io/prebuilt-workload-name"
 
 
 class PodSetsCountError(Exception):
@@ -169,7 +164,7 @@ def is_elastic(job: Object, options: Options) -> bool:
 
 def queue_name(job: Object) -> str:
     """The label; the annotation of the same name is its deprecated form."""
-    return label(job, QUEUE_NAME_LABEL) or str((job["metadata"].get("annotations") or {}).get(QUEUE_NAME_LABEL, ""))
+    return label(job, QUEUE_NAME) or str((job["metadata"].get("annotations") or {}).get(QUEUE_NAME, ""))
 
 
 def pod_sets(framework: Framework, job: Object, options: Options) -> list[Object]:

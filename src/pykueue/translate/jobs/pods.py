@@ -9,21 +9,21 @@ from dataclasses import dataclass
 
 from pykueue.api import times
 from pykueue.api.json_copy import copied
+from pykueue.api.labels import (
+    ADMISSION_GATE,
+    POD_GROUP_FAST_ADMISSION,
+    POD_GROUP_NAME,
+    POD_GROUP_POD_INDEX,
+    POD_GROUP_SERVING,
+    POD_GROUP_TOTAL_COUNT,
+    RETRIABLE_IN_GROUP,
+    ROLE_HASH,
+    TOPOLOGY_GATE,
+)
 from pykueue.api.scheme import Object, Resource
 from pykueue.translate.jobs import topology_request
 from pykueue.translate.jobs.framework import Finished, Framework, Options, PodSetTemplate
 from pykueue.translate.pod_set_info import PodSetInfo, merged_template
-
-ADMISSION_GATE = "kueue.x-k8s.io/admission"
-TOPOLOGY_GATE = "kueue.x-k8s.io/topology"
-MANAGED = "kueue.x-k8s.io/managed"
-GROUP_NAME = "kueue.x-k8s.io/pod-group-name"
-GROUP_TOTAL_COUNT = "kueue.x-k8s.io/pod-group-total-count"
-GROUP_FAST_ADMISSION = "kueue.x-k8s.io/pod-group-fast-admission"
-GROUP_SERVING = "kueue.x-k8s.io/pod-group-serving"
-RETRIABLE_IN_GROUP = "kueue.x-k8s.io/retriable-in-group"
-ROLE_HASH = "kueue.x-k8s.io/role-hash"
-POD_INDEX = "kueue.x-k8s.io/pod-group-pod-index"
 
 RoleHash = Callable[[Object], str]
 
@@ -34,7 +34,7 @@ def _annotations(pod: Object) -> Mapping[str, str]:
 
 
 def group_name(pod: Object) -> str:
-    return str(_annotations(pod).get(GROUP_NAME) or (pod["metadata"].get("labels") or {}).get(GROUP_NAME, ""))
+    return str(_annotations(pod).get(POD_GROUP_NAME) or (pod["metadata"].get("labels") or {}).get(POD_GROUP_NAME, ""))
 
 
 def is_gated(pod: Object) -> bool:
@@ -98,16 +98,16 @@ class Group:
 
     @property
     def total_count(self) -> int:
-        text = _annotations(self.lead).get(GROUP_TOTAL_COUNT, "")
+        text = _annotations(self.lead).get(POD_GROUP_TOTAL_COUNT, "")
         return int(text) if text.isdigit() else 0
 
     @property
     def is_fast(self) -> bool:
-        return _annotations(self.lead).get(GROUP_FAST_ADMISSION) == "true"
+        return _annotations(self.lead).get(POD_GROUP_FAST_ADMISSION) == "true"
 
     @property
     def is_serving(self) -> bool:
-        return bool(self.name) and _annotations(self.lead).get(GROUP_SERVING) == "true"
+        return bool(self.name) and _annotations(self.lead).get(POD_GROUP_SERVING) == "true"
 
     @property
     def is_suspended(self) -> bool:
@@ -166,7 +166,9 @@ class Group:
 def _pod_set(pod: Object, name: str, options: Options) -> Object:
     pod_set: Object = {"name": name, "count": 1, "template": {"spec": copied(pod["spec"])}}
     if options.topology_aware:
-        pod_set["topologyRequest"] = topology_request.from_annotations(_annotations(pod), pod_index_label=POD_INDEX)
+        pod_set["topologyRequest"] = topology_request.from_annotations(
+            _annotations(pod), pod_index_label=POD_GROUP_POD_INDEX
+        )
     return pod_set
 
 
