@@ -1,12 +1,11 @@
 import copy
 
-from pykueue.controllers.jobs.context import JobContext
-from pykueue.controllers.jobs.priority import PriorityClasses
+from pykueue.controllers.jobs.context import JobContext, PriorityClasses
 from pykueue.controllers.leader_worker_sets import decide as groups
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.controller.plan import Create, Delete, Write
 from pykueue.translate.jobs import pods
-from pykueue.translate.jobs.framework import Options
+from pykueue.translate.jobs.framework import JobOptions
 
 QUEUE = "kueue.x-k8s.io/queue-name"
 PRIORITY = "kueue.x-k8s.io/priority-class"
@@ -49,20 +48,20 @@ def counts(found):
 
 
 def test_a_group_is_a_leader_and_its_workers():
-    assert counts(groups.pod_sets(leader_worker_set(), Options())) == [("leader", 1), ("worker", 2)]
+    assert counts(groups.pod_sets(leader_worker_set(), JobOptions())) == [("leader", 1), ("worker", 2)]
 
 
 def test_without_a_leader_template_all_pods_are_alike():
-    assert counts(groups.pod_sets(leader_worker_set(leader=False), Options())) == [("main", 3)]
+    assert counts(groups.pod_sets(leader_worker_set(leader=False), JobOptions())) == [("main", 3)]
 
 
 def test_what_the_operator_notes_in_templates_is_not_shown():
-    [leader, _] = groups.pod_sets(leader_worker_set(), Options())
+    [leader, _] = groups.pod_sets(leader_worker_set(), JobOptions())
     assert leader["template"]["metadata"] == {"labels": {"app": "llm"}, "annotations": {}}
 
 
 def test_workers_are_ranked_by_their_index():
-    [leader, worker] = groups.pod_sets(leader_worker_set(), Options())
+    [leader, worker] = groups.pod_sets(leader_worker_set(), JobOptions())
     assert "topologyRequest" not in leader
     assert worker["topologyRequest"] == {"podIndexLabel": "leaderworkerset.sigs.k8s.io/worker-index"}
 

@@ -4,7 +4,7 @@ from pykueue.api.labels import ELASTIC_JOB, WORKLOAD_SLICE_NAME
 from pykueue.api.times import SECOND_NS, from_ns
 from pykueue.controllers.jobs import slices
 from pykueue.controllers.jobs.context import JobContext
-from pykueue.controllers.workload_slices import controller
+from pykueue.controllers.workload_slices import decide
 from pykueue.translate.jobs.registry import FRAMEWORKS
 
 NOW_NS = 1_000 * SECOND_NS
@@ -42,7 +42,7 @@ def selected(*workloads):
 
 
 def let_go(workloads, *pods):
-    return [write.old["metadata"]["name"] for write in controller.plan(workloads, pods)]
+    return [write.old["metadata"]["name"] for write in decide.plan(workloads, pods)]
 
 
 def test_a_slice_that_waits_tells_what_the_job_asks_for():

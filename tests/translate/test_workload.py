@@ -37,7 +37,7 @@ def condition(kind, *, status="True", reason="Because"):
 
 
 def read(source, **options):
-    return workload.workload(source, workload.Options(**options))
+    return workload.workload(source, workload.WorkloadOptions(**options))
 
 
 def test_names_times_and_requests():

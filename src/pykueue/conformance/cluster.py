@@ -21,7 +21,7 @@ from pykueue.translate import nodes, outcomes, policy, queues, workload
 _SOME_NOON = "2026-01-15T12:00:00Z"
 
 
-class Cluster:
+class RecordedCluster:
     def __init__(self, recorded: Mapping[str, Any], *, hears_of_writes: bool = True) -> None:
         """Without `hears_of_writes` the engine is not told that what it decided was written: nobody watches the API."""
         self._hears_of_writes = hears_of_writes
@@ -31,7 +31,7 @@ class Cluster:
         self.engine = Engine(self.policy)
         self.workloads: dict[values.WorkloadKey, Object] = {}
         self.preemptions: list[tuple[decisions.Preempt, decisions.PreemptedWorkload]] = []
-        self.events: list[outcomes.Event] = []
+        self.events: list[outcomes.WorkloadEvent] = []
         self._options = policy.workload_options(configuration)
         self._limit_ranges = _limit_ranges(recorded.get("otherObjects") or ())
         self._load(recorded)

@@ -5,6 +5,7 @@ Between cycles the world is played as the recorder played it: evicted workloads 
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
@@ -12,11 +13,18 @@ from pykueue.api import quantity, times
 from pykueue.api.kueue import topology_encoding
 from pykueue.api.scheme import Object
 from pykueue.conformance import differences
-from pykueue.conformance.cluster import Cluster
+from pykueue.conformance.cluster import RecordedCluster
 from pykueue.conformance.corpus import DECISIONS, Case
 from pykueue.conformance.differences import Difference
 from pykueue.controllers.workloads import predicates
-from pykueue.engine import decisions
+from pykueue.engine import decisions, values
+from pykueue.engine.cycle import order, process
+from pykueue.engine.cycle.entries import Entry
+from pykueue.engine.flavors.assignment import Assignment
+from pykueue.engine.queues import pending_queue
+from pykueue.engine.queues.cluster_queue import ClusterQueueState
+from pykueue.engine.quota import quota_tree
+from pykueue.engine.reasons import MODE_WORDS
 from pykueue.translate import outcomes
 
 _UNPLACED = re.compile(r"pod set (leader|workers): topology")
@@ -27,7 +35,7 @@ _QUIET_CYCLES = 6
 def scenario(case: Case) -> list[Difference]:
     expected = case["expected"]
     recorded = expected["cycles"]
-    run = Run(case["scenario"])
+    run = ScenarioRun(case["scenario"])
     limit = case["scenario"]["maxCycles"] if expected["converged"] else len(recorded)
     for index, (wanted, cycle) in enumerate(zip_longest(recorded, run.cycles(limit), fillvalue=differences.ABSENT)):
         if found := differences.between(wanted, cycle, f"cycles[{index}]"):
@@ -35,11 +43,11 @@ def scenario(case: Case) -> list[Difference]:
     return differences.between(_without_unused(expected["final"]), run.final(), "final") if "final" in expected else []
 
 
-class Run:
+class ScenarioRun:
     """One scenario being played."""
 
     def __init__(self, recorded: Mapping[str, Any]) -> None:
-        self.cluster = Cluster(recorded)
+        self.cluster = RecordedCluster(recorded)
         self._timeline = recorded.get("timeline") or []
         self._sorts_admissions = (recorded.get("config") or {}).get("fairSharing") is not None
 
@@ -181,4 +189,47 @@ def _conditions(obj: Object) -> list[dict[str, str]]:
     return sorted(shown, key=lambda condition: condition["type"])
 
 
-RUNNERS = {DECISIONS: scenario}
+_MODES = {word: mode for mode, word in MODE_WORDS.items()}
+
+
+def entries(case: Case) -> list[Difference]:
+    cluster = RecordedCluster(case)
+    name = values.ClusterQueueName("queue")
+    queue = ClusterQueueState(
+        values.ClusterQueue(name=name), quota_tree.QuotaNode(name, is_cluster_queue=True), cluster.policy
+    )
+    made = [
+        Entry(
+            pending=pending_queue.Pending(_numbered(cluster.translated(entry["workload"]), number), cluster.policy),
+            queue=queue,
+            is_preemptor=entry["isPreemptor"],
+            scan_before=None,
+            assignment=Assignment(borrowing=entry["borrowing"]),
+        )
+        for number, entry in enumerate(case["entries"])
+    ]
+    ordered = [entry.pending.key.rpartition("/")[2] for entry in order.ordered(cluster.engine.world, made)]
+    return differences.between(case["expect"]["order"], ordered)
+
+
+def _numbered(workload: values.Workload, number: int) -> values.Workload:
+    """The recorded workloads have no uid to end a tie; they stay in the order in which they are listed."""
+    return replace(workload, uid=workload.uid or f"{number:06}")
+
+
+def reserved(case: Case) -> list[Difference]:
+    cluster = RecordedCluster(case)
+    cluster.charge(case["usage"])
+    recorded = case["assignment"]
+    found = Assignment(
+        mode=_MODES[recorded["mode"]],
+        borrowing=recorded["borrowing"],
+        usage={cluster.index(name): amount for name, amount in recorded["usage"].items()},
+    )
+    kept = process.reservation(cluster.engine.world.tree.cluster_queues["cq"], found)
+    names = cluster.engine.world.tree.flavor_resources.names
+    shown = {f"{names[index].flavor}/{names[index].resource}": amount for index, amount in kept.items()}
+    return differences.between(case["expect"]["reserved"], shown)
+
+
+RUNNERS = {DECISIONS: scenario, "TestEntryOrdering": entries, "TestResourcesToReserve": reserved}

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pykueue.conformance import differences
-from pykueue.conformance.cluster import Cluster
+from pykueue.conformance.cluster import RecordedCluster
 from pykueue.conformance.corpus import Case
 from pykueue.conformance.differences import Difference
 from pykueue.engine import messages, values
@@ -38,7 +38,7 @@ class RecordedOracle:
 
 
 def assign(case: Case) -> list[Difference]:
-    cluster = Cluster(case)
+    cluster = RecordedCluster(case)
     cluster.charge(case.get("usage") or {})
     world = cluster.engine.world
     assigner = FlavorAssigner(
@@ -91,7 +91,7 @@ def _shown(result: Assignment, names: quota_tree.FlavorResources) -> dict[str, A
     return {
         "representativeMode": MODE_WORDS[result.mode],
         "borrowing": result.borrowing,
-        "message": messages.flavors_short(result.shortages(), outcomes.shown),
+        "message": messages.flavors_short(result.shortages(), outcomes.amount_text),
         "noFitReason": result.no_fit_reason.value,
         "usage": outcomes.usage_by_name((names.names[index], amount) for index, amount in result.usage.items()),
         "lastTriedFlavorIdx": [dict(tried) for tried in result.tried()],
@@ -104,7 +104,7 @@ def _pod_set(pod_set: PodSetAssignment) -> dict[str, Any]:
         "name": pod_set.name,
         "count": pod_set.count,
         "mode": MODE_WORDS[pod_set.mode],
-        "requests": {name: outcomes.shown(name, amount) for name, amount in pod_set.requests.items()} or None,
+        "requests": {name: outcomes.amount_text(name, amount) for name, amount in pod_set.requests.items()} or None,
         "flavors": {
             resource: {
                 "name": choice.flavor,
@@ -114,7 +114,7 @@ def _pod_set(pod_set: PodSetAssignment) -> dict[str, Any]:
             }
             for resource, choice in pod_set.flavors.items()
         },
-        "reasons": messages.flavor_reasons(pod_set.reasons, outcomes.shown) or None,
+        "reasons": messages.flavor_reasons(pod_set.reasons, outcomes.amount_text) or None,
         "attempts": [_attempt(attempt) for attempt in pod_set.attempts],
         **({"error": pod_set.fault} if pod_set.fault else {}),
         **({} if pod_set.topology is None else {"topologyAssignment": _topology(pod_set.topology)}),
@@ -135,7 +135,7 @@ def _attempt(attempt: FlavorAttempt) -> dict[str, Any]:
         "Borrow": attempt.borrowing,
         "NoFitReason": attempt.no_fit_reason.value,
         "PreemptionPossibility": None if attempt.possibility is None else int(attempt.possibility),
-        "Reasons": messages.flavor_reasons(attempt.reasons, outcomes.shown) or None,
+        "Reasons": messages.flavor_reasons(attempt.reasons, outcomes.amount_text) or None,
     }
 
 

@@ -4,14 +4,15 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
+from pykueue.api import durations
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS, to_ns
 from pykueue.conformance import differences
 from pykueue.conformance.corpus import Case, feature_gates
 from pykueue.conformance.differences import Difference
 from pykueue.controllers.workloads import decide, predicates
-from pykueue.controllers.workloads.policy import LifecyclePolicy, PodsReadyPolicy
-from pykueue.translate import devices, durations, policy
+from pykueue.controllers.workloads.decide import LifecyclePolicy, PodsReadyPolicy
+from pykueue.translate import devices, policy
 
 DEVICES = "WorkloadTestReconcileDRA"
 _MAPPINGS = [
@@ -65,10 +66,10 @@ def _neighbours(case: Case) -> decide.WorkloadContext:
     )
 
 
-def _device_fault(case: Case) -> devices.Fault | None:
+def _device_fault(case: Case) -> devices.DeviceFault | None:
     rules = policy.device_rules({"featureGates": feature_gates(case), "resources": {"deviceClassMappings": _MAPPINGS}})
     counted = devices.count(case["workload"], rules, _Recorded(case))
-    return counted if isinstance(counted, devices.Fault) else None
+    return counted if isinstance(counted, devices.DeviceFault) else None
 
 
 class _Recorded:

@@ -1,9 +1,10 @@
 """Recorded tests of topology placement alone: nodes, pods in the way, and where the pods of a workload go."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pykueue.api.kueue import topology_encoding
+from pykueue.api.kueue.topology_encoding import Domain
 from pykueue.conformance import differences
 from pykueue.conformance.corpus import Case, feature_gates
 from pykueue.conformance.differences import Difference
@@ -103,6 +104,35 @@ def _shown_all(found: Mapping[values.PodSetName, values.TopologyAssignment]) -> 
 def _reasons(expected: Mapping[str, Any]) -> set[str]:
     """A failure is recorded for every pod set of the group that failed; groups before it had their places."""
     return {found["failureReason"] for found in expected.values() if "failureReason" in found}
+
+
+def _domains(internal: Mapping[str, Any]) -> list[Domain]:
+    return [Domain(tuple(each["Values"]), each["Count"]) for each in internal.get("Domains", ())]
+
+
+def _encoded(encode: Callable[..., Any]) -> Callable[[Case], list[Difference]]:
+    def run(case: Case) -> list[Difference]:
+        internal = case["internal"]
+        expected = {"slices": [], **case["expect"]["v1beta2"]}
+        return differences.between(expected, encode(internal["Levels"], _domains(internal)))
+
+    return run
+
+
+def _decoded(case: Case) -> list[Difference]:
+    expected = _domains(case["expect"]["internal"])
+    return differences.between(_shown(expected), _shown(topology_encoding.decode(case["v1beta2"])))
+
+
+def _shown(domains: list[Domain]) -> list[dict[str, Any]]:
+    return [{"values": list(domain.values), "count": domain.count} for domain in domains]
+
+
+RUNNERS: Mapping[str, Callable[[Case], list[Difference]]] = {
+    "TestTopologyAssignmentEncode": _encoded(topology_encoding.encode),
+    "TestTopologyAssignmentEncodeHostnamePrefixRuns": _encoded(topology_encoding.encode_in_runs),
+    "TestTopologyAssignmentDecode": _decoded,
+}
 
 
 RUNNERS = dict.fromkeys(

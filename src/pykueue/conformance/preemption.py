@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from pykueue.conformance import differences
-from pykueue.conformance.cluster import Cluster
+from pykueue.conformance.cluster import RecordedCluster
 from pykueue.conformance.corpus import Case
 from pykueue.conformance.differences import Difference
 from pykueue.engine import decisions, events, values
@@ -18,7 +18,7 @@ _MODES = {word: mode for mode, word in MODE_WORDS.items()}
 
 
 def targets(case: Case) -> list[Difference]:
-    cluster = Cluster(case)
+    cluster = RecordedCluster(case)
     world = cluster.engine.world
     world.settle()
     queue = world.cluster_queues[values.ClusterQueueName(case["incomingClusterQueue"])]
@@ -58,7 +58,7 @@ def targets(case: Case) -> list[Difference]:
 
 def candidates_order(case: Case) -> list[Difference]:
     """Each candidate stands in a local queue of its own, whose usage is the recorded one."""
-    cluster = Cluster(_with_queues(case))
+    cluster = RecordedCluster(_with_queues(case))
     world = cluster.engine.world
     found = []
     for number, candidate in enumerate(case["candidates"]):
@@ -101,7 +101,7 @@ def _with_queues(case: Case) -> Case:
 
 
 def policy_is_satisfied(case: Case) -> list[Difference]:
-    cluster = Cluster(case)
+    cluster = RecordedCluster(case)
     preemptor = cluster.translated(case["preemptor"])
     timestamp_ns = pending_queue.queue_order_timestamp(preemptor, cluster.policy)
     satisfied = preemption.satisfies_policy(
@@ -113,7 +113,7 @@ def policy_is_satisfied(case: Case) -> list[Difference]:
     return differences.between(case["expect"]["satisfies"], satisfied)
 
 
-def _assignment(cluster: Cluster, recorded: Case) -> assignment.Assignment:
+def _assignment(cluster: RecordedCluster, recorded: Case) -> assignment.Assignment:
     made = assignment.Assignment()
     for pod_set in recorded["podSets"]:
         flavors = {
@@ -135,7 +135,7 @@ def _assignment(cluster: Cluster, recorded: Case) -> assignment.Assignment:
 
 
 def _decision(
-    cluster: Cluster, incoming: values.Workload, path: tuple[str, ...], found: list[preemption.Target]
+    cluster: RecordedCluster, incoming: values.Workload, path: tuple[str, ...], found: list[preemption.Target]
 ) -> decisions.Preempt:
     nodes = cluster.engine.world.cluster_queues
     return decisions.Preempt(

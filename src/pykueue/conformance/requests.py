@@ -1,15 +1,19 @@
 """Recordings about requests and pod templates: what is counted, and what is injected at start."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from pykueue.api import limit_range
 from pykueue.api.errors import ApiError, FieldError
+from pykueue.api.kueue import topology_encoding
 from pykueue.conformance import differences
 from pykueue.conformance.corpus import Case, feature_gates
 from pykueue.conformance.differences import Difference
 from pykueue.engine.quota.amounts import UNLIMITED
-from pykueue.translate import amounts, pod_set_info, requests, topology
+from pykueue.translate import amounts, pod_set_info, requests
+from pykueue.translate.jobs import framework, pods, registry
+from pykueue.translate.jobs.framework import JobFramework, JobOptions
 from pykueue.translate.pod_set_info import PodSetConflictError, PodSetInfo
 
 
@@ -24,7 +28,7 @@ def adjusted_resources(case: Case) -> list[Difference]:
 
 def new_info(case: Case) -> list[Difference]:
     options = case["config"]["options"]
-    rules = requests.Rules(
+    rules = requests.RequestRules(
         excluded_prefixes=tuple(options.get("excludedResourcePrefixes") or ()),
         transformations=requests.transformations_from((options.get("resourceTransformations") or {}).values()),
         subtracts_reclaimable_pods=feature_gates(case).get("ReclaimablePods", True),
@@ -111,7 +115,7 @@ def topology_decode(case: Case) -> list[Difference]:
     expected = [
         (tuple(domain["Values"]), domain["Count"]) for domain in case["expect"]["internal"].get("Domains") or ()
     ]
-    decoded = topology.domains(case["v1beta2"])
+    decoded = topology_encoding.decode(case["v1beta2"])
     return differences.between(expected, [(domain.values, domain.count) for domain in decoded], "domains")
 
 
@@ -144,6 +148,30 @@ def _as_recorded(info: PodSetInfo) -> Mapping[str, Any]:
         "tolerations": list(info.tolerations),
         "schedulingGates": list(info.scheduling_gates),
     }
+
+
+def pod_sets_of(case: Case, *, kind: JobFramework) -> list[Difference]:
+    """Kueue counts a RayJob's default submitter; we do when asked."""
+    topology_aware = feature_gates(case).get("TopologyAwareScheduling", True)
+    options = JobOptions(topology_aware=topology_aware, count_default_submitter=True, scaled=case.get("rayCluster"))
+    found = framework.pod_sets(kind, case["job"], options)
+    for pod_set in found:
+        pod_set["template"].setdefault("metadata", {})
+    return differences.between(case["expect"]["podSets"], found)
+
+
+def pod_sets_of_pod(case: Case) -> list[Difference]:
+    topology_aware = feature_gates(case).get("TopologyAwareScheduling", True)
+    group = pods.PodGroup(name="", pods=(case["job"],), role_hash=str)
+    found = group.pod_sets(JobOptions(topology_aware=topology_aware))
+    for pod_set in found:
+        pod_set["template"].setdefault("metadata", {})
+    return differences.between(case["expect"]["podSets"], found)
+
+
+RUNNERS = {
+    f"PodSets-{kind.resource.kind}": partial(pod_sets_of, kind=kind) for kind in registry.FRAMEWORKS.values()
+} | {"PodSets-Pod": pod_sets_of_pod}
 
 
 RUNNERS = {

@@ -12,7 +12,7 @@ from pykueue.api import resource_lists
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
 from pykueue.conformance import differences
-from pykueue.conformance.cluster import Cluster
+from pykueue.conformance.cluster import RecordedCluster
 from pykueue.conformance.corpus import Case
 from pykueue.conformance.differences import Difference
 from pykueue.controllers.workloads import predicates
@@ -23,7 +23,7 @@ _WAIT = re.compile(r"was \d+s")
 
 
 def schedule(case: Case) -> list[Difference]:
-    run = Run(case)
+    run = ScheduleRun(case)
     if "steps" in case:
         return _steps(run, case)
     config = case["config"]
@@ -34,7 +34,7 @@ def schedule(case: Case) -> list[Difference]:
     return run.compare(case["expect"])
 
 
-def _steps(run: "Run", case: Case) -> list[Difference]:
+def _steps(run: "ScheduleRun", case: Case) -> list[Difference]:
     found: list[Difference] = []
     for number, step in enumerate(case["steps"]):
         if "schedule" in step:
@@ -49,9 +49,9 @@ def _steps(run: "Run", case: Case) -> list[Difference]:
     return found + run.compare(final)
 
 
-class Run:
+class ScheduleRun:
     def __init__(self, case: Case) -> None:
-        self.cluster = Cluster(case, hears_of_writes=False)
+        self.cluster = RecordedCluster(case, hears_of_writes=False)
         self._write_error: str = case["config"].get("admissionError") or ""
         for _ in case.get("secondPass") or ():
             self.cluster.now_ns += SECOND_NS

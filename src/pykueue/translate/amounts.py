@@ -43,7 +43,7 @@ def count_in(requests: Mapping[str, int], capacity: Mapping[str, int]) -> int:
     return min([*counts, _LARGEST_COUNT])
 
 
-def shown(resource: str, amount: int) -> str:
+def to_text(resource: str, amount: int) -> str:
     """An amount as a quantity, in the format that Kueue prints for the resource."""
     if resource == "cpu":
         return str(quantity.from_milli(amount))
@@ -59,7 +59,7 @@ def as_float(resource: str, amount: int) -> float:
 
 
 def to_list(requests: Mapping[str, int]) -> dict[str, str]:
-    return {name: shown(name, amount) for name, amount in requests.items()}
+    return {name: to_text(name, amount) for name, amount in requests.items()}
 
 
 def _divided(amount: int, divisor: int) -> int:

@@ -29,7 +29,7 @@ class DeviceRules:
     """Classes of which quota counts what their devices hold, not the devices: we cannot."""
 
 
-class Inventory(Protocol):
+class DeviceInventory(Protocol):
     """What the cluster says about devices."""
 
     def template(self, namespace: str, name: str) -> Object | None: ...
@@ -42,7 +42,7 @@ class Inventory(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class DeviceFault:
     """Why a workload is inadmissible, as its conditions say."""
 
     text: str
@@ -50,14 +50,14 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
+class DeviceCounts:
     """Of one pod, by pod set: what devices add, and the extended resources that they stand for."""
 
     added: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     replaced: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
-NO_DEVICES = Counted()
+NO_DEVICES = DeviceCounts()
 
 
 class _SelectorError(Exception):
@@ -92,37 +92,37 @@ def may_claim(workload: Object) -> bool:
     )
 
 
-def count(workload: Object, rules: DeviceRules, inventory: Inventory) -> Counted | Fault:
+def count(workload: Object, rules: DeviceRules, inventory: DeviceInventory) -> DeviceCounts | DeviceFault:
     pod_specs = [pod_set["template"]["spec"] for pod_set in workload["spec"].get("podSets") or ()]
     has_claims = any(spec.get("resourceClaims") for spec in pod_specs)
     if not rules.enabled:
-        return _disabled() if rules.rejects_when_disabled and has_claims else Counted()
+        return _disabled() if rules.rejects_when_disabled and has_claims else DeviceCounts()
     claims = [claim for spec in pod_specs for claim in spec.get("resourceClaims") or ()]
     if any(claim.get("resourceClaimName") for claim in claims):
-        return Fault(
+        return DeviceFault(
             text="KueueDRAIntegration feature does not support use of resource claims",
             requeued_text="DRA resource claims not supported",
         )
     if not has_claims and not any(map(_extended_requests, pod_specs)):
-        return Counted()
+        return DeviceCounts()
     try:
         return _Count(workload, rules, inventory).result()
     except _FaultyError as fault:
-        return Fault(text=str(fault), requeued_text=str(fault))
+        return DeviceFault(text=str(fault), requeued_text=str(fault))
 
 
-def _disabled() -> Fault:
+def _disabled() -> DeviceFault:
     text = "Workload uses DRA resources but the KueueDRAIntegration feature gate is not enabled"
-    return Fault(text=text, requeued_text=text)
+    return DeviceFault(text=text, requeued_text=text)
 
 
 class _Count:
-    def __init__(self, workload: Object, rules: DeviceRules, inventory: Inventory) -> None:
+    def __init__(self, workload: Object, rules: DeviceRules, inventory: DeviceInventory) -> None:
         self._workload = workload
         self._rules = rules
         self._inventory = inventory
 
-    def result(self) -> Counted:
+    def result(self) -> DeviceCounts:
         added: dict[str, dict[str, int]] = {}
         replaced: dict[str, frozenset[str]] = {}
         for index, pod_set in enumerate(self._workload["spec"].get("podSets") or ()):
@@ -138,7 +138,7 @@ class _Count:
                     replaced[pod_set["name"]] = frozenset(backed)
             if amounts:
                 added[pod_set["name"]] = amounts
-        return Counted(added=added, replaced=replaced)
+        return DeviceCounts(added=added, replaced=replaced)
 
     # Claims.
 

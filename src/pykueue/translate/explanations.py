@@ -4,7 +4,9 @@ Pure: the engine's `Explanation` and the time go in, lines come out. The words o
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
+from pykueue.api import times
 from pykueue.engine import messages, values
 from pykueue.engine.explain.explanation import (
     Explanation,
@@ -41,7 +43,7 @@ def lines(explanation: Explanation, *, now_ns: int) -> Iterator[str]:
     if explanation.pending is None:
         yield "It fits now and will be admitted at its turn."
     else:
-        yield f"Why not now: {messages.pending(explanation.pending, outcomes.shown)}"
+        yield f"Why not now: {messages.pending(explanation.pending, outcomes.amount_text)}"
     if explanation.ahead:
         yield f"Ahead of it: {_named(explanation.ahead)}"
     for pod_set in explanation.pod_sets:
@@ -84,7 +86,7 @@ def _pod_set(pod_set: PodSetFit, now_ns: int) -> Iterator[str]:
 
 def _flavor(flavor: FlavorFit, now_ns: int) -> Iterator[str]:
     if flavor.mismatch is not None:
-        yield f"  {flavor.flavor}: {messages.flavor_reason(flavor.mismatch, outcomes.shown)}"
+        yield f"  {flavor.flavor}: {messages.flavor_reason(flavor.mismatch, outcomes.amount_text)}"
         return
     yield f"  {flavor.flavor}: {'fits' if flavor.fits else 'short'}"
     for fit in flavor.resources:
@@ -95,7 +97,7 @@ def _flavor(flavor: FlavorFit, now_ns: int) -> Iterator[str]:
 
 def _amounts(fit: ResourceFit) -> str:
     def shown(amount: int) -> str:
-        return messages.amount(fit.resource, amount, outcomes.shown)
+        return messages.amount(fit.resource, amount, outcomes.amount_text)
 
     asked = f"{shown(fit.requested)} asked, {shown(fit.unused)} unused"
     known = f"nominal {shown(fit.nominal)}, at most {shown(fit.capacity)}"
@@ -121,7 +123,7 @@ def _remedy(remedy: Remedy, explanation: Explanation) -> str:
     match remedy:
         case MoreQuota(amounts=short):
             parts = [
-                f"{amounts.shown(name.resource, amount)} more {name.resource} in flavor {name.flavor}"
+                f"{amounts.to_text(name.resource, amount)} more {name.resource} in flavor {name.flavor}"
                 for name, amount in sorted(short.items())
             ]
             return f"raise the nominal quota of ClusterQueue {explanation.cluster_queue}: {', '.join(parts)}"
@@ -138,7 +140,7 @@ def _holders(holders: tuple[Holder, ...], now_ns: int) -> str:
 
 def _holder(holder: Holder, now_ns: int) -> str:
     since = "" if holder.since_ns is None else f", for {_age(now_ns - holder.since_ns)}"
-    used = ", ".join(amounts.shown(name.resource, amount) for name, amount in holder.usage.items())
+    used = ", ".join(amounts.to_text(name.resource, amount) for name, amount in holder.usage.items())
     return f"{holder.workload} ({used}{since}, priority {holder.priority}, {holder.cluster_queue})"
 
 
@@ -148,7 +150,7 @@ def _named(keys: tuple[values.WorkloadKey, ...]) -> str:
 
 
 def _quantities(requests: Mapping[values.ResourceName, int]) -> str:
-    return ", ".join(f"{name} {amounts.shown(name, amount)}" for name, amount in requests.items()) or "nothing"
+    return ", ".join(f"{name} {amounts.to_text(name, amount)}" for name, amount in requests.items()) or "nothing"
 
 
 def _age(elapsed_ns: int) -> str:
@@ -163,3 +165,85 @@ def _split(seconds: int, units: Iterable[tuple[str, int]]) -> Iterator[str]:
         count, seconds = divmod(seconds, size)
         if count:
             yield f"{count}{unit}"
+
+
+def as_json(explanation: Explanation) -> dict[str, Any]:
+    pending = explanation.pending
+    return {
+        "workload": explanation.workload.key,
+        "priority": explanation.workload.priority,
+        "standing": explanation.standing.value,
+        "clusterQueue": explanation.cluster_queue,
+        "obstacle": explanation.obstacle and explanation.obstacle.value,
+        "admission": explanation.admission and outcomes.admission(explanation.admission),
+        "position": explanation.position,
+        "queueLength": explanation.queue_length,
+        "ahead": list(explanation.ahead),
+        "message": pending and messages.pending(pending, outcomes.amount_text),
+        "podSets": [_pod_set_json(pod_set) for pod_set in explanation.pod_sets],
+        "preempts": [{**_holder_json(victim.holder), "reason": victim.reason.value} for victim in explanation.victims],
+        "spared": [{**_holder_json(spared.holder), "reason": spared.refusal.value} for spared in explanation.spared],
+        "remedies": [_remedy_json(remedy) for remedy in explanation.remedies],
+    }
+
+
+def _pod_set_json(pod_set: PodSetFit) -> dict[str, Any]:
+    return {
+        "name": pod_set.name,
+        "count": pod_set.count,
+        "requests": {name: amounts.to_text(name, amount) for name, amount in pod_set.requests.items()},
+        "undeclared": list(pod_set.undeclared),
+        "flavors": [_flavor_json(flavor) for flavor in pod_set.flavors],
+    }
+
+
+def _flavor_json(flavor: FlavorFit) -> dict[str, Any]:
+    mismatch = flavor.mismatch
+    return {
+        "name": flavor.flavor,
+        "fits": flavor.fits,
+        "mismatch": mismatch and messages.flavor_reason(mismatch, outcomes.amount_text),
+        "resources": [_resource_json(fit) for fit in flavor.resources],
+    }
+
+
+def _resource_json(fit: ResourceFit) -> dict[str, Any]:
+    named = {
+        "requested": fit.requested,
+        "unused": fit.unused,
+        "nominal": fit.nominal,
+        "capacity": fit.capacity,
+        "short": fit.short,
+    }
+    return {
+        "name": fit.resource,
+        **{name: messages.amount(fit.resource, amount, outcomes.amount_text) for name, amount in named.items()},
+        "holders": [_holder_json(holder) for holder in fit.holders],
+    }
+
+
+def _holder_json(holder: Holder) -> dict[str, Any]:
+    return {
+        "workload": holder.workload,
+        "clusterQueue": holder.cluster_queue,
+        "priority": holder.priority,
+        "usage": _by_flavor_json(holder.usage),
+        "since": None if holder.since_ns is None else times.from_ns(holder.since_ns),
+    }
+
+
+def _remedy_json(remedy: Remedy) -> dict[str, Any]:
+    match remedy:
+        case MoreQuota(amounts=short):
+            return {"kind": "MoreQuota", "amounts": _by_flavor_json(short)}
+        case HigherPriority(priority=priority):
+            return {"kind": "HigherPriority", "priority": priority}
+        case FewerPods(counts=counts):
+            return {"kind": "FewerPods", "counts": dict(counts)}
+
+
+def _by_flavor_json(usage: Mapping[values.FlavorResource, int]) -> dict[str, dict[str, str]]:
+    nested: dict[str, dict[str, str]] = {}
+    for name, amount in usage.items():
+        nested.setdefault(name.flavor, {})[name.resource] = amounts.to_text(name.resource, amount)
+    return nested

@@ -18,7 +18,7 @@ _LONGEST_WAIT_NS = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class WorkloadEvent:
     """An event about one workload."""
 
     workload: values.WorkloadKey
@@ -45,13 +45,13 @@ def admission(admitted: values.Admission) -> Object:
 
 
 def _placed(pod_set: values.PodSetAdmission) -> Object:
-    shown: Object = {}
+    amount_text: Object = {}
     if pod_set.topology is not None:
         domains = [topology_encoding.Domain(domain.values, domain.pods) for domain in pod_set.topology.domains]
-        shown["topologyAssignment"] = topology_encoding.encode(list(pod_set.topology.levels), domains)
+        amount_text["topologyAssignment"] = topology_encoding.encode(list(pod_set.topology.levels), domains)
     if pod_set.delayed_topology is not None:
-        shown["delayedTopologyRequest"] = pod_set.delayed_topology.value
-    return shown
+        amount_text["delayedTopologyRequest"] = pod_set.delayed_topology.value
+    return amount_text
 
 
 def resource_requests(workload: values.Workload) -> list[Object]:
@@ -62,11 +62,11 @@ def resource_requests(workload: values.Workload) -> list[Object]:
     ]
 
 
-def admission_events(decision: decisions.Admit, *, waited_ns: int) -> list[Event]:
+def admission_events(decision: decisions.Admit, *, waited_ns: int) -> list[WorkloadEvent]:
     """`waited_ns` is the time since the workload was queued: created, or put back into its queue."""
     waited = f"{min(waited_ns, _LONGEST_WAIT_NS) / 10**9:.0f}s"
     text = f"{messages.quota_reserved(decision.cluster_queue)}, wait time since queued was {waited}"
-    if considered := messages.considered_flavors(decision.considered, shown):
+    if considered := messages.considered_flavors(decision.considered, amount_text):
         text += f"; Flavors considered: {considered}"
     events = [_event(decision.workload, "QuotaReserved", text)]
     if decision.admitted:
@@ -74,30 +74,32 @@ def admission_events(decision: decisions.Admit, *, waited_ns: int) -> list[Event
     return events
 
 
-def slice_replaced_event(replaced: values.WorkloadKey, replacement: values.Workload) -> Event:
+def slice_replaced_event(replaced: values.WorkloadKey, replacement: values.Workload) -> WorkloadEvent:
     """Its message is also that of the Finished condition of the slice that ended."""
     return _event(replaced, SLICE_REPLACED, messages.slice_replaced(replacement))
 
 
-def placement_events(decision: decisions.AssignTopology) -> list[Event]:
+def placement_events(decision: decisions.AssignTopology) -> list[WorkloadEvent]:
     """A workload that only got other nodes was admitted long ago."""
     return [_admitted(decision)] if decision.admitted and not decision.replaces_nodes else []
 
 
-def no_place_event(decision: decisions.RetrySecondPass | decisions.Evict) -> Event:
+def no_place_event(decision: decisions.RetrySecondPass | decisions.Evict) -> WorkloadEvent:
     """Of a second pass that came to nothing."""
-    return _event(decision.workload, "SecondPassFailed", messages.pending(decision.pending, shown), is_warning=True)
+    return _event(
+        decision.workload, "SecondPassFailed", messages.pending(decision.pending, amount_text), is_warning=True
+    )
 
 
 def no_replacement_message(decision: decisions.Evict) -> str:
     return messages.no_replacement(decision.lost_nodes)
 
 
-def no_replacement_event(decision: decisions.Evict) -> Event:
+def no_replacement_event(decision: decisions.Evict) -> WorkloadEvent:
     return _event(decision.workload, "EvictedDueToNodeFailures", no_replacement_message(decision))
 
 
-def _admitted(decision: decisions.Admit | decisions.AssignTopology) -> Event:
+def _admitted(decision: decisions.Admit | decisions.AssignTopology) -> WorkloadEvent:
     text = f"Admitted by ClusterQueue {decision.cluster_queue}, wait time since reservation was 0s"
     return _event(decision.workload, "Admitted", text)
 
@@ -110,10 +112,10 @@ def pending_reason(decision: decisions.Requeue | decisions.MarkInadmissible, *, 
 
 
 def pending_message(decision: decisions.Requeue | decisions.MarkInadmissible) -> str:
-    return messages.pending(decision.pending, shown)
+    return messages.pending(decision.pending, amount_text)
 
 
-def pending_event(decision: decisions.Requeue | decisions.MarkInadmissible, *, is_granular: bool) -> Event:
+def pending_event(decision: decisions.Requeue | decisions.MarkInadmissible, *, is_granular: bool) -> WorkloadEvent:
     reason = pending_reason(decision, is_granular=is_granular)
     return _event(decision.workload, reason, pending_message(decision), is_warning=True)
 
@@ -131,7 +133,7 @@ def preemption_events(
     *,
     preemptor: values.Workload,
     victim: values.Workload,
-) -> list[Event]:
+) -> list[WorkloadEvent]:
     """Two events about the victim, one about who took its place."""
     message = preemption_message(preemptor, decision, target)
     priorities = messages.priorities(preemptor, victim)
@@ -146,9 +148,9 @@ def preemption_events(
     ]
 
 
-def shown(resource: values.ResourceName, amount: int) -> str:
+def amount_text(resource: values.ResourceName, amount: int) -> str:
     """How the engine's messages print an amount."""
-    return amounts.shown(resource, amount)
+    return amounts.to_text(resource, amount)
 
 
 def usage_by_name(usage: Iterable[tuple[values.FlavorResource, int]]) -> dict[str, int]:
@@ -157,11 +159,11 @@ def usage_by_name(usage: Iterable[tuple[values.FlavorResource, int]]) -> dict[st
 
 
 def _quantities(usage: Mapping[values.ResourceName, int]) -> dict[str, str]:
-    return {name: amounts.shown(name, amount) for name, amount in usage.items()}
+    return {name: amounts.to_text(name, amount) for name, amount in usage.items()}
 
 
-def _event(workload: values.WorkloadKey, reason: str, message: str, *, is_warning: bool = False) -> Event:
-    return Event(workload=workload, reason=reason, message=_truncated(message), is_warning=is_warning)
+def _event(workload: values.WorkloadKey, reason: str, message: str, *, is_warning: bool = False) -> WorkloadEvent:
+    return WorkloadEvent(workload=workload, reason=reason, message=_truncated(message), is_warning=is_warning)
 
 
 def _truncated(message: str) -> str:

@@ -6,9 +6,9 @@ Takes the configuration as JSON (v1beta2, with or without its defaults). Called 
 from collections.abc import Mapping
 from typing import Any
 
-from pykueue.api import feature_gates
+from pykueue.api import durations, feature_gates
 from pykueue.engine import policy, values
-from pykueue.translate import devices, durations, requests, workload
+from pykueue.translate import devices, requests, workload
 
 _DEFAULT_SAMPLING_INTERVAL = "5m"
 
@@ -48,11 +48,11 @@ def engine_policy(configuration: Mapping[str, Any]) -> policy.Policy:
     )
 
 
-def workload_options(configuration: Mapping[str, Any]) -> workload.Options:
+def workload_options(configuration: Mapping[str, Any]) -> workload.WorkloadOptions:
     gates = configuration.get("featureGates") or {}
     resources = configuration.get("resources") or {}
-    return workload.Options(
-        rules=requests.Rules(
+    return workload.WorkloadOptions(
+        rules=requests.RequestRules(
             excluded_prefixes=tuple(resources.get("excludeResourcePrefixes") or ()),
             transformations=requests.transformations_from(resources.get("transformations") or ()),
             subtracts_reclaimable_pods=feature_gates.is_enabled(gates, "ReclaimablePods"),

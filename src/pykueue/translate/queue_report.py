@@ -3,15 +3,15 @@
 Called by the queue controllers.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pykueue.api.scheme import Object
 from pykueue.engine import values
 from pykueue.engine.queues.cluster_queue import ClusterQueueState, InactiveReason, Inactivity
-from pykueue.engine.quota import amounts
+from pykueue.engine.quota import amounts as engine_amounts
 from pykueue.engine.quota.reservations import Reservation
 from pykueue.engine.world import World
-from pykueue.translate import queue_status
+from pykueue.translate import amounts
 
 _PARTS = {
     InactiveReason.STOPPED: "is stopped",
@@ -30,8 +30,8 @@ def cluster_queue(state: ClusterQueueState) -> Object:
         "pendingWorkloads": len(state.pending),
         "reservingWorkloads": len(reserving),
         "admittedWorkloads": len(admitted),
-        "flavorsReservation": queue_status.cluster_queue_flavors(state.value, _usage(reserving)),
-        "flavorsUsage": queue_status.cluster_queue_flavors(state.value, _usage(admitted)),
+        "flavorsReservation": cluster_queue_flavors(state.value, _usage(reserving)),
+        "flavorsUsage": cluster_queue_flavors(state.value, _usage(admitted)),
     }
 
 
@@ -42,8 +42,8 @@ def local_queue(world: World, state: ClusterQueueState, key: values.LocalQueueKe
         "pendingWorkloads": pending_in(world, key),
         "reservingWorkloads": len(reserving),
         "admittedWorkloads": len(admitted),
-        "flavorsReservation": queue_status.local_queue_flavors(state.value, _usage(reserving)),
-        "flavorsUsage": queue_status.local_queue_flavors(state.value, _usage(admitted)),
+        "flavorsReservation": local_queue_flavors(state.value, _usage(reserving)),
+        "flavorsUsage": local_queue_flavors(state.value, _usage(admitted)),
     }
 
 
@@ -83,5 +83,48 @@ def _usage(holdings: Iterable[Reservation]) -> dict[values.FlavorResource, int]:
             for resource, amount in pod_set.usage.items():
                 if resource in pod_set.flavors:
                     name = values.FlavorResource(pod_set.flavors[resource], resource)
-                    usage[name] = amounts.add(usage.get(name, 0), amount)
+                    usage[name] = engine_amounts.add(usage.get(name, 0), amount)
     return usage
+
+
+Usage = Mapping[values.FlavorResource, int]
+
+
+def cluster_queue_flavors(queue: values.ClusterQueue, usage: Usage) -> list[Object]:
+    """Flavors in the order of the spec, resources by name; borrowing is possible in a cohort only."""
+    return [
+        {
+            "name": flavor.name,
+            "resources": [
+                {
+                    "name": resource,
+                    "total": amounts.to_text(resource, total := _used(usage, flavor, resource)),
+                    "borrowed": amounts.to_text(
+                        resource, max(0, engine_amounts.sub(total, quota.nominal)) if queue.cohort else 0
+                    ),
+                }
+                for resource, quota in sorted(flavor.resources.items())
+            ],
+        }
+        for group in queue.resource_groups
+        for flavor in group.flavors
+    ]
+
+
+def local_queue_flavors(queue: values.ClusterQueue, usage: Usage) -> list[Object]:
+    """The same flavors as the ClusterQueue behind it, with the local queue's own amounts."""
+    return [
+        {
+            "name": flavor.name,
+            "resources": [
+                {"name": resource, "total": amounts.to_text(resource, _used(usage, flavor, resource))}
+                for resource in sorted(flavor.resources)
+            ],
+        }
+        for group in queue.resource_groups
+        for flavor in group.flavors
+    ]
+
+
+def _used(usage: Usage, flavor: values.FlavorQuotas, resource: values.ResourceName) -> int:
+    return usage.get(values.FlavorResource(flavor.name, resource), 0)

@@ -12,15 +12,16 @@ from typing import Any
 
 from pykueue.api import limit_range, quantity, resource_lists
 from pykueue.api.errors import FieldError
+from pykueue.api.kueue import topology_encoding
 from pykueue.api.quantity import Quantity
 from pykueue.api.scheme import Object
 from pykueue.engine.quota import amounts as engine_amounts
-from pykueue.translate import amounts, topology
-from pykueue.translate.devices import NO_DEVICES, Counted
+from pykueue.translate import amounts
+from pykueue.translate.devices import NO_DEVICES, DeviceCounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Transformation:
+class ResourceTransformation:
     """How one requested resource is counted as others. `multiply_by` names a resource whose quantity scales the outputs."""
 
     outputs: Mapping[str, str]
@@ -29,11 +30,11 @@ class Transformation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class RequestRules:
     """The parts of the configuration that decide what is counted."""
 
     excluded_prefixes: tuple[str, ...] = ()
-    transformations: Mapping[str, Transformation] = field(default_factory=dict)
+    transformations: Mapping[str, ResourceTransformation] = field(default_factory=dict)
     subtracts_reclaimable_pods: bool = True
 
 
@@ -45,22 +46,22 @@ class PodSetRequests:
     count: int
     requests: Mapping[str, int]
     flavors: Mapping[str, str] = field(default_factory=dict)
-    placement: "Placement | None" = None
+    placement: "PodSetPlacement | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
+class PodSetPlacement:
     """Where the pods of an admitted pod set were placed. Nodes hold what a pod really asks for, not what quota counts."""
 
     levels: tuple[str, ...]
-    domains: tuple[topology.Domain, ...]
+    domains: tuple[topology_encoding.Domain, ...]
     single_pod_requests: Mapping[str, int]
 
 
-def transformations_from(configured: Iterable[Mapping[str, Any]]) -> dict[str, Transformation]:
+def transformations_from(configured: Iterable[Mapping[str, Any]]) -> dict[str, ResourceTransformation]:
     """The `resources.transformations` of a configuration."""
     return {
-        entry["input"]: Transformation(
+        entry["input"]: ResourceTransformation(
             outputs=entry.get("outputs") or {},
             replaces_input=entry.get("strategy") == "Replace",
             multiply_by=entry.get("multiplyBy") or "",
@@ -79,7 +80,7 @@ def adjusted(workload: Object, *, runtime_classes: Mapping[str, Object], limit_r
     return {**workload, "spec": {**workload["spec"], "podSets": pod_sets}}
 
 
-def total_requests(workload: Object, rules: Rules) -> list[PodSetRequests]:
+def total_requests(workload: Object, rules: RequestRules) -> list[PodSetRequests]:
     admission = workload.get("status", {}).get("admission")
     return _admitted_requests(workload, admission, rules) if admission else requests_of_pod_sets(workload, rules)
 
@@ -94,7 +95,7 @@ def usage(pod_sets: Iterable[PodSetRequests]) -> dict[tuple[str, str], int]:
     return summed
 
 
-def counts_after_reclaim(workload: Object, rules: Rules) -> dict[str, int]:
+def counts_after_reclaim(workload: Object, rules: RequestRules) -> dict[str, int]:
     """Pods by pod set that still need quota."""
     counts = {_name(pod_set): int(pod_set.get("count", 0)) for pod_set in workload["spec"].get("podSets") or ()}
     if rules.subtracts_reclaimable_pods:
@@ -104,7 +105,7 @@ def counts_after_reclaim(workload: Object, rules: Rules) -> dict[str, int]:
     return counts
 
 
-def single_pod_requests(pod_spec: Object, rules: Rules) -> dict[str, int]:
+def single_pod_requests(pod_spec: Object, rules: RequestRules) -> dict[str, int]:
     """What one pod of a template takes from quota."""
     requests = {
         name: value
@@ -115,7 +116,9 @@ def single_pod_requests(pod_spec: Object, rules: Rules) -> dict[str, int]:
     return {name: max(0, resource_lists.amount(name, value)) for name, value in transformed.items()}
 
 
-def requests_of_pod_sets(workload: Object, rules: Rules, counted: Counted = NO_DEVICES) -> list[PodSetRequests]:
+def requests_of_pod_sets(
+    workload: Object, rules: RequestRules, counted: DeviceCounts = NO_DEVICES
+) -> list[PodSetRequests]:
     counts = counts_after_reclaim(workload, rules)
     found = []
     for pod_set in workload["spec"].get("podSets") or ():
@@ -125,7 +128,7 @@ def requests_of_pod_sets(workload: Object, rules: Rules, counted: Counted = NO_D
     return found
 
 
-def _with_devices(requests: dict[str, int], counted: Counted, pod_set: str) -> dict[str, int]:
+def _with_devices(requests: dict[str, int], counted: DeviceCounts, pod_set: str) -> dict[str, int]:
     replaced, added = counted.replaced.get(pod_set, ()), counted.added.get(pod_set, {})
     if not replaced and not added:
         return requests
@@ -139,8 +142,8 @@ def _name(pod_set: Object) -> str:
     return str(pod_set.get("name", ""))
 
 
-def _admitted_requests(workload: Object, admission: Object, rules: Rules) -> list[PodSetRequests]:
-    declared = counts_after_reclaim(workload, Rules(subtracts_reclaimable_pods=False))
+def _admitted_requests(workload: Object, admission: Object, rules: RequestRules) -> list[PodSetRequests]:
+    declared = counts_after_reclaim(workload, RequestRules(subtracts_reclaimable_pods=False))
     remaining = counts_after_reclaim(workload, rules)
     pod_sets = []
     for assignment in admission.get("podSetAssignments") or ():
@@ -161,7 +164,7 @@ def _admitted_requests(workload: Object, admission: Object, rules: Rules) -> lis
     return pod_sets
 
 
-def _placement(workload: Object, assignment: Object) -> Placement | None:
+def _placement(workload: Object, assignment: Object) -> PodSetPlacement | None:
     topology_assignment = assignment.get("topologyAssignment")
     if not topology_assignment:
         return None
@@ -169,9 +172,9 @@ def _placement(workload: Object, assignment: Object) -> Placement | None:
         pod_set["template"] for pod_set in workload["spec"]["podSets"] if pod_set["name"] == assignment["name"]
     )
     requests = resource_lists.pod_requests(template["spec"])
-    return Placement(
+    return PodSetPlacement(
         levels=tuple(topology_assignment["levels"]),
-        domains=tuple(topology.domains(topology_assignment)),
+        domains=tuple(topology_encoding.decode(topology_assignment)),
         single_pod_requests={name: resource_lists.amount(name, value) for name, value in requests.items()},
     )
 
@@ -206,7 +209,7 @@ def _completed(resources: Mapping[str, Any] | None, defaults: Mapping[str, Any] 
 
 
 def _transformed(
-    requests: Mapping[str, Quantity], transformations: Mapping[str, Transformation]
+    requests: Mapping[str, Quantity], transformations: Mapping[str, ResourceTransformation]
 ) -> Mapping[str, Quantity]:
     """Outputs of all rules are summed before a negative sum is cut at zero, and only then join what is kept."""
     kept = {

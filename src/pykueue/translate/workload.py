@@ -4,7 +4,12 @@ Called for every workload event by the scheduler's feed, and by replays. The obj
 the namespace has LimitRanges or its pods name a RuntimeClass.
 """
 
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
 
 from pykueue.api import conditions, errors, limit_range, times
 from pykueue.api.labels import (
@@ -14,16 +19,17 @@ from pykueue.api.labels import (
     PRIORITY_BOOST,
     WORKLOAD_SLICE_REPLACEMENT_FOR,
 )
+from pykueue.api.rules.jobs import pod
 from pykueue.api.scheme import Object
 from pykueue.engine import values
-from pykueue.translate import devices, nodes, requests, scheduling_hash, selectors
+from pykueue.translate import devices, nodes, requests, selectors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class WorkloadOptions:
     """The parts of the configuration that decide how a workload is read."""
 
-    rules: requests.Rules = field(default_factory=requests.Rules)
+    rules: requests.RequestRules = field(default_factory=requests.RequestRules)
     device_rules: devices.DeviceRules = field(default_factory=devices.DeviceRules)
     hashes_shapes: bool = True
     honours_admission_gates: bool = True
@@ -38,9 +44,9 @@ def key(obj: Object) -> values.WorkloadKey:
 
 def workload(
     obj: Object,
-    options: Options,
+    options: WorkloadOptions,
     limit_ranges: limit_range.Summary | None = None,
-    counted: devices.Counted | devices.Fault = devices.NO_DEVICES,
+    counted: devices.DeviceCounts | devices.DeviceFault = devices.NO_DEVICES,
 ) -> values.Workload:
     """A workload whose devices cannot be counted is kept out of the queues."""
     metadata, spec, status = obj["metadata"], obj["spec"], obj.get("status") or {}
@@ -51,8 +57,8 @@ def workload(
     found = conditions.by_type(obj)
     reserved = found.get("QuotaReserved")
     is_reserved = conditions.has_status_true(reserved)
-    is_faulty = isinstance(counted, devices.Fault)
-    pod_sets = _pod_sets(obj, options, devices.NO_DEVICES if isinstance(counted, devices.Fault) else counted)
+    is_faulty = isinstance(counted, devices.DeviceFault)
+    pod_sets = _pod_sets(obj, options, devices.NO_DEVICES if isinstance(counted, devices.DeviceFault) else counted)
     return values.Workload(
         key=key(obj),
         uid=metadata.get("uid", ""),
@@ -63,9 +69,7 @@ def workload(
         priority=priority,
         priority_boost=boost,
         generation=int(metadata.get("generation") or 0),
-        shape=scheduling_hash.of_workload(spec.get("podSets") or (), pod_sets, priority)
-        if options.hashes_shapes
-        else "",
+        shape=scheduling_hash(spec.get("podSets") or (), pod_sets, priority) if options.hashes_shapes else "",
         job_uid=(metadata.get("labels") or {}).get(JOB_UID, ""),
         active=spec.get("active", True) is not False,
         finished=conditions.has_status_true(found.get("Finished")),
@@ -132,7 +136,7 @@ def _ready_updates(obj: Object, pod_set: str) -> list[Object]:
     ]
 
 
-def _pod_sets(obj: Object, options: Options, device_counts: devices.Counted) -> tuple[values.PodSet, ...]:
+def _pod_sets(obj: Object, options: WorkloadOptions, device_counts: devices.DeviceCounts) -> tuple[values.PodSet, ...]:
     counted = requests.requests_of_pod_sets(obj, options.rules, device_counts)
     return tuple(
         values.PodSet(
@@ -181,7 +185,7 @@ def _slices(request: Object) -> tuple[values.SliceLayer, ...]:
     return tuple(values.SliceLayer(topology=layer["topology"], size=int(layer["size"])) for layer in layers)
 
 
-def _admission(obj: Object, options: Options) -> values.Admission:
+def _admission(obj: Object, options: WorkloadOptions) -> values.Admission:
     delayed = {
         assigned["name"]: values.DelayedTopology(assigned["delayedTopologyRequest"])
         for assigned in obj["status"]["admission"].get("podSetAssignments") or ()
@@ -205,7 +209,7 @@ def _admission(obj: Object, options: Options) -> values.Admission:
     )
 
 
-def _topology(placement: requests.Placement | None) -> values.TopologyAssignment | None:
+def _topology(placement: requests.PodSetPlacement | None) -> values.TopologyAssignment | None:
     if placement is None:
         return None
     return values.TopologyAssignment(
@@ -234,3 +238,38 @@ def _priority_boost(annotations: Object) -> int:
         return int(annotations.get(PRIORITY_BOOST, "0"))
     except ValueError:
         return 0
+
+
+_ENCODER = msgspec.json.Encoder(order="deterministic")
+
+
+def scheduling_hash(templates: Sequence[Object], pod_sets: Sequence[values.PodSet], effective_priority: int) -> str:
+    """`templates` are the pod sets as the object has them, `pod_sets` what was counted of them."""
+    shape = {
+        "priority": effective_priority,
+        "podSets": [
+            {
+                "name": pod_set.name,
+                "spec": scheduling_fields(template["template"]["spec"]),
+                "count": pod_set.count,
+                "requests": pod_set.requests,
+                "minCount": pod_set.min_count,
+                "topologyRequest": template.get("topologyRequest"),
+            }
+            for template, pod_set in zip(templates, pod_sets, strict=True)
+        ],
+    }
+    return hashlib.sha256(_ENCODER.encode(shape)).hexdigest()[:16]
+
+
+def scheduling_fields(pod_spec: Object) -> Mapping[str, Any]:
+    """The parts of a pod spec that decide where it may run."""
+    shape = {name: pod_spec.get(name) for name in pod.ROLE_FIELDS}
+    for name in ("initContainers", "containers"):
+        shape[name] = [
+            {"requests": (container.get("resources") or {}).get("requests"), "ports": container.get("ports")}
+            for container in pod_spec.get(name) or ()
+        ]
+    if pod_spec.get("resources") is not None:
+        shape["resources"] = pod_spec["resources"].get("requests")
+    return shape

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object, Resource
-from pykueue.controllers.jobs.policy import JobPolicy
+from pykueue.controllers.jobs.context import JobPolicy
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.client import Client
 from pykueue.kube.controller.cache import ObjectCache, named
 from pykueue.translate.jobs import framework, registry
-from pykueue.translate.jobs.framework import Framework
+from pykueue.translate.jobs.framework import JobFramework
 
 MAX_HOPS = 10
 OTHER_OWNERS = (
@@ -25,7 +25,7 @@ class NestingError(Exception):
 
 
 class Ancestry:
-    def __init__(self, client: Client, mirror: ObjectCache, enabled: Mapping[str, Framework]) -> None:
+    def __init__(self, client: Client, mirror: ObjectCache, enabled: Mapping[str, JobFramework]) -> None:
         self._client = client
         self._mirror = mirror
         self._enabled = {(kind.resource.group, kind.resource.kind) for kind in enabled.values()}

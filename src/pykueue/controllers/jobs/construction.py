@@ -1,16 +1,18 @@
 """The Workload of a job, as it is first created."""
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 
 from pykueue.api import resources
-from pykueue.api.labels import ADMISSION_GATED_BY, JOB_UID, PROVISIONING_REQUEST_PREFIX, RESOURCE_IN_USE
-from pykueue.api.scheme import Object
-from pykueue.controllers.jobs import equivalence, naming
+from pykueue.api.labels import ADMISSION_GATED_BY, JOB_UID, PRIORITY_CLASS, PROVISIONING_REQUEST_PREFIX, RESOURCE_IN_USE
+from pykueue.api.scheme import Object, Resource
+from pykueue.controllers.jobs import equivalence
+from pykueue.controllers.jobs.context import PriorityClasses
 from pykueue.translate.jobs import framework
-from pykueue.translate.jobs.framework import Framework
+from pykueue.translate.jobs.framework import JobFramework
 
 
-def owner_reference(kind: Framework, job: Object) -> Object:
+def owner_reference(kind: JobFramework, job: Object) -> Object:
     return {
         "apiVersion": kind.resource.api_version,
         "kind": kind.resource.kind,
@@ -21,12 +23,12 @@ def owner_reference(kind: Framework, job: Object) -> Object:
     }
 
 
-def name_of(kind: Framework, job: Object, extra: str = "") -> str:
-    return naming.workload_name(kind.resource, job["metadata"]["name"], job["metadata"]["uid"], extra)
+def name_of(kind: JobFramework, job: Object, extra: str = "") -> str:
+    return workload_name(kind.resource, job["metadata"]["name"], job["metadata"]["uid"], extra)
 
 
 def workload_of(
-    kind: Framework, job: Object, pod_sets: Sequence[Object], *, priority: Object, label_keys: Iterable[str] = ()
+    kind: JobFramework, job: Object, pod_sets: Sequence[Object], *, priority: Object, label_keys: Iterable[str] = ()
 ) -> Object:
     metadata = job["metadata"]
     job_labels = metadata.get("labels") or {}
@@ -77,3 +79,51 @@ def without_repeated_env(pod_set: Object) -> Object:
             last = {variable["name"]: variable for variable in container["env"]}
             container["env"] = list(last.values())
     return pod_set
+
+
+MAX_NAME_LENGTH = 253
+HASH_LENGTH = 5
+
+
+def workload_name(resource: Resource, name: str, uid: str, extra: str = "") -> str:
+    prefix = f"{resource.kind.lower()}-{name}"[: MAX_NAME_LENGTH - 1 - HASH_LENGTH]
+    parts = [resource.kind, resource.group, name, uid, *([extra] if extra else [])]
+    digest = hashlib.sha1("\n".join(parts).encode(), usedforsecurity=False).hexdigest()
+    return f"{prefix}-{digest[:HASH_LENGTH]}"
+
+
+class MissingPriorityClassError(Exception):
+    """The job names a class that is not there (yet)."""
+
+
+def priority_of(kind: JobFramework, job: Object, pod_sets: Iterable[Object], classes: PriorityClasses) -> Object:
+    """The fields `priorityClassRef` and `priority` of a Workload spec."""
+    name = framework.label(job, PRIORITY_CLASS)
+    if name:
+        if name not in classes.workload:
+            raise MissingPriorityClassError(f'workloadpriorityclasses.kueue.x-k8s.io "{name}" not found')
+        reference = {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": name}
+        return {"priorityClassRef": reference, "priority": int(classes.workload[name].get("value", 0))}
+    name = kind.priority_class(job) if kind.priority_class else first_named(pod_sets)
+    if not name:
+        name = _default_class(classes)
+    if not name:
+        return {"priority": 0}
+    if name not in classes.pod:
+        raise MissingPriorityClassError(f'priorityclasses.scheduling.k8s.io "{name}" not found')
+    reference = {"group": "scheduling.k8s.io", "kind": "PriorityClass", "name": name}
+    return {"priorityClassRef": reference, "priority": int(classes.pod[name].get("value", 0))}
+
+
+def first_named(pod_sets: Iterable[Object]) -> str:
+    for pod_set in pod_sets:
+        name = ((pod_set.get("template") or {}).get("spec") or {}).get("priorityClassName")
+        if name:
+            return str(name)
+    return ""
+
+
+def _default_class(classes: PriorityClasses) -> str:
+    """The global default; the lowest if there are several."""
+    defaults = [item for item in classes.pod.values() if item.get("globalDefault")]
+    return min(defaults, key=lambda item: int(item["value"]))["metadata"]["name"] if defaults else ""

@@ -9,9 +9,9 @@ import msgspec
 from pykueue.api import conditions, resources
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
-from pykueue.controllers.jobs import construction, injection, matching, readiness, slices, stopping
+from pykueue.controllers.jobs import construction, injection, matching, slices, stopping
+from pykueue.controllers.jobs.construction import priority_of
 from pykueue.controllers.jobs.context import JobContext
-from pykueue.controllers.jobs.priority import of_job
 from pykueue.controllers.workloads import predicates, transitions
 from pykueue.controllers.workloads.decide import remove_finalizer
 from pykueue.kube.controller.plan import Action, Create, Delete, Event, Plan, Write, changes
@@ -116,7 +116,7 @@ def _on_hold(case: JobContext, old: Object | None) -> Plan:
     return Plan(actions=tuple(changes(resources.WORKLOAD, old, new)))
 
 
-def _finish(case: JobContext, job: Object, old: Object | None, finished: framework.Finished) -> Plan:
+def _finish(case: JobContext, job: Object, old: Object | None, finished: framework.JobResult) -> Plan:
     if old is None:
         return Plan()
     new = copied(old)
@@ -138,7 +138,7 @@ def _without_workload(case: JobContext, job: Object) -> Plan:
         case.kind,
         job,
         pod_sets,
-        priority=of_job(case.kind, job, pod_sets, case.classes),
+        priority=priority_of(case.kind, job, pod_sets, case.classes),
         label_keys=case.policy.label_keys_to_copy,
     )
     if is_elastic:
@@ -155,11 +155,9 @@ def _without_workload(case: JobContext, job: Object) -> Plan:
 
 def _running_its_course(case: JobContext, job: Object, old: Object) -> Plan:
     new = {**old, "status": copied(old.get("status") or {})}
-    if readiness.set_reclaimable(new, case.kind.reclaimable(job)):
+    if set_reclaimable(new, case.kind.reclaimable(job)):
         return Plan(actions=tuple(changes(resources.WORKLOAD, old, new)))
-    if case.policy.waits_for_pods_ready and readiness.set_pods_ready(
-        new, is_ready=case.kind.pods_ready(job), now_ns=case.now_ns
-    ):
+    if case.policy.waits_for_pods_ready and set_pods_ready(new, is_ready=case.kind.pods_ready(job), now_ns=case.now_ns):
         return Plan(actions=tuple(changes(resources.WORKLOAD, old, new)))
     if predicates.is_evicted(old):
         return _evicted(case, job, old)
@@ -241,3 +239,40 @@ def _waiting(job: Object, old: Object) -> Plan:
         new["spec"]["queueName"] = framework.queue_name(job)
         actions += changes(resources.WORKLOAD, old, new)
     return Plan(actions=tuple(actions))
+
+
+NOT_READY = "Not all pods are ready or succeeded"
+RECOVERING = "At least one pod has failed, waiting for recovery"
+READY = "All pods reached readiness and the workload is running"
+
+
+def set_pods_ready(workload: Object, *, is_ready: bool, now_ns: int) -> bool:
+    """True if the condition's status or reason changed."""
+    old = conditions.find(workload, "PodsReady")
+    status, reason, message = _pods_ready(workload, old, is_ready=is_ready)
+    if old is not None and (old["status"] == "True") == status and old["reason"] == reason:
+        return False
+    return conditions.put(workload, "PodsReady", status=status, reason=reason, message=message, now_ns=now_ns)
+
+
+def _pods_ready(workload: Object, old: Object | None, *, is_ready: bool) -> tuple[bool, str, str]:
+    if not predicates.is_admitted(workload):
+        return False, "WaitForStart", NOT_READY
+    if is_ready:
+        recovered = old is not None and old["reason"] in ("WaitForRecovery", "Recovered")
+        return True, "Recovered" if recovered else "Started", READY
+    if old is not None and (old["status"] == "True" or old["reason"] == "WaitForRecovery"):
+        return False, "WaitForRecovery", RECOVERING
+    return False, "WaitForStart", NOT_READY
+
+
+def set_reclaimable(workload: Object, reclaimable: list[Object]) -> bool:
+    """Never more than a pod set has; True if changed."""
+    sizes = {pod_set["name"]: int(pod_set.get("count", 1)) for pod_set in workload["spec"]["podSets"]}
+    bounded = {item["name"]: min(int(item["count"]), sizes.get(item["name"], 0)) for item in reclaimable}
+    status = workload.setdefault("status", {})
+    present = {item["name"]: item["count"] for item in status.get("reclaimablePods") or ()}
+    if bounded == present:
+        return False
+    status["reclaimablePods"] = [{"name": name, "count": count} for name, count in bounded.items()]
+    return True

@@ -11,8 +11,8 @@ from pykueue.api.json_copy import copied
 from pykueue.api.labels import ADMISSION_GATED_BY, JOB_UID, PREBUILT_WORKLOAD_NAME, PRIORITY_CLASS
 from pykueue.api.scheme import Object
 from pykueue.controllers.jobs import construction, equivalence, slices, stopping
+from pykueue.controllers.jobs.construction import priority_of
 from pykueue.controllers.jobs.context import JobContext
-from pykueue.controllers.jobs.priority import of_job
 from pykueue.controllers.workloads import predicates, transitions
 from pykueue.controllers.workloads.decide import remove_finalizer
 from pykueue.kube.controller.plan import Action, Delete, Event, Write, changes
@@ -113,7 +113,7 @@ def _delete(job: Object, workloads: list[Object]) -> list[Action]:
 
 def _update(case: JobContext, job: Object, old: Object, wanted: list[Object]) -> list[Action]:
     new = copied(old)
-    priority = of_job(case.kind, job, wanted, case.classes)
+    priority = priority_of(case.kind, job, wanted, case.classes)
     new["spec"] = construction.spec_of(job, wanted, priority)
     if "active" in old["spec"]:
         new["spec"]["active"] = old["spec"]["active"]
@@ -137,7 +137,7 @@ def follow_labels(case: JobContext, job: Object, old: Object) -> WorkloadMatch:
         message = f'Updated workload AdmissionGatedBy to "{gate}"'
     else:
         new["spec"].pop("priorityClassRef", None)
-        new["spec"] |= of_job(case.kind, job, old["spec"]["podSets"], case.classes)
+        new["spec"] |= priority_of(case.kind, job, old["spec"]["podSets"], case.classes)
         message = f"Updated workload priority class: {predicates.key(old)}"
     if new == old:
         return WorkloadMatch(workload=old)

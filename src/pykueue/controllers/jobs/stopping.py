@@ -7,10 +7,10 @@ from pykueue.api.scheme import Object
 from pykueue.controllers.jobs import injection
 from pykueue.kube.controller.plan import Action, Event, Write
 from pykueue.translate.jobs import framework
-from pykueue.translate.jobs.framework import Framework, Options
+from pykueue.translate.jobs.framework import JobFramework, JobOptions
 
 
-def stop(kind: Framework, job: Object, workload: Object | None, *, why: str, options: Options) -> list[Action]:
+def stop(kind: JobFramework, job: Object, workload: Object | None, *, why: str, options: JobOptions) -> list[Action]:
     if framework.is_suspended(kind, job):
         return _tidied(kind, job, workload, options) if kind.changes_while_suspended else []
     event = Event(about=job, reason="Stopped", message=conditions.truncate(why, conditions.EVENT_MESSAGE_BYTES))
@@ -28,7 +28,7 @@ def stop(kind: Framework, job: Object, workload: Object | None, *, why: str, opt
     return [Write(resource=kind.resource, old=job, new=stopped), event]
 
 
-def _tidied(kind: Framework, job: Object, workload: Object | None, options: Options) -> list[Action]:
+def _tidied(kind: JobFramework, job: Object, workload: Object | None, options: JobOptions) -> list[Action]:
     """A suspended job without what its admission gave; as long as it has pods, they are left what they run with."""
     if kind.is_active(job):
         return []
@@ -36,7 +36,7 @@ def _tidied(kind: Framework, job: Object, workload: Object | None, options: Opti
     return [] if restored == job else [Write(resource=kind.resource, old=job, new=restored)]
 
 
-def _in_steps(kind: Framework, job: Object, restored: Object, event: Event) -> list[Action]:
+def _in_steps(kind: JobFramework, job: Object, restored: Object, event: Event) -> list[Action]:
     """A batch Job takes back its template only without a start time and without pods.
 
     The annotation tells that the last step is due; a Job that loses its last pod is looked at again.

@@ -7,9 +7,8 @@ releases a group when its Workload is admitted.
 from pykueue.api import resources
 from pykueue.api.labels import POD_SUSPENDING_PARENT
 from pykueue.api.scheme import Object
-from pykueue.controllers.jobs.context import JobContext
-from pykueue.controllers.jobs.policy import JobPolicy
-from pykueue.controllers.jobs.priority import MissingPriorityClassError, PriorityClasses
+from pykueue.controllers.jobs.construction import MissingPriorityClassError
+from pykueue.controllers.jobs.context import JobContext, JobPolicy, PriorityClasses
 from pykueue.controllers.leader_worker_sets import decide as groups
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock

@@ -25,13 +25,13 @@ from pykueue.api.labels import (
     TOPOLOGY_GATE,
 )
 from pykueue.api.scheme import Object
-from pykueue.controllers.jobs import construction, matching, naming, priority
+from pykueue.controllers.jobs import construction, matching
 from pykueue.controllers.jobs.context import JobContext
 from pykueue.controllers.workloads import predicates
 from pykueue.controllers.workloads.decide import remove_finalizer
 from pykueue.kube.controller.plan import Action, Create, Delete, Event, changes
 from pykueue.translate.jobs import framework, pods, topology_request
-from pykueue.translate.jobs.framework import Options
+from pykueue.translate.jobs.framework import JobOptions
 
 NAME = "leaderworkerset.x-k8s.io/leaderworkerset"
 DOMAIN = "leaderworkerset.sigs.k8s.io"
@@ -53,7 +53,7 @@ class Workloads(msgspec.Struct, frozen=True, kw_only=True):
 
 def workload_name(leader_worker_set: Object, index: int | str) -> str:
     metadata = leader_worker_set["metadata"]
-    return naming.workload_name(resources.LEADER_WORKER_SET, f"{metadata['name']}-{index}", metadata["uid"])
+    return construction.workload_name(resources.LEADER_WORKER_SET, f"{metadata['name']}-{index}", metadata["uid"])
 
 
 def size(leader_worker_set: Object) -> int:
@@ -144,7 +144,7 @@ def workload_of(case: JobContext, leader_worker_set: Object, index: int) -> Obje
         pods.FRAMEWORK,
         leader_worker_set,
         wanted,
-        priority=priority.of_job(pods.FRAMEWORK, leader_worker_set, wanted, case.classes),
+        priority=construction.priority_of(pods.FRAMEWORK, leader_worker_set, wanted, case.classes),
         label_keys=case.policy.label_keys_to_copy,
     )
     resource = resources.LEADER_WORKER_SET
@@ -169,7 +169,7 @@ def workload_of(case: JobContext, leader_worker_set: Object, index: int) -> Obje
     return workload
 
 
-def pod_sets(leader_worker_set: Object, options: Options) -> list[Object]:
+def pod_sets(leader_worker_set: Object, options: JobOptions) -> list[Object]:
     template = leader_worker_set["spec"]["leaderWorkerTemplate"]
     leader, worker = template.get("leaderTemplate"), template["workerTemplate"]
     count = size(leader_worker_set)
@@ -181,7 +181,7 @@ def pod_sets(leader_worker_set: Object, options: Options) -> list[Object]:
     ]
 
 
-def _pod_set(name: str, template: Object, count: int, options: Options, *index_label: str) -> Object:
+def _pod_set(name: str, template: Object, count: int, options: JobOptions, *index_label: str) -> Object:
     shown = copied(template)
     metadata = shown.get("metadata") or {}
     for part in ("labels", "annotations"):

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 
-class Kind(enum.StrEnum):
+class MetricType(enum.StrEnum):
     COUNTER = "counter"
     GAUGE = "gauge"
     HISTOGRAM = "histogram"
@@ -14,7 +14,7 @@ class Kind(enum.StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
     name: str
-    kind: Kind
+    kind: MetricType
     labels: tuple[str, ...]
     """Without `replica_role` and the custom ones."""
     about: str
@@ -128,7 +128,7 @@ _GAUGES = (
 )
 BUILD_INFO = Measure(
     name="kueue_build_info",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     labels=("git_version", "git_commit", "build_date", "go_version", "compiler", "platform"),
     about="What is running here.",
 )
@@ -146,9 +146,9 @@ def _sources(name: str, labels: Iterable[str]) -> tuple[str, ...]:
 
 
 def _measures() -> Iterable[Measure]:
-    rows = [(Kind.COUNTER, *row, ()) for row in _COUNTERS]
-    rows += [(Kind.GAUGE, *row, ()) for row in _GAUGES]
-    rows += [(Kind.HISTOGRAM, *row) for row in _HISTOGRAMS]
+    rows = [(MetricType.COUNTER, *row, ()) for row in _COUNTERS]
+    rows += [(MetricType.GAUGE, *row, ()) for row in _GAUGES]
+    rows += [(MetricType.HISTOGRAM, *row) for row in _HISTOGRAMS]
     for kind, name, labels, about, buckets in rows:
         yield Measure(
             name=f"kueue_{name}",
@@ -159,7 +159,7 @@ def _measures() -> Iterable[Measure]:
             sources=_sources(name, labels),
         )
     for name, labels, about in _CLUSTER_COUNTERS:
-        yield Measure(name=name, kind=Kind.COUNTER, labels=labels, about=about)
+        yield Measure(name=name, kind=MetricType.COUNTER, labels=labels, about=about)
 
 
 CATALOG = {measure.name: measure for measure in _measures()}

@@ -1,6 +1,7 @@
 """What is now, of cluster queues: gauges read from the engine at each scrape. The others are in the modules beside this one."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -8,12 +9,11 @@ from prometheus_client.registry import Collector
 
 import pykueue
 from pykueue.controllers.metrics.catalog import BUILD_INFO
-from pykueue.controllers.metrics.cohort_gauges import CohortGauges
 from pykueue.controllers.metrics.instruments import Instruments
 from pykueue.controllers.metrics.local_queue_gauges import LocalQueueGauges
-from pykueue.controllers.metrics.tally import Tallies
+from pykueue.controllers.metrics.queue_counts import CountsByQueue
 from pykueue.engine.queues.cluster_queue import InactiveReason
-from pykueue.engine.quota import fair_sharing
+from pykueue.engine.quota import fair_sharing, quota_tree
 from pykueue.engine.world import World
 from pykueue.translate import amounts
 
@@ -32,7 +32,7 @@ class Gauges(Collector):
     ) -> None:
         self._world = world
         self._instruments = instruments
-        self._tallies = Tallies(world)
+        self._tallies = CountsByQueue(world)
         self._local_queues = local_queues
         self._cohorts = CohortGauges(world, instruments, self._tallies)
         self._shows_resources = shows_resources
@@ -151,3 +151,53 @@ def _build() -> Metric:
     gauge = GaugeMetricFamily(BUILD_INFO.name, BUILD_INFO.about, labels=BUILD_INFO.labels)
     gauge.add_metric([f"v{pykueue.__version__}", "", "", "", "cpython", ""], 1)
     return gauge
+
+
+class CohortGauges:
+    def __init__(self, world: World, instruments: Instruments, tallies: CountsByQueue) -> None:
+        self._world = world
+        self._instruments = instruments
+        self._tallies = tallies
+
+    def look(self) -> Iterator[Metric]:
+        gauge = self._instruments.gauge
+        places, admitted = gauge("cohort_info"), gauge("cohort_subtree_admitted_active_workloads")
+        quotas, reserved = gauge("cohort_subtree_quota"), gauge("cohort_subtree_resource_reservations")
+        names = self._world.tree.flavor_resources.names
+        sums = self._sums()
+        for name, node in sorted(self._world.tree.cohorts.items()):
+            parent = node.parent.name if node.parent is not None else ""
+            places.add(name, parent, node.root.name, value=1)
+            below = sums.get(name)
+            admitted.add(name, value=below.admitted if below else 0)
+            for family, by_index in ((quotas, node.subtree), (reserved, below.usage if below else {})):
+                for index, amount in sorted(by_index.items()):
+                    if amount > 0:
+                        flavor, resource = names[index].flavor, names[index].resource
+                        family.add(name, flavor, resource, value=amounts.as_float(resource, amount))
+        yield from (places.family, admitted.family, quotas.family, reserved.family)
+
+    def shares(self) -> Iterator[Metric]:
+        if self._world.policy.fair_sharing is None:
+            return
+        gauge = self._instruments.gauge("cohort_weighted_share")
+        for name, node in sorted(self._world.tree.cohorts.items()):
+            gauge.add(name, value=fair_sharing.share(self._world.tree, node).weighted)
+        yield gauge.family
+
+    def _sums(self) -> dict[str, "_Sum"]:
+        sums: dict[str, _Sum] = {}
+        for state, tally in self._tallies:
+            for ancestor in quota_tree.ancestors(state.node):
+                below = sums.setdefault(ancestor.name, _Sum())
+                below.admitted += tally.admitted
+                below.usage.update(state.node.usage)
+        return sums
+
+
+class _Sum:
+    __slots__ = ("admitted", "usage")
+
+    def __init__(self) -> None:
+        self.admitted = 0
+        self.usage: Counter[quota_tree.Index] = Counter()

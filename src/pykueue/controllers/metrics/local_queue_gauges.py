@@ -9,7 +9,7 @@ from prometheus_client.core import Metric
 from pykueue.api import conditions, feature_gates, resources, selectors
 from pykueue.api.scheme import Object
 from pykueue.controllers.metrics.instruments import Instruments
-from pykueue.controllers.metrics.tally import Tallies, Tally
+from pykueue.controllers.metrics.queue_counts import CountsByQueue, QueueCounts
 from pykueue.controllers.workloads import predicates
 from pykueue.engine import values
 from pykueue.engine.world import World
@@ -20,7 +20,7 @@ FINISHED = "finishedIn"
 """Finished Workloads by local queue."""
 
 
-class Choice:
+class LocalQueueFilter:
     """Which local queues are measured: `metrics.localQueueMetrics` and its gate."""
 
     def __init__(self, configuration: Mapping[str, Any]) -> None:
@@ -36,20 +36,26 @@ class Choice:
 
 class LocalQueueGauges:
     def __init__(
-        self, world: World, mirror: ObjectCache, instruments: Instruments, *, choice: Choice, observes_unadmitted: bool
+        self,
+        world: World,
+        mirror: ObjectCache,
+        instruments: Instruments,
+        *,
+        choice: LocalQueueFilter,
+        observes_unadmitted: bool,
     ) -> None:
         self._world = world
         self._mirror = mirror
         self._instruments = instruments
         self._choice = choice
-        self._unadmitted = Unadmitted(mirror) if observes_unadmitted else None
+        self._unadmitted = UnadmittedCounts(mirror) if observes_unadmitted else None
         mirror.add_index(resources.WORKLOAD, FINISHED, _finished_in)
 
     def finished_in(self, cluster_queue: values.ClusterQueueName) -> int:
         queues = self._mirror.indexed(resources.LOCAL_QUEUE, "clusterQueue", cluster_queue)
         return sum(self._mirror.count(resources.WORKLOAD, FINISHED, predicates.key(queue)) for queue in queues)
 
-    def look(self, tallies: Tallies) -> Iterator[Metric]:
+    def look(self, tallies: CountsByQueue) -> Iterator[Metric]:
         gauge = self._instruments.gauge
         pending, status = gauge("local_queue_pending_workloads"), gauge("local_queue_status")
         reserving, admitted = (
@@ -80,15 +86,15 @@ class LocalQueueGauges:
                 yield key, queue
 
     @staticmethod
-    def _tally(tallies: Tallies, key: values.LocalQueueKey, queue: values.LocalQueue) -> Tally:
+    def _tally(tallies: CountsByQueue, key: values.LocalQueueKey, queue: values.LocalQueue) -> QueueCounts:
         of_queue = tallies.of(queue.cluster_queue)
-        return Tally() if of_queue is None else of_queue.local_queues.get(key, Tally())
+        return QueueCounts() if of_queue is None else of_queue.local_queues.get(key, QueueCounts())
 
     def _is_active(self, queue: values.LocalQueue) -> bool:
         state = self._world.cluster_queues.get(queue.cluster_queue)
         return state is not None and state.is_active and queue.stop_policy is values.StopPolicy.NONE
 
-    def _resources(self, tallies: Tallies) -> Iterator[Metric]:
+    def _resources(self, tallies: CountsByQueue) -> Iterator[Metric]:
         names = self._world.tree.flavor_resources.names
         reserved = self._instruments.gauge("local_queue_resource_reservation")
         used = self._instruments.gauge("local_queue_resource_usage")
@@ -133,7 +139,7 @@ class LocalQueueGauges:
         yield from (of_queues.family, of_local_queues.family)
 
 
-class Unadmitted:
+class UnadmittedCounts:
     """Counts Workloads by local queue and by why they are not admitted, as they change."""
 
     def __init__(self, mirror: ObjectCache) -> None:

@@ -4,9 +4,8 @@ from pykueue.api import resources
 from pykueue.api.labels import IS_GROUP_WORKLOAD, MANAGED
 from pykueue.api.rules.jobs.pod import role_hash
 from pykueue.api.scheme import Object
-from pykueue.controllers.jobs.context import JobContext
-from pykueue.controllers.jobs.policy import JobPolicy
-from pykueue.controllers.jobs.priority import MissingPriorityClassError, PriorityClasses
+from pykueue.controllers.jobs.construction import MissingPriorityClassError
+from pykueue.controllers.jobs.context import JobContext, JobPolicy, PriorityClasses
 from pykueue.controllers.pods import decide
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
@@ -14,7 +13,7 @@ from pykueue.kube.controller.apply import Applier
 from pykueue.kube.controller.cache import ObjectCache, key_of
 from pykueue.kube.controller.work_queue import LONGEST_PAUSE_NS, WorkQueue
 from pykueue.translate.jobs import pods
-from pykueue.translate.jobs.pods import Group
+from pykueue.translate.jobs.pods import PodGroup
 
 GroupKey = tuple[str, str, bool]
 """Namespace, name, and whether it is the name of a group or of a pod."""
@@ -60,7 +59,7 @@ class PodController:
             if pod is not None and not members:
                 return 0
         ordered = tuple(sorted(members, key=lambda pod: str(pod["metadata"]["name"])))
-        group = Group(name=name if is_group else "", pods=ordered, role_hash=role_hash) if members else None
+        group = PodGroup(name=name if is_group else "", pods=ordered, role_hash=role_hash) if members else None
         try:
             plan = decide.plan(self._situation(namespace, name, is_group=is_group), group)
         except MissingPriorityClassError:

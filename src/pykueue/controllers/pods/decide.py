@@ -11,15 +11,20 @@ from pykueue.api import conditions, resources
 from pykueue.api.json_copy import copied
 from pykueue.api.labels import IS_GROUP_WORKLOAD, JOB_UID, MANAGED, POD_GROUP_TOTAL_COUNT
 from pykueue.api.scheme import Object
-from pykueue.api.times import from_ns
-from pykueue.controllers.jobs import construction, decide, equivalence, injection, matching, priority, readiness
+from pykueue.api.times import from_ns, to_ns
+from pykueue.controllers.jobs import (
+    construction,
+    decide,
+    equivalence,
+    injection,
+    matching,
+)
 from pykueue.controllers.jobs.context import JobContext
-from pykueue.controllers.pods.members import Members, sort_members
 from pykueue.controllers.workloads import predicates, transitions
 from pykueue.controllers.workloads.decide import remove_finalizer
 from pykueue.kube.controller.plan import Action, Create, Delete, Event, Plan, Write, changes
 from pykueue.translate.jobs import framework, pods
-from pykueue.translate.jobs.pods import Group
+from pykueue.translate.jobs.pods import PodGroup
 from pykueue.translate.pod_set_info import PodSetConflictError
 
 MOST_POD_SETS = 18
@@ -28,7 +33,7 @@ MOST_POD_SETS = 18
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
     workload: Object | None = None
-    group: Group
+    group: PodGroup
     """Without members that do not count."""
     first: Object
     """Of all members: events about the whole group are told of it."""
@@ -36,7 +41,7 @@ class _Found:
     actions: tuple[Action, ...] = ()
 
 
-def plan(case: JobContext, group: Group | None) -> Plan:
+def plan(case: JobContext, group: PodGroup | None) -> Plan:
     if group is None or (not group.name and pods.is_deleted(group.lead)):
         gone = decide.let_go(case)
         return Plan(actions=(*gone, *(_finalize(group.pods) if group else ())))
@@ -66,7 +71,7 @@ def _finalize(members: Iterable[Object]) -> list[Action]:
 # Which Workload is theirs.
 
 
-def _find(case: JobContext, group: Group) -> _Found:
+def _find(case: JobContext, group: PodGroup) -> _Found:
     if not group.name:
         return _find_single(case, group)
     old = next((each for each in case.workloads if each["metadata"]["name"] == group.name), None)
@@ -88,7 +93,7 @@ def _find(case: JobContext, group: Group) -> _Found:
     return _Found(workload=old, group=kept, first=group.lead, absent=members.absent, actions=tuple(actions))
 
 
-def _covers(workload: Object, group: Group, case: JobContext) -> bool:
+def _covers(workload: Object, group: PodGroup, case: JobContext) -> bool:
     """Every role of the group is in the Workload, and not more often."""
     if workload["spec"].get("maximumExecutionTimeSeconds") != equivalence.max_execution_seconds(group.lead):
         return False
@@ -100,7 +105,7 @@ def _covers(workload: Object, group: Group, case: JobContext) -> bool:
     )
 
 
-def _mismatch(case: JobContext, group: Group, old: Object) -> list[Action]:
+def _mismatch(case: JobContext, group: PodGroup, old: Object) -> list[Action]:
     if group.is_suspended and not predicates.has_quota_reservation(old):
         rebuilt = _construct(case, group)
         if isinstance(rebuilt, Event):
@@ -126,7 +131,7 @@ def _mismatch(case: JobContext, group: Group, old: Object) -> list[Action]:
     ]
 
 
-def _own(old: Object, group: Group) -> list[Action]:
+def _own(old: Object, group: PodGroup) -> list[Action]:
     references = old["metadata"].get("ownerReferences") or []
     known = {reference["uid"] for reference in references}
     added = [_reference(pod) for pod in group.pods if pod["metadata"]["uid"] not in known]
@@ -145,7 +150,7 @@ def _reference(pod: Object) -> Object:
     return {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"]}
 
 
-def _remove_excess(members: Members) -> list[Action]:
+def _remove_excess(members: "Members") -> list[Action]:
     actions: list[Action] = []
     for pod in members.excess:
         actions += _finalize([pod])
@@ -155,7 +160,7 @@ def _remove_excess(members: Members) -> list[Action]:
     return actions
 
 
-def _find_single(case: JobContext, group: Group) -> _Found:
+def _find_single(case: JobContext, group: PodGroup) -> _Found:
     wanted = group.pod_sets(case.policy.options)
     match, others = None, []
     for workload in case.workloads:
@@ -223,7 +228,7 @@ def _set_waiting_for_replacement(workload: Object, absent: int, now_ns: int) -> 
     return conditions.put(workload, condition_type, status=True, reason=reason, message=message, now_ns=now_ns)
 
 
-def _finish(case: JobContext, found: _Found, finished: framework.Finished) -> Plan:
+def _finish(case: JobContext, found: _Found, finished: framework.JobResult) -> Plan:
     actions: list[Action] = []
     old = found.workload
     if old is not None:
@@ -234,7 +239,7 @@ def _finish(case: JobContext, found: _Found, finished: framework.Finished) -> Pl
     return Plan(actions=(*actions, *_finalize(found.group.pods)))
 
 
-def _create(case: JobContext, group: Group) -> Plan:
+def _create(case: JobContext, group: PodGroup) -> Plan:
     if matching.prebuilt_name(group.lead):
         return Plan(actions=tuple(_stop(case, group, reason="NoMatchingWorkload", why="missing workload")))
     if group.is_active(case.now_ns):
@@ -253,10 +258,10 @@ def _create(case: JobContext, group: Group) -> Plan:
     return Plan(actions=(*actions, Create(resource=resources.WORKLOAD, object=workload), told))
 
 
-def _construct(case: JobContext, group: Group) -> Object | Event:
+def _construct(case: JobContext, group: PodGroup) -> Object | Event:
     """The Workload, or why there cannot be one yet."""
     pod_sets = group.pod_sets(case.policy.options)
-    chosen = priority.of_job(pods.FRAMEWORK, group.lead, pod_sets, case.classes)
+    chosen = construction.priority_of(pods.FRAMEWORK, group.lead, pod_sets, case.classes)
     keys = case.policy.label_keys_to_copy
     if not group.name:
         return construction.workload_of(pods.FRAMEWORK, group.lead, pod_sets, priority=chosen, label_keys=keys)
@@ -272,7 +277,7 @@ def _construct(case: JobContext, group: Group) -> Object | Event:
     return workload
 
 
-def _group_fault(group: Group, pod_sets: list[Object]) -> str:
+def _group_fault(group: PodGroup, pod_sets: list[Object]) -> str:
     runnable = [pod for pod in group.pods if pods.is_runnable_or_succeeded(pod)]
     if not group.is_fast and len(runnable) < group.total_count:
         return f"'{group.name}' group has fewer runnable pods than expected"
@@ -293,11 +298,11 @@ def _group_fault(group: Group, pod_sets: list[Object]) -> str:
     return ""
 
 
-def _running_its_course(case: JobContext, group: Group, old: Object) -> Plan:
+def _running_its_course(case: JobContext, group: PodGroup, old: Object) -> Plan:
     new = copied(old)
-    if readiness.set_reclaimable(new, group.reclaimable()):
+    if decide.set_reclaimable(new, group.reclaimable()):
         return Plan(actions=tuple(changes(resources.WORKLOAD, old, new)))
-    if case.policy.waits_for_pods_ready and readiness.set_pods_ready(new, is_ready=group.is_ready, now_ns=case.now_ns):
+    if case.policy.waits_for_pods_ready and decide.set_pods_ready(new, is_ready=group.is_ready, now_ns=case.now_ns):
         return Plan(actions=tuple(changes(resources.WORKLOAD, old, new)))
     if predicates.is_evicted(old):
         return _evicted(case, group, old)
@@ -313,7 +318,7 @@ def _running_its_course(case: JobContext, group: Group, old: Object) -> Plan:
     return Plan(actions=tuple(stop))
 
 
-def _evicted(case: JobContext, group: Group, old: Object) -> Plan:
+def _evicted(case: JobContext, group: PodGroup, old: Object) -> Plan:
     evicted = conditions.find(old, "Evicted")
     assert evicted is not None
     reason = f"WorkloadEvictedDueTo{evicted['reason']}"
@@ -325,7 +330,7 @@ def _evicted(case: JobContext, group: Group, old: Object) -> Plan:
     return Plan(actions=tuple(actions))
 
 
-def _start(case: JobContext, group: Group, old: Object) -> Plan:
+def _start(case: JobContext, group: PodGroup, old: Object) -> Plan:
     actions: list[Action] = []
     admitted = f"Admitted by clusterQueue {predicates.cluster_queue_reserved(old)}"
     templates = {pod_set["name"]: pod_set["template"]["spec"] for pod_set in old["spec"]["podSets"]}
@@ -353,7 +358,7 @@ def _start(case: JobContext, group: Group, old: Object) -> Plan:
     return Plan(actions=tuple(actions))
 
 
-def _stop(case: JobContext, group: Group, *, reason: str, why: str) -> list[Action]:
+def _stop(case: JobContext, group: PodGroup, *, reason: str, why: str) -> list[Action]:
     """Pods end: each gets the condition that says why, and is deleted."""
     actions: list[Action] = []
     for old in group.pods:
@@ -378,3 +383,72 @@ def _stop(case: JobContext, group: Group, *, reason: str, why: str) -> list[Acti
     if group.name and reason == "WorkloadDeleted":
         actions += _finalize(group.pods)
     return actions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Members:
+    kept: tuple[Object, ...]
+    excess: tuple[Object, ...]
+    """Could run, but the group is complete without them."""
+    replaced: tuple[Object, ...]
+    """Cannot run, and others stand in for them."""
+    absent: int
+
+
+def sort_members(group: PodGroup, workload: Object, now_ns: int) -> Members:
+    kept: list[Object] = []
+    excess: list[Object] = []
+    replaced: list[Object] = []
+    absent = 0
+    for pod_set in workload["spec"]["podSets"]:
+        count = int(pod_set.get("count", 1))
+        of_role = [pod for pod in group.pods if group.role(pod) == pod_set["name"]]
+        active = sorted((pod for pod in of_role if pods.is_runnable_or_succeeded(pod)), key=_keep_first)
+        inactive = sorted(
+            (pod for pod in of_role if not pods.is_runnable_or_succeeded(pod)),
+            key=lambda pod: _replace_last(pod, now_ns),
+        )
+        absent += _absent(group, count, len(active))
+        kept += active[:count]
+        excess += active[count:]
+        needless = min(len(inactive), len(inactive) + len(active) - count)
+        stays = len(inactive) - max(needless, 0)
+        kept += inactive[:stays]
+        replaced += inactive[stays:]
+    return Members(kept=tuple(kept), excess=tuple(excess), replaced=tuple(replaced), absent=absent)
+
+
+def _absent(group: PodGroup, count: int, active: int) -> int:
+    if group.is_fast:
+        return 1 if count > 0 and active == 0 else 0
+    return max(0, count - active)
+
+
+def _has_finalizer(pod: Object) -> bool:
+    return MANAGED in (pod["metadata"].get("finalizers") or ())
+
+
+def _created(pod: Object) -> str:
+    return str(pod["metadata"].get("creationTimestamp", ""))
+
+
+def _keep_first(pod: Object) -> tuple[bool, bool, str, str]:
+    """With finalizer, not gated, older."""
+    return (not _has_finalizer(pod), pods.is_gated(pod), _created(pod), pod["metadata"]["name"])
+
+
+def _replace_last(pod: Object, now_ns: int) -> tuple[bool, int, str, str]:
+    """With finalizer, active last, older."""
+    return (not _has_finalizer(pod), -_last_active_ns(pod, now_ns), _created(pod), pod["metadata"]["name"])
+
+
+def _last_active_ns(pod: Object, now_ns: int) -> int:
+    failed = ("ContainersReady", "False", "Failed")
+    moments = [now_ns] + [
+        to_ns(condition["lastTransitionTime"])
+        for condition in (pod.get("status") or {}).get("conditions") or ()
+        if (condition["type"], condition["status"], condition.get("reason")) == failed
+    ]
+    if pods.is_deleted(pod):
+        moments.append(to_ns(pod["metadata"]["deletionTimestamp"]))
+    return min(moments)

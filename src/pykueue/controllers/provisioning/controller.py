@@ -79,7 +79,7 @@ class ProvisioningController:
         workload = self._mirror.get(resources.WORKLOAD, name, namespace)
         if workload is None:
             return 0
-        case = decide.ProvisioningCase(
+        case = decide.ProvisioningContext(
             workload=workload,
             configs=self._configs(workload),
             requests=tuple(self._requests_of(workload)),

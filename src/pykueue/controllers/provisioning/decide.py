@@ -16,7 +16,7 @@ DEFAULT_RETRIES = {"backoffLimitCount": 3, "backoffBaseSeconds": 60, "backoffMax
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProvisioningCase:
+class ProvisioningContext:
     workload: Object
     configs: Mapping[str, Object | None] = field(default_factory=dict)
     """Of the Workload's checks that are ours; None when its configuration is missing."""
@@ -27,7 +27,7 @@ class ProvisioningCase:
     now_ns: int = 0
 
 
-def actions(case: ProvisioningCase) -> list[Action]:
+def actions(case: ProvisioningContext) -> list[Action]:
     workload = case.workload
     ended = predicates.is_finished(workload) or predicates.is_evicted(workload)
     if ended:
@@ -53,8 +53,8 @@ def actions(case: ProvisioningCase) -> list[Action]:
     return found
 
 
-def _latest(case: ProvisioningCase, check: str, config: Object | None) -> Object | None:
-    if config is None or not requests.demands(case.workload, config):
+def _latest(case: ProvisioningContext, check: str, config: Object | None) -> Object | None:
+    if config is None or not requests.pod_sets_to_provision(case.workload, config):
         return None
     fitting = [
         request
@@ -68,13 +68,13 @@ def _check(workload: Object, name: str) -> Object:
     return next(check for check in predicates.checks(workload) if check["name"] == name)
 
 
-def _sync(case: ProvisioningCase, workload: Object, name: str, request: Object | None) -> str:
+def _sync(case: ProvisioningContext, workload: Object, name: str, request: Object | None) -> str:
     """Edits the check; the text of the event if its state changed."""
     check, config = _check(workload, name), case.configs[name]
     before = copied(check)
     if config is None:
         check.update(state="Pending", message="the check is not active")
-    elif not requests.demands(workload, config):
+    elif not requests.pod_sets_to_provision(workload, config):
         if check["state"] != "Ready":
             check.update(state="Ready", message="the provisioning request is not needed")
             check.pop("podSetUpdates", None)
@@ -87,7 +87,7 @@ def _sync(case: ProvisioningCase, workload: Object, name: str, request: Object |
     return f"Admission check {name} updated state from {before['state']} to {check['state']}{suffix}"
 
 
-def _follow(case: ProvisioningCase, check: Object, request: Object, config: Object) -> None:
+def _follow(case: ProvisioningContext, check: Object, request: Object, config: Object) -> None:
     workload = case.workload
     if conditions.is_true(request, "Failed"):
         _retry(case, check, request, config, "Failed", "failure")
@@ -112,7 +112,7 @@ def _message(request: Object, condition_type: str) -> str:
     return str((conditions.find(request, condition_type) or {}).get("message", ""))
 
 
-def _retry(case: ProvisioningCase, check: Object, request: Object, config: Object, *words: str) -> None:
+def _retry(case: ProvisioningContext, check: Object, request: Object, config: Object, *words: str) -> None:
     condition_type, cause = words
     retries = {**DEFAULT_RETRIES, **(config["spec"].get("retryStrategy") or {})}
     attempt = requests.attempt_of(request, case.workload, check["name"])
@@ -129,10 +129,10 @@ def _retry(case: ProvisioningCase, check: Object, request: Object, config: Objec
         )
 
 
-def _create_if_due(case: ProvisioningCase, workload: Object, name: str, request: Object | None) -> list[Action]:
+def _create_if_due(case: ProvisioningContext, workload: Object, name: str, request: Object | None) -> list[Action]:
     check, config = _check(workload, name), case.configs[name]
     assert config is not None
-    wanted = requests.demands(workload, config)
+    wanted = requests.pod_sets_to_provision(workload, config)
     if not wanted or check["state"] == "Ready":
         return []
     attempt = check.get("retryCount", 0) + 1
@@ -160,7 +160,7 @@ def _create_if_due(case: ProvisioningCase, workload: Object, name: str, request:
     ]
 
 
-def _hand_over_templates(case: ProvisioningCase, request: Object | None) -> list[Action]:
+def _hand_over_templates(case: ProvisioningContext, request: Object | None) -> list[Action]:
     """Templates were made before their request; once it is there they go with it."""
     found: list[Action] = []
     for pod_set in (request or {"spec": {"podSets": []}})["spec"]["podSets"]:

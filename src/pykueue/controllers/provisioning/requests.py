@@ -48,7 +48,7 @@ def follows(request: Object, config: Object) -> bool:
 
 
 @dataclass(slots=True, kw_only=True)
-class Demand:
+class ProvisionedPodSet:
     """Pods of one template that need machines."""
 
     pod_set: Object
@@ -56,12 +56,12 @@ class Demand:
     count: int
 
 
-def demands(workload: Object, config: Object) -> list[Demand]:
+def pod_sets_to_provision(workload: Object, config: Object) -> list[ProvisionedPodSet]:
     """Pod sets that use managed resources and have pods; alike ones merged if the configuration says so."""
     assignments = {each["name"]: each for each in workload["status"]["admission"].get("podSetAssignments") or ()}
     managed = set(config["spec"].get("managedResources") or ())
     policy = config["spec"].get("podSetMergePolicy") or ""
-    found: list[Demand] = []
+    found: list[ProvisionedPodSet] = []
     for pod_set in workload["spec"]["podSets"]:
         assignment = assignments.get(pod_set["name"], {"name": pod_set["name"]})
         count = int(assignment.get("count", pod_set.get("count", 1)))
@@ -71,7 +71,7 @@ def demands(workload: Object, config: Object) -> list[Demand]:
         if alike is not None:
             alike.count += count
         else:
-            found.append(Demand(pod_set=pod_set, assignment=assignment, count=count))
+            found.append(ProvisionedPodSet(pod_set=pod_set, assignment=assignment, count=count))
     return found
 
 
@@ -104,7 +104,7 @@ def _needs(spec: Object) -> list[object]:
     return [*asked, *(spec.get(name) or None for name in fields)]
 
 
-def pod_template(workload: Object, request: str, demand: Demand, flavors: Mapping[str, Object]) -> Object:
+def pod_template(workload: Object, request: str, demand: ProvisionedPodSet, flavors: Mapping[str, Object]) -> Object:
     """With the node selectors of the assigned flavor, so that the autoscaler knows where."""
     info = pod_set_info.from_assignment(demand.assignment, demand.pod_set, flavors=flavors)
     template = pod_set_info.merged_template(demand.pod_set["template"], info)
@@ -126,7 +126,7 @@ def pod_template(workload: Object, request: str, demand: Demand, flavors: Mappin
     }
 
 
-def request(workload: Object, config: Object, name: str, wanted: list[Demand]) -> Object:
+def request(workload: Object, config: Object, name: str, wanted: list[ProvisionedPodSet]) -> Object:
     spec = config["spec"]
     parameters = dict(spec.get("parameters") or {})
     for annotation, value in (workload["metadata"].get("annotations") or {}).items():

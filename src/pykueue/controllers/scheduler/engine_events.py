@@ -96,12 +96,12 @@ class EngineEventSource:
         counted = self._counted_devices(adjusted)
         return workload.workload(adjusted, self._options, limit_range.summarize(limit_ranges), counted)
 
-    def device_fault(self, obj: Object) -> devices.Fault | None:
+    def device_fault(self, obj: Object) -> devices.DeviceFault | None:
         """Why the devices of a pending Workload cannot be counted."""
         counted = self._counted_devices(obj)
-        return counted if isinstance(counted, devices.Fault) else None
+        return counted if isinstance(counted, devices.DeviceFault) else None
 
-    def _counted_devices(self, obj: Object) -> devices.Counted | devices.Fault:
+    def _counted_devices(self, obj: Object) -> devices.DeviceCounts | devices.DeviceFault:
         """A Workload that holds quota is charged for what it was given."""
         if predicates.has_quota_reservation(obj) or not devices.may_claim(obj):
             return devices.NO_DEVICES

@@ -5,8 +5,7 @@ from pykueue.api.scheme import Object
 from pykueue.controllers.scheduler.controller import Scheduler
 from pykueue.controllers.scheduler.devices import RESOURCES as DEVICE_RESOURCES
 from pykueue.controllers.workloads import predicates
-from pykueue.controllers.workloads.decide import WorkloadContext, decide
-from pykueue.controllers.workloads.policy import LifecyclePolicy
+from pykueue.controllers.workloads.decide import LifecyclePolicy, WorkloadContext, decide
 from pykueue.engine import values
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.apply import Applier

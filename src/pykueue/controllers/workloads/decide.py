@@ -15,8 +15,28 @@ from pykueue.api.labels import JOB_UID, RESOURCE_IN_USE
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS, to_ns
 from pykueue.controllers.workloads import checks, predicates, transitions
-from pykueue.controllers.workloads.policy import LifecyclePolicy
-from pykueue.translate.devices import Fault
+from pykueue.translate.devices import DeviceFault
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodsReadyPolicy:
+    """waitForPodsReady: how long pods may take, and how a Workload that took too long is queued again."""
+
+    timeout_ns: int
+    recovery_timeout_ns: int | None = None
+    block_admission: bool = False
+    backoff_limit_count: int | None = None
+    backoff_base_seconds: int = 60
+    backoff_max_seconds: int = 3600
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LifecyclePolicy:
+    pods_ready: PodsReadyPolicy | None = None
+    retain_finished_ns: int | None = None
+    retain_deactivated_ns: int | None = None
+    finish_orphans: bool = True
+    admission_gates: bool = True
 
 
 class WorkloadContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,7 +47,7 @@ class WorkloadContext(msgspec.Struct, frozen=True, kw_only=True):
     """The ClusterQueue that the LocalQueue names; "" if there is no LocalQueue."""
     cluster_queue: Object | None = None
     is_cluster_queue_active: bool = False
-    device_fault: Fault | None = None
+    device_fault: DeviceFault | None = None
     """Why the devices that it claims cannot be counted."""
 
 
@@ -37,7 +57,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     message: str
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class WorkloadPlan(msgspec.Struct, frozen=True, kw_only=True):
     """`workload` as it should be; `delete` asks for its deletion; `requeue_after_ns` is when to look again, from now."""
 
     workload: Object
@@ -67,12 +87,12 @@ class _Case:
             self.tell(transitions.eviction_event_reason(reason, cause), message)
 
 
-def decide(workload: Object, near: WorkloadContext, policy: LifecyclePolicy, now_ns: int) -> Outcome:
+def decide(workload: Object, near: WorkloadContext, policy: LifecyclePolicy, now_ns: int) -> WorkloadPlan:
     case = _Case(workload=copied(workload), near=near, policy=policy, now_ns=now_ns)
     for step in _STEPS:
         if step(case):
             break
-    return Outcome(
+    return WorkloadPlan(
         workload=case.workload,
         events=tuple(case.events),
         delete=case.delete,

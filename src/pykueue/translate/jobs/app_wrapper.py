@@ -11,9 +11,9 @@ from typing import Any
 
 from pykueue.api.scheme import Object, Resource
 from pykueue.translate.jobs.framework import (
-    Finished,
-    Framework,
-    Options,
+    JobFramework,
+    JobOptions,
+    JobResult,
     Path,
     PodSetTemplate,
     condition_true,
@@ -45,7 +45,7 @@ _CONTAINER_DEFAULTS = {"terminationMessagePath": "/dev/termination-log", "termin
 _CONTAINER_FIELDS = ("name", "image", "command", "args", "resources", "securityContext", *_CONTAINER_DEFAULTS)
 
 
-def _places(job: Object, options: Options) -> list[PodSetTemplate]:
+def _places(job: Object, options: JobOptions) -> list[PodSetTemplate]:
     places: list[PodSetTemplate] = []
     for component in range(len(job["spec"].get("components") or ())):
         root: Path = ("spec", "components", component, "template")
@@ -70,14 +70,14 @@ def _places(job: Object, options: Options) -> list[PodSetTemplate]:
     return places
 
 
-def _pod_sets(job: Object, component: int, options: Options) -> list[Object]:
+def _pod_sets(job: Object, component: int, options: JobOptions) -> list[Object]:
     """As its controller found them, or as declared, or as the wrapped kind has them."""
     found = value_at(job, ("status", "componentStatus", component, "podSets"))
     declared = value_at(job, ("spec", "components", component, "declaredPodSets"))
     return list(found or declared or _inferred(value_at(job, ("spec", "components", component, "template")), options))
 
 
-def _inferred(wrapped: Object, options: Options) -> Iterator[Object]:
+def _inferred(wrapped: Object, options: JobOptions) -> Iterator[Object]:
     from pykueue.translate.jobs import registry  # this framework is one of those registered
 
     for framework in registry.FRAMEWORKS.values():
@@ -161,17 +161,17 @@ def _shown(info: PodSetInfo) -> Object:
     return {name: value for name, value in shown.items() if value}
 
 
-def _finished(job: Object) -> Finished | None:
+def _finished(job: Object) -> JobResult | None:
     match (job.get("status") or {}).get("phase"):
         case "Succeeded":
-            return Finished(is_success=True, message="AppWrapper finished successfully")
+            return JobResult(is_success=True, message="AppWrapper finished successfully")
         case "Failed" if condition_true(job, "ResourcesDeployed") is None:
-            return Finished(is_success=False, message="AppWrapper failed")
+            return JobResult(is_success=False, message="AppWrapper failed")
         case _:
             return None
 
 
-FRAMEWORK = Framework(
+FRAMEWORK = JobFramework(
     name="workload.codeflare.dev/appwrapper",
     resource=Resource("workload.codeflare.dev", "v1beta2", "appwrappers", "AppWrapper", namespaced=True),
     suspend_path=("spec", "suspend"),

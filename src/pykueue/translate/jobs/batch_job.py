@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from pykueue.api.scheme import Object, Resource
 from pykueue.translate.jobs.framework import (
-    Finished,
-    Framework,
-    Options,
+    JobFramework,
+    JobOptions,
+    JobResult,
     PodSetTemplate,
     finished_by_condition,
 )
@@ -31,7 +31,7 @@ def min_parallelism(job: Object) -> int | None:
         return None
 
 
-def _places(job: Object, _options: Options) -> list[PodSetTemplate]:
+def _places(job: Object, _options: JobOptions) -> list[PodSetTemplate]:
     return [
         PodSetTemplate(
             name="main",
@@ -43,7 +43,7 @@ def _places(job: Object, _options: Options) -> list[PodSetTemplate]:
     ]
 
 
-def _finished(job: Object) -> Finished | None:
+def _finished(job: Object) -> JobResult | None:
     return finished_by_condition(job, "Complete", "Failed")
 
 
@@ -97,7 +97,7 @@ def _set_parallelism(job: Object, info: Sequence[PodSetInfo]) -> None:
         job["spec"]["completions"] = info[0].count
 
 
-FRAMEWORK = Framework(
+FRAMEWORK = JobFramework(
     name="batch/job",
     resource=Resource("batch", "v1", "jobs", "Job", namespaced=True),
     suspend_path=("spec", "suspend"),

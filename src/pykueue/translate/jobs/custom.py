@@ -23,9 +23,9 @@ from typing import Any
 
 from pykueue.api.scheme import Object, Resource
 from pykueue.translate.jobs.framework import (
-    Finished,
-    Framework,
-    Options,
+    JobFramework,
+    JobOptions,
+    JobResult,
     Path,
     PodSetTemplate,
     condition_true,
@@ -41,11 +41,11 @@ def path_of(text: str) -> Path:
     return tuple(name or int(number) for name, number in _STEP.findall(text))
 
 
-def framework(description: Mapping[str, Any]) -> Framework:
+def framework(description: Mapping[str, Any]) -> JobFramework:
     group, kind = str(description.get("group", "")), str(description["kind"])
     plural = str(description.get("plural") or f"{kind.lower()}s")
     finished: Mapping[str, Any] = description.get("finished") or {}
-    return Framework(
+    return JobFramework(
         name=f"{group}/{kind.lower()}",
         resource=Resource(group, str(description.get("version", "v1")), plural, kind, namespaced=True),
         suspend_path=path_of(str(description.get("suspend") or "spec.suspend")),
@@ -60,7 +60,7 @@ def framework(description: Mapping[str, Any]) -> Framework:
     )
 
 
-def _places(job: Object, _options: Options, *, described: tuple[Mapping[str, Any], ...]) -> list[PodSetTemplate]:
+def _places(job: Object, _options: JobOptions, *, described: tuple[Mapping[str, Any], ...]) -> list[PodSetTemplate]:
     return [
         PodSetTemplate(
             name=str(pod_set.get("name") or "main"),
@@ -76,7 +76,7 @@ def _count(job: Object, path: str) -> int:
     return found if isinstance(found, int) and not isinstance(found, bool) else 1
 
 
-def _finished(job: Object, *, succeeded: str, failed: str) -> Finished | None:
+def _finished(job: Object, *, succeeded: str, failed: str) -> JobResult | None:
     return finished_by_condition(job, succeeded, failed)
 
 

@@ -41,13 +41,13 @@ class PodSetTemplate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
+class JobResult:
     is_success: bool
     message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
+class JobOptions:
     """Switches of the Configuration that change how jobs are read."""
 
     topology_aware: bool = True
@@ -58,20 +58,20 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reference:
+class ObjectReference:
     resource: Resource
     name: str
     namespace: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dependency:
+class JobDependency:
     """An object that a job refers to, without which nobody knows its pods."""
 
     resources: tuple[Resource, ...]
     """The kinds that it may be of."""
-    reference: Callable[[Object], Reference | None]
-    given: Callable[[Object | None], "Framework"]
+    reference: Callable[[Object], ObjectReference | None]
+    given: Callable[[Object | None], "JobFramework"]
     """The framework for jobs that refer to this object; for None, if it is not there."""
 
 
@@ -96,13 +96,13 @@ def _same(job: Object, _info: Sequence[PodSetInfo]) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Framework:
+class JobFramework:
     name: str
     """As `integrations.frameworks` spells it."""
     resource: Resource
     suspend_path: Path
-    places: Callable[[Object, Options], list[PodSetTemplate]]
-    finished: Callable[[Object], Finished | None]
+    places: Callable[[Object, JobOptions], list[PodSetTemplate]]
+    finished: Callable[[Object], JobResult | None]
     is_active: Callable[[Object], bool]
     """Has pods that still hold what was admitted."""
     pods_ready: Callable[[Object], bool]
@@ -127,7 +127,7 @@ class Framework:
     """batch Jobs refuse new templates while they have a start time; see `controllers.jobs.stopping`."""
     changes_while_suspended: bool = False
     """What an admission gives is written before the job runs, and taken away when it is suspended and idle."""
-    dependency: Dependency | None = None
+    dependency: JobDependency | None = None
 
 
 def value_at(obj: Any, path: Path) -> Any:
@@ -148,7 +148,7 @@ def put_at(obj: Any, path: Path, value: Any) -> None:
     obj[path[-1]] = value
 
 
-def is_suspended(framework: Framework, job: Object) -> bool:
+def is_suspended(framework: JobFramework, job: Object) -> bool:
     stopping = (job["metadata"].get("annotations") or {}).get("kueue.x-k8s.io/stopping") == "true"
     return bool(value_at(job, framework.suspend_path)) and not (framework.stops_in_steps and stopping)
 
@@ -157,7 +157,7 @@ def label(job: Object, name: str) -> str:
     return str((job["metadata"].get("labels") or {}).get(name, ""))
 
 
-def is_elastic(job: Object, options: Options) -> bool:
+def is_elastic(job: Object, options: JobOptions) -> bool:
     """Its pods may become more or fewer while it runs."""
     return options.elastic_jobs and (job["metadata"].get("annotations") or {}).get(ELASTIC_JOB) == "true"
 
@@ -167,12 +167,12 @@ def queue_name(job: Object) -> str:
     return label(job, QUEUE_NAME) or str((job["metadata"].get("annotations") or {}).get(QUEUE_NAME, ""))
 
 
-def pod_sets(framework: Framework, job: Object, options: Options) -> list[Object]:
+def pod_sets(framework: JobFramework, job: Object, options: JobOptions) -> list[Object]:
     """As `Workload.spec.podSets`."""
     return [_pod_set(framework, job, place, options) for place in framework.places(job, options)]
 
 
-def _pod_set(framework: Framework, job: Object, place: PodSetTemplate, options: Options) -> Object:
+def _pod_set(framework: JobFramework, job: Object, place: PodSetTemplate, options: JobOptions) -> Object:
     template = copied(place.template or value_at(job, place.template_path) or {})
     labels = (template.get("metadata") or {}).get("labels")
     if labels:
@@ -195,7 +195,7 @@ def _pod_set(framework: Framework, job: Object, place: PodSetTemplate, options: 
     return pod_set
 
 
-def started(framework: Framework, job: Object, info: Sequence[PodSetInfo], options: Options) -> Object:
+def started(framework: JobFramework, job: Object, info: Sequence[PodSetInfo], options: JobOptions) -> Object:
     """The job as it runs: unsuspended, with what its admission gives merged into the templates."""
     places = framework.places(job, options)
     if len(info) != len(places):
@@ -213,19 +213,19 @@ def started(framework: Framework, job: Object, info: Sequence[PodSetInfo], optio
     return job
 
 
-def _resume(framework: Framework, job: Object) -> None:
+def _resume(framework: JobFramework, job: Object) -> None:
     put_at(job, framework.suspend_path, value=False)
     if framework.runs_without_suspend:
         del value_at(job, framework.suspend_path[:-1])[framework.suspend_path[-1]]
 
 
-def suspended(framework: Framework, job: Object) -> Object:
+def suspended(framework: JobFramework, job: Object) -> Object:
     job = copied(job)
     put_at(job, framework.suspend_path, value=True)
     return job
 
 
-def restored(framework: Framework, job: Object, info: Sequence[PodSetInfo], options: Options) -> Object:
+def restored(framework: JobFramework, job: Object, info: Sequence[PodSetInfo], options: JobOptions) -> Object:
     """The job with the templates that its Workload kept; unchanged if their number differs."""
     places = framework.places(job, options)
     if len(info) != len(places):
@@ -268,8 +268,8 @@ def condition_true(job: Object, *types: str) -> Object | None:
     return None
 
 
-def finished_by_condition(job: Object, success: str, failure: str) -> Finished | None:
+def finished_by_condition(job: Object, success: str, failure: str) -> JobResult | None:
     condition = condition_true(job, success, failure)
     if condition is None:
         return None
-    return Finished(is_success=condition["type"] == success, message=str(condition.get("message", "")))
+    return JobResult(is_success=condition["type"] == success, message=str(condition.get("message", "")))

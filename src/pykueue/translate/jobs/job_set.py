@@ -3,9 +3,9 @@
 from pykueue.api.scheme import Object, Resource
 from pykueue.translate.jobs.batch_job import COMPLETION_INDEX
 from pykueue.translate.jobs.framework import (
-    Finished,
-    Framework,
-    Options,
+    JobFramework,
+    JobOptions,
+    JobResult,
     PodSetTemplate,
     finished_by_condition,
 )
@@ -22,7 +22,7 @@ def _pods_a_replica(replicated: Object) -> int:
     return min(parallelism, int(spec.get("completions", parallelism)))
 
 
-def _places(job: Object, _options: Options) -> list[PodSetTemplate]:
+def _places(job: Object, _options: JobOptions) -> list[PodSetTemplate]:
     return [
         PodSetTemplate(
             name=replicated["name"].lower(),
@@ -41,7 +41,7 @@ def _statuses(job: Object) -> list[Object]:
     return found
 
 
-def _finished(job: Object) -> Finished | None:
+def _finished(job: Object) -> JobResult | None:
     return finished_by_condition(job, "Completed", "Failed")
 
 
@@ -63,7 +63,7 @@ def _reclaimable(job: Object) -> list[Object]:
     ]
 
 
-FRAMEWORK = Framework(
+FRAMEWORK = JobFramework(
     name="jobset.x-k8s.io/jobset",
     resource=Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet", namespaced=True),
     suspend_path=("spec", "suspend"),

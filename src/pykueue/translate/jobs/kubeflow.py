@@ -7,9 +7,9 @@ from functools import partial
 
 from pykueue.api.scheme import Object, Resource
 from pykueue.translate.jobs.framework import (
-    Finished,
-    Framework,
-    Options,
+    JobFramework,
+    JobOptions,
+    JobResult,
     Path,
     PodSetTemplate,
     condition_true,
@@ -20,7 +20,7 @@ from pykueue.translate.jobs.framework import (
 REPLICA_INDEX = "training.kubeflow.org/replica-index"
 
 
-def _places(job: Object, _options: Options, *, specs: str, order: tuple[str, ...]) -> list[PodSetTemplate]:
+def _places(job: Object, _options: JobOptions, *, specs: str, order: tuple[str, ...]) -> list[PodSetTemplate]:
     replicas = job["spec"].get(specs) or {}
     return [
         PodSetTemplate(
@@ -34,7 +34,7 @@ def _places(job: Object, _options: Options, *, specs: str, order: tuple[str, ...
     ]
 
 
-def _finished(job: Object) -> Finished | None:
+def _finished(job: Object) -> JobResult | None:
     return finished_by_condition(job, "Succeeded", "Failed")
 
 
@@ -55,8 +55,8 @@ def _priority_class(job: Object, *, specs: str, order: tuple[str, ...]) -> str:
     return str(chosen or "")
 
 
-def _framework(kind: str, version: str, specs: str, order: tuple[str, ...]) -> Framework:
-    return Framework(
+def _framework(kind: str, version: str, specs: str, order: tuple[str, ...]) -> JobFramework:
+    return JobFramework(
         name=f"kubeflow.org/{kind.lower()}",
         resource=Resource("kubeflow.org", version, f"{kind.lower()}s", kind, namespaced=True),
         suspend_path=("spec", "runPolicy", "suspend"),

@@ -22,7 +22,7 @@ from pykueue.api.labels import (
 )
 from pykueue.api.scheme import Object, Resource
 from pykueue.translate.jobs import topology_request
-from pykueue.translate.jobs.framework import Finished, Framework, Options, PodSetTemplate
+from pykueue.translate.jobs.framework import JobFramework, JobOptions, JobResult, PodSetTemplate
 from pykueue.translate.pod_set_info import PodSetInfo, merged_template
 
 RoleHash = Callable[[Object], str]
@@ -81,7 +81,7 @@ def is_running_for_long(pod: Object, now_ns: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class PodGroup:
     """`name` is "" for a pod by itself."""
 
     name: str
@@ -123,19 +123,19 @@ class Group:
             return False
         return all(is_ready(pod) for pod in self.pods)
 
-    def finished(self) -> Finished | None:
+    def finished(self) -> JobResult | None:
         if self.is_serving:
             return None
         if not self.name:
             status = self.lead.get("status") or {}
             if not is_terminated(self.lead):
                 return None
-            return Finished(is_success=phase(self.lead) == "Succeeded", message=str(status.get("message", "")))
+            return JobResult(is_success=phase(self.lead) == "Succeeded", message=str(status.get("message", "")))
         succeeded = sum(phase(pod) == "Succeeded" for pod in self.pods)
         is_final = any(_annotations(pod).get(RETRIABLE_IN_GROUP) == "false" for pod in self.pods)
         nobody_runs = all(is_terminated(pod) for pod in self.pods)
         if succeeded == self.total_count or (nobody_runs and is_final):
-            return Finished(is_success=True, message=f"Pods succeeded: {succeeded}/{self.total_count}.")
+            return JobResult(is_success=True, message=f"Pods succeeded: {succeeded}/{self.total_count}.")
         return None
 
     def reclaimable(self) -> list[Object]:
@@ -147,7 +147,7 @@ class Group:
                 counts[self.role(pod)] = counts.get(self.role(pod), 0) + 1
         return [{"name": role, "count": count} for role, count in counts.items()]
 
-    def pod_sets(self, options: Options) -> list[Object]:
+    def pod_sets(self, options: JobOptions) -> list[Object]:
         if not self.name:
             return [_pod_set(self.lead, "main", options)]
         runnable = [pod for pod in self.pods if is_runnable_or_succeeded(pod)]
@@ -163,7 +163,7 @@ class Group:
         return [roles[role] for role in sorted(roles)]
 
 
-def _pod_set(pod: Object, name: str, options: Options) -> Object:
+def _pod_set(pod: Object, name: str, options: JobOptions) -> Object:
     pod_set: Object = {"name": name, "count": 1, "template": {"spec": copied(pod["spec"])}}
     if options.topology_aware:
         pod_set["topologyRequest"] = topology_request.from_annotations(
@@ -194,16 +194,16 @@ def keep_role(pod: Object, role: str) -> None:
     annotations.setdefault(ROLE_HASH, role)
 
 
-def _no_places(_job: Object, _options: Options) -> list[PodSetTemplate]:
+def _no_places(_job: Object, _options: JobOptions) -> list[PodSetTemplate]:
     return []
 
 
-FRAMEWORK = Framework(
+FRAMEWORK = JobFramework(
     name="pod",
     resource=Resource("", "v1", "pods", "Pod", namespaced=True),
     suspend_path=("spec", "schedulingGates"),
     places=_no_places,
-    finished=lambda pod: Group(name="", pods=(pod,), role_hash=str).finished(),
+    finished=lambda pod: PodGroup(name="", pods=(pod,), role_hash=str).finished(),
     is_active=lambda _pod: False,
     pods_ready=is_ready,
 )

@@ -10,9 +10,9 @@ from pykueue.api import quantity
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object, Resource
 from pykueue.translate.jobs.framework import (
-    Finished,
-    Framework,
-    Options,
+    JobFramework,
+    JobOptions,
+    JobResult,
     Path,
     PodSetTemplate,
     condition_true,
@@ -34,7 +34,7 @@ FAULT_TOLERANCE_ANNOTATION = "ray.io/ft-enabled"
 
 
 def _cluster_places(
-    job: Object, path: Path, options: Options, *, extra_head_container: Object | None = None
+    job: Object, path: Path, options: JobOptions, *, extra_head_container: Object | None = None
 ) -> list[PodSetTemplate]:
     cluster = value_at(job, path) or {}
     scaled = _scaled_counts(job, cluster, options)
@@ -68,7 +68,7 @@ def _count(group: Object) -> int:
     return (1 if replicas is None else int(replicas)) * max(int(group.get("numOfHosts", 1)), 1)
 
 
-def _scaled_counts(job: Object, cluster: Object, options: Options) -> dict[str, int]:
+def _scaled_counts(job: Object, cluster: Object, options: JobOptions) -> dict[str, int]:
     """An autoscaler changes the RayCluster, not the RayJob or RayService that it was made of."""
     if options.scaled is None or not is_elastic(job, options) or not cluster.get("enableInTreeAutoscaling"):
         return {}
@@ -108,7 +108,7 @@ def _larger(own: dict[str, Any], least: dict[str, str]) -> dict[str, Any]:
 # RayCluster
 
 
-def _raycluster_places(job: Object, options: Options) -> list[PodSetTemplate]:
+def _raycluster_places(job: Object, options: JobOptions) -> list[PodSetTemplate]:
     return _cluster_places(job, ("spec",), options)
 
 
@@ -120,7 +120,7 @@ def _raycluster_is_ready(job: Object) -> bool:
     return _state(job) == "ready"
 
 
-def _never_finished(_job: Object) -> Finished | None:
+def _never_finished(_job: Object) -> JobResult | None:
     return None
 
 
@@ -130,7 +130,7 @@ _CLUSTER_SPEC: Path = ("spec", "rayClusterSpec")
 _SUBMITTER: Path = ("spec", "submitterPodTemplate")
 
 
-def _rayjob_places(job: Object, options: Options) -> list[PodSetTemplate]:
+def _rayjob_places(job: Object, options: JobOptions) -> list[PodSetTemplate]:
     mode = job["spec"].get("submissionMode", "")
     sidecar = {"name": SUBMITTER_CONTAINER, "resources": SUBMITTER_RESOURCES} if mode == "SidecarMode" else None
     places = _cluster_places(job, _CLUSTER_SPEC, options, extra_head_container=sidecar)
@@ -153,11 +153,11 @@ def _deployment_status(job: Object) -> str:
     return str((job.get("status") or {}).get("jobDeploymentStatus", ""))
 
 
-def _rayjob_finished(job: Object) -> Finished | None:
+def _rayjob_finished(job: Object) -> JobResult | None:
     if _deployment_status(job) not in ("Failed", "Complete"):
         return None
     status = job["status"]
-    return Finished(is_success=status.get("jobStatus") == "SUCCEEDED", message=str(status.get("message", "")))
+    return JobResult(is_success=status.get("jobStatus") == "SUCCEEDED", message=str(status.get("message", "")))
 
 
 def _rayjob_is_active(job: Object) -> bool:
@@ -179,7 +179,7 @@ def _rayjob_is_on_hold(job: Object) -> bool:
 # RayService
 
 
-def _rayservice_places(job: Object, options: Options) -> list[PodSetTemplate]:
+def _rayservice_places(job: Object, options: JobOptions) -> list[PodSetTemplate]:
     return _cluster_places(job, ("spec", "rayClusterConfig"), options)
 
 
@@ -188,7 +188,7 @@ def _rayservice_is_ready(job: Object) -> bool:
 
 
 FRAMEWORKS = (
-    Framework(
+    JobFramework(
         name="ray.io/raycluster",
         resource=Resource("ray.io", "v1", "rayclusters", "RayCluster", namespaced=True),
         suspend_path=("spec", "suspend"),
@@ -197,7 +197,7 @@ FRAMEWORKS = (
         is_active=_raycluster_is_ready,
         pods_ready=_raycluster_is_ready,
     ),
-    Framework(
+    JobFramework(
         name="ray.io/rayjob",
         resource=Resource("ray.io", "v1", "rayjobs", "RayJob", namespaced=True),
         suspend_path=("spec", "suspend"),
@@ -209,7 +209,7 @@ FRAMEWORKS = (
         is_on_hold=_rayjob_is_on_hold,
         runs_without_suspend=True,
     ),
-    Framework(
+    JobFramework(
         name="ray.io/rayservice",
         resource=Resource("ray.io", "v1", "rayservices", "RayService", namespaced=True),
         suspend_path=("spec", "rayClusterConfig", "suspend"),

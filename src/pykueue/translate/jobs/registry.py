@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from pykueue.translate.jobs import app_wrapper, batch_job, job_set, kubeflow, ray, spark_application, train_job
-from pykueue.translate.jobs.framework import Framework
+from pykueue.translate.jobs.framework import JobFramework
 
-FRAMEWORKS: Mapping[str, Framework] = {
+FRAMEWORKS: Mapping[str, JobFramework] = {
     framework.name: framework
     for framework in (
         batch_job.FRAMEWORK,

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pykueue.api.scheme import Object, Resource
-from pykueue.translate.jobs.framework import Finished, Framework, Options, PodSetTemplate
+from pykueue.translate.jobs.framework import JobFramework, JobOptions, JobResult, PodSetTemplate
 from pykueue.translate.pod_set_info import PodSetInfo
 
 ROLES = ("driver", "executor")
@@ -18,7 +18,7 @@ _DONE = ("COMPLETED", "FAILED", "SUBMISSION_FAILED")
 _JAVA_MEMORY = re.compile(r"(\d+)([kmgtp])b?", re.IGNORECASE)
 
 
-def _places(job: Object, _options: Options) -> list[PodSetTemplate]:
+def _places(job: Object, _options: JobOptions) -> list[PodSetTemplate]:
     counts = {"driver": 1, "executor": int(job["spec"]["executor"].get("instances") or 0)}
     return [
         PodSetTemplate(
@@ -133,12 +133,12 @@ def _state(job: Object) -> str:
     return str(((job.get("status") or {}).get("applicationState") or {}).get("state", ""))
 
 
-def _finished(job: Object) -> Finished | None:
+def _finished(job: Object) -> JobResult | None:
     state = _state(job)
     if state not in _DONE:
         return None
     message = str(job["status"]["applicationState"].get("errorMessage", ""))
-    return Finished(is_success=state == "COMPLETED", message=message)
+    return JobResult(is_success=state == "COMPLETED", message=message)
 
 
 def _pods_ready(job: Object) -> bool:
@@ -148,7 +148,7 @@ def _pods_ready(job: Object) -> bool:
     return _state(job) == "RUNNING" and ready >= int(job["spec"]["executor"].get("instances") or 0)
 
 
-FRAMEWORK = Framework(
+FRAMEWORK = JobFramework(
     name="sparkoperator.k8s.io/sparkapplication",
     resource=Resource("sparkoperator.k8s.io", "v1beta2", "sparkapplications", "SparkApplication", namespaced=True),
     suspend_path=("spec", "suspend"),

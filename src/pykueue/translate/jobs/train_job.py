@@ -11,13 +11,13 @@ from functools import partial
 from pykueue.api.scheme import Object, Resource
 from pykueue.translate.jobs import job_set, training_runtime
 from pykueue.translate.jobs.framework import (
-    Dependency,
-    Finished,
-    Framework,
+    JobDependency,
+    JobFramework,
+    JobOptions,
+    JobResult,
     MissingDependencyError,
-    Options,
+    ObjectReference,
     PodSetTemplate,
-    Reference,
     finished_by_condition,
     value_at,
 )
@@ -29,20 +29,20 @@ CLUSTER_RUNTIME = Resource(_GROUP, _VERSION, "clustertrainingruntimes", "Cluster
 _JOB_SET = job_set.FRAMEWORK
 
 
-def _reference(job: Object) -> Reference | None:
+def _reference(job: Object) -> ObjectReference | None:
     found = job["spec"].get("runtimeRef") or {}
     name = str(found.get("name", ""))
     if found.get("apiGroup", _GROUP) != _GROUP:
         return None
     match found.get("kind", CLUSTER_RUNTIME.kind):
         case CLUSTER_RUNTIME.kind:
-            return Reference(resource=CLUSTER_RUNTIME, name=name)
+            return ObjectReference(resource=CLUSTER_RUNTIME, name=name)
         case RUNTIME.kind:
-            return Reference(resource=RUNTIME, name=name, namespace=job["metadata"]["namespace"])
+            return ObjectReference(resource=RUNTIME, name=name, namespace=job["metadata"]["namespace"])
     return None
 
 
-def _given(runtime: Object | None) -> Framework:
+def _given(runtime: Object | None) -> JobFramework:
     """TrainJobs of this runtime; None if it is not there."""
     if runtime is None:
         return FRAMEWORK
@@ -65,7 +65,7 @@ def _status_as_job_set(job: Object) -> Object:
     return {"status": {"replicatedJobsStatus": (job.get("status") or {}).get("jobsStatus") or []}}
 
 
-def _places(job: Object, options: Options, *, runtime: Object) -> list[PodSetTemplate]:
+def _places(job: Object, options: JobOptions, *, runtime: Object) -> list[PodSetTemplate]:
     """Without a path into the job itself: see `inject`."""
     rendered = _as_job_set(job, runtime)
     return [
@@ -73,7 +73,7 @@ def _places(job: Object, options: Options, *, runtime: Object) -> list[PodSetTem
     ]
 
 
-def _unknown_places(job: Object, _options: Options) -> list[PodSetTemplate]:
+def _unknown_places(job: Object, _options: JobOptions) -> list[PodSetTemplate]:
     raise MissingDependencyError(f"runtime '{(job['spec'].get('runtimeRef') or {}).get('name', '')}' not found")
 
 
@@ -112,11 +112,11 @@ def _eject(job: Object, _places: Sequence[PodSetTemplate], _infos: Sequence[PodS
     _own_patch(job).pop("replicatedJobs", None)
 
 
-def _finished(job: Object) -> Finished | None:
+def _finished(job: Object) -> JobResult | None:
     return finished_by_condition(job, "Complete", "Failed")
 
 
-FRAMEWORK = Framework(
+FRAMEWORK = JobFramework(
     name="trainer.kubeflow.org/trainjob",
     resource=Resource(_GROUP, _VERSION, "trainjobs", "TrainJob", namespaced=True),
     suspend_path=("spec", "suspend"),
@@ -127,6 +127,6 @@ FRAMEWORK = Framework(
     inject=_inject,
     eject=_eject,
     changes_while_suspended=True,
-    dependency=Dependency(resources=(CLUSTER_RUNTIME, RUNTIME), reference=_reference, given=_given),
+    dependency=JobDependency(resources=(CLUSTER_RUNTIME, RUNTIME), reference=_reference, given=_given),
 )
 """As it is without a runtime: nobody knows its pods."""

@@ -14,7 +14,7 @@ from pykueue.engine.world import World
 
 
 @dataclass(slots=True, kw_only=True)
-class Tally:
+class QueueCounts:
     active: int = 0
     """In the heap."""
     parked: int = 0
@@ -26,37 +26,37 @@ class Tally:
 
 
 @dataclass(slots=True, kw_only=True)
-class QueueTally(Tally):
+class ClusterQueueCounts(QueueCounts):
     version: tuple[int, int]
     wanted: Counter[values.ResourceName] = field(default_factory=Counter)
     """Asked for by those who wait."""
-    local_queues: dict[values.LocalQueueKey, Tally] = field(default_factory=lambda: defaultdict(Tally))
+    local_queues: dict[values.LocalQueueKey, QueueCounts] = field(default_factory=lambda: defaultdict(QueueCounts))
 
 
-class Tallies:
+class CountsByQueue:
     def __init__(self, world: World) -> None:
         self._world = world
-        self._known: dict[values.ClusterQueueName, QueueTally] = {}
+        self._known: dict[values.ClusterQueueName, ClusterQueueCounts] = {}
 
     def refresh(self) -> None:
         """Count again where something changed, and forget queues that are gone."""
         queues = self._world.cluster_queues
         self._known = {name: self._current(state) for name, state in sorted(queues.items())}
 
-    def __iter__(self) -> Iterator[tuple[ClusterQueueState, QueueTally]]:
+    def __iter__(self) -> Iterator[tuple[ClusterQueueState, ClusterQueueCounts]]:
         return ((self._world.cluster_queues[name], tally) for name, tally in self._known.items())
 
-    def of(self, name: values.ClusterQueueName) -> QueueTally | None:
+    def of(self, name: values.ClusterQueueName) -> ClusterQueueCounts | None:
         return self._known.get(name)
 
-    def _current(self, state: ClusterQueueState) -> QueueTally:
+    def _current(self, state: ClusterQueueState) -> ClusterQueueCounts:
         version = (state.pending.version, state.holdings.version)
         known = self._known.get(state.name)
         return known if known is not None and known.version == version else _counted(state, version)
 
 
-def _counted(state: ClusterQueueState, version: tuple[int, int]) -> QueueTally:
-    tally = QueueTally(version=version)
+def _counted(state: ClusterQueueState, version: tuple[int, int]) -> ClusterQueueCounts:
+    tally = ClusterQueueCounts(version=version)
     for pending in state.pending:
         is_parked = state.pending.is_parked(pending.key)
         for each in (tally, tally.local_queues[pending.workload.local_queue]):
