@@ -52,7 +52,7 @@ def job(*, patches=(), status=None, **spec):
 
 
 def given(found):
-    return TRAIN_JOB.dependency.given(found)
+    return TRAIN_JOB.dependency.framework_for(found)
 
 
 def pod_sets(of, found):

@@ -8,13 +8,6 @@ from pykueue.engine import values
 from pykueue.translate import amounts, selectors
 from pykueue.translate.jobs import topology_request
 
-_WISHES = (
-    "required-topology",
-    "preferred-topology",
-    "unconstrained-topology",
-    "slice-required-topology",
-    "slice-required-topology-constraints",
-)
 _ENDED = ("Succeeded", "Failed")
 
 
@@ -53,7 +46,7 @@ def takes_room(pod: Object) -> bool:
 def is_placed_by_us(pod: Object) -> bool:
     """Its template asked for a place, so its workload is charged for it."""
     annotations = pod["metadata"].get("annotations") or {}
-    return any(f"{topology_request.PREFIX}{wish}" in annotations for wish in _WISHES)
+    return any(name in annotations for name in topology_request.ANNOTATIONS)
 
 
 def pod_requests(pod_spec: Object) -> dict[values.ResourceName, int]:

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 
-from pykueue.api import resources
+from pykueue.api import objects, resources
 from pykueue.api.labels import ADMISSION_GATED_BY, JOB_UID, PRIORITY_CLASS, PROVISIONING_REQUEST_PREFIX, RESOURCE_IN_USE
 from pykueue.api.scheme import Object, Resource
 from pykueue.controllers.jobs import equivalence
@@ -98,7 +98,7 @@ class MissingPriorityClassError(Exception):
 
 def priority_of(kind: JobFramework, job: Object, pod_sets: Iterable[Object], classes: PriorityClasses) -> Object:
     """The fields `priorityClassRef` and `priority` of a Workload spec."""
-    name = framework.label(job, PRIORITY_CLASS)
+    name = objects.labels(job).get(PRIORITY_CLASS, "")
     if name:
         if name not in classes.workload:
             raise MissingPriorityClassError(f'workloadpriorityclasses.kueue.x-k8s.io "{name}" not found')

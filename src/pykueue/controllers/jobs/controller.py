@@ -156,7 +156,7 @@ class JobController:
         found = dependency.reference(job) if dependency is not None and job is not None else None
         if dependency is None or found is None:
             return self._kind
-        return dependency.given(self._mirror.get(found.resource, found.name, found.namespace))
+        return dependency.framework_for(self._mirror.get(found.resource, found.name, found.namespace))
 
     def _workloads(self, namespace: str, name: str, job: Object | None) -> tuple[Object, ...]:
         owner = f"{self._kind.resource.kind}/{namespace}/{name}"

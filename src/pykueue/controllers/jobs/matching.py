@@ -6,7 +6,7 @@ brought up to date; a running job without a match is stopped and queued anew, so
 
 import msgspec
 
-from pykueue.api import resources
+from pykueue.api import objects, resources
 from pykueue.api.json_copy import copied
 from pykueue.api.labels import ADMISSION_GATED_BY, JOB_UID, PREBUILT_WORKLOAD_NAME, PRIORITY_CLASS
 from pykueue.api.scheme import Object
@@ -30,7 +30,7 @@ class WorkloadMatch(msgspec.Struct, frozen=True, kw_only=True):
 
 def prebuilt_name(job: Object) -> str:
     annotations = job["metadata"].get("annotations") or {}
-    return str(annotations.get(PREBUILT_WORKLOAD_NAME) or framework.label(job, PREBUILT_WORKLOAD_NAME))
+    return str(annotations.get(PREBUILT_WORKLOAD_NAME) or objects.labels(job).get(PREBUILT_WORKLOAD_NAME, ""))
 
 
 def pod_sets(case: JobContext, job: Object) -> list[Object]:
@@ -154,7 +154,7 @@ def _class_changed(job: Object, workload: Object) -> bool:
         return False
     if reference is not None and reference.get("kind") != "WorkloadPriorityClass":
         return False
-    return framework.label(job, PRIORITY_CLASS) != predicates.priority_class_name(workload)
+    return objects.labels(job).get(PRIORITY_CLASS, "") != predicates.priority_class_name(workload)
 
 
 def _prebuilt(case: JobContext, job: Object) -> WorkloadMatch:

@@ -4,7 +4,7 @@ Neither the set nor its StatefulSets can be suspended: pods are born gated (the 
 releases a group when its Workload is admitted.
 """
 
-from pykueue.api import resources
+from pykueue.api import objects, resources
 from pykueue.api.labels import POD_SUSPENDING_PARENT
 from pykueue.api.scheme import Object
 from pykueue.controllers.jobs.construction import MissingPriorityClassError
@@ -53,7 +53,7 @@ class LeaderWorkerSetController:
 
     def _stateful_set_changed(self, _old: Object | None, new: Object | None) -> None:
         """A new revision shows in its status."""
-        name = framework.label(new, groups.SET_NAME_LABEL) if new is not None else ""
+        name = objects.labels(new).get(groups.SET_NAME_LABEL, "") if new is not None else ""
         if new is not None and name:
             self.queue.add((new["metadata"]["namespace"], name))
 
@@ -111,7 +111,7 @@ class LeaderWorkerSetController:
         namespace, name = key_of(leader_worker_set)
         actions: list[Action] = []
         for pod in self._mirror.indexed(resources.POD, _INDEX, f"{namespace}/{name}"):
-            if pods.is_deleted(pod) or pods.is_terminated(pod):
+            if objects.is_deleted(pod) or pods.is_terminated(pod):
                 continue
             owner = predicates.controller_of(pod) or {"name": ""}
             stateful_set = self._mirror.get(resources.STATEFUL_SET, owner["name"], namespace)
@@ -125,7 +125,7 @@ class LeaderWorkerSetController:
 def _set_of_pod(pod: Object) -> list[str]:
     if (pod["metadata"].get("annotations") or {}).get(POD_SUSPENDING_PARENT) != groups.NAME:
         return []
-    name = framework.label(pod, groups.SET_NAME_LABEL)
+    name = objects.labels(pod).get(groups.SET_NAME_LABEL, "")
     return [f"{pod['metadata']['namespace']}/{name}"] if name else []
 
 

@@ -7,7 +7,7 @@ group's name but was not made for a group is never taken over, so nobody runs on
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from pykueue.api import conditions, resources
+from pykueue.api import conditions, objects, resources
 from pykueue.api.json_copy import copied
 from pykueue.api.labels import IS_GROUP_WORKLOAD, JOB_UID, MANAGED, POD_GROUP_TOTAL_COUNT
 from pykueue.api.scheme import Object
@@ -42,7 +42,7 @@ class _Found:
 
 
 def plan(case: JobContext, group: PodGroup | None) -> Plan:
-    if group is None or (not group.name and pods.is_deleted(group.lead)):
+    if group is None or (not group.name and objects.is_deleted(group.lead)):
         gone = decide.let_go(case)
         return Plan(actions=(*gone, *(_finalize(group.pods) if group else ())))
     if (group.lead["metadata"].get("labels") or {}).get(MANAGED) != "true":
@@ -154,7 +154,7 @@ def _remove_excess(members: "Members") -> list[Action]:
     actions: list[Action] = []
     for pod in members.excess:
         actions += _finalize([pod])
-        if not pods.is_deleted(pod):
+        if not objects.is_deleted(pod):
             actions.append(Delete(resource=resources.POD, object=pod))
             actions.append(Event(about=pod, reason="ExcessPodDeleted", message="Excess pod deleted"))
     return actions
@@ -348,7 +348,7 @@ def _start(case: JobContext, group: PodGroup, old: Object) -> Plan:
                 continue
             new = pods.released(pod, info[role])
             if group.name:
-                pods.keep_role(new, role)
+                pods.set_role(new, role)
             actions.append(Write(resource=resources.POD, old=pod, new=new))
             actions.append(Event(about=pod, reason="Started", message=admitted))
     except PodSetConflictError as fault:
@@ -362,7 +362,7 @@ def _stop(case: JobContext, group: PodGroup, *, reason: str, why: str) -> list[A
     """Pods end: each gets the condition that says why, and is deleted."""
     actions: list[Action] = []
     for old in group.pods:
-        if pods.is_deleted(old) or (reason != "WorkloadDeleted" and pods.is_suspended(old)):
+        if objects.is_deleted(old) or (reason != "WorkloadDeleted" and pods.is_suspended(old)):
             continue
         new = copied(old)
         target = {
@@ -449,6 +449,6 @@ def _last_active_ns(pod: Object, now_ns: int) -> int:
         for condition in (pod.get("status") or {}).get("conditions") or ()
         if (condition["type"], condition["status"], condition.get("reason")) == failed
     ]
-    if pods.is_deleted(pod):
+    if objects.is_deleted(pod):
         moments.append(to_ns(pod["metadata"]["deletionTimestamp"]))
     return min(moments)

@@ -1,6 +1,6 @@
 """The StatefulSet controller: keeps one Workload for each StatefulSet and labels its pods as a pod group."""
 
-from pykueue.api import resources
+from pykueue.api import objects, resources
 from pykueue.api.labels import POD_SUSPENDING_PARENT
 from pykueue.api.scheme import Object
 from pykueue.controllers.jobs import matching
@@ -57,7 +57,7 @@ class StatefulSetController:
             return LONGEST_PAUSE_NS
         for pod in members:
             labelled = decide.with_group_labels(pod, stateful_set)
-            if not pods.is_deleted(pod) and not pods.is_terminated(pod) and not matching.prebuilt_name(pod):
+            if not objects.is_deleted(pod) and not pods.is_terminated(pod) and not matching.prebuilt_name(pod):
                 actions.append(Write(resource=resources.POD, old=pod, new=labelled))
         await self._applier.carry_out(actions)
         return 0

@@ -5,7 +5,7 @@ gate, and `controllers.pods` removes the gate when the Workload is admitted. Whe
 to zero, its Workload is put on hold and its quota is released.
 """
 
-from pykueue.api import resources
+from pykueue.api import objects, resources
 from pykueue.api.json_copy import copied
 from pykueue.api.labels import (
     IS_GROUP_WORKLOAD,
@@ -99,7 +99,7 @@ def with_group_labels(pod: Object, stateful_set: Object) -> Object:
     name = workload_name(stateful_set)
     labels[MANAGED] = "true"
     for label in (QUEUE_NAME, PRIORITY_CLASS):
-        if value := framework.label(stateful_set, label):
+        if value := objects.labels(stateful_set).get(label, ""):
             labels[label] = value
     labels[POD_GROUP_NAME] = name
     labels[PREBUILT_WORKLOAD_NAME] = name

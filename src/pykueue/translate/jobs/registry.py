@@ -1,4 +1,4 @@
-"""Every job framework by the name that `integrations.frameworks` uses. A new one is a file and a line here."""
+"""Every job framework by its name in `integrations.frameworks`. A new one is a module and a line here."""
 
 from collections.abc import Mapping
 
