@@ -189,7 +189,7 @@ class RecordedCluster:
             if (node := nodes.node(obj)) is not None:
                 self.handle(events.NodeChanged(at_ns=self.now_ns, node=node))
         for obj in recorded.get("otherObjects") or ():
-            if obj["kind"] == "Pod" and nodes.takes_room(obj) and not nodes.is_placed_by_us(obj):
+            if obj["kind"] == "Pod" and nodes.uses_node(obj) and not nodes.is_topology_aware(obj):
                 self.handle(
                     events.PodBound(
                         at_ns=self.now_ns,

@@ -41,7 +41,7 @@ def _places(case: Case) -> TopologyCache:
         if (node := nodes.node(obj)) is not None:
             places.set_node(node)
     for pod in case["pods"] or ():
-        if nodes.takes_room(pod):
+        if nodes.uses_node(pod):
             places.set_pod(pod["metadata"]["name"], pod["spec"]["nodeName"], nodes.pod_requests(pod["spec"]))
     for entry in case["ownUsage"] or ():
         taken = TopologyUsage(_FLAVOR, tuple(entry["Values"]), entry["SinglePodRequests"], entry["Count"])

@@ -1,6 +1,6 @@
-"""An explanation in words: what a person reads after `pykueue explain`.
+"""The output of `pykueue explain`: the engine's `Explanation` as lines of text and as JSON.
 
-Pure: the engine's `Explanation` and the time go in, lines come out. The words of Kueue are used where it has them.
+Texts use Kueue's words where Kueue has them; quantities are written as Kubernetes writes them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,7 +23,7 @@ from pykueue.engine.explain.explanation import (
 )
 from pykueue.translate import amounts, outcomes
 
-_MOST_NAMED = 5
+_MAX_NAMES = 5
 
 _OBSTACLES = {
     Obstacle.DEACTIVATED: "it is deactivated (spec.active is false)",
@@ -63,7 +63,7 @@ def _headline(explanation: Explanation) -> str:
             return f"Workload {name} has finished."
         case Standing.ADMITTED | Standing.RESERVED:
             assert explanation.admission is not None
-            flavors = sorted({flavor for each in explanation.admission.pod_sets for flavor in each.flavors.values()})
+            flavors = sorted({name for pod_set in explanation.admission.pod_sets for name in pod_set.flavors.values()})
             words = (
                 "is admitted" if explanation.standing is Standing.ADMITTED else "holds quota, its checks are pending,"
             )
@@ -71,9 +71,9 @@ def _headline(explanation: Explanation) -> str:
         case Standing.OUTSIDE:
             why = _OBSTACLES[explanation.obstacle] if explanation.obstacle else "nothing leads it to a ClusterQueue"
             return f"Workload {name} is in no queue: {why}."
-    parked = ", parked until something changes" if explanation.standing is Standing.PARKED else ""
-    place = f"{explanation.position} of {explanation.queue_length}"
-    return f"Workload {name} is pending in ClusterQueue {queue}, {place}{parked} (priority {explanation.workload.priority})."
+    inadmissible = ", parked until something changes" if explanation.standing is Standing.PARKED else ""
+    position = f"{explanation.position} of {explanation.queue_length}"
+    return f"Workload {name} is pending in ClusterQueue {queue}, {position}{inadmissible} (priority {explanation.workload.priority})."
 
 
 def _pod_set(pod_set: PodSetFit, now_ns: int) -> Iterator[str]:
@@ -96,12 +96,12 @@ def _flavor(flavor: FlavorFit, now_ns: int) -> Iterator[str]:
 
 
 def _amounts(fit: ResourceFit) -> str:
-    def shown(amount: int) -> str:
+    def text(amount: int) -> str:
         return messages.amount(fit.resource, amount, outcomes.amount_text)
 
-    asked = f"{shown(fit.requested)} asked, {shown(fit.unused)} unused"
-    known = f"nominal {shown(fit.nominal)}, at most {shown(fit.capacity)}"
-    return f"{asked}, {shown(fit.short)} short ({known})" if fit.short else f"{asked} ({known})"
+    requested = f"{text(fit.requested)} asked, {text(fit.unused)} unused"
+    limits = f"nominal {text(fit.nominal)}, at most {text(fit.capacity)}"
+    return f"{requested}, {text(fit.short)} short ({limits})" if fit.short else f"{requested} ({limits})"
 
 
 def _preemption(explanation: Explanation, now_ns: int) -> Iterator[str]:
@@ -113,10 +113,10 @@ def _preemption(explanation: Explanation, now_ns: int) -> Iterator[str]:
     if explanation.spared:
         yield ""
         yield "Not preempted:"
-        for spared in explanation.spared[:_MOST_NAMED]:
+        for spared in explanation.spared[:_MAX_NAMES]:
             yield f"  {_holder(spared.holder, now_ns)}: {spared.refusal.value}"
-        if len(explanation.spared) > _MOST_NAMED:
-            yield f"  … and {len(explanation.spared) - _MOST_NAMED} more"
+        if len(explanation.spared) > _MAX_NAMES:
+            yield f"  … and {len(explanation.spared) - _MAX_NAMES} more"
 
 
 def _remedy(remedy: Remedy, explanation: Explanation) -> str:
@@ -134,8 +134,8 @@ def _remedy(remedy: Remedy, explanation: Explanation) -> str:
 
 
 def _holders(holders: tuple[Holder, ...], now_ns: int) -> str:
-    named = ", ".join(_holder(holder, now_ns) for holder in holders[:_MOST_NAMED])
-    return named if len(holders) <= _MOST_NAMED else f"{named} and {len(holders) - _MOST_NAMED} more"
+    named = ", ".join(_holder(holder, now_ns) for holder in holders[:_MAX_NAMES])
+    return named if len(holders) <= _MAX_NAMES else f"{named} and {len(holders) - _MAX_NAMES} more"
 
 
 def _holder(holder: Holder, now_ns: int) -> str:
@@ -145,8 +145,8 @@ def _holder(holder: Holder, now_ns: int) -> str:
 
 
 def _named(keys: tuple[values.WorkloadKey, ...]) -> str:
-    named = ", ".join(keys[:_MOST_NAMED])
-    return named if len(keys) <= _MOST_NAMED else f"{named} and {len(keys) - _MOST_NAMED} more"
+    named = ", ".join(keys[:_MAX_NAMES])
+    return named if len(keys) <= _MAX_NAMES else f"{named} and {len(keys) - _MAX_NAMES} more"
 
 
 def _quantities(requests: Mapping[values.ResourceName, int]) -> str:
@@ -154,7 +154,7 @@ def _quantities(requests: Mapping[values.ResourceName, int]) -> str:
 
 
 def _age(elapsed_ns: int) -> str:
-    """The two greatest units, as kubectl shows ages."""
+    """The age in its two largest units, as kubectl prints it."""
     seconds = max(0, elapsed_ns // 10**9)
     parts = _split(seconds, (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)))
     return "".join(list(parts)[:2]) or "0s"
@@ -168,6 +168,7 @@ def _split(seconds: int, units: Iterable[tuple[str, int]]) -> Iterator[str]:
 
 
 def as_json(explanation: Explanation) -> dict[str, Any]:
+    """The output of `pykueue explain -o json`."""
     pending = explanation.pending
     return {
         "workload": explanation.workload.key,

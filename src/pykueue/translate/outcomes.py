@@ -1,25 +1,26 @@
-"""The engine's decisions as the API shows them: `status.admission`, `status.resourceRequests`, conditions' words, events.
+"""Converts the engine's decisions to `status.admission`,
+`status.resourceRequests`, condition messages and events.
 
-Pure: a decision and the engine values it is about go in, JSON and texts come out. Called by the scheduler, which writes them,
-and by replays, which compare them.
+Pure functions of a decision and the engine values that it is about. Called by the scheduler, which
+writes the results, and by replays, which compare them.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from pykueue.api import conditions
 from pykueue.api.kueue import topology_encoding
 from pykueue.api.scheme import Object
 from pykueue.engine import decisions, messages, reasons, values
 from pykueue.translate import amounts
 
-LONGEST_EVENT_BYTES = 1024
 SLICE_REPLACED = "WorkloadSliceReplaced"
-_LONGEST_WAIT_NS = 2**63 - 1
+_MAX_WAIT_NS = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadEvent:
-    """An event about one workload."""
+    """A Kubernetes event about one workload."""
 
     workload: values.WorkloadKey
     reason: str
@@ -28,7 +29,7 @@ class WorkloadEvent:
 
 
 def admission(admitted: values.Admission) -> Object:
-    """`status.admission`."""
+    """The value of `status.admission`."""
     return {
         "clusterQueue": admitted.cluster_queue,
         "podSetAssignments": [
@@ -37,25 +38,25 @@ def admission(admitted: values.Admission) -> Object:
                 **({"flavors": dict(pod_set.flavors)} if pod_set.flavors else {}),
                 **({"resourceUsage": _quantities(pod_set.usage)} if pod_set.usage else {}),
                 "count": pod_set.count,
-                **_placed(pod_set),
+                **_topology_fields(pod_set),
             }
             for pod_set in admitted.pod_sets
         ],
     }
 
 
-def _placed(pod_set: values.PodSetAdmission) -> Object:
-    amount_text: Object = {}
+def _topology_fields(pod_set: values.PodSetAdmission) -> Object:
+    fields: Object = {}
     if pod_set.topology is not None:
         domains = [topology_encoding.Domain(domain.values, domain.pods) for domain in pod_set.topology.domains]
-        amount_text["topologyAssignment"] = topology_encoding.encode(list(pod_set.topology.levels), domains)
+        fields["topologyAssignment"] = topology_encoding.encode(list(pod_set.topology.levels), domains)
     if pod_set.delayed_topology is not None:
-        amount_text["delayedTopologyRequest"] = pod_set.delayed_topology.value
-    return amount_text
+        fields["delayedTopologyRequest"] = pod_set.delayed_topology.value
+    return fields
 
 
 def resource_requests(workload: values.Workload) -> list[Object]:
-    """`status.resourceRequests`, shown while a workload is pending."""
+    """The value of `status.resourceRequests`, which is set while a workload is pending."""
     return [
         {"name": pod_set.name, **({"resources": _quantities(pod_set.requests)} if pod_set.requests else {})}
         for pod_set in workload.pod_sets
@@ -63,8 +64,8 @@ def resource_requests(workload: values.Workload) -> list[Object]:
 
 
 def admission_events(decision: decisions.Admit, *, waited_ns: int) -> list[WorkloadEvent]:
-    """`waited_ns` is the time since the workload was queued: created, or put back into its queue."""
-    waited = f"{min(waited_ns, _LONGEST_WAIT_NS) / 10**9:.0f}s"
+    """`waited_ns` is the time since the workload was created or last requeued."""
+    waited = f"{min(waited_ns, _MAX_WAIT_NS) / 10**9:.0f}s"
     text = f"{messages.quota_reserved(decision.cluster_queue)}, wait time since queued was {waited}"
     if considered := messages.considered_flavors(decision.considered, amount_text):
         text += f"; Flavors considered: {considered}"
@@ -75,17 +76,19 @@ def admission_events(decision: decisions.Admit, *, waited_ns: int) -> list[Workl
 
 
 def slice_replaced_event(replaced: values.WorkloadKey, replacement: values.Workload) -> WorkloadEvent:
-    """Its message is also that of the Finished condition of the slice that ended."""
+    """The event about the replaced slice; the message is also that of its Finished condition."""
     return _event(replaced, SLICE_REPLACED, messages.slice_replaced(replacement))
 
 
 def placement_events(decision: decisions.AssignTopology) -> list[WorkloadEvent]:
-    """A workload that only got other nodes was admitted long ago."""
+    """The Admitted event; a workload whose failed nodes
+    are replaced was admitted before and gets none.
+    """
     return [_admitted(decision)] if decision.admitted and not decision.replaces_nodes else []
 
 
 def no_place_event(decision: decisions.RetrySecondPass | decisions.Evict) -> WorkloadEvent:
-    """Of a second pass that came to nothing."""
+    """The event of a second pass that found no topology assignment."""
     return _event(
         decision.workload, "SecondPassFailed", messages.pending(decision.pending, amount_text), is_warning=True
     )
@@ -105,7 +108,7 @@ def _admitted(decision: decisions.Admit | decisions.AssignTopology) -> WorkloadE
 
 
 def pending_reason(decision: decisions.Requeue | decisions.MarkInadmissible, *, is_granular: bool) -> str:
-    """The reason of QuotaReserved=False; granular ones are an option of the configuration."""
+    """The reason of QuotaReserved=False; the Configuration may turn granular reasons on."""
     if is_granular and decision.no_fit_reason is not reasons.NoFitReason.NONE:
         return decision.no_fit_reason.value
     return "Waiting" if isinstance(decision.pending, reasons.PodsNotReady) else "Pending"
@@ -134,7 +137,7 @@ def preemption_events(
     preemptor: values.Workload,
     victim: values.Workload,
 ) -> list[WorkloadEvent]:
-    """Two events about the victim, one about who took its place."""
+    """Two events about the preempted workload and one about the preemptor."""
     message = preemption_message(preemptor, decision, target)
     priorities = messages.priorities(preemptor, victim)
     return [
@@ -149,12 +152,12 @@ def preemption_events(
 
 
 def amount_text(resource: values.ResourceName, amount: int) -> str:
-    """How the engine's messages print an amount."""
+    """Formats an amount for the messages of the engine."""
     return amounts.to_text(resource, amount)
 
 
 def usage_by_name(usage: Iterable[tuple[values.FlavorResource, int]]) -> dict[str, int]:
-    """Usage keyed `flavor/resource`."""
+    """The usage with keys of the form `flavor/resource`."""
     return {f"{name.flavor}/{name.resource}": amount for name, amount in usage}
 
 
@@ -163,12 +166,9 @@ def _quantities(usage: Mapping[values.ResourceName, int]) -> dict[str, str]:
 
 
 def _event(workload: values.WorkloadKey, reason: str, message: str, *, is_warning: bool = False) -> WorkloadEvent:
-    return WorkloadEvent(workload=workload, reason=reason, message=_truncated(message), is_warning=is_warning)
-
-
-def _truncated(message: str) -> str:
-    encoded = message.encode()
-    if len(encoded) <= LONGEST_EVENT_BYTES:
-        return message
-    cut = " ..."
-    return encoded[: LONGEST_EVENT_BYTES - len(cut)].decode(errors="ignore") + cut
+    return WorkloadEvent(
+        workload=workload,
+        reason=reason,
+        message=conditions.truncate(message, conditions.EVENT_MESSAGE_BYTES),
+        is_warning=is_warning,
+    )

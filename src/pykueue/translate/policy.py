@@ -1,6 +1,8 @@
-"""The Configuration and its feature gates as the engine's `Policy` and as the options with which workloads are read.
+"""Converts the Configuration and its feature gates to the
+engine's `Policy` and to the options of `translate.workload`.
 
-Takes the configuration as JSON (v1beta2, with or without its defaults). Called once at start by whoever drives the engine.
+Takes the configuration as JSON (v1beta2, with or without its defaults). Called once at start by
+the scheduler, `pykueue explain` and replays.
 """
 
 from collections.abc import Mapping
@@ -58,9 +60,9 @@ def workload_options(configuration: Mapping[str, Any]) -> workload.WorkloadOptio
             subtracts_reclaimable_pods=feature_gates.is_enabled(gates, "ReclaimablePods"),
         ),
         device_rules=device_rules(configuration),
-        hashes_shapes=feature_gates.is_enabled(gates, "SchedulingEquivalenceHashing"),
-        honours_admission_gates=feature_gates.is_enabled(gates, "AdmissionGatedBy"),
-        honours_priority_boost=feature_gates.is_enabled(gates, "PriorityBoost"),
+        computes_hash=feature_gates.is_enabled(gates, "SchedulingEquivalenceHashing"),
+        honors_admission_gates=feature_gates.is_enabled(gates, "AdmissionGatedBy"),
+        honors_priority_boost=feature_gates.is_enabled(gates, "PriorityBoost"),
         replaces_slices=feature_gates.is_enabled(gates, "ElasticJobsViaWorkloadSlices"),
     )
 

@@ -1,6 +1,7 @@
-"""What the engine knows of a queue, as the status of its ClusterQueue or LocalQueue shows it: counts, usage, activity.
+"""The status of ClusterQueues and LocalQueues from the
+engine's state: counts, usage and the Active condition.
 
-Called by the queue controllers.
+Called by the queue controllers and by replays.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,9 +24,9 @@ _PARTS = {
 
 
 def cluster_queue(state: ClusterQueueState) -> Object:
-    """Counts and usage; the conditions are the controller's."""
+    """The status without conditions, which the controller sets."""
     reserving = list(state.holdings)
-    admitted = [holding for holding in reserving if holding.workload.admitted]
+    admitted = [reservation for reservation in reserving if reservation.workload.admitted]
     return {
         "pendingWorkloads": len(state.pending),
         "reservingWorkloads": len(reserving),
@@ -36,8 +37,8 @@ def cluster_queue(state: ClusterQueueState) -> Object:
 
 
 def local_queue(world: World, state: ClusterQueueState, key: values.LocalQueueKey) -> Object:
-    reserving = [holding for holding in state.holdings if holding.workload.local_queue == key]
-    admitted = [holding for holding in reserving if holding.workload.admitted]
+    reserving = [reservation for reservation in state.holdings if reservation.workload.local_queue == key]
+    admitted = [reservation for reservation in reserving if reservation.workload.admitted]
     return {
         "pendingWorkloads": pending_in(world, key),
         "reservingWorkloads": len(reserving),
@@ -48,17 +49,19 @@ def local_queue(world: World, state: ClusterQueueState, key: values.LocalQueueKe
 
 
 def pending_in(world: World, key: values.LocalQueueKey) -> int:
-    """None of a stopped LocalQueue are in the queues."""
+    """The number of pending workloads; 0 for a stopped
+    LocalQueue, whose workloads are not queued.
+    """
     queue = world.local_queues.get(key)
     if queue is None or queue.stop_policy is not values.StopPolicy.NONE:
         return 0
     return sum(
-        (workload.may_queue and workload.key not in world.holdings) or _keeps_its_place(world, workload)
+        (workload.may_queue and workload.key not in world.holdings) or _waits_for_replacement(world, workload)
         for workload in world.workloads_of(key)
     )
 
 
-def _keeps_its_place(world: World, workload: values.Workload) -> bool:
+def _waits_for_replacement(world: World, workload: values.Workload) -> bool:
     queue = world.queue_of(workload) if workload.waiting_for_replacement_pods else None
     return queue is not None and workload.key in queue.pending
 
@@ -70,16 +73,16 @@ def activity(inactivity: tuple[Inactivity, ...]) -> tuple[bool, str, str]:
     if inactivity[0].reason is InactiveReason.TERMINATING:
         return False, "Terminating", "Can't admit new workloads; clusterQueue is terminating"
     parts = [
-        _PARTS[found.reason].format(names=",".join(found.names), quoted=[f'"{name}"' for name in found.names])
-        for found in inactivity
+        _PARTS[cause.reason].format(names=",".join(cause.names), quoted=[f'"{name}"' for name in cause.names])
+        for cause in inactivity
     ]
     return False, inactivity[0].reason.value, f"Can't admit new workloads: {', '.join(parts)}."
 
 
-def _usage(holdings: Iterable[Reservation]) -> dict[values.FlavorResource, int]:
+def _usage(reservations: Iterable[Reservation]) -> dict[values.FlavorResource, int]:
     usage: dict[values.FlavorResource, int] = {}
-    for holding in holdings:
-        for pod_set in holding.admission.pod_sets:
+    for reservation in reservations:
+        for pod_set in reservation.admission.pod_sets:
             for resource, amount in pod_set.usage.items():
                 if resource in pod_set.flavors:
                     name = values.FlavorResource(pod_set.flavors[resource], resource)
@@ -91,7 +94,7 @@ Usage = Mapping[values.FlavorResource, int]
 
 
 def cluster_queue_flavors(queue: values.ClusterQueue, usage: Usage) -> list[Object]:
-    """Flavors in the order of the spec, resources by name; borrowing is possible in a cohort only."""
+    """The value of `flavorsReservation` or `flavorsUsage`; only a queue in a cohort can borrow."""
     return [
         {
             "name": flavor.name,
@@ -112,7 +115,7 @@ def cluster_queue_flavors(queue: values.ClusterQueue, usage: Usage) -> list[Obje
 
 
 def local_queue_flavors(queue: values.ClusterQueue, usage: Usage) -> list[Object]:
-    """The same flavors as the ClusterQueue behind it, with the local queue's own amounts."""
+    """The flavors of the ClusterQueue, with the amounts of the LocalQueue."""
     return [
         {
             "name": flavor.name,

@@ -1,8 +1,9 @@
-"""What a workload asks of quota: its pod sets' requests in the engine's integers.
+"""The quota requests of a workload's pod sets, in the engine's integers.
 
-`adjusted` completes pod templates as the API server will (RuntimeClass overhead, LimitRange defaults, limits as requests);
-`total_requests` then counts each pod set: exclusions, transformations, pods already reclaimed, and for a workload that holds
-quota what it was admitted with. Called when a workload enters the engine, and by validation of its admissibility.
+`adjusted` completes the pod templates as the API server will complete the pods: RuntimeClass
+overhead, LimitRange defaults, limits as requests. `total_requests` applies exclusions,
+transformations and reclaimable pods to each pod set; for a workload with a reservation it counts
+the admitted usage. Called when a workload enters the engine.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from pykueue.api import limit_range, quantity, resource_lists
+from pykueue.api import limit_range, objects, quantity, resource_lists
 from pykueue.api.errors import FieldError
 from pykueue.api.kueue import topology_encoding
 from pykueue.api.quantity import Quantity
@@ -22,7 +23,10 @@ from pykueue.translate.devices import NO_DEVICES, DeviceCounts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceTransformation:
-    """How one requested resource is counted as others. `multiply_by` names a resource whose quantity scales the outputs."""
+    """Counts a requested resource as other resources.
+
+    The quantity of `multiply_by` scales the outputs.
+    """
 
     outputs: Mapping[str, str]
     replaces_input: bool = False
@@ -31,7 +35,7 @@ class ResourceTransformation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestRules:
-    """The parts of the configuration that decide what is counted."""
+    """The parts of the Configuration that decide what counts for quota."""
 
     excluded_prefixes: tuple[str, ...] = ()
     transformations: Mapping[str, ResourceTransformation] = field(default_factory=dict)
@@ -40,7 +44,9 @@ class RequestRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSetRequests:
-    """The requests of all pods of a pod set together; `flavors` is empty until quota is reserved."""
+    """The requests of all pods of a pod set together;
+    `flavors` is empty until quota is reserved.
+    """
 
     name: str
     count: int
@@ -51,7 +57,7 @@ class PodSetRequests:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSetPlacement:
-    """Where the pods of an admitted pod set were placed. Nodes hold what a pod really asks for, not what quota counts."""
+    """The topology assignment of an admitted pod set, with the requests of one pod on a node."""
 
     levels: tuple[str, ...]
     domains: tuple[topology_encoding.Domain, ...]
@@ -59,7 +65,7 @@ class PodSetPlacement:
 
 
 def transformations_from(configured: Iterable[Mapping[str, Any]]) -> dict[str, ResourceTransformation]:
-    """The `resources.transformations` of a configuration."""
+    """Reads `resources.transformations` of the Configuration."""
     return {
         entry["input"]: ResourceTransformation(
             outputs=entry.get("outputs") or {},
@@ -71,7 +77,9 @@ def transformations_from(configured: Iterable[Mapping[str, Any]]) -> dict[str, R
 
 
 def adjusted(workload: Object, *, runtime_classes: Mapping[str, Object], limit_ranges: Iterable[Object]) -> Object:
-    """The workload with complete pod templates; the one given stays as it is stored, and shares what did not change."""
+    """A copy of the workload with complete pod templates;
+    it shares unchanged parts with the original.
+    """
     summary = limit_range.summarize(limit_ranges)
     pod_sets = []
     for pod_set in workload["spec"].get("podSets") or ():
@@ -81,32 +89,32 @@ def adjusted(workload: Object, *, runtime_classes: Mapping[str, Object], limit_r
 
 
 def total_requests(workload: Object, rules: RequestRules) -> list[PodSetRequests]:
-    admission = workload.get("status", {}).get("admission")
+    admission = objects.status(workload).get("admission")
     return _admitted_requests(workload, admission, rules) if admission else requests_of_pod_sets(workload, rules)
 
 
 def usage(pod_sets: Iterable[PodSetRequests]) -> dict[tuple[str, str], int]:
-    """Amounts by (flavor, resource); the flavor is empty where none is assigned."""
-    summed: dict[tuple[str, str], int] = {}
+    """The amounts by (flavor, resource); the flavor is "" if none is assigned."""
+    totals: dict[tuple[str, str], int] = {}
     for pod_set in pod_sets:
         for resource, amount in pod_set.requests.items():
             key = pod_set.flavors.get(resource, ""), resource
-            summed[key] = engine_amounts.add(summed.get(key, 0), amount)
-    return summed
+            totals[key] = engine_amounts.add(totals.get(key, 0), amount)
+    return totals
 
 
 def counts_after_reclaim(workload: Object, rules: RequestRules) -> dict[str, int]:
-    """Pods by pod set that still need quota."""
+    """The number of pods that still need quota, by pod set."""
     counts = {_name(pod_set): int(pod_set.get("count", 0)) for pod_set in workload["spec"].get("podSets") or ()}
     if rules.subtracts_reclaimable_pods:
-        for reclaimable in workload.get("status", {}).get("reclaimablePods") or ():
+        for reclaimable in objects.nested_list(workload, "status", "reclaimablePods"):
             if (name := reclaimable["name"]) in counts:
                 counts[name] -= min(int(reclaimable["count"]), counts[name])
     return counts
 
 
 def single_pod_requests(pod_spec: Object, rules: RequestRules) -> dict[str, int]:
-    """What one pod of a template takes from quota."""
+    """The quota requests of one pod."""
     requests = {
         name: value
         for name, value in resource_lists.pod_requests(pod_spec).items()
@@ -117,25 +125,25 @@ def single_pod_requests(pod_spec: Object, rules: RequestRules) -> dict[str, int]
 
 
 def requests_of_pod_sets(
-    workload: Object, rules: RequestRules, counted: DeviceCounts = NO_DEVICES
+    workload: Object, rules: RequestRules, devices: DeviceCounts = NO_DEVICES
 ) -> list[PodSetRequests]:
     counts = counts_after_reclaim(workload, rules)
-    found = []
+    pod_sets = []
     for pod_set in workload["spec"].get("podSets") or ():
         name = _name(pod_set)
-        of_one = _with_devices(single_pod_requests(pod_set["template"]["spec"], rules), counted, name)
-        found.append(PodSetRequests(name=name, count=counts[name], requests=amounts.scaled(of_one, counts[name])))
-    return found
+        requests = _with_devices(single_pod_requests(pod_set["template"]["spec"], rules), devices, name)
+        pod_sets.append(PodSetRequests(name=name, count=counts[name], requests=amounts.scaled(requests, counts[name])))
+    return pod_sets
 
 
-def _with_devices(requests: dict[str, int], counted: DeviceCounts, pod_set: str) -> dict[str, int]:
-    replaced, added = counted.replaced.get(pod_set, ()), counted.added.get(pod_set, {})
+def _with_devices(requests: dict[str, int], devices: DeviceCounts, pod_set: str) -> dict[str, int]:
+    replaced, added = devices.replaced.get(pod_set, ()), devices.added.get(pod_set, {})
     if not replaced and not added:
         return requests
-    found = {name: amount for name, amount in requests.items() if name not in replaced}
+    amounts_by_name = {name: amount for name, amount in requests.items() if name not in replaced}
     for name, amount in added.items():
-        found[name] = found.get(name, 0) + amount
-    return found
+        amounts_by_name[name] = amounts_by_name.get(name, 0) + amount
+    return amounts_by_name
 
 
 def _name(pod_set: Object) -> str:
@@ -150,8 +158,8 @@ def _admitted_requests(workload: Object, admission: Object, rules: RequestRules)
         name = assignment["name"]
         count = int(assignment.get("count", declared.get(name, 0)))
         requests = amounts.of_requests(assignment.get("resourceUsage"))
-        if (left := remaining.get(name, 0)) < count:
-            requests, count = amounts.rescaled(requests, from_count=count, to_count=left), left
+        if (remaining_count := remaining.get(name, 0)) < count:
+            requests, count = amounts.rescaled(requests, from_count=count, to_count=remaining_count), remaining_count
         pod_sets.append(
             PodSetRequests(
                 name=name,
@@ -182,7 +190,7 @@ def _placement(workload: Object, assignment: Object) -> PodSetPlacement | None:
 def _adjusted_pod(pod_spec: Object, runtime_classes: Mapping[str, Object], summary: limit_range.Summary) -> Object:
     pod_spec = dict(pod_spec)
     if (class_name := pod_spec.get("runtimeClassName")) and not pod_spec.get("overhead"):
-        overhead = (runtime_classes.get(class_name, {}).get("overhead") or {}).get("podFixed")
+        overhead = objects.nested(runtime_classes.get(class_name, {}), "overhead").get("podFixed")
         if overhead:
             pod_spec["overhead"] = overhead
     for field_name in ("initContainers", "containers"):
@@ -197,7 +205,7 @@ def _adjusted_pod(pod_spec: Object, runtime_classes: Mapping[str, Object], summa
 
 
 def _completed(resources: Mapping[str, Any] | None, defaults: Mapping[str, Any] | None) -> Object:
-    """Own values first, then the defaults of the namespace; a resource with a limit alone requests as much."""
+    """Adds the defaults of the namespace; a limit without a request becomes the request."""
     own = dict(resources or {})
     if not defaults and not own.get("limits"):
         return own
@@ -211,8 +219,10 @@ def _completed(resources: Mapping[str, Any] | None, defaults: Mapping[str, Any] 
 def _transformed(
     requests: Mapping[str, Quantity], transformations: Mapping[str, ResourceTransformation]
 ) -> Mapping[str, Quantity]:
-    """Outputs of all rules are summed before a negative sum is cut at zero, and only then join what is kept."""
-    kept = {
+    """Sums the outputs of all transformations, raises
+    negative sums to zero, then adds the other requests.
+    """
+    remaining = {
         name: value
         for name, value in requests.items()
         if name not in transformations or not transformations[name].replaces_input
@@ -225,7 +235,7 @@ def _transformed(
             product = _exact(requests[name]) * _exact(scale) * _exact(quantity.parse(factor))
             generated[output] = generated.get(output, Fraction(0)) + product
     return resource_lists.total(
-        (kept, {name: _rounded_up(max(Fraction(0), value)) for name, value in generated.items()})
+        (remaining, {name: _rounded_up(max(Fraction(0), value)) for name, value in generated.items()})
     )
 
 
@@ -239,7 +249,7 @@ def _rounded_up(units: Fraction) -> Quantity:
 
 
 def limit_range_errors(workload: Object, summary: limit_range.Summary) -> list[FieldError]:
-    """Where the workload's pod templates break the LimitRanges of its namespace."""
+    """The violations of the namespace's LimitRanges in the pod templates."""
     return [
         error
         for index, pod_set in enumerate(workload["spec"].get("podSets") or ())

@@ -46,8 +46,8 @@ class NodeController:
         pod = new or old
         assert pod is not None
         bound_to = pod["spec"].get("nodeName", "")
-        is_going = new is None or predicates.is_being_deleted(pod) or nodes.has_ended(pod)
-        if nodes.is_placed_by_us(pod):
+        is_going = new is None or predicates.is_being_deleted(pod) or nodes.is_terminated(pod)
+        if nodes.is_topology_aware(pod):
             for name in _sent_to(pod) if not bound_to else [bound_to] if is_going else []:
                 self.queue.add_unless_due(name, BATCH_NS)
 
@@ -90,7 +90,7 @@ class NodeController:
 
 def _sent_to(pod: Object) -> list[str]:
     name = decide.selected_node(pod)
-    return [name] if name and nodes.is_placed_by_us(pod) else []
+    return [name] if name and nodes.is_topology_aware(pod) else []
 
 
 def _health(node: Object) -> tuple[bool, object]:

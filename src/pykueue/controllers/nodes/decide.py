@@ -177,7 +177,9 @@ def _ready_condition(node: Object) -> Object | None:
 
 def _goes_on(case: NodeContext, workload: Object) -> bool:
     return any(
-        pod["spec"].get("nodeName") == case.name and not predicates.is_being_deleted(pod) and not nodes.has_ended(pod)
+        pod["spec"].get("nodeName") == case.name
+        and not predicates.is_being_deleted(pod)
+        and not nodes.is_terminated(pod)
         for pod in case.pods_of.get(predicates.key(workload), ())
     )
 

@@ -41,7 +41,7 @@ def is_gated(pod: Object) -> bool:
 
 
 def _belongs(pod: Object, pod_set: str) -> bool:
-    return (pod["metadata"].get("labels") or {}).get(POD_SET_LABEL) == pod_set and not nodes.has_ended(pod)
+    return (pod["metadata"].get("labels") or {}).get(POD_SET_LABEL) == pod_set and not nodes.is_terminated(pod)
 
 
 def _ungated(pod: Object, labels: Mapping[str, str]) -> Write:

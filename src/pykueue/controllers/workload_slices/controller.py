@@ -29,7 +29,7 @@ class SliceUngater:
         """A gated pod may go; so may another one when a pod has ended."""
         pod = new or old
         assert pod is not None
-        if new is None or decide.is_gated(new) or nodes.has_ended(new):
+        if new is None or decide.is_gated(new) or nodes.is_terminated(new):
             self._look_at(_slice_of_pod(pod))
 
     def _workload_changed(self, _old: Object | None, new: Object | None) -> None:

@@ -18,7 +18,7 @@ def plan(workloads: Sequence[Object], pods: Sequence[Object]) -> list[Write]:
     holding = [each for each in workloads if predicates.has_quota_reservation(each) and not predicates.is_evicted(each)]
     if not holding or not predicates.is_admitted(holding[-1]):
         return []
-    present = [pod for pod in pods if not nodes.has_ended(pod)]
+    present = [pod for pod in pods if not nodes.is_terminated(pod)]
     return [_ungated(pod) for pod in _next(slices.counts(holding[-1]["spec"]["podSets"]), present)]
 
 

@@ -1,8 +1,9 @@
-"""AppWrapper (workload.codeflare.dev): one pod set for each pod template inside the wrapped objects.
+"""AppWrapper (workload.codeflare.dev): one pod set
+for each pod template inside the wrapped objects.
 
-The templates belong to objects that do not exist yet, so nothing is merged into them. The node selectors and
-tolerations of an admission are written to `podSetInfos`, and the AppWrapper's own controller applies them when
-it creates the objects.
+The templates belong to objects that do not exist yet, so nothing is merged into them. The node
+selectors and tolerations of an admission are written to `podSetInfos`, and the AppWrapper's own
+controller applies them when it creates the objects.
 """
 
 import re
@@ -73,7 +74,9 @@ def _pod_set_templates(job: Object, options: JobOptions) -> list[PodSetTemplate]
 
 
 def _pod_sets(job: Object, component: int, options: JobOptions) -> list[Object]:
-    """The pod sets from the component's status, else the declared ones, else those of the wrapped kind."""
+    """The pod sets from the component's status, else the
+    declared ones, else those of the wrapped kind.
+    """
     observed = value_at(job, ("status", "componentStatus", component, "podSets"))
     declared = value_at(job, ("spec", "components", component, "declaredPodSets"))
     return list(

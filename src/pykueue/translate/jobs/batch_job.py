@@ -1,4 +1,6 @@
-"""batch/v1 Job: one pod set `main`; partial admission through the job-min-parallelism annotation."""
+"""batch/v1 Job: one pod set `main`; partial admission
+through the job-min-parallelism annotation.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -91,7 +93,9 @@ def _intervals(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _set_parallelism(job: Object, infos: Sequence[PodSetInfo]) -> None:
-    """Set the parallelism to the admitted count, or back to the original one when the job is restored."""
+    """Set the parallelism to the admitted count, or back
+    to the original one when the job is restored.
+    """
     if min_parallelism(job) is None:
         return
     job["spec"]["parallelism"] = infos[0].count

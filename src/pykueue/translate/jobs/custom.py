@@ -1,4 +1,5 @@
-"""Custom job kinds: frameworks that an administrator describes in the Configuration (`integrations.custom`).
+"""Custom job kinds: frameworks that an administrator
+describes in the Configuration (`integrations.custom`).
 
     - group: example.com
       version: v1
@@ -11,7 +12,7 @@
         count: spec.workers           # default: 1
       finished: {succeeded: Complete, failed: Failed}    # condition types
       ready: Running                                      # condition type
-      active: status.activePods                           # a number; default: 0, quota is released at once
+      active: status.activePods                       # a number; default: quota is released at once
 
 Paths are dotted field names; a number in brackets chooses from a list.
 """

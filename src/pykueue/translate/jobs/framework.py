@@ -1,8 +1,9 @@
-"""What a job framework must say about its kind, and the operations that follow from it for every kind.
+"""What a job framework must say about its kind, and
+the operations that follow from it for every kind.
 
-A framework names the path of each pod set's template in the job. Reading the pod sets, starting a job with the
-node selectors and tolerations of its admission, and restoring its templates are the same for all kinds. Called
-by `controllers.jobs`.
+A framework names the path of each pod set's template in the job. Reading the pod sets, starting a
+job with the node selectors and tolerations of its admission, and restoring its templates are the
+same for all kinds. Called by `controllers.jobs`.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,7 +38,9 @@ class PodSetTemplate:
     count: int
     min_count: int | None = None
     template: Object | None = None
-    """Replaces the template at the path for quota: a default, or one with containers that the operator adds."""
+    """Replaces the template at the path for quota: a default,
+    or one with containers that the operator adds.
+    """
     pod_index_label: str | None = None
     sub_group_index_label: str | None = None
     sub_group_count: int | None = None
@@ -57,7 +60,9 @@ class JobOptions:
     count_default_submitter: bool = False
     elastic_jobs: bool = True
     scaled: Object | None = None
-    """The RayCluster of an elastic RayJob or RayService: its autoscaler changes the counts there."""
+    """The RayCluster of an elastic RayJob or RayService:
+    its autoscaler changes the counts there.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,13 +74,17 @@ class ObjectReference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobDependency:
-    """An object that a job refers to and that defines its pods, such as the runtime of a TrainJob."""
+    """An object that a job refers to and that defines
+    its pods, such as the runtime of a TrainJob.
+    """
 
     resources: tuple[Resource, ...]
     """The kinds that the object may have."""
     reference: Callable[[Object], ObjectReference | None]
     framework_for: Callable[[Object | None], "JobFramework"]
-    """Returns the framework of jobs that refer to this object; None stands for an object that does not exist."""
+    """Returns the framework of jobs that refer to this
+    object; None stands for an object that does not exist.
+    """
 
 
 Injection = Callable[[Object, Sequence[PodSetTemplate], Sequence[PodSetInfo]], None]
@@ -121,7 +130,9 @@ class JobFramework:
     runs_without_suspend: bool = False
     """Whether the suspend field is absent, rather than false, while the job runs."""
     stops_in_steps: bool = False
-    """Whether the job refuses new templates while it has a start time; see `controllers.jobs.stopping`."""
+    """Whether the job refuses new templates while it has a start time; see
+    `controllers.jobs.stopping`.
+    """
     changes_while_suspended: bool = False
     """Whether `inject` and `eject` may write only while the job is suspended."""
     dependency: JobDependency | None = None

@@ -1,4 +1,5 @@
-"""kubeflow.org jobs (PyTorchJob, TFJob, XGBoostJob, PaddleJob, JAXJob and MPIJob): one pod set for each replica type.
+"""kubeflow.org jobs (PyTorchJob, TFJob, XGBoostJob, PaddleJob,
+JAXJob and MPIJob): one pod set for each replica type.
 
 They differ only in the name of the replica specs and in the order of replica types.
 """

@@ -1,7 +1,8 @@
 """Single pods and pod groups: their pod sets, and whether they run, are ready or have finished.
 
-A single pod is a group of one. A scheduling gate keeps a pod from running, as it has no suspend field. A pod
-cannot be restored: stopping it deletes it. `controllers.pods.decide` decides about groups.
+A single pod is a group of one. A scheduling gate keeps a pod from running, as it has no suspend
+field. A pod cannot be restored: stopping it deletes it. `controllers.pods.decide` decides about
+groups.
 """
 
 from collections.abc import Callable
@@ -50,7 +51,10 @@ def is_suspended(pod: Object) -> bool:
 
 
 def is_runnable_or_succeeded(pod: Object) -> bool:
-    """Whether the pod can run, runs or has succeeded. A pod that is deleted before it got a node never runs."""
+    """Whether the pod can run, runs or has succeeded.
+
+    A pod that is deleted before it got a node never runs.
+    """
     if objects.is_deleted(pod) and not pod["spec"].get("nodeName"):
         return False
     return phase(pod) != "Failed"
@@ -61,7 +65,10 @@ def is_ready(pod: Object) -> bool:
 
 
 def is_running(pod: Object, now_ns: int) -> bool:
-    """Whether the pod runs. A deleted pod whose grace period has passed does not count as running."""
+    """Whether the pod runs.
+
+    A deleted pod whose grace period has passed does not count as running.
+    """
     if phase(pod) != "Running":
         return False
     metadata = pod["metadata"]
@@ -78,7 +85,9 @@ class PodGroup:
     name: str
     pods: tuple[Object, ...]
     role_hash: RoleHash
-    """Computes the role of a pod from its spec; used for pods without the annotation `role-hash`."""
+    """Computes the role of a pod from its spec; used
+    for pods without the annotation `role-hash`.
+    """
 
     @property
     def lead(self) -> Object:
@@ -165,7 +174,9 @@ def _pod_set(pod: Object, name: str, options: JobOptions) -> Object:
 
 
 def released(pod: Object, info: PodSetInfo) -> Object:
-    """The pod without the admission gate and with the pod set info merged in; may raise PodSetConflictError."""
+    """The pod without the admission gate and with the pod
+    set info merged in; may raise PodSetConflictError.
+    """
     pod = merged_template(pod, info)
     required_gates = {gate["name"] for gate in info.scheduling_gates}
     gates = [

@@ -1,7 +1,9 @@
-"""ray.io RayCluster, RayJob and RayService: a head, worker groups, and for a RayJob perhaps a submitter.
+"""ray.io RayCluster, RayJob and RayService: a head,
+worker groups, and for a RayJob perhaps a submitter.
 
-KubeRay adds its own containers when it builds pods (autoscaler, submitter). Their requests are counted here.
-The default submitter of a RayJob counts only if the Configuration says so; one that the user describes always counts.
+KubeRay adds its own containers when it builds pods (autoscaler, submitter). Their requests are
+counted here. The default submitter of a RayJob counts only if the Configuration says so; one that
+the user describes always counts.
 """
 
 from typing import Any
@@ -69,7 +71,9 @@ def _count(group: Object) -> int:
 
 
 def _scaled_counts(job: Object, cluster: Object, options: JobOptions) -> dict[str, int]:
-    """The counts of an elastic job; its autoscaler changes the RayCluster, not the RayJob or RayService."""
+    """The counts of an elastic job; its autoscaler changes
+    the RayCluster, not the RayJob or RayService.
+    """
     if options.scaled is None or not is_elastic(job, options) or not cluster.get("enableInTreeAutoscaling"):
         return {}
     groups = options.scaled["spec"].get("workerGroupSpecs") or ()

@@ -1,4 +1,7 @@
-"""Every job framework by its name in `integrations.frameworks`. A new one is a module and a line here."""
+"""Every job framework by its name in `integrations.frameworks`.
+
+A new one is a module and a line here.
+"""
 
 from collections.abc import Mapping
 

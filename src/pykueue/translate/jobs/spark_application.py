@@ -1,7 +1,8 @@
 """SparkApplication (sparkoperator.k8s.io): a driver and its executors.
 
-Neither has a pod template: the operator makes pods from the fields of `driver` and `executor`. The templates
-for quota are made here in the same way, and the pod set infos of an admission are written into those fields.
+Neither has a pod template: the operator makes pods from the fields of `driver` and `executor`. The
+templates for quota are made here in the same way, and the pod set infos of an admission are
+written into those fields.
 """
 
 import copy
@@ -146,7 +147,9 @@ def _finished(job: Object) -> JobResult | None:
 
 
 def _pods_ready(job: Object) -> bool:
-    """Whether the driver and all executors run; the driver reports RUNNING before its executors do."""
+    """Whether the driver and all executors run; the
+    driver reports RUNNING before its executors do.
+    """
     states = objects.nested(job, "status", "executorState").values()
     ready = sum(state in ("RUNNING", "COMPLETED") for state in states)
     return _state(job) == "RUNNING" and ready >= int(job["spec"]["executor"].get("instances") or 0)

@@ -1,7 +1,7 @@
 """trainer.kubeflow.org TrainJob: the Trainer turns it into a JobSet, so it is read as that JobSet.
 
-Its templates are in the runtime that it refers to. The pod set infos of an admission go into Kueue's own runtime
-patch, which the Trainer's webhook does not allow to change while the job runs.
+Its templates are in the runtime that it refers to. The pod set infos of an admission go into
+Kueue's own runtime patch, which the Trainer's webhook does not allow to change while the job runs.
 """
 
 from collections.abc import Sequence
@@ -45,7 +45,9 @@ def _reference(job: Object) -> ObjectReference | None:
 
 
 def _framework_for(runtime: Object | None) -> JobFramework:
-    """The framework for TrainJobs of this runtime; None stands for a runtime that does not exist."""
+    """The framework for TrainJobs of this runtime;
+    None stands for a runtime that does not exist.
+    """
     if runtime is None:
         return FRAMEWORK
     return replace(
@@ -68,7 +70,9 @@ def _status_as_job_set(job: Object) -> Object:
 
 
 def _pod_set_templates(job: Object, options: JobOptions, *, runtime: Object) -> list[PodSetTemplate]:
-    """The templates of the JobSet; they have no path in the TrainJob, so `inject` does not use one."""
+    """The templates of the JobSet; they have no path
+    in the TrainJob, so `inject` does not use one.
+    """
     rendered = _as_job_set(job, runtime)
     return [
         replace(template, template=value_at(rendered, template.template_path))
@@ -81,7 +85,9 @@ def _missing_runtime(job: Object, _options: JobOptions) -> list[PodSetTemplate]:
 
 
 def _kueue_patch(job: Object) -> Object:
-    """The JobSet spec in Kueue's runtime patch, which the admission rules add when the job is created."""
+    """The JobSet spec in Kueue's runtime patch, which
+    the admission rules add when the job is created.
+    """
     patches: list[Object] = job["spec"].setdefault("runtimePatches", [])
     patch = next((candidate for candidate in patches if candidate.get("manager") == training_runtime.MANAGER), None)
     if patch is None:

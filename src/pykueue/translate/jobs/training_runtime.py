@@ -1,8 +1,8 @@
 """The replicated jobs that Kubeflow Trainer makes of a TrainJob and its runtime.
 
-Only the fields that Kueue counts and compares are filled in: counts of pods, images, commands, resources and
-variables. The Trainer adds what the training framework needs to find its peers, which takes no quota. Called by
-`train_job` and by the embedded cluster's TrainJob operator.
+Only the fields that Kueue counts and compares are filled in: counts of pods, images, commands,
+resources and variables. The Trainer adds what the training framework needs to find its peers,
+which takes no quota. Called by `train_job` and by the embedded cluster's TrainJob operator.
 """
 
 from collections.abc import Iterable
@@ -24,7 +24,9 @@ _MERGE_KEYS = {
 
 
 def replicated_jobs(train_job: Object, runtime: Object, *, as_admitted: bool = False) -> list[Object]:
-    """`as_admitted` includes Kueue's own runtime patch, which is not part of the job's requests."""
+    """`as_admitted` includes Kueue's own runtime
+    patch, which is not part of the job's requests.
+    """
     spec: Object = copied(train_job["spec"])
     runtime_spec = runtime.get("spec") or {}
     policy = runtime_spec.get("mlPolicy")
@@ -55,7 +57,9 @@ def _count(job: Object, policy: Object | None) -> int:
 
 
 def _resized(trainer: str | None, policy: Object | None) -> str | None:
-    """The replicated job that a TrainJob's `numNodes` applies to: with MPI it is not the launcher."""
+    """The replicated job that a TrainJob's `numNodes`
+    applies to: with MPI it is not the launcher.
+    """
     return _NODE if _mpi(policy) is not None else trainer
 
 
