@@ -65,12 +65,12 @@ def test_an_evicted_slice_beside_another_is_ended():
 
 def test_a_slice_that_holds_quota_only_shrinks_in_place():
     workload = slice_of("first", 2, reserved=1)
-    assert slices.may_follow(workload, {"main": 1})
-    assert not slices.may_follow(workload, {"main": 3})
+    assert slices.can_resize(workload, {"main": 1})
+    assert not slices.can_resize(workload, {"main": 3})
 
 
 def test_a_new_slice_carries_the_name_of_the_first():
-    made = slices.marked({"metadata": {"name": "third", "namespace": "ns"}}, [slice_of("second")])
+    made = slices.as_slice({"metadata": {"name": "third", "namespace": "ns"}}, [slice_of("second")])
     assert made["metadata"]["annotations"][WORKLOAD_SLICE_NAME] == "first"
 
 

@@ -1,3 +1,4 @@
+from pykueue.api import objects
 from pykueue.api import conditions
 from pykueue.controllers.jobs.context import JobPolicy, PriorityClasses
 from pykueue.controllers.stateful_sets import decide as sets
@@ -31,7 +32,7 @@ def test_one_workload_stands_for_all_replicas():
 
 
 def test_its_owner_does_not_control_it():
-    assert predicates.controller_of(workload()) is None
+    assert objects.controller_of(workload()) is None
 
 
 def test_scaling_to_zero_puts_the_workload_on_hold():

@@ -100,7 +100,7 @@ def test_another_request_is_another_shape():
 def test_the_priority_boost_counts_only_when_switched_on():
     boosted = obj()
     boosted["metadata"]["annotations"][PRIORITY_BOOST] = "10"
-    assert (read(boosted).priority, read(boosted, honours_priority_boost=True).priority) == (5, 15)
+    assert (read(boosted).priority, read(boosted, honors_priority_boost=True).priority) == (5, 15)
 
 
 def test_requests_above_limits_are_a_fault_in_words():

@@ -1,4 +1,4 @@
-"""The Workload of a job, as it is first created."""
+"""Builds the Workload of a job: its name, its spec and its priority."""
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,14 +13,8 @@ from pykueue.translate.jobs.framework import JobFramework
 
 
 def owner_reference(kind: JobFramework, job: Object) -> Object:
-    return {
-        "apiVersion": kind.resource.api_version,
-        "kind": kind.resource.kind,
-        "name": job["metadata"]["name"],
-        "uid": job["metadata"]["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+    identity = {"apiVersion": kind.resource.api_version, "kind": kind.resource.kind}
+    return objects.controller_reference({**job, **identity})
 
 
 def name_of(kind: JobFramework, job: Object, extra: str = "") -> str:
@@ -30,8 +24,7 @@ def name_of(kind: JobFramework, job: Object, extra: str = "") -> str:
 def workload_of(
     kind: JobFramework, job: Object, pod_sets: Sequence[Object], *, priority: Object, label_keys: Iterable[str] = ()
 ) -> Object:
-    metadata = job["metadata"]
-    job_labels = metadata.get("labels") or {}
+    metadata, job_labels = job["metadata"], objects.labels(job)
     labels = {name: job_labels[name] for name in label_keys if name in job_labels}
     labels[JOB_UID] = metadata["uid"]
     workload: Object = {
@@ -46,7 +39,7 @@ def workload_of(
         },
         "spec": spec_of(job, pod_sets, priority),
     }
-    annotations = copied_annotations(metadata.get("annotations") or {})
+    annotations = copied_annotations(objects.annotations(job))
     if annotations:
         workload["metadata"]["annotations"] = annotations
     return workload
@@ -57,9 +50,9 @@ def spec_of(job: Object, pod_sets: Sequence[Object], priority: Object) -> Object
     queue_name = framework.queue_name(job)
     if queue_name:
         spec["queueName"] = queue_name
-    limit = equivalence.max_execution_seconds(job)
-    if limit is not None:
-        spec["maximumExecutionTimeSeconds"] = limit
+    max_seconds = equivalence.max_execution_seconds(job)
+    if max_seconds is not None:
+        spec["maximumExecutionTimeSeconds"] = max_seconds
     return spec
 
 
@@ -72,8 +65,8 @@ def copied_annotations(annotations: Mapping[str, str]) -> dict[str, str]:
 
 
 def without_repeated_env(pod_set: Object) -> Object:
-    """The API refuses a repeated variable in a Workload though pods may have it: the last one counts."""
-    spec = (pod_set.get("template") or {}).get("spec") or {}
+    """Keeps the last of repeated variables: the API allows them in pods but not in a Workload."""
+    spec = objects.nested(pod_set, "template", "spec")
     for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
         if container.get("env"):
             last = {variable["name"]: variable for variable in container["env"]}
@@ -86,6 +79,9 @@ HASH_LENGTH = 5
 
 
 def workload_name(resource: Resource, name: str, uid: str, extra: str = "") -> str:
+    """Kind and job name, cut to the maximum length,
+    and five hex digits that make the name unique.
+    """
     prefix = f"{resource.kind.lower()}-{name}"[: MAX_NAME_LENGTH - 1 - HASH_LENGTH]
     parts = [resource.kind, resource.group, name, uid, *([extra] if extra else [])]
     digest = hashlib.sha1("\n".join(parts).encode(), usedforsecurity=False).hexdigest()
@@ -93,18 +89,22 @@ def workload_name(resource: Resource, name: str, uid: str, extra: str = "") -> s
 
 
 class MissingPriorityClassError(Exception):
-    """The job names a class that is not there (yet)."""
+    """The job names a priority class that does not exist (yet)."""
 
 
 def priority_of(kind: JobFramework, job: Object, pod_sets: Iterable[Object], classes: PriorityClasses) -> Object:
-    """The fields `priorityClassRef` and `priority` of a Workload spec."""
+    """The fields `priorityClassRef` and `priority` of a Workload spec.
+
+    The WorkloadPriorityClass of the job comes first, then its PriorityClass, then the default
+    PriorityClass, then 0.
+    """
     name = objects.labels(job).get(PRIORITY_CLASS, "")
     if name:
         if name not in classes.workload:
             raise MissingPriorityClassError(f'workloadpriorityclasses.kueue.x-k8s.io "{name}" not found')
         reference = {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": name}
         return {"priorityClassRef": reference, "priority": int(classes.workload[name].get("value", 0))}
-    name = kind.priority_class(job) if kind.priority_class else first_named(pod_sets)
+    name = kind.priority_class(job) if kind.priority_class else first_priority_class(pod_sets)
     if not name:
         name = _default_class(classes)
     if not name:
@@ -115,15 +115,17 @@ def priority_of(kind: JobFramework, job: Object, pod_sets: Iterable[Object], cla
     return {"priorityClassRef": reference, "priority": int(classes.pod[name].get("value", 0))}
 
 
-def first_named(pod_sets: Iterable[Object]) -> str:
+def first_priority_class(pod_sets: Iterable[Object]) -> str:
     for pod_set in pod_sets:
-        name = ((pod_set.get("template") or {}).get("spec") or {}).get("priorityClassName")
+        name = objects.nested(pod_set, "template", "spec").get("priorityClassName")
         if name:
             return str(name)
     return ""
 
 
 def _default_class(classes: PriorityClasses) -> str:
-    """The global default; the lowest if there are several."""
-    defaults = [item for item in classes.pod.values() if item.get("globalDefault")]
-    return min(defaults, key=lambda item: int(item["value"]))["metadata"]["name"] if defaults else ""
+    """The PriorityClass with `globalDefault`; the one
+    with the lowest value if there are several.
+    """
+    defaults = [priority_class for priority_class in classes.pod.values() if priority_class.get("globalDefault")]
+    return objects.name(min(defaults, key=lambda priority_class: int(priority_class["value"]))) if defaults else ""

@@ -1,7 +1,7 @@
 """LeaderWorkerSets: keeps a Workload for every group, and marks the group's pods as its members.
 
-Neither the set nor its StatefulSets can be suspended: pods are born gated (the API's rules see to that) and `pod_controller`
-releases a group when its Workload is admitted.
+Neither the set nor its StatefulSets can be suspended: pods are born gated (the API's rules see to
+that) and `pod_controller` releases a group when its Workload is admitted.
 """
 
 from pykueue.api import objects, resources
@@ -10,7 +10,6 @@ from pykueue.api.scheme import Object
 from pykueue.controllers.jobs.construction import MissingPriorityClassError
 from pykueue.controllers.jobs.context import JobContext, JobPolicy, PriorityClasses
 from pykueue.controllers.leader_worker_sets import decide as groups
-from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.apply import Applier
 from pykueue.kube.controller.cache import Key, ObjectCache, key_of
@@ -71,9 +70,9 @@ class LeaderWorkerSetController:
         namespace, name = key
         leader_worker_set = self._mirror.get(resources.LEADER_WORKER_SET, name, namespace)
         workloads = self._mirror.indexed(resources.WORKLOAD, _INDEX, f"{namespace}/{name}")
-        if leader_worker_set is None or predicates.is_being_deleted(leader_worker_set):
-            ending = (workload for workload in workloads if predicates.is_being_deleted(workload))
-            await self._applier.carry_out([action for old in ending for action in groups.released(old)])
+        if leader_worker_set is None or objects.is_deleted(leader_worker_set):
+            ending = (workload for workload in workloads if objects.is_deleted(workload))
+            await self._applier.carry_out([action for old in ending for action in groups.without_finalizer(old)])
             return 0
         if not self._is_managed(leader_worker_set):
             return 0
@@ -113,10 +112,10 @@ class LeaderWorkerSetController:
         for pod in self._mirror.indexed(resources.POD, _INDEX, f"{namespace}/{name}"):
             if objects.is_deleted(pod) or pods.is_terminated(pod):
                 continue
-            owner = predicates.controller_of(pod) or {"name": ""}
+            owner = objects.controller_of(pod) or {"name": ""}
             stateful_set = self._mirror.get(resources.STATEFUL_SET, owner["name"], namespace)
             is_outdated = groups.is_outdated(pod, stateful_set)
-            new = groups.ungated(pod) if is_outdated else groups.marked(pod, leader_worker_set)
+            new = groups.ungated(pod) if is_outdated else groups.with_group_labels(pod, leader_worker_set)
             if new != pod:
                 actions.append(Write(resource=resources.POD, old=pod, new=new))
         return actions

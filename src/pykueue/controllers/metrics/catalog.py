@@ -1,4 +1,7 @@
-"""Every metric of Kueue, once: its name, kind, labels and buckets. Read by `instruments`, which makes them."""
+"""Every metric of Kueue, once: its name, kind, labels and buckets.
+
+Read by `instruments`, which makes them.
+"""
 
 import enum
 from collections.abc import Iterable

@@ -1,4 +1,5 @@
-"""What happened: transitions of Workloads, jobs and pods, and the scheduler's cycles, counted as they show.
+"""What happened: transitions of Workloads, jobs and pods,
+and the scheduler's cycles, counted as they show.
 
 `Metrics` is the whole of a controller's metrics; `app.metrics_endpoint` and `app.health` serve it.
 """
@@ -8,7 +9,7 @@ from typing import Any
 
 from prometheus_client import generate_latest
 
-from pykueue.api import conditions, feature_gates, resources
+from pykueue.api import conditions, feature_gates, objects, resources
 from pykueue.api.labels import POD_GROUP_NAME, WORKLOAD_ANNOTATION
 from pykueue.api.scheme import Object, Resource
 from pykueue.api.times import SECOND_NS, to_ns
@@ -121,7 +122,7 @@ class Metrics:
         self._evicted(old, new)
 
     def _created(self, workload: Object) -> None:
-        owner = predicates.controller_of(workload)
+        owner = objects.controller_of(workload)
         if owner is None:
             return
         group = str(owner["apiVersion"]).rpartition("/")[0]
@@ -208,7 +209,7 @@ def _became_true(old: Object, new: Object, condition_type: str) -> bool:
 
 
 def _evictions(workload: Object) -> list[Object]:
-    stats = (workload.get("status") or {}).get("schedulingStats") or {}
+    stats = objects.status(workload).get("schedulingStats") or {}
     found: list[Object] = stats.get("evictions") or []
     return found
 
@@ -234,7 +235,7 @@ class PodGates:
             self._removed(gate, new)
 
     def _removed(self, gate: str, pod: Object) -> None:
-        group = (pod["metadata"].get("labels") or {}).get(POD_GROUP_NAME, "")
+        group = objects.labels(pod).get(POD_GROUP_NAME, "")
         workload = self._workload_of(pod, group)
         admitted = None if workload is None else conditions.find(workload, "Admitted")
         if workload is None or admitted is None or admitted["status"] != "True":

@@ -1,4 +1,7 @@
-"""What is now, of cluster queues: gauges read from the engine at each scrape. The others are in the modules beside this one."""
+"""What is now, of cluster queues: gauges read from the engine at each scrape.
+
+The others are in the modules beside this one.
+"""
 
 import math
 from collections import Counter

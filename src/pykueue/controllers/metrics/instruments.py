@@ -1,6 +1,8 @@
-"""The catalog made real: counters and histograms that keep their values, and gauges filled at each scrape.
+"""The catalog made real: counters and histograms that
+keep their values, and gauges filled at each scrape.
 
-Every sample gets the role of this replica and the custom labels of what it measures. Used by `happened` and `gauges`.
+Every sample gets the role of this replica and the custom labels of what it measures. Used by
+`happened` and `gauges`.
 """
 
 from collections.abc import Mapping, Sequence

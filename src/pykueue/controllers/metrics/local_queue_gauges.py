@@ -1,4 +1,7 @@
-"""What is now, of local queues: counts, quota, status and lately used. Part of `gauges`; absent where nobody wants it."""
+"""What is now, of local queues: counts, quota, status and lately used.
+
+Part of `gauges`; absent where nobody wants it.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -6,7 +9,7 @@ from typing import Any
 
 from prometheus_client.core import Metric
 
-from pykueue.api import conditions, feature_gates, resources, selectors
+from pykueue.api import conditions, feature_gates, objects, resources, selectors
 from pykueue.api.scheme import Object
 from pykueue.controllers.metrics.instruments import Instruments
 from pykueue.controllers.metrics.queue_counts import CountsByQueue, QueueCounts
@@ -156,7 +159,7 @@ class UnadmittedCounts:
 
 
 def _standing(workload: Object) -> tuple[str, str, str] | None:
-    if predicates.is_admitted(workload) or predicates.is_finished(workload) or predicates.is_being_deleted(workload):
+    if predicates.is_admitted(workload) or predicates.is_finished(workload) or objects.is_deleted(workload):
         return None
     admitted, reserved = conditions.find(workload, "Admitted"), conditions.find(workload, "QuotaReserved")
     reason = "NoReservation" if admitted is None else str(admitted["reason"])

@@ -1,4 +1,5 @@
-"""Who waits and who holds what in a cluster queue and in its local queues: counted in one pass, and again only after a change.
+"""Who waits and who holds what in a cluster queue and in its local
+queues: counted in one pass, and again only after a change.
 
 Read by the gauges at each scrape, so that a scrape costs what changed since the last one.
 """

@@ -1,13 +1,14 @@
-"""The controller of pods and pod groups: gathers the members of a group, asks `jobs.pod_plan` and applies the plan."""
+"""The controller of pods and pod groups: gathers the members
+of a group, asks `jobs.pod_plan` and applies the plan.
+"""
 
-from pykueue.api import resources
+from pykueue.api import objects, resources
 from pykueue.api.labels import IS_GROUP_WORKLOAD, MANAGED
 from pykueue.api.rules.jobs.pod import role_hash
 from pykueue.api.scheme import Object
 from pykueue.controllers.jobs.construction import MissingPriorityClassError
 from pykueue.controllers.jobs.context import JobContext, JobPolicy, PriorityClasses
 from pykueue.controllers.pods import decide
-from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.apply import Applier
 from pykueue.kube.controller.cache import ObjectCache, key_of
@@ -90,7 +91,7 @@ class PodController:
         if workload is None:
             return ()
         is_ours = (workload["metadata"].get("annotations") or {}).get(IS_GROUP_WORKLOAD) == "true"
-        is_free = predicates.controller_of(workload) is None
+        is_free = objects.controller_of(workload) is None
         has_members = bool(self._mirror.indexed(resources.POD, "group", f"{namespace}/{name}"))
         return (workload,) if is_ours or is_free or has_members else ()
 

@@ -1,6 +1,8 @@
-"""Keeps provisioning checks going: one queue for AdmissionChecks (are they usable?), one for Workloads."""
+"""Keeps provisioning checks going: one queue for
+AdmissionChecks (are they usable?), one for Workloads.
+"""
 
-from pykueue.api import conditions, resources
+from pykueue.api import conditions, objects, resources
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 from pykueue.controllers.provisioning import decide
@@ -111,7 +113,7 @@ class ProvisioningController:
 
 
 def _owner_workload(request: Object) -> list[str]:
-    owner = predicates.controller_of(request)
+    owner = objects.controller_of(request)
     if owner is None or owner["kind"] != "Workload":
         return []
     return [f"{request['metadata']['namespace']}/{owner['name']}"]

@@ -1,11 +1,12 @@
-"""Flavors, checks and topologies that something refers to cannot go: a finalizer holds them until nothing does."""
+"""Flavors, checks and topologies that something refers to
+cannot go: a finalizer holds them until nothing does.
+"""
 
 from collections.abc import Iterable
 
-from pykueue.api import resources
+from pykueue.api import objects, resources
 from pykueue.api.labels import RESOURCE_IN_USE
 from pykueue.api.scheme import Object, Resource
-from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.apply import Applier
 from pykueue.kube.controller.cache import Handler, ObjectCache
@@ -50,7 +51,7 @@ class InUseController:
         if old is None:
             return 0
         finalizers = old["metadata"].get("finalizers") or []
-        if predicates.is_being_deleted(old):
+        if objects.is_deleted(old):
             used = any(name in references(held, obj) for obj in self._mirror.all(HELD[held]))
             wanted = finalizers if used else [each for each in finalizers if each != RESOURCE_IN_USE]
         elif RESOURCE_IN_USE in finalizers:

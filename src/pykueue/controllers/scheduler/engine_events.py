@@ -7,7 +7,7 @@ older news would undo it. Used by the scheduler alone.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pykueue.api import limit_range, resources
+from pykueue.api import limit_range, objects, resources
 from pykueue.api.scheme import Object, Resource
 from pykueue.controllers.scheduler.devices import RESOURCES as DEVICE_RESOURCES
 from pykueue.controllers.scheduler.devices import DeviceInventory
@@ -181,6 +181,6 @@ def _spec_changed(old: Object | None, new: Object) -> bool:
     return (
         old is None
         or old.get("spec") != new.get("spec")
-        or predicates.is_being_deleted(old) != predicates.is_being_deleted(new)
+        or objects.is_deleted(old) != objects.is_deleted(new)
         or old["metadata"].get("uid") != new["metadata"].get("uid")
     )

@@ -1,4 +1,6 @@
-"""The StatefulSet controller: keeps one Workload for each StatefulSet and labels its pods as a pod group."""
+"""The StatefulSet controller: keeps one Workload for
+each StatefulSet and labels its pods as a pod group.
+"""
 
 from pykueue.api import objects, resources
 from pykueue.api.labels import POD_SUSPENDING_PARENT
@@ -49,7 +51,7 @@ class StatefulSetController:
         namespace, name = key
         stateful_set = self._mirror.get(resources.STATEFUL_SET, name, namespace)
         members = self._mirror.indexed(resources.POD, "statefulSet", f"{namespace}/{name}")
-        if stateful_set is None or predicates.is_being_deleted(stateful_set) or not self._is_managed(stateful_set):
+        if stateful_set is None or objects.is_deleted(stateful_set) or not self._is_managed(stateful_set):
             return 0
         try:
             actions = self._about_workload(stateful_set)
@@ -91,7 +93,7 @@ class StatefulSetController:
 
 
 def _parent_of(pod: Object) -> list[str]:
-    owner = predicates.controller_of(pod)
+    owner = objects.controller_of(pod)
     if owner is None or owner["kind"] != "StatefulSet":
         return []
     if (pod["metadata"].get("annotations") or {}).get(POD_SUSPENDING_PARENT) != decide.PARENT:

@@ -1,8 +1,10 @@
-"""The Workload of a StatefulSet, and how its pods become members of the Workload's pod group. Pure functions.
+"""The Workload of a StatefulSet, and how its pods become members of the Workload's pod group.
 
-All replicas share one Workload. A StatefulSet cannot be suspended: its pods are created with the admission
-gate, and `controllers.pods` removes the gate when the Workload is admitted. When the StatefulSet is scaled
-to zero, its Workload is put on hold and its quota is released.
+Pure functions.
+
+All replicas share one Workload. A StatefulSet cannot be suspended: its pods are created with the
+admission gate, and `controllers.pods` removes the gate when the Workload is admitted. When the
+StatefulSet is scaled to zero, its Workload is put on hold and its quota is released.
 """
 
 from pykueue.api import objects, resources
@@ -14,6 +16,7 @@ from pykueue.api.labels import (
     MANAGED,
     POD_GROUP_FAST_ADMISSION,
     POD_GROUP_NAME,
+    POD_GROUP_POD_INDEX_LABEL,
     POD_GROUP_SERVING,
     POD_GROUP_TOTAL_COUNT,
     PREBUILT_WORKLOAD_NAME,
@@ -50,12 +53,12 @@ def workload_of(stateful_set: Object, classes: PriorityClasses, policy: JobPolic
         "template": {"spec": copied(template["spec"])},
     }
     request = topology_request.from_annotations(
-        (template.get("metadata") or {}).get("annotations") or {}, pod_index_label=POD_INDEX_LABEL
+        objects.nested(template, "metadata", "annotations"), pod_index_label=POD_INDEX_LABEL
     )
     if policy.options.topology_aware and request is not None:
         pod_set["topologyRequest"] = request
-    chosen = construction.priority_of(pods.FRAMEWORK, stateful_set, [pod_set], classes)
-    workload = construction.workload_of(pods.FRAMEWORK, stateful_set, [pod_set], priority=chosen)
+    priority = construction.priority_of(pods.FRAMEWORK, stateful_set, [pod_set], classes)
+    workload = construction.workload_of(pods.FRAMEWORK, stateful_set, [pod_set], priority=priority)
     metadata = workload["metadata"]
     metadata["name"] = workload_name(stateful_set)
     metadata["ownerReferences"] = [_reference(stateful_set)]
@@ -74,7 +77,7 @@ def _reference(stateful_set: Object) -> Object:
 
 
 def sync_workload(stateful_set: Object, old: Object, now_ns: int) -> list[Action]:
-    """Queue name, owner and hold of an existing Workload."""
+    """Updates queue name, owner and hold of an existing Workload."""
     new = copied(old)
     count = replicas(stateful_set)
     owners = new["metadata"].get("ownerReferences") or []
@@ -92,7 +95,7 @@ def sync_workload(stateful_set: Object, old: Object, now_ns: int) -> list[Action
 
 
 def with_group_labels(pod: Object, stateful_set: Object) -> Object:
-    """The pod as a member of the set's group."""
+    """The pod as a member of the StatefulSet's pod group."""
     new: Object = copied(pod)
     labels = new["metadata"].setdefault("labels", {})
     annotations = new["metadata"].setdefault("annotations", {})
@@ -108,7 +111,7 @@ def with_group_labels(pod: Object, stateful_set: Object) -> Object:
             POD_GROUP_TOTAL_COUNT: str(replicas(stateful_set)),
             POD_GROUP_FAST_ADMISSION: "true",
             POD_GROUP_SERVING: "true",
-            "kueue.x-k8s.io/pod-group-pod-index-label": POD_INDEX_LABEL,
+            POD_GROUP_POD_INDEX_LABEL: POD_INDEX_LABEL,
             ROLE_HASH: "main",
         }
     )

@@ -1,4 +1,4 @@
-"""Lets pods of elastic jobs go, as many of each pod set as the newest slice with admission has."""
+"""The slice ungater: removes the scheduling gates of the pods of elastic jobs."""
 
 from pykueue.api import resources
 from pykueue.api.labels import ELASTIC_JOB, WORKLOAD_SLICE_NAME
@@ -42,7 +42,7 @@ class SliceUngater:
             self.queue.add((namespace, name))
 
     async def reconcile(self, key: Key) -> int:
-        workloads = slices.living(self._mirror.indexed(resources.WORKLOAD, INDEX, "/".join(key)))
+        workloads = slices.unfinished(self._mirror.indexed(resources.WORKLOAD, INDEX, "/".join(key)))
         pods = self._mirror.indexed(resources.POD, INDEX, "/".join(key))
         await self._applier.carry_out(decide.plan(workloads, pods))
         return 0

@@ -2,14 +2,17 @@
 
 from collections.abc import Iterable
 
+from pykueue.api import objects
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS, from_ns, to_ns
 from pykueue.controllers.workloads import predicates
 
 
 def required(workload: Object, cluster_queue: Object) -> set[str]:
-    """Before a reservation: the checks that apply whatever the flavor; after it: those of the assigned flavors."""
-    admission = (workload.get("status") or {}).get("admission")
+    """Before a reservation: the checks that apply whatever
+    the flavor; after it: those of the assigned flavors.
+    """
+    admission = objects.status(workload).get("admission")
     flavors = _assigned_flavors(admission) if admission else _all_flavors(cluster_queue)
     names = set()
     strategy = cluster_queue["spec"].get("admissionChecksStrategy") or {}

@@ -1,7 +1,9 @@
-"""What the workload controller does next: Workload and neighbours in, changed Workload and events out.
+"""What the workload controller does next: Workload
+and neighbours in, changed Workload and events out.
 
-One step at a time, as a level-based controller should: a step that changes the Workload ends the reconcile, and the
-change itself brings the next one. `controllers.workloads.controller` reads, calls `decide` and applies the outcome.
+One step at a time, as a level-based controller should: a step that changes the Workload ends the
+reconcile, and the change itself brings the next one. `controllers.workloads.controller` reads,
+calls `decide` and applies the outcome.
 """
 
 from collections.abc import Callable
@@ -9,7 +11,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from pykueue.api import conditions
+from pykueue.api import conditions, objects
 from pykueue.api.json_copy import copied
 from pykueue.api.labels import JOB_UID, RESOURCE_IN_USE
 from pykueue.api.scheme import Object
@@ -20,7 +22,9 @@ from pykueue.translate.devices import DeviceFault
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodsReadyPolicy:
-    """waitForPodsReady: how long pods may take, and how a Workload that took too long is queued again."""
+    """waitForPodsReady: how long pods may take, and how
+    a Workload that took too long is queued again.
+    """
 
     timeout_ns: int
     recovery_timeout_ns: int | None = None
@@ -58,7 +62,9 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkloadPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """`workload` as it should be; `delete` asks for its deletion; `requeue_after_ns` is when to look again, from now."""
+    """`workload` as it should be; `delete` asks for its deletion;
+    `requeue_after_ns` is when to look again, from now.
+    """
 
     workload: Object
     events: tuple[Event, ...] = ()
@@ -101,7 +107,7 @@ def decide(workload: Object, near: WorkloadContext, policy: LifecyclePolicy, now
 
 
 def remove_finalizer(workload: Object) -> bool:
-    finalizers = workload["metadata"].get("finalizers") or []
+    finalizers = objects.finalizers(workload)
     if RESOURCE_IN_USE not in finalizers:
         return False
     kept = [name for name in finalizers if name != RESOURCE_IN_USE]
@@ -116,8 +122,8 @@ def _orphan(case: _Case) -> bool:
     workload = case.workload
     if workload["metadata"].get("ownerReferences"):
         return False
-    deleted = predicates.is_being_deleted(workload)
-    had_job = JOB_UID in (workload["metadata"].get("labels") or {})
+    deleted = objects.is_deleted(workload)
+    had_job = JOB_UID in objects.labels(workload)
     if not deleted and not (case.policy.finish_orphans and had_job):
         return False
     if case.policy.finish_orphans and not deleted:
@@ -139,7 +145,7 @@ def _finished(case: _Case) -> bool:
         case.requeue_after_ns = expires_ns - case.now_ns
         return True
     remove_finalizer(case.workload)
-    if not predicates.is_being_deleted(case.workload):
+    if not objects.is_deleted(case.workload):
         case.delete = True
         case.tell("Deleted", "Deleted finished workload due to elapsed retention")
     return True
@@ -178,7 +184,7 @@ def _deactivation(case: _Case) -> bool:
     if predicates.is_active(workload):
         return False
     target = conditions.find(workload, "DeactivationTarget")
-    has_backoff = "requeueState" in (workload.get("status") or {})
+    has_backoff = "requeueState" in objects.status(workload)
     if predicates.is_evicted(workload) and not has_backoff:
         return False
     conditions.remove(workload, "DeactivationTarget")
@@ -202,7 +208,7 @@ def _backoff(case: _Case) -> bool:
     workload = case.workload
     if not predicates.is_active(workload):
         return False
-    state = (workload.get("status") or {}).get("requeueState") or {}
+    state = objects.status(workload).get("requeueState") or {}
     if "requeueAt" not in state:
         return False
     remaining_ns = to_ns(state["requeueAt"]) - case.now_ns
@@ -345,7 +351,7 @@ def _queues_still_open(case: _Case) -> bool:
                 case.evict(f"{kind}Stopped", f"The {kind} is stopped")
                 return True
             continue
-        if queue is None or predicates.is_being_deleted(queue):
+        if queue is None or objects.is_deleted(queue):
             message = f"{kind} {name} is terminating or missing"
         elif stop:
             message = f"{kind} {name} is stopped"
@@ -366,7 +372,7 @@ def _pods_ready_in_time(case: _Case) -> bool:
     if remaining_ns > 0:
         case.requeue_after_ns = remaining_ns
         return False
-    count = ((workload.get("status") or {}).get("requeueState") or {}).get("count", 0) + 1
+    count = (objects.status(workload).get("requeueState") or {}).get("count", 0) + 1
     if pods_ready.backoff_limit_count is not None and count > pods_ready.backoff_limit_count:
         transitions.target_deactivation(
             workload,

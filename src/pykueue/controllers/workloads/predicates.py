@@ -1,6 +1,9 @@
-"""What holds of a Workload: predicates on its JSON. Named after the words of Kueue's own status."""
+"""What holds of a Workload: predicates on its JSON.
 
-from pykueue.api import conditions
+Named after the words of Kueue's own status.
+"""
+
+from pykueue.api import conditions, objects
 from pykueue.api.labels import ADMISSION_GATED_BY
 from pykueue.api.scheme import Object
 from pykueue.api.times import to_ns
@@ -12,7 +15,7 @@ def key(workload: Object) -> str:
 
 
 def is_active(workload: Object) -> bool:
-    return (workload.get("spec") or {}).get("active") is not False
+    return objects.spec(workload).get("active") is not False
 
 
 def is_finished(workload: Object) -> bool:
@@ -46,7 +49,7 @@ def is_on_hold(workload: Object) -> bool:
 
 
 def admission_gate(workload: Object) -> str:
-    return str((workload["metadata"].get("annotations") or {}).get(ADMISSION_GATED_BY, ""))
+    return str(objects.annotations(workload).get(ADMISSION_GATED_BY, ""))
 
 
 def is_admissible(workload: Object) -> bool:
@@ -61,10 +64,6 @@ def is_admissible(workload: Object) -> bool:
     )
 
 
-def is_being_deleted(obj: Object) -> bool:
-    return bool(obj["metadata"].get("deletionTimestamp"))
-
-
 def status_word(workload: Object) -> str:
     if is_finished(workload):
         return "finished"
@@ -74,7 +73,7 @@ def status_word(workload: Object) -> str:
 
 
 def cluster_queue_reserved(workload: Object) -> str:
-    return str(((workload.get("status") or {}).get("admission") or {}).get("clusterQueue", ""))
+    return str((objects.status(workload).get("admission") or {}).get("clusterQueue", ""))
 
 
 def priority_class_name(workload: Object) -> str:
@@ -82,7 +81,7 @@ def priority_class_name(workload: Object) -> str:
 
 
 def checks(workload: Object) -> list[Object]:
-    found: list[Object] = (workload.get("status") or {}).get("admissionChecks") or []
+    found: list[Object] = objects.status(workload).get("admissionChecks") or []
     return found
 
 
@@ -96,19 +95,11 @@ def has_all_checks_ready(workload: Object) -> bool:
 
 def waits_for_topology(workload: Object) -> bool:
     """Some pod set's placement was put off until its checks are ready."""
-    admission = (workload.get("status") or {}).get("admission") or {}
+    admission = objects.status(workload).get("admission") or {}
     return any(
         not assignment.get("topologyAssignment") and assignment.get("delayedTopologyRequest") == "Pending"
         for assignment in admission.get("podSetAssignments") or ()
     )
-
-
-def controller_of(obj: Object) -> Object | None:
-    for reference in obj["metadata"].get("ownerReferences") or ():
-        if reference.get("controller"):
-            owner: Object = reference
-            return owner
-    return None
 
 
 def queued_since_ns(workload: Object) -> int:

@@ -1,6 +1,8 @@
-"""How a Workload changes: each function edits the JSON it is given and says whether anything changed.
+"""How a Workload changes: each function edits the
+JSON it is given and says whether anything changed.
 
-Callers pass a copy; what the copy then differs in becomes a patch. The words are those that Kueue users read.
+Callers pass a copy; what the copy then differs in becomes a patch. The words are those that Kueue
+users read.
 """
 
 from pykueue.api import conditions
@@ -12,7 +14,9 @@ KEPT_OF_A_CHECK = ("name", "requeueAfterSeconds", "podSetUpdates")
 
 
 def sync_admitted(workload: Object, now_ns: int) -> bool:
-    """Makes Admitted follow from reservation, checks and placement; written only when its truth changes."""
+    """Makes Admitted follow from reservation, checks and
+    placement; written only when its truth changes.
+    """
     reserved = predicates.has_quota_reservation(workload)
     ready = predicates.has_all_checks_ready(workload)
     placed = not predicates.waits_for_topology(workload)
@@ -124,7 +128,9 @@ def preempt(workload: Object, *, reason: str, message: str, now_ns: int) -> None
 
 
 def _reset_checks(workload: Object, now_ns: int) -> None:
-    """What a check's controller wrote for the pods stays: Kueue does not own it and so cannot take it away."""
+    """What a check's controller wrote for the pods stays:
+    Kueue does not own it and so cannot take it away.
+    """
     for check in predicates.checks(workload):
         state = check["state"]
         if state == "Pending":
