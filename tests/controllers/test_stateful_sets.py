@@ -1,5 +1,4 @@
-from pykueue.api import objects
-from pykueue.api import conditions
+from pykueue.api import conditions, objects
 from pykueue.controllers.jobs.context import JobPolicy, PriorityClasses
 from pykueue.controllers.stateful_sets import decide as sets
 from pykueue.controllers.workloads import predicates, transitions

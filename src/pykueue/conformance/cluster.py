@@ -222,7 +222,9 @@ class RecordedCluster:
             self.handle(events.WorkloadFinished(at_ns=self.now_ns, key=key))
 
     def _place(self, decision: decisions.AssignTopology) -> None:
-        transitions.place(self.workloads[decision.workload], outcomes.admission(decision.admission), self.now_ns)
+        transitions.assign_topology(
+            self.workloads[decision.workload], outcomes.admission(decision.admission), self.now_ns
+        )
         self.events += outcomes.placement_events(decision)
         self._written(decision.workload)
 

@@ -34,7 +34,12 @@ def reconciled(case: Case) -> list[Difference]:
     outcome = decide.decide(case["workload"], _neighbours(case), _policy(case), to_ns(case["now"]))
     key = predicates.key(case["workload"])
     events = [
-        {"object": key, "type": event.type, "reason": event.reason, "message": event.message}
+        {
+            "object": key,
+            "type": "Warning" if event.warning else "Normal",
+            "reason": event.reason,
+            "message": event.message,
+        }
         for event in outcome.events
     ]
     answer = {

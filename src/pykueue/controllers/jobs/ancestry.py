@@ -20,9 +20,9 @@ class NestingError(Exception):
 
 
 class Ancestry:
-    def __init__(self, client: Client, mirror: ObjectCache, enabled: Mapping[str, JobFramework]) -> None:
+    def __init__(self, client: Client, cache: ObjectCache, enabled: Mapping[str, JobFramework]) -> None:
         self._client = client
-        self._mirror = mirror
+        self._cache = cache
         self._enabled = {(kind.resource.group, kind.resource.kind) for kind in enabled.values()}
         job_resources = [kind.resource for kind in (*registry.FRAMEWORKS.values(), *enabled.values())]
         self._resources = {(resource.group, resource.kind): resource for resource in (*OTHER_OWNERS, *job_resources)}
@@ -50,7 +50,7 @@ class Ancestry:
         return topmost
 
     async def _read(self, resource: Resource, name: str, namespace: str) -> Object | None:
-        if self._mirror.is_listed(resource) and (cached := self._mirror.get(resource, name, namespace)) is not None:
+        if self._cache.is_listed(resource) and (cached := self._cache.get(resource, name, namespace)) is not None:
             return cached
         try:
             return named(resource, await self._client.get(resource, name, namespace))

@@ -237,7 +237,7 @@ class Scheduler:
         def place(workload: Object) -> bool:
             if not predicates.holds_quota(workload) or predicates.is_evicted(workload):
                 return False
-            transitions.place(workload, outcomes.admission(decision.admission), now_ns)
+            transitions.assign_topology(workload, outcomes.admission(decision.admission), now_ns)
             return True
 
         async def write() -> None:

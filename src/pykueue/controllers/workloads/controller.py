@@ -12,7 +12,7 @@ from pykueue.engine import values
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.apply import Applier
 from pykueue.kube.controller.cache import Key, ObjectCache, key_of
-from pykueue.kube.controller.plan import Action, Delete, Event, changes
+from pykueue.kube.controller.plan import Action, Delete, changes
 from pykueue.kube.controller.work_queue import WorkQueue
 from pykueue.translate import devices
 
@@ -79,10 +79,7 @@ class WorkloadController:
         actions: list[Action] = changes(resources.WORKLOAD, old, outcome.workload)
         if outcome.delete:
             actions.append(Delete(resource=resources.WORKLOAD, object=old))
-        actions += [
-            Event(about=old, reason=event.reason, message=event.message, warning=event.type == "Warning")
-            for event in outcome.events
-        ]
+        actions += outcome.events
         await self._applier.carry_out(actions)
         return outcome.requeue_after_ns
 

@@ -1,7 +1,4 @@
-"""What holds of a Workload: predicates on its JSON.
-
-Named after the words of Kueue's own status.
-"""
+"""Predicates on a Workload's JSON, named after Kueue's own words."""
 
 from pykueue.api import conditions, objects
 from pykueue.api.labels import ADMISSION_GATED_BY
@@ -10,8 +7,7 @@ from pykueue.api.times import to_ns
 
 
 def key(workload: Object) -> str:
-    metadata = workload["metadata"]
-    return f"{metadata.get('namespace', '')}/{metadata['name']}"
+    return f"{objects.namespace(workload)}/{objects.name(workload)}"
 
 
 def is_active(workload: Object) -> bool:
@@ -35,7 +31,7 @@ def has_quota_reservation(workload: Object) -> bool:
 
 
 def holds_quota(workload: Object) -> bool:
-    """Counted in its ClusterQueue's usage."""
+    """Whether the Workload counts in the usage of its ClusterQueue."""
     return (
         has_quota_reservation(workload)
         and "admission" in workload["status"]
@@ -53,7 +49,7 @@ def admission_gate(workload: Object) -> str:
 
 
 def is_admissible(workload: Object) -> bool:
-    """May stand in a queue."""
+    """Whether the Workload may be queued."""
     return not (
         admission_gate(workload)
         or is_finished(workload)
@@ -73,16 +69,15 @@ def status_word(workload: Object) -> str:
 
 
 def cluster_queue_reserved(workload: Object) -> str:
-    return str((objects.status(workload).get("admission") or {}).get("clusterQueue", ""))
+    return str(objects.nested(workload, "status", "admission").get("clusterQueue", ""))
 
 
 def priority_class_name(workload: Object) -> str:
-    return str((workload["spec"].get("priorityClassRef") or {}).get("name", ""))
+    return str(objects.nested(workload, "spec", "priorityClassRef").get("name", ""))
 
 
 def checks(workload: Object) -> list[Object]:
-    found: list[Object] = objects.status(workload).get("admissionChecks") or []
-    return found
+    return objects.nested_list(workload, "status", "admissionChecks")
 
 
 def checks_in(workload: Object, state: str) -> list[Object]:
@@ -94,16 +89,17 @@ def has_all_checks_ready(workload: Object) -> bool:
 
 
 def waits_for_topology(workload: Object) -> bool:
-    """Some pod set's placement was put off until its checks are ready."""
-    admission = objects.status(workload).get("admission") or {}
+    """Whether the topology assignment of a pod set is
+    delayed until the admission checks are ready.
+    """
     return any(
         not assignment.get("topologyAssignment") and assignment.get("delayedTopologyRequest") == "Pending"
-        for assignment in admission.get("podSetAssignments") or ()
+        for assignment in objects.nested_list(workload, "status", "admission", "podSetAssignments")
     )
 
 
 def queued_since_ns(workload: Object) -> int:
-    """Waiting is measured from the last requeue, or else from creation."""
+    """The time of the last requeue, or else of the creation."""
     requeued = conditions.find(workload, "Requeued")
     text = requeued["lastTransitionTime"] if requeued else workload["metadata"].get("creationTimestamp")
     return to_ns(text) if text else 0
