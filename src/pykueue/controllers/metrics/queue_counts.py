@@ -1,7 +1,7 @@
-"""Who waits and who holds what in a cluster queue and in its local
-queues: counted in one pass, and again only after a change.
+"""Counts of the workloads and the usage of each ClusterQueue and its LocalQueues, for the gauges.
 
-Read by the gauges at each scrape, so that a scrape costs what changed since the last one.
+A queue is counted again only if its version changed, so that a scrape costs what changed since
+the last one.
 """
 
 from collections import Counter, defaultdict
@@ -17,59 +17,61 @@ from pykueue.engine.world import World
 @dataclass(slots=True, kw_only=True)
 class QueueCounts:
     active: int = 0
-    """In the heap."""
-    parked: int = 0
+    """In the heap, which is Kueue's "active"."""
+    inadmissible: int = 0
     reserving: int = 0
     admitted: int = 0
     reserved: Counter[quota_tree.Index] = field(default_factory=Counter)
     used: Counter[quota_tree.Index] = field(default_factory=Counter)
-    """Reserved by admitted workloads."""
+    """The usage of admitted workloads."""
 
 
 @dataclass(slots=True, kw_only=True)
 class ClusterQueueCounts(QueueCounts):
     version: tuple[int, int]
-    wanted: Counter[values.ResourceName] = field(default_factory=Counter)
-    """Asked for by those who wait."""
+    requested: Counter[values.ResourceName] = field(default_factory=Counter)
+    """The requests of the pending workloads."""
     local_queues: dict[values.LocalQueueKey, QueueCounts] = field(default_factory=lambda: defaultdict(QueueCounts))
 
 
 class CountsByQueue:
+    """The counts of every ClusterQueue."""
+
     def __init__(self, world: World) -> None:
         self._world = world
-        self._known: dict[values.ClusterQueueName, ClusterQueueCounts] = {}
+        self._counts: dict[values.ClusterQueueName, ClusterQueueCounts] = {}
 
     def refresh(self) -> None:
-        """Count again where something changed, and forget queues that are gone."""
+        """Counts the queues that changed, and drops deleted ones."""
         queues = self._world.cluster_queues
-        self._known = {name: self._current(state) for name, state in sorted(queues.items())}
+        self._counts = {name: self._current(state) for name, state in sorted(queues.items())}
 
     def __iter__(self) -> Iterator[tuple[ClusterQueueState, ClusterQueueCounts]]:
-        return ((self._world.cluster_queues[name], tally) for name, tally in self._known.items())
+        return ((self._world.cluster_queues[name], counts) for name, counts in self._counts.items())
 
     def of(self, name: values.ClusterQueueName) -> ClusterQueueCounts | None:
-        return self._known.get(name)
+        return self._counts.get(name)
 
     def _current(self, state: ClusterQueueState) -> ClusterQueueCounts:
         version = (state.pending.version, state.holdings.version)
-        known = self._known.get(state.name)
-        return known if known is not None and known.version == version else _counted(state, version)
+        counted = self._counts.get(state.name)
+        return counted if counted is not None and counted.version == version else _counted(state, version)
 
 
 def _counted(state: ClusterQueueState, version: tuple[int, int]) -> ClusterQueueCounts:
-    tally = ClusterQueueCounts(version=version)
+    counts = ClusterQueueCounts(version=version)
     for pending in state.pending:
-        is_parked = state.pending.is_parked(pending.key)
-        for each in (tally, tally.local_queues[pending.workload.local_queue]):
-            each.active += not is_parked
-            each.parked += is_parked
+        is_inadmissible = state.pending.is_parked(pending.key)
+        for queue_counts in (counts, counts.local_queues[pending.workload.local_queue]):
+            queue_counts.active += not is_inadmissible
+            queue_counts.inadmissible += is_inadmissible
         for pod_set in pending.workload.pod_sets:
-            tally.wanted.update(pod_set.requests)
-    for holding in state.holdings:
-        for each in (tally, tally.local_queues[holding.workload.local_queue]):
-            each.reserving += 1
-            each.reserved.update(holding.usage)
-            if holding.workload.admitted:
-                each.admitted += 1
-                each.used.update(holding.usage)
-    return tally
+            counts.requested.update(pod_set.requests)
+    for reservation in state.holdings:
+        for queue_counts in (counts, counts.local_queues[reservation.workload.local_queue]):
+            queue_counts.reserving += 1
+            queue_counts.reserved.update(reservation.usage)
+            if reservation.workload.admitted:
+                queue_counts.admitted += 1
+                queue_counts.used.update(reservation.usage)
+    return counts
