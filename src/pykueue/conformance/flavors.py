@@ -1,4 +1,4 @@
-"""Recorded tests of the flavor assigner alone: quota in use, a workload, and what preemption would answer if asked."""
+"""Replays recorded tests of the flavor assigner with recorded results of the preemption oracle."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,7 +23,7 @@ _POSSIBILITIES = {
 
 
 class RecordedOracle:
-    """Answers as the recorded simulation of preemption did."""
+    """Returns the recorded results of the simulated preemption."""
 
     def __init__(self, simulation: Mapping[str, Any], names: quota_tree.FlavorResources) -> None:
         self._simulation = simulation
@@ -51,11 +51,11 @@ def assign(case: Case) -> list[Difference]:
         places=world.places if cluster.policy.topology_aware else None,
         replaced=_replaced(case.get("replacedWorkloadSlice") or {}),
     )
-    return differences.between(case["expect"], _shown(assigner.assign(), world.tree.flavor_resources))
+    return differences.between(case["expect"], _as_recorded(assigner.assign(), world.tree.flavor_resources))
 
 
 def _replaced(recorded: Mapping[str, Any]) -> tuple[values.PodSetAdmission, ...]:
-    """What the slice of an elastic job holds that the workload replaces."""
+    """The admission of the slice that the workload of an elastic job replaces."""
     return tuple(
         values.PodSetAdmission(
             name=values.PodSetName(pod_set["Name"]),
@@ -68,7 +68,7 @@ def _replaced(recorded: Mapping[str, Any]) -> tuple[values.PodSetAdmission, ...]
 
 
 def reducer_search(case: Case) -> list[Difference]:
-    """The largest counts of pods, no less than each minimum, whose sum is within a limit."""
+    """Searches the largest counts, not below the minimum counts, with a sum within the limit."""
     pod_sets = [
         values.PodSet(
             name=values.PodSetName(pod_set.get("name", "")),
@@ -87,7 +87,7 @@ def reducer_search(case: Case) -> list[Difference]:
     return differences.between(case["expect"], {"found": total is not None, "totalCount": total or 0})
 
 
-def _shown(result: Assignment, names: quota_tree.FlavorResources) -> dict[str, Any]:
+def _as_recorded(result: Assignment, names: quota_tree.FlavorResources) -> dict[str, Any]:
     return {
         "representativeMode": MODE_WORDS[result.mode],
         "borrowing": result.borrowing,
@@ -121,10 +121,10 @@ def _pod_set(pod_set: PodSetAssignment) -> dict[str, Any]:
     }
 
 
-def _topology(placed: values.TopologyAssignment) -> dict[str, Any]:
+def _topology(assignment: values.TopologyAssignment) -> dict[str, Any]:
     return {
-        "Levels": list(placed.levels),
-        "Domains": [{"Values": list(domain.values), "Count": domain.pods} for domain in placed.domains],
+        "Levels": list(assignment.levels),
+        "Domains": [{"Values": list(domain.values), "Count": domain.pods} for domain in assignment.domains],
     }
 
 

@@ -1,4 +1,4 @@
-"""Recorded tests of quota arithmetic: what is available, used and shared in a tree of queues and cohorts."""
+"""Replays recorded tests of quota: available amounts, usage and shares in trees of cohorts."""
 
 import math
 from collections.abc import Mapping
@@ -61,7 +61,7 @@ def _tree(cluster: RecordedCluster) -> dict[str, Any]:
                     key: quota_tree.potential_available(queue.node, index)
                     for key, index in _quotas(cluster, queue.node)
                 },
-                "workloads": sorted(holding.key for holding in queue.holdings),
+                "workloads": sorted(reservation.key for reservation in queue.holdings),
             }
             for name, queue in active.items()
         },
@@ -119,18 +119,18 @@ def _shares(cluster: RecordedCluster, case: Case) -> list[dict[str, Any]]:
 
 
 def _comparable(case: Case, tree: Mapping[str, Any]) -> dict[str, Any]:
-    """Usage of nothing is as good as none; where only usage was recorded, the workloads behind it are unknown."""
+    """Drops zero usage, and the workloads where the recording has only their usage."""
     hidden = {"workloads"} if "usage" in case else set()
-    shown = dict(tree)
+    compared = dict(tree)
     for kind in ("clusterQueues", "cohorts"):
-        shown[kind] = {
+        compared[kind] = {
             name: {
                 **{field: value for field, value in node.items() if field not in hidden},
                 "usage": {key: amount for key, amount in node["usage"].items() if amount},
             }
             for name, node in tree[kind].items()
         }
-    return shown
+    return compared
 
 
 RUNNERS = {

@@ -1,4 +1,4 @@
-"""Recordings about requests and pod templates: what is counted, and what is injected at start."""
+"""Replays recorded tests of requests, limit ranges, pod set infos and the pod sets of jobs."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -6,10 +6,9 @@ from typing import Any
 
 from pykueue.api import limit_range
 from pykueue.api.errors import ApiError, FieldError
-from pykueue.api.kueue import topology_encoding
 from pykueue.conformance import differences
 from pykueue.conformance.corpus import Case, feature_gates
-from pykueue.conformance.differences import Difference
+from pykueue.conformance.differences import Difference, Runner
 from pykueue.engine.quota.amounts import UNLIMITED
 from pykueue.translate import amounts, pod_set_info, requests
 from pykueue.translate.jobs import framework, pods, registry
@@ -38,7 +37,7 @@ def new_info(case: Case) -> list[Difference]:
         case["expect"],
         {
             "clusterQueue": case["workload"].get("status", {}).get("admission", {}).get("clusterQueue", ""),
-            "totalRequests": [_shown(pod_set) for pod_set in pod_sets],
+            "totalRequests": [_pod_set_as_recorded(pod_set) for pod_set in pod_sets],
             "usage": {f"{flavor}/{name}": amount for (flavor, name), amount in requests.usage(pod_sets).items()},
         },
     )
@@ -63,7 +62,7 @@ def info_from_assignment(case: Case) -> list[Difference]:
         )
     except ApiError as error:
         return differences.between(case["expect"]["error"], error.message, "error")
-    return differences.between(case["expect"], {"error": None, "info": _as_recorded(info)})
+    return differences.between(case["expect"], {"error": None, "info": _info_as_recorded(info)})
 
 
 def info_merge(case: Case) -> list[Difference]:
@@ -106,25 +105,17 @@ def requests_within_limits(case: Case) -> list[Difference]:
     return _field_errors(case, limit_range.requests_above_limits(case["workload"]["spec"]["podSets"]))
 
 
-def _field_errors(case: Case, found: list[FieldError]) -> list[Difference]:
+def _field_errors(case: Case, errors: list[FieldError]) -> list[Difference]:
     expected = [(error["type"], error["message"]) for error in case["expect"]["errors"]]
-    return differences.between(expected, [(error.reason, str(error)) for error in found], "errors")
+    return differences.between(expected, [(error.reason, str(error)) for error in errors], "errors")
 
 
-def topology_decode(case: Case) -> list[Difference]:
-    expected = [
-        (tuple(domain["Values"]), domain["Count"]) for domain in case["expect"]["internal"].get("Domains") or ()
-    ]
-    decoded = topology_encoding.decode(case["v1beta2"])
-    return differences.between(expected, [(domain.values, domain.count) for domain in decoded], "domains")
-
-
-def _shown(pod_set: requests.PodSetRequests) -> Mapping[str, Any]:
-    shown: dict[str, Any] = {"name": pod_set.name, "count": pod_set.count, "requests": dict(pod_set.requests)}
+def _pod_set_as_recorded(pod_set: requests.PodSetRequests) -> Mapping[str, Any]:
+    recorded_form: dict[str, Any] = {"name": pod_set.name, "count": pod_set.count, "requests": dict(pod_set.requests)}
     if pod_set.flavors:
-        shown["flavors"] = dict(pod_set.flavors)
+        recorded_form["flavors"] = dict(pod_set.flavors)
     if pod_set.placement:
-        shown["topologyRequest"] = {
+        recorded_form["topologyRequest"] = {
             "Levels": list(pod_set.placement.levels),
             "DomainRequests": [
                 {
@@ -135,10 +126,10 @@ def _shown(pod_set: requests.PodSetRequests) -> Mapping[str, Any]:
                 for domain in pod_set.placement.domains
             ],
         }
-    return shown
+    return recorded_form
 
 
-def _as_recorded(info: PodSetInfo) -> Mapping[str, Any]:
+def _info_as_recorded(info: PodSetInfo) -> Mapping[str, Any]:
     return {
         "name": info.name,
         "count": info.count,
@@ -151,30 +142,27 @@ def _as_recorded(info: PodSetInfo) -> Mapping[str, Any]:
 
 
 def pod_sets_of(case: Case, *, kind: JobFramework) -> list[Difference]:
-    """Kueue counts a RayJob's default submitter; we do when asked."""
+    """Counts the default submitter of a RayJob as
+    Kueue does; pykueue does so only if configured.
+    """
     topology_aware = feature_gates(case).get("TopologyAwareScheduling", True)
     options = JobOptions(topology_aware=topology_aware, count_default_submitter=True, scaled=case.get("rayCluster"))
-    found = framework.pod_sets(kind, case["job"], options)
-    for pod_set in found:
+    pod_sets = framework.pod_sets(kind, case["job"], options)
+    for pod_set in pod_sets:
         pod_set["template"].setdefault("metadata", {})
-    return differences.between(case["expect"]["podSets"], found)
+    return differences.between(case["expect"]["podSets"], pod_sets)
 
 
 def pod_sets_of_pod(case: Case) -> list[Difference]:
     topology_aware = feature_gates(case).get("TopologyAwareScheduling", True)
     group = pods.PodGroup(name="", pods=(case["job"],), role_hash=str)
-    found = group.pod_sets(JobOptions(topology_aware=topology_aware))
-    for pod_set in found:
+    pod_sets = group.pod_sets(JobOptions(topology_aware=topology_aware))
+    for pod_set in pod_sets:
         pod_set["template"].setdefault("metadata", {})
-    return differences.between(case["expect"]["podSets"], found)
+    return differences.between(case["expect"]["podSets"], pod_sets)
 
 
-RUNNERS = {
-    f"PodSets-{kind.resource.kind}": partial(pod_sets_of, kind=kind) for kind in registry.FRAMEWORKS.values()
-} | {"PodSets-Pod": pod_sets_of_pod}
-
-
-RUNNERS = {
+RUNNERS: Mapping[str, Runner] = {
     "TestAdjustResources": adjusted_resources,
     "TestNewInfo": new_info,
     "TestAmountFromQuantity": amount_from_quantity,
@@ -184,6 +172,7 @@ RUNNERS = {
     "TestLimitRangeSummarize": limit_range_summary,
     "TestLimitRangeValidatePodSpec": limit_range_pod_spec,
     "TestValidateLimitRange": limit_range_workload,
-    "TestTopologyAssignmentDecode": topology_decode,
     "TestValidateResources": requests_within_limits,
+    "PodSets-Pod": pod_sets_of_pod,
+    **{f"PodSets-{kind.resource.kind}": partial(pod_sets_of, kind=kind) for kind in registry.FRAMEWORKS.values()},
 }

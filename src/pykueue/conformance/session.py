@@ -1,6 +1,9 @@
-"""Replays recordings and counts. Called by `pykueue conformance` and by the project's own tests."""
+"""Replays recordings and counts the results. A new family of recordings is listed in `RUNNERS`.
 
-from collections.abc import Callable, Iterator, Mapping
+Called by `pykueue conformance` and by the tests.
+"""
+
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -16,11 +19,7 @@ from pykueue.conformance import (
     schedules,
     webhooks,
 )
-from pykueue.conformance.corpus import Case
-from pykueue.conformance.differences import Difference
-
-Runner = Callable[[Case], list[Difference]]
-"""Replays one case and returns what is not as recorded; nothing means that the case passed."""
+from pykueue.conformance.differences import Difference, Runner
 
 RUNNERS: Mapping[str, Runner] = {
     **requests.RUNNERS,
@@ -35,7 +34,7 @@ RUNNERS: Mapping[str, Runner] = {
 }
 
 RUNS_WITH_ALPHA_GATES: frozenset[str] = frozenset(webhooks.RUNNERS)
-"""Suites replayed even where the recording switched an alpha feature on, because it changes nothing that they show."""
+"""Suites that are also replayed with alpha gates, because these do not change their results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +46,7 @@ class CaseFailure:
 
 @dataclass(slots=True, kw_only=True)
 class FileReport:
-    """The result of one file. `unknown_suites` have no runner: the file fails as a whole."""
+    """The result of one file; the file fails if it has suites without a runner."""
 
     name: str
     passed: int = 0
@@ -68,11 +67,11 @@ class FileReport:
 
 
 def replay(path: Path, titles: Iterator[str] | None = None) -> FileReport:
-    """Replay one file; `titles` restricts it to the cases of these names."""
-    wanted = None if titles is None else set(titles)
+    """Replays one file; `titles` selects cases by name."""
+    selected = None if titles is None else set(titles)
     report = FileReport(name=corpus.name_of(path))
     for case in corpus.cases(path):
-        if wanted is None or corpus.title_of(case) in wanted:
+        if selected is None or corpus.title_of(case) in selected:
             _replay_case(case, report)
     return report
 
@@ -88,11 +87,11 @@ def _replay_case(case: corpus.Case, report: FileReport) -> None:
         return
     report.total += 1
     try:
-        found = runner(case)
-    except Exception as error:  # noqa: BLE001 - a crash is one more way to differ, and the rest must still run
+        mismatches = runner(case)
+    except Exception as error:  # noqa: BLE001 - a crash is a failure of this case only
         report.failures.append(CaseFailure(title=corpus.title_of(case), crash=f"{type(error).__name__}: {error}"))
         return
-    if found:
-        report.failures.append(CaseFailure(title=corpus.title_of(case), differences=found))
+    if mismatches:
+        report.failures.append(CaseFailure(title=corpus.title_of(case), differences=mismatches))
     else:
         report.passed += 1
