@@ -1,5 +1,4 @@
-"""Converts API objects to engine values, and engine
-decisions to statuses, conditions, events and texts.
+"""Converts API objects to engine values, and engine decisions to statuses, events and texts.
 
 Invariant: pure functions; nothing here calls an API or reads a clock.
 """

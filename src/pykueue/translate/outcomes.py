@@ -1,5 +1,4 @@
-"""Converts the engine's decisions to `status.admission`,
-`status.resourceRequests`, condition messages and events.
+"""Converts the engine's decisions to statuses, condition messages and events of Workloads.
 
 Pure functions of a decision and the engine values that it is about. Called by the scheduler, which
 writes the results, and by replays, which compare them.

@@ -1,5 +1,4 @@
-"""Converts the Configuration and its feature gates to the
-engine's `Policy` and to the options of `translate.workload`.
+"""Converts the Configuration and its feature gates to the engine's `Policy` and other options.
 
 Takes the configuration as JSON (v1beta2, with or without its defaults). Called once at start by
 the scheduler, `pykueue explain` and replays.

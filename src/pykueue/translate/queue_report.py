@@ -1,5 +1,4 @@
-"""The status of ClusterQueues and LocalQueues from the
-engine's state: counts, usage and the Active condition.
+"""The status of ClusterQueues and LocalQueues: counts, usage and the Active condition.
 
 Called by the queue controllers and by replays.
 """

@@ -1,6 +1,4 @@
-"""One controller for one kind of job: gathers its
-situation, asks `jobs.decide` and applies the plan.
-"""
+"""One controller for one kind of job: gathers its situation, asks `jobs.decide` and applies the plan."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -22,9 +20,7 @@ from pykueue.kube.controller.work_queue import LONGEST_PAUSE_NS, WorkQueue
 from pykueue.translate.jobs.framework import JobFramework, MissingDependencyError
 
 ADOPTION_PAUSE_NS = SECOND_NS
-"""A prebuilt Workload is a Workload of its own right
-first: it may be admitted before its job takes it.
-"""
+"""A prebuilt Workload is a Workload of its own right first: it may be admitted before its job takes it."""
 
 
 class JobController:
@@ -126,9 +122,7 @@ class JobController:
         return plan.requeue_after_ns
 
     async def _asked(self, namespace: str, name: str) -> Object | None:
-        """The watch of Workloads may be ahead of that of
-        jobs: only the API knows that a job is gone.
-        """
+        """The watch of Workloads may be ahead of that of jobs: only the API knows that a job is gone."""
         try:
             job = named(self._kind.resource, await self._client.get(self._kind.resource, name, namespace))
         except ApiError as error:

@@ -1,7 +1,7 @@
 """LeaderWorkerSets: keeps a Workload for every group, and marks the group's pods as its members.
 
-Neither the set nor its StatefulSets can be suspended: pods are born gated (the API's rules see to
-that) and `pod_controller` releases a group when its Workload is admitted.
+Neither the set nor its StatefulSets can be suspended: pods are born gated (the API's rules see to that) and `pod_controller`
+releases a group when its Workload is admitted.
 """
 
 from pykueue.api import objects, resources

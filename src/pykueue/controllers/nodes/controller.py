@@ -1,6 +1,4 @@
-"""The node controller: looks at a node when it, or a pod
-placed on it, changes, and lets `node_failures` judge.
-"""
+"""The node controller: looks at a node when it, or a pod placed on it, changes, and lets `node_failures` judge."""
 
 from pykueue.api import objects, resources
 from pykueue.api.labels import WORKLOAD_ANNOTATION

@@ -1,6 +1,4 @@
-"""The controller of pods and pod groups: gathers the members
-of a group, asks `jobs.pod_plan` and applies the plan.
-"""
+"""The controller of pods and pod groups: gathers the members of a group, asks `jobs.pod_plan` and applies the plan."""
 
 from pykueue.api import objects, resources
 from pykueue.api.labels import IS_GROUP_WORKLOAD, MANAGED

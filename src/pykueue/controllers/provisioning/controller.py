@@ -1,6 +1,4 @@
-"""Keeps provisioning checks going: one queue for
-AdmissionChecks (are they usable?), one for Workloads.
-"""
+"""Keeps provisioning checks going: one queue for AdmissionChecks (are they usable?), one for Workloads."""
 
 from pykueue.api import conditions, objects, resources
 from pykueue.api.json_copy import copied

@@ -1,5 +1,6 @@
-"""Decides the states of a Workload's provisioning checks,
-and which ProvisioningRequests to create or delete. Pure.
+"""Decides the states of a Workload's provisioning checks. Pure functions.
+
+Also decides which ProvisioningRequests and PodTemplates are created and deleted.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,4 @@
-"""Flavors, checks and topologies that something refers to
-cannot go: a finalizer holds them until nothing does.
-"""
+"""Flavors, checks and topologies that something refers to cannot go: a finalizer holds them until nothing does."""
 
 from collections.abc import Iterable
 

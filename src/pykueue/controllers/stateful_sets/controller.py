@@ -1,6 +1,4 @@
-"""The StatefulSet controller: keeps one Workload for
-each StatefulSet and labels its pods as a pod group.
-"""
+"""The StatefulSet controller: one Workload for each StatefulSet, and labels on its pods."""
 
 from pykueue.api import objects, resources
 from pykueue.api.labels import POD_SUSPENDING_PARENT

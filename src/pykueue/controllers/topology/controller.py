@@ -1,6 +1,4 @@
-"""The topology ungater: looks at a workload's pods when
-either changes, and lets go those that `ungating` places.
-"""
+"""The topology ungater: looks at a workload's pods when either changes, and lets go those that `ungating` places."""
 
 from pykueue.api import resources
 from pykueue.api.labels import WORKLOAD_ANNOTATION
@@ -25,9 +23,7 @@ class TopologyUngater:
         mirror.on_change(resources.WORKLOAD, self._workload_changed)
 
     def _pod_changed(self, _old: Object | None, new: Object | None) -> None:
-        """A pod that goes makes room only for the one
-        that replaces it, which is news of its own.
-        """
+        """A pod that goes makes room only for the one that replaces it, which is news of its own."""
         if new is not None and decide.is_gated(new):
             for key in _workload_of(new):
                 namespace, _, name = key.partition("/")

@@ -1,5 +1,6 @@
-"""Assigns gated pods to the topology domains of their
-Workload: by rank if every pod has one, else in order. Pure.
+"""Assigns gated pods to the topology domains of their Workload. Pure functions.
+
+Pods are assigned by rank if every pod has a rank, else in order.
 """
 
 from collections.abc import Mapping, Sequence

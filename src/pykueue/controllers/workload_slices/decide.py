@@ -1,6 +1,4 @@
-"""Which gated pods of an elastic job may run: as many of each
-pod set as its newest admitted slice has. Pure functions.
-"""
+"""Ungates pods of elastic jobs: as many of each pod set as the newest admitted slice has. Pure."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence

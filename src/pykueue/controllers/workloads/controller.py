@@ -1,6 +1,4 @@
-"""The workload controller: reads a Workload and its neighbours,
-asks `workload.reconcile` and applies the answer.
-"""
+"""The workload controller: reads a Workload and its neighbours, asks `workload.reconcile` and applies the answer."""
 
 from pykueue.api import conditions, objects, resources
 from pykueue.api.scheme import Object

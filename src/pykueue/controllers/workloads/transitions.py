@@ -1,6 +1,7 @@
-"""State transitions of a Workload. Functions edit the JSON in place; most return if it changed.
+"""State transitions of a Workload: functions that edit its JSON in place.
 
-Callers pass a copy, and the difference to the original becomes a patch. The messages are Kueue's.
+Most return whether anything changed. Callers pass a copy, and the difference to the original becomes
+a patch. The messages are Kueue's.
 """
 
 from pykueue.api import conditions

@@ -1,6 +1,4 @@
-"""batch/v1 Job: one pod set `main`; partial admission
-through the job-min-parallelism annotation.
-"""
+"""batch/v1 Job: one pod set `main`, partial admission by annotation `job-min-parallelism`."""
 
 from collections.abc import Iterator, Sequence
 

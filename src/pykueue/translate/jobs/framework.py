@@ -1,5 +1,4 @@
-"""What a job framework must say about its kind, and
-the operations that follow from it for every kind.
+"""The interface of a job framework, and the operations on jobs of any kind.
 
 A framework names the path of each pod set's template in the job. Reading the pod sets, starting a
 job with the node selectors and tolerations of its admission, and restoring its templates are the

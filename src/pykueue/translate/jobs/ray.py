@@ -1,5 +1,4 @@
-"""ray.io RayCluster, RayJob and RayService: a head,
-worker groups, and for a RayJob perhaps a submitter.
+"""ray.io RayCluster, RayJob and RayService: a head, worker groups, and the submitter of a RayJob.
 
 KubeRay adds its own containers when it builds pods (autoscaler, submitter). Their requests are
 counted here. The default submitter of a RayJob counts only if the Configuration says so; one that
