@@ -24,7 +24,7 @@ def guarded(scenario):
 
 
 def settles(scenario):
-    return len(list(cycles.Run(scenario).cycles(LIMIT))) < LIMIT
+    return len(list(cycles.ScenarioRun(scenario).cycles(LIMIT))) < LIMIT
 
 
 @pytest.mark.parametrize("scenario", unsettled())

@@ -1,12 +1,11 @@
 import copy
 
-from pykueue.controllers.jobs.context import JobContext
-from pykueue.controllers.jobs.priority import PriorityClasses
+from pykueue.api import objects
+from pykueue.controllers.jobs.context import JobContext, PriorityClasses
 from pykueue.controllers.leader_worker_sets import decide as groups
-from pykueue.controllers.workloads import predicates
 from pykueue.kube.controller.writes import Create, Delete, Update
 from pykueue.translate.jobs import pods
-from pykueue.translate.jobs.framework import Options
+from pykueue.translate.jobs.framework import JobOptions
 
 QUEUE = "kueue.x-k8s.io/queue-name"
 PRIORITY = "kueue.x-k8s.io/priority-class"
@@ -49,20 +48,20 @@ def counts(found):
 
 
 def test_a_group_is_a_leader_and_its_workers():
-    assert counts(groups.pod_sets(leader_worker_set(), Options())) == [("leader", 1), ("worker", 2)]
+    assert counts(groups.pod_sets(leader_worker_set(), JobOptions())) == [("leader", 1), ("worker", 2)]
 
 
 def test_without_a_leader_template_all_pods_are_alike():
-    assert counts(groups.pod_sets(leader_worker_set(leader=False), Options())) == [("main", 3)]
+    assert counts(groups.pod_sets(leader_worker_set(leader=False), JobOptions())) == [("main", 3)]
 
 
 def test_what_the_operator_notes_in_templates_is_not_shown():
-    [leader, _] = groups.pod_sets(leader_worker_set(), Options())
+    [leader, _] = groups.pod_sets(leader_worker_set(), JobOptions())
     assert leader["template"]["metadata"] == {"labels": {"app": "llm"}, "annotations": {}}
 
 
 def test_workers_are_ranked_by_their_index():
-    [leader, worker] = groups.pod_sets(leader_worker_set(), Options())
+    [leader, worker] = groups.pod_sets(leader_worker_set(), JobOptions())
     assert "topologyRequest" not in leader
     assert worker["topologyRequest"] == {"podIndexLabel": "leaderworkerset.sigs.k8s.io/worker-index"}
 
@@ -80,7 +79,7 @@ def test_every_replica_gets_a_workload_of_its_own():
 
 def test_the_set_owns_its_workloads_but_does_not_control_them():
     [workload] = workloads(1)
-    assert predicates.controller_of(workload) is None
+    assert objects.controller_of(workload) is None
     assert workload["metadata"]["ownerReferences"][0]["kind"] == "LeaderWorkerSet"
 
 
@@ -95,12 +94,12 @@ def test_scaling_down_deletes_the_workloads_of_the_last_groups():
 def test_groups_that_a_rollout_adds_have_workloads_too():
     rollout = leader_worker_set(replicas=2, status={"replicas": 3, "updatedReplicas": 1})
     rollout["spec"]["rolloutStrategy"] = {"rollingUpdateConfiguration": {"maxSurge": 1}}
-    assert groups.sort_workloads(rollout, ()).missing == (0, 1, 2)
+    assert groups.compare_workloads(rollout, ()).missing == (0, 1, 2)
 
 
 def test_a_scale_down_does_not_wait_for_the_status():
     shrinking = leader_worker_set(replicas=1, status={"replicas": 3, "updatedReplicas": 1})
-    assert groups.sort_workloads(shrinking, ()).missing == (0,)
+    assert groups.compare_workloads(shrinking, ()).missing == (0,)
 
 
 def test_workloads_follow_their_set_to_another_queue():
@@ -116,7 +115,7 @@ def test_workloads_follow_a_change_of_the_priority_class():
 
 
 def test_pods_become_members_of_their_group():
-    member = groups.marked(
+    member = groups.with_group_labels(
         pod({"leaderworkerset.sigs.k8s.io/leader-name": "llm-0"}, **{"group-index": "1"}), leader_worker_set()
     )
     annotations = member["metadata"]["annotations"]
@@ -126,13 +125,13 @@ def test_pods_become_members_of_their_group():
 
 
 def test_the_pod_that_names_no_leader_is_the_leader():
-    member = groups.marked(pod(**{"group-index": "0"}), leader_worker_set())
+    member = groups.with_group_labels(pod(**{"group-index": "0"}), leader_worker_set())
     assert member["metadata"]["annotations"]["kueue.x-k8s.io/role-hash"] == "leader"
 
 
 def test_a_pod_is_not_marked_before_its_group_is_known():
     unknown = pod(name="llm")
-    assert groups.marked(copy.deepcopy(unknown), leader_worker_set()) == unknown
+    assert groups.with_group_labels(copy.deepcopy(unknown), leader_worker_set()) == unknown
 
 
 def test_a_waiting_pod_of_an_old_revision_is_let_go():

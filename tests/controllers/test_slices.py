@@ -1,16 +1,17 @@
 """Elastic jobs: which Workload tells what the job asks for, and which of its pods may go."""
 
+from pykueue.api.labels import ELASTIC_JOB, WORKLOAD_SLICE_NAME
 from pykueue.api.times import SECOND_NS, from_ns
 from pykueue.controllers.jobs import slices
 from pykueue.controllers.jobs.context import JobContext
-from pykueue.controllers.workload_slices import controller
+from pykueue.controllers.workload_slices import decide
 from pykueue.translate.jobs.registry import FRAMEWORKS
 
 NOW_NS = 1_000 * SECOND_NS
 
 
 def slice_of(name, count=2, *, at=0, reserved=None, replaces="", evicted=False):
-    annotations = {slices.ELASTIC_JOB: "true", slices.SLICE_NAME: "first"}
+    annotations = {ELASTIC_JOB: "true", WORKLOAD_SLICE_NAME: "first"}
     if replaces:
         annotations["kueue.x-k8s.io/workload-slice-replacement-for"] = f"ns/{replaces}"
     true = {"status": "True", "reason": "R", "message": ""}
@@ -30,7 +31,7 @@ def slice_of(name, count=2, *, at=0, reserved=None, replaces="", evicted=False):
 
 def pod(name, *, gated=True, phase="Pending"):
     metadata = {"name": name, "namespace": "ns", "labels": {"kueue.x-k8s.io/podset": "main"}}
-    gates = [{"name": controller.GATE}] if gated else []
+    gates = [{"name": ELASTIC_JOB}] if gated else []
     return {"metadata": metadata, "spec": {"schedulingGates": gates}, "status": {"phase": phase}}
 
 
@@ -41,7 +42,7 @@ def selected(*workloads):
 
 
 def let_go(workloads, *pods):
-    return [write.old["metadata"]["name"] for write in controller.plan(workloads, pods)]
+    return [write.old["metadata"]["name"] for write in decide.plan(workloads, pods)]
 
 
 def test_a_slice_that_waits_tells_what_the_job_asks_for():
@@ -64,13 +65,13 @@ def test_an_evicted_slice_beside_another_is_ended():
 
 def test_a_slice_that_holds_quota_only_shrinks_in_place():
     workload = slice_of("first", 2, reserved=1)
-    assert slices.may_follow(workload, {"main": 1})
-    assert not slices.may_follow(workload, {"main": 3})
+    assert slices.can_resize(workload, {"main": 1})
+    assert not slices.can_resize(workload, {"main": 3})
 
 
 def test_a_new_slice_carries_the_name_of_the_first():
-    made = slices.marked({"metadata": {"name": "third", "namespace": "ns"}}, [slice_of("second")])
-    assert made["metadata"]["annotations"][slices.SLICE_NAME] == "first"
+    made = slices.as_slice({"metadata": {"name": "third", "namespace": "ns"}}, [slice_of("second")])
+    assert made["metadata"]["annotations"][WORKLOAD_SLICE_NAME] == "first"
 
 
 def test_as_many_pods_go_as_the_slice_has():

@@ -3,7 +3,7 @@ import copy
 import pytest
 
 from pykueue.translate.jobs import framework, spark_application
-from pykueue.translate.jobs.framework import Options
+from pykueue.translate.jobs.framework import JobOptions
 from pykueue.translate.pod_set_info import PodSetInfo
 
 SPARK = spark_application.FRAMEWORK
@@ -17,7 +17,7 @@ def application(driver=None, **executor):
 
 
 def pod_sets(job):
-    return framework.pod_sets(SPARK, job, Options())
+    return framework.pod_sets(SPARK, job, JobOptions())
 
 
 def resources(job, role):
@@ -46,7 +46,7 @@ def test_sidecars_count():
 
 def test_a_start_writes_into_the_fields_of_each_role():
     infos = [PodSetInfo(node_selector={"pool": "a"}), PodSetInfo(node_selector={"pool": "b"}, labels={"x": "y"})]
-    started = framework.started(SPARK, application(), infos, Options())
+    started = framework.started(SPARK, application(), infos, JobOptions())
     assert started["spec"]["driver"]["nodeSelector"] == {"pool": "a"}
     assert started["spec"]["executor"] == {"instances": 3, "nodeSelector": {"pool": "b"}, "labels": {"x": "y"}}
     assert not started["spec"]["suspend"]
@@ -56,8 +56,8 @@ def test_a_stop_restores_what_was_there():
     job = application()
     kept = [PodSetInfo(name="driver", count=1), PodSetInfo(name="executor", count=3)]
     infos = [PodSetInfo(node_selector={"pool": "a"}), PodSetInfo(tolerations=({"key": "spot"},))]
-    running = framework.started(SPARK, copy.deepcopy(job), infos, Options())
-    assert framework.suspended(SPARK, framework.restored(SPARK, running, kept, Options())) == job
+    running = framework.started(SPARK, copy.deepcopy(job), infos, JobOptions())
+    assert framework.suspended(SPARK, framework.restored(SPARK, running, kept, JobOptions())) == job
 
 
 def test_pods_are_ready_when_the_executors_are():

@@ -3,7 +3,7 @@ import copy
 import pytest
 
 from pykueue.translate.jobs import framework, train_job, training_runtime
-from pykueue.translate.jobs.framework import MissingDependencyError, Options
+from pykueue.translate.jobs.framework import JobOptions, MissingDependencyError
 from pykueue.translate.pod_set_info import PodSetInfo
 
 TRAIN_JOB = train_job.FRAMEWORK
@@ -52,11 +52,11 @@ def job(*, patches=(), status=None, **spec):
 
 
 def given(found):
-    return TRAIN_JOB.dependency.given(found)
+    return TRAIN_JOB.dependency.framework_for(found)
 
 
 def pod_sets(of, found):
-    return framework.pod_sets(given(found), of, Options())
+    return framework.pod_sets(given(found), of, JobOptions())
 
 
 def counts(of, found):
@@ -155,7 +155,7 @@ def test_what_is_made_of_a_job_is_no_part_of_it():
 def test_an_admission_becomes_a_patch_and_goes_again():
     waiting = job(patches=[patch("me", nodeSelector={"mine": "yes"})])
     info = PodSetInfo(name="node", count=2, node_selector={"pool": "a"}, tolerations=({"key": "spot"},))
-    running = framework.started(given(TORCH), waiting, [info], Options())
+    running = framework.started(given(TORCH), waiting, [info], JobOptions())
     [_, own] = running["spec"]["runtimePatches"]
     [change] = own["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]
     assert change["template"]["spec"]["template"]["spec"] == {
@@ -163,13 +163,13 @@ def test_an_admission_becomes_a_patch_and_goes_again():
         "tolerations": [{"key": "spot"}],
     }
     assert not running["spec"]["suspend"]
-    stopped = framework.restored(given(TORCH), framework.suspended(TRAIN_JOB, running), [info], Options())
+    stopped = framework.restored(given(TORCH), framework.suspended(TRAIN_JOB, running), [info], JobOptions())
     assert stopped == waiting
 
 
 def test_what_an_admission_gave_is_not_asked_for():
     info = PodSetInfo(name="node", count=2, node_selector={"pool": "a"})
-    running = framework.started(given(TORCH), job(), [info], Options())
+    running = framework.started(given(TORCH), job(), [info], JobOptions())
     assert pod_sets(running, TORCH) == pod_sets(job(), TORCH)
 
 

@@ -1,6 +1,7 @@
 import copy
 
 from pykueue.api import times
+from pykueue.api.labels import ADMISSION_GATED_BY, PRIORITY_BOOST
 from pykueue.engine import values
 from pykueue.translate import policy, workload
 
@@ -36,7 +37,7 @@ def condition(kind, *, status="True", reason="Because"):
 
 
 def read(source, **options):
-    return workload.workload(source, workload.Options(**options))
+    return workload.workload(source, workload.WorkloadOptions(**options))
 
 
 def test_names_times_and_requests():
@@ -72,7 +73,7 @@ def test_a_workload_on_hold_may_not_queue():
 
 def test_an_admission_gate_keeps_it_out_of_the_queue():
     gated = obj()
-    gated["metadata"]["annotations"][workload.ADMISSION_GATED_BY] = "example.com/gate"
+    gated["metadata"]["annotations"][ADMISSION_GATED_BY] = "example.com/gate"
     assert read(gated).admission_gated
 
 
@@ -98,8 +99,8 @@ def test_another_request_is_another_shape():
 
 def test_the_priority_boost_counts_only_when_switched_on():
     boosted = obj()
-    boosted["metadata"]["annotations"][workload.PRIORITY_BOOST] = "10"
-    assert (read(boosted).priority, read(boosted, honours_priority_boost=True).priority) == (5, 15)
+    boosted["metadata"]["annotations"][PRIORITY_BOOST] = "10"
+    assert (read(boosted).priority, read(boosted, honors_priority_boost=True).priority) == (5, 15)
 
 
 def test_requests_above_limits_are_a_fault_in_words():

@@ -4,9 +4,8 @@ import pytest
 
 from pykueue.api import conditions
 from pykueue.api.times import SECOND_NS, to_ns
-from pykueue.controllers.jobs import construction, decide, naming, priority
-from pykueue.controllers.jobs.context import JobContext
-from pykueue.controllers.jobs.policy import JobPolicy
+from pykueue.controllers.jobs import construction, context, decide
+from pykueue.controllers.jobs.context import JobContext, JobPolicy
 from pykueue.controllers.workloads import predicates, transitions
 from pykueue.kube.controller.writes import Create, Delete, Event, Update
 from pykueue.translate.jobs import batch_job, kubeflow
@@ -225,12 +224,12 @@ def test_partial_admission_runs_with_what_was_admitted():
 
 
 def test_a_missing_workload_priority_class_is_an_error():
-    with pytest.raises(priority.MissingPriorityClassError):
+    with pytest.raises(construction.MissingPriorityClassError):
         plan(job(labels={"kueue.x-k8s.io/priority-class": "none"}))
 
 
 def test_the_priority_class_label_is_followed():
-    classes = priority.PriorityClasses(workload={"high": {"metadata": {"name": "high"}, "value": 9}})
+    classes = context.PriorityClasses(workload={"high": {"metadata": {"name": "high"}, "value": 9}})
     obj = job(labels={"kueue.x-k8s.io/priority-class": "high"})
     wl = workload(obj)
     assert written(plan(obj, wl, classes=classes), "Workload")["spec"]["priority"] == 9
@@ -274,8 +273,8 @@ def test_reclaimable_pods_are_told():
 
 
 def test_names_of_workloads_are_kueues():
-    assert naming.workload_name(JOB.resource, "victim", "u").startswith("job-victim-")
-    assert len(naming.workload_name(JOB.resource, "x" * 300, "u")) == 253
+    assert construction.workload_name(JOB.resource, "victim", "u").startswith("job-victim-")
+    assert len(construction.workload_name(JOB.resource, "x" * 300, "u")) == 253
 
 
 def test_a_kind_that_suspends_elsewhere_is_stopped_in_one_write():

@@ -1,5 +1,6 @@
 """Which gated pod goes where: node a takes two pods, node b one."""
 
+from pykueue.api.labels import POD_SET_LABEL
 from pykueue.controllers.topology import decide
 
 INDEX = "batch.kubernetes.io/job-completion-index"
@@ -32,7 +33,7 @@ def workload(*, admitted=True, unhealthy=(), **request):
 
 
 def pod(name, *, index=None, node=None, phase="Pending"):
-    labels = {decide.POD_SET_LABEL: "main"} | ({} if index is None else {INDEX: str(index)})
+    labels = {POD_SET_LABEL: "main"} | ({} if index is None else {INDEX: str(index)})
     spec = {"nodeSelector": {HOSTNAME: node}} if node else {"schedulingGates": [{"name": GATE}]}
     return {"metadata": {"name": name, "namespace": "ns", "labels": labels}, "spec": spec, "status": {"phase": phase}}
 

@@ -4,7 +4,7 @@ from pykueue.api import conditions
 from pykueue.api.times import SECOND_NS, from_ns, to_ns
 from pykueue.controllers.workloads import decide as reconcile
 from pykueue.controllers.workloads import predicates, transitions
-from pykueue.controllers.workloads.policy import LifecyclePolicy, PodsReadyPolicy
+from pykueue.controllers.workloads.decide import LifecyclePolicy, PodsReadyPolicy
 
 NOW = to_ns("2026-01-15T12:00:00Z")
 PODS_READY = PodsReadyPolicy(timeout_ns=3 * SECOND_NS, backoff_limit_count=2, backoff_base_seconds=10)

@@ -56,7 +56,7 @@ class StatusWrite:
     """Whether the decision still applies to the Workload."""
     transition: Callable[[Object], object]
     """Edits the Workload; False when there is nothing to write."""
-    events: Callable[[Object], Sequence[outcomes.Event]]
+    events: Callable[[Object], Sequence[outcomes.WorkloadEvent]]
     """The events to record about the Workload as written."""
     refusal: Refusal | None = None
     """What the engine hears when the write is refused. Until the write has ended, the engine hears of no other change."""
@@ -118,7 +118,7 @@ class Scheduler:
         self.engine.world.tree.refresh()
         return fair_sharing.share(self.engine.world.tree, node).rounded
 
-    def device_fault(self, workload: Object) -> devices.Fault | None:
+    def device_fault(self, workload: Object) -> devices.DeviceFault | None:
         return self._feed.device_fault(workload)
 
     def handle(self, event: events.EngineEvent) -> None:
@@ -267,7 +267,9 @@ class Scheduler:
             StatusWrite(
                 workload=decision.workload,
                 guard=_holds_places,
-                transition=lambda workload: transitions.place(workload, outcomes.admission(decision.admission), now_ns),
+                transition=lambda workload: transitions.assign_topology(
+                    workload, outcomes.admission(decision.admission), now_ns
+                ),
                 events=lambda _written: outcomes.placement_events(decision),
                 refusal=events.AdmissionRefused,
             )
@@ -388,7 +390,7 @@ class Scheduler:
         workload = self._cached(key)
         return None if workload is None else self._feed.value_of(workload)
 
-    def _record(self, recorded: Sequence[outcomes.Event], written: Object) -> None:
+    def _record(self, recorded: Sequence[outcomes.WorkloadEvent], written: Object) -> None:
         """Record events about the Workload as written, or about the other Workloads that they name."""
         key = predicates.key(written)
         for event in recorded:

@@ -1,0 +1,53 @@
+"""Ungates pods of elastic jobs: as many of each pod set as the newest admitted slice has. Pure."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from pykueue.api import objects, resources
+from pykueue.api.json_copy import copied
+from pykueue.api.labels import ELASTIC_JOB, POD_SET_LABEL
+from pykueue.api.scheme import Object
+from pykueue.controllers.jobs import slices
+from pykueue.controllers.workloads import predicates
+from pykueue.kube.controller.writes import Update
+from pykueue.translate import nodes
+
+
+def plan(workloads: Sequence[Object], pods: Sequence[Object]) -> list[Update]:
+    """Ungates the pods that may run now; `workloads`
+    are the slices of one job, the oldest first.
+    """
+    reserved = [
+        workload
+        for workload in workloads
+        if predicates.has_quota_reservation(workload) and not predicates.is_evicted(workload)
+    ]
+    if not reserved or not predicates.is_admitted(reserved[-1]):
+        return []
+    running = [pod for pod in pods if not nodes.is_terminated(pod)]
+    return [_ungated(pod) for pod in _pods_to_ungate(slices.counts(reserved[-1]["spec"]["podSets"]), running)]
+
+
+def _pods_to_ungate(counts: dict[str, int], pods: Sequence[Object]) -> Iterator[Object]:
+    ungated = Counter(_pod_set(pod) for pod in pods if not is_gated(pod))
+    for pod in sorted(filter(is_gated, pods), key=lambda pod: str(pod["metadata"]["name"])):
+        name = _pod_set(pod)
+        if ungated[name] < counts.get(name, 0):
+            ungated[name] += 1
+            yield pod
+
+
+def is_gated(pod: Object) -> bool:
+    return any(gate["name"] == ELASTIC_JOB for gate in pod["spec"].get("schedulingGates") or ())
+
+
+def _pod_set(pod: Object) -> str:
+    return str(objects.labels(pod).get(POD_SET_LABEL, ""))
+
+
+def _ungated(pod: Object) -> Update:
+    new = copied(pod)
+    new["spec"]["schedulingGates"] = [gate for gate in new["spec"]["schedulingGates"] if gate["name"] != ELASTIC_JOB]
+    if not new["spec"]["schedulingGates"]:
+        del new["spec"]["schedulingGates"]
+    return Update(resource=resources.POD, old=pod, new=new)
