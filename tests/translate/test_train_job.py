@@ -2,6 +2,7 @@ import copy
 
 import pytest
 
+from pykueue.api import resources
 from pykueue.translate.jobs import framework, train_job, training_runtime
 from pykueue.translate.jobs.framework import JobOptions, MissingDependencyError
 from pykueue.translate.pod_set_info import PodSetInfo
@@ -70,8 +71,8 @@ def container(of, of_runtime, index=0):
 @pytest.mark.parametrize(
     ("reference", "resource", "namespace"),
     [
-        ({"name": "r"}, train_job.CLUSTER_RUNTIME, ""),
-        ({"name": "r", "kind": "TrainingRuntime"}, train_job.RUNTIME, "ns"),
+        ({"name": "r"}, resources.CLUSTER_TRAINING_RUNTIME, ""),
+        ({"name": "r", "kind": "TrainingRuntime"}, resources.TRAINING_RUNTIME, "ns"),
     ],
 )
 def test_a_runtime_is_for_all_namespaces_by_default(reference, resource, namespace):
