@@ -1,4 +1,4 @@
-"""Scenarios in which Kueue's workloads preempt each other for ever come to rest with the loop guard."""
+"""Scenarios in which workloads preempt each other for ever settle with the loop guard."""
 
 from pathlib import Path
 

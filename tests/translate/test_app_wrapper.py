@@ -15,7 +15,9 @@ def wrapper(**component):
 
 
 def pod_sets(job):
-    return [(each["name"], each["count"]) for each in framework.pod_sets(app_wrapper.FRAMEWORK, job, JobOptions())]
+    return [
+        (pod_set["name"], pod_set["count"]) for pod_set in framework.pod_sets(app_wrapper.FRAMEWORK, job, JobOptions())
+    ]
 
 
 def test_pod_sets_follow_from_the_wrapped_kind():

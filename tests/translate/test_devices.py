@@ -70,10 +70,10 @@ def test_some_ways_of_asking_are_not_supported(request_, detail):
     assert fault.text.endswith(f"ResourceClaimTemplate t: {detail}")
 
 
-@pytest.mark.parametrize(("wanted", "is_faulty"), [(2, False), (3, True)])
-def test_devices_that_a_claim_describes_must_exist(wanted, is_faulty):
+@pytest.mark.parametrize(("count", "is_faulty"), [(2, False), (3, True)])
+def test_devices_that_a_claim_describes_must_exist(count, is_faulty):
     inventory = Inventory(
-        selecting("a", wanted), classes=[device_class()], devices=[of_model("a"), of_model("b"), of_model("a")]
+        selecting("a", count), classes=[device_class()], devices=[of_model("a"), of_model("b"), of_model("a")]
     )
     assert isinstance(devices.count(workload(), RULES, inventory), DeviceFault) is is_faulty
 

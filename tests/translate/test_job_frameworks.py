@@ -17,8 +17,8 @@ def ray_job(**spec):
 
 
 def names(framework, job, options=None):
-    found = pod_sets(registry.FRAMEWORKS[framework], job, options or JobOptions())
-    return [(pod_set["name"], pod_set["count"]) for pod_set in found]
+    sets = pod_sets(registry.FRAMEWORKS[framework], job, options or JobOptions())
+    return [(pod_set["name"], pod_set["count"]) for pod_set in sets]
 
 
 def test_ray_worker_groups_count_their_hosts():
@@ -64,6 +64,6 @@ def test_what_was_injected_is_taken_out_again(framework):
     running = started(kind, job, [PodSetInfo(node_selector={"a": "b"})] * len(before), JobOptions())
     assert pod_sets(kind, running, JobOptions()) != before
     back = restored(kind, running, [from_pod_set(pod_set) for pod_set in before], JobOptions())
-    assert [each["template"]["spec"] for each in pod_sets(kind, back, JobOptions())] == [
-        each["template"]["spec"] for each in before
+    assert [pod_set["template"]["spec"] for pod_set in pod_sets(kind, back, JobOptions())] == [
+        pod_set["template"]["spec"] for pod_set in before
     ]

@@ -14,7 +14,7 @@ def workload(*pod_sets, **status):
 
 
 def counted(obj, rules=None):
-    return [(each.count, each.requests) for each in requests.total_requests(obj, rules or RequestRules())]
+    return [(pod_set.count, pod_set.requests) for pod_set in requests.total_requests(obj, rules or RequestRules())]
 
 
 def transformed(quantities, *configured):

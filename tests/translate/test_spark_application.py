@@ -25,7 +25,10 @@ def resources(job, role):
 
 
 def test_one_driver_and_the_executors_asked_for():
-    assert [(each["name"], each["count"]) for each in pod_sets(application())] == [("driver", 1), ("executor", 3)]
+    assert [(pod_set["name"], pod_set["count"]) for pod_set in pod_sets(application())] == [
+        ("driver", 1),
+        ("executor", 3),
+    ]
 
 
 @pytest.mark.parametrize(("java", "kubernetes"), [("512m", "512Mi"), ("2g", "2Gi"), ("1gb", "1Gi"), ("512Mi", "512Mi")])
@@ -34,8 +37,8 @@ def test_memory_is_read_as_java_writes_it(java, kubernetes):
 
 
 def test_gpus_are_limits():
-    found = resources(application(gpu={"name": "nvidia.com/gpu", "quantity": 2}), 1)
-    assert found["limits"] == {"nvidia.com/gpu": "2"}
+    container_resources = resources(application(gpu={"name": "nvidia.com/gpu", "quantity": 2}), 1)
+    assert container_resources["limits"] == {"nvidia.com/gpu": "2"}
 
 
 def test_sidecars_count():
@@ -54,10 +57,10 @@ def test_a_start_writes_into_the_fields_of_each_role():
 
 def test_a_stop_restores_what_was_there():
     job = application()
-    kept = [PodSetInfo(name="driver", count=1), PodSetInfo(name="executor", count=3)]
+    original = [PodSetInfo(name="driver", count=1), PodSetInfo(name="executor", count=3)]
     infos = [PodSetInfo(node_selector={"pool": "a"}), PodSetInfo(tolerations=({"key": "spot"},))]
     running = framework.started(SPARK, copy.deepcopy(job), infos, JobOptions())
-    assert framework.suspended(SPARK, framework.restored(SPARK, running, kept, JobOptions())) == job
+    assert framework.suspended(SPARK, framework.restored(SPARK, running, original, JobOptions())) == job
 
 
 def test_pods_are_ready_when_the_executors_are():

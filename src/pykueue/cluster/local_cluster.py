@@ -39,7 +39,6 @@ from pykueue.kube.controller.controller import Controller, Sync
 from pykueue.kube.controller.event_recorder import CoreEvents, EventRecorder
 from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.supervisor import Supervisor
-from pykueue.translate.jobs.train_job import CLUSTER_RUNTIME, RUNTIME
 
 PODS_TOGETHER_NS = 100_000_000
 """Pods of a Job that end together are counted together, as Kubernetes counts them (it waits for a second)."""
@@ -213,7 +212,7 @@ class LocalCluster:
         ]
 
     def _train_jobs(self) -> Controller:
-        for resource in (RUNTIME, CLUSTER_RUNTIME):
+        for resource in (resources.TRAINING_RUNTIME, resources.CLUSTER_TRAINING_RUNTIME):
             self._cache.add_kind(resource)
         sync = train_job.reconciler(lambda runtime: self._cache.get(runtime.resource, runtime.name, runtime.namespace))
         return self._controller("trainjob", resources.TRAIN_JOB, sync, resources.JOB_SET)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
-from pykueue.api import quantity, times
+from pykueue.api import objects, quantity, times
 from pykueue.api.kueue import topology_encoding
 from pykueue.api.scheme import Object
 from pykueue.conformance import differences
@@ -192,7 +192,7 @@ def _with_domains(pod_set: Object) -> Object:
 def _conditions(obj: Object) -> list[dict[str, str]]:
     compared = [
         _anonymous({name: condition.get(name, "") for name in ("type", "status", "reason", "message")})
-        for condition in (obj.get("status") or {}).get("conditions") or ()
+        for condition in objects.nested_list(obj, "status", "conditions")
     ]
     return sorted(compared, key=lambda condition: condition["type"])
 

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Mapping
 from typing import Any
 
-from pykueue.api import durations
+from pykueue.api import durations, objects
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS, to_ns
 from pykueue.conformance import differences
@@ -159,7 +159,7 @@ def _comparable(workload: Object | None, ours: Object) -> Any:
         condition["message"] = condition["message"].replace(*MISSING_TEMPLATE)
     for check in status.get("admissionChecks") or ():
         check.pop("lastTransitionTime", None)
-    for eviction in (status.get("schedulingStats") or {}).get("evictions") or ():
+    for eviction in objects.nested_list(status, "schedulingStats", "evictions"):
         eviction.setdefault("underlyingCause", "")
     return workload
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pykueue.api import resource_lists
+from pykueue.api import objects, resource_lists
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
 from pykueue.conformance import differences
@@ -129,7 +129,7 @@ class ScheduleRun:
             "skippedPreemptions": dict(cluster.engine.world.skipped_preemptions),
             "clusterQueueUsage": cluster.usage(),
             "conditions": {
-                key: (obj.get("status") or {}).get("conditions") or [] for key, obj in cluster.workloads.items()
+                key: objects.nested_list(obj, "status", "conditions") for key, obj in cluster.workloads.items()
             },
             "workloadStatus": {key: obj.get("status") or {} for key, obj in cluster.workloads.items()},
             "events": [

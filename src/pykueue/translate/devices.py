@@ -175,7 +175,7 @@ class _Count:
             missing = _not_found("ResourceClaimTemplate", name)
             detail = f"failed to get claim spec for ResourceClaimTemplate {name} in podset {pod_set['name']}: {missing}"
             raise _DeviceError(FieldError("InternalError", where, detail))
-        requests: list[Object] = (template["spec"]["spec"].get("devices") or {}).get("requests") or []
+        requests: list[Object] = objects.nested_list(template["spec"]["spec"], "devices", "requests")
         _per_class(requests, name, where)
         self._check_selectors(requests, name, where)
         return requests
@@ -325,7 +325,7 @@ def _matching(devices: Sequence[Object], texts: Sequence[str], used: set[int], c
 def _containers(pod_spec: Object) -> Iterator[tuple[str, int, Object]]:
     for kind in ("initContainers", "containers"):
         for index, container in enumerate(pod_spec.get(kind) or ()):
-            yield kind, index, (container.get("resources") or {}).get("requests") or {}
+            yield kind, index, objects.nested(container, "resources", "requests")
 
 
 def _is_extended(name: str) -> bool:

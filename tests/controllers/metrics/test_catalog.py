@@ -1,4 +1,4 @@
-"""Names, labels and buckets equal those of Kueue v0.19.2, as its source declares them (`kueue_metrics.txt`)."""
+"""Names, labels and buckets equal those in the source of Kueue v0.19.2 (`kueue_metrics.txt`)."""
 
 from pathlib import Path
 

@@ -77,7 +77,7 @@ def replicas(leader_worker_set: Object) -> int:
 def _surge(leader_worker_set: Object) -> int:
     """The value of `maxSurge`; 0 if it is a percentage."""
     strategy = leader_worker_set["spec"].get("rolloutStrategy") or {}
-    text = str((strategy.get("rollingUpdateConfiguration") or {}).get("maxSurge", ""))
+    text = str(objects.nested(strategy, "rollingUpdateConfiguration").get("maxSurge", ""))
     return int(text) if text.isdigit() else 0
 
 
@@ -191,7 +191,7 @@ def _pod_set(name: str, template: Object, count: int, options: JobOptions, *inde
             metadata[part] = {key: value for key, value in metadata[part].items() if not _belongs_to_operator(key)}
     pod_set: Object = {"name": name, "count": count, "template": visible}
     if options.topology_aware:
-        annotations = (template.get("metadata") or {}).get("annotations") or {}
+        annotations = objects.nested(template, "metadata", "annotations")
         label = index_label[0] if index_label else None
         request = topology_request.from_annotations(annotations, pod_index_label=label)
         if request is not None:
@@ -245,8 +245,6 @@ def is_outdated(pod: Object, stateful_set: Object | None) -> bool:
 
 
 def ungated(pod: Object) -> Object:
-    kueue_gates = (ADMISSION_GATE, TOPOLOGY_GATE)
-    gates = pod["spec"].get("schedulingGates") or ()
-    gates_of_others = [gate for gate in gates if gate.get("name") not in kueue_gates]
-    spec = {key: value for key, value in pod["spec"].items() if key != "schedulingGates"}
-    return {**pod, "spec": {**spec, "schedulingGates": gates_of_others} if gates_of_others else spec}
+    new: Object = copied(pod)
+    pods.remove_gates(new, ADMISSION_GATE, TOPOLOGY_GATE)
+    return new

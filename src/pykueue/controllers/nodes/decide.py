@@ -167,7 +167,7 @@ def _fail_unbound_pods(context: NodeContext, workload: Object) -> list[Action]:
 
 def selected_node(pod: Object) -> str:
     """The node in the node selector of an ungated pod."""
-    return str((pod["spec"].get("nodeSelector") or {}).get(topology_encoding.HOSTNAME, ""))
+    return str(objects.nested(pod["spec"], "nodeSelector").get(topology_encoding.HOSTNAME, ""))
 
 
 def _nodes_of(assignment: Object) -> list[str]:
@@ -193,7 +193,7 @@ def _tolerates_taints(context: NodeContext, workload: Object, *, indefinitely: b
     `indefinitely` ignores `tolerationSeconds`.
     """
     assert context.node is not None
-    taints = selectors.taints((context.node.get("spec") or {}).get("taints"))
+    taints = selectors.taints(objects.nested(context.node, "spec").get("taints"))
     return not taints or all(
         matching.first_untolerated(taints, _tolerations(context, workload, assignment, indefinitely=indefinitely))
         is None

@@ -86,7 +86,7 @@ def _uses(pod_set: Object, resources: set[str]) -> bool:
         name
         for container in containers
         for side in ("requests", "limits")
-        for name in (container.get("resources") or {}).get(side) or ()
+        for name in objects.nested(container, "resources").get(side) or ()
     }
     return bool(used & resources)
 
@@ -101,7 +101,7 @@ def _can_merge(one: Object, other: Object, policy: str) -> bool:
 
 def _scheduling_requirements(spec: Object) -> list[object]:
     requests = [
-        [(container.get("resources") or {}).get("requests") for container in spec.get(name) or ()]
+        [objects.nested(container, "resources").get("requests") for container in spec.get(name) or ()]
         for name in ("containers", "initContainers")
     ]
     fields = ("resources", "nodeSelector", "tolerations", "affinity", "resourceClaims")
@@ -173,7 +173,7 @@ def updates(workload: Object, request: Object, config: Object) -> list[Object]:
     details = objects.status(request).get("provisioningClassDetails") or {}
     selector = {
         rule["key"]: details[rule["valueFromProvisioningClassDetail"]]
-        for rule in (config["spec"].get("podSetUpdates") or {}).get("nodeSelector") or ()
+        for rule in objects.nested_list(config["spec"], "podSetUpdates", "nodeSelector")
         if rule["valueFromProvisioningClassDetail"] in details
     }
     entries = []

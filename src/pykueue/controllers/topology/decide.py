@@ -14,6 +14,7 @@ from pykueue.api.scheme import Object
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.controller.writes import Update
 from pykueue.translate import nodes
+from pykueue.translate.jobs import pods
 
 PodDomain = tuple[Object, Domain]
 
@@ -22,7 +23,7 @@ class _NoRanksError(Exception):
     """A pod has no valid rank, so ranks are not used for the pod set."""
 
 
-def plan(workload: Object, pods: Sequence[Object]) -> list[Update]:
+def plan(workload: Object, all_pods: Sequence[Object]) -> list[Update]:
     """Ungates the pods of an admitted workload and adds the node selector of their domain."""
     if not predicates.is_admitted(workload):
         return []
@@ -32,15 +33,15 @@ def plan(workload: Object, pods: Sequence[Object]) -> list[Update]:
         if not assignment.get("topologyAssignment"):
             continue
         levels = assignment["topologyAssignment"]["levels"]
-        members = [pod for pod in pods if _belongs(pod, assignment["name"])]
-        for pod, domain in _assign(workload, assignment, members):
+        pod_set_pods = [pod for pod in all_pods if _belongs(pod, assignment["name"])]
+        for pod, domain in _assign(workload, assignment, pod_set_pods):
             if levels[-1] != topology_encoding.HOSTNAME or domain.values[-1] not in lost:
                 writes.append(_ungated(pod, dict(zip(levels, domain.values, strict=True))))
     return writes
 
 
 def is_gated(pod: Object) -> bool:
-    return any(gate["name"] == TOPOLOGY_GATE for gate in pod["spec"].get("schedulingGates") or ())
+    return pods.has_gate(pod, TOPOLOGY_GATE)
 
 
 def _belongs(pod: Object, pod_set: str) -> bool:
@@ -49,32 +50,29 @@ def _belongs(pod: Object, pod_set: str) -> bool:
 
 def _ungated(pod: Object, labels: Mapping[str, str]) -> Update:
     new = copied(pod)
-    spec = new["spec"]
-    spec["schedulingGates"] = [gate for gate in spec["schedulingGates"] if gate["name"] != TOPOLOGY_GATE]
-    if not spec["schedulingGates"]:
-        del spec["schedulingGates"]
-    spec["nodeSelector"] = {**(spec.get("nodeSelector") or {}), **labels}
+    pods.remove_gates(new, TOPOLOGY_GATE)
+    new["spec"]["nodeSelector"] = {**objects.nested(new, "spec", "nodeSelector"), **labels}
     return Update(resource=resources.POD, old=pod, new=new)
 
 
-def _assign(workload: Object, assignment: Object, pods: Sequence[Object]) -> list[PodDomain]:
+def _assign(workload: Object, assignment: Object, members: Sequence[Object]) -> list[PodDomain]:
     levels = assignment["topologyAssignment"]["levels"]
     domains = topology_encoding.decode(assignment["topologyAssignment"])
     slots = [domain for domain in domains for _ in range(domain.count)]
     try:
-        pods_by_rank = _ranks(workload, assignment, pods)
+        pods_by_rank = _ranks(workload, assignment, members)
     except _NoRanksError:
-        return _assign_in_order(levels, domains, pods)
+        return _assign_in_order(levels, domains, members)
     for rank, pod in pods_by_rank.items():
         if rank >= len(slots) or (not is_gated(pod) and _values(pod, levels) != slots[rank].values):
-            return _assign_in_order(levels, domains, pods)
+            return _assign_in_order(levels, domains, members)
     return [(pod, slots[rank]) for rank, pod in sorted(pods_by_rank.items()) if is_gated(pod)]
 
 
-def _assign_in_order(levels: Sequence[str], domains: Sequence[Domain], pods: Sequence[Object]) -> list[PodDomain]:
+def _assign_in_order(levels: Sequence[str], domains: Sequence[Domain], members: Sequence[Object]) -> list[PodDomain]:
     """Fills the domains in order, each up to its count."""
-    gated = [pod for pod in pods if is_gated(pod)]
-    present = [_values(pod, levels) for pod in pods if not is_gated(pod)]
+    gated = [pod for pod in members if is_gated(pod)]
+    present = [_values(pod, levels) for pod in members if not is_gated(pod)]
     free = [domain for domain in domains for _ in range(domain.count - present.count(domain.values))]
     return list(zip(gated, free, strict=False))
 
@@ -87,7 +85,7 @@ def _values(pod: Object, levels: Sequence[str]) -> tuple[str, ...]:
 # Ranks of pods.
 
 
-def _ranks(workload: Object, assignment: Object, pods: Sequence[Object]) -> dict[int, Object]:
+def _ranks(workload: Object, assignment: Object, members: Sequence[Object]) -> dict[int, Object]:
     """The pods by rank."""
     request = _request(workload, assignment["name"])
     label = request.get("podIndexLabel")
@@ -95,13 +93,13 @@ def _ranks(workload: Object, assignment: Object, pods: Sequence[Object]) -> dict
         raise _NoRanksError
     size = int(assignment["count"])
     leading = _leading_pods(workload, assignment)
-    offset = leading + (_offset(pods[0]) if pods else 0)
+    offset = leading + (_offset(members[0]) if members else 0)
     job_label, jobs = request.get("subGroupIndexLabel"), int(request.get("subGroupCount") or 0)
     if job_label is not None and jobs <= 0:
         raise _NoRanksError
     job_size = size // jobs if job_label is not None else size
     ranks: dict[int, Object] = {}
-    for pod in pods:
+    for pod in members:
         index = _number(pod, label, below=size + offset)
         rank = index - offset
         if job_label is not None:

@@ -11,9 +11,10 @@ from pykueue.controllers.jobs import slices
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.controller.writes import Update
 from pykueue.translate import nodes
+from pykueue.translate.jobs import pods
 
 
-def plan(workloads: Sequence[Object], pods: Sequence[Object]) -> list[Update]:
+def plan(workloads: Sequence[Object], members: Sequence[Object]) -> list[Update]:
     """Ungates the pods that may run now; `workloads`
     are the slices of one job, the oldest first.
     """
@@ -24,13 +25,13 @@ def plan(workloads: Sequence[Object], pods: Sequence[Object]) -> list[Update]:
     ]
     if not reserved or not predicates.is_admitted(reserved[-1]):
         return []
-    running = [pod for pod in pods if not nodes.is_terminated(pod)]
+    running = [pod for pod in members if not nodes.is_terminated(pod)]
     return [_ungated(pod) for pod in _pods_to_ungate(slices.counts(reserved[-1]["spec"]["podSets"]), running)]
 
 
-def _pods_to_ungate(counts: dict[str, int], pods: Sequence[Object]) -> Iterator[Object]:
-    ungated = Counter(_pod_set(pod) for pod in pods if not is_gated(pod))
-    for pod in sorted(filter(is_gated, pods), key=lambda pod: str(pod["metadata"]["name"])):
+def _pods_to_ungate(counts: dict[str, int], members: Sequence[Object]) -> Iterator[Object]:
+    ungated = Counter(_pod_set(pod) for pod in members if not is_gated(pod))
+    for pod in sorted(filter(is_gated, members), key=lambda pod: str(pod["metadata"]["name"])):
         name = _pod_set(pod)
         if ungated[name] < counts.get(name, 0):
             ungated[name] += 1
@@ -38,7 +39,7 @@ def _pods_to_ungate(counts: dict[str, int], pods: Sequence[Object]) -> Iterator[
 
 
 def is_gated(pod: Object) -> bool:
-    return any(gate["name"] == ELASTIC_JOB for gate in pod["spec"].get("schedulingGates") or ())
+    return pods.has_gate(pod, ELASTIC_JOB)
 
 
 def _pod_set(pod: Object) -> str:
@@ -47,7 +48,5 @@ def _pod_set(pod: Object) -> str:
 
 def _ungated(pod: Object) -> Update:
     new = copied(pod)
-    new["spec"]["schedulingGates"] = [gate for gate in new["spec"]["schedulingGates"] if gate["name"] != ELASTIC_JOB]
-    if not new["spec"]["schedulingGates"]:
-        del new["spec"]["schedulingGates"]
+    pods.remove_gates(new, ELASTIC_JOB)
     return Update(resource=resources.POD, old=pod, new=new)

@@ -35,7 +35,20 @@ def group_name(pod: Object) -> str:
 
 
 def is_gated(pod: Object) -> bool:
-    return any(gate.get("name") == ADMISSION_GATE for gate in pod["spec"].get("schedulingGates") or ())
+    return has_gate(pod, ADMISSION_GATE)
+
+
+def has_gate(pod: Object, name: str) -> bool:
+    return any(gate.get("name") == name for gate in pod["spec"].get("schedulingGates") or ())
+
+
+def remove_gates(pod: Object, *names: str) -> None:
+    """Removes scheduling gates in place."""
+    gates = [gate for gate in pod["spec"].get("schedulingGates") or () if gate.get("name") not in names]
+    if gates:
+        pod["spec"]["schedulingGates"] = gates
+    else:
+        pod["spec"].pop("schedulingGates", None)
 
 
 def phase(pod: Object) -> str:
@@ -178,16 +191,9 @@ def released(pod: Object, info: PodSetInfo) -> Object:
     set info merged in; may raise PodSetConflictError.
     """
     pod = merged_template(pod, info)
-    required_gates = {gate["name"] for gate in info.scheduling_gates}
-    gates = [
-        gate
-        for gate in pod["spec"].get("schedulingGates") or ()
-        if gate["name"] != ADMISSION_GATE and (gate["name"] != TOPOLOGY_GATE or TOPOLOGY_GATE in required_gates)
-    ]
-    if gates:
-        pod["spec"]["schedulingGates"] = gates
-    else:
-        pod["spec"].pop("schedulingGates", None)
+    remove_gates(pod, ADMISSION_GATE)
+    if all(gate["name"] != TOPOLOGY_GATE for gate in info.scheduling_gates):
+        remove_gates(pod, TOPOLOGY_GATE)
     return pod
 
 

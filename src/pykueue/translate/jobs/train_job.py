@@ -9,8 +9,9 @@ from dataclasses import replace
 from functools import partial
 
 from pykueue.api import objects
+from pykueue.api.resources import CLUSTER_TRAINING_RUNTIME, TRAINING_RUNTIME
 from pykueue.api.rules.jobs import frameworks
-from pykueue.api.scheme import Object, Resource
+from pykueue.api.scheme import Object
 from pykueue.translate.jobs import job_set, training_runtime
 from pykueue.translate.jobs.framework import (
     JobDependency,
@@ -25,22 +26,19 @@ from pykueue.translate.jobs.framework import (
 )
 from pykueue.translate.pod_set_info import PodSetInfo
 
-_GROUP, _VERSION = "trainer.kubeflow.org", "v1alpha1"
-RUNTIME = Resource(_GROUP, _VERSION, "trainingruntimes", "TrainingRuntime", namespaced=True)
-CLUSTER_RUNTIME = Resource(_GROUP, _VERSION, "clustertrainingruntimes", "ClusterTrainingRuntime", namespaced=False)
 _JOB_SET = job_set.FRAMEWORK
 
 
 def _reference(job: Object) -> ObjectReference | None:
     reference = job["spec"].get("runtimeRef") or {}
     name = str(reference.get("name", ""))
-    if reference.get("apiGroup", _GROUP) != _GROUP:
+    if reference.get("apiGroup", TRAINING_RUNTIME.group) != TRAINING_RUNTIME.group:
         return None
-    match reference.get("kind", CLUSTER_RUNTIME.kind):
-        case CLUSTER_RUNTIME.kind:
-            return ObjectReference(resource=CLUSTER_RUNTIME, name=name)
-        case RUNTIME.kind:
-            return ObjectReference(resource=RUNTIME, name=name, namespace=job["metadata"]["namespace"])
+    match reference.get("kind", CLUSTER_TRAINING_RUNTIME.kind):
+        case CLUSTER_TRAINING_RUNTIME.kind:
+            return ObjectReference(resource=CLUSTER_TRAINING_RUNTIME, name=name)
+        case TRAINING_RUNTIME.kind:
+            return ObjectReference(resource=TRAINING_RUNTIME, name=name, namespace=job["metadata"]["namespace"])
     return None
 
 
@@ -134,6 +132,8 @@ FRAMEWORK = JobFramework(
     inject=_inject,
     eject=_eject,
     changes_while_suspended=True,
-    dependency=JobDependency(resources=(CLUSTER_RUNTIME, RUNTIME), reference=_reference, framework_for=_framework_for),
+    dependency=JobDependency(
+        resources=(CLUSTER_TRAINING_RUNTIME, TRAINING_RUNTIME), reference=_reference, framework_for=_framework_for
+    ),
 )
 """The framework without a runtime: its pod sets are unknown."""

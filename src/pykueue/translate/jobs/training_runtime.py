@@ -72,7 +72,7 @@ def _launcher_is_node(policy: Object | None) -> bool:
 
 
 def _node_count(train_job_spec: Object, policy: Object | None, count: int) -> int:
-    nodes = (train_job_spec.get("trainer") or {}).get("numNodes")
+    nodes = objects.nested(train_job_spec, "trainer").get("numNodes")
     if nodes is None:
         return count
     return max(int(nodes) - 1, 1) if _launcher_is_node(policy) else int(nodes)
@@ -85,7 +85,7 @@ def _fill_in(job: Object, train_job_spec: Object, policy: Object | None) -> None
         job["replicas"] = 1
     for container in _containers(job):
         if step in _INITIALIZERS and container["name"] == step:
-            _initialize(container, (train_job_spec.get("initializer") or {}).get(_INITIALIZERS[step]))
+            _initialize(container, objects.nested(train_job_spec, "initializer").get(_INITIALIZERS[step]))
         if container["name"] != _NODE:
             continue
         if step == _TRAINER:

@@ -30,12 +30,12 @@ def leader_worker_set(*, replicas=1, leader=True, labels=None, **more):
     } | more
 
 
-def situation(*workloads, **classes):
+def job_context(*workloads, **classes):
     return JobContext(kind=pods.FRAMEWORK, job=None, workloads=workloads, classes=PriorityClasses(workload=classes))
 
 
 def workloads(count):
-    return [groups.workload_of(situation(), leader_worker_set(), index) for index in range(count)]
+    return [groups.workload_of(job_context(), leader_worker_set(), index) for index in range(count)]
 
 
 def pod(annotations=None, **labels):
@@ -43,8 +43,8 @@ def pod(annotations=None, **labels):
     return {"metadata": {"name": "p", "labels": names, "annotations": annotations or {}}, "spec": GATED}
 
 
-def counts(found):
-    return [(pod_set["name"], pod_set["count"]) for pod_set in found]
+def counts(pod_sets):
+    return [(pod_set["name"], pod_set["count"]) for pod_set in pod_sets]
 
 
 def test_a_group_is_a_leader_and_its_workers():
@@ -69,12 +69,12 @@ def test_workers_are_ranked_by_their_index():
 def test_every_replica_gets_a_workload_of_its_own():
     created = [
         action.object
-        for action in groups.plan(situation(), leader_worker_set(replicas=2))
+        for action in groups.plan(job_context(), leader_worker_set(replicas=2))
         if isinstance(action, Create)
     ]
-    indexes = [each["metadata"]["annotations"]["kueue.x-k8s.io/component-workload-index"] for each in created]
+    indexes = [workload["metadata"]["annotations"]["kueue.x-k8s.io/component-workload-index"] for workload in created]
     assert indexes == ["0", "1"]
-    assert len({each["metadata"]["name"] for each in created}) == 2
+    assert len({workload["metadata"]["name"] for workload in created}) == 2
 
 
 def test_the_set_owns_its_workloads_but_does_not_control_them():
@@ -85,7 +85,7 @@ def test_the_set_owns_its_workloads_but_does_not_control_them():
 
 def test_scaling_down_deletes_the_workloads_of_the_last_groups():
     first, second = workloads(2)
-    released, deleted = groups.plan(situation(first, second), leader_worker_set(replicas=1))
+    released, deleted = groups.plan(job_context(first, second), leader_worker_set(replicas=1))
     assert "finalizers" not in released.new["metadata"]
     assert isinstance(deleted, Delete)
     assert deleted.object["metadata"]["name"] == second["metadata"]["name"]
@@ -103,12 +103,12 @@ def test_a_scale_down_does_not_wait_for_the_status():
 
 
 def test_workloads_follow_their_set_to_another_queue():
-    [write] = groups.plan(situation(*workloads(1)), leader_worker_set(labels={QUEUE: "other"}))
+    [write] = groups.plan(job_context(*workloads(1)), leader_worker_set(labels={QUEUE: "other"}))
     assert write.new["spec"]["queueName"] == "other"
 
 
 def test_workloads_follow_a_change_of_the_priority_class():
-    case = situation(*workloads(1), high={"value": 9})
+    case = job_context(*workloads(1), high={"value": 9})
     [write, _] = groups.plan(case, leader_worker_set(labels={PRIORITY: "high"}))
     assert isinstance(write, Update)
     assert (write.new["spec"]["priorityClassRef"]["name"], write.new["spec"]["priority"]) == ("high", 9)

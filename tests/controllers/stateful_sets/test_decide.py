@@ -35,16 +35,16 @@ def test_its_owner_does_not_control_it():
 
 
 def test_scaling_to_zero_puts_the_workload_on_hold():
-    held = workload()
-    transitions.reserve_quota(held, {"clusterQueue": "cq"}, NOW)
-    [write, *_] = sets.sync_workload(stateful_set(replicas=0), held, NOW)
+    existing = workload()
+    transitions.reserve_quota(existing, {"clusterQueue": "cq"}, NOW)
+    [write, *_] = sets.sync_workload(stateful_set(replicas=0), existing, NOW)
     assert predicates.is_on_hold(write.new)
 
 
 def test_scaling_up_again_ends_the_hold():
-    held = workload()
-    transitions.release_quota(held, reason="OnHold", message="", now_ns=NOW)
-    [write] = sets.sync_workload(stateful_set(), held, NOW)
+    existing = workload()
+    transitions.release_quota(existing, reason="OnHold", message="", now_ns=NOW)
+    [write] = sets.sync_workload(stateful_set(), existing, NOW)
     assert conditions.find(write.new, "QuotaReserved")["reason"] == "Pending"
 
 

@@ -1,4 +1,4 @@
-"""Elastic jobs: which Workload tells what the job asks for, and which of its pods may go."""
+"""Elastic jobs: which slice is the current one, and which pods are ungated."""
 
 from pykueue.api.labels import ELASTIC_JOB, WORKLOAD_SLICE_NAME
 from pykueue.api.times import SECOND_NS, from_ns
@@ -36,12 +36,12 @@ def pod(name, *, gated=True, phase="Pending"):
 
 
 def selected(*workloads):
-    case = JobContext(kind=FRAMEWORKS["batch/job"], job=None, now_ns=NOW_NS)
-    chosen, actions = slices.select(case, list(workloads))
+    context = JobContext(kind=FRAMEWORKS["batch/job"], job=None, now_ns=NOW_NS)
+    chosen, actions = slices.select(context, list(workloads))
     return chosen and chosen["metadata"]["name"], [action.new["metadata"]["name"] for action in actions]
 
 
-def let_go(workloads, *pods):
+def ungated(workloads, *pods):
     return [write.old["metadata"]["name"] for write in decide.plan(workloads, pods)]
 
 
@@ -70,19 +70,19 @@ def test_a_slice_that_holds_quota_only_shrinks_in_place():
 
 
 def test_a_new_slice_carries_the_name_of_the_first():
-    made = slices.as_slice({"metadata": {"name": "third", "namespace": "ns"}}, [slice_of("second")])
-    assert made["metadata"]["annotations"][WORKLOAD_SLICE_NAME] == "first"
+    replacement = slices.as_slice({"metadata": {"name": "third", "namespace": "ns"}}, [slice_of("second")])
+    assert replacement["metadata"]["annotations"][WORKLOAD_SLICE_NAME] == "first"
 
 
 def test_as_many_pods_go_as_the_slice_has():
-    assert let_go([slice_of("first", 2, reserved=1)], pod("c"), pod("b"), pod("a")) == ["a", "b"]
+    assert ungated([slice_of("first", 2, reserved=1)], pod("c"), pod("b"), pod("a")) == ["a", "b"]
 
 
 def test_pods_that_are_gone_count_and_pods_that_ended_do_not():
     pods = [pod("a", gated=False), pod("b", gated=False, phase="Succeeded"), pod("c"), pod("d")]
-    assert let_go([slice_of("first", 2, reserved=1)], *pods) == ["c"]
+    assert ungated([slice_of("first", 2, reserved=1)], *pods) == ["c"]
 
 
 def test_no_pod_goes_for_a_slice_that_waits():
     workloads = [slice_of("first", 1, reserved=1), slice_of("second", 2, replaces="first")]
-    assert let_go(workloads, pod("a", gated=False), pod("b")) == []
+    assert ungated(workloads, pod("a", gated=False), pod("b")) == []
