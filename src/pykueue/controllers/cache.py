@@ -1,11 +1,12 @@
-"""The object cache of Kueue's controllers: its indexes, and the fields that every controller may read.
+"""The object cache of Kueue's controllers: its indexes, its transforms, and what several of them read.
 
 Used by all controllers together, and by the follower of a replica that does not lead.
 """
 
 from pykueue.api import objects, resources
 from pykueue.api.scheme import Object
-from pykueue.kube.controller.cache import ObjectCache
+from pykueue.controllers.jobs.context import PriorityClasses
+from pykueue.kube.controller.cache import Key, ObjectCache
 
 
 def new_cache() -> ObjectCache:
@@ -18,6 +19,24 @@ def new_cache() -> ObjectCache:
     cache.add_index(resources.LOCAL_QUEUE, "clusterQueue", lambda queue: [queue["spec"].get("clusterQueue", "")])
     cache.add_index(resources.LIMIT_RANGE, "namespace", lambda limit_range: [objects.namespace(limit_range)])
     return cache
+
+
+def priority_classes(cache: ObjectCache) -> PriorityClasses:
+    return PriorityClasses(
+        workload=cache.by_name(resources.WORKLOAD_PRIORITY_CLASS), pod=cache.by_name(resources.PRIORITY_CLASS)
+    )
+
+
+def namespace_labels(cache: ObjectCache, name: str) -> dict[str, str] | None:
+    """The labels of a namespace; None if it does not exist."""
+    namespace = cache.get(resources.NAMESPACE, name)
+    return None if namespace is None else objects.labels(namespace)
+
+
+def split_key(text: str) -> Key:
+    """The key that an index holds as "namespace/name"."""
+    namespace, _, name = text.partition("/")
+    return namespace, name
 
 
 def with_spec(obj: Object) -> Object:

@@ -7,11 +7,12 @@ releases a group when its Workload is admitted.
 from pykueue.api import objects, resources
 from pykueue.api.labels import POD_SUSPENDING_PARENT
 from pykueue.api.scheme import Object
+from pykueue.controllers.cache import priority_classes
 from pykueue.controllers.jobs.construction import MissingPriorityClassError
-from pykueue.controllers.jobs.context import JobContext, JobPolicy, PriorityClasses
+from pykueue.controllers.jobs.context import JobContext, JobPolicy
 from pykueue.controllers.leader_worker_sets import decide as groups
 from pykueue.kube.clock import Clock
-from pykueue.kube.controller.cache import Key, ObjectCache, key_of
+from pykueue.kube.controller.cache import Key, ObjectCache, key_of, latest
 from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.controller.work_queue import LONGEST_PAUSE_NS, WorkQueue
 from pykueue.kube.controller.writes import Action, Update
@@ -38,16 +39,14 @@ class LeaderWorkerSetController:
         cache.on_change(resources.PRIORITY_CLASS, self._class_appeared)
 
     def _changed(self, old: Object | None, new: Object | None) -> None:
-        obj = new or old
-        assert obj is not None
+        obj = latest(old, new)
         self.queue.add(key_of(obj))
 
     def _pod_changed(self, _old: Object | None, new: Object | None) -> None:
         self._add(_set_of_pod(new) if new is not None else [])
 
     def _workload_changed(self, old: Object | None, new: Object | None) -> None:
-        workload = new or old
-        assert workload is not None
+        workload = latest(old, new)
         self._add(_sets_of_workload(workload))
 
     def _stateful_set_changed(self, _old: Object | None, new: Object | None) -> None:
@@ -98,10 +97,7 @@ class LeaderWorkerSetController:
             kind=pods.FRAMEWORK,
             job=leader_worker_set,
             workloads=workloads,
-            classes=PriorityClasses(
-                workload=self._cache.by_name(resources.WORKLOAD_PRIORITY_CLASS),
-                pod=self._cache.by_name(resources.PRIORITY_CLASS),
-            ),
+            classes=priority_classes(self._cache),
             policy=self._policy,
             now_ns=self._clock.now_ns(),
         )

@@ -4,11 +4,12 @@ from pykueue.api import objects, resources
 from pykueue.api.labels import IS_GROUP_WORKLOAD, MANAGED
 from pykueue.api.rules.jobs.pod import role_hash
 from pykueue.api.scheme import Object
+from pykueue.controllers.cache import priority_classes
 from pykueue.controllers.jobs.construction import MissingPriorityClassError
-from pykueue.controllers.jobs.context import JobContext, JobPolicy, PriorityClasses
+from pykueue.controllers.jobs.context import JobContext, JobPolicy
 from pykueue.controllers.pods import decide
 from pykueue.kube.clock import Clock
-from pykueue.kube.controller.cache import ObjectCache, key_of
+from pykueue.kube.controller.cache import ObjectCache, key_of, latest
 from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.controller.work_queue import LONGEST_PAUSE_NS, WorkQueue
 from pykueue.translate.jobs import pods
@@ -30,8 +31,7 @@ class PodController:
         cache.on_change(resources.WORKLOAD, self._workload_changed)
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
-        pod = new or old
-        assert pod is not None
+        pod = latest(old, new)
         if (pod["metadata"].get("labels") or {}).get(MANAGED) != "true":
             return
         namespace, name = key_of(pod)
@@ -39,8 +39,7 @@ class PodController:
         self.queue.add((namespace, group, True) if group else (namespace, name, False))
 
     def _workload_changed(self, old: Object | None, new: Object | None) -> None:
-        workload = new or old
-        assert workload is not None
+        workload = latest(old, new)
         namespace, name = key_of(workload)
         if self._cache.indexed(resources.POD, "group", f"{namespace}/{name}"):
             self.queue.add((namespace, name, True))
@@ -74,10 +73,7 @@ class PodController:
             workloads=self._workloads(namespace, name, is_group=is_group),
             namespace_labels=None if space is None else space["metadata"].get("labels") or {},
             flavors=self._cache.by_name(resources.RESOURCE_FLAVOR),
-            classes=PriorityClasses(
-                workload=self._cache.by_name(resources.WORKLOAD_PRIORITY_CLASS),
-                pod=self._cache.by_name(resources.PRIORITY_CLASS),
-            ),
+            classes=priority_classes(self._cache),
             policy=self._policy,
             now_ns=self._clock.now_ns(),
         )

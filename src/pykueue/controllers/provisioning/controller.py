@@ -6,7 +6,7 @@ from pykueue.api.scheme import Object
 from pykueue.controllers.provisioning import decide
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
-from pykueue.kube.controller.cache import Key, ObjectCache, key_of
+from pykueue.kube.controller.cache import Key, ObjectCache, key_of, latest
 from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.controller.work_queue import WorkQueue
 from pykueue.kube.controller.writes import changes
@@ -35,8 +35,7 @@ class ProvisioningController:
             self.workloads.add(key_of(new))
 
     def _request_changed(self, old: Object | None, new: Object | None) -> None:
-        request = new or old
-        assert request is not None
+        request = latest(old, new)
         for name in _owner_workload(request):
             namespace, _, workload = name.partition("/")
             self.workloads.add((namespace, workload))

@@ -15,7 +15,7 @@ from pykueue.controllers.scheduler.controller import Scheduler
 from pykueue.controllers.workloads import predicates
 from pykueue.engine import values
 from pykueue.kube.clock import Clock
-from pykueue.kube.controller.cache import Key, ObjectCache, key_of
+from pykueue.kube.controller.cache import Key, ObjectCache, key_of, latest
 from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.controller.work_queue import WorkQueue
 from pykueue.kube.controller.writes import changes
@@ -58,8 +58,7 @@ class QueueControllers:
                 self.cohorts.add_unless_due(cohort["metadata"]["name"], BURST_NS)
 
     def _cluster_queue_changed(self, old: Object | None, new: Object | None) -> None:
-        obj = new or old
-        assert obj is not None
+        obj = latest(old, new)
         name = obj["metadata"]["name"]
         is_same = old is not None and new is not None and old.get("spec") == new.get("spec")
         if not is_same or objects.is_deleted(obj):

@@ -1,8 +1,9 @@
-"""The topology ungater: looks at a workload's pods when either changes, and lets go those that `ungating` places."""
+"""The topology ungater: removes the gate of pods whose domain is assigned, when pod or Workload changes."""
 
-from pykueue.api import resources
+from pykueue.api import objects, resources
 from pykueue.api.labels import WORKLOAD_ANNOTATION
 from pykueue.api.scheme import Object
+from pykueue.controllers.cache import split_key
 from pykueue.controllers.topology import decide
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
@@ -23,11 +24,10 @@ class TopologyUngater:
         cache.on_change(resources.WORKLOAD, self._workload_changed)
 
     def _pod_changed(self, _old: Object | None, new: Object | None) -> None:
-        """A pod that goes makes room only for the one that replaces it, which is news of its own."""
+        """A deleted pod needs no look: the pod that replaces it is a change of its own."""
         if new is not None and decide.is_gated(new):
             for key in _workload_of(new):
-                namespace, _, name = key.partition("/")
-                self.queue.add((namespace, name))
+                self.queue.add(split_key(key))
 
     def _workload_changed(self, _old: Object | None, new: Object | None) -> None:
         if new is not None and any(
@@ -47,6 +47,5 @@ class TopologyUngater:
 
 
 def _workload_of(pod: Object) -> list[str]:
-    metadata = pod["metadata"]
-    name = (metadata.get("annotations") or {}).get(WORKLOAD_ANNOTATION)
-    return [f"{metadata['namespace']}/{name}"] if name else []
+    name = objects.annotations(pod).get(WORKLOAD_ANNOTATION)
+    return [f"{objects.namespace(pod)}/{name}"] if name else []

@@ -1,4 +1,4 @@
-"""The workload controller: reads a Workload and its neighbours, asks `workload.reconcile` and applies the answer."""
+"""The workload controller: reads a Workload and its queues, and applies what `decide` returns."""
 
 from pykueue.api import conditions, objects, resources
 from pykueue.api.scheme import Object
@@ -8,7 +8,7 @@ from pykueue.controllers.workloads import predicates
 from pykueue.controllers.workloads.decide import LifecyclePolicy, WorkloadContext, decide
 from pykueue.engine import values
 from pykueue.kube.clock import Clock
-from pykueue.kube.controller.cache import Key, ObjectCache, key_of
+from pykueue.kube.controller.cache import Key, ObjectCache, key_of, latest
 from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.controller.work_queue import WorkQueue
 from pykueue.kube.controller.writes import Action, Delete, changes
@@ -49,24 +49,22 @@ class WorkloadController:
     def _local_queue_changed(self, old: Object | None, new: Object | None) -> None:
         if old is not None and new is not None and old.get("spec") == new.get("spec"):
             return
-        obj = new or old
-        assert obj is not None
-        self._review_local_queue(obj)
+        self._add_workloads(latest(old, new))
 
-    def _review_local_queue(self, local_queue: Object) -> None:
+    def _add_workloads(self, local_queue: Object) -> None:
         for workload in self._cache.indexed(resources.WORKLOAD, "localQueue", predicates.key(local_queue)):
             self.queue.add(key_of(workload))
 
     def _cluster_queue_changed(self, old: Object | None, new: Object | None) -> None:
-        """A ClusterQueue that goes without anybody using it leaves what waits as it is."""
+        """Reconcile the Workloads of a ClusterQueue, unless it is deleted while nothing uses it."""
         if new is None or (objects.is_deleted(new) and not self._is_used(new)):
             return
         if old is not None and new is not None and old.get("spec") == new.get("spec"):
-            same_activity = conditions.find(old, "Active") == conditions.find(new, "Active")
-            if same_activity and objects.is_deleted(old) == objects.is_deleted(new):
+            is_same_activity = conditions.find(old, "Active") == conditions.find(new, "Active")
+            if is_same_activity and objects.is_deleted(old) == objects.is_deleted(new):
                 return
         for local_queue in self._cache.indexed(resources.LOCAL_QUEUE, "clusterQueue", new["metadata"]["name"]):
-            self._review_local_queue(local_queue)
+            self._add_workloads(local_queue)
 
     def _is_used(self, cluster_queue: Object) -> bool:
         queue = self._scheduler.engine.world.cluster_queues.get(
@@ -79,7 +77,7 @@ class WorkloadController:
         old = self._cache.get(resources.WORKLOAD, name, namespace)
         if old is None:
             return 0
-        outcome = decide(old, self._neighbours(old), self._policy, self._clock.now_ns())
+        outcome = decide(old, self._context(old), self._policy, self._clock.now_ns())
         actions: list[Action] = changes(resources.WORKLOAD, old, outcome.workload)
         if outcome.delete:
             actions.append(Delete(resource=resources.WORKLOAD, object=old))
@@ -87,7 +85,7 @@ class WorkloadController:
         await self._executor.apply(actions)
         return outcome.requeue_after_ns
 
-    def _neighbours(self, workload: Object) -> WorkloadContext:
+    def _context(self, workload: Object) -> WorkloadContext:
         namespace, queue_name = workload["metadata"]["namespace"], workload["spec"].get("queueName", "")
         local_queue = self._cache.get(resources.LOCAL_QUEUE, queue_name, namespace)
         name = local_queue["spec"].get("clusterQueue", "") if local_queue else ""

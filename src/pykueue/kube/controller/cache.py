@@ -21,7 +21,7 @@ from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock
 from pykueue.kube.informer import Key, Reflector, key_of
 
-__all__ = ["InformerSet", "Key", "ObjectCache", "key_of", "version_of"]
+__all__ = ["InformerSet", "Key", "ObjectCache", "key_of", "latest", "version_of"]
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +32,13 @@ Transform = Callable[[Object], Object]
 
 BY_CONTROLLER = "controller"
 """The index of `controlled_by`."""
+
+
+def latest(old: Object | None, new: Object | None) -> Object:
+    """The object that a handler is called about: as it is, or as it was before its deletion."""
+    obj = new or old
+    assert obj is not None
+    return obj
 
 
 def version_of(obj: Object) -> int:
