@@ -1,4 +1,4 @@
-"""All controllers together: built on any client, started in process by `pykueue up` and on a cluster by `pykueue controller`."""
+"""All controllers together, on any client; started by `pykueue up` and by `pykueue controller`."""
 
 import asyncio
 import socket
@@ -59,7 +59,7 @@ MANY_WORKERS = 32
 
 @dataclass(frozen=True, slots=True)
 class ControllerLoop:
-    """A queue of keys and what reconciles them, when `CACHED_KINDS` and `kinds` are in the cache."""
+    """A queue of keys and its reconciler; it waits for `CACHED_KINDS` and `kinds` in the cache."""
 
     queue: WorkQueue[Any]
     reconcile: Reconcile[Any]
@@ -68,7 +68,7 @@ class ControllerLoop:
 
 
 class Controllers:
-    """`start` returns when the state is rebuilt from the API and decisions begin; `stop` leaves nothing running."""
+    """`start` returns when the state is rebuilt from the API; `stop` leaves nothing running."""
 
     def __init__(
         self,
@@ -146,7 +146,7 @@ class Controllers:
             yield ControllerLoop(jobs.queue, jobs.reconcile, jobs.resources, workers=MANY_WORKERS)
 
     def _pod_group_loops(self) -> Iterator[ControllerLoop]:
-        """The controllers of kinds that cannot be suspended and are queued through their gated pods."""
+        """The controllers of kinds that cannot be suspended: they are queued through gated pods."""
         if not settings.manages_pods(self._configuration):
             return
         names, policy = settings.framework_names(self._configuration), settings.job_policy(self._configuration)
@@ -167,7 +167,7 @@ class Controllers:
         yield ControllerLoop(provisioning.workloads, provisioning.reconcile_workload, PROVISIONING_RESOURCES)
 
     def _pod_loops(self) -> Iterator[ControllerLoop]:
-        """The controllers that act on pods of admitted workloads; without topologies pods may never be listed."""
+        """The controllers of admitted pods; without a topology pods are not listed, and they wait."""
         cache, clock, executor = self.cache, self._clock, self._executor("kueue")
         for ungater in (TopologyUngater(cache, executor, clock), SliceUngater(cache, executor, clock)):
             yield ControllerLoop(ungater.queue, ungater.reconcile, (kinds.POD,))
@@ -200,12 +200,12 @@ class Controllers:
                 group.create_task(self._run_loop(loop))
 
     async def _watch_pods(self, informers: InformerSet) -> None:
-        """Watch pods, of which there are many, only when a topology or a job framework needs them."""
+        """Watch pods, which are many, only when a topology or a job framework needs them."""
         if kinds.POD not in self._kinds:
             await self._topology.needed()
             await informers.run([kinds.POD])
 
     async def _run_loop(self, loop: ControllerLoop) -> None:
-        """Wait for the cache first: a controller takes an object that is not there for deleted, and releases its jobs."""
+        """Wait for the cache: a controller takes an object that is not in it for deleted."""
         await self.cache.listed((*CACHED_KINDS, *loop.kinds))
         await loop.queue.run(loop.reconcile, workers=loop.workers)

@@ -1,8 +1,8 @@
-"""Authentication and authorization delegated to the cluster's API server, for servers behind an APIService.
+"""Delegated authentication and authorization, for servers that clusters reach by an APIService.
 
-The API server that forwards a request presents a client certificate and names the user in request headers;
-a ConfigMap holds the authority of that certificate. Bearer tokens are checked by TokenReview, and access is
-checked by SubjectAccessReview.
+The API server that forwards a request presents a client certificate and names the user in request
+headers; a ConfigMap has the authority of that certificate. Bearer tokens are checked by TokenReview,
+and access is checked by SubjectAccessReview.
 """
 
 import json

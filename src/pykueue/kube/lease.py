@@ -1,4 +1,4 @@
-"""Leader election by a Lease: one of several controllers leads; another takes over when it stops renewing.
+"""Leader election by a Lease: one replica leads; another takes over when it stops renewing.
 
 The Lease has the form that Kubernetes' own components write. A leader that cannot renew within its
 deadline stops leading before another one may take over.

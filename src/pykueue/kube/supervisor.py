@@ -63,7 +63,7 @@ class Supervisor:
 
 
 class BackgroundTasks:
-    """Tasks that nobody awaits. asyncio keeps no reference to a task, so they are referenced here until they end."""
+    """Tasks that nobody awaits, referenced until they end, because asyncio keeps no reference."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Future[Any]] = set()

@@ -1,13 +1,13 @@
-"""LeaderWorkerSets: keeps a Workload for every group, and marks the group's pods as its members.
+"""The LeaderWorkerSet controller: one Workload for each group, and labels on the pods of the group.
 
-Neither the set nor its StatefulSets can be suspended: pods are born gated (the API's rules see to that) and `pod_controller`
-releases a group when its Workload is admitted.
+Neither a LeaderWorkerSet nor its StatefulSets can be suspended. Their pods are created with a scheduling
+gate, and the pod controller removes the gates of a group when its Workload is admitted.
 """
 
 from pykueue.api import objects, resources
 from pykueue.api.labels import POD_SUSPENDING_PARENT
 from pykueue.api.scheme import Object
-from pykueue.controllers.cache import priority_classes
+from pykueue.controllers.cache import namespace_labels, priority_classes, split_key
 from pykueue.controllers.jobs.construction import MissingPriorityClassError
 from pykueue.controllers.jobs.context import JobContext, JobPolicy
 from pykueue.controllers.leader_worker_sets import decide as groups
@@ -39,18 +39,16 @@ class LeaderWorkerSetController:
         cache.on_change(resources.PRIORITY_CLASS, self._class_appeared)
 
     def _changed(self, old: Object | None, new: Object | None) -> None:
-        obj = latest(old, new)
-        self.queue.add(key_of(obj))
+        self.queue.add(key_of(latest(old, new)))
 
     def _pod_changed(self, _old: Object | None, new: Object | None) -> None:
         self._add(_set_of_pod(new) if new is not None else [])
 
     def _workload_changed(self, old: Object | None, new: Object | None) -> None:
-        workload = latest(old, new)
-        self._add(_sets_of_workload(workload))
+        self._add(_sets_of_workload(latest(old, new)))
 
     def _stateful_set_changed(self, _old: Object | None, new: Object | None) -> None:
-        """A new revision shows in its status."""
+        """The status of the StatefulSet has the revision that makes pods outdated."""
         name = objects.labels(new).get(groups.SET_NAME_LABEL, "") if new is not None else ""
         if new is not None and name:
             self.queue.add((new["metadata"]["namespace"], name))
@@ -61,9 +59,8 @@ class LeaderWorkerSetController:
                 self.queue.add(key)
 
     def _add(self, names: list[str]) -> None:
-        for each in names:
-            namespace, _, name = each.partition("/")
-            self.queue.add((namespace, name))
+        for name in names:
+            self.queue.add(split_key(name))
 
     async def reconcile(self, key: Key) -> int:
         namespace, name = key
@@ -75,24 +72,24 @@ class LeaderWorkerSetController:
             return 0
         if not self._is_managed(leader_worker_set):
             return 0
-        uid = leader_worker_set["metadata"]["uid"]
+        uid = objects.uid(leader_worker_set)
         own = tuple(workload for workload in workloads if _is_owned_by(workload, uid))
         try:
-            actions = groups.plan(self._situation(leader_worker_set, own), leader_worker_set)
+            actions = groups.plan(self._context(leader_worker_set, own), leader_worker_set)
         except MissingPriorityClassError:
             self._waiting_for_class.add(key)
             return LONGEST_PAUSE_NS
         self._waiting_for_class.discard(key)
-        await self._executor.apply([*actions, *self._about_pods(leader_worker_set)])
+        await self._executor.apply([*actions, *self._pod_updates(leader_worker_set)])
         return 0
 
     def _is_managed(self, leader_worker_set: Object) -> bool:
-        space = self._cache.get(resources.NAMESPACE, leader_worker_set["metadata"]["namespace"])
-        if space is None or not self._policy.manages(space["metadata"].get("labels") or {}):
+        labels = namespace_labels(self._cache, objects.namespace(leader_worker_set))
+        if labels is None or not self._policy.manages(labels):
             return False
         return bool(framework.queue_name(leader_worker_set)) or self._policy.manage_jobs_without_queue_name
 
-    def _situation(self, leader_worker_set: Object, workloads: tuple[Object, ...]) -> JobContext:
+    def _context(self, leader_worker_set: Object, workloads: tuple[Object, ...]) -> JobContext:
         return JobContext(
             kind=pods.FRAMEWORK,
             job=leader_worker_set,
@@ -102,7 +99,7 @@ class LeaderWorkerSetController:
             now_ns=self._clock.now_ns(),
         )
 
-    def _about_pods(self, leader_worker_set: Object) -> list[Action]:
+    def _pod_updates(self, leader_worker_set: Object) -> list[Action]:
         namespace, name = key_of(leader_worker_set)
         actions: list[Action] = []
         for pod in self._cache.indexed(resources.POD, _INDEX, f"{namespace}/{name}"):
@@ -118,7 +115,7 @@ class LeaderWorkerSetController:
 
 
 def _set_of_pod(pod: Object) -> list[str]:
-    if (pod["metadata"].get("annotations") or {}).get(POD_SUSPENDING_PARENT) != groups.NAME:
+    if objects.annotations(pod).get(POD_SUSPENDING_PARENT) != groups.NAME:
         return []
     name = objects.labels(pod).get(groups.SET_NAME_LABEL, "")
     return [f"{pod['metadata']['namespace']}/{name}"] if name else []
@@ -128,10 +125,10 @@ def _sets_of_workload(workload: Object) -> list[str]:
     resource = resources.LEADER_WORKER_SET
     return [
         f"{workload['metadata']['namespace']}/{owner['name']}"
-        for owner in workload["metadata"].get("ownerReferences") or ()
+        for owner in objects.owner_references(workload)
         if (owner["kind"], owner["apiVersion"]) == (resource.kind, resource.api_version)
     ]
 
 
 def _is_owned_by(workload: Object, uid: str) -> bool:
-    return any(owner["uid"] == uid for owner in workload["metadata"].get("ownerReferences") or ())
+    return any(owner["uid"] == uid for owner in objects.owner_references(workload))

@@ -1,10 +1,12 @@
-"""The controller of pods and pod groups: gathers the members of a group, asks `jobs.pod_plan` and applies the plan."""
+"""The controller of pods and pod groups: reads a group and its Workload, and applies what `decide` plans."""
+
+from typing import NamedTuple
 
 from pykueue.api import objects, resources
 from pykueue.api.labels import IS_GROUP_WORKLOAD, MANAGED
 from pykueue.api.rules.jobs.pod import role_hash
 from pykueue.api.scheme import Object
-from pykueue.controllers.cache import priority_classes
+from pykueue.controllers.cache import namespace_labels, priority_classes
 from pykueue.controllers.jobs.construction import MissingPriorityClassError
 from pykueue.controllers.jobs.context import JobContext, JobPolicy
 from pykueue.controllers.pods import decide
@@ -15,8 +17,12 @@ from pykueue.kube.controller.work_queue import LONGEST_PAUSE_NS, WorkQueue
 from pykueue.translate.jobs import pods
 from pykueue.translate.jobs.pods import PodGroup
 
-GroupKey = tuple[str, str, bool]
-"""Namespace, name, and whether it is the name of a group or of a pod."""
+
+class GroupKey(NamedTuple):
+    namespace: str
+    name: str
+    is_group: bool
+    """Whether it is the name of a group or of a single pod."""
 
 
 class PodController:
@@ -32,20 +38,20 @@ class PodController:
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         pod = latest(old, new)
-        if (pod["metadata"].get("labels") or {}).get(MANAGED) != "true":
+        if objects.labels(pod).get(MANAGED) != "true":
             return
         namespace, name = key_of(pod)
         group = pods.group_name(pod)
-        self.queue.add((namespace, group, True) if group else (namespace, name, False))
+        self.queue.add(GroupKey(namespace, group or name, is_group=bool(group)))
 
     def _workload_changed(self, old: Object | None, new: Object | None) -> None:
         workload = latest(old, new)
         namespace, name = key_of(workload)
         if self._cache.indexed(resources.POD, "group", f"{namespace}/{name}"):
-            self.queue.add((namespace, name, True))
-        for reference in workload["metadata"].get("ownerReferences") or ():
+            self.queue.add(GroupKey(namespace, name, is_group=True))
+        for reference in objects.owner_references(workload):
             if reference["kind"] == "Pod":
-                self.queue.add((namespace, reference["name"], False))
+                self.queue.add(GroupKey(namespace, reference["name"], is_group=False))
 
     async def reconcile(self, key: GroupKey) -> int:
         namespace, name, is_group = key
@@ -59,19 +65,18 @@ class PodController:
         ordered = tuple(sorted(members, key=lambda pod: str(pod["metadata"]["name"])))
         group = PodGroup(name=name if is_group else "", pods=ordered, role_hash=role_hash) if members else None
         try:
-            plan = decide.plan(self._situation(namespace, name, is_group=is_group), group)
+            plan = decide.plan(self._context(namespace, name, is_group=is_group), group)
         except MissingPriorityClassError:
             return LONGEST_PAUSE_NS
         await self._executor.apply(plan.actions)
         return plan.requeue_after_ns
 
-    def _situation(self, namespace: str, name: str, *, is_group: bool) -> JobContext:
-        space = self._cache.get(resources.NAMESPACE, namespace)
+    def _context(self, namespace: str, name: str, *, is_group: bool) -> JobContext:
         return JobContext(
             kind=pods.FRAMEWORK,
             job=None,
             workloads=self._workloads(namespace, name, is_group=is_group),
-            namespace_labels=None if space is None else space["metadata"].get("labels") or {},
+            namespace_labels=namespace_labels(self._cache, namespace),
             flavors=self._cache.by_name(resources.RESOURCE_FLAVOR),
             classes=priority_classes(self._cache),
             policy=self._policy,
@@ -84,7 +89,7 @@ class PodController:
         workload = self._cache.get(resources.WORKLOAD, name, namespace)
         if workload is None:
             return ()
-        is_ours = (workload["metadata"].get("annotations") or {}).get(IS_GROUP_WORKLOAD) == "true"
+        is_ours = objects.annotations(workload).get(IS_GROUP_WORKLOAD) == "true"
         is_free = objects.controller_of(workload) is None
         has_members = bool(self._cache.indexed(resources.POD, "group", f"{namespace}/{name}"))
         return (workload,) if is_ours or is_free or has_members else ()

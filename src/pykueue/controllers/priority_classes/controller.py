@@ -1,4 +1,4 @@
-"""A WorkloadPriorityClass whose value changes takes the Workloads that name it along."""
+"""Updates the priority of Workloads when the value of their WorkloadPriorityClass changes."""
 
 from pykueue.api import resources
 from pykueue.api.json_copy import copied

@@ -1,8 +1,9 @@
-"""Keeps provisioning checks going: one queue for AdmissionChecks (are they usable?), one for Workloads."""
+"""The provisioning admission check: one queue of AdmissionChecks (are they usable?), one of Workloads."""
 
 from pykueue.api import conditions, objects, resources
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
+from pykueue.controllers.cache import split_key
 from pykueue.controllers.provisioning import decide
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
@@ -23,7 +24,7 @@ class ProvisioningController:
         self.checks: WorkQueue[str] = WorkQueue("provisioning-check", clock)
         cache.add_index(resources.PROVISIONING_REQUEST, "workload", _owner_workload)
         cache.add_index(
-            resources.WORKLOAD, "check", lambda workload: [each["name"] for each in predicates.checks(workload)]
+            resources.WORKLOAD, "check", lambda workload: [check["name"] for check in predicates.checks(workload)]
         )
         cache.on_change(resources.WORKLOAD, self._workload_changed)
         cache.on_change(resources.PROVISIONING_REQUEST, self._request_changed)
@@ -35,10 +36,8 @@ class ProvisioningController:
             self.workloads.add(key_of(new))
 
     def _request_changed(self, old: Object | None, new: Object | None) -> None:
-        request = latest(old, new)
-        for name in _owner_workload(request):
-            namespace, _, workload = name.partition("/")
-            self.workloads.add((namespace, workload))
+        for name in _owner_workload(latest(old, new)):
+            self.workloads.add(split_key(name))
 
     def _check_changed(self, _old: Object | None, new: Object | None) -> None:
         if new is not None and new["spec"].get("controllerName") == decide.CONTROLLER:
@@ -78,35 +77,35 @@ class ProvisioningController:
         workload = self._cache.get(resources.WORKLOAD, name, namespace)
         if workload is None:
             return 0
-        case = decide.ProvisioningContext(
+        context = decide.ProvisioningContext(
             workload=workload,
             configs=self._configs(workload),
             requests=tuple(self._requests_of(workload)),
             templates={
-                each["metadata"]["name"]: each
-                for each in self._cache.all(resources.POD_TEMPLATE)
-                if each["metadata"]["namespace"] == namespace
+                objects.name(template): template
+                for template in self._cache.all(resources.POD_TEMPLATE)
+                if objects.namespace(template) == namespace
             },
             flavors=self._cache.by_name(resources.RESOURCE_FLAVOR),
             now_ns=self._clock.now_ns(),
         )
-        if case.configs or case.requests:
-            await self._executor.apply(decide.actions(case))
+        if context.configs or context.requests:
+            await self._executor.apply(decide.actions(context))
         return 0
 
     def _requests_of(self, workload: Object) -> list[Object]:
         return self._cache.indexed(resources.PROVISIONING_REQUEST, "workload", predicates.key(workload))
 
     def _configs(self, workload: Object) -> dict[str, Object | None]:
-        found: dict[str, Object | None] = {}
+        configs: dict[str, Object | None] = {}
         for state in predicates.checks(workload):
             check = self._cache.get(resources.ADMISSION_CHECK, state["name"])
             if check is None or check["spec"].get("controllerName") != decide.CONTROLLER:
                 continue
             name = (check["spec"].get("parameters") or {}).get("name", "")
-            usable = not self._fault(check)
-            found[state["name"]] = self._cache.get(resources.PROVISIONING_REQUEST_CONFIG, name) if usable else None
-        return found
+            is_usable = not self._fault(check)
+            configs[state["name"]] = self._cache.get(resources.PROVISIONING_REQUEST_CONFIG, name) if is_usable else None
+        return configs
 
 
 def _owner_workload(request: Object) -> list[str]:

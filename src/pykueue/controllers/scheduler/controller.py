@@ -1,7 +1,7 @@
 """The scheduler: runs engine cycles while there is something to decide, and writes the decisions.
 
-The engine assumes what it decides, so a cycle never waits for the API. Decisions are written side by side, but
-in order for each Workload. The engine hears of a refused write as an event.
+The engine assumes what it decides, so a cycle never waits for the API. Decisions are written side by
+side, but in order for each Workload. The engine hears of a refused write as an event.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 PAUSE_SECONDS = 0.005
 """Changes within this time are decided together."""
 CYCLES_REMEMBERED = 8
-"""A cycle that decides what one of the last cycles decided ends the run: its heads go round in circles."""
+"""The run ends when a cycle decides what one of so many last cycles decided."""
 ATTEMPTS = 8
 
 _SUCCESSES = (decisions.Admit, decisions.Preempt, decisions.AssignTopology, decisions.Evict)
@@ -49,7 +49,7 @@ Refusal = type[events.AdmissionRefused] | type[events.EvictionRefused]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusWrite:
-    """One decision as a write of a Workload's status: its guard, its transition, its events, and its refusal."""
+    """A decision as a write of a Workload's status."""
 
     workload: values.WorkloadKey
     guard: Callable[[Object], bool]
@@ -59,7 +59,7 @@ class StatusWrite:
     events: Callable[[Object], Sequence[outcomes.WorkloadEvent]]
     """The events to record about the Workload as written."""
     refusal: Refusal | None = None
-    """What the engine hears when the write is refused. Until the write has ended, the engine hears of no other change."""
+    """The engine event of a refused write. Until the write ends, the engine hears of no other change."""
     on_written: Callable[[Object], None] = lambda _workload: None
 
     def change(self, workload: Object) -> bool:
@@ -146,7 +146,7 @@ class Scheduler:
             await self._run_cycles()
 
     async def _wait(self) -> None:
-        """Wait until something changes, or until a Workload is due to be tried again."""
+        """Wait until something changes, or until a Workload is due for another try."""
         due_ns = self.engine.next_due_ns
         seconds = None if due_ns is None else max(0.0, (due_ns - self._clock.now_ns()) / SECOND_NS)
         await first_of(self._wake, self._clock, seconds)
@@ -216,7 +216,7 @@ class Scheduler:
         )
 
     def _finish_slice(self, key: values.WorkloadKey, replacement: values.Workload) -> None:
-        """Finish the replaced slice. If the write fails, the job's controller finishes it, because it sees two slices."""
+        """Finish the replaced slice; if that fails, the job controller sees two slices and finishes it."""
         now_ns = self._clock.now_ns()
         event = outcomes.slice_replaced_event(key, replacement)
         self._submit(
@@ -296,7 +296,7 @@ class Scheduler:
         )
 
     def _mark_pending(self, decision: decisions.Requeue | decisions.MarkInadmissible) -> None:
-        """Set QuotaReserved=False with the reason; record the Pending event unless Kueue would suppress it."""
+        """Set QuotaReserved=False; record the Pending event unless Kueue would suppress it."""
         now_ns = self._clock.now_ns()
         value = self._value(decision.workload)
         if value is None:
@@ -391,7 +391,7 @@ class Scheduler:
         return None if workload is None else self._feed.value_of(workload)
 
     def _record(self, recorded: Sequence[outcomes.WorkloadEvent], written: Object) -> None:
-        """Record events about the Workload as written, or about the other Workloads that they name."""
+        """Record events about the written Workload, or about the other Workloads that they name."""
         key = predicates.key(written)
         for event in recorded:
             about = written if event.workload == key else self._cached(event.workload)

@@ -1,12 +1,12 @@
-"""The objects of the API as this process knows them, by kind and name, with indexes and change handlers.
+"""The objects of the API as this process knows them, with indexes and change handlers.
 
-Two sources fill the cache, and their order is not known: list and watch (`InformerSet`), and the answers to
+Two sources fill the cache, in no order between them: list and watch (`InformerSet`), and the answers to
 our own writes (`observe`), which show a controller at once what it wrote.
 
-Invariant (tests/kube/controller/test_cache_orders.py, over all orders): an older version never replaces a
-newer one, and an answer never brings back an object whose deletion the watch has shown. The watch shows the
-versions of a kind in order, so an answer that is not newer than its latest event is dropped: the watch has
-shown that version already, or its deletion.
+Invariant: an older version never replaces a newer one, and an answer never brings back an object whose
+deletion the watch has shown. The watch shows the versions of a kind in order, so an answer that is not
+newer than the latest event is dropped: the watch has shown that version already, or its deletion.
+tests/kube/controller/test_cache_orders.py runs all orders.
 """
 
 import asyncio
@@ -56,9 +56,9 @@ class ObjectCache:
         self._indexes: dict[Resource, dict[str, tuple[IndexFunction, dict[str, dict[Key, None]]]]] = defaultdict(dict)
         self._transforms: dict[Resource, Transform] = {}
         self._watched: dict[Resource, int] = {}
-        """The version up to which the list and watch of a kind have shown everything."""
+        """The version up to which list and watch of a kind have shown everything."""
         self._finalized: dict[Resource, dict[Key, int]] = defaultdict(dict)
-        """Objects that ended with a write of ours, by version, until the watch has reached that version."""
+        """Versions of objects that ended with a write of ours, until the watch reaches them."""
         self._listed: dict[Resource, asyncio.Event] = defaultdict(asyncio.Event)
 
     # Setting up
@@ -86,7 +86,7 @@ class ObjectCache:
         return self._listed[resource].is_set()
 
     async def listed(self, resources: Iterable[Resource]) -> None:
-        """Wait until all kinds are listed. Before that, an object that is not in the cache may exist."""
+        """Wait until all kinds are listed; before that, an object that is not cached may exist."""
         for resource in resources:
             await self._listed[resource].wait()
 
@@ -114,12 +114,12 @@ class ObjectCache:
     # Filling
 
     def observe(self, resource: Resource, obj: Object) -> None:
-        """Take over the answer to a write or a read of ours, unless the watch has shown as much."""
+        """Store the answer to a write or a read of ours, unless the watch has shown as much."""
         if version_of(obj) > self._watched.get(resource, -1):
             self._put(resource, obj)
 
     def mark_deleted(self, resource: Resource, obj: Object) -> None:
-        """We deleted the object: until the watch shows what became of it, it has a deletionTimestamp."""
+        """Set a deletionTimestamp after our own delete, until the watch shows the object again."""
         key = key_of(obj)
         cached = self._objects[resource].get(key)
         if cached is None or cached["metadata"].get("uid") != obj["metadata"].get("uid") or objects.is_deleted(cached):
@@ -129,7 +129,7 @@ class ObjectCache:
         self._objects[resource][key] = cached | {"metadata": metadata | stamp}
 
     def apply_event(self, resource: Resource, event_type: str, obj: Object) -> None:
-        """Take over one event of the watch: ADDED, MODIFIED or DELETED."""
+        """Store one event of the watch: ADDED, MODIFIED or DELETED."""
         if event_type == "DELETED":
             self._remove(resource, key_of(obj), version_of(obj))
         else:
@@ -137,7 +137,7 @@ class ObjectCache:
         self._set_watched(resource, version_of(obj))
 
     def replace(self, resource: Resource, items: Iterable[Object], list_version: str) -> None:
-        """Take over a list of all objects; it shows what existed at `list_version`."""
+        """Store a list of all objects, which shows what existed at `list_version`."""
         version = int(list_version or 0)
         present = {key_of(obj): obj for obj in items}
         for key in [key for key in self._objects[resource] if key not in present]:
@@ -175,7 +175,7 @@ class ObjectCache:
         self._change(resource, key, obj if transform is None else transform(obj))
 
     def _share(self, resource: Resource, key: Key, cached: Object, obj: Object) -> None:
-        """Hold this copy of the same version: the copy of a watch may be shared by the whole process."""
+        """Store this copy of the same version: a watch may share its copies with the whole process."""
         if objects.is_deleted(obj) or not objects.is_deleted(cached):
             transform = self._transforms.get(resource)
             self._objects[resource][key] = obj if transform is None else transform(obj)
@@ -215,7 +215,7 @@ def _controller_uids(obj: Object) -> list[str]:
 
 
 def _is_finalized(obj: Object) -> bool:
-    """Whether a write removed the last finalizer of a deleted object: then the object is gone too."""
+    """Whether a write removed the last finalizer of a deleted object, and with it the object."""
     metadata = obj["metadata"]
     return (
         bool(metadata.get("deletionTimestamp"))

@@ -1,4 +1,4 @@
-"""A controller of an owner kind and its children, with a sync without I/O. A change of either reconciles the owner."""
+"""A controller of an owner kind and its children: a change of either runs the sync of the owner."""
 
 import asyncio
 from collections.abc import Callable
@@ -20,8 +20,8 @@ Sync = Callable[[Object, list[Object], datetime], writes.Sync]
 class Controller:
     """Reconciles owners of one kind.
 
-    Changes of children within `batch_ns` are reconciled together. `release_orphans` is called with children whose
-    owner is gone, and `forget` with the uid of a deleted owner.
+    Changes of children within `batch_ns` are reconciled together. `release_orphans` is called with
+    children whose owner is gone, and `forget` with the uid of a deleted owner.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Controller:
         self._release = release_orphans
         self._forget = forget
         self._owner_uids: dict[Key, set[str]] = {}
-        """Uids of owners that children refer to, or that were deleted, since their key was last reconciled."""
+        """Uids of deleted owners, and of those that children refer to, since the last reconcile."""
         self._queue: WorkQueue[Key] = WorkQueue(resource.plural, clock)
         for kind in (resource, *children):
             cache.add_kind(kind)

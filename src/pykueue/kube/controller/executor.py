@@ -1,7 +1,7 @@
 """Performs the writes that reconcilers return: the only place where controllers write to the API.
 
-An update is a merge patch guarded by the version that was read. The answer to a write is in the cache
-before the next write is sent.
+An update is a merge patch that is valid only for the version that was read. The answer to a write is in
+the cache before the next write is sent.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from pykueue.kube.controller.event_recorder import EventRecorder
 
 
 class WriteExecutor:
-    """`component` is the controller that writes; it is the source of the events that it records."""
+    """`component` is the controller that writes; its events name it as their source."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class WriteExecutor:
     async def write(self, write: writes.Write, version: str | None = None) -> Object:
         """Send one write and return the object as written; raise ApiError if it is refused.
 
-        `version` is newer than that of an update's `old` when an earlier write of the plan changed the object.
+        `version` is the version to update when an earlier write of the plan changed the object.
         """
         name, namespace = write.object["metadata"].get("name", ""), objects.namespace(write.object)
         match write:
@@ -168,7 +168,7 @@ def _address(action: writes.Action, number: int) -> str:
 
 
 class OrderedWrites:
-    """Writes that run side by side, but one after another for the same key. The scheduler never waits for them."""
+    """Runs writes side by side, but one after another for the same key; nobody waits for them."""
 
     def __init__(self, limit: int = 64) -> None:
         self._slots = asyncio.Semaphore(limit)

@@ -1,10 +1,10 @@
-"""What a controller asks the API to do, as values: create, update, patch, delete, remove a finalizer, record an event.
+"""What a controller asks the API to do, as values.
 
-Reconcilers are functions without I/O that return these values. There are two forms:
+Reconcilers are functions without I/O that return these actions, in one of two forms:
 
-- a `Plan`: actions in order. The executor raises the first refusal, and the work queue retries the object.
-- a `Sync`: a generator that yields batches of actions and is sent one result for each, a `Refused` where the
-  API refused. A test can stop it between any two writes, as a crash would.
+- a `Plan`: actions in order. The executor raises the first refusal, and the work queue retries.
+- a `Sync`: a generator that yields batches of actions and is sent one result for each action, a
+  `Refused` where the API refused. A test can stop it between any two writes, as a crash would.
 """
 
 from collections.abc import Generator, Sequence
@@ -23,7 +23,7 @@ class Create(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Update(msgspec.Struct, frozen=True, kw_only=True):
-    """Change an object from `old` to `new`: the smallest merge patch, valid only for the version of `old`.
+    """Change an object from `old` to `new` by a merge patch that is valid only for the version of `old`.
 
     With `status` only the status is written, without it everything but the status.
     """
@@ -49,7 +49,8 @@ class Update(msgspec.Struct, frozen=True, kw_only=True):
 class Patch(msgspec.Struct, frozen=True, kw_only=True):
     """A merge patch; with `guarded` it is valid only for the version of `object`.
 
-    With `by_key` lists such as conditions are merged by their keys, so that two writers do not undo each other.
+    With `by_key` lists such as conditions are merged by their keys, so that two writers do not undo
+    each other.
     """
 
     resource: Resource
@@ -104,7 +105,7 @@ Batch = Sequence[Action]
 
 
 class Done(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of a sync: when to reconcile again (0: when something changes), and the refusals on the way."""
+    """The end of a sync: when to reconcile again (0: when something changes), and the refusals."""
 
     requeue_after_ns: int = 0
     errors: tuple[Exception, ...] = msgspec.field(default=())
@@ -124,7 +125,7 @@ def after_seconds(seconds: float | None) -> int:
 
 
 def changes(resource: Resource, old: Object, new: Object) -> list[Action]:
-    """The updates that lead from `old` to `new`: the status first, because the object may go with its last finalizer."""
+    """The updates from `old` to `new`, the status first: the object may go with its last finalizer."""
     updates: list[Action] = []
     if objects.status(old) != objects.status(new):
         updates.append(Update(resource=resource, old=old, new=new, status=True))
