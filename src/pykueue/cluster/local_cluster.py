@@ -21,17 +21,17 @@ from pykueue.cluster import component_deployments
 from pykueue.cluster import nodes as machines
 from pykueue.cluster.apps import deployment, replica_set, stateful_set
 from pykueue.cluster.autoscaler.controller import Autoscaler
-from pykueue.cluster.component_deployments import ComponentRuntime, Journal
+from pykueue.cluster.component_deployments import ComponentLogs, ComponentRuntime
 from pykueue.cluster.cron_job_controller import sync as cron_sync
-from pykueue.cluster.job_controller import controller as jobs
-from pykueue.cluster.kubelet.agent import Agent
-from pykueue.cluster.node_lifecycle import NodeLifecycleController
+from pykueue.cluster.job_controller import sync as jobs
+from pykueue.cluster.kubelet.kubelet import Kubelet
 from pykueue.cluster.operators import job_set, leader_worker_set, train_job
 from pykueue.cluster.operators.kubeflow import sync as training
 from pykueue.cluster.operators.kubeflow.frameworks import FRAMEWORKS
 from pykueue.cluster.operators.ray import cluster as ray_cluster
 from pykueue.cluster.operators.ray import job as ray_job
 from pykueue.cluster.operators.ray import service as ray_service
+from pykueue.cluster.pod_garbage_collector import PodGarbageCollector
 from pykueue.cluster.runtimes.process import ProcessRuntime
 from pykueue.cluster.runtimes.protocol import Runtime
 from pykueue.cluster.runtimes.simulated import SimulatedRuntime
@@ -72,14 +72,14 @@ class LocalCluster:
         if self._furnishing.runtime != "none":
             self._controllers += self._operators()
         self._tasks: list[asyncio.Task[None]] = []
-        self._journal = Journal(self._furnishing.directory / "journal")
+        self._journal = ComponentLogs(self._furnishing.directory / "journal")
         self.placement: SchedulerController | None = None
-        self.agent: Agent | None = None
+        self.agent: Kubelet | None = None
         if self._furnishing.runtime != "none":
             self.placement = SchedulerController(self._views, self._performer("default-scheduler"), clock)
-            self._lost_nodes = NodeLifecycleController(self._views, self._performer("pod-garbage-collector"), clock)
+            self._lost_nodes = PodGarbageCollector(self._views, self._performer("pod-garbage-collector"), clock)
             self._pools = Autoscaler(self._views, self.placement, self._performer("cluster-autoscaler"), clock)
-            self.agent = Agent(
+            self.agent = Kubelet(
                 self._views,
                 self._performer("kubelet"),
                 clock,

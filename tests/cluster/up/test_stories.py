@@ -5,7 +5,7 @@ import sys
 import time
 
 import pytest
-from tests.cluster.up import applying
+from tests.cluster.up import api_calls
 from tests.cluster.up.conftest import QUEUE
 
 TRAINING = """
@@ -28,7 +28,7 @@ while not (here / "go").exists():
 
 @pytest.fixture
 def queue(cluster):
-    applying.create(cluster.directory / "kubeconfig", QUEUE)
+    api_calls.create(cluster.directory / "kubeconfig", QUEUE)
     return cluster
 
 
@@ -93,6 +93,6 @@ def test_several_queues_must_be_told_apart(queue):
     other = (
         "apiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\nmetadata: {name: other}\nspec: {clusterQueue: shared}"
     )
-    applying.create(queue.directory / "kubeconfig", other)
+    api_calls.create(queue.directory / "kubeconfig", other)
     queue.run("submit", "--", "true", code=1)
     queue.run("submit", "--queue", "other", "--follow", "--", "true")

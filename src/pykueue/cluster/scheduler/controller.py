@@ -1,4 +1,4 @@
-"""Placement at work: keeps the fleet in step with the API and makes a pass whenever pods wait and something changed."""
+"""The scheduler's loop: updates the fleet, and runs a pass when something has changed."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -17,10 +17,10 @@ _RETRY_SECONDS = 1.0
 
 
 class SchedulerController:
-    def __init__(self, views: Views, performer: WriteExecutor, clock: Clock) -> None:
+    def __init__(self, views: Views, executor: WriteExecutor, clock: Clock) -> None:
         self.fleet = Fleet()
         self.waiting: dict[str, Object] = {}
-        self._performer = performer
+        self._executor = executor
         self._clock = clock
         self._changed = asyncio.Event()
         views.of(resources.NODE).add_handler(self._node_changed)
@@ -40,16 +40,16 @@ class SchedulerController:
             if self.fleet.remove_pod(uid):
                 self._changed.set()
             return
-        held = self.fleet.holds(uid)
+        was_bound = self.fleet.is_bound(uid)
         self.fleet.set_pod(pod)
         if scheduling_pass.is_waiting(pod) and not self.fleet.is_assumed(uid):
-            is_news = uid not in self.waiting or change.old is None or change.old["spec"] != pod["spec"]
+            is_new = uid not in self.waiting or change.old is None or change.old["spec"] != pod["spec"]
             self.waiting[uid] = pod
-            if is_news:
+            if is_new:
                 self._changed.set()
         else:
             self.waiting.pop(uid, None)
-            if held and not self.fleet.holds(uid):
+            if was_bound and not self.fleet.is_bound(uid):
                 self._changed.set()
 
     async def run(self) -> None:
@@ -59,8 +59,8 @@ class SchedulerController:
             if not self.waiting:
                 continue
             now = datetime.fromtimestamp(self._clock.now_ns() / SECOND_NS, UTC)
-            done = await self._performer.run(scheduling_pass.place(list(self.waiting.values()), self.fleet, now))
-            for uid in [uid for uid in self.waiting if self.fleet.holds(uid)]:
+            done = await self._executor.run(scheduling_pass.schedule(list(self.waiting.values()), self.fleet, now))
+            for uid in [uid for uid in self.waiting if self.fleet.is_bound(uid)]:
                 del self.waiting[uid]
             if done.errors:
                 await self._clock.sleep(_RETRY_SECONDS)

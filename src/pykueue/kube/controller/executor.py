@@ -19,7 +19,7 @@ class WriteExecutor:
         self._views = views
         self._recorder = recorder
         self._component = component
-        self._log = logging.getLogger(f"pykueue.room.{component}")
+        self._log = logging.getLogger(f"pykueue.cluster.{component}")
 
     async def run(self, sync: writes.Sync) -> writes.Done:
         try:

@@ -1,14 +1,14 @@
 import copy
 
-from tests.cluster.world import World
+from tests.cluster.fake_api import FakeApi
 
 from pykueue.cluster.cron_job_controller import sync
 
 
 class Clockwork:
     def __init__(self, **spec):
-        self.world = World()
-        self.world.add(
+        self.api = FakeApi()
+        self.api.add(
             {
                 "apiVersion": "batch/v1",
                 "kind": "CronJob",
@@ -20,20 +20,20 @@ class Clockwork:
 
     @property
     def cron_job(self):
-        return self.world.get("CronJob", "nightly")
+        return self.api.get("CronJob", "nightly")
 
     @property
     def jobs(self):
-        return [job["metadata"]["name"] for job in self.world.of("Job")]
+        return [job["metadata"]["name"] for job in self.api.of("Job")]
 
     def sync(self, after=0):
-        self.world.pass_time(after)
-        steps = sync.sync(copy.deepcopy(self.cron_job), self.world.of("Job"), self.world.now)
-        self.done = self.world.run(steps)
+        self.api.pass_time(after)
+        steps = sync.sync(copy.deepcopy(self.cron_job), self.api.of("Job"), self.api.now)
+        self.done = self.api.run(steps)
         return self
 
     def finish(self, which=-1, type_="Complete"):
-        job = self.world.get("Job", self.jobs[which])
+        job = self.api.get("Job", self.jobs[which])
         moment = f"2026-01-01T00:{len(self.jobs):02d}:00Z"
         job["status"] = {
             "startTime": moment,
@@ -68,7 +68,7 @@ def test_a_time_missed_beyond_the_deadline_is_not_started():
 def test_forbid_waits_for_the_running_job():
     clockwork = Clockwork(concurrencyPolicy="Forbid").sync(after=601).sync(after=600)
     assert len(clockwork.jobs) == 1
-    assert clockwork.world.event_reasons() == ["SuccessfulCreate", "JobAlreadyActive"]
+    assert clockwork.api.event_reasons() == ["SuccessfulCreate", "JobAlreadyActive"]
 
 
 def test_replace_deletes_the_running_job():
@@ -81,7 +81,7 @@ def test_a_finished_job_leaves_the_active_list():
     clockwork = Clockwork().sync(after=601).finish().sync()
     assert "active" not in clockwork.cron_job["status"]
     assert clockwork.cron_job["status"]["lastSuccessfulTime"] == "2026-01-01T00:01:00Z"
-    assert "SawCompletedJob" in clockwork.world.event_reasons()
+    assert "SawCompletedJob" in clockwork.api.event_reasons()
 
 
 def test_history_keeps_the_newest():
@@ -102,4 +102,4 @@ def test_the_time_zone_moves_the_schedule():
 
 
 def test_an_unreadable_schedule_is_told():
-    assert Clockwork(schedule="whenever").sync().world.event_reasons() == ["UnparseableSchedule"]
+    assert Clockwork(schedule="whenever").sync().api.event_reasons() == ["UnparseableSchedule"]
