@@ -16,7 +16,6 @@ from pykueue.api.scheme import Object
 from pykueue.cluster.kubelet.devices import GPU
 from pykueue.cluster.scheduler.fleet import DEFAULT_PODS
 
-RUNTIME_LABEL = "pykueue.dev/runtime"
 _GPU_QUERY = ("nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader,nounits")
 _GIB = 1024**3
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}

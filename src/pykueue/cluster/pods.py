@@ -4,6 +4,7 @@ Functions without I/O.
 """
 
 import copy
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -95,13 +96,18 @@ def removal_order(pod: Object) -> tuple[Any, ...]:
     )
 
 
-def from_template(template: Object, owner: Object, *, generate_name: str = "") -> Object:
-    """A pod from a template, controlled by `owner`, as Kubernetes' controllers create it."""
-    metadata = objects.nested(template, "metadata")
-    pod_metadata: Object = {
-        key: copy.deepcopy(metadata[key]) for key in ("labels", "annotations", "finalizers") if metadata.get(key)
+def from_template(
+    template: Object, owner: Object, *, name: str = "", labels: Mapping[str, str] | None = None
+) -> Object:
+    """A pod from a template, controlled by `owner`; without a name, the API generates one."""
+    template_metadata = objects.nested(template, "metadata")
+    metadata: Object = {
+        key: copy.deepcopy(template_metadata[key])
+        for key in ("labels", "annotations", "finalizers")
+        if template_metadata.get(key)
     }
-    pod_metadata["namespace"] = objects.namespace(owner)
-    pod_metadata["generateName"] = generate_name or f"{objects.name(owner)}-"
-    pod_metadata["ownerReferences"] = [objects.controller_reference(owner)]
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": pod_metadata, "spec": copy.deepcopy(objects.spec(template))}
+    if labels:
+        metadata["labels"] = metadata.get("labels", {}) | labels
+    metadata |= {"name": name} if name else {"generateName": f"{objects.name(owner)}-"}
+    metadata |= {"namespace": objects.namespace(owner), "ownerReferences": [objects.controller_reference(owner)]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": copy.deepcopy(objects.spec(template))}

@@ -1,6 +1,5 @@
 """One sync of a StatefulSet: pods with ordinal names, created in order and deleted in reverse."""
 
-import copy
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -73,15 +72,8 @@ def _ordinal(pod: Object) -> int:
 
 
 def _pod(stateful_set: Object, name: str, revision: str) -> Object:
-    pod = pods.from_template(stateful_set["spec"]["template"], stateful_set)
-    metadata = pod["metadata"]
-    del metadata["generateName"]
-    metadata["name"] = name
-    metadata["labels"] = copy.copy(metadata.get("labels") or {}) | {
-        POD_NAME: name,
-        ORDINAL: name.rpartition("-")[2],
-        REVISION: revision,
-    }
+    labels = {POD_NAME: name, ORDINAL: name.rpartition("-")[2], REVISION: revision}
+    pod = pods.from_template(stateful_set["spec"]["template"], stateful_set, name=name, labels=labels)
     pod["spec"] |= {"hostname": name, "subdomain": stateful_set["spec"].get("serviceName", "")}
     return pod
 

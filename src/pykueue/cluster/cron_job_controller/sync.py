@@ -174,7 +174,7 @@ def _apply_concurrency_policy(state: _CronJobSync) -> bool:
 
 def _job(cron_job: Object, name: str, due: datetime) -> Object:
     template = cron_job["spec"]["jobTemplate"]
-    metadata = copy.deepcopy(template.get("metadata") or {})
+    metadata = copy.deepcopy(objects.nested(template, "metadata"))
     job_metadata: Object = {key: metadata[key] for key in ("labels",) if metadata.get(key)}
     job_metadata["annotations"] = (metadata.get("annotations") or {}) | {
         "batch.kubernetes.io/cronjob-scheduled-timestamp": due.isoformat().replace("+00:00", "Z")

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from pykueue.api import conditions
+from pykueue.api import conditions, objects
 from pykueue.cluster import pods
 from pykueue.cluster.job_controller import policies
 from pykueue.cluster.job_controller.pod_counts import PodCounts
@@ -76,8 +76,8 @@ def _failure(counts: PodCounts, now: datetime) -> Ending | None:
             return _failed("PodFailurePolicy", match.message)
     if counts.failed > job.backoff_limit or _restarted_too_often(counts):
         return _failed("BackoffLimitExceeded", "Job has reached the specified backoff limit")
-    left = seconds_to_deadline(counts, now)
-    if left is not None and left <= 0 and job.start_time is not None:
+    remaining = seconds_to_deadline(counts, now)
+    if remaining is not None and remaining <= 0 and job.start_time is not None:
         return _failed("DeadlineExceeded", "Job was active longer than specified deadline")
     if job.is_indexed and job.backoff_limit_per_index is not None:
         return _failed_indexes(counts)
@@ -100,7 +100,7 @@ def _failed(reason: str, message: str) -> Ending:
 
 def _restarted_too_often(counts: PodCounts) -> bool:
     job = counts.job
-    if job.spec["template"].get("spec", {}).get("restartPolicy") != "OnFailure":
+    if objects.nested(job.spec, "template", "spec").get("restartPolicy") != "OnFailure":
         return False
     restarts = sum(pods.restarts(pod) for pod in counts.pods if pods.phase(pod) in ("Running", "Pending"))
     return restarts > 0 if job.backoff_limit == 0 else restarts >= job.backoff_limit

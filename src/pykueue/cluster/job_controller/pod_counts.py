@@ -30,7 +30,7 @@ class PodCounts(msgspec.Struct, frozen=True, kw_only=True):
     @classmethod
     def of(cls, job: JobView, owned: Sequence[Object]) -> "PodCounts":
         """Count the pods that the Job owns, on top of what its status has counted already."""
-        uncounted = job.status.get("uncountedTerminatedPods") or {}
+        uncounted = objects.nested(job.status, "uncountedTerminatedPods")
         tracked = [pod for pod in owned if is_tracked(pod) and (not job.is_indexed or job.index_of(pod) is not None)]
         uncounted_uids = {*(uncounted.get("succeeded") or ()), *(uncounted.get("failed") or ())}
         uncounted_pods = [pod for pod in tracked if objects.uid(pod) not in uncounted_uids]

@@ -335,7 +335,7 @@ def _finish(state: _JobSync) -> None:
 def _write_status(state: _JobSync) -> writes.Step:
     """Write a changed status, then its events. A refused write ends the sync."""
     status = {key: value for key, value in state.status.items() if key != "active" or value}
-    patch = writes.merge_patch(state.stored.get("status") or {}, status)
+    patch = writes.merge_patch(objects.status(state.stored), status)
     if patch:
         write = writes.Patch(resource=resources.JOB, object=state.stored, patch={"status": patch}, subresource="status")
         (result,) = yield [write]

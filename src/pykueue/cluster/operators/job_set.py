@@ -98,7 +98,7 @@ def _resumption(job_set: Object, job: Object, *, is_suspended: bool) -> Object:
         pod_spec = {
             key: template["spec"][key] for key in ("nodeSelector", "tolerations") if key in template.get("spec", {})
         }
-        metadata = template.get("metadata") or {}
+        metadata = objects.nested(template, "metadata")
         patch["spec"]["template"] = {
             "spec": pod_spec,
             "metadata": {key: metadata[key] for key in ("labels", "annotations") if key in metadata},
@@ -124,7 +124,7 @@ def _job(job_set: Object, spec: Object, index: int, attempt: int) -> Object:
         f"{_PREFIX}job-index": str(index),
         ATTEMPT: str(attempt),
     }
-    metadata = copy.deepcopy(template.get("metadata") or {})
+    metadata = copy.deepcopy(objects.nested(template, "metadata"))
     job_spec = copy.deepcopy(template["spec"]) | {"suspend": bool(job_set["spec"].get("suspend"))}
     pod_template = job_spec.setdefault("template", {})
     pod_metadata = pod_template.setdefault("metadata", {})

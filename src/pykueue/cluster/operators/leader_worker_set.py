@@ -134,19 +134,17 @@ def _pod(leader_worker_set: Object, group: _Group, index: int) -> Object:
     leader = f"{owner}-{group.index}"
     name = leader if index == 0 else f"{leader}-{index}"
     leader_template = templates.get("leaderTemplate") if index == 0 else None
-    pod = pods.from_template(leader_template or templates["workerTemplate"], leader_worker_set)
-    metadata = pod["metadata"]
-    del metadata["generateName"]
-    metadata["name"] = name
-    metadata["labels"] = copy.copy(metadata.get("labels") or {}) | {
+    labels = {
         SET_NAME: owner,
         GROUP_INDEX: str(group.index),
         WORKER_INDEX: str(index),
         REVISION: group.revision,
     }
+    template = leader_template or templates["workerTemplate"]
+    pod = pods.from_template(template, leader_worker_set, name=name, labels=labels)
     address = f"{leader}.{owner}.{objects.namespace(leader_worker_set)}"
     annotations = {SIZE: str(group.size), port_mapping.NAMES: address} | ({LEADER_NAME: leader} if index else {})
-    metadata["annotations"] = copy.copy(metadata.get("annotations") or {}) | annotations
+    pod["metadata"]["annotations"] = objects.annotations(pod) | annotations
     pod["spec"] |= {"hostname": name, "subdomain": owner}
     variables = {
         "LWS_LEADER_ADDRESS": address,

@@ -12,6 +12,7 @@ from pykueue.api import conditions as api_conditions
 from pykueue.api import objects, resources
 from pykueue.api.scheme import Object
 from pykueue.cluster import statuses
+from pykueue.cluster.job_controller.job_view import INDEX
 from pykueue.cluster.runtimes import port_mapping
 from pykueue.kube.controller import writes
 from pykueue.translate.jobs import training_runtime
@@ -22,7 +23,7 @@ FindRuntime = Callable[[Reference], Object | None]
 
 _PORT = "29400"
 _NODE = "node"
-_RANK = {"fieldRef": {"fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}
+_RANK = {"fieldRef": {"fieldPath": f"metadata.annotations['{INDEX}']"}}
 _RUNTIME_PAUSE_SECONDS = 1.0
 
 
@@ -84,13 +85,13 @@ def _is_suspended(job: Object) -> bool:
 
 def _job_set(job: Object, runtime: Object) -> Object:
     template = runtime["spec"]["template"]
-    spec = copy.deepcopy(template.get("spec") or {})
+    spec = copy.deepcopy(objects.spec(template))
     spec["replicatedJobs"] = training_runtime.replicated_jobs(job, runtime, as_admitted=True)
     spec["suspend"] = _is_suspended(job)
     for replicated in spec["replicatedJobs"]:
         replicated["template"]["spec"].setdefault("completionMode", "Indexed")
-        _add_variables(job, replicated, runtime["spec"].get("mlPolicy") or {})
-    template_metadata = template.get("metadata") or {}
+        _add_variables(job, replicated, objects.nested(runtime, "spec", "mlPolicy"))
+    template_metadata = objects.nested(template, "metadata")
     metadata: Object = {
         key: dict(template_metadata[key]) for key in ("labels", "annotations") if template_metadata.get(key)
     }

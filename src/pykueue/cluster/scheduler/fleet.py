@@ -23,7 +23,7 @@ def requests(pod_spec: Object) -> Amounts:
 
 
 def capacity(node: Object) -> Amounts:
-    status = node.get("status", {})
+    status = objects.status(node)
     quantities = resource_lists.parse(status.get("allocatable") or status.get("capacity"))
     return {"pods": DEFAULT_PODS} | {name: resource_lists.amount(name, value) for name, value in quantities.items()}
 

@@ -255,12 +255,8 @@ def _expiry(state: _TrainingJobSync) -> list[writes.Write]:
 
 def _pod(member: Member) -> Object:
     spec = specs(member.framework, member.job)[member.role]
-    pod = pods.from_template(spec["template"], member.job)
-    metadata = pod["metadata"]
-    del metadata["generateName"]
-    metadata["name"] = member.name
-    metadata["labels"] = (metadata.get("labels") or {}) | _labels(member)
-    metadata["annotations"] = _local_annotations(member.framework, member.job) | (metadata.get("annotations") or {})
+    pod = pods.from_template(spec["template"], member.job, name=member.name, labels=_labels(member))
+    pod["metadata"]["annotations"] = _local_annotations(member.framework, member.job) | objects.annotations(pod)
     policy = spec.get("restartPolicy", "Never")
     pod["spec"]["restartPolicy"] = "Never" if policy == "ExitCode" else policy
     variables = [{"name": name, "value": value} for name, value in member.framework.variables(member).items()]

@@ -117,9 +117,9 @@ def _desired_workers(group: Object) -> int:
     """The pods of a worker group: replicas within minReplicas and maxReplicas, times hosts."""
     if group.get("suspend"):
         return 0
-    least = int(group.get("minReplicas") or 0)
-    most = int(group.get("maxReplicas") or _UNBOUNDED)
-    return max(least, min(most, int(group.get("replicas") or 0))) * _hosts(group)
+    minimum = int(group.get("minReplicas") or 0)
+    maximum = int(group.get("maxReplicas") or _UNBOUNDED)
+    return max(minimum, min(maximum, int(group.get("replicas") or 0))) * _hosts(group)
 
 
 def _hosts(group: Object) -> int:
@@ -182,8 +182,10 @@ def _totals(cluster: Object) -> dict[str, str]:
     ]
     for group, count in groups:
         for container in group["template"]["spec"].get("containers") or ():
-            stated = objects.nested(container, "resources")
-            requests = resource_lists.parse(resource_lists.keep_first(stated.get("requests"), stated.get("limits")))
+            container_resources = objects.nested(container, "resources")
+            requests = resource_lists.parse(
+                resource_lists.keep_first(container_resources.get("requests"), container_resources.get("limits"))
+            )
             request_lists += [requests] * count
     total = resource_lists.total(request_lists)
     gpus = [value for name, value in total.items() if name.endswith("gpu")]

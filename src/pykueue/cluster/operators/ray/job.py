@@ -266,25 +266,18 @@ def _submitter_template(ray_job: Object, cluster: str) -> Object:
         pod_spec |= _default_submitter_pod(spec)
     metadata = template.setdefault("metadata", {})
     own = {key: value for key, value in objects.annotations(ray_job).items() if key.startswith(_OWN_PREFIX)}
-    local_annotations = ray_pods.local_annotations(
-        cluster, ray_pods.port_group(objects.namespace(ray_job), cluster)
-    ) | {simulated.RUNTIME: _simulated_duration(spec)}
-    metadata["annotations"] = local_annotations | own | (metadata.get("annotations") or {})
+    annotations = ray_pods.local_annotations(objects.namespace(ray_job), cluster)
+    annotations[simulated.RUNTIME] = _simulated_duration(spec)
+    metadata["annotations"] = annotations | own | (metadata.get("annotations") or {})
     return template
 
 
 def _default_submitter_pod(spec: Object) -> Object:
     """KubeRay's default submitter, with the volumes of the head for paths in the entrypoint."""
     head = objects.nested(spec, "rayClusterSpec", "headGroupSpec", "template", "spec")
-    first = (head.get("containers") or [{}])[0]
-    container: Object = {
-        "name": "ray-job-submitter",
-        "image": first.get("image", "rayproject/ray"),
-        "resources": _RESOURCES,
-    }
-    if first.get("volumeMounts"):
-        container["volumeMounts"] = copy.deepcopy(first["volumeMounts"])
-    return {"containers": [container]} | ({"volumes": copy.deepcopy(head["volumes"])} if head.get("volumes") else {})
+    pod_spec = ray_pods.spec_like_head(head, "ray-job-submitter")
+    pod_spec["containers"][0]["resources"] = _RESOURCES
+    return pod_spec
 
 
 def _simulated_duration(spec: Object) -> str:

@@ -30,14 +30,10 @@ def _pod(
     cluster: Object, spec: Object, role: str, *, group_name: str, command: Callable[[Object, Object], str]
 ) -> Object:
     name = objects.name(cluster)
-    pod = pods.from_template(spec["template"], cluster)
-    metadata = pod["metadata"]
-    metadata["labels"] = (metadata.get("labels") or {}) | _labels(name, role, group_name)
-    metadata["annotations"] = local_annotations(name, port_group(objects.namespace(cluster), name)) | (
-        metadata.get("annotations") or {}
-    )
+    pod = pods.from_template(spec["template"], cluster, labels=_labels(name, role, group_name))
+    pod["metadata"]["annotations"] = local_annotations(objects.namespace(cluster), name) | objects.annotations(pod)
     container = pod["spec"]["containers"][0]
-    start = command(spec.get("rayStartParams") or {}, container.get("resources") or {})
+    start = command(objects.nested(spec, "rayStartParams"), objects.nested(container, "resources"))
     if "ray.io/overwrite-container-cmd" not in objects.annotations(cluster):
         own_words = [*(container.get("command") or ()), *(container.get("args") or ())]
         own_command = " ".join(own_words)
@@ -45,7 +41,7 @@ def _pod(
         container["args"] = [
             f"{own_command} && {start}" if own_words and own_words[0] not in ("/bin/sh", "/bin/bash") else start
         ]
-    variables = copy.copy(container.get("env") or [])
+    variables = container.get("env") or []
     names_in_use = {variable["name"] for variable in variables}
     container["env"] = [
         *(variable for variable in commands.variables(name, role) if variable["name"] not in names_in_use),
@@ -66,17 +62,21 @@ def _labels(cluster: str, role: str, group_name: str) -> dict[str, str]:
     }
 
 
-def port_group(namespace: str, cluster: str) -> str:
-    """The port mapping group of the pods of a cluster and of a submitter to it."""
-    return f"{namespace}.{cluster}"
-
-
-def local_annotations(cluster: str, group_name: str) -> dict[str, str]:
+def local_annotations(namespace: str, cluster: str) -> dict[str, str]:
     """Annotations for this machine: the port mapping of the cluster, and an endless runtime."""
     return {
-        port_mapping.GROUP: group_name,
+        port_mapping.GROUP: f"{namespace}.{cluster}",
         port_mapping.NAMES: names.head_service(cluster),
         port_mapping.PORTS: ",".join(commands.PORTS.values()),
         RUNTIME: UNTIL_DELETED,
         LIMITS: "ignore",
     }
+
+
+def spec_like_head(head: Object, container_name: str) -> Object:
+    """A pod spec with one container that has the image and the volumes of the head."""
+    first = (head.get("containers") or [{}])[0]
+    container: Object = {"name": container_name, "image": first.get("image", "rayproject/ray")}
+    if first.get("volumeMounts"):
+        container["volumeMounts"] = copy.deepcopy(first["volumeMounts"])
+    return {"containers": [container]} | ({"volumes": copy.deepcopy(head["volumes"])} if head.get("volumes") else {})

@@ -252,10 +252,8 @@ def _serve_job_name(service: Object, cluster: str) -> str:
 
 def _serve_job(service: Object, cluster: str) -> Object:
     head = objects.nested(service["spec"]["rayClusterConfig"]["headGroupSpec"], "template", "spec")
-    first = (head.get("containers") or [{}])[0]
-    container: Object = {
-        "name": "serve-deployer",
-        "image": first.get("image", "rayproject/ray"),
+    pod_spec = ray_pods.spec_like_head(head, "serve-deployer") | {"restartPolicy": "Never"}
+    pod_spec["containers"][0] |= {
         "command": ["/bin/sh", "-c"],
         "args": [commands.DEPLOY],
         "env": [
@@ -263,15 +261,10 @@ def _serve_job(service: Object, cluster: str) -> Object:
             {"name": "SERVE_CONFIG", "value": service["spec"].get("serveConfigV2", "")},
         ],
     }
-    if first.get("volumeMounts"):
-        container["volumeMounts"] = copy.deepcopy(first["volumeMounts"])
-    pod: Object = {"restartPolicy": "Never", "containers": [container]}
-    if head.get("volumes"):
-        pod["volumes"] = copy.deepcopy(head["volumes"])
-    local_annotations = ray_pods.local_annotations(cluster, ray_pods.port_group(objects.namespace(service), cluster))
+    annotations = ray_pods.local_annotations(objects.namespace(service), cluster)
+    annotations[simulated.RUNTIME] = _SIMULATED_SECONDS
     metadata = _child_metadata(service, _serve_job_name(service, cluster))
-    template = {"metadata": {"annotations": local_annotations | {simulated.RUNTIME: _SIMULATED_SECONDS}}, "spec": pod}
-    spec = {"backoffLimit": _RETRIES, "template": template}
+    spec = {"backoffLimit": _RETRIES, "template": {"metadata": {"annotations": annotations}, "spec": pod_spec}}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
 
 
