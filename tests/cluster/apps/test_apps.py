@@ -10,7 +10,7 @@ TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"na
 
 
 class AppsFixture:
-    """One owner of pods in a small world; a Deployment's ReplicaSets are synced with it."""
+    """One owner of pods on a fake API; a Deployment's ReplicaSets are synced with it."""
 
     def __init__(self, kind, **spec):
         self.api = FakeApi()

@@ -5,7 +5,7 @@ from tests.cluster.fake_api import FakeApi
 from pykueue.cluster.cron_job_controller import sync
 
 
-class Clockwork:
+class CronJobFixture:
     def __init__(self, **spec):
         self.api = FakeApi()
         self.api.add(
@@ -44,62 +44,62 @@ class Clockwork:
 
 
 def test_nothing_starts_before_it_is_due():
-    clockwork = Clockwork().sync(after=60)
-    assert clockwork.jobs == []
-    assert clockwork.done.look_again_after == 540
+    fixture = CronJobFixture().sync(after=60)
+    assert fixture.jobs == []
+    assert fixture.done.look_again_after == 540
 
 
 def test_a_due_time_makes_one_job_named_after_it():
-    clockwork = Clockwork().sync(after=601)
-    assert clockwork.jobs == ["nightly-29453770"]
-    assert clockwork.cron_job["status"]["lastScheduleTime"] == "2026-01-01T00:10:00Z"
-    assert [reference["name"] for reference in clockwork.cron_job["status"]["active"]] == clockwork.jobs
-    assert clockwork.sync().jobs == ["nightly-29453770"]
+    fixture = CronJobFixture().sync(after=601)
+    assert fixture.jobs == ["nightly-29453770"]
+    assert fixture.cron_job["status"]["lastScheduleTime"] == "2026-01-01T00:10:00Z"
+    assert [reference["name"] for reference in fixture.cron_job["status"]["active"]] == fixture.jobs
+    assert fixture.sync().jobs == ["nightly-29453770"]
 
 
 def test_only_the_latest_missed_time_is_started():
-    assert Clockwork().sync(after=3605).jobs == ["nightly-29453820"]
+    assert CronJobFixture().sync(after=3605).jobs == ["nightly-29453820"]
 
 
 def test_a_time_missed_beyond_the_deadline_is_not_started():
-    assert Clockwork(startingDeadlineSeconds=5).sync(after=630).jobs == []
+    assert CronJobFixture(startingDeadlineSeconds=5).sync(after=630).jobs == []
 
 
 def test_forbid_waits_for_the_running_job():
-    clockwork = Clockwork(concurrencyPolicy="Forbid").sync(after=601).sync(after=600)
-    assert len(clockwork.jobs) == 1
-    assert clockwork.api.event_reasons() == ["SuccessfulCreate", "JobAlreadyActive"]
+    fixture = CronJobFixture(concurrencyPolicy="Forbid").sync(after=601).sync(after=600)
+    assert len(fixture.jobs) == 1
+    assert fixture.api.event_reasons() == ["SuccessfulCreate", "JobAlreadyActive"]
 
 
 def test_replace_deletes_the_running_job():
-    clockwork = Clockwork(concurrencyPolicy="Replace").sync(after=601).sync(after=600)
-    assert clockwork.jobs == ["nightly-29453780"]
-    assert len(clockwork.cron_job["status"]["active"]) == 1
+    fixture = CronJobFixture(concurrencyPolicy="Replace").sync(after=601).sync(after=600)
+    assert fixture.jobs == ["nightly-29453780"]
+    assert len(fixture.cron_job["status"]["active"]) == 1
 
 
 def test_a_finished_job_leaves_the_active_list():
-    clockwork = Clockwork().sync(after=601).finish().sync()
-    assert "active" not in clockwork.cron_job["status"]
-    assert clockwork.cron_job["status"]["lastSuccessfulTime"] == "2026-01-01T00:01:00Z"
-    assert "SawCompletedJob" in clockwork.api.event_reasons()
+    fixture = CronJobFixture().sync(after=601).finish().sync()
+    assert "active" not in fixture.cron_job["status"]
+    assert fixture.cron_job["status"]["lastSuccessfulTime"] == "2026-01-01T00:01:00Z"
+    assert "SawCompletedJob" in fixture.api.event_reasons()
 
 
 def test_history_keeps_the_newest():
-    clockwork = Clockwork(successfulJobsHistoryLimit=1)
+    fixture = CronJobFixture(successfulJobsHistoryLimit=1)
     for _ in range(3):
-        clockwork.sync(after=600).finish()
-    assert clockwork.sync().jobs == ["nightly-29453790"]
+        fixture.sync(after=600).finish()
+    assert fixture.sync().jobs == ["nightly-29453790"]
 
 
 def test_a_suspended_cron_job_starts_nothing():
-    assert Clockwork(suspend=True).sync(after=601).jobs == []
+    assert CronJobFixture(suspend=True).sync(after=601).jobs == []
 
 
 def test_the_time_zone_moves_the_schedule():
-    clockwork = Clockwork(schedule="0 9 * * *", timeZone="Asia/Seoul").sync(after=1)
-    assert clockwork.jobs == []
-    assert clockwork.done.look_again_after == 86399
+    fixture = CronJobFixture(schedule="0 9 * * *", timeZone="Asia/Seoul").sync(after=1)
+    assert fixture.jobs == []
+    assert fixture.done.look_again_after == 86399
 
 
-def test_an_unreadable_schedule_is_told():
-    assert Clockwork(schedule="whenever").sync().api.event_reasons() == ["UnparseableSchedule"]
+def test_an_unparseable_schedule_emits_an_event():
+    assert CronJobFixture(schedule="whenever").sync().api.event_reasons() == ["UnparseableSchedule"]

@@ -38,7 +38,7 @@ def test_the_interim_condition_precedes_the_final_one():
     assert [condition["type"] for condition in fixture.status["conditions"]] == ["SuccessCriteriaMet", "Complete"]
 
 
-def test_events_tell_creation_and_completion():
+def test_creation_and_completion_emit_events():
     fixture = JobFixture().sync().end().sync()
     assert fixture.api.event_reasons() == ["SuccessfulCreate", "Completed"]
 
@@ -76,7 +76,7 @@ def test_one_sync_creates_a_bounded_number_of_pods():
     assert len(JobFixture(parallelism=600, completions=600).sync().active) == replicas.MOST_PER_SYNC
 
 
-def test_a_refused_creation_is_told_and_not_repeated_for_each_pod():
+def test_a_refused_creation_emits_one_event_and_stops():
     fixture = JobFixture(parallelism=8, completions=8)
     fixture.api.refuse = lambda write: type(write).__name__ == "Create"
     fixture.sync()

@@ -13,7 +13,7 @@ def test_a_suspended_job_has_no_pods_and_no_start_time():
     assert fixture.api.event_reasons() == ["Suspended"]
 
 
-def test_resuming_starts_the_clock_anew():
+def test_resuming_sets_a_new_start_time():
     fixture = JobFixture(suspend=True).sync().later(100)
     fixture.job["spec"]["suspend"] = False
     fixture.sync()

@@ -140,7 +140,7 @@ def test_stopping_ends_the_main_containers_then_the_sidecars():
     assert run.phase == "Failed"
 
 
-def test_a_pod_that_ends_well_when_asked_to_is_succeeded():
+def test_a_stopped_pod_that_exits_with_0_has_succeeded():
     run = begin("main")
     start_all(run)
     run.stop(NOW)

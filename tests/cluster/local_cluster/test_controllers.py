@@ -8,7 +8,7 @@ from pykueue.api import resources
 
 
 def counts(*, succeeded):
-    """Some pods are active, and so many were counted as done."""
+    """Whether some pods are active and `succeeded` were counted."""
 
     def holds(obj):
         status = obj.get("status", {})

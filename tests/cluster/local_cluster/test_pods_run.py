@@ -133,7 +133,7 @@ async def test_a_new_cluster_adopts_running_pods(start_cluster, tmp_path):
     assert len(await again.pods()) == 1
 
 
-async def test_an_attempt_that_was_started_but_never_told_of_is_found(client, start_cluster, tmp_path):
+async def test_an_attempt_whose_start_was_never_reported_is_adopted(client, start_cluster, tmp_path):
     runs = tmp_path / "runs"
     spec = shell(f"echo run >> {runs}; sleep 0.3") | {"restartPolicy": "Never", "nodeName": "one"}
     place = {"name": "lonely", "namespace": "default"}

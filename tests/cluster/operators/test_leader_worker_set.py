@@ -46,7 +46,7 @@ def test_every_group_has_a_leader_and_its_workers():
     assert LeaderWorkerSetFixture().names() == ["llm-0", "llm-0-1", "llm-1", "llm-1-1"]
 
 
-def test_workers_know_their_leader_and_their_place():
+def test_workers_have_the_address_of_their_leader_and_their_index():
     fixture = LeaderWorkerSetFixture()
     worker = fixture.pod("llm-1-1")
     assert objects.annotations(worker)["leaderworkerset.sigs.k8s.io/leader-name"] == "llm-1"

@@ -68,7 +68,7 @@ def test_without_its_runtime_nothing_is_made():
     assert TrainJobFixture(runtime=None).api.of("JobSet") == []
 
 
-def test_nodes_know_where_to_meet():
+def test_nodes_have_the_address_of_the_first_node():
     [replicated] = TrainJobFixture().job_set["spec"]["replicatedJobs"]
     env = {
         variable["name"]: variable.get("value")

@@ -113,7 +113,7 @@ async def test_background_processes_do_not_outlive_the_container(runtime, tmp_pa
     await eventually(lambda: not Path(f"/proc/{pid.read_text().strip()}").exists())
 
 
-async def test_a_daemon_is_found_by_its_mark_and_ended(runtime, tmp_path):
+async def test_a_daemon_is_found_by_its_environment_and_killed(runtime, tmp_path):
     pid = tmp_path / "pid"
     script = (
         "import os, sys, time\n"
@@ -144,14 +144,14 @@ async def test_a_running_container_is_adopted(runtime, tmp_path):
     assert await adopted.wait() == Exit(code=5)
 
 
-async def test_a_container_that_ended_unseen_gives_its_exit_code(runtime, tmp_path):
+async def test_a_container_that_ended_during_a_restart_has_its_exit_code(runtime, tmp_path):
     container_request = shell("exit 3")
     first = await runtime.start(container_request)
     await first.wait()
     assert await (await ProcessRuntime(tmp_path).adopt(container_request, "")).wait() == Exit(code=3)
 
 
-async def test_a_container_killed_unseen_is_lost(runtime, tmp_path):
+async def test_a_container_killed_during_a_restart_is_lost(runtime, tmp_path):
     container_request = shell(f"touch {tmp_path / 'ready'}; sleep 60")
     first = await runtime.start(container_request)
     await until(tmp_path / "ready")
@@ -182,7 +182,7 @@ async def test_memory_is_bounded(runtime):
     assert "MemoryError" in log_of(runtime, container_request)
 
 
-async def test_a_group_meets_on_ports_of_its_own(runtime):
+async def test_each_group_has_its_own_ports(runtime):
     marks = {
         "pykueue.dev/local-names": "train-master-0",
         "pykueue.dev/local-ports": "23456",

@@ -8,7 +8,7 @@ from pykueue.cluster.runtimes.linux_processes import ProcessUsage
 from pykueue.cluster.runtimes.process import ProcessRuntime
 
 
-async def test_a_busy_container_is_seen_to_use_cpu_and_memory(tmp_path):
+async def test_a_busy_container_uses_cpu_and_memory(tmp_path):
     runtime = ProcessRuntime(tmp_path)
     container = await runtime.start(request("sh", "-c", "while :; do :; done", uid="busy-pod"))
     try:

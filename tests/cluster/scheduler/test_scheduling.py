@@ -17,12 +17,12 @@ def test_a_pod_goes_to_the_emptiest_node_that_fits():
     assert fixture.node_names() == {"one": "a", "two": "b"}
 
 
-def test_binding_is_told():
+def test_binding_emits_an_event():
     fixture = SchedulerFixture(node("a")).schedule(pod("one"))
     assert fixture.api.events == [("Normal", "Scheduled", "Successfully assigned default/one to a")]
 
 
-def test_a_pod_that_was_told_to_wait_is_told_that_it_is_over():
+def test_a_pod_that_was_unschedulable_gets_pod_scheduled_true():
     fixture = SchedulerFixture().schedule(pod("one"))
     fixture.fleet.set_node(fixture.api.add(node("a")))
     assert conditions.is_true(fixture.schedule().api.get("Pod", "one"), "PodScheduled")
@@ -32,7 +32,7 @@ def test_without_nodes_the_pod_waits():
     assert SchedulerFixture().schedule(pod("one")).message("one") == "no nodes available to schedule pods"
 
 
-def test_what_does_not_fit_is_told_in_the_words_of_kube_scheduler():
+def test_an_unschedulable_pod_has_the_message_of_kube_scheduler():
     fixture = SchedulerFixture(node("a"), node("b"), node("c", taints=[{"key": "gpu", "effect": "NoSchedule"}]))
     fixture.schedule(pod("full-a", {"cpu": "3"}), pod("full-b", {"cpu": "3"}), pod("big", {"cpu": "2"}))
     assert fixture.message("big") == (
@@ -41,7 +41,7 @@ def test_what_does_not_fit_is_told_in_the_words_of_kube_scheduler():
     )
 
 
-def test_a_reason_is_told_once():
+def test_the_same_message_emits_one_event():
     fixture = SchedulerFixture(node("a")).schedule(pod("big", {"cpu": "9"})).schedule().schedule()
     assert fixture.api.event_reasons() == ["FailedScheduling"]
 
@@ -158,7 +158,7 @@ def test_a_pod_of_higher_priority_evicts_the_least():
     assert fixture.api.event_reasons().count("Preempted") == 1
 
 
-def test_equal_priority_evicts_nobody():
+def test_equal_priority_evicts_no_pod():
     fixture = (
         SchedulerFixture(node("a"))
         .schedule(pod("one", {"cpu": "4"}, priority=5))

@@ -32,10 +32,10 @@ class PodCounts(msgspec.Struct, frozen=True, kw_only=True):
         """Count the pods that the Job owns, on top of what its status has counted already."""
         uncounted = objects.nested(job.status, "uncountedTerminatedPods")
         tracked = [pod for pod in owned if is_tracked(pod) and (not job.is_indexed or job.index_of(pod) is not None)]
-        uncounted_uids = {*(uncounted.get("succeeded") or ()), *(uncounted.get("failed") or ())}
-        uncounted_pods = [pod for pod in tracked if objects.uid(pod) not in uncounted_uids]
-        newly_succeeded = tuple(pod for pod in uncounted_pods if pods.phase(pod) == "Succeeded")
-        newly_failed = tuple(filter(job.is_failed, uncounted_pods))
+        listed_uids = {*(uncounted.get("succeeded") or ()), *(uncounted.get("failed") or ())}
+        unlisted_pods = [pod for pod in tracked if objects.uid(pod) not in listed_uids]
+        newly_succeeded = tuple(pod for pod in unlisted_pods if pods.phase(pod) == "Succeeded")
+        newly_failed = tuple(filter(job.is_failed, unlisted_pods))
         active = tuple(filter(pods.is_active, owned))
         succeeded_indexes = failed_indexes = indexes.NONE
         awaiting: dict[int, Object] = {}

@@ -65,7 +65,7 @@ def test_pods_are_named_by_role_and_index():
     assert TrainingJobFixture().names() == ["mnist-master-0", "mnist-worker-0", "mnist-worker-1"]
 
 
-def test_pytorch_members_know_each_other():
+def test_pytorch_members_have_the_address_of_the_master():
     variables = TrainingJobFixture().variables("mnist-worker-1")
     assert (variables["MASTER_ADDR"], variables["MASTER_PORT"]) == ("mnist-master-0", "23456")
     assert (variables["WORLD_SIZE"], variables["RANK"], variables["PET_NNODES"], variables["PET_NODE_RANK"]) == (
@@ -161,7 +161,7 @@ def test_the_job_goes_after_its_time_to_live():
         ("MPIJob", {"Launcher": 1, "Worker": 2}, "mnist-launcher-0", "K_MPI_JOB_ROLE", "launcher"),
     ],
 )
-def test_each_framework_tells_its_own(kind, replicas, pod, variable, value):
+def test_each_framework_sets_its_own_variables(kind, replicas, pod, variable, value):
     assert value in TrainingJobFixture(kind, replicas).variables(pod)[variable]
 
 

@@ -29,7 +29,7 @@ def test_a_shortened_name_begins_with_a_letter():
     assert names.shortened("abc-12345", 6) == "r12345"
 
 
-def test_totals_are_known_at_once():
+def test_totals_are_in_the_first_status():
     status = RayFixture().add_cluster().sync().one("RayCluster")["status"]
     assert (status["desiredCPU"], status["desiredMemory"], status["desiredGPU"]) == ("6", "16G", "0")
     assert status["desiredWorkerReplicas"] == 2

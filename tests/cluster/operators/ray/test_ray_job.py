@@ -56,7 +56,7 @@ def test_a_failed_job_is_retried_on_a_new_cluster():
     assert fixture.one("RayCluster")["metadata"]["name"] != first
 
 
-def test_suspending_removes_everything_and_resuming_begins_anew():
+def test_suspending_removes_everything_and_resuming_starts_again():
     fixture = running()
     fixture.one("RayJob")["spec"]["suspend"] = True
     fixture.sync().collect()
@@ -66,7 +66,7 @@ def test_suspending_removes_everything_and_resuming_begins_anew():
     assert state(fixture.sync().start_pods())[0] == "Running"
 
 
-def test_the_cluster_goes_when_the_job_is_done_if_asked():
+def test_shutdown_after_job_finishes_deletes_the_cluster():
     fixture = running(shutdownAfterJobFinishes=True, ttlSecondsAfterFinished=60).end_submitter()
     assert len(fixture.api.of("RayCluster")) == 1
     fixture.api.pass_time(60)
