@@ -4,20 +4,17 @@ Called on every write, between the decoding of a request and its admission.
 """
 
 import re
-import secrets
 import uuid
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
 
-from pykueue.api import errors
+from pykueue.api import errors, generated_names
 from pykueue.api.errors import FieldError
 from pykueue.api.scheme import Kind, Object
 from pykueue.api.times import SECOND_NS, from_ns
 
-_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
-_SUFFIX_LENGTH = 5
-_LONGEST_PREFIX = 63 - _SUFFIX_LENGTH
+_LONGEST_PREFIX = 63 - generated_names.SUFFIX_LENGTH
 _ANNOTATIONS_BYTES = 256 * 1024
 
 _WITHOUT_GENERATION = {
@@ -89,7 +86,7 @@ def timestamp(now: datetime) -> str:
 
 
 def generate_name(prefix: str) -> str:
-    return prefix[:_LONGEST_PREFIX] + "".join(secrets.choice(_ALPHABET) for _ in range(_SUFFIX_LENGTH))
+    return prefix[:_LONGEST_PREFIX] + generated_names.random_suffix()
 
 
 def prepare_create(kind: Kind, obj: Object, now: datetime) -> None:

@@ -73,6 +73,10 @@ class BackgroundTasks:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    async def wait(self) -> None:
+        """Wait until all tasks have ended; raise the error of one that failed."""
+        await asyncio.gather(*self._tasks)
+
     def cancel(self) -> None:
         for task in self._tasks:
             task.cancel()

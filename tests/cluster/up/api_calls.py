@@ -32,9 +32,9 @@ def wait_until(kubeconfig, resource, name, holds, seconds=100):
     async def work(client):
         async with asyncio.timeout(seconds):
             while True:
-                found = await client.get(resource, name, "default")
-                if holds(found):
-                    return found
+                obj = await client.get(resource, name, "default")
+                if holds(obj):
+                    return obj
                 await asyncio.sleep(0.2)
 
     return asyncio.run(with_client(kubeconfig, work))

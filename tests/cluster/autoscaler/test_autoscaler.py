@@ -1,11 +1,11 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.cluster.scheduler.yard import node, pod
+from tests.cluster.scheduler.scheduler_fixture import node, pod
 
 from pykueue.api import objects
-from pykueue.cluster.autoscaler import flavors, plan, provisioning
-from pykueue.cluster.autoscaler.pool import Pool
+from pykueue.cluster.autoscaler import plan, provisioning
+from pykueue.cluster.autoscaler.pool import Pool, flavor_mismatch
 from pykueue.cluster.scheduler.fleet import Fleet
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -29,9 +29,9 @@ def pool(name="gpu", *types, labels=None, taints=(), annotations=None, limits=No
 
 
 def waiting(name, requests, **spec):
-    made = pod(name, requests, **spec)
-    made["metadata"] |= {"uid": name, "namespace": "default"}
-    return made
+    unschedulable = pod(name, requests, **spec)
+    unschedulable["metadata"] |= {"uid": name, "namespace": "default"}
+    return unschedulable
 
 
 def grow(pods_, *pools, fleet=None, starting=()):
@@ -39,7 +39,7 @@ def grow(pods_, *pools, fleet=None, starting=()):
 
 
 def types(growth):
-    return [objects.labels(found.node)[INSTANCE_TYPE] for found in growth.nodes]
+    return [objects.labels(starting.node)[INSTANCE_TYPE] for starting in growth.nodes]
 
 
 def test_the_smallest_type_that_holds_the_pod_is_started():
@@ -76,15 +76,15 @@ def test_the_start_takes_its_time():
 
 
 @pytest.mark.parametrize(
-    ("given", "why"),
+    ("options", "why"),
     [
         ({"annotations": {"pykueue.dev/max-nodes": "0"}}, "cpu: max node group size reached (0)"),
         ({"limits": {"cpu": "1"}}, "cpu: limit of cpu reached"),
         ({"taints": [{"key": "gpu", "effect": "NoSchedule"}]}, "cpu: its nodes had untolerated taint(s)"),
     ],
 )
-def test_why_a_pool_does_not_grow(given, why):
-    assert grow([waiting("a", {"cpu": "1"})], pool("cpu", "m5.large", **given)).refused == {"a": why}
+def test_why_a_pool_does_not_grow(options, why):
+    assert grow([waiting("a", {"cpu": "1"})], pool("cpu", "m5.large", **options)).refused == {"a": why}
 
 
 def test_what_is_too_big_for_every_type():
@@ -93,8 +93,10 @@ def test_what_is_too_big_for_every_type():
 
 
 def test_own_instance_types():
-    stated = '[{"name": "tiny", "cpu": "1", "memory": "1Gi"}]'
-    growth = grow([waiting("a", {"cpu": "1"})], pool("own", "tiny", annotations={"pykueue.dev/instance-types": stated}))
+    own_types = '[{"name": "tiny", "cpu": "1", "memory": "1Gi"}]'
+    growth = grow(
+        [waiting("a", {"cpu": "1"})], pool("own", "tiny", annotations={"pykueue.dev/instance-types": own_types})
+    )
     assert types(growth) == ["tiny"]
 
 
@@ -103,7 +105,7 @@ def test_nodes_carry_the_labels_of_the_pool():
     assert objects.labels(started.node)["karpenter.sh/nodepool"] == "p"
 
 
-def test_the_minimum_is_kept():
+def test_a_pool_has_its_minimum():
     small = pool("p", "m5.large", annotations={"pykueue.dev/min-nodes": "2"})
     assert len(plan.fill(small, Fleet(), (), NOW)) == 2
 
@@ -111,9 +113,9 @@ def test_the_minimum_is_kept():
 def fleet_of(the_pool, *names):
     fleet = Fleet()
     for name in names:
-        made = node(name, {"karpenter.sh/nodepool": the_pool.name})
-        made["metadata"]["uid"] = name
-        fleet.set_node(made)
+        member = node(name, {"karpenter.sh/nodepool": the_pool.name})
+        member["metadata"]["uid"] = name
+        fleet.set_node(member)
     return fleet
 
 
@@ -121,13 +123,13 @@ def test_an_idle_node_goes_after_its_time():
     the_pool = pool("p", disruption={"consolidateAfter": "60s"})
     fleet = fleet_of(the_pool, "a", "b")
     since = {"a": NOW - timedelta(seconds=61), "b": NOW - timedelta(seconds=10)}
-    assert [objects.name(found) for found in plan.idle(the_pool, fleet, since, NOW)] == ["a"]
+    assert [objects.name(idle) for idle in plan.idle_nodes(the_pool, fleet, since, NOW)] == ["a"]
 
 
 def test_a_pool_that_never_consolidates_keeps_its_nodes():
     the_pool = pool("p", disruption={"consolidateAfter": "Never"})
     since = {"a": NOW - timedelta(days=1)}
-    assert plan.idle(the_pool, fleet_of(the_pool, "a"), since, NOW) == []
+    assert plan.idle_nodes(the_pool, fleet_of(the_pool, "a"), since, NOW) == []
 
 
 def flavor(**labels):
@@ -137,26 +139,26 @@ def flavor(**labels):
     }
 
 
-def test_a_flavor_that_no_pool_can_serve_is_told():
-    told = flavors.mismatch({"metadata": {"name": "f"}, "spec": {"nodeLabels": {"gpu": "a100"}}}, [pool()], Fleet())
-    assert told.startswith("no node has the labels gpu=a100 and no NodePool (gpu) can create one")
+def test_a_flavor_that_no_pool_can_serve_is_reported():
+    warning = flavor_mismatch({"metadata": {"name": "f"}, "spec": {"nodeLabels": {"gpu": "a100"}}}, [pool()], Fleet())
+    assert warning.startswith("no node has the labels gpu=a100 and no NodePool (gpu) can create one")
 
 
 @pytest.mark.parametrize(
-    "made",
+    "candidate",
     [
         pool(labels={"gpu": "a100"}),
         pool(requirements=[{"key": "gpu", "operator": "In", "values": ["t4", "a100"]}]),
     ],
 )
-def test_a_flavor_that_a_pool_can_serve_is_fine(made):
-    assert flavors.mismatch(flavor(gpu="a100"), [made], Fleet()) == ""
+def test_a_flavor_that_a_pool_can_serve_is_fine(candidate):
+    assert flavor_mismatch(flavor(gpu="a100"), [candidate], Fleet()) == ""
 
 
 def test_a_flavor_by_instance_type():
-    wanted = {"metadata": {"name": "f"}, "spec": {"nodeLabels": {INSTANCE_TYPE: "p4d.24xlarge"}}}
-    assert flavors.mismatch(wanted, [pool("aws", "g4dn.xlarge")], Fleet())
-    assert not flavors.mismatch(wanted, [pool("aws", "p4d.24xlarge")], Fleet())
+    by_type = {"metadata": {"name": "f"}, "spec": {"nodeLabels": {INSTANCE_TYPE: "p4d.24xlarge"}}}
+    assert flavor_mismatch(by_type, [pool("aws", "g4dn.xlarge")], Fleet())
+    assert not flavor_mismatch(by_type, [pool("aws", "p4d.24xlarge")], Fleet())
 
 
 def request(class_name, count=1):
@@ -181,7 +183,7 @@ def test_capacity_that_is_there_is_found():
     assert (verdict.condition["type"], verdict.nodes) == ("Provisioned", ())
 
 
-def test_all_pods_must_find_room():
+def test_all_pods_must_fit():
     assert answer(provisioning.CHECK, fleet=fleet_of(pool("p"), "a"), count=2).condition["type"] == "Failed"
 
 

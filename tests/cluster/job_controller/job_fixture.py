@@ -1,8 +1,8 @@
-"""One Job in a small world, with its controller's memory."""
+"""One Job on a fake API, with the memory of its controller."""
 
 import copy
 
-from tests.cluster.world import Crash, World
+from tests.cluster.fake_api import Crash, FakeApi
 
 from pykueue.cluster.job_controller import sync
 
@@ -17,16 +17,16 @@ def job(**spec):
     }
 
 
-class Shop:
+class JobFixture:
     def __init__(self, **spec):
-        self.world = World()
-        self.world.add(job(**spec))
+        self.api = FakeApi()
+        self.api.add(job(**spec))
         self.memory = sync.Memory()
         self.done = None
 
     @property
     def job(self):
-        return self.world.get("Job", "train")
+        return self.api.get("Job", "train")
 
     @property
     def status(self):
@@ -34,7 +34,7 @@ class Shop:
 
     @property
     def pods(self):
-        return self.world.of("Pod")
+        return self.api.of("Pod")
 
     @property
     def active(self):
@@ -45,26 +45,25 @@ class Shop:
         ]
 
     def sync(self, crash_after=None):
-
-        steps = sync.sync(copy.deepcopy(self.job), self.pods, self.memory, self.world.now)
+        steps = sync.sync(copy.deepcopy(self.job), self.pods, self.memory, self.api.now)
         try:
-            self.done = self.world.run(steps, crash_after=crash_after)
+            self.done = self.api.run(steps, crash_after=crash_after)
         except Crash:
             self.memory = sync.Memory()
         return self
 
     def end(self, exit_code=0, which=0):
-        self.world.end_pod(self.active[which], exit_code)
+        self.api.end_pod(self.active[which], exit_code)
         return self
 
     def end_index(self, index, exit_code=0):
         key = "batch.kubernetes.io/job-completion-index"
         (pod,) = [pod for pod in self.active if pod["metadata"]["annotations"][key] == str(index)]
-        self.world.end_pod(pod, exit_code)
+        self.api.end_pod(pod, exit_code)
         return self
 
     def later(self, seconds):
-        self.world.pass_time(seconds)
+        self.api.pass_time(seconds)
         return self
 
     def condition(self, type_):

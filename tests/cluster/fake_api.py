@@ -1,4 +1,4 @@
-"""A small world that performs the writes of a sync on plain objects: the API of the tests, without a server."""
+"""A fake API that performs the writes of a sync on plain objects, without a server."""
 
 import copy
 import itertools
@@ -13,11 +13,11 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 def merge(target, patch, *, by_key=False):
     for key, value in patch.items():
         if by_key and key == "conditions":
-            kept = {found["type"]: found for found in target.get(key, [])}
-            for found in value:
-                kept.setdefault(found["type"], {})
-                merge(kept[found["type"]], found)
-            target[key] = list(kept.values())
+            by_type = {condition["type"]: condition for condition in target.get(key, [])}
+            for condition in value:
+                by_type.setdefault(condition["type"], {})
+                merge(by_type[condition["type"]], condition)
+            target[key] = list(by_type.values())
         elif value is None:
             target.pop(key, None)
         elif isinstance(value, dict) and isinstance(target.get(key), dict):
@@ -30,8 +30,8 @@ class Crash(Exception):  # noqa: N818 - not an error of ours
     pass
 
 
-class World:
-    """Objects by (kind, name); `crash_after` stops a sync after so many writes."""
+class FakeApi:
+    """Objects by (kind, name). `run` raises Crash after `crash_after` writes."""
 
     def __init__(self):
         self.now = START
@@ -55,7 +55,7 @@ class World:
         return obj
 
     def of(self, kind):
-        return [copy.deepcopy(obj) for (found, _), obj in self.objects.items() if found == kind]
+        return [copy.deepcopy(obj) for (object_kind, _), obj in self.objects.items() if object_kind == kind]
 
     def get(self, kind, name):
         return self.objects[kind, name]
@@ -68,7 +68,7 @@ class World:
 
     @staticmethod
     def is_over(obj):
-        """A pod that waits for its kubelet stays; anything else goes with its last finalizer."""
+        """Whether a deleted object may be removed: a bound pod stays until it has finished."""
         return (
             obj["kind"] != "Pod" or not obj["spec"].get("nodeName") or obj["status"]["phase"] in ("Succeeded", "Failed")
         )
@@ -107,8 +107,8 @@ class World:
             case writes.Delete():
                 obj["metadata"].setdefault("deletionTimestamp", times.to_text(self.now))
             case writes.RemoveFinalizer():
-                kept = [name for name in obj["metadata"].get("finalizers", []) if name != write.finalizer]
-                obj["metadata"]["finalizers"] = kept
+                others = [name for name in obj["metadata"].get("finalizers", []) if name != write.finalizer]
+                obj["metadata"]["finalizers"] = others
             case writes.Patch():
                 if write.guarded and obj["metadata"]["resourceVersion"] != write.object["metadata"]["resourceVersion"]:
                     return writes.Refused(errors.conflict("", "x", key[1], "changed"))

@@ -1,4 +1,4 @@
-"""A machine room on an embedded API, and waiting for what its objects come to say."""
+"""A local cluster on an embedded API, and waiting for states of its objects."""
 
 import asyncio
 
@@ -17,10 +17,10 @@ def job(name="train", *, pod=None, **spec):
     }
 
 
-class House:
-    def __init__(self, client, room):
+class ClusterFixture:
+    def __init__(self, client, cluster):
         self.client = client
-        self.room = room
+        self.cluster = cluster
 
     async def create(self, resource, obj):
         return await self.client.create(resource, obj, obj["metadata"].get("namespace", ""))
@@ -43,8 +43,8 @@ class House:
     async def until_gone(self, resource, name, namespace="default"):
         async with asyncio.timeout(30):
             while True:
-                found = await self.client.list(resource, namespace)
-                if name not in [obj["metadata"]["name"] for obj in found.items]:
+                listed = await self.client.list(resource, namespace)
+                if name not in [obj["metadata"]["name"] for obj in listed.items]:
                     return
                 await asyncio.sleep(0.02)
 
@@ -60,8 +60,8 @@ class House:
 def has_condition(type_):
     def holds(obj):
         return any(
-            found["type"] == type_ and found["status"] == "True"
-            for found in obj.get("status", {}).get("conditions") or ()
+            condition["type"] == type_ and condition["status"] == "True"
+            for condition in obj.get("status", {}).get("conditions") or ()
         )
 
     return holds

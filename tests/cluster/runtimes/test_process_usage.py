@@ -1,14 +1,14 @@
-"""What pods use, read from the real /proc."""
+"""CPU and memory of pods, read from the real /proc."""
 
 from tests.cluster.runtimes.test_process import request
 from tests.cluster.waiting import eventually
 
-from pykueue.cluster.runtimes import consumption
-from pykueue.cluster.runtimes.consumption import Consumed
+from pykueue.cluster.runtimes import linux_processes
+from pykueue.cluster.runtimes.linux_processes import ProcessUsage
 from pykueue.cluster.runtimes.process import ProcessRuntime
 
 
-async def test_a_busy_container_is_seen_to_use_cpu_and_memory(tmp_path):
+async def test_a_busy_container_uses_cpu_and_memory(tmp_path):
     runtime = ProcessRuntime(tmp_path)
     container = await runtime.start(request("sh", "-c", "while :; do :; done", uid="busy-pod"))
     try:
@@ -19,9 +19,9 @@ async def test_a_busy_container_is_seen_to_use_cpu_and_memory(tmp_path):
 
 
 def _used(uid, container):
-    return consumption.measure().get((uid, container), Consumed())
+    return linux_processes.measure_usage().get((uid, container), ProcessUsage())
 
 
 def test_a_rate_is_what_was_used_in_between():
-    before, after = Consumed(cpu_ns=1_000_000_000), Consumed(cpu_ns=1_500_000_000)
-    assert consumption.rate_nano(before, after, 1_000_000_000) == 500_000_000
+    before, after = ProcessUsage(cpu_ns=1_000_000_000), ProcessUsage(cpu_ns=1_500_000_000)
+    assert linux_processes.cpu_rate_nano(before, after, 1_000_000_000) == 500_000_000

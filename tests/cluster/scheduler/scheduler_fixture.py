@@ -1,6 +1,6 @@
-"""Nodes, pods and one scheduling pass in a small world."""
+"""Nodes, pods and scheduling passes on a fake API."""
 
-from tests.cluster.world import World
+from tests.cluster.fake_api import FakeApi
 
 from pykueue.api import conditions, objects
 from pykueue.cluster import pods
@@ -28,24 +28,24 @@ def pod(name, requests=None, labels=None, **spec):
     }
 
 
-class Yard:
+class SchedulerFixture:
     def __init__(self, *nodes):
-        self.world = World()
+        self.api = FakeApi()
         self.fleet = Fleet()
-        for found in nodes:
-            self.fleet.set_node(self.world.add(found))
+        for node_object in nodes:
+            self.fleet.set_node(self.api.add(node_object))
 
-    def place(self, *new):
-        for found in new:
-            self.world.add(found)
-        for found in self.world.of("Pod"):
-            self.fleet.set_pod(found)
-        waiting = filter(scheduling_pass.is_waiting, self.world.of("Pod"))
-        self.world.run(scheduling_pass.place(waiting, self.fleet, self.world.now))
+    def schedule(self, *new):
+        for pod_object in new:
+            self.api.add(pod_object)
+        for pod_object in self.api.of("Pod"):
+            self.fleet.set_pod(pod_object)
+        waiting = filter(scheduling_pass.is_waiting, self.api.of("Pod"))
+        self.api.run(scheduling_pass.schedule(waiting, self.fleet, self.api.now))
         return self
 
-    def where(self):
-        return {objects.name(found): pods.node_name(found) for found in self.world.of("Pod")}
+    def node_names(self):
+        return {objects.name(pod_object): pods.node_name(pod_object) for pod_object in self.api.of("Pod")}
 
-    def why(self, name):
-        return conditions.find(self.world.get("Pod", name), "PodScheduled")["message"]
+    def message(self, name):
+        return conditions.find(self.api.get("Pod", name), "PodScheduled")["message"]

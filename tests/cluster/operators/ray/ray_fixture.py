@@ -1,8 +1,8 @@
-"""Ray objects, their syncs and the Jobs and pods under them in a small world."""
+"""Ray objects, their syncs, and their Jobs and pods on a fake API."""
 
 import copy
 
-from tests.cluster.world import World
+from tests.cluster.fake_api import FakeApi
 
 from pykueue.api import objects
 from pykueue.cluster import pods
@@ -37,12 +37,12 @@ applications:
 """
 
 
-class Operator:
+class RayFixture:
     def __init__(self):
-        self.world = World()
+        self.api = FakeApi()
 
     def add_cluster(self, name="raycluster-dev", **spec):
-        self.world.add(
+        self.api.add(
             {
                 "apiVersion": "ray.io/v1",
                 "kind": "RayCluster",
@@ -53,7 +53,7 @@ class Operator:
         return self
 
     def add_job(self, name="dev", **spec):
-        self.world.add(
+        self.api.add(
             {
                 "apiVersion": "ray.io/v1",
                 "kind": "RayJob",
@@ -64,7 +64,7 @@ class Operator:
         return self
 
     def add_service(self, name="app", **spec):
-        self.world.add(
+        self.api.add(
             {
                 "apiVersion": "ray.io/v1",
                 "kind": "RayService",
@@ -75,8 +75,8 @@ class Operator:
         return self
 
     def one(self, kind):
-        (found,) = self.world.of(kind)
-        return self.world.get(kind, objects.name(found))
+        (only,) = self.api.of(kind)
+        return self.api.get(kind, objects.name(only))
 
     def sync(self, times=4):
         for _ in range(times):
@@ -85,33 +85,33 @@ class Operator:
                 ("RayService", service.sync, ("RayCluster", "Job", "Service")),
                 ("RayCluster", cluster.sync, ("Pod", "Service")),
             ):
-                for owner in self.world.of(kind):
+                for owner in self.api.of(kind):
                     owned = [
                         child
                         for name in children
-                        for child in self.world.of(name)
+                        for child in self.api.of(name)
                         if objects.is_controlled_by(child, owner)
                     ]
-                    self.world.run(sync(copy.deepcopy(owner), owned, self.world.now))
+                    self.api.run(sync(copy.deepcopy(owner), owned, self.api.now))
         return self
 
     def start_pods(self):
-        for pod in self.world.of("Pod"):
+        for pod in self.api.of("Pod"):
             if pods.phase(pod) == "Pending":
-                self.world.start_pod(pod)
+                self.api.start_pod(pod)
         return self.sync()
 
     def collect(self):
-        """What the garbage collector and kubelets would remove."""
-        owners = {objects.uid(obj) for obj in self.world.objects.values()}
-        for kind, name in list(self.world.objects):
-            obj = self.world.objects[kind, name]
+        """Remove what the garbage collector and kubelets would remove."""
+        owners = {objects.uid(obj) for obj in self.api.objects.values()}
+        for kind, name in list(self.api.objects):
+            obj = self.api.objects[kind, name]
             reference = objects.controller_of(obj)
             if objects.is_deleted(obj) or (reference and reference["uid"] not in owners):
-                del self.world.objects[kind, name]
+                del self.api.objects[kind, name]
         return self.sync()
 
     def end_submitter(self, type_="Complete"):
-        found = self.one("Job")
-        found["status"] = {"conditions": [{"type": type_, "status": "True", "message": "because"}]}
+        job_object = self.one("Job")
+        job_object["status"] = {"conditions": [{"type": type_, "status": "True", "message": "because"}]}
         return self.sync()

@@ -1,4 +1,4 @@
-"""Pods of a node that no longer exists: marked as disrupted and removed, so that their owners replace them elsewhere."""
+"""The pod garbage collector: deletes pods of nodes that no longer exist."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -15,9 +15,9 @@ from pykueue.kube.controller.executor import WriteExecutor
 _RETRY_SECONDS = 1.0
 
 
-def release(lost: list[Object], now: datetime) -> writes.Sync:
-    """Failed first, so that whoever counts the pods sees why; then gone without waiting for anyone."""
-    told = {
+def delete_pods(orphaned: list[Object], now: datetime) -> writes.Sync:
+    """Set each pod to Failed, so that its owner sees the reason, and delete it."""
+    condition = {
         "type": "DisruptionTarget",
         "status": "True",
         "reason": "DeletionByPodGC",
@@ -25,13 +25,13 @@ def release(lost: list[Object], now: datetime) -> writes.Sync:
         "lastTransitionTime": times.to_text(now),
     }
     batch: list[writes.Action] = []
-    for pod in lost:
+    for pod in orphaned:
         if not pods.is_finished(pod):
             batch.append(
                 writes.Patch(
                     resource=resources.POD,
                     object=pod,
-                    patch={"status": {"phase": "Failed", "conditions": [told]}},
+                    patch={"status": {"phase": "Failed", "conditions": [condition]}},
                     subresource="status",
                     guarded=False,
                     by_key=True,
@@ -42,7 +42,7 @@ def release(lost: list[Object], now: datetime) -> writes.Sync:
     return writes.Done(errors=writes.refusals(results))
 
 
-class NodeLifecycleController:
+class PodGarbageCollector:
     def __init__(self, cache: ObjectCache, executor: WriteExecutor, clock: Clock) -> None:
         self._cache = cache
         self._executor = executor
@@ -62,12 +62,12 @@ class NodeLifecycleController:
             await self._changed.wait()
             self._changed.clear()
             now = datetime.fromtimestamp(self._clock.now_ns() / SECOND_NS, UTC)
-            lost = [
+            orphaned = [
                 pod
                 for pod in self._cache.all(resources.POD)
                 if pods.node_name(pod) and self._cache.get(resources.NODE, pods.node_name(pod)) is None
             ]
-            done = await self._executor.run(release(lost, now))
+            done = await self._executor.run(delete_pods(orphaned, now))
             if done.errors:
                 await self._clock.sleep(_RETRY_SECONDS)
                 self._changed.set()
