@@ -1,7 +1,7 @@
 """The controllers of `pykueue up`: restarted with another Configuration, and after a failure.
 
-Controllers that fail are logged and replaced by new ones that read everything again, as after a restart
-of the process. A Configuration is installed as Helm charts do it, in the ConfigMap
+Controllers that fail are logged and replaced by new ones that read everything again, as after a
+restart of the process. A Configuration is installed as Helm charts do it, in the ConfigMap
 `kueue-manager-config` of namespace `kueue-system`. While the ConfigMap exists it replaces the
 Configuration of the command line. A Configuration with faults is logged and changes nothing.
 """
@@ -31,7 +31,7 @@ _CONFIG_MAP = Resource("", "v1", "configmaps", "ConfigMap", namespaced=True)
 
 
 class ConfiguredControllers:
-    """A part of `pykueue up`; its properties are those of the controllers that run at the moment."""
+    """A part of `pykueue up`; its properties are those of the present controllers."""
 
     def __init__(self, api: EmbeddedApi, configuration: Mapping[str, Any]) -> None:
         self._api = api
@@ -78,7 +78,7 @@ class ConfiguredControllers:
         await self._controllers_supervisor.stop()
 
     async def _start_controllers(self) -> None:
-        """Return when decisions begin, also if the first controllers fail and others replace them."""
+        """Return when decisions begin, also if the first controllers fail."""
         self._is_ready.clear()
         self._controllers_supervisor.start("controllers", self._run_controllers, restart_seconds=PAUSE_SECONDS)
         await self._controllers_supervisor.wait_for(self._is_ready.wait())

@@ -1,9 +1,8 @@
 """The embedded cluster as one part of `pykueue up`; tests start it in process.
 
-runtime    what runs
-none       the controllers: Jobs get pods, CronJobs get Jobs, Deployments get ReplicaSets; no pod runs
-simulated  also nodes, a scheduler, and a kubelet that simulates containers
-process    the same, with containers as processes of this machine
+runtime    what runs none       the controllers: Jobs get pods, CronJobs get Jobs, Deployments get
+ReplicaSets; no pod runs simulated  also nodes, a scheduler, and a kubelet that simulates
+containers process    the same, with containers as processes of this machine
 """
 
 from dataclasses import dataclass
@@ -131,7 +130,7 @@ class LocalCluster:
     # Nodes
 
     async def _create_nodes(self) -> None:
-        """Create the nodes of the options, or else those of the runtime; existing nodes stay as they are."""
+        """Create the nodes of the options or of the runtime; existing nodes stay."""
         now = datetime.fromtimestamp(self._clock.now_ns() / SECOND_NS, UTC)
         if self._options.nodes:
             pools = [manifest for manifest in self._options.nodes if manifest.get("kind") == "NodePool"]

@@ -1,4 +1,4 @@
-"""Creates and deletes the pods of an owner, with the events that Kubernetes' controllers record."""
+"""Creates and deletes the pods of an owner, and records the events of Kubernetes' controllers."""
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ Change = Generator[writes.Batch, list[writes.Result], PodControlResult]
 
 
 def create(owner: Object, pods: Sequence[Object]) -> Change:
-    """Create pods with a slow start (one, two, four …): a refusal that is valid for all comes once."""
+    """Create pods with a slow start (one, two, four …), so that a refusal comes once."""
     outcome = PodControlResult()
     size = _FIRST_BATCH
     while pods and not outcome.errors:

@@ -1,4 +1,4 @@
-"""The object cache of Kueue's controllers: its indexes, its transforms, and what several of them read.
+"""The object cache of Kueue's controllers: indexes, transforms, and shared ways to read it.
 
 Used by all controllers together, and by the follower of a replica that does not lead.
 """

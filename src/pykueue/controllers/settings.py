@@ -1,6 +1,7 @@
 """The policies and job frameworks of the controllers, from the Configuration.
 
-The Configuration is JSON (v1beta2, with or without its defaults). `translate.policy` reads it for the engine.
+The Configuration is JSON (v1beta2, with or without its defaults). `translate.policy` reads it for
+the engine.
 """
 
 from collections.abc import Mapping
@@ -26,7 +27,7 @@ def _gate(configuration: Configuration, name: str) -> bool:
 
 
 def waits_for_pods_ready(configuration: Configuration) -> bool:
-    """Whether Workloads wait for PodsReady: yes, also without the section, unless the gate turns it off."""
+    """True also without the section, unless the feature gate turns it off."""
     return not _gate(configuration, "DisableWaitForPodsReady")
 
 

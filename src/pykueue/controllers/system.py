@@ -146,7 +146,7 @@ class Controllers:
             yield ControllerLoop(jobs.queue, jobs.reconcile, jobs.resources, workers=MANY_WORKERS)
 
     def _pod_group_loops(self) -> Iterator[ControllerLoop]:
-        """The controllers of kinds that cannot be suspended: they are queued through gated pods."""
+        """The controllers of kinds that are queued through gated pods, not by suspending."""
         if not settings.manages_pods(self._configuration):
             return
         names, policy = settings.framework_names(self._configuration), settings.job_policy(self._configuration)
@@ -167,7 +167,7 @@ class Controllers:
         yield ControllerLoop(provisioning.workloads, provisioning.reconcile_workload, PROVISIONING_RESOURCES)
 
     def _pod_loops(self) -> Iterator[ControllerLoop]:
-        """The controllers of admitted pods; without a topology pods are not listed, and they wait."""
+        """The controllers of admitted pods; they wait where pods are not listed."""
         cache, clock, executor = self.cache, self._clock, self._executor("kueue")
         for ungater in (TopologyUngater(cache, executor, clock), SliceUngater(cache, executor, clock)):
             yield ControllerLoop(ungater.queue, ungater.reconcile, (kinds.POD,))

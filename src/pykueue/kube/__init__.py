@@ -1,4 +1,4 @@
-"""The client side of Kubernetes: the Client protocol, an HTTP client, informers, leases, controllers.
+"""The client side of Kubernetes: clients, informers, leases, the controller runtime.
 
 Invariant: the only package that speaks HTTP as a client.
 """

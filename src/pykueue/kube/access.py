@@ -1,8 +1,8 @@
 """Access to a cluster: its address, its certificate authority and our credentials.
 
-This module reads plain kubeconfigs (tokens, token files, client certificates) and the service account
-files of a pod. kubernetes_asyncio reads those with a credential plugin or an identity provider; it is
-imported only for them.
+This module reads plain kubeconfigs (tokens, token files, client certificates) and the service
+account files of a pod. kubernetes_asyncio reads those with a credential plugin or an identity
+provider; it is imported only for them.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ def default_kubeconfig() -> Path:
 
 
 async def find(path: Path | None = None, context: str = "") -> Access:
-    """From `path`, else from KUBECONFIG, else from the pod that we run in, else from ~/.kube/config."""
+    """From `path`, else KUBECONFIG, else the pod that we run in, else ~/.kube/config."""
     if path is None and not os.environ.get("KUBECONFIG") and os.environ.get("KUBERNETES_SERVICE_HOST"):
         return from_pod()
     return await from_kubeconfig(path or default_kubeconfig(), context)
@@ -133,7 +133,7 @@ def _token(path: Path, user: dict[str, Any]) -> Token:
 
 
 def _token_from_file(path: Path) -> Token:
-    """Read the file again once a minute, because tokens in files are replaced before they expire."""
+    """Read the file once a minute, because its token is replaced before it expires."""
     read_at, token = 0.0, ""
 
     async def current() -> str:
@@ -160,7 +160,7 @@ def _tls(path: Path, cluster: dict[str, Any], user: dict[str, Any]) -> ssl.SSLCo
 
 
 def _load_identity(context: ssl.SSLContext, path: Path, user: dict[str, Any]) -> None:
-    """Load the client certificate; data is written to private files first, because OpenSSL reads only files."""
+    """Load the client certificate, from private files, because OpenSSL reads only files."""
     with tempfile.TemporaryDirectory(prefix="pykueue-") as directory:
         paths = []
         for name in ("client-certificate", "client-key"):
@@ -177,7 +177,7 @@ def _load_identity(context: ssl.SSLContext, path: Path, user: dict[str, Any]) ->
 
 
 async def _from_plugin(path: Path, context: str, namespace: str) -> Access:
-    """Access with the credentials of a plugin or an identity provider, which kubernetes_asyncio reads."""
+    """Access with the credentials of a plugin or an identity provider."""
     try:
         from kubernetes_asyncio.client import Configuration
         from kubernetes_asyncio.config import load_kube_config

@@ -1,8 +1,8 @@
 """Delegated authentication and authorization, for servers that clusters reach by an APIService.
 
 The API server that forwards a request presents a client certificate and names the user in request
-headers; a ConfigMap has the authority of that certificate. Bearer tokens are checked by TokenReview,
-and access is checked by SubjectAccessReview.
+headers; a ConfigMap has the authority of that certificate. Bearer tokens are checked by
+TokenReview, and access is checked by SubjectAccessReview.
 """
 
 import json
@@ -72,7 +72,7 @@ class DelegatedAuth:
         self.request_header = RequestHeaderAuth()
 
     async def read_request_header_auth(self) -> None:
-        """Read the ConfigMap about request headers; without access to it only tokens are accepted."""
+        """Read the ConfigMap; without access to it only tokens are accepted."""
         try:
             config_map = await self._client.get(_CONFIG_MAP, _NAME, _NAMESPACE)
         except ApiError as error:
@@ -81,7 +81,7 @@ class DelegatedAuth:
         self.request_header = _request_header_auth(config_map.get("data") or {})
 
     async def user(self, peer: str | None, headers: Mapping[str, Sequence[str]]) -> AuthenticatedUser | None:
-        """The user of a request, or None. `peer` is the common name of the client certificate, if any."""
+        """The user of a request; `peer` is the common name of the client certificate."""
         if peer is not None and (not self.request_header.names or peer in self.request_header.names):
             name = next(iter(_all(headers, self.request_header.user_headers)), "")
             if name:

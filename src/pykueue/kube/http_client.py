@@ -188,7 +188,7 @@ class HttpClient:
         body: Any = None,
         content_type: str = _JSON,
     ) -> bytes:
-        """Return the body of a successful response; repeat the request after a 429 with Retry-After."""
+        """Return the body of the response; repeat the request after a 429 with Retry-After."""
         timeout = aiohttp.ClientTimeout(total=_REQUEST_SECONDS)
         data = None if body is None else msgspec.json.encode(body)
         for attempt in range(1, _TRIES_WHEN_BUSY + 1):

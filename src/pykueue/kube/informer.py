@@ -1,11 +1,12 @@
-"""List and watch one resource (`Reflector`), and a local copy of it that calls handlers (`Informer`).
+"""List and watch one resource (`Reflector`), and a local copy of it that calls handlers
+(`Informer`).
 
     listing ──ok──▶ watching ──stream ends──▶ watching again from the last version read
        ▲                │
        └─── 410 Gone ───┘        any other failure: back off, then continue in the same state
 
-Controllers read from an `ObjectCache`, which reflectors fill. Webhooks and commands that need one or two
-kinds use an `Informer`. Its objects are shared: never change them.
+Controllers read from an `ObjectCache`, which reflectors fill. Webhooks and commands that need one
+or two kinds use an `Informer`. Its objects are shared: never change them.
 """
 
 import asyncio
@@ -38,7 +39,7 @@ def key_of(obj: Object) -> Key:
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """`type` is ADDED, MODIFIED or DELETED. A resync is a MODIFIED whose `old` is the object itself."""
+    """`type` is ADDED, MODIFIED or DELETED; a resync is a MODIFIED with the same `old`."""
 
     type: str
     object: Object
@@ -116,7 +117,7 @@ class Reflector:
         await self._sleep(wait)
 
     def _log_missing_kind(self) -> None:
-        """Log only once, because a kind may wait for its CustomResourceDefinition for a long time."""
+        """Log once: a kind may wait for its CustomResourceDefinition for long."""
         if self._failures == 1:
             log.info("the API server has no %s of %s yet", self.resource.plural, self.resource.api_version)
 
@@ -162,7 +163,7 @@ class Reflector:
 
 
 class Informer:
-    """A local copy of one resource. `run` fills it until cancelled; `synced` returns after the first list."""
+    """A local copy of one resource, filled by `run`; `synced` waits for the first list."""
 
     def __init__(
         self,
@@ -216,7 +217,7 @@ class Informer:
     # Setting up
 
     def add_handler(self, handler: Handler) -> None:
-        """Call the handler for every change; first for every object that is in the copy already."""
+        """Call the handler for every object in the copy, then for every change."""
         self._handlers.append(handler)
         for obj in list(self._objects.values()):
             _call(handler, Change(type="ADDED", object=obj))
@@ -244,7 +245,7 @@ class Informer:
     # The copy
 
     def _replace(self, items: list[Object], _version: str) -> None:
-        """After a list: notify of what is new, what changed, and what was deleted since the last event."""
+        """Replace the copy by a list, and notify of the differences."""
         listed = {key_of(obj): obj for obj in items}
         for key in [key for key in self._objects if key not in listed]:
             self._remove(key, self._objects[key])

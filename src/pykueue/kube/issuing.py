@@ -1,7 +1,7 @@
 """Issues certificates in PEM: a certificate authority, and server certificates that it signs.
 
-Used by servers with TLS: the embedded API and the webhooks of a controller. They import this module
-late, because importing `cryptography` takes long.
+Used by servers with TLS: the embedded API and the webhooks of a controller. They import this
+module late, because importing `cryptography` takes long.
 """
 
 import datetime as dt

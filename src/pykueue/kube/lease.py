@@ -54,7 +54,7 @@ class LeaderElector:
         """When this process first observed the lease in its present state."""
 
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
-        """Wait to become leader, run `lead` until it ends or the lease is lost, then release the lease."""
+        """Wait to lead; run `lead` until it ends or the lease is lost; then release the lease."""
         await self._acquire()
         log.info("%s leads by lease %s/%s", self._identity, self._namespace, self._name)
         self.is_leader = True
@@ -73,7 +73,7 @@ class LeaderElector:
 
     async def _acquire(self) -> None:
         while not await self._try_acquire():
-            await self._clock.sleep(self._timing.retry_seconds * random.uniform(1.0, 1.2))  # noqa: S311 - spreads tries
+            await self._clock.sleep(self._timing.retry_seconds * random.uniform(1.0, 1.2))  # noqa: S311 - jitter
 
     async def _renew_until_lost(self) -> None:
         renewed_ns = self._clock.now_ns()
@@ -84,7 +84,7 @@ class LeaderElector:
         log.warning("%s lost lease %s/%s", self._identity, self._namespace, self._name)
 
     async def _try_acquire(self) -> bool:
-        """Acquire or renew the lease; False if another one holds it, or if it could not be written."""
+        """Acquire or renew the lease; False if that was not possible."""
         try:
             return await self._acquire_or_renew()
         except (ApiError, OSError) as error:
@@ -110,7 +110,7 @@ class LeaderElector:
         return True
 
     def _may_acquire(self, spec: dict[str, Any], now_ns: int) -> bool:
-        """Whether the lease is ours, free, or not renewed for its whole duration by our own clock."""
+        """Whether the lease is ours, free, or expired by our own clock."""
         observed = (spec.get("holderIdentity"), spec.get("renewTime"), spec.get("leaseTransitions"))
         if observed != self._observed:
             self._observed, self._observed_ns = observed, now_ns

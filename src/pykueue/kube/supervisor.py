@@ -1,7 +1,7 @@
-"""Long-running tasks: started by name, restarted after a failure where asked, stopped in reverse order.
+"""Long-running tasks: started by name, restarted on request, stopped in reverse order.
 
-A scope that fails as a whole uses `asyncio.TaskGroup`. A supervisor is for parts that are started and
-stopped by separate calls, as processes do it.
+A scope that fails as a whole uses `asyncio.TaskGroup`. A supervisor is for parts that are started
+and stopped by separate calls, as processes do it.
 """
 
 import asyncio
@@ -21,12 +21,12 @@ class Supervisor:
         self._error: BaseException | None = None
 
     def start(self, name: str, work: Work, *, restart_seconds: float | None = None) -> None:
-        """Run `work` as a task. A failure is logged; with `restart_seconds` the work then starts again."""
+        """Run `work` as a task; log a failure, and restart it if `restart_seconds` is set."""
         task = asyncio.create_task(self._run(name, work, restart_seconds), name=name)
         self._tasks.append(task)
 
     async def wait_for(self, condition: Awaitable[Any]) -> None:
-        """Wait for the condition; raise the error of a task that failed for good before it came true."""
+        """Wait for the condition; raise the error of a task that failed before."""
         waiting = asyncio.ensure_future(condition)
         failing = asyncio.ensure_future(self._failed.wait())
         try:
@@ -63,7 +63,7 @@ class Supervisor:
 
 
 class BackgroundTasks:
-    """Tasks that nobody awaits, referenced until they end, because asyncio keeps no reference."""
+    """Tasks that are not awaited; asyncio alone keeps no reference to them."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Future[Any]] = set()

@@ -1,4 +1,4 @@
-"""The controller of one job framework: reads a job and its Workloads, and applies what `decide` plans."""
+"""The controller of one job framework: reads a job and applies what `decide` plans."""
 
 from collections.abc import Mapping
 from functools import partial

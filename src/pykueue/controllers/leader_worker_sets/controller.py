@@ -1,7 +1,7 @@
-"""The LeaderWorkerSet controller: one Workload for each group, and labels on the pods of the group.
+"""The LeaderWorkerSet controller: one Workload for each group, and labels on its pods.
 
-Neither a LeaderWorkerSet nor its StatefulSets can be suspended. Their pods are created with a scheduling
-gate, and the pod controller removes the gates of a group when its Workload is admitted.
+Neither a LeaderWorkerSet nor its StatefulSets can be suspended. Their pods are created with a
+scheduling gate, and the pod controller removes the gates of a group when its Workload is admitted.
 """
 
 from pykueue.api import objects, resources

@@ -1,4 +1,4 @@
-"""The node controller: applies what `decide` plans when a node, or a pod assigned to it, changes."""
+"""The node controller: applies what `decide` plans when a node or one of its pods changes."""
 
 from pykueue.api import objects, resources
 from pykueue.api.labels import WORKLOAD_ANNOTATION

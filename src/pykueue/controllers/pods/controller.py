@@ -1,4 +1,4 @@
-"""The controller of pods and pod groups: reads a group and its Workload, and applies what `decide` plans."""
+"""The controller of pods and pod groups: reads a group and applies what `decide` plans."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""The provisioning admission check: one queue of AdmissionChecks (are they usable?), one of Workloads."""
+"""The provisioning admission check: a queue of AdmissionChecks and a queue of Workloads."""
 
 from pykueue.api import conditions, objects, resources
 from pykueue.api.json_copy import copied

@@ -1,7 +1,7 @@
 """Writes the statuses of ClusterQueues, LocalQueues and Cohorts from the state of the engine.
 
-Admissions come in bursts, and each changes the counts. A status is written a second after the first
-change of a burst and then has the latest counts.
+Admissions come in bursts, and each changes the counts. A status is written a second after the
+first change of a burst and then has the latest counts.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
-"""Admission fair sharing: samples the recent usage of each LocalQueue into its status and the engine.
+"""Admission fair sharing: samples the recent usage of LocalQueues for the engine.
 
-The engine orders the Workloads of a ClusterQueue by this usage. After a restart the samples continue from
-the status.
+The engine orders the Workloads of a ClusterQueue by this usage. After a restart the samples
+continue from the status.
 """
 
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""A finalizer keeps flavors, admission checks and topologies while another object refers to them."""
+"""Keeps flavors, admission checks and topologies by a finalizer while an object refers to them."""
 
 from collections.abc import Iterable
 

@@ -1,7 +1,7 @@
 """The scheduler: runs engine cycles while there is something to decide, and writes the decisions.
 
-The engine assumes what it decides, so a cycle never waits for the API. Decisions are written side by
-side, but in order for each Workload. The engine hears of a refused write as an event.
+The engine assumes what it decides, so a cycle never waits for the API. Decisions are written side
+by side, but in order for each Workload. The engine hears of a refused write as an event.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ class StatusWrite:
     events: Callable[[Object], Sequence[outcomes.WorkloadEvent]]
     """The events to record about the Workload as written."""
     refusal: Refusal | None = None
-    """The engine event of a refused write. Until the write ends, the engine hears of no other change."""
+    """The engine event of a refused write; the engine hears of no other change until then."""
     on_written: Callable[[Object], None] = lambda _workload: None
 
     def change(self, workload: Object) -> bool:
@@ -122,7 +122,7 @@ class Scheduler:
         return self._feed.device_fault(workload)
 
     def handle(self, event: events.EngineEvent) -> None:
-        """Give the engine an event, write what it decides at once, and wake the scheduling loop."""
+        """Give the engine an event, write what it decides, and wake the scheduling loop."""
         self._apply(self.engine.handle(event))
         world = self.engine.world
         if world.reactivated:
@@ -216,7 +216,7 @@ class Scheduler:
         )
 
     def _finish_slice(self, key: values.WorkloadKey, replacement: values.Workload) -> None:
-        """Finish the replaced slice; if that fails, the job controller sees two slices and finishes it."""
+        """Finish the replaced slice; if that fails, the job controller does it."""
         now_ns = self._clock.now_ns()
         event = outcomes.slice_replaced_event(key, replacement)
         self._submit(
@@ -391,7 +391,7 @@ class Scheduler:
         return None if workload is None else self._feed.value_of(workload)
 
     def _record(self, recorded: Sequence[outcomes.WorkloadEvent], written: Object) -> None:
-        """Record events about the written Workload, or about the other Workloads that they name."""
+        """Record events about the written Workload, or about the Workloads that they name."""
         key = predicates.key(written)
         for event in recorded:
             about = written if event.workload == key else self._cached(event.workload)

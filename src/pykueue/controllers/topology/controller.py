@@ -1,4 +1,4 @@
-"""The topology ungater: removes the gate of pods whose domain is assigned, when pod or Workload changes."""
+"""The topology ungater: removes the gate of pods whose topology domain is assigned."""
 
 from pykueue.api import objects, resources
 from pykueue.api.labels import WORKLOAD_ANNOTATION

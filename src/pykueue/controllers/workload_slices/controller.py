@@ -27,7 +27,7 @@ class SliceUngater:
         cache.on_change(resources.WORKLOAD, self._workload_changed)
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
-        """Reconcile for a gated pod, and for a pod that ended: it frees a place for another pod."""
+        """Reconcile for a gated pod, and for a pod that ended, because another may run then."""
         pod = latest(old, new)
         if new is None or decide.is_gated(new) or nodes.is_terminated(new):
             self._add(_slice_of_pod(pod))

@@ -56,7 +56,7 @@ class WorkloadController:
             self.queue.add(key_of(workload))
 
     def _cluster_queue_changed(self, old: Object | None, new: Object | None) -> None:
-        """Reconcile the Workloads of a ClusterQueue, unless it is deleted while nothing uses it."""
+        """Reconcile its Workloads, unless the ClusterQueue is deleted while nothing uses it."""
         if new is None or (objects.is_deleted(new) and not self._is_used(new)):
             return
         if old is not None and new is not None and old.get("spec") == new.get("spec"):

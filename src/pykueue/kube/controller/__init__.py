@@ -1,1 +1,1 @@
-"""The controller runtime: object cache, work queue, plans of writes, their executor, event recorder."""
+"""The controller runtime: object cache, work queue, writes, executor, event recorder."""

@@ -1,12 +1,12 @@
 """The objects of the API as this process knows them, with indexes and change handlers.
 
-Two sources fill the cache, in no order between them: list and watch (`InformerSet`), and the answers to
-our own writes (`observe`), which show a controller at once what it wrote.
+Two sources fill the cache, in no order between them: list and watch (`InformerSet`), and the
+answers to our own writes (`observe`), which show a controller at once what it wrote.
 
-Invariant: an older version never replaces a newer one, and an answer never brings back an object whose
-deletion the watch has shown. The watch shows the versions of a kind in order, so an answer that is not
-newer than the latest event is dropped: the watch has shown that version already, or its deletion.
-tests/kube/controller/test_cache_orders.py runs all orders.
+Invariant: an older version never replaces a newer one, and an answer never brings back an object
+whose deletion the watch has shown. The watch shows the versions of a kind in order, so an answer
+that is not newer than the latest event is dropped: the watch has shown that version already, or
+its deletion. tests/kube/controller/test_cache_orders.py runs all orders.
 """
 
 import asyncio
@@ -175,7 +175,7 @@ class ObjectCache:
         self._change(resource, key, obj if transform is None else transform(obj))
 
     def _share(self, resource: Resource, key: Key, cached: Object, obj: Object) -> None:
-        """Store this copy of the same version: a watch may share its copies with the whole process."""
+        """Store this copy of the same version, which the whole process may share."""
         if objects.is_deleted(obj) or not objects.is_deleted(cached):
             transform = self._transforms.get(resource)
             self._objects[resource][key] = obj if transform is None else transform(obj)

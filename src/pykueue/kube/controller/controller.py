@@ -1,4 +1,4 @@
-"""A controller of an owner kind and its children: a change of either runs the sync of the owner."""
+"""A controller of an owner kind and its children: a change of either syncs the owner."""
 
 import asyncio
 from collections.abc import Callable
@@ -50,7 +50,7 @@ class Controller:
         self._release = release_orphans
         self._forget = forget
         self._owner_uids: dict[Key, set[str]] = {}
-        """Uids of deleted owners, and of those that children refer to, since the last reconcile."""
+        """Uids of owners that were deleted or referred to since the last reconcile."""
         self._queue: WorkQueue[Key] = WorkQueue(resource.plural, clock)
         for kind in (resource, *children):
             cache.add_kind(kind)

@@ -1,7 +1,7 @@
-"""Records events about objects: a repeat raises the count of an event instead of creating another one.
+"""Records events about objects; a repeat raises the count of the same event.
 
-Controllers call `record`, which does not wait; `run` writes. An event that cannot be written is dropped,
-because an event is information and not state.
+Controllers call `record`, which does not wait; `run` writes. An event that cannot be written is
+dropped, because an event is information and not state.
 """
 
 import asyncio

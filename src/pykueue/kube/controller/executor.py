@@ -1,7 +1,7 @@
 """Performs the writes that reconcilers return: the only place where controllers write to the API.
 
-An update is a merge patch that is valid only for the version that was read. The answer to a write is in
-the cache before the next write is sent.
+An update is a merge patch that is valid only for the version that was read. The answer to a write
+is in the cache before the next write is sent.
 """
 
 import asyncio
@@ -168,7 +168,7 @@ def _address(action: writes.Action, number: int) -> str:
 
 
 class OrderedWrites:
-    """Runs writes side by side, but one after another for the same key; nobody waits for them."""
+    """Runs writes in the background, side by side, but one after another for the same key."""
 
     def __init__(self, limit: int = 64) -> None:
         self._slots = asyncio.Semaphore(limit)

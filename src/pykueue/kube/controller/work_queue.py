@@ -1,7 +1,7 @@
 """The queue of keys that a controller reconciles: cache handlers add keys, `run` takes them out.
 
-A key is in the queue once and is never reconciled twice at a time. A key that failed is retried after a
-growing pause.
+A key is in the queue once and is never reconciled twice at a time. A key that failed is retried
+after a growing pause.
 """
 
 import asyncio

@@ -23,7 +23,7 @@ class Create(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Update(msgspec.Struct, frozen=True, kw_only=True):
-    """Change an object from `old` to `new` by a merge patch that is valid only for the version of `old`.
+    """Change an object from `old` to `new` by a merge patch guarded by the version of `old`.
 
     With `status` only the status is written, without it everything but the status.
     """
@@ -49,8 +49,8 @@ class Update(msgspec.Struct, frozen=True, kw_only=True):
 class Patch(msgspec.Struct, frozen=True, kw_only=True):
     """A merge patch; with `guarded` it is valid only for the version of `object`.
 
-    With `by_key` lists such as conditions are merged by their keys, so that two writers do not undo
-    each other.
+    With `by_key` lists such as conditions are merged by their keys, so that two writers do not
+    undo each other.
     """
 
     resource: Resource
@@ -125,7 +125,7 @@ def after_seconds(seconds: float | None) -> int:
 
 
 def changes(resource: Resource, old: Object, new: Object) -> list[Action]:
-    """The updates from `old` to `new`, the status first: the object may go with its last finalizer."""
+    """The updates from `old` to `new`; the status first, before a last finalizer goes."""
     updates: list[Action] = []
     if objects.status(old) != objects.status(new):
         updates.append(Update(resource=resource, old=old, new=new, status=True))
