@@ -1,8 +1,9 @@
 """The embedded cluster as one part of `pykueue up`; tests start it in process.
 
-runtime    what runs none       the controllers: Jobs get pods, CronJobs get Jobs, Deployments get
-ReplicaSets; no pod runs simulated  also nodes, a scheduler, and a kubelet that simulates
-containers process    the same, with containers as processes of this machine
+runtime    what runs
+none       the controllers (Jobs get pods, Deployments get ReplicaSets), but no pods
+simulated  also nodes, a scheduler, and a kubelet that simulates containers
+process    the same, with containers as processes of this machine
 """
 
 from dataclasses import dataclass

@@ -1,5 +1,4 @@
-"""List and watch one resource (`Reflector`), and a local copy of it that calls handlers
-(`Informer`).
+"""List and watch one resource (`Reflector`); a local copy with handlers (`Informer`).
 
     listing ──ok──▶ watching ──stream ends──▶ watching again from the last version read
        ▲                │
