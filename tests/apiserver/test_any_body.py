@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pykueue.api import registry
 from pykueue.api.errors import ApiError
-from pykueue.apiserver.calls import Patch, Target, WriteCall
+from pykueue.apiserver.calls import PatchBody, ResourceTarget, WriteCall
 from pykueue.apiserver.core import Core
 from pykueue.apiserver.store.memory import MemoryLog
 from pykueue.apiserver.store.store import Store
@@ -33,7 +33,7 @@ VALUES = st.recursive(
 async def core():
     core = Core(Store(MemoryLog()), registry.scheme())
     namespace = core.scheme.for_kind("v1", "Namespace")
-    await core.create(Target(kind=namespace), {"metadata": {"name": "default"}}, WriteCall())
+    await core.create(ResourceTarget(kind=namespace), {"metadata": {"name": "default"}}, WriteCall())
     yield core
     await core.store.close()
 
@@ -58,9 +58,9 @@ async def test_any_body_is_answered(core, *, api_version, name, body, patch, pat
     kind = core.scheme.for_kind(api_version, name)
     namespace = "default" if kind.namespaced else ""
     call = WriteCall(field_manager="m", force=True)
-    one = Target(kind=kind, namespace=namespace, name="a", subresource=subresource)
+    one = ResourceTarget(kind=kind, namespace=namespace, name="a", subresource=subresource)
     fresh = {"metadata": {"name": "a"}, "spec": body, "status": body}
-    await answered(core.create(Target(kind=kind, namespace=namespace), fresh, call))
-    await answered(core.create(Target(kind=kind, namespace=namespace), body, call))
+    await answered(core.create(ResourceTarget(kind=kind, namespace=namespace), fresh, call))
+    await answered(core.create(ResourceTarget(kind=kind, namespace=namespace), body, call))
     await answered(core.update(one, body, call))
-    await answered(core.patch(one, Patch(type=patch_type, body=patch), call))
+    await answered(core.patch(one, PatchBody(type=patch_type, body=patch), call))

@@ -30,5 +30,5 @@ def test_a_path_means(method, target, expected):
 
 
 def test_talking_to_a_pod_takes_the_right_to_create():
-    asked = routes.parse("GET", "/api/v1/namespaces/ml/pods/p/exec", {"command": "ls"}).ask()
-    assert (asked.verb, asked.subresource) == ("create", "exec")
+    access = routes.parse("GET", "/api/v1/namespaces/ml/pods/p/exec", {"command": "ls"}).access_request()
+    assert (access.verb, access.subresource) == ("create", "exec")

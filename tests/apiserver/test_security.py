@@ -1,4 +1,5 @@
 import datetime as dt
+import json
 import ssl
 import stat
 import time
@@ -6,9 +7,9 @@ import time
 import pytest
 
 from pykueue.api.errors import ApiError
-from pykueue.apiserver.calls import User
+from pykueue.apiserver.calls import UserInfo
 from pykueue.apiserver.http import service_accounts
-from pykueue.apiserver.http.hooks import Call
+from pykueue.apiserver.http.messages import HttpRequest
 from pykueue.apiserver.http.routes import Route
 from pykueue.apiserver.security import certificates, kubeconfig, roles, rules, tokens
 from pykueue.apiserver.security.authorizer import Authorizer
@@ -16,7 +17,7 @@ from pykueue.apiserver.security.impersonation import effective_user
 from pykueue.apiserver.security.rules import AccessRequest
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
-JANE = User(name="jane", groups=("research", "system:authenticated"))
+JANE = UserInfo(name="jane", groups=("research", "system:authenticated"))
 
 
 @pytest.fixture
@@ -60,7 +61,9 @@ def test_the_serving_certificate_can_be_loaded(tmp_path):
 
 
 def test_a_kubeconfig_reads_back(tmp_path):
-    access = kubeconfig.Access(server="https://[::1]:1", authority=b"pem", user="jane", token="t", namespace="ml")
+    access = kubeconfig.ClusterCredentials(
+        server="https://[::1]:1", authority=b"pem", user="jane", token="t", namespace="ml"
+    )
     kubeconfig.write(tmp_path / "config", access)
     assert kubeconfig.read(tmp_path / "config") == access
 
@@ -72,11 +75,11 @@ def test_a_user_keeps_the_token(tmp_path):
 
 
 def test_a_running_server_sees_users_come_and_go(tmp_path, monkeypatch):
-    monkeypatch.setattr(tokens, "_LOOK_AGAIN_SECONDS", 0)
+    monkeypatch.setattr(tokens, "_REFRESH_SECONDS", 0)
     known = tokens.Tokens(tmp_path / "tokens")
     assert known.user("") is None
     entry = tokens.ensure(tmp_path / "tokens", "jane", ("research",))
-    assert known.user(entry.token) == User(name="jane", uid=entry.uid, groups=JANE.groups)
+    assert known.user(entry.token) == UserInfo(name="jane", uid=entry.uid, groups=JANE.groups)
     tokens.remove(tmp_path / "tokens", "jane")
     assert known.user(entry.token) is None
 
@@ -135,7 +138,7 @@ def test_an_editor_does_not_hand_out_rights(authorizer):
     ("subject", "user"),
     [
         ({"kind": "Group", "name": "research"}, JANE),
-        ({"kind": "ServiceAccount", "name": "bot", "namespace": "ml"}, User(name="system:serviceaccount:ml:bot")),
+        ({"kind": "ServiceAccount", "name": "bot", "namespace": "ml"}, UserInfo(name="system:serviceaccount:ml:bot")),
     ],
 )
 def test_groups_and_service_accounts_are_subjects(authorizer, subject, user):
@@ -144,7 +147,7 @@ def test_groups_and_service_accounts_are_subjects(authorizer, subject, user):
 
 
 def test_masters_may_do_everything():
-    assert Authorizer().allows(User(name="root", groups=("system:masters",)), AccessRequest(verb="x", path="/y"))
+    assert Authorizer().allows(UserInfo(name="root", groups=("system:masters",)), AccessRequest(verb="x", path="/y"))
 
 
 def test_rights_end_with_their_binding(authorizer):
@@ -185,14 +188,14 @@ def test_impersonation_needs_the_right(authorizer):
 
 
 def test_an_administrator_may_be_anybody(authorizer):
-    admin = User(name="admin", groups=("system:masters",))
+    admin = UserInfo(name="admin", groups=("system:masters",))
     headers = {"impersonate-user": ["joe"], "impersonate-group": ["dev"]}
-    assert effective_user(admin, headers, authorizer) == User(name="joe", groups=("dev", "system:authenticated"))
+    assert effective_user(admin, headers, authorizer) == UserInfo(name="joe", groups=("dev", "system:authenticated"))
 
 
 def account_call(**spec):
     route = Route(verb="create", path="", version="v1", plural="serviceaccounts", namespace="ml", name="bot")
-    return Call(method="POST", route=route, user=JANE, body={"spec": spec})
+    return HttpRequest(method="POST", route=route, user=JANE, data=json.dumps({"spec": spec}).encode())
 
 
 def accounts(uid="uid-1", key=b"key"):

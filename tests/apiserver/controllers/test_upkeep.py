@@ -7,7 +7,7 @@ import pytest
 
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Kind, Scheme
-from pykueue.apiserver.controllers.expiry import EventExpiry
+from pykueue.apiserver.controllers.event_expiry import EventExpiry
 from pykueue.apiserver.core import Core
 from pykueue.apiserver.local_client import LocalClient
 from pykueue.apiserver.store.memory import MemoryLog
@@ -45,7 +45,7 @@ async def idle(core):
     """Until no part of the upkeep has anything left to do."""
     for _ in range(20):
         await asyncio.wait_for(core.garbage.worker.idle(), 10)
-        await asyncio.wait_for(core.namespace_ends.worker.idle(), 10)
+        await asyncio.wait_for(core.namespace_terminator.worker.idle(), 10)
         await asyncio.sleep(0)
 
 

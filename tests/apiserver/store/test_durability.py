@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pykueue.apiserver.store.rows import Key
+from pykueue.apiserver.store.rows import StoreKey
 from pykueue.apiserver.store.sqlite import SqliteLog
 from pykueue.apiserver.store.store import Store
 
@@ -43,7 +43,7 @@ def check(directory, acknowledged, newest_before):
                 kept = by_revision[revision].now
                 assert (kept.key.name, kept.decode()["data"]["value"]) == (name, value)
             else:
-                current = store.get(Key("", "configmaps", "default", name))
+                current = store.get(StoreKey("", "configmaps", "default", name))
                 assert current is None or current.revision >= revision
         return store.revision
     finally:

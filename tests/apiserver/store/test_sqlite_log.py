@@ -8,12 +8,12 @@ import sys
 import pytest
 
 from pykueue.apiserver.store.log import StoreDamagedError, StoreError, StoreInUseError
-from pykueue.apiserver.store.rows import Key, Row
+from pykueue.apiserver.store.rows import Row, StoreKey
 from pykueue.apiserver.store.sqlite import SqliteLog
 
 
 def row(revision, *, previous=0, data=b'{"metadata":{}}'):
-    return Row(revision, Key("", "pods", "default", f"pod-{revision}"), previous, False, data)
+    return Row(revision, StoreKey("", "pods", "default", f"pod-{revision}"), previous, False, data)
 
 
 def filled(directory, rows=50):

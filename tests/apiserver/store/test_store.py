@@ -4,7 +4,7 @@ import pytest
 
 from pykueue.apiserver.store.log import StoreError
 from pykueue.apiserver.store.memory import MemoryLog
-from pykueue.apiserver.store.rows import Key
+from pykueue.apiserver.store.rows import StoreKey
 from pykueue.apiserver.store.sqlite import SqliteLog
 from pykueue.apiserver.store.store import Store
 
@@ -17,7 +17,7 @@ def reopen(request, tmp_path):
 
 
 def key(name, namespace="default"):
-    return Key("", "pods", namespace, name)
+    return StoreKey("", "pods", namespace, name)
 
 
 def pod(name, **labels):
