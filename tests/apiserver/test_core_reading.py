@@ -18,7 +18,7 @@ ALL = ResourceTarget(kind=CONFIG_MAP, namespace="default")
 
 
 class Recorder:
-    """A sink that remembers."""
+    """A sink that records its frames."""
 
     def __init__(self):
         self.frames = []
@@ -31,7 +31,7 @@ class Recorder:
         self.closed.set()
 
     @property
-    def seen(self):
+    def events(self):
         return [(frame.type, frame.decode()["metadata"].get("name")) for frame in self.frames]
 
 
@@ -50,7 +50,7 @@ async def make(core, name, **labels):
 
 
 async def names(core, **call):
-    return [each["metadata"]["name"] for each in (await core.list(ALL, ListCall(**call))).decode()]
+    return [obj["metadata"]["name"] for obj in (await core.list(ALL, ListCall(**call))).decode()]
 
 
 async def refusal(awaitable):
@@ -108,7 +108,7 @@ async def test_initial_events_end_with_a_bookmark(core):
     sink = Recorder()
     call = WatchCall(send_initial_events=True, resource_version_match="NotOlderThan", allow_bookmarks=True)
     await core.watch(ALL, call, sink)
-    assert sink.seen == [("ADDED", "a"), ("BOOKMARK", None)]
+    assert sink.events == [("ADDED", "a"), ("BOOKMARK", None)]
     assert sink.frames[-1].decode()["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
@@ -117,7 +117,7 @@ async def test_initial_events_can_be_declined(core):
     sink = Recorder()
     await core.watch(ALL, WatchCall(send_initial_events=False, resource_version_match="NotOlderThan"), sink)
     await make(core, "b")
-    assert sink.seen == [("ADDED", "b")]
+    assert sink.events == [("ADDED", "b")]
 
 
 async def test_bookmarks_carry_the_newest_version_of_all(core):
@@ -134,7 +134,7 @@ async def test_a_watch_ends_when_its_time_is_over(core):
     await asyncio.wait_for(sink.closed.wait(), 10)
 
 
-async def test_a_cancelled_watch_hears_nothing_more(core):
+async def test_a_cancelled_watch_gets_no_more_events(core):
     sink = Recorder()
     watch = await core.watch(ALL, WatchCall(), sink)
     watch.cancel()
@@ -165,7 +165,7 @@ async def test_a_watch_of_one_object(core):
     await core.watch(ResourceTarget(kind=CONFIG_MAP, namespace="default", name="b"), WatchCall(), sink)
     await make(core, "a")
     await make(core, "b")
-    assert sink.seen == [("ADDED", "b")]
+    assert sink.events == [("ADDED", "b")]
 
 
 async def test_a_collection_is_deleted_by_selector(core):
@@ -210,4 +210,4 @@ async def test_a_watcher_that_cannot_be_shown_a_change_is_ended_and_the_others_g
     await core.watch(ALL, WatchCall(), second)
     await make(core, "a")
     assert first.closed.is_set()
-    assert second.seen == [("ADDED", "a")]
+    assert second.events == [("ADDED", "a")]

@@ -47,9 +47,9 @@ def test_pings_come_back():
 
 
 def test_large_data_go_in_pieces_of_which_the_last_ends_the_stream():
-    found = frames(b"".join(spdy.SpdyEncoder.data(1, b"x" * 100_000, is_last=True)))
-    assert b"".join(frame.data for frame in found) == b"x" * 100_000
-    assert [frame.is_last for frame in found] == [False] * (len(found) - 1) + [True]
+    pieces = frames(b"".join(spdy.SpdyEncoder.data(1, b"x" * 100_000, is_last=True)))
+    assert b"".join(frame.data for frame in pieces) == b"x" * 100_000
+    assert [frame.is_last for frame in pieces] == [False] * (len(pieces) - 1) + [True]
 
 
 @given(st.binary(max_size=200))

@@ -1,4 +1,4 @@
-"""Generated names: a prefix and a random suffix in the alphabet of Kubernetes (no vowels, so no words)."""
+"""Generated names: a prefix and a random suffix in the alphabet of Kubernetes, without vowels."""
 
 import secrets
 

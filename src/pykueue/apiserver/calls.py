@@ -163,7 +163,7 @@ class WatchFrame:
 
     @property
     def line(self) -> bytes:
-        """The event as HTTP clients read it: `{"type":…,"object":…}` and a newline. Encoded once."""
+        """The event as one line of JSON (`{"type":…,"object":…}`), encoded once."""
         if not self._line:
             self._line = b'{"type":"%s","object":%s}\n' % (self.type.encode(), self.data)
         return self._line

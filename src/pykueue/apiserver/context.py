@@ -21,7 +21,7 @@ def now() -> datetime:
 
 
 class StoreLookup:
-    """`api.scheme.Lookup` on the store: returns objects in the version of the requested resource."""
+    """`api.scheme.Lookup` on the store. Objects have the version of the requested resource."""
 
     def __init__(self, store: Store, scheme: Scheme) -> None:
         self._store = store

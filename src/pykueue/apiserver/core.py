@@ -1,8 +1,9 @@
 """The embedded API without a transport: the verbs of `calls.Verbs` on one store.
 
-A verb reads and decides in one step without `await` (`reading`, `writing`, `deletion`), waits until
-the store has committed the change, and returns the response. The controllers that Kubernetes runs
-behind its API (garbage collector, namespace deletion, expiry of events) run beside it.
+A verb reads and decides in one step without `await` (`reading`, `writing`, `deletion`), waits
+until the store has committed the change, and returns the response. The controllers that
+Kubernetes runs behind its API (garbage collector, namespace deletion, expiry of events) run
+beside it.
 """
 
 import asyncio

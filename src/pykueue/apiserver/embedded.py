@@ -31,7 +31,7 @@ from pykueue.apiserver.store.rows import StoreKey
 from pykueue.apiserver.store.sqlite import SqliteLog
 from pykueue.apiserver.store.store import Store
 
-_WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - wildcard to local address
+_WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - local addresses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

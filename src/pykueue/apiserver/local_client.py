@@ -1,8 +1,8 @@
-"""The `kube.client.Client` of the server's own process: the same responses as over HTTP, without HTTP.
+"""The `kube.client.Client` of the server's own process: the same results as over HTTP.
 
-The embedded controllers and the embedded cluster use it. Objects are copied in both directions, as
-HTTP would copy them, with one exception: without `shows_managers`, watch events carry the server's
-shared objects, which must not be changed.
+The embedded controllers and the embedded cluster use it. Objects are copied in both directions,
+as HTTP would copy them, with one exception: without `shows_managers`, watch events carry the
+server's shared objects, which must not be changed.
 """
 
 import asyncio

@@ -38,7 +38,7 @@ _WITHOUT_GENERATION = {
 }
 
 _VALIDATED_FIELDS = ("labels", "annotations", "finalizers", "ownerReferences")
-"""The fields with rules besides the name. An update is only validated where it changes one of them."""
+"""The validated fields besides the name. An update validates only those that it changes."""
 
 _UPDATE_VALIDATIONS = {"Job": 4}
 """How often Kubernetes validates the metadata of an update; every other builtin kind once."""
@@ -61,7 +61,7 @@ def prepare_create(kind: Kind, obj: Object, now: datetime) -> None:
 
 
 def prepare_update(kind: Kind, obj: Object, old: Object) -> None:
-    """Restore the fields that clients cannot change; increment the generation if the spec changed."""
+    """Restore the fields that clients cannot change; increment the generation if needed."""
     metadata, before = obj["metadata"], old["metadata"]
     metadata.pop("selfLink", None)
     _drop_empty(metadata)
@@ -110,7 +110,7 @@ def faults_of_create(kind: Kind, obj: Object) -> list[FieldError]:
 
 
 def faults_of_update(kind: Kind, obj: Object, old: Object) -> list[FieldError]:
-    """Faults of changed metadata, each repeated as often as Kubernetes repeats it in the Status."""
+    """Faults of changed metadata, repeated as often as Kubernetes repeats them."""
     metadata, before = obj["metadata"], old["metadata"]
     changed = {name: metadata.get(name) for name in _VALIDATED_FIELDS if metadata.get(name) != before.get(name)}
     faults = list(_faults(changed))

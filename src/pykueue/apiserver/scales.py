@@ -27,7 +27,7 @@ def read(kind: Kind, obj: Object) -> Object:
 
 
 def checked(kind: Kind, scale: Any) -> Object:
-    """The Scale with `metadata` and `spec` set; ApiError if it is no Scale or the kind has none."""
+    """The Scale with `metadata` and `spec` set; ApiError if it is no Scale."""
     if kind.scale is None:
         raise errors.ApiError(404, "NotFound", "the server could not find the requested resource")
     checked_scale = dict(scale) if isinstance(scale, dict) else {"spec": scale}
@@ -79,7 +79,7 @@ def _at(obj: Object, path: str) -> Any:
 
 
 def _selector_text(selector: Any) -> str:
-    """The selector as text. A ReplicationController has a plain map of labels, a custom kind a string."""
+    """A ReplicationController has a map of labels, a custom kind may have a string."""
     if isinstance(selector, str):
         return selector
     if not isinstance(selector, dict):

@@ -1,4 +1,4 @@
-"""The objects that a list, a watch or a deletecollection selects: namespace, name, labels, fields."""
+"""The objects that a list, watch or deletecollection selects: by key, labels and fields."""
 
 from dataclasses import dataclass
 

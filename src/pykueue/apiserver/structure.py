@@ -1,4 +1,4 @@
-"""What every object must have before other rules apply: apiVersion, kind, metadata of the right types.
+"""What every object must have before other rules apply: apiVersion, kind, typed metadata.
 
 Every write calls `check` first, so all later steps may rely on the types of metadata.
 """
@@ -16,10 +16,10 @@ from pykueue.api.scheme import Kind, Object
 class _ManagedFieldsEntry(msgspec.Struct):
     manager: str | None = None
     operation: str | None = None
-    apiVersion: str | None = None  # noqa: N815 - the name in JSON
+    apiVersion: str | None = None  # noqa: N815 - JSON name
     time: str | None = None
-    fieldsType: str | None = None  # noqa: N815 - the name in JSON
-    fieldsV1: dict[str, Any] | None = None  # noqa: N815 - the name in JSON
+    fieldsType: str | None = None  # noqa: N815 - JSON name
+    fieldsV1: dict[str, Any] | None = None  # noqa: N815 - JSON name
     subresource: str | None = None
 
 
@@ -27,20 +27,20 @@ class _ObjectMeta(msgspec.Struct):
     """Field names and types of metadata. Conversion to this struct is the check."""
 
     name: str | None = None
-    generateName: str | None = None  # noqa: N815 - the name in JSON
+    generateName: str | None = None  # noqa: N815 - JSON name
     namespace: str | None = None
-    selfLink: str | None = None  # noqa: N815 - the name in JSON
+    selfLink: str | None = None  # noqa: N815 - JSON name
     uid: str | None = None
-    resourceVersion: str | None = None  # noqa: N815 - the name in JSON
+    resourceVersion: str | None = None  # noqa: N815 - JSON name
     generation: int | None = None
-    creationTimestamp: str | None = None  # noqa: N815 - the name in JSON
-    deletionTimestamp: str | None = None  # noqa: N815 - the name in JSON
-    deletionGracePeriodSeconds: int | None = None  # noqa: N815 - the name in JSON
+    creationTimestamp: str | None = None  # noqa: N815 - JSON name
+    deletionTimestamp: str | None = None  # noqa: N815 - JSON name
+    deletionGracePeriodSeconds: int | None = None  # noqa: N815 - JSON name
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
-    ownerReferences: list[dict[str, str | bool | None]] | None = None  # noqa: N815 - the name in JSON
+    ownerReferences: list[dict[str, str | bool | None]] | None = None  # noqa: N815 - JSON name
     finalizers: list[str] | None = None
-    managedFields: list[_ManagedFieldsEntry] | None = None  # noqa: N815 - the name in JSON
+    managedFields: list[_ManagedFieldsEntry] | None = None  # noqa: N815 - JSON name
 
 
 _GO_TYPES = {"str": "string", "int": "int64", "object": "map", "array": "slice", "bool": "bool"}
@@ -55,7 +55,7 @@ _JSON_TYPES = {
 
 
 def check(kind: Kind, obj: Any) -> Object:
-    """Set missing apiVersion, kind and metadata; ApiError 400 if the object is not of this kind."""
+    """Set missing apiVersion, kind and metadata; ApiError 400 for another kind."""
     if not isinstance(obj, dict):
         raise errors.bad_request(
             f"couldn't get version/kind; json parse error: the body must be an object, not {obj!r:.40}"
@@ -108,7 +108,7 @@ def _check_metadata(kind: Kind, metadata: Any) -> None:
 
 
 def _go_message(kind: Kind, fault: str) -> str:
-    """Translate msgspec's message (``Expected `str`, got `int` - at `$.labels[...]` ``) to Go's."""
+    """Translate a message such as ``Expected `str`, got `int` - at `$.labels[...]` `` to Go's."""
     expected, got, field = [*re.findall(r"`([^`]*)`", fault), "", "", ""][:3]
     go_type = next((_GO_TYPES[word] for word in expected.split(" | ") if word in _GO_TYPES), expected)
     path = (".metadata" if kind.is_builtin else "") + field.removeprefix("$").replace("[...]", "")

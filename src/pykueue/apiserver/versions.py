@@ -48,7 +48,7 @@ def is_events_v1(kind: Kind) -> bool:
 
 
 def is_storage_version(kind: Kind) -> bool:
-    """Whether objects are stored in the version of `kind`, so that stored bytes are sent unchanged."""
+    """Whether objects are stored in this version, so that stored bytes are sent unchanged."""
     return kind.from_storage is None and not is_events_v1(kind)
 
 

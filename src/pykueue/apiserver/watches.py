@@ -1,12 +1,12 @@
 """Watches: sends every committed change once, in order, to each watch whose selection it touches.
 
-This is where a watch event leaves the store. The store calls `WatchHub.publish` with each committed
-batch; `_deliver` hands a `WatchFrame` to the watch's sink; `http/watch_streams.py` writes the frame
-to the connection, and `LocalClient.watch` yields it inside this process.
+This is where a watch event leaves the store. The store calls `WatchHub.publish` with each
+committed batch; `_deliver` hands a `WatchFrame` to the watch's sink; `http/watch_streams.py`
+writes the frame to the connection, and `LocalClient.watch` yields it inside this process.
 
-An event is encoded once per version and type, however many watchers there are. A watch that starts
-at an old revision gets the changes since then and joins the live changes in the same step of the
-event loop, so no change is lost or sent twice (`tests/apiserver/test_watch_history.py`).
+An event is encoded once per version and type, however many watchers there are. A watch that
+starts at an old revision gets the changes since then and joins the live changes in the same step
+of the event loop, so no change is lost or sent twice (`tests/apiserver/test_watch_history.py`).
 """
 
 import asyncio
@@ -74,7 +74,7 @@ class _ChangeFrames:
         self._frames: dict[tuple[str, str, str], WatchFrame] = {}
 
     def frame(self, watch: Watch) -> WatchFrame | None:
-        """The frame for a watch; None if its selection matches neither the old nor the new object."""
+        """The frame for a watch; None if the change does not touch its selection."""
         change = self.change
         is_in = not change.is_deleted and watch.selection.matches(change.now)
         if change.before is None:

@@ -32,7 +32,7 @@ class _Write:
     call: WriteCall
     admission: Admission
     managers: Managers | None = None
-    """The field managers after a server-side apply; None if they follow from the changed fields."""
+    """The field managers after server-side apply; None if they follow from the changes."""
 
     @property
     def kind(self) -> Kind:
@@ -134,7 +134,7 @@ class WriteHandler:
         return write.outcome(self._put(write, key, obj), is_created=True)
 
     def _replace(self, write: _Write, existing: Stored, before: Object, new: Object) -> WriteOutcome:
-        """`before` is the existing object in the version of the request. `new` may share parts of it."""
+        """`before` is the existing object in the requested version; `new` may share parts."""
         metadata.check_update_preconditions(write.kind, new, before)
         obj = _merge_endpoint(write.target, new, before)
         old = existing.shared_or_decoded()
@@ -282,7 +282,7 @@ def _without_status(obj: Object) -> Object:
 
 
 def _checked_configuration(target: ResourceTarget, body: Object, call: WriteCall) -> Object:
-    """The body of server-side apply. It needs a field manager and must not have `managedFields`."""
+    """The body of server-side apply, which needs a field manager and no `managedFields`."""
     if not call.field_manager:
         fault = FieldError("FieldValueRequired", "fieldManager", "is required for apply patch")
         raise errors.invalid("meta.k8s.io", "PatchOptions", "", [fault])
@@ -346,7 +346,7 @@ def _patched(kind: Kind, old: Object, patch: PatchBody) -> Object:
 
 
 def _applicable(target: ResourceTarget, applied: Object) -> Object:
-    """The part of an applied configuration that the endpoint reads: the status, or all but the status."""
+    """The part of an applied configuration that the endpoint reads: status, or all the rest."""
     if not target.kind.has_status:
         return applied
     if target.subresource == "status":

@@ -126,7 +126,7 @@ class GarbageCollector:
             await self._delete(stored, foreground=bool(waiting) and bool(self._dependents.get(stored.meta.uid)))
 
     def _is_served(self, owner: OwnerReference) -> bool:
-        """Whether the kind of the owner is registered. An owner of another kind counts as existing."""
+        """Whether the kind of the owner is registered. Other owners count as existing."""
         return self._scheme.for_kind(owner.api_version, owner.kind) is not None
 
     async def _delete(self, stored: Stored, *, foreground: bool) -> None:

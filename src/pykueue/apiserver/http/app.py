@@ -27,7 +27,7 @@ Authenticate = Callable[[str], UserInfo | None]
 """Returns the user of a bearer token, None if the token is not valid."""
 
 Guard = Callable[[HttpRequest, ResourceTarget], Awaitable[None]]
-"""Raises ApiError for what RBAC cannot decide, such as granting permissions that one does not have."""
+"""Raises ApiError for requests that RBAC alone cannot decide, such as privilege escalation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ class Application:
         self.resources = resources.Resources(verbs)
 
     def kinds_changed(self) -> None:
-        """Called when a CustomResourceDefinition changes: builds the documents again on next use."""
+        """Called when a CustomResourceDefinition changes. The documents are built again."""
         self.discovery.changed()
         self.openapi.changed()
 

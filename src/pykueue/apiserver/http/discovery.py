@@ -106,7 +106,7 @@ class Discovery:
         return self._cached(f"{path} {address}", lambda: self._plain(path, address))
 
     def aggregated(self, path: str, version: str) -> tuple[bytes, str] | None:
-        """The aggregated document of `/api` or `/apis` as apidiscovery.k8s.io `version`, and its ETag."""
+        """The apidiscovery.k8s.io document of `/api` or `/apis`, and its ETag."""
         return self._cached(f"{path} aggregated {version}", lambda: self._aggregated(path, version))
 
     def _cached(self, key: str, make: Any) -> tuple[bytes, str] | None:

@@ -24,7 +24,7 @@ from pykueue.apiserver.http.messages import HttpRequest, HttpResponse, Upgrade
 
 log = logging.getLogger(__name__)
 _protocol_log = logging.getLogger(f"{__name__}.protocol")
-_protocol_log.setLevel(logging.CRITICAL)  # malformed requests are not our errors; those go to `log`
+_protocol_log.setLevel(logging.CRITICAL)  # hides malformed requests of clients
 
 _LONGEST_LINE_BYTES = 64 * 1024
 _LARGEST_MESSAGE_BYTES = 4 * 1024 * 1024
@@ -35,7 +35,7 @@ _IMPERSONATION_HEADERS = ("Impersonate-User", "Impersonate-Group", "Impersonate-
 
 
 Stream = Callable[..., Awaitable[web.StreamResponse]]
-"""Sends a stream. Its argument `on_disconnect` registers a callback for the client's disconnect."""
+"""Sends a stream. Its argument `on_disconnect` registers a callback for that case."""
 
 
 class ListenError(Exception):

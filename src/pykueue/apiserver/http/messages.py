@@ -63,7 +63,7 @@ class Upgrade:
 
 
 class HttpResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """`body` is an object (sent as JSON), bytes (sent unchanged), a stream of chunks, or an upgrade."""
+    """`body` is an object (sent as JSON), bytes, a stream of chunks, or an upgrade."""
 
     body: Object | bytes | AsyncIterator[bytes] | Upgrade
     status: int = 200

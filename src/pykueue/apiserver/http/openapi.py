@@ -102,7 +102,7 @@ class OpenApi:
         self._documents.clear()
 
     def index(self) -> bytes:
-        """`/openapi/v3`: every group and version, with a hash that changes when its document does."""
+        """`/openapi/v3`: all groups and versions, each with the hash of its document."""
         paths = {}
         for path in sorted({_root(kind) for kind in self._scheme}):
             document = self.document(path)
@@ -136,7 +136,7 @@ class OpenApi:
 
 
 def schema_name(kind: Kind) -> str:
-    """`io.x-k8s.kueue.v1beta2.ClusterQueue`, and `io.k8s.api.batch.v1.Job` for what Kubernetes builds in."""
+    """`io.k8s.api.batch.v1.Job`, or `io.x-k8s.kueue.v1beta2.Workload` for kinds of others."""
     group = kind.group or "core"
     if kind.is_builtin and (group.endswith(".k8s.io") or "." not in group):
         return f"io.k8s.api.{group.partition('.')[0]}.{kind.version}.{kind.kind}"

@@ -1,4 +1,4 @@
-"""The verbs over HTTP: converts a request for a stored kind to a call of `Verbs`, and its result back.
+"""The verbs over HTTP: converts requests for stored kinds to calls of `Verbs`, and results back.
 
 Watches are streams and served by `watch_streams`.
 """

@@ -57,7 +57,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def split_target(target: str) -> tuple[str, dict[str, str]]:
-    """Split a request target into path and query. Of a repeated parameter the first value counts."""
+    """Split a request target into path and query. The first value of a parameter counts."""
     path, _, text = target.partition("?")
     query: dict[str, str] = {}
     if text:

@@ -1,6 +1,7 @@
 """The frames of SPDY/3.1 that `kubectl port-forward` sends through a WebSocket. No I/O.
 
-Header blocks are compressed with the standard dictionary and the earlier headers of the connection.
+Header blocks are compressed with the standard dictionary and the earlier headers of the
+connection.
 """
 
 import struct

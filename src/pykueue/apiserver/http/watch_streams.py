@@ -26,7 +26,7 @@ Encode = Callable[[WatchFrame], bytes]
 
 
 class WatchSink:
-    """Writes frames to one connection. `finished` is set when the watch has ended for any reason."""
+    """Writes frames to one connection. `finished` is set when the watch has ended."""
 
     def __init__(self, transport: asyncio.Transport, drain: Callable[[], Any], encode: Encode) -> None:
         self.finished = asyncio.Event()
@@ -133,7 +133,7 @@ async def serve(
 
 
 class _StartBuffer:
-    """Buffers the first frames until the headers are sent, so that a failing watch can answer 410."""
+    """Buffers frames until the headers are sent, so that a failed watch can answer 410."""
 
     def __init__(self) -> None:
         self._frames: list[WatchFrame] = []

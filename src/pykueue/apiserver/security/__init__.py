@@ -1,5 +1,5 @@
-"""Authentication and authorization: certificates, tokens, kubeconfigs, RBAC rules and default roles.
+"""Authentication and authorization: certificates, tokens, kubeconfigs, RBAC, default roles.
 
-**Invariant:** a request without a valid token is anonymous, and an anonymous user can read only the
-public paths (`tests/apiserver/test_security.py`, `tests/e2e/test_access.py`). Nothing here listens.
+**Invariant:** a request without a valid token gets 401, except on the public paths
+(`tests/e2e/test_access.py`). Nothing here listens on a port.
 """

@@ -1,7 +1,7 @@
 """The RBAC authorizer, called for every request. It keeps roles and bindings in memory.
 
-`watch` subscribes to the four RBAC kinds. After that, a decision reflects every acknowledged write.
-Members of `system:masters` may do everything, as in Kubernetes.
+`watch` subscribes to the four RBAC kinds. After that, a decision reflects every acknowledged
+write. Members of `system:masters` may do everything, as in Kubernetes.
 """
 
 from collections import defaultdict

@@ -1,7 +1,7 @@
 """The certificate authority and the serving certificate, created at the first start.
 
 `ensure` runs before the server listens. A record beside the certificate has its hosts and its end,
-so `kube.issuing`, a slow import, is only needed to create a certificate.
+so `kube.issuing`, which imports cryptography, is only needed to create a certificate.
 """
 
 import datetime as dt

@@ -1,5 +1,7 @@
-"""The default roles: those of Kubernetes (cluster-admin, admin, edit, view, and roles of all users)
-and those of Kueue (batch-admin, batch-user, an editor and a viewer role for each kind).
+"""The default roles of a cluster.
+
+Those of Kubernetes are cluster-admin, admin, edit, view and the roles of all users; those of Kueue
+are batch-admin, batch-user, and an editor and a viewer role for each kind.
 
 `bootstrap` creates the roles of `defaults`; `aggregation` calls `aggregated`.
 """
@@ -75,7 +77,7 @@ def defaults() -> list[Object]:
 
 
 def aggregated(role: Object, cluster_roles: Iterable[Object]) -> list[dict[str, Any]]:
-    """The rules of an aggregated role: those of all roles that its selectors match, without duplicates."""
+    """The rules of all roles that the selectors of an aggregated role match, each once."""
     rules: list[dict[str, Any]] = []
     role_selectors = objects.nested_list(role, "aggregationRule", "clusterRoleSelectors")
     requirements = [selectors.from_object(selector) or () for selector in role_selectors]

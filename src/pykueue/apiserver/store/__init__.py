@@ -1,4 +1,4 @@
-"""The store of the cluster: a log of revisions, the current objects, and recent history for watches.
+"""The store: a log of revisions, the current objects, and recent history for watches.
 
 **Invariant:** nothing is acknowledged, read or published before the log has committed it
 (`tests/apiserver/store/test_durability.py`, which kills the process at random), and a revision is

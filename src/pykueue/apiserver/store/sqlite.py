@@ -1,8 +1,8 @@
 """The durable log: one append-only table in SQLite, the row id is the resourceVersion.
 
-WAL with synchronous=FULL: a commit is on the disk when it returns. Each row has a checksum, because
-SQLite detects torn pages but not flipped bits. Dead rows are deleted in the transactions that insert
-new rows, so there is no separate compaction.
+WAL with synchronous=FULL: a commit is on the disk when it returns. Each row has a checksum,
+because SQLite detects torn pages but not flipped bits. Dead rows are deleted in the transactions
+that insert new rows, so there is no separate compaction.
 """
 
 import contextlib
@@ -61,7 +61,7 @@ class SqliteLog:
     def commit(self, rows: Sequence[Row], dead: Sequence[int], floor: int) -> None:
         try:
             self._connection.execute("BEGIN IMMEDIATE")
-            if dead:  # before the inserts: a key whose tombstone is dropped starts again with `previous` 0
+            if dead:  # first: a key whose tombstone is deleted starts again with `previous` 0
                 self._connection.executemany("DELETE FROM log WHERE revision = ?", [(revision,) for revision in dead])
                 self._connection.execute("UPDATE facts SET value = ? WHERE name = 'floor'", (str(floor),))
             insert_rows(self._connection, rows)

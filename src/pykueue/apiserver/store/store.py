@@ -1,9 +1,9 @@
 """Current objects, recent history, and the only way to change them.
 
-Writes decide on the event loop against `head`, the newest version, committed or not. Readers see the
-committed state, which advances when the log has committed a batch. Writes that arrive during a
-commit form the next batch and share one fsync. If a commit fails, that batch and all later writes,
-which may depend on it, are rolled back.
+Writes decide on the event loop against `head`, the newest version, committed or not. Readers see
+the committed state, which advances when the log has committed a batch. Writes that arrive during
+a commit form the next batch and share one fsync. If a commit fails, that batch and all later
+writes, which may depend on it, are rolled back.
 """
 
 import asyncio
@@ -117,7 +117,7 @@ class Store:
         return collection.within(namespace) if collection else []
 
     def select_at(self, revision: int, group: str, plural: str, namespace: str = "") -> list[Stored]:
-        """The objects at an old revision. The caller ensures `floor <= revision <= self.revision`."""
+        """The objects at an old revision, which is not below `floor`."""
         current = {stored.key: stored for stored in self.select(group, plural, namespace)}
         for change in reversed(self.changes_after(revision)):
             key = change.now.key
@@ -258,7 +258,7 @@ class Store:
         self._history_size += len(change.now.data)
 
     def _trim(self) -> None:
-        """Drop the older half of the history when it is too large, and mark its old rows as dead."""
+        """Drop the older half of a too long history, and mark its old rows as dead."""
         half = len(self._history) // 2
         is_small = len(self._history) <= self._history_changes and self._history_size <= self._history_bytes
         if is_small or not half:

@@ -1,8 +1,9 @@
 r"""The JSONPath of printer columns, in the dialect of client-go.
 
 A path is compiled once to steps; a step maps a value to the values below it. Supported: `.field`,
-`['field']`, `\.` inside names, `[0]`, `[-1]`, `[*]`, `[a:b]`, filters such as `[?(@.type=="Ready")]`.
-Called for the cells of tables and by the validation of CustomResourceDefinitions.
+`['field']`, `\.` inside names, `[0]`, `[-1]`, `[*]`, `[a:b]`, filters such as
+`[?(@.type=="Ready")]`. Called for the cells of tables and by the validation of
+CustomResourceDefinitions.
 """
 
 import functools

@@ -1,7 +1,7 @@
 """Builds the `meta.k8s.io/v1` Table of objects with the printer of their kind.
 
-Builtin kinds have computed columns. All other kinds have the JSONPath columns that they declare, as
-in a CustomResourceDefinition. Called by the HTTP handlers if a client requests a Table.
+Builtin kinds have computed columns. All other kinds have the JSONPath columns that they declare,
+as in a CustomResourceDefinition. Called by the HTTP handlers if a client requests a Table.
 """
 
 import functools

@@ -82,14 +82,14 @@ async def test_a_reader_too_far_behind_is_dropped(pipe, monkeypatch):
     assert behind.finished.is_set()
 
 
-async def test_a_watch_of_a_client_that_has_gone_ends(pipe):
-    gone = sink(pipe)
+async def test_a_watch_ends_when_its_client_disconnects(pipe):
+    watch_sink = sink(pipe)
     pipe.abort()
-    gone.send(FRAME)
-    assert gone.finished.is_set()
+    watch_sink.send(FRAME)
+    assert watch_sink.finished.is_set()
 
 
-def test_too_many_writes_at_once_are_told_to_come_again():
+def test_too_many_concurrent_writes_are_refused_with_retry_after():
     in_flight = InFlight(Limits(reads=1, writes=1))
     with in_flight.admit("POST"), in_flight.admit("GET"):
         with pytest.raises(ApiError) as refused, in_flight.admit("PATCH"):
