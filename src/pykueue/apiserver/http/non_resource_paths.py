@@ -94,7 +94,7 @@ class NonResourcePaths:
     def _openapi_page(self, request: HttpRequest, path: str) -> tuple[HttpResponse, str]:
         if path == "/openapi/v3":
             return HttpResponse(body=self._openapi.index()), ""
-        if path == "/openapi/v2" and openapi_protobuf.ACCEPT in request.accept:
+        if path == "/openapi/v2" and openapi_protobuf.REQUESTED_TYPE in request.accept:
             data, etag = self._openapi.v2_protobuf()
             content_type = openapi_protobuf.MEDIA_TYPE
             return HttpResponse(body=data, content_type=content_type, headers={"Vary": "Accept"}), f'"{etag}"'

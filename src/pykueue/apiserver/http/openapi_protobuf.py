@@ -1,6 +1,6 @@
-"""The OpenAPI v2 document as protobuf. kubectl reads only this form, to validate a `kind: List`.
+"""The OpenAPI v2 document as protobuf. kubectl needs this form to validate a `kind: List`.
 
-Only definitions are encoded, because the validation reads nothing else.
+Only definitions are written; that is all the validation looks at.
 """
 
 import struct
@@ -12,9 +12,9 @@ from pykueue.api.scheme import Schema
 
 Document = dict[str, Any]
 
-ACCEPT = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+REQUESTED_TYPE = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 MEDIA_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-"""`ACCEPT` is no valid media type, so Kubernetes responds with this one."""
+"""The type that clients request is not a valid media type, so the response has another."""
 
 _TEXTS = {"$ref": 1, "format": 2, "title": 3, "description": 4, "pattern": 13}
 _DOUBLES = {"multipleOf": 6, "maximum": 7, "minimum": 9}
