@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from pykueue.api import errors, resources, selectors
 from pykueue.api.scheme import Object
 from pykueue.apiserver.embedded import EmbeddedApi
-from pykueue.apiserver.http.hooks import Call, ExtraGroup, ExtraResource, Reply
+from pykueue.apiserver.http.hooks import ExtraGroup, ExtraResource
+from pykueue.apiserver.http.messages import HttpRequest, HttpResponse
 from pykueue.cluster.runtimes import linux_processes
 from pykueue.cluster.runtimes.linux_processes import Owner, ProcessUsage
 from pykueue.kube.client import Client
@@ -26,7 +27,7 @@ Usage = dict[Owner, tuple[int, int]]
 def register(api: EmbeddedApi) -> None:
     client = api.client()
 
-    async def handler(call: Call) -> Reply:
+    async def handler(call: HttpRequest) -> HttpResponse:
         route = call.route
         items = [
             item
@@ -38,8 +39,8 @@ def register(api: EmbeddedApi) -> None:
         kind = "NodeMetrics" if route.plural == "nodes" else "PodMetrics"
         typed: Object = {"apiVersion": f"{GROUP}/{VERSION}"}
         if route.name:
-            return Reply(body=typed | {"kind": kind, **items[0]})
-        return Reply(body=typed | {"kind": f"{kind}List", "metadata": {}, "items": items})
+            return HttpResponse(body=typed | {"kind": kind, **items[0]})
+        return HttpResponse(body=typed | {"kind": f"{kind}List", "metadata": {}, "items": items})
 
     api.hooks.add_group(ExtraGroup(group=GROUP, version=VERSION, resources=_RESOURCES, handler=handler))
 

@@ -39,6 +39,7 @@ class WorkQueue(Generic[KeyType]):
         self._keys_ready = asyncio.Semaphore(0)
         """Counts the ready keys; each wakes one worker."""
         self._scheduled = asyncio.Event()
+        self._idle_waiters: list[asyncio.Future[None]] = []
 
     def add(self, key: KeyType) -> None:
         if key in self._busy:
@@ -64,6 +65,13 @@ class WorkQueue(Generic[KeyType]):
     def is_idle(self) -> bool:
         return not self._ready and not self._busy
 
+    async def idle(self) -> None:
+        """Wait until all keys are reconciled; keys that wait for a pause do not count."""
+        if not self.is_idle:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._idle_waiters.append(waiter)
+            await waiter
+
     async def run(self, reconcile: Reconcile[KeyType], *, workers: int = 8) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._add_due_keys())
@@ -83,6 +91,14 @@ class WorkQueue(Generic[KeyType]):
                 if key in self._added_while_busy:
                     self._added_while_busy.discard(key)
                     self.add(key)
+                if self._idle_waiters and self.is_idle:
+                    self._notify_idle()
+
+    def _notify_idle(self) -> None:
+        for waiter in self._idle_waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._idle_waiters.clear()
 
     async def _reconcile(self, reconcile: Reconcile[KeyType], key: KeyType) -> None:
         try:

@@ -1,4 +1,4 @@
-"""What a CustomResourceDefinition must obey before it is stored: names, versions, schemas that can be worked with."""
+"""Defaults and validation of CustomResourceDefinitions: names, versions, usable schemas."""
 
 import re
 from collections.abc import Iterator
@@ -6,22 +6,23 @@ from typing import Any
 
 from pykueue.api import schema_validation
 from pykueue.api.errors import FieldError
+from pykueue.api.rules import reading
 from pykueue.api.scheme import Object, Request, Verdict
-from pykueue.apiserver.definitions import kinds
+from pykueue.apiserver.definitions import custom_kinds
 from pykueue.apiserver.tables import jsonpath
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _TYPES = {"array", "boolean", "integer", "number", "object", "string"}
-_DEEPEST = 100
+_MAX_DEPTH = 100
 
 
 def default(request: Request) -> list[str]:
-    """Fill in what Kubernetes fills in."""
+    """Set the defaults that Kubernetes sets."""
     spec = request.object.get("spec")
     if not isinstance(spec, dict) or not isinstance(spec.get("names"), dict):
         return []
     if isinstance(spec["names"].get("kind"), str):
-        spec["names"] = kinds.preferred_names(request.object)
+        spec["names"] = custom_kinds.preferred_names(request.object)
     spec.setdefault("conversion", {"strategy": "None"})
     return []
 
@@ -39,7 +40,7 @@ def _faults(definition: Object) -> Iterator[FieldError]:
         return
     broken = list(_name_faults(definition, spec))
     versions = spec.get("versions")
-    if not isinstance(versions, list) or not versions or not all(isinstance(each, dict) for each in versions):
+    if not isinstance(versions, list) or not versions or not all(isinstance(version, dict) for version in versions):
         broken.append(FieldError("FieldValueRequired", "spec.versions", "at least one version is required"))
         versions = []
     yield from broken
@@ -47,14 +48,13 @@ def _faults(definition: Object) -> Iterator[FieldError]:
         return
     if sum(bool(version.get("storage")) for version in versions) != 1:
         detail = "must have exactly one version marked as storage version"
-        yield FieldError("FieldValueInvalid", "spec.versions", detail, [each.get("name") for each in versions])
+        yield FieldError("FieldValueInvalid", "spec.versions", detail, [version.get("name") for version in versions])
     for position, version in enumerate(versions):
         yield from _version_faults(version, f"spec.versions[{position}]")
 
 
 def _name_faults(definition: Object, spec: Object) -> Iterator[FieldError]:
-    names = spec.get("names") if isinstance(spec.get("names"), dict) else {}
-    assert isinstance(names, dict)
+    names = reading.mapping(spec.get("names"))
     for name in ("plural", "kind"):
         if not isinstance(names.get(name), str) or not names[name]:
             yield FieldError("FieldValueRequired", f"spec.names.{name}")
@@ -85,7 +85,7 @@ def _version_faults(version: Object, path: str) -> Iterator[FieldError]:
         broken.append(FieldError("FieldValueInvalid", f"{root}.type", "must be object at the root", schema.get("type")))
     yield from broken
     if not broken:
-        yield from _rehearsal_faults(schema, root)
+        yield from _usability_faults(schema, root)
     for position, column in enumerate(version.get("additionalPrinterColumns") or ()):
         yield from _path_faults(column, f"{path}.additionalPrinterColumns[{position}]")
 
@@ -94,15 +94,15 @@ def _schema_faults(schema: Any, path: str, depth: int) -> Iterator[FieldError]:
     if not isinstance(schema, dict):
         yield FieldError("FieldValueTypeInvalid", path, "must be an object", schema)
         return
-    if depth > _DEEPEST:
+    if depth > _MAX_DEPTH:
         yield FieldError("FieldValueForbidden", path, "nested too deeply")
         return
     kind = schema.get("type")
-    is_free = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
-    if kind is None and not is_free:
+    is_untyped = schema.get("x-kubernetes-int-or-string") or schema.get("x-kubernetes-preserve-unknown-fields")
+    if kind is None and not is_untyped:
         yield FieldError("FieldValueRequired", f"{path}.type", "must not be empty for specified object fields")
     elif kind is not None and kind not in _TYPES:
-        detail = "supported values: " + ", ".join(f'"{each}"' for each in sorted(_TYPES))
+        detail = "supported values: " + ", ".join(f'"{name}"' for name in sorted(_TYPES))
         yield FieldError("FieldValueNotSupported", f"{path}.type", detail, kind)
     for name, below in (schema.get("properties") or {}).items():
         yield from _schema_faults(below, f"{path}.properties[{name}]", depth + 1)
@@ -111,11 +111,11 @@ def _schema_faults(schema: Any, path: str, depth: int) -> Iterator[FieldError]:
             yield from _schema_faults(schema[name], f"{path}.{name}", depth + 1)
 
 
-def _rehearsal_faults(schema: Object, path: str) -> Iterator[FieldError]:
-    """Use the schema once, so that one that we cannot work with is refused now and not on the first object."""
+def _usability_faults(schema: Object, path: str) -> Iterator[FieldError]:
+    """Validate an object with the schema, so that an unusable schema is refused at once."""
     try:
         schema_validation.validate(schema, {"metadata": {}})
-    except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the user must hear of it here
+    except Exception as error:  # noqa: BLE001 - any failure means that the schema is unusable
         yield FieldError("FieldValueInvalid", path, f"the schema cannot be used: {error}", "")
 
 

@@ -1,7 +1,11 @@
-"""Subresources of pods that need a machine room: refused in plain words until a runtime registers its own handler."""
+"""The subresources of pods that need a pod runtime.
+
+They are refused with an explanation until `app.kubelet_api` registers its handlers.
+"""
 
 from pykueue.api import errors
-from pykueue.apiserver.http.hooks import Call, ExtraResource, Handler, Reply
+from pykueue.apiserver.http.hooks import ExtraResource
+from pykueue.apiserver.http.messages import Handler, HttpRequest, HttpResponse
 
 LOG = ExtraResource(name="pods/log", kind="Pod", namespaced=True, verbs=("get",))
 EXEC = ExtraResource(name="pods/exec", kind="PodExecOptions", namespaced=True, verbs=("create", "get"))
@@ -24,7 +28,7 @@ def refusals() -> list[tuple[ExtraResource, Handler]]:
 
 
 def _refuse(why: str) -> Handler:
-    async def handler(_call: Call) -> Reply:
+    async def handler(_request: HttpRequest) -> HttpResponse:
         raise errors.bad_request(why)
 
     return handler

@@ -1,4 +1,4 @@
-"""A CustomResourceDefinition as kinds: one for each version that it serves. Pure; called when a definition changes."""
+"""The kinds of a CustomResourceDefinition: one for each served version."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 from pykueue.api.rules import table
 from pykueue.api.scheme import Column, Kind, Object, Schema
 
-_ANYTHING: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+_ANY_OBJECT: Schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 
 
 def of(definition: Object) -> list[Kind]:
-    """The kinds that the definition gives, those served and the one stored."""
+    """One kind for each served version. Each knows the storage version."""
     spec = definition["spec"]
     stored = next((version["name"] for version in spec["versions"] if version.get("storage")), "")
     return [_kind(spec, version, stored) for version in spec["versions"] if version.get("served")]
@@ -30,15 +30,15 @@ def _kind(spec: Object, version: Object, stored: str) -> Kind:
         singular=names.get("singular", ""),
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),
-        schema=(version.get("schema") or {}).get("openAPIV3Schema") or _ANYTHING,
+        schema=(version.get("schema") or {}).get("openAPIV3Schema") or _ANY_OBJECT,
         columns=tuple(_columns(version)),
         has_status="status" in subresources,
         scale=subresources.get("scale"),
         selectable_fields=tuple(field["jsonPath"] for field in version.get("selectableFields") or ()),
         deprecation_warning=_deprecation(spec, version),
         storage_version="" if is_stored else stored,
-        to_storage=None if is_stored else _restamp(f"{spec['group']}/{stored}"),
-        from_storage=None if is_stored else _restamp(f"{spec['group']}/{version['name']}"),
+        to_storage=None if is_stored else _set_api_version(f"{spec['group']}/{stored}"),
+        from_storage=None if is_stored else _set_api_version(f"{spec['group']}/{version['name']}"),
         is_builtin=False,
         defaulter=rules.defaulter,
         validator=rules.validator,
@@ -64,8 +64,8 @@ def _deprecation(spec: Object, version: Object) -> str:
     return str(version.get("deprecationWarning") or default)
 
 
-def _restamp(api_version: str) -> Callable[[Object], Object]:
-    """Conversion of strategy None: the same object under another apiVersion."""
+def _set_api_version(api_version: str) -> Callable[[Object], Object]:
+    """Conversion with strategy None: the same object with another apiVersion."""
 
     def convert(obj: Object) -> Object:
         return {**obj, "apiVersion": api_version}
@@ -74,7 +74,7 @@ def _restamp(api_version: str) -> Callable[[Object], Object]:
 
 
 def preferred_names(definition: Object) -> dict[str, Any]:
-    """The names with those filled in that the definition leaves out."""
+    """The names of the definition with defaults."""
     names = dict(definition["spec"]["names"])
     names.setdefault("singular", names["kind"].lower())
     names.setdefault("listKind", f"{names['kind']}List")

@@ -1,12 +1,12 @@
-"""Events are forgotten an hour after they were last seen."""
+"""Deletes events one hour after their last occurrence, as Kubernetes does."""
 
 import asyncio
 from datetime import timedelta
 from typing import Any
 
+from pykueue.api import times
 from pykueue.api.errors import ApiError
-from pykueue.apiserver import metadata
-from pykueue.apiserver.calls import DeleteCall, Target, Verbs
+from pykueue.apiserver.calls import DeleteCall, ResourceTarget, Verbs
 from pykueue.apiserver.context import Context
 
 LIFETIME = timedelta(hours=1)
@@ -27,10 +27,10 @@ class EventExpiry:
         kind = self._context.scheme.for_kind("v1", "Event")
         if kind is None:
             return
-        oldest = metadata.timestamp(self._context.clock() - LIFETIME)
+        oldest = times.to_text(self._context.clock() - LIFETIME)
         for stored in self._context.store.select("", "events"):
             if (stored.meta.creation_timestamp or "") < oldest and _last_seen(stored.decode()) < oldest:
-                target = Target(kind=kind, namespace=stored.key.namespace, name=stored.key.name)
+                target = ResourceTarget(kind=kind, namespace=stored.key.namespace, name=stored.key.name)
                 try:
                     await self._verbs.delete(target, DeleteCall())
                 except ApiError as error:
@@ -39,7 +39,7 @@ class EventExpiry:
 
 
 def _last_seen(event: dict[str, Any]) -> str:
-    """To the second, so that times with and without fractions compare."""
+    """The time to the second, so that times with and without fractions compare."""
     series = event.get("series") or {}
-    times = (event.get("lastTimestamp"), event.get("eventTime"), series.get("lastObservedTime"))
-    return max(str(time or "")[:19] for time in times)
+    moments = (event.get("lastTimestamp"), event.get("eventTime"), series.get("lastObservedTime"))
+    return max(str(moment or "")[:19] for moment in moments)

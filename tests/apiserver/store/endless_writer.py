@@ -1,6 +1,7 @@
-"""Writes to a data directory as fast as it can until it is killed, and says what was acknowledged.
+"""Writes to a data directory until it is killed, and prints every acknowledged write.
 
-Run by the durability tests: `python kill_victim.py DIRECTORY SEED`. One line a write: revision, name, value.
+Run by the durability tests: `python endless_writer.py DIRECTORY SEED`. A line has the revision,
+the name and the value of a write.
 """
 
 import asyncio
@@ -41,8 +42,8 @@ async def write_forever(client, choice):
             obj = {"metadata": {"name": name, "namespace": "default"}, "data": {"value": value}}
             try:
                 written = await client.create(CONFIG_MAPS, obj)
-            except ApiError as refused:
-                if refused.code != 409:
+            except ApiError as conflict:
+                if conflict.code != 409:
                     raise
                 continue
         sys.stdout.write(f"{written['metadata']['resourceVersion']} {name} {value}\n")

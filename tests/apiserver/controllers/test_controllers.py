@@ -1,4 +1,4 @@
-"""Owners, namespaces and expiry, on a real core."""
+"""Garbage collection, namespace deletion and event expiry."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -7,7 +7,7 @@ import pytest
 
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Kind, Scheme
-from pykueue.apiserver.controllers.expiry import EventExpiry
+from pykueue.apiserver.controllers.event_expiry import EventExpiry
 from pykueue.apiserver.core import Core
 from pykueue.apiserver.local_client import LocalClient
 from pykueue.apiserver.store.memory import MemoryLog
@@ -42,10 +42,10 @@ async def client(core):
 
 
 async def idle(core):
-    """Until no part of the upkeep has anything left to do."""
+    """Wait until the controllers have nothing left to do."""
     for _ in range(20):
-        await asyncio.wait_for(core.garbage.worker.idle(), 10)
-        await asyncio.wait_for(core.namespace_ends.worker.idle(), 10)
+        await asyncio.wait_for(core.garbage.queue.idle(), 10)
+        await asyncio.wait_for(core.namespace_terminator.queue.idle(), 10)
         await asyncio.sleep(0)
 
 
@@ -68,8 +68,8 @@ async def make(client, resource, name, owners=(), *, block=False, finalizers=())
 
 
 async def exists(client, resource, name, namespace="default"):
-    found = await client.list(resource, namespace)
-    return name in {obj["metadata"]["name"] for obj in found.items}
+    page = await client.list(resource, namespace)
+    return name in {obj["metadata"]["name"] for obj in page.items}
 
 
 def policy(name):
@@ -91,7 +91,7 @@ async def test_a_second_owner_keeps_a_dependent(core, client):
     await client.delete(JOBS, "a", "default", policy("Background"))
     await idle(core)
     references = (await client.get(PODS, "p", "default"))["metadata"]["ownerReferences"]
-    assert [each["name"] for each in references] == ["b"]
+    assert [reference["name"] for reference in references] == ["b"]
 
 
 async def test_orphans_stay_without_an_owner(core, client):
@@ -148,7 +148,7 @@ async def test_an_owner_of_an_unknown_kind_is_not_judged(core, client):
 async def test_garbage_left_by_a_stop_is_collected_after_a_start():
     log = MemoryLog()
     first = Core(Store(log), Scheme(KINDS.values()))
-    client = LocalClient(first, first.scheme)  # never started: nobody collects
+    client = LocalClient(first, first.scheme)  # not started: no garbage collection
     await client.create(NAMESPACES, {"metadata": {"name": "default"}})
     job = await make(client, JOBS, "j")
     await make(client, PODS, "p", [job])
@@ -175,7 +175,7 @@ async def test_a_namespace_waits_for_finalizers_and_says_so(core, client):
     await client.delete(NAMESPACES, "default")
     await idle(core)
     namespace = await client.get(NAMESPACES, "default")
-    conditions = {each["type"]: each["message"] for each in namespace["status"]["conditions"]}
+    conditions = {condition["type"]: condition["message"] for condition in namespace["status"]["conditions"]}
     assert namespace["status"]["phase"] == "Terminating"
     assert conditions["NamespaceFinalizersRemaining"] == (
         "Some content in the namespace has finalizers remaining: example.dev/hold in 1 resource instances"

@@ -1,6 +1,6 @@
-"""A cluster of somebody else's, named by PYKUEUE_E2E_KUBECONFIG: the tests install pykueue on it, and take it away again.
+"""The cluster of PYKUEUE_E2E_KUBECONFIG. The tests install pykueue on it and remove it again.
 
-The controllers run here, with the rights that `pykueue manifests rbac` gives them and no more.
+The controllers run on this machine, with only the permissions of `pykueue manifests rbac`.
 """
 
 import itertools
@@ -15,13 +15,13 @@ import yaml
 from tests.e2e.controller_process import environment, start_controller, wait_for
 from tests.e2e.real_kubectl import CREATED, KUBECTL, Kubectl
 
-GIVEN = os.environ.get("PYKUEUE_E2E_KUBECONFIG", "")
+EXTERNAL_KUBECONFIG = os.environ.get("PYKUEUE_E2E_KUBECONFIG", "")
 MARKER = "pykueue-e2e"
-"""A namespace that is there while the tests are: what an interrupted run left is ours to remove."""
-OURS = ("-l", "app.kubernetes.io/part-of=pykueue")
+"""A namespace that marks the objects of an interrupted run, so that the next run removes them."""
+PYKUEUE_OBJECTS = ("-l", "app.kubernetes.io/part-of=pykueue")
 POLICIES = "mutatingadmissionpolicies,mutatingadmissionpolicybindings,validatingadmissionpolicies,validatingadmissionpolicybindings"
-SPACED = "workloads.kueue.x-k8s.io,localqueues.kueue.x-k8s.io"
-UNSPACED = ",".join(
+NAMESPACED = "workloads.kueue.x-k8s.io,localqueues.kueue.x-k8s.io"
+CLUSTER_SCOPED = ",".join(
     f"{plural}.kueue.x-k8s.io"
     for plural in ("clusterqueues", "cohorts", "admissionchecks", "workloadpriorityclasses", "resourceflavors")
 )
@@ -30,11 +30,11 @@ LEASE = "c1f6bfd2.kueue.x-k8s.io"
 
 
 def embedded(reason):
-    """For tests that make no sense on a cluster of somebody else's."""
-    return pytest.mark.skipif(bool(GIVEN), reason=f"about the embedded API: {reason}")
+    """Marks tests that only apply to the embedded API."""
+    return pytest.mark.skipif(bool(EXTERNAL_KUBECONFIG), reason=f"about the embedded API: {reason}")
 
 
-class GivenCluster:
+class ExternalCluster:
     def __init__(self, kubeconfig, directory):
         assert KUBECTL is not None, "PYKUEUE_E2E_KUBECONFIG needs kubectl"
         assert "PYTEST_XDIST_WORKER" not in os.environ, "there is one cluster: run without -n"
@@ -49,21 +49,21 @@ class GivenCluster:
 
     @property
     def controller_kubeconfig(self):
-        """The way in of the controller's service account."""
+        """A kubeconfig of the controller's service account."""
         return self._directory / "controller-kubeconfig"
 
     # Installing
 
     def _install(self):
-        known = self._names("customresourcedefinitions")
+        definitions = self._names("customresourcedefinitions")
         if MARKER in self._names("namespaces"):
             self._kubectl("delete", "namespace", MARKER)
-        elif any(name.endswith(".kueue.x-k8s.io") for name in known):
+        elif any(name.endswith(".kueue.x-k8s.io") for name in definitions):
             pytest.exit("the cluster of PYKUEUE_E2E_KUBECONFIG has Kueue or pykueue: the tests install their own", 2)
         self._kubectl("create", "namespace", MARKER)
-        wanted = [*yaml.safe_load_all(_pykueue("manifests", "crds")), *map(_bare_definition, JOB_KINDS)]
-        missing = [each for each in wanted if each["metadata"]["name"] not in known or _is_kueue(each)]
-        self._definitions = [each["metadata"]["name"] for each in missing]
+        crds = [*yaml.safe_load_all(_pykueue("manifests", "crds")), *map(_bare_definition, JOB_KINDS)]
+        missing = [crd for crd in crds if crd["metadata"]["name"] not in definitions or _is_kueue(crd)]
+        self._definitions = [crd["metadata"]["name"] for crd in missing]
         self._kubectl.apply(*missing, options=("--server-side", "--force-conflicts"))
         self._kubectl("wait", "--for=condition=Established", *(f"crd/{name}" for name in self._definitions))
         self._rights = _pykueue("manifests", "rbac")
@@ -79,10 +79,10 @@ class GivenCluster:
         self.controller_kubeconfig.write_text(json.dumps(document))
 
     def remove(self):
-        """Everything that was installed, and everything that tests made."""
+        """Remove everything that was installed or created by tests."""
         self._stop_controller()
         self.clean()
-        self._kubectl("delete", POLICIES, *OURS)
+        self._kubectl("delete", POLICIES, *PYKUEUE_OBJECTS)
         self._kubectl("delete", "--ignore-not-found", "-f", "-", stdin=self._rights)
         self._kubectl("delete", "customresourcedefinitions", *self._definitions)
         self._kubectl("delete", "namespace", MARKER)
@@ -90,7 +90,7 @@ class GivenCluster:
     # Between tests
 
     def configure(self, configuration, *, controllers=True):
-        """Policies and, if wanted, a controller with this configuration."""
+        """Install the policies and start or stop the controller."""
         if configuration != self._configuration:
             self._stop_controller()
             self._replace_policies(configuration)
@@ -107,65 +107,66 @@ class GivenCluster:
             self._controller = None
 
     def _replace_policies(self, configuration):
-        """The API server takes a moment to see them: it says when it does."""
-        self._kubectl("delete", POLICIES, *OURS)
+        """Replace the policies and wait until the API server enforces them."""
+        self._kubectl("delete", POLICIES, *PYKUEUE_OBJECTS)
         wait_for(lambda: not self._suspends_jobs(), "the old policies are gone")
         file = self._directory / "policies.json"
         file.write_text(json.dumps({"kind": "Configuration", **configuration}))
-        wanted = _pykueue("manifests", "policies", "--config", str(file))
-        self._kubectl("apply", "--server-side", "-f", "-", stdin=wanted)
+        policies = _pykueue("manifests", "policies", "--config", str(file))
+        self._kubectl("apply", "--server-side", "-f", "-", stdin=policies)
         wait_for(self._suspends_jobs, "the policies are in force")
         wait_for(self._refuses_faults, "the policies are in force")
 
     def _suspends_jobs(self):
-        return self._tried(_job()).stdout == "true"
+        return self._dry_run(_job()).stdout == "true"
 
     def _refuses_faults(self):
-        return self._tried(_job(**{"kueue.x-k8s.io/job-min-parallelism": "few"})).returncode != 0
+        return self._dry_run(_job(**{"kueue.x-k8s.io/job-min-parallelism": "few"})).returncode != 0
 
-    def _tried(self, obj):
-        how = ("--dry-run=server", "-o", "jsonpath={.spec.suspend}")
-        return self._kubectl.run("create", *how, "-f", "-", stdin=json.dumps(obj))
+    def _dry_run(self, obj):
+        options = ("--dry-run=server", "-o", "jsonpath={.spec.suspend}")
+        return self._kubectl.run("create", *options, "-f", "-", stdin=json.dumps(obj))
 
     def clean(self):
-        """Whether or not a controller runs: it would not take finalizers off, if it is a test that stopped it."""
-        made, CREATED[:] = list(CREATED), []
-        spaces = {each.what.partition("/")[2] for each in made if each.what.startswith("namespace/")}
-        for namespace in sorted({each.namespace or "default" for each in made} - spaces):
-            here = [each.what for each in made if (each.namespace or "default") == namespace]
-            self._delete(namespace, *reversed(here))
-            self._end_pods(namespace, [what for what in here if what.startswith("job.batch/")])
-        self._delete("", SPACED, "--all", "--all-namespaces")
-        self._delete("", UNSPACED, "--all")
+        """Delete all objects of tests, also if no controller runs that would remove finalizers."""
+        created, CREATED[:] = list(CREATED), []
+        namespaces = {item.name.partition("/")[2] for item in created if item.name.startswith("namespace/")}
+        for namespace in sorted({item.namespace or "default" for item in created} - namespaces):
+            names = [item.name for item in created if (item.namespace or "default") == namespace]
+            self._delete(namespace, *reversed(names))
+            self._delete_pods(namespace, [name for name in names if name.startswith("job.batch/")])
+        self._delete("", NAMESPACED, "--all", "--all-namespaces")
+        self._delete("", CLUSTER_SCOPED, "--all")
         self._delete("kueue-system", f"lease/{LEASE}")
-        for namespace in spaces & self._names("namespaces"):
+        for namespace in namespaces & self._names("namespaces"):
             self._delete("", f"namespace/{namespace}")
             self._kubectl.run("delete", "pods", "--all", "--force", "-n", namespace)
-        wait_for(self._is_clean, "what the tests made is gone")
-        wait_for(lambda: not spaces & self._names("namespaces"), "the tests' namespaces are gone", seconds=120)
+        wait_for(self._is_clean, "the objects of the tests are deleted")
+        wait_for(lambda: not namespaces & self._names("namespaces"), "the namespaces are deleted", seconds=120)
 
-    def _delete(self, namespace, *what):
-        place = ("-n", namespace) if namespace else ()
-        if what:
-            self._kubectl.run("delete", "--ignore-not-found", "--wait=false", *place, *what)
+    def _delete(self, namespace, *arguments):
+        scope = ("-n", namespace) if namespace else ()
+        if arguments:
+            self._kubectl.run("delete", "--ignore-not-found", "--wait=false", *scope, *arguments)
 
-    def _end_pods(self, namespace, jobs):
-        """Nodes may be fake: nobody would end their pods."""
+    def _delete_pods(self, namespace, jobs):
+        """Force the deletion: a fake node has no kubelet that ends its pods."""
         for job in jobs:
             self._kubectl.run("delete", "pods", "--force", "-n", namespace, "-l", f"job-name={job.partition('/')[2]}")
 
     def _is_clean(self):
-        left = self._kubectl.json("get", SPACED, "--all-namespaces")["items"]
-        left += self._kubectl.json("get", UNSPACED)["items"]
-        for each in (each for each in left if each["metadata"].get("finalizers")):
-            metadata = each["metadata"]
-            place = ("-n", metadata["namespace"]) if "namespace" in metadata else ()
-            nothing = '{"metadata":{"finalizers":null}}'
-            self._kubectl.run("patch", each["kind"], metadata["name"], *place, "--type=merge", "-p", nothing)
-        return not left
+        remaining = self._kubectl.json("get", NAMESPACED, "--all-namespaces")["items"]
+        remaining += self._kubectl.json("get", CLUSTER_SCOPED)["items"]
+        for obj in remaining:
+            metadata = obj["metadata"]
+            if metadata.get("finalizers"):
+                scope = ("-n", metadata["namespace"]) if "namespace" in metadata else ()
+                patch = '{"metadata":{"finalizers":null}}'
+                self._kubectl.run("patch", obj["kind"], metadata["name"], *scope, "--type=merge", "-p", patch)
+        return not remaining
 
     def _names(self, plural):
-        return {each["metadata"]["name"] for each in self._kubectl.json("get", plural)["items"]}
+        return {obj["metadata"]["name"] for obj in self._kubectl.json("get", plural)["items"]}
 
 
 def _pykueue(*arguments):
@@ -178,7 +179,7 @@ def _is_kueue(definition):
 
 
 def _bare_definition(kind):
-    """A kind without its operator: enough for everything that queueing is about."""
+    """A definition without schema and operator, which is enough to test queueing."""
     group, name = kind
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
     defaults = {"submissionMode": {"type": "string", "default": "K8sJobMode"}} if name == "RayJob" else {}

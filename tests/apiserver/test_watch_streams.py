@@ -3,11 +3,11 @@ import asyncio
 import pytest
 
 from pykueue.api.errors import ApiError
-from pykueue.apiserver.http import streams
+from pykueue.apiserver.calls import WatchFrame
+from pykueue.apiserver.http import watch_streams
 from pykueue.apiserver.http.app import InFlight, Limits
-from pykueue.apiserver.watches import Frame
 
-FRAME = Frame("ADDED", b"{}")
+FRAME = WatchFrame("ADDED", b"{}")
 CHUNK = b"1d\r\n" + FRAME.line + b"\r\n"
 
 
@@ -43,7 +43,7 @@ async def pipe():
 
 
 def sink(pipe):
-    return streams.WatchSink(pipe, pipe.drain, lambda frame: frame.line)
+    return watch_streams.WatchSink(pipe, pipe.drain, lambda frame: frame.line)
 
 
 async def test_a_frame_goes_straight_to_a_reader_that_keeps_up(pipe):
@@ -53,7 +53,7 @@ async def test_a_frame_goes_straight_to_a_reader_that_keeps_up(pipe):
 
 async def test_frames_wait_in_order_for_a_slow_reader(pipe):
     slow = sink(pipe)
-    pipe.waiting = streams.HIGH_WATER_BYTES + 1
+    pipe.waiting = watch_streams.HIGH_WATER_BYTES + 1
     slow.send(FRAME)
     slow.send(FRAME)
     slow.close()
@@ -64,32 +64,32 @@ async def test_frames_wait_in_order_for_a_slow_reader(pipe):
 
 
 async def test_a_reader_that_stops_is_dropped(pipe, monkeypatch):
-    monkeypatch.setattr(streams, "STALLED_SECONDS", 0)
+    monkeypatch.setattr(watch_streams, "STALL_SECONDS", 0)
     stalled = sink(pipe)
-    pipe.waiting = streams.HIGH_WATER_BYTES + 1
+    pipe.waiting = watch_streams.HIGH_WATER_BYTES + 1
     stalled.send(FRAME)
     await asyncio.wait_for(stalled.finished.wait(), 5)
     assert pipe.is_aborted
 
 
 async def test_a_reader_too_far_behind_is_dropped(pipe, monkeypatch):
-    monkeypatch.setattr(streams, "LONGEST_BACKLOG", 2)
+    monkeypatch.setattr(watch_streams, "LONGEST_BACKLOG", 2)
     behind = sink(pipe)
-    pipe.waiting = streams.HIGH_WATER_BYTES + 1
+    pipe.waiting = watch_streams.HIGH_WATER_BYTES + 1
     for _ in range(3):
         behind.send(FRAME)
     assert pipe.is_aborted
     assert behind.finished.is_set()
 
 
-async def test_a_watch_of_a_client_that_has_gone_ends(pipe):
-    gone = sink(pipe)
+async def test_a_watch_ends_when_its_client_disconnects(pipe):
+    watch_sink = sink(pipe)
     pipe.abort()
-    gone.send(FRAME)
-    assert gone.finished.is_set()
+    watch_sink.send(FRAME)
+    assert watch_sink.finished.is_set()
 
 
-def test_too_many_writes_at_once_are_told_to_come_again():
+def test_too_many_concurrent_writes_are_refused_with_retry_after():
     in_flight = InFlight(Limits(reads=1, writes=1))
     with in_flight.admit("POST"), in_flight.admit("GET"):
         with pytest.raises(ApiError) as refused, in_flight.admit("PATCH"):
