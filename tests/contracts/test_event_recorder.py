@@ -24,14 +24,14 @@ async def recorder(client):
 
 async def events_when(client, is_enough):
     """What is recorded, once it is enough."""
-    found = []
+    events = []
     async with asyncio.timeout(10):
         async for event in client.watch(EVENT, "default", resource_version="0"):
             if event.type != "BOOKMARK":
-                found = (await client.list(EVENT, "default")).items
-            if is_enough(found):
-                return found
-    return found
+                events = (await client.list(EVENT, "default")).items
+            if is_enough(events):
+                return events
+    return events
 
 
 async def test_an_event_tells_about_its_object(client, recorder):
@@ -47,5 +47,5 @@ async def test_a_repeat_extends_the_series(client, recorder):
     recorder.record(widget, reason="Pending", message="no quota", component="example.dev/me", event_type="Warning")
     await events_when(client, bool)
     recorder.record(widget, reason="Pending", message="no quota", component="example.dev/me", event_type="Warning")
-    (event,) = await events_when(client, lambda found: any("series" in each for each in found))
+    (event,) = await events_when(client, lambda events: any("series" in event for event in events))
     assert event["series"]["count"] == 2
