@@ -98,9 +98,7 @@ class PodGroup:
     name: str
     pods: tuple[Object, ...]
     role_hash: RoleHash
-    """Computes the role of a pod from its spec; used
-    for pods without the annotation `role-hash`.
-    """
+    """Computes the role of a pod without the annotation `role-hash` from its spec."""
 
     @property
     def lead(self) -> Object:
@@ -187,9 +185,7 @@ def _pod_set(pod: Object, name: str, options: JobOptions) -> Object:
 
 
 def released(pod: Object, info: PodSetInfo) -> Object:
-    """The pod without the admission gate and with the pod
-    set info merged in; may raise PodSetConflictError.
-    """
+    """The pod with the pod set info merged in and without the admission gate."""
     pod = merged_template(pod, info)
     remove_gates(pod, ADMISSION_GATE)
     if all(gate["name"] != TOPOLOGY_GATE for gate in info.scheduling_gates):
