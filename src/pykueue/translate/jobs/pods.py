@@ -23,11 +23,14 @@ from pykueue.api.labels import (
 )
 from pykueue.api.rules.jobs import frameworks
 from pykueue.api.scheme import Object
+from pykueue.translate import nodes
 from pykueue.translate.jobs import topology_request
 from pykueue.translate.jobs.framework import JobFramework, JobOptions, JobResult, PodSetTemplate
 from pykueue.translate.pod_set_info import PodSetInfo, merged_template
 
 RoleHash = Callable[[Object], str]
+
+is_terminated = nodes.is_terminated
 
 
 def group_name(pod: Object) -> str:
@@ -53,10 +56,6 @@ def remove_gates(pod: Object, *names: str) -> None:
 
 def phase(pod: Object) -> str:
     return str(objects.status(pod).get("phase", ""))
-
-
-def is_terminated(pod: Object) -> bool:
-    return phase(pod) in ("Succeeded", "Failed")
 
 
 def is_suspended(pod: Object) -> bool:
