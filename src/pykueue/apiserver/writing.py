@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from pykueue.api import errors, names, objects, times
+from pykueue.api import errors, generated_names, objects, times
 from pykueue.api.errors import FieldError
 from pykueue.api.scheme import Kind, Object
 from pykueue.apiserver import metadata, namespace_lifecycle, scales, structure, versions
@@ -220,7 +220,7 @@ class WriteHandler:
         if meta.get("name") or not meta.get("generateName"):
             return
         for _ in range(_GENERATED_NAME_ATTEMPTS):
-            meta["name"] = names.generate(meta["generateName"])
+            meta["name"] = generated_names.generate(meta["generateName"])
             if self._store.head(versions.key_of(target.kind, target.namespace, meta["name"])) is None:
                 return
 
