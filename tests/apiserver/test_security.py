@@ -14,7 +14,7 @@ from pykueue.apiserver.http.routes import Route
 from pykueue.apiserver.security import certificates, kubeconfig, roles, rules, tokens
 from pykueue.apiserver.security.authorizer import Authorizer
 from pykueue.apiserver.security.impersonation import effective_user
-from pykueue.apiserver.security.rules import AccessRequest
+from pykueue.kube.delegation import AccessRequest
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
 JANE = UserInfo(name="jane", groups=("research", "system:authenticated"))

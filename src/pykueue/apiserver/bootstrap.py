@@ -23,6 +23,7 @@ from pykueue.apiserver.calls import (
 )
 from pykueue.apiserver.security import roles
 from pykueue.kube.client import PatchType
+from pykueue.kube.supervisor import BackgroundTasks
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease", "kueue-system")
 _WRITER = WriteCall(user=UserInfo(name="system:apiserver", groups=("system:masters",)), field_manager="kubectl")
@@ -91,7 +92,7 @@ class NamespaceDefaults:
         self._verbs = verbs
         self._scheme = scheme
         self._authority = authority
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks()
         self._subscription: Subscription | None = None
 
     async def start(self) -> None:
@@ -102,13 +103,12 @@ class NamespaceDefaults:
     async def stop(self) -> None:
         if self._subscription:
             self._subscription.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        with contextlib.suppress(ApiError):
+            await self._tasks.wait()
 
     def send(self, frame: WatchFrame) -> None:
         if frame.type == "ADDED":
-            task = asyncio.get_running_loop().create_task(self._create_defaults(objects.name(frame.decode())))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks.start(self._create_defaults(objects.name(frame.decode())))
 
     def close(self) -> None:
         """The server stops."""

@@ -6,7 +6,6 @@ Kubernetes runs behind its API (garbage collector, namespace deletion, expiry of
 beside it.
 """
 
-import asyncio
 from collections.abc import Callable
 from datetime import datetime
 
@@ -37,6 +36,7 @@ from pykueue.apiserver.store.log import StoreError
 from pykueue.apiserver.store.store import Store
 from pykueue.apiserver.watches import WatchHub
 from pykueue.apiserver.writing import WriteHandler
+from pykueue.kube.supervisor import Supervisor
 
 
 class Core:
@@ -57,20 +57,19 @@ class Core:
         self._reads = ReadHandler(store, self.hub)
         self._writes = WriteHandler(self.context)
         self._deletes = deletion.DeleteHandler(self.context)
-        self._tasks: list[asyncio.Task[None]] = []
+        self._supervisor = Supervisor()
         store.listeners.append(self.hub.publish)
 
     async def start(self) -> None:
         self.hub.start()
         self.garbage = GarbageCollector(self, self.store, self.scheme)
         self.namespace_terminator = NamespaceTerminator(self, self.context)
-        controllers = (self.garbage.worker, self.namespace_terminator.worker, EventExpiry(self, self.context))
-        self._tasks = [asyncio.create_task(controller.run()) for controller in controllers]
+        self._supervisor.start("garbage collector", self.garbage.run)
+        self._supervisor.start("namespace terminator", self.namespace_terminator.run)
+        self._supervisor.start("event expiry", EventExpiry(self, self.context).run)
 
     async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._supervisor.stop()
         self.hub.stop()
         await self.store.close()
 

@@ -44,8 +44,8 @@ async def client(core):
 async def idle(core):
     """Wait until the controllers have nothing left to do."""
     for _ in range(20):
-        await asyncio.wait_for(core.garbage.worker.idle(), 10)
-        await asyncio.wait_for(core.namespace_terminator.worker.idle(), 10)
+        await asyncio.wait_for(core.garbage.queue.idle(), 10)
+        await asyncio.wait_for(core.namespace_terminator.queue.idle(), 10)
         await asyncio.sleep(0)
 
 

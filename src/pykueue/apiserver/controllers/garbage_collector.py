@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pykueue.api import objects
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Kind, Object, Scheme
+from pykueue.api.times import SECOND_NS
 from pykueue.apiserver.calls import (
     DeleteCall,
     PatchBody,
@@ -19,11 +20,12 @@ from pykueue.apiserver.calls import (
     Verbs,
     WriteCall,
 )
-from pykueue.apiserver.controllers.worker import NotYetError, Worker
 from pykueue.apiserver.deletion import FOREGROUND, ORPHAN
 from pykueue.apiserver.store.rows import OwnerReference, StoreChange, Stored, StoreKey
 from pykueue.apiserver.store.store import Store
 from pykueue.kube.client import PatchType
+from pykueue.kube.clock import WallClock
+from pykueue.kube.controller.work_queue import WorkQueue
 
 USER = UserInfo(
     name="system:serviceaccount:kube-system:generic-garbage-collector",
@@ -31,9 +33,17 @@ USER = UserInfo(
 )
 
 
+RETRY_NS = SECOND_NS
+_WORKERS = 64
+
+
+class NotServedError(Exception):
+    """The kind of a stored object is not served, or not yet."""
+
+
 class GarbageCollector:
     def __init__(self, verbs: Verbs, store: Store, scheme: Scheme) -> None:
-        self.worker: Worker[StoreKey] = Worker(self._reconcile)
+        self.queue: WorkQueue[StoreKey] = WorkQueue("garbage", WallClock())
         self._verbs = verbs
         self._store = store
         self._scheme = scheme
@@ -79,17 +89,17 @@ class GarbageCollector:
         if any(owner.uid not in self._key_by_uid or self._waits_for_dependents(owner) for owner in owners) or (
             stored.meta.deletion_timestamp and {ORPHAN, FOREGROUND}.intersection(stored.meta.finalizers or ())
         ):
-            self.worker.add(stored.key)
+            self.queue.add(stored.key)
 
     def _on_deleted(self, stored: Stored) -> None:
         """Enqueue the dependents, and the owners that may have waited for this object."""
         if self._key_by_uid.get(stored.meta.uid) == stored.key:
             del self._key_by_uid[stored.meta.uid]
         for key in self._dependents.get(stored.meta.uid, ()):
-            self.worker.add(key)
+            self.queue.add(key)
         for owner in stored.meta.owner_references or ():
             if owner.uid in self._key_by_uid:
-                self.worker.add(self._key_by_uid[owner.uid])
+                self.queue.add(self._key_by_uid[owner.uid])
 
     def _waits_for_dependents(self, owner: OwnerReference) -> bool:
         """Whether the owner is being deleted in the foreground."""
@@ -98,6 +108,16 @@ class GarbageCollector:
         return bool(stored and stored.meta.deletion_timestamp and FOREGROUND in (stored.meta.finalizers or ()))
 
     # Reconcile
+
+    async def run(self) -> None:
+        await self.queue.run(self._reconcile_or_retry, workers=_WORKERS)
+
+    async def _reconcile_or_retry(self, key: StoreKey) -> int:
+        try:
+            await self._reconcile(key)
+        except NotServedError:
+            return RETRY_NS
+        return 0
 
     async def _reconcile(self, key: StoreKey) -> None:
         stored = self._store.head(key)
@@ -148,7 +168,7 @@ class GarbageCollector:
             references = dependent.meta.owner_references or () if dependent else ()
             if any(reference.uid == owner.meta.uid and reference.block_owner_deletion for reference in references):
                 is_blocked = True
-            self.worker.add(key)
+            self.queue.add(key)
         if not is_blocked:
             await self._remove_finalizer(owner, FOREGROUND)
 
@@ -179,7 +199,7 @@ class GarbageCollector:
             await self._verbs.patch(self._target(stored.key), PatchBody(type=PatchType.MERGE, body=body), call)
         except ApiError as error:
             if error.code == 409:
-                self.worker.add(stored.key)
+                self.queue.add(stored.key)
             elif error.code != 404:
                 raise
 
@@ -200,4 +220,4 @@ def kind_of(scheme: Scheme, key: StoreKey) -> Kind:
     for kind in scheme:
         if (kind.group, kind.plural) == (key.group, key.plural) and kind.storage_version in ("", kind.version):
             return kind
-    raise NotYetError(f"{key.plural}.{key.group} is stored but not served")
+    raise NotServedError(f"{key.plural}.{key.group} is stored but not served")

@@ -16,12 +16,13 @@ from pykueue.apiserver.calls import (
     WriteCall,
 )
 from pykueue.apiserver.context import Context
-from pykueue.apiserver.controllers.garbage_collector import kind_of
-from pykueue.apiserver.controllers.worker import Worker
+from pykueue.apiserver.controllers.garbage_collector import RETRY_NS, NotServedError, kind_of
 from pykueue.apiserver.namespace_lifecycle import FINALIZER
 from pykueue.apiserver.store.rows import StoreChange, Stored, StoreKey
 from pykueue.apiserver.store.store import Store
 from pykueue.kube.client import PatchType
+from pykueue.kube.clock import WallClock
+from pykueue.kube.controller.work_queue import WorkQueue
 
 USER = UserInfo(
     name="system:serviceaccount:kube-system:namespace-controller",
@@ -32,7 +33,7 @@ _CALL = WriteCall(user=USER, field_manager="kube-controller-manager")
 
 class NamespaceTerminator:
     def __init__(self, verbs: Verbs, context: Context) -> None:
-        self.worker: Worker[str] = Worker(self._reconcile)
+        self.queue: WorkQueue[str] = WorkQueue("namespace", WallClock())
         self._verbs = verbs
         self._context = context
         self._store: Store = context.store
@@ -50,12 +51,22 @@ class NamespaceTerminator:
                 if change.is_deleted:
                     self._terminating.discard(key.name)
             elif change.is_deleted and key.namespace in self._terminating:
-                self.worker.add(key.namespace)
+                self.queue.add(key.namespace)
 
     def _enqueue_if_terminating(self, namespace: Stored) -> None:
         if namespace.meta.deletion_timestamp:
             self._terminating.add(namespace.key.name)
-            self.worker.add(namespace.key.name)
+            self.queue.add(namespace.key.name)
+
+    async def run(self) -> None:
+        await self.queue.run(self._reconcile_or_retry)
+
+    async def _reconcile_or_retry(self, name: str) -> int:
+        try:
+            await self._reconcile(name)
+        except NotServedError:
+            return RETRY_NS
+        return 0
 
     async def _reconcile(self, name: str) -> None:
         namespace = self._store.head(StoreKey("", "namespaces", "", name))

@@ -28,6 +28,7 @@ from pykueue.apiserver.calls import (
 )
 from pykueue.apiserver.definitions import custom_kinds, validation
 from pykueue.kube.client import PatchType
+from pykueue.kube.supervisor import BackgroundTasks
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ class DefinitionController:
         self._changed = changed
         self._builtin = frozenset((kind.group, kind.plural) for kind in scheme)
         self._served: dict[str, list[Kind]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks()
         self._subscription: Subscription | None = None
         kind = scheme.for_path(GROUP, "v1", "customresourcedefinitions")
         assert kind is not None, "customresourcedefinitions must be registered"
@@ -56,9 +57,7 @@ class DefinitionController:
     async def stop(self) -> None:
         if self._subscription:
             self._subscription.cancel()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.stop()
 
     def send(self, frame: WatchFrame) -> None:
         if frame.type not in ("ADDED", "MODIFIED", "DELETED"):
@@ -68,11 +67,11 @@ class DefinitionController:
         if frame.type == "DELETED":
             self._serve(name, [])
         elif objects.is_deleted(definition):
-            self._spawn(self._finalize(definition))
+            self._tasks.start(_log_errors(self._finalize(definition)))
         else:
             is_builtin = (definition["spec"]["group"], definition["spec"]["names"]["plural"]) in self._builtin
             self._serve(name, [] if is_builtin else custom_kinds.of(definition))
-            self._spawn(self._establish(definition))
+            self._tasks.start(_log_errors(self._establish(definition)))
 
     def close(self) -> None:
         """The server stops. The kinds stay registered."""
@@ -88,11 +87,6 @@ class DefinitionController:
             self._served[name] = kinds
         if before or kinds:
             self._changed()
-
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(_log_errors(work))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
     async def _establish(self, definition: Object) -> None:
         """Set the conditions that clients wait for, and the finalizer."""

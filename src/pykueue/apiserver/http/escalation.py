@@ -12,7 +12,7 @@ from pykueue.apiserver.http.messages import HttpRequest
 from pykueue.apiserver.http.resources import Resources
 from pykueue.apiserver.security import rules, tokens
 from pykueue.apiserver.security.authorizer import GROUP, Authorizer
-from pykueue.apiserver.security.rules import AccessRequest
+from pykueue.kube.delegation import AccessRequest
 
 _WRITES = ("create", "update", "patch")
 

@@ -10,7 +10,7 @@ from pykueue.apiserver.http.hooks import ExtraGroup, ExtraResource
 from pykueue.apiserver.http.messages import HttpRequest, HttpResponse
 from pykueue.apiserver.security import tokens
 from pykueue.apiserver.security.authorizer import Authorizer
-from pykueue.apiserver.security.rules import AccessRequest
+from pykueue.kube.delegation import AccessRequest
 
 AUTHORIZATION = "authorization.k8s.io"
 AUTHENTICATION = "authentication.k8s.io"

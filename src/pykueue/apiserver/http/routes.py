@@ -11,7 +11,7 @@ import msgspec
 from pykueue.api import errors
 from pykueue.api.scheme import Kind, Scheme
 from pykueue.apiserver.calls import ResourceTarget
-from pykueue.apiserver.security.rules import AccessRequest
+from pykueue.kube.delegation import AccessRequest
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")

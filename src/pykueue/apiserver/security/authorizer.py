@@ -18,7 +18,8 @@ from pykueue.apiserver.calls import (
     WatchFrame,
 )
 from pykueue.apiserver.security import rules, tokens
-from pykueue.apiserver.security.rules import AccessRequest, Rule
+from pykueue.apiserver.security.rules import Rule
+from pykueue.kube.delegation import AccessRequest
 
 GROUP = "rbac.authorization.k8s.io"
 _PLURALS = ("roles", "clusterroles", "rolebindings", "clusterrolebindings")

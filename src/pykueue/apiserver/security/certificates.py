@@ -71,7 +71,7 @@ def _is_valid(certificates: Certificates, hosts: tuple[str, ...], now: dt.dateti
 def _make_authority(certificates: Certificates, now: dt.datetime) -> None:
     from pykueue.kube import issuing
 
-    life = issuing.Life(begin=now, end=now + dt.timedelta(days=365 * _YEARS_OF_CA))
+    life = issuing.Validity(begin=now, end=now + dt.timedelta(days=365 * _YEARS_OF_CA))
     _write(certificates.authority, certificates.authority_key, issuing.make_authority("pykueue-ca", life))
 
 
@@ -81,7 +81,7 @@ def _make_serving(certificates: Certificates, hosts: tuple[str, ...], now: dt.da
     authority = issuing.KeyPair(
         certificate=certificates.authority.read_bytes(), key=certificates.authority_key.read_bytes()
     )
-    life = issuing.Life(begin=now, end=now + dt.timedelta(days=_DAYS_OF_SERVING))
+    life = issuing.Validity(begin=now, end=now + dt.timedelta(days=_DAYS_OF_SERVING))
     pair = issuing.make_server(authority, "pykueue-apiserver", hosts, life)
     _write(certificates.serving, certificates.serving_key, pair)
     files.write_private(certificates.record, json.dumps({"hosts": hosts, "end": life.end.isoformat()}))

@@ -7,7 +7,7 @@ from pykueue.api import errors
 from pykueue.apiserver.calls import UserInfo
 from pykueue.apiserver.security import tokens
 from pykueue.apiserver.security.authorizer import Authorizer
-from pykueue.apiserver.security.rules import AccessRequest
+from pykueue.kube.delegation import AccessRequest
 
 _EXTRA = "impersonate-extra-"
 _SERVICE_ACCOUNT = "system:serviceaccount:"

@@ -7,33 +7,10 @@ privilege escalation.
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import msgspec
+from pykueue.kube.delegation import AccessRequest
 
 Rule = dict[str, Any]
 ALL = "*"
-
-
-class AccessRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A verb on a resource, or on a non-resource path if `path` is set."""
-
-    verb: str
-    group: str = ""
-    resource: str = ""
-    subresource: str = ""
-    namespace: str = ""
-    name: str = ""
-    path: str = ""
-
-    @property
-    def qualified(self) -> str:
-        return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
-
-    def refusal(self, user: str) -> str:
-        """The message of a refusal, as Kubernetes words it."""
-        if self.path:
-            return f'User "{user}" cannot {self.verb} path "{self.path}"'
-        where = f'in the namespace "{self.namespace}"' if self.namespace else "at the cluster scope"
-        return f'User "{user}" cannot {self.verb} resource "{self.qualified}" in API group "{self.group}" {where}'
 
 
 def allow(rules: Iterable[Rule], access: AccessRequest) -> bool:

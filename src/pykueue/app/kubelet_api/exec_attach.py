@@ -33,10 +33,10 @@ def register(api: EmbeddedApi, room: LocalCluster) -> None:
         if not asked.command:
             raise errors.bad_request("you must specify at least 1 command for the container")
         pod = await client.get(resources.POD, call.route.name, call.route.namespace)
-        assert room.agent is not None
+        assert room.kubelet is not None
         container = _container(pod, asked.container)
         try:
-            execution = await room.agent.execute(
+            execution = await room.kubelet.execute(
                 pod["metadata"]["uid"],
                 container,
                 asked.command,

@@ -29,7 +29,7 @@ def register(api: "EmbeddedApi", controllers: "ConfiguredControllers") -> None:
     async def handler(call: HttpRequest) -> HttpResponse:
         route, world = call.route, controllers.scheduler.engine.world
         namespace = route.namespace if route.plural == "localqueues" else ""
-        found = pending(world, controllers.mirror, route.name, namespace, version=route.version, query=call.query)
+        found = pending(world, controllers.cache, route.name, namespace, version=route.version, query=call.query)
         return HttpResponse(body=found)
 
     for version in VERSIONS:
