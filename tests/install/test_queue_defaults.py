@@ -8,8 +8,8 @@ from tests.install import mutations, verdicts
 from tests.install.jobs import changed
 
 from pykueue.api.rules import table
-from pykueue.api.scheme import Request
-from pykueue.install import queue_defaults
+from pykueue.api.scheme import AdmissionRequest
+from pykueue.install.mutations import queue_defaults
 
 CREATED = {
     "queue": malformed.QUEUE,
@@ -26,5 +26,5 @@ def test_policies_fill_in_what_the_rules_fill_in(name, gate):
     of, obj = verdicts.settings(gate), copy.deepcopy(CREATED[name])
     made = mutations.applied(queue_defaults.policies(of), obj)
     rules = table.rules_of(*verdicts.group_and_kind(obj))
-    rules.defaulter(Request(operation="CREATE", object=obj, lookup=verdicts.Cluster(), settings=of))
+    rules.defaulter(AdmissionRequest(operation="CREATE", object=obj, lookup=verdicts.Cluster(), settings=of))
     assert made == obj

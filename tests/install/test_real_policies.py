@@ -19,7 +19,7 @@ from tests.install.jobs import JOBS, changed, marked, placed, suspended
 from pykueue.api import crds, manifests, registry, schema, schema_validation, yaml_text
 from pykueue.api.errors import ApiError
 from pykueue.api.rules import syntax
-from pykueue.api.rules.jobs import frameworks
+from pykueue.api.rules.jobs import job_kinds
 from pykueue.api.scheme import Kind, Resource
 from pykueue.apiserver.core import Core
 from pykueue.apiserver.local_client import LocalClient
@@ -54,7 +54,7 @@ def kubectl(*arguments, text=None):
 
 def definitions_of_frameworks():
     """Kinds of job frameworks that take any fields, so that nobody else refuses them."""
-    resources = [each.resource for each in frameworks.FRAMEWORKS.values() if each.resource.group not in BUILT_IN]
+    resources = [each.resource for each in job_kinds.JOB_KINDS.values() if each.resource.group not in BUILT_IN]
     kinds = [
         Kind(
             group=each.group, version=each.version, kind=each.kind, plural=each.plural, namespaced=True, schema=_OPEN,
@@ -69,9 +69,9 @@ def definitions_of_frameworks():
 def resource_of(obj):
     """The address of an object of a known kind, also of one that our registry does not have."""
     group, _, version = obj["apiVersion"].rpartition("/")
-    for framework in frameworks.FRAMEWORKS.values():
-        if (framework.resource.group, framework.resource.kind) == (group, obj["kind"]):
-            return Resource(group, version, framework.resource.plural, obj["kind"], namespaced=True)
+    for job_kind in job_kinds.JOB_KINDS.values():
+        if (job_kind.resource.group, job_kind.resource.kind) == (group, obj["kind"]):
+            return Resource(group, version, job_kind.resource.plural, obj["kind"], namespaced=True)
     kind = SCHEME.for_object(obj)
     return None if kind is None else kind.resource
 

@@ -7,7 +7,7 @@ from tests.install import jobs, mutations, verdicts
 from tests.install.jobs import JOBS, changed, marked, placed
 
 from pykueue.api.rules import table
-from pykueue.api.scheme import Request, Settings
+from pykueue.api.scheme import AdmissionRequest, Settings
 
 ROLE_HASH = "kueue.x-k8s.io/role-hash"
 PARENT, INDEX = "kueue.x-k8s.io/pod-suspending-parent", "kueue.x-k8s.io/pod-group-pod-index-label"
@@ -57,7 +57,7 @@ def by_rules(obj, old=None, of=None, *, has_defaults=False):
     operation = "CREATE" if old is None else "UPDATE"
     lookup = Cluster(has_defaults=has_defaults)
     table.webhook_of(*verdicts.group_and_kind(obj)).defaulter(
-        Request(operation=operation, object=obj, old=old, lookup=lookup, settings=of or verdicts.settings())
+        AdmissionRequest(operation=operation, object=obj, old=old, lookup=lookup, settings=of or verdicts.settings())
     )
     return without_hash(obj)
 

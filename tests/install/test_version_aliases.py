@@ -36,5 +36,5 @@ def test_a_webhook_reads_what_the_policies_read(kind, version):
     for old, new in itertools.product([None, *SPECS[kind]], SPECS[kind]):
         before, after = None if old is None else made(kind, old, version), made(kind, new, version)
         by_policies = mutations.applied(POLICIES, after, before)
-        version_aliases.respell(after, before, version)
+        version_aliases.apply(after, before, version)
         assert after == by_policies

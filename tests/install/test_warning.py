@@ -7,7 +7,7 @@ from tests.install.jobs import JOBS, MANAGED, changed, marked
 from tests.install.test_suspension import owned
 
 from pykueue.api.rules import table
-from pykueue.api.scheme import Request
+from pykueue.api.scheme import AdmissionRequest
 
 PARENT = {"kueue.x-k8s.io/pod-suspending-parent": "deployment"}
 POD = marked(JOBS["Pod"], {MANAGED: "true"})
@@ -26,7 +26,7 @@ WRITES = {
 @pytest.mark.parametrize("name", WRITES)
 def test_both_warn_or_neither(name):
     obj, old = WRITES[name]
-    request = Request(
+    request = AdmissionRequest(
         operation="CREATE" if old is None else "UPDATE", object=obj, old=old, lookup=verdicts.Cluster(), settings=verdicts.settings()
     )  # fmt: skip
     warnings = table.webhook_of(*verdicts.group_and_kind(obj)).validator(request).warnings

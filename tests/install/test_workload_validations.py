@@ -8,7 +8,7 @@ from tests.cli import malformed
 from tests.install import verdicts
 from tests.install.jobs import ELASTIC, GATES, changed
 
-from pykueue.install.validations import workloads
+from pykueue.install.validations import workload as workloads
 
 WORKLOAD = malformed.WORKLOAD
 POD_SET = WORKLOAD["spec"]["podSets"][0]

@@ -6,12 +6,11 @@ from pykueue.api import cel_library
 from pykueue.api.cel import EvaluationError
 from pykueue.api.configuration import loading
 from pykueue.api.rules import table as rules
-from pykueue.api.rules.jobs import frameworks
-from pykueue.api.scheme import Request
+from pykueue.api.rules.jobs import job_kinds
+from pykueue.api.scheme import AdmissionRequest
 from pykueue.install import policies as install_policies
-from pykueue.install import validation
 
-EVERY_KIND = sorted(frameworks.FRAMEWORKS)
+EVERY_KIND = sorted(job_kinds.JOB_KINDS)
 
 
 class Cluster:
@@ -44,7 +43,7 @@ _MADE = {}
 def _made(of):
     """Tables and policies of settings, which are known by identity because they hold dicts."""
     if id(of) not in _MADE:
-        by_kind = {(resource.group, resource.kind): table for resource, table in validation.tables(of).items()}
+        by_kind = {(resource.group, resource.kind): table for resource, table in install_policies.tables(of).items()}
         _MADE[id(of)] = of, by_kind, install_policies.objects(of)
     return _MADE[id(of)]
 
@@ -91,7 +90,7 @@ def _holds(rule, values):
 
 def complaints(obj, old=None, of=None, *, has_default_queue=False):
     """Of the rules of the embedded API."""
-    request = Request(
+    request = AdmissionRequest(
         operation="CREATE" if old is None else "UPDATE",
         object=obj,
         old=old,

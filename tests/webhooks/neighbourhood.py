@@ -20,7 +20,7 @@ from pykueue.apiserver.store.store import Store
 from pykueue.install import webhooks
 from pykueue.install.webhooks import Endpoint
 from pykueue.webhooks.certificate_controller import WebhookService
-from pykueue.webhooks.service import Address, Webhooks
+from pykueue.webhooks.service import ListenAddress, Webhooks
 
 QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 FRAMEWORKS = ["batch/job", "pod", "deployment", "kubeflow.org/pytorchjob", "ray.io/rayjob"]
@@ -172,7 +172,7 @@ async def bundles(client):
 
 @asynccontextmanager
 async def replica(client, clock=None, **options):
-    service = Webhooks(client, CONFIGURATION, address=Address(host="127.0.0.1", port=0), clock=clock, **options)
+    service = Webhooks(client, CONFIGURATION, address=ListenAddress(host="127.0.0.1", port=0), clock=clock, **options)
     running = asyncio.create_task(service.run())
     try:
         await until(lambda: service.is_ready or running.done())

@@ -30,8 +30,8 @@ from pykueue.api.errors import ApiError
 from pykueue.api.resources import SECRET
 from pykueue.install.webhooks import MUTATING, QUEUED, Endpoint
 from pykueue.kube import issuing
-from pykueue.webhooks.certificate_lifecycle import Credentials, Renewal, Terms
-from pykueue.webhooks.service import Address, Webhooks
+from pykueue.webhooks.certificate_lifecycle import CertificateLifetimes, Credentials, Renewal
+from pykueue.webhooks.service import ListenAddress, Webhooks
 
 _NO_CHECK_TIME = ssl.VerifyFlags(0x200000)
 """Of OpenSSL: it knows the time of this machine only, so `served` compares times itself."""
@@ -109,8 +109,8 @@ async def is_young(client, port, clock):
 
 async def test_a_new_authority_is_trusted_a_minute_before_it_signs():
     clock, life = VirtualClock(), dt.timedelta(days=90)
-    terms = Terms(authority=life, serving=life)
-    async with cluster() as client, replica(client, clock, terms=terms) as service:
+    lifetimes = CertificateLifetimes(authority=life, serving=life)
+    async with cluster() as client, replica(client, clock, lifetimes=lifetimes) as service:
         await until(lambda: trusts(client))
         old = await seen_by_all(client, service.port, clock.now)
         clock.advance(life * 2 / 3)
@@ -142,7 +142,7 @@ async def test_two_replicas_that_start_at_once_agree():
     async with cluster() as client:
         pair = [Webhooks(client, CONFIGURATION), Webhooks(client, CONFIGURATION)]
         keeping = [asyncio.create_task(each._keep_certificate()) for each in pair]
-        await asyncio.gather(*(each._identity.known.wait() for each in pair))
+        await asyncio.gather(*(each._certificate.is_loaded.wait() for each in pair))
         await until(lambda: trusts(client))
         secret = await client.get(SECRET, PLACE.secret, PLACE.namespace)
         assert set(await bundles(client)) == {base64.b64decode(secret["data"]["ca.crt"])}
@@ -234,9 +234,9 @@ async def test_the_certificate_is_good_for_the_url_of_a_controller_outside():
 async def test_without_a_certificate_nobody_is_ready():
     clock = VirtualClock()
     async with api() as client:
-        service = Webhooks(client, CONFIGURATION, address=Address(host="127.0.0.1", port=0), clock=clock)
+        service = Webhooks(client, CONFIGURATION, address=ListenAddress(host="127.0.0.1", port=0), clock=clock)
         running = asyncio.create_task(service.run())
-        await until(lambda: service._neighbours.is_synced and clock.sleeps)
+        await until(lambda: service._lookups.is_synced and clock.sleeps)
         assert not service.is_ready
         await client.create(NAMESPACES, {"metadata": {"name": PLACE.namespace}})
         clock.advance(dt.timedelta(seconds=2))

@@ -27,7 +27,7 @@ from tests.webhooks.neighbourhood import (
 from pykueue.api.configuration.types import InternalCertManagement, Webhook
 from pykueue.api.scheme import Resource
 from pykueue.webhooks.certificate_lifecycle import Renewal
-from pykueue.webhooks.service import Address, Webhooks
+from pykueue.webhooks.service import ListenAddress, Webhooks
 
 RAY_JOBS = Resource("ray.io", "v1", "rayjobs", "RayJob", namespaced=True)
 
@@ -117,7 +117,7 @@ async def test_a_certificate_that_others_keep_is_read_again(tmp_path):
         internal_cert_management=InternalCertManagement(enable=False),
     )
     async with cluster() as client:
-        service = Webhooks(client, configuration, address=Address(host="127.0.0.1", port=0), clock=clock)
+        service = Webhooks(client, configuration, address=ListenAddress(host="127.0.0.1", port=0), clock=clock)
         running = asyncio.create_task(service.run())
         await until(lambda: clock.sleeps)
         for made in (Renewal(hosts=PLACE.hosts).fresh(clock.now) for _ in range(2)):

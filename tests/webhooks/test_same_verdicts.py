@@ -11,7 +11,7 @@ from tests.webhooks.neighbourhood import CONFIGURATION, Nothing, api, asked, pat
 from pykueue.api import manifests, registry, schema
 from pykueue.api.errors import ApiError, WebhookError, aggregate
 from pykueue.api.rules import table
-from pykueue.api.scheme import Request
+from pykueue.api.scheme import AdmissionRequest
 from pykueue.kube.client import WriteOptions
 from pykueue.webhooks.reviews import Reviewer
 
@@ -88,7 +88,7 @@ def test_a_write_that_policies_are_tried_with_gets_the_same_answer(writes):
     reviewer = Reviewer(lookup=lookup, settings=settings)
     for old, new in writes:
         operation = "CREATE" if old is None else "UPDATE"
-        request = Request(operation=operation, object=new, old=old, lookup=lookup, settings=settings)
+        request = AdmissionRequest(operation=operation, object=new, old=old, lookup=lookup, settings=settings)
         denied = table.rules_of(*verdicts.group_and_kind(new)).validator(request).denied
         response = reviewer.validate(asked(new, old))
         assert response.get("status", {}).get("message") == (aggregate(denied) if denied else None)

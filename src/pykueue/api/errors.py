@@ -49,7 +49,7 @@ class FieldError:
         words = _WORDS[self.reason]
         if self.reason in _WITHOUT_VALUE or self.value is OMIT_VALUE:
             return f"{words}: {self.detail}" if self.detail else words
-        shown = self.value if isinstance(self.value, ShownAs) else json.dumps(self.value, separators=(",", ":"))
+        shown = self.value if isinstance(self.value, Verbatim) else json.dumps(self.value, separators=(",", ":"))
         return f"{words}: {shown}: {self.detail}" if self.detail else f"{words}: {shown}"
 
     def __str__(self) -> str:
@@ -59,7 +59,7 @@ class FieldError:
         return {"reason": self.reason, "message": self.body(), "field": self.field}
 
 
-class ShownAs(str):
+class Verbatim(str):
     """A value printed as it is, for the types that Go prints in its own way."""
 
     __slots__ = ()

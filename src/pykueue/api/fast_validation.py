@@ -14,8 +14,7 @@ from typing import Annotated, Any, Literal, Optional
 import msgspec
 
 from pykueue.api import text_formats
-from pykueue.api.per_schema import PerSchema
-from pykueue.api.schema import OBJECT_META_FIELDS
+from pykueue.api.schema import OBJECT_META_FIELDS, PerSchema
 from pykueue.api.scheme import Object, Schema
 
 _NOT_JUDGED = ("allOf", "not", "oneOf", "uniqueItems", "multipleOf", "exclusiveMinimum", "exclusiveMaximum")
@@ -26,7 +25,7 @@ _SIZES = {"int32": 2**31}
 """An integer is at least minus this, and less than this; others are int64."""
 
 
-class _Doubtful(msgspec.Struct, forbid_unknown_fields=True):
+class _Undecided(msgspec.Struct, forbid_unknown_fields=True):
     """What no value satisfies: a place whose schema is not judged here."""
 
     nothing_has_this_field: int
@@ -37,7 +36,7 @@ _META = msgspec.defstruct(
 )
 
 
-def is_sound(schema: Schema, obj: Object, settled: Container[str] = ()) -> bool:
+def is_certainly_valid(schema: Schema, obj: Object, settled: Container[str] = ()) -> bool:
     """Whether the walks would find nothing; settled fields at the top are taken to be so."""
     if any(name not in obj for name in schema.get("required", ())):
         return False
@@ -57,16 +56,16 @@ def _whole(schema: Schema) -> Any:
         found = _whole_type(schema)
         msgspec.convert({}, found)
     except (TypeError, ValueError, re.error):  # msgspec has no such type: a limit or pattern of another kind than usual
-        return _Doubtful
+        return _Undecided
     return found
 
 
 def _whole_type(schema: Schema) -> Any:
     if schema.get("x-kubernetes-embedded-resource") or any(name in schema for name in (*_NOT_JUDGED, "anyOf")):
-        return _Doubtful
+        return _Undecided
     properties = dict(schema.get("properties") or {})
     if not properties and not schema.get("x-kubernetes-preserve-unknown-fields"):
-        return _Doubtful
+        return _Undecided
     fields: list[tuple[str, Any]] = [(name, _field(part)) for name, part in properties.items() if name != "metadata"]
     known = {name for name, _ in fields}
     fields += [(name, str) for name in ("apiVersion", "kind") if name not in known]
@@ -81,15 +80,15 @@ def _field(schema: Schema) -> Any:
 @PerSchema
 def _type(schema: Schema) -> Any:
     if any(name in schema for name in _NOT_JUDGED) or schema.get("x-kubernetes-embedded-resource"):
-        return _Doubtful
+        return _Undecided
     if schema.get("x-kubernetes-int-or-string"):
         is_plain = "enum" not in schema and "type" not in schema and schema.get("anyOf", _EITHER) == _EITHER
-        return int | _text(schema) if is_plain else _Doubtful
+        return int | _text(schema) if is_plain else _Undecided
     if "anyOf" in schema:
-        return _Doubtful
+        return _Undecided
     match schema.get("type"):
         case None:
-            return Any if schema.keys() <= {"description", "x-kubernetes-preserve-unknown-fields"} else _Doubtful
+            return Any if schema.keys() <= {"description", "x-kubernetes-preserve-unknown-fields"} else _Undecided
         case "string":
             return _text(schema)
         case "boolean" if "enum" not in schema:
@@ -104,18 +103,18 @@ def _type(schema: Schema) -> Any:
             return _limited(items, min_length=schema.get("minItems"), max_length=schema.get("maxItems"))
         case "object" if "enum" not in schema:
             return _object(schema)
-    return _Doubtful
+    return _Undecided
 
 
 def _text(schema: Schema) -> Any:
     if "enum" in schema:
         is_plain = all(isinstance(each, str) for each in schema["enum"]) and "format" not in schema
-        return Literal[tuple(schema["enum"])] if is_plain else _Doubtful
+        return Literal[tuple(schema["enum"])] if is_plain else _Undecided
     patterns = []
     if "pattern" in schema:
         compiled = text_formats.pattern(schema["pattern"]).pattern
         if compiled.startswith("(?"):
-            return _Doubtful
+            return _Undecided
         patterns.append(f"(?a){compiled}")
     match schema.get("format"):
         case None:
@@ -123,9 +122,9 @@ def _text(schema: Schema) -> Any:
         case "date-time":
             patterns.append(_TIME)
         case _:
-            return _Doubtful
+            return _Undecided
     if len(patterns) > 1:
-        return _Doubtful
+        return _Undecided
     pattern = patterns[0] if patterns else None
     return _limited(str, min_length=schema.get("minLength"), max_length=schema.get("maxLength"), pattern=pattern)
 
@@ -134,11 +133,11 @@ def _object(schema: Schema) -> Any:
     properties, additional = schema.get("properties"), schema.get("additionalProperties")
     if properties:
         if additional is not None or "minProperties" in schema or "maxProperties" in schema:
-            return _Doubtful
+            return _Undecided
         fields = [(name, _field(part)) for name, part in properties.items()]
         return _struct(fields, required=schema.get("required", ()), keeps_unknown=_keeps_unknown(schema))
     if schema.get("required"):
-        return _Doubtful
+        return _Undecided
     if isinstance(additional, dict):
         values = _field(additional)
     elif _keeps_unknown(schema):
@@ -160,7 +159,7 @@ def _struct(fields: list[tuple[str, Any]], *, required: Collection[str], keeps_u
     """Fields get names of our own: theirs may be words of Python."""
     known = {name for name, _ in fields}
     if any(name not in known for name in required):
-        return _Doubtful
+        return _Undecided
     described = [
         (f"field_{number}", type_, msgspec.field(name=name))
         if name in required

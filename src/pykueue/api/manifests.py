@@ -17,7 +17,7 @@ import msgspec
 import yaml
 
 from pykueue.api.scheme import Object
-from pykueue.api.yaml_scalars import NotJsonError, key_text, plain_value
+from pykueue.api.yaml_text import NotJsonError, key_text, plain_value
 
 LARGEST_BYTES = 64 * 2**20
 DEEPEST = 100
@@ -28,7 +28,7 @@ _MERGE = object()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class ManifestError:
     """Something that could not be read."""
 
     file: str
@@ -58,19 +58,19 @@ class Document:
         return self.first_line + _find_line(self.source, _steps(full))
 
 
-def read(data: bytes | str, file: str = "-") -> tuple[list[Document], list[Fault]]:
+def read(data: bytes | str, file: str = "-") -> tuple[list[Document], list[ManifestError]]:
     """Every document that can be read, and a fault for every one that cannot. Lists are taken apart into their items."""
     try:
         text = _decoded(data)
     except _BadInputError as bad:
-        return [], [Fault(file=file, line=bad.line + 1, message=bad.message)]
+        return [], [ManifestError(file=file, line=bad.line + 1, message=bad.message)]
     documents: list[Document] = []
-    faults: list[Fault] = []
+    faults: list[ManifestError] = []
     for first_line, source in _split(text):
         try:
             value = _build(source)
         except _BadInputError as bad:
-            faults.append(Fault(file=file, line=first_line + bad.line, message=bad.message))
+            faults.append(ManifestError(file=file, line=first_line + bad.line, message=bad.message))
             continue
         if value is not None:
             line = first_line + _content_line(source)

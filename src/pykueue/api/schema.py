@@ -8,12 +8,31 @@ and an embedded resource keeps its apiVersion, kind and metadata. The write path
 
 import copy
 import difflib
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from pykueue.api.per_schema import PerSchema
 from pykueue.api.scheme import Object, Schema
+
+_MOST_CACHED_SCHEMAS = 200_000
+_Answer = TypeVar("_Answer")
+
+
+class PerSchema(Generic[_Answer]):
+    """A function of a schema that is computed once for each."""
+
+    def __init__(self, compute: Callable[[Schema], _Answer]) -> None:
+        self._compute = compute
+        self._answers: dict[int, tuple[Schema, _Answer]] = {}
+
+    def __call__(self, schema: Schema) -> _Answer:
+        entry = self._answers.get(id(schema))
+        if entry is None:
+            if len(self._answers) >= _MOST_CACHED_SCHEMAS:
+                self._answers.clear()
+            entry = self._answers[id(schema)] = (schema, self._compute(schema))
+        return entry[1]
+
 
 _META_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 OBJECT_META_FIELDS = frozenset(

@@ -11,7 +11,7 @@ from typing import Any
 
 from pykueue.api import cel, text_formats
 from pykueue.api.errors import OMIT_VALUE, FieldError
-from pykueue.api.per_schema import PerSchema
+from pykueue.api.schema import PerSchema
 from pykueue.api.scheme import Object, Schema
 
 UNCHECKED = FieldError(
@@ -33,10 +33,12 @@ _FORMATS = {"boolean": "", "object": "", "integer": "int64", "number": "float64"
 _INTEGERS = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 
 
-def validate(schema: Schema, obj: Object, old: Object | None = None, *, is_sound: bool = False) -> list[FieldError]:
+def validate(
+    schema: Schema, obj: Object, old: Object | None = None, *, has_valid_structure: bool = False
+) -> list[FieldError]:
     """Every fault of the object, first those of its structure; rules run only on an object whose structure is sound."""
     before: Any = _ABSENT if old is None else old
-    errors = [] if is_sound else list(_structure(schema, _body(obj), before, ""))
+    errors = [] if has_valid_structure else list(_structure(schema, _body(obj), before, ""))
     duplicates = list(_duplicates(schema, _changed(obj, old), ""))
     if duplicates and (old is None or not any(_duplicates(schema, old, ""))):
         errors += duplicates

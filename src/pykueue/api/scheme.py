@@ -64,7 +64,7 @@ class Lookup(Protocol):
     def list(self, resource: Resource, namespace: str = "") -> Iterable[Object]: ...
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class AdmissionRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One write as admission sees it. `operation` is CREATE, UPDATE or DELETE; `subresource` is "", "status", "scale"."""
 
     operation: str
@@ -89,7 +89,7 @@ class Settings:
     """What these kinds are called in URLs, where it is not the kind in lower case with an s."""
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class ValidationResult(msgspec.Struct, frozen=True, kw_only=True):
     """What validation found. `denied` faults come from a webhook rule (403 without causes), `invalid` from the schema
     and CEL rules (422 with causes), as users of Kueue know them.
     """
@@ -101,11 +101,11 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
     """The name of Kueue's webhook that denies, for `errors.denied`."""
 
 
-Defaulter = Callable[[Request], list[str]]
-"""Fills in `request.object` in place before validation; returns warnings.
+Defaulter = Callable[[AdmissionRequest], None]
+"""Sets defaults in `request.object` in place, before validation.
 Raises `ApiError` where Kueue's mutating webhook refuses what it cannot decode."""
 
-Validator = Callable[[Request], Verdict]
+Validator = Callable[[AdmissionRequest], ValidationResult]
 
 Reader = Callable[[Object], list[str]]
 """Puts lenient spellings right in place, before unknown fields are looked for; returns warnings."""

@@ -4,7 +4,7 @@ The embedded API filters lists and watches with them; controllers match namespac
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ _OUTSIDE_PARENTHESES = re.compile(r",(?![^()]*\))")
 
 
 @dataclass(frozen=True, slots=True)
-class Requirement:
+class LabelRequirement:
     """`operator` is In, NotIn, Exists, DoesNotExist, Gt or Lt."""
 
     key: str
@@ -32,8 +32,8 @@ class Requirement:
         return _TESTS[self.operator](labels.get(self.key), self.values)
 
 
-def _compares(is_right: Callable[[int, int], bool]) -> Callable[[str | None, frozenset[str]], bool]:
-    def test(value: str | None, values: frozenset[str]) -> bool:
+def _compares(is_right: Callable[[int, int], bool]) -> Callable[[str | None, Collection[str]], bool]:
+    def test(value: str | None, values: Collection[str]) -> bool:
         try:
             return is_right(int(value or ""), int(next(iter(values))))
         except ValueError:
@@ -42,7 +42,7 @@ def _compares(is_right: Callable[[int, int], bool]) -> Callable[[str | None, fro
     return test
 
 
-_TESTS: dict[str, Callable[[str | None, frozenset[str]], bool]] = {
+_TESTS: dict[str, Callable[[str | None, Collection[str]], bool]] = {
     "In": lambda value, values: value in values,
     "NotIn": lambda value, values: value not in values,
     "Exists": lambda value, _: value is not None,
@@ -52,27 +52,27 @@ _TESTS: dict[str, Callable[[str | None, frozenset[str]], bool]] = {
 }
 
 
-def matches(requirements: Iterable[Requirement], labels: Labels | None) -> bool:
+def matches(requirements: Iterable[LabelRequirement], labels: Labels | None) -> bool:
     return all(requirement.matches(labels or {}) for requirement in requirements)
 
 
-def parse_labels(text: str) -> tuple[Requirement, ...]:
+def parse_labels(text: str) -> tuple[LabelRequirement, ...]:
     """Read a label selector such as `app=web,tier in (a, b),!canary`; ApiError 400 if it is none."""
     return tuple(_label_requirement(part) for part in _OUTSIDE_PARENTHESES.split(text)) if text.strip() else ()
 
 
-def _label_requirement(part: str) -> Requirement:
+def _label_requirement(part: str) -> LabelRequirement:
     if found := _SET.fullmatch(part):
         key, word, values = found.groups()
         operator = "In" if word == "in" else "NotIn"
-        requirement = Requirement(key, operator, frozenset(value.strip() for value in values.split(",")))
+        requirement = LabelRequirement(key, operator, frozenset(value.strip() for value in values.split(",")))
     elif found := _COMPARISON.fullmatch(part):
         key, sign, value = found.groups()
         operator = {"=": "In", "==": "In", "!=": "NotIn", ">": "Gt", "<": "Lt"}[sign]
-        requirement = Requirement(key, operator, frozenset({value}))
+        requirement = LabelRequirement(key, operator, frozenset({value}))
     elif found := _EXISTENCE.fullmatch(part):
         negation, key = found.groups()
-        requirement = Requirement(key, "DoesNotExist" if negation else "Exists")
+        requirement = LabelRequirement(key, "DoesNotExist" if negation else "Exists")
     else:
         found_word = part.split()[1] if len(part.split()) > 1 else part.strip()
         raise errors.bad_request(
@@ -82,7 +82,7 @@ def _label_requirement(part: str) -> Requirement:
     return requirement
 
 
-def _check(requirement: Requirement) -> None:
+def _check(requirement: LabelRequirement) -> None:
     prefix, slash, name = requirement.key.rpartition("/")
     if not _NAME.fullmatch(name) or len(name) > 63 or (slash and not _DOMAIN.fullmatch(prefix)):
         raise errors.bad_request(
@@ -101,16 +101,28 @@ def _check(requirement: Requirement) -> None:
             )
 
 
-def from_object(selector: Mapping[str, Any] | None) -> tuple[Requirement, ...] | None:
+def from_object(selector: Mapping[str, Any] | None) -> tuple[LabelRequirement, ...] | None:
     """A `LabelSelector` of a spec; None (an absent selector) matches nothing, an empty one everything."""
     if selector is None:
         return None
-    equal = [Requirement(key, "In", frozenset({value})) for key, value in (selector.get("matchLabels") or {}).items()]
+    equal = [
+        LabelRequirement(key, "In", frozenset({value})) for key, value in (selector.get("matchLabels") or {}).items()
+    ]
     expressions = [
-        Requirement(each["key"], each["operator"], frozenset(each.get("values") or ()))
+        LabelRequirement(each["key"], each["operator"], frozenset(each.get("values") or ()))
         for each in selector.get("matchExpressions") or ()
     ]
     return (*equal, *expressions)
+
+
+def selects(selector: Mapping[str, Any], labels: Labels) -> bool:
+    """Whether a `LabelSelector` of a spec matches the labels; an empty selector matches everything."""
+    if any(labels.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):
+        return False
+    return all(
+        _TESTS[expression["operator"]](labels.get(expression["key"]), expression.get("values") or ())
+        for expression in selector.get("matchExpressions") or ()
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,11 @@ from datetime import UTC, datetime
 import msgspec
 
 from pykueue.api.scheme import Kind, Scheme, Settings
-from pykueue.apiserver.admission import Admission
+from pykueue.apiserver.admission import ServerAdmission
+from pykueue.apiserver.calls import WriteCall
 from pykueue.apiserver.objects import StoreLookup
 from pykueue.apiserver.store.rows import Stored
 from pykueue.apiserver.store.store import Store
-
-OBJECT_BYTES = 1_572_864
-"""As large as etcd takes an object."""
 
 
 def now() -> datetime:
@@ -29,8 +27,9 @@ class Context:
     settings: Settings
     clock: Callable[[], datetime] = now
 
-    def admission(self, subresource: str, *, is_patch: bool = False) -> Admission:
-        return Admission(
+    def admission(self, call: WriteCall, subresource: str, *, is_patch: bool = False) -> ServerAdmission:
+        return ServerAdmission(
+            call=call,
             lookup=StoreLookup(self.store, self.scheme),
             settings=self.settings,
             is_patch=is_patch,

@@ -85,7 +85,7 @@ async def _print_part(client: "Client", config: Path | None, configuration: "Loa
 
 
 async def _facts(client: "Client", configuration: "Loaded", *, webhooks: bool, print_part: str) -> "Facts":
-    from pykueue.api.rules.jobs import frameworks
+    from pykueue.api.rules.jobs import job_kinds
     from pykueue.cli import manifests
     from pykueue.install.diagnosis import Facts
 
@@ -108,7 +108,7 @@ async def _facts(client: "Client", configuration: "Loaded", *, webhooks: bool, p
         lease_holder=holder,
         lease_age_seconds=age,
         namespace=configuration.value.namespace,
-        frameworks={name: frameworks.FRAMEWORKS[name].resource for name in enabled},
+        frameworks={name: job_kinds.JOB_KINDS[name].resource for name in enabled},
         served=served,
         unreachable=unreachable,
         print_part=print_part,

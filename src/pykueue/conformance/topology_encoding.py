@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pykueue.api.kueue import topology_encoding
-from pykueue.api.kueue.topology_encoding import Domain
+from pykueue.api.kueue.topology_encoding import TopologyDomainAssignment
 from pykueue.conformance import differences
 from pykueue.conformance.corpus import Case
 from pykueue.conformance.differences import Difference
 
 
-def _domains(internal: Mapping[str, Any]) -> list[Domain]:
-    return [Domain(tuple(each["Values"]), each["Count"]) for each in internal.get("Domains", ())]
+def _domains(internal: Mapping[str, Any]) -> list[TopologyDomainAssignment]:
+    return [TopologyDomainAssignment(tuple(each["Values"]), each["Count"]) for each in internal.get("Domains", ())]
 
 
 def _encoded(encode: Callable[..., Any]) -> Callable[[Case], list[Difference]]:
@@ -28,7 +28,7 @@ def _decoded(case: Case) -> list[Difference]:
     return differences.between(_shown(expected), _shown(topology_encoding.decode(case["v1beta2"])))
 
 
-def _shown(domains: list[Domain]) -> list[dict[str, Any]]:
+def _shown(domains: list[TopologyDomainAssignment]) -> list[dict[str, Any]]:
     return [{"values": list(domain.values), "count": domain.count} for domain in domains]
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from pykueue.api import crds, yaml_text
 from pykueue.api.configuration import loading
-from pykueue.api.rules.jobs import frameworks
+from pykueue.api.rules.jobs import job_kinds
 from pykueue.api.scheme import Object
 from pykueue.install import (
     deployment,
@@ -46,19 +46,19 @@ def files() -> dict[str, str]:
     found["files/controller-with-webhooks.json"] = _lines(_controller(webhooks=True))
     found["files/webhooks.json"] = _entries(webhooks.of_queues(_ENDPOINT))
     found["files/policies.json"] = _lines(_of_queues())
-    for framework in frameworks.FRAMEWORKS.values():
-        name, resource = _slug(framework.name), framework.resource
-        found[f"files/kinds/{name}"] = managed_kinds.listed(framework)
+    for job_kind in job_kinds.JOB_KINDS.values():
+        name, resource = _slug(job_kind.name), job_kind.resource
+        found[f"files/kinds/{name}"] = managed_kinds.listed(job_kind)
         found[f"files/rights/{name}.json"] = _lines(rights.of_jobs(resource.group, resource.plural, NAMESPACE))
-        found[f"files/policies/{name}.json"] = _policies(framework, manage_all=False)
-        found[f"files/policies-for-all/{name}.json"] = _policies(framework, manage_all=True)
-        found[f"files/webhooks/{name}.json"] = _entries_of_jobs(framework, manage_all=False)
-        found[f"files/webhooks-for-all/{name}.json"] = _entries_of_jobs(framework, manage_all=True)
+        found[f"files/policies/{name}.json"] = _policies(job_kind, manage_all=False)
+        found[f"files/policies-for-all/{name}.json"] = _policies(job_kind, manage_all=True)
+        found[f"files/webhooks/{name}.json"] = _entries_of_jobs(job_kind, manage_all=False)
+        found[f"files/webhooks-for-all/{name}.json"] = _entries_of_jobs(job_kind, manage_all=True)
     return found
 
 
-def _slug(framework: str) -> str:
-    return framework.replace("/", "-").replace(".", "-")
+def _slug(job_kind: str) -> str:
+    return job_kind.replace("/", "-").replace(".", "-")
 
 
 def _lines(objects: Iterable[Any]) -> str:
@@ -69,28 +69,28 @@ def _of_queues() -> list[Object]:
     return policies.objects(replace(loading.complete({}).value.settings(), frameworks=frozenset()))
 
 
-def _policies(framework: frameworks.Framework, *, manage_all: bool) -> str:
+def _policies(job_kind: job_kinds.JobKind, *, manage_all: bool) -> str:
     settings = replace(
         loading.complete({}).value.settings(),
-        frameworks=frozenset(frameworks.FRAMEWORKS),
+        frameworks=frozenset(job_kinds.JOB_KINDS),
         managed_jobs_namespace_selector=_SELECTOR,
         manage_jobs_without_queue_name=manage_all,
     )
-    objects = policies.of_framework(framework, settings)
-    listed = ", ".join(managed_kinds.listed(each) for _, each in sorted(frameworks.FRAMEWORKS.items()))
+    objects = policies.of_framework(job_kind, settings)
+    listed = ", ".join(managed_kinds.listed(each) for _, each in sorted(job_kinds.JOB_KINDS.items()))
     return _lines(objects).replace(listed, KINDS)
 
 
 _ENDPOINT = webhooks.Endpoint(namespace=NAMESPACE, service=SERVICE)
 
 
-def _entries_of_jobs(framework: frameworks.Framework, *, manage_all: bool) -> str:
+def _entries_of_jobs(job_kind: job_kinds.JobKind, *, manage_all: bool) -> str:
     settings = replace(
         loading.complete({}).value.settings(),
         managed_jobs_namespace_selector=_SELECTOR,
         manage_jobs_without_queue_name=manage_all,
     )
-    return _entries(webhooks.of_jobs(framework, settings, _ENDPOINT))
+    return _entries(webhooks.of_jobs(job_kind, settings, _ENDPOINT))
 
 
 def _entries(entries: webhooks.Entries) -> str:

@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 from pykueue.api.configuration.types import Configuration
-from pykueue.api.rules.jobs import frameworks
+from pykueue.api.rules.jobs import job_kinds
 from pykueue.api.scheme import Object
 from pykueue.install import webhooks
 
@@ -30,7 +30,7 @@ _WITH_STATUS = ("admissionchecks", "clusterqueues", "cohorts", "localqueues", "w
 def objects(configuration: Configuration) -> list[Object]:
     found = of_controller(configuration.namespace)
     for name in sorted(configuration.enabled_frameworks):
-        resource = frameworks.FRAMEWORKS[name].resource
+        resource = job_kinds.JOB_KINDS[name].resource
         found += of_jobs(resource.group, resource.plural, configuration.namespace)
     for custom in configuration.integrations.custom:
         found += of_jobs(custom.group, custom.plural_name, configuration.namespace)
@@ -83,11 +83,11 @@ def of_jobs(group: str, plural: str, namespace: str) -> list[Object]:
         _rule(group, (f"{plural}/status",), ("patch",)),
         _rule(group, (f"{plural}/finalizers",), ("update",)),
     ]
-    if plural == frameworks.DEPLOYMENT.resource.plural:
+    if plural == job_kinds.DEPLOYMENT.resource.plural:
         rules.append(_rule(group, ("replicasets",), _READ))
-    if plural == frameworks.LEADER_WORKER_SET.resource.plural:
+    if plural == job_kinds.LEADER_WORKER_SET.resource.plural:
         rules.append(_rule("apps", ("statefulsets",), _READ))
-    if plural == frameworks.TRAIN_JOB.resource.plural:
+    if plural == job_kinds.TRAIN_JOB.resource.plural:
         rules.append(_rule(group, ("clustertrainingruntimes", "trainingruntimes"), _READ))
     edited = _rule(group, (plural,), (*_READ, "create", "delete", "deletecollection", "patch", "update"))
     return [
@@ -103,7 +103,7 @@ def of_webhooks(namespace: str, secret: str) -> list[Object]:
     configurations = _rule(
         webhooks.MUTATING.group, (webhooks.MUTATING.plural, webhooks.VALIDATING.plural), (*_READ, "patch")
     )
-    owners = [each.resource for each in frameworks.FRAMEWORKS.values()]
+    owners = [each.resource for each in job_kinds.JOB_KINDS.values()]
     read = [
         _rule(group, sorted(each.plural for each in owners if each.group == group), ("get",))
         for group in sorted({each.group for each in owners})

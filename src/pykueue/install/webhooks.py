@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pykueue.api import registry
+from pykueue.api import registry, resources
 from pykueue.api.configuration.types import Configuration
 from pykueue.api.kueue.kinds import GROUP, STORAGE_VERSION
 from pykueue.api.rules import table
 from pykueue.api.rules.jobs import management
-from pykueue.api.rules.jobs.frameworks import Framework
+from pykueue.api.rules.jobs.job_kinds import JobKind
 from pykueue.api.scheme import Object, Resource, Settings
 from pykueue.install import managed_kinds, version_aliases
 
@@ -21,10 +21,7 @@ MUTATE, VALIDATE = "/mutate", "/validate"
 QUEUED, UNQUEUED = "pykueue-webhooks", "pykueue-webhooks-unqueued"
 """Names of the configurations; there is a mutating and a validating one of each."""
 API_VERSION = "admissionregistration.k8s.io/v1"
-MUTATING, VALIDATING = (
-    Resource("admissionregistration.k8s.io", "v1", f"{kind.lower()}s", kind, namespaced=False)
-    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
-)
+MUTATING, VALIDATING = resources.MUTATING_WEBHOOK_CONFIGURATION, resources.VALIDATING_WEBHOOK_CONFIGURATION
 _CREATE, _WRITES = ("CREATE",), ("CREATE", "UPDATE")
 _SECONDS_TO_ANSWER, _SECONDS_TO_WAIT_IN_VAIN = 10, 2
 _HAS_QUEUE, _HAS_NONE = (
@@ -106,10 +103,10 @@ def of_queues(endpoint: Endpoint) -> Entries:
     return Entries(mutating=tuple(mutating), validating=tuple(validating))
 
 
-def of_jobs(framework: Framework, settings: Settings, endpoint: Endpoint) -> Entries:
+def of_jobs(job_kind: JobKind, settings: Settings, endpoint: Endpoint) -> Entries:
     """Where jobs without a queue are managed too, those of the managed namespaces must not start unseen either."""
-    resource, kind = framework.resource, framework.resource.kind
-    written = [_rule(resource, _WRITES if framework.implies_pods else _CREATE)]
+    resource, kind = job_kind.resource, job_kind.resource.kind
+    written = [_rule(resource, _WRITES if job_kind.implies_pods else _CREATE)]
     checked = [_rule(resource, _WRITES)]
     everywhere = _namespaces({}, endpoint)
     managed = _namespaces(settings.managed_jobs_namespace_selector or {}, endpoint)

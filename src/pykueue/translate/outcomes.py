@@ -47,7 +47,10 @@ def admission(admitted: values.Admission) -> Object:
 def _placed(pod_set: values.PodSetAdmission) -> Object:
     shown: Object = {}
     if pod_set.topology is not None:
-        domains = [topology_encoding.Domain(domain.values, domain.pods) for domain in pod_set.topology.domains]
+        domains = [
+            topology_encoding.TopologyDomainAssignment(domain.values, domain.pods)
+            for domain in pod_set.topology.domains
+        ]
         shown["topologyAssignment"] = topology_encoding.encode(list(pod_set.topology.levels), domains)
     if pod_set.delayed_topology is not None:
         shown["delayedTopologyRequest"] = pod_set.delayed_topology.value

@@ -5,10 +5,10 @@ import pytest
 
 from pykueue.api.errors import aggregate
 from pykueue.api.rules import table
-from pykueue.api.rules.jobs import frameworks
-from pykueue.api.scheme import Request, Settings
+from pykueue.api.rules.jobs import job_kinds
+from pykueue.api.scheme import AdmissionRequest, Settings
 
-EVERY_FRAMEWORK = Settings(frameworks=frozenset(frameworks.FRAMEWORKS))
+EVERY_FRAMEWORK = Settings(frameworks=frozenset(job_kinds.JOB_KINDS))
 
 
 class Objects:
@@ -41,7 +41,7 @@ class Admission:
         self.warnings = []
 
     def request(self, obj, old=None, subresource=""):
-        return Request(
+        return AdmissionRequest(
             operation="CREATE" if old is None else "UPDATE",
             object=copy.deepcopy(obj),
             old=old,
@@ -54,7 +54,7 @@ class Admission:
         request = self.request(obj, old)
         reader = rules(obj).reader
         self.warnings = reader(request.object) if reader else []
-        self.warnings += rules(obj).defaulter(request)
+        rules(obj).defaulter(request)
         return request.object
 
     def verdict(self, obj, old=None, subresource=""):

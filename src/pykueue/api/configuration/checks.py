@@ -8,11 +8,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from pykueue.api import durations, feature_gates
+from pykueue.api import durations, feature_gates, selectors
 from pykueue.api.configuration import types
 from pykueue.api.errors import FieldError
 from pykueue.api.rules import faults, reading, syntax
-from pykueue.api.rules.jobs import frameworks, management
+from pykueue.api.rules.jobs import job_kinds
 from pykueue.api.scheme import Object
 
 _STRATEGY_SETS = (
@@ -71,8 +71,8 @@ def _check_integrations(configuration: Object) -> Iterator[FieldError]:
     seen: set[str] = set()
     for index, name in enumerate(reading.texts(section.get("frameworks"))):
         path = f"integrations.frameworks[{index}]"
-        if name not in frameworks.FRAMEWORKS:
-            yield faults.not_supported(path, name, sorted(frameworks.FRAMEWORKS))
+        if name not in job_kinds.JOB_KINDS:
+            yield faults.not_supported(path, name, sorted(job_kinds.JOB_KINDS))
         elif name in seen:
             yield faults.duplicate(path, name)
         seen.add(name)
@@ -89,7 +89,7 @@ def _check_integrations(configuration: Object) -> Iterator[FieldError]:
 
 def _check_custom_framework(path: str, custom: Object) -> Iterator[FieldError]:
     group, kind = reading.text(custom.get("group")), reading.text(custom.get("kind"))
-    if frameworks.of_owner(f"{group}/v", kind) is not None:
+    if job_kinds.of_owner(f"{group}/v", kind) is not None:
         detail = "Kueue manages this kind itself; name it in integrations.frameworks instead"
         yield faults.invalid(f"{path}.kind", kind, detail)
     paths = {name: custom.get(name) for name in ("suspend", "active")}
@@ -212,7 +212,7 @@ def _check_namespace_selector(configuration: Object) -> Iterator[FieldError]:
     if wrong:
         return
     for namespace in ("kube-system", reading.text(configuration.get("namespace")) or "kueue-system"):
-        if management.selects(selector, {"kubernetes.io/metadata.name": namespace}):
+        if selectors.selects(selector, {"kubernetes.io/metadata.name": namespace}):
             yield faults.invalid(path, selector, f'should not match the "{namespace}" namespace')
 
 

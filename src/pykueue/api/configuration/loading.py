@@ -47,14 +47,14 @@ def load(data: bytes | str, file: str = "-") -> Loaded:
     return complete(configurations[0][1].configuration if configurations else {})
 
 
-def placed(found: sources.Found, path: str) -> str:
+def placed(found: sources.ConfigurationSource, path: str) -> str:
     """A path of the Configuration as a path of the document in which it stands."""
     if path.startswith(("managerConfig", "controllerManager", "data[")):
         return path
     return ".".join(part for part in (found.prefix, path) if part)
 
 
-def find_faults(found: sources.Found) -> list[FieldError]:
+def find_faults(found: sources.ConfigurationSource) -> list[FieldError]:
     configuration = found.configuration
     version = configuration.get("apiVersion")
     if version not in (versions.V1BETA1, versions.V1BETA2):

@@ -16,7 +16,7 @@ _GATES_IN_VALUES = "controllerManager.featureGates"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class ConfigurationSource:
     """A Configuration, and the path at which its fields stand in what was read ("" if it is the whole document)."""
 
     configuration: Object
@@ -36,9 +36,9 @@ def is_config_map(document: Object) -> bool:
     return document.get("kind") == "ConfigMap" and _IN_CONFIG_MAP in reading.mapping(document.get("data"))
 
 
-def find(document: Object) -> Found | None:
+def find(document: Object) -> ConfigurationSource | None:
     if is_configuration(document):
-        return Found(configuration=document)
+        return ConfigurationSource(configuration=document)
     if is_config_map(document):
         path = f"data[{_IN_CONFIG_MAP}]"
         return _from_text(reading.mapping(document.get("data"))[_IN_CONFIG_MAP], path)
@@ -47,16 +47,16 @@ def find(document: Object) -> Found | None:
     return None
 
 
-def _from_text(text: object, path: str) -> Found:
+def _from_text(text: object, path: str) -> ConfigurationSource:
     documents, wrong = manifests.read(reading.text(text), path)
     found = [faults.invalid_without_value(path, fault.message) for fault in wrong]
     configuration = documents[0].object if documents else {}
-    return Found(configuration=configuration, prefix=path, faults=found)
+    return ConfigurationSource(configuration=configuration, prefix=path, faults=found)
 
 
-def _from_values(values: Object) -> Found:
+def _from_values(values: Object) -> ConfigurationSource:
     text = reading.at(values, *_TEXT_IN_VALUES.split("."))
-    base = _from_text(text, _TEXT_IN_VALUES) if text else Found(configuration={})
+    base = _from_text(text, _TEXT_IN_VALUES) if text else ConfigurationSource(configuration={})
     own = reading.at(values, *_IN_VALUES.split("."))
     wrong = list(base.faults)
     if own is not None and not isinstance(own, dict):
@@ -73,7 +73,7 @@ def _from_values(values: Object) -> Found:
         wrong.append(faults.invalid(_GATES_IN_VALUES, gates, detail))
     if gates:
         configuration["featureGates"] = gates
-    return Found(configuration=configuration, prefix=_IN_VALUES if own else _TEXT_IN_VALUES, faults=wrong)
+    return ConfigurationSource(configuration=configuration, prefix=_IN_VALUES if own else _TEXT_IN_VALUES, faults=wrong)
 
 
 def _laid_over(base: Object, change: Object) -> Object:

@@ -10,7 +10,7 @@ import msgspec
 
 from pykueue.api import feature_gates
 from pykueue.api.meta import Int32, LabelSelector, Resources
-from pykueue.api.rules.jobs import frameworks
+from pykueue.api.rules.jobs import job_kinds as frameworks
 from pykueue.api.scheme import Schema, Settings
 from pykueue.api.structural import ABSENT, Part, about
 
@@ -327,7 +327,7 @@ class Configuration(Part):
     def enabled_frameworks(self) -> frozenset[str]:
         """Those listed, and pods where a listed kind is managed through its pods."""
         listed = frozenset(self.integrations.frameworks)
-        needs_pods = any(frameworks.FRAMEWORKS[name].implies_pods for name in listed)
+        needs_pods = any(frameworks.JOB_KINDS[name].implies_pods for name in listed)
         return listed | {frameworks.POD.name} if needs_pods else listed
 
     @property

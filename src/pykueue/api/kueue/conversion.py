@@ -229,7 +229,9 @@ def _topology_assignments(status: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _encode_domains(assignment: dict[str, Any], domains: list[Any]) -> None:
     try:
-        plain = [topology_encoding.Domain(tuple(domain["values"]), domain["count"]) for domain in domains]
+        plain = [
+            topology_encoding.TopologyDomainAssignment(tuple(domain["values"]), domain["count"]) for domain in domains
+        ]
         encoded = topology_encoding.encode(assignment["levels"], plain)
     except (KeyError, TypeError, IndexError):
         return

@@ -19,19 +19,21 @@ MOST_SLICES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Domain:
+class TopologyDomainAssignment:
     """Some pods in one place: the value of each level, from the widest to the narrowest."""
 
     values: tuple[str, ...]
     count: int
 
 
-def decode(assignment: Object) -> list[Domain]:
+def decode(assignment: Object) -> list[TopologyDomainAssignment]:
     """The domains of a compact assignment, in order."""
     return [domain for part in assignment.get("slices") or () for domain in _domains(part)]
 
 
-def encode(levels: Sequence[str], domains: Sequence[Domain], *, by_hostname_prefix: bool = True) -> Object:
+def encode(
+    levels: Sequence[str], domains: Sequence[TopologyDomainAssignment], *, by_hostname_prefix: bool = True
+) -> Object:
     """The shorter of the two compact forms: one slice, or runs of host names."""
     whole = _assignment(levels, [domains] if domains else [])
     if not by_hostname_prefix:
@@ -42,7 +44,7 @@ def encode(levels: Sequence[str], domains: Sequence[Domain], *, by_hostname_pref
     return whole if _length(whole) < _length(split) else split
 
 
-def encode_in_runs(levels: Sequence[str], domains: Sequence[Domain]) -> Object:
+def encode_in_runs(levels: Sequence[str], domains: Sequence[TopologyDomainAssignment]) -> Object:
     """A slice for each run of host names that share a prefix up to a dash; one slice if the lowest level is no host name."""
     if len(domains) > 1 and levels and levels[-1] == HOSTNAME:
         keys = _prefix_keys([domain.values[-1] for domain in domains])
@@ -51,13 +53,13 @@ def encode_in_runs(levels: Sequence[str], domains: Sequence[Domain]) -> Object:
     return _assignment(levels, list(_chunks(_runs(domains, keys))))
 
 
-def _domains(part: Object) -> Iterator[Domain]:
+def _domains(part: Object) -> Iterator[TopologyDomainAssignment]:
     size = part["domainCount"]
     columns = [_values(level, size) for level in part["valuesPerLevel"]]
     counts = part["podCounts"]
     per_domain = counts["individual"] if "individual" in counts else [counts["universal"]] * size
     for index in range(size):
-        yield Domain(tuple(column[index] for column in columns), per_domain[index])
+        yield TopologyDomainAssignment(tuple(column[index] for column in columns), per_domain[index])
 
 
 def _values(level: Object, size: int) -> list[str]:
@@ -68,11 +70,11 @@ def _values(level: Object, size: int) -> list[str]:
     return [prefix + root + suffix for root in individual["roots"]]
 
 
-def _assignment(levels: Sequence[str], parts: Sequence[Sequence[Domain]]) -> Object:
+def _assignment(levels: Sequence[str], parts: Sequence[Sequence[TopologyDomainAssignment]]) -> Object:
     return {"levels": list(levels), "slices": [_slice(part, len(levels)) for part in parts]}
 
 
-def _slice(domains: Sequence[Domain], level_count: int) -> Object:
+def _slice(domains: Sequence[TopologyDomainAssignment], level_count: int) -> Object:
     counts = [domain.count for domain in domains]
     return {
         "domainCount": len(domains),
@@ -104,12 +106,12 @@ def _common_prefix(values: Sequence[str]) -> str:
     return first[:length]
 
 
-def _runs(domains: Sequence[Domain], keys: Sequence[str]) -> Iterator[list[Domain]]:
+def _runs(domains: Sequence[TopologyDomainAssignment], keys: Sequence[str]) -> Iterator[list[TopologyDomainAssignment]]:
     for _, pairs in itertools.groupby(zip(keys, domains, strict=True), key=lambda pair: pair[0]):
         yield [domain for _, domain in pairs]
 
 
-def _chunks(runs: Iterator[list[Domain]]) -> Iterator[list[Domain]]:
+def _chunks(runs: Iterator[list[TopologyDomainAssignment]]) -> Iterator[list[TopologyDomainAssignment]]:
     for run in runs:
         for start in range(0, len(run), MOST_DOMAINS_IN_SLICE):
             yield run[start : start + MOST_DOMAINS_IN_SLICE]

@@ -5,23 +5,22 @@ from typing import Any
 from pykueue.api import errors, feature_gates, quantity
 from pykueue.api.errors import FieldError
 from pykueue.api.rules import faults, quota, reading, syntax
-from pykueue.api.scheme import Object, Request, Verdict
+from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
 _CHECKS = "spec.admissionChecksStrategy.admissionChecks"
 _POLICY = "spec.concurrentAdmissionPolicy"
 
 
-def default(request: Request) -> list[str]:
+def default(request: AdmissionRequest) -> None:
     if request.operation == "CREATE":
         spec = quota.written_spec(request.object)
         if quota.malformed_quantity(spec):
             raise errors.undecodable("mclusterqueue.kb.io", quantity.SYNTAX_ERROR)
         quota.write_as_decoded(spec)
         quota.add_finalizer(request.object)
-    return []
 
 
-def validate(request: Request) -> Verdict:
+def validate(request: AdmissionRequest) -> ValidationResult:
     spec = reading.mapping(request.object.get("spec"))
     old = None if request.old is None else reading.mapping(request.old.get("spec"))
     gates = request.settings.feature_gates
@@ -32,7 +31,7 @@ def validate(request: Request) -> Verdict:
     found += _check_on_flavors(spec, {} if old is None or must_all_hold else _tolerated_checks(spec, old))
     if old is not None:
         found += faults.changed(_POLICY, spec.get("concurrentAdmissionPolicy"), old.get("concurrentAdmissionPolicy"))
-    return Verdict(denied=tuple(found), webhook="vclusterqueue.kb.io")
+    return ValidationResult(denied=tuple(found), webhook="vclusterqueue.kb.io")
 
 
 def _check_spec(spec: Object) -> list[FieldError]:

@@ -8,7 +8,7 @@ from pykueue.api import quantity
 from pykueue.api.errors import FieldError
 from pykueue.api.quantity import Quantity
 from pykueue.api.rules import faults, reading, syntax
-from pykueue.api.scheme import Object
+from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
 RESOURCE_IN_USE = "kueue.x-k8s.io/resource-in-use"
 """The finalizer that keeps an object until nothing refers to it."""
@@ -23,6 +23,13 @@ class Parent:
     noun: str
     is_named: bool
     may_lend_above_nominal: bool
+
+
+def validate_cohort(request: AdmissionRequest) -> ValidationResult:
+    spec = reading.mapping(request.object.get("spec"))
+    parent = Parent(noun="parent", is_named=bool(spec.get("parentName")), may_lend_above_nominal=True)
+    field_errors = [*check_fair_sharing(spec), *check_resource_groups(spec, parent)]
+    return ValidationResult(denied=tuple(field_errors), webhook="vcohort.kb.io")
 
 
 def add_finalizer(obj: Object) -> None:

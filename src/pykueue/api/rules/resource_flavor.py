@@ -4,28 +4,27 @@ from typing import Any
 
 from pykueue.api.errors import FieldError
 from pykueue.api.rules import faults, quota, reading, syntax
-from pykueue.api.scheme import Object, Request, Verdict
+from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
 READ_AS_NODE_LABELS = "spec.nodeSelector: read as spec.nodeLabels; write nodeLabels instead"
 
 
-def default(request: Request) -> list[str]:
+def default(request: AdmissionRequest) -> None:
     if request.operation == "CREATE":
         for taint in reading.mappings(reading.at(quota.written_spec(request.object), "nodeTaints")):
             taint.setdefault("key", "")
             taint.setdefault("effect", "")
         quota.add_finalizer(request.object)
-    return []
 
 
-def validate(request: Request) -> Verdict:
+def validate(request: AdmissionRequest) -> ValidationResult:
     spec = reading.mapping(request.object.get("spec"))
     found = [
         *syntax.check_labels("spec.nodeLabels", reading.text_map(spec.get("nodeLabels"))),
         *_check_taints("spec.nodeTaints", spec.get("nodeTaints")),
         *check_tolerations("spec.tolerations", spec.get("tolerations")),
     ]
-    return Verdict(denied=tuple(found), webhook="vresourceflavor.kb.io")
+    return ValidationResult(denied=tuple(found), webhook="vresourceflavor.kb.io")
 
 
 def check_tolerations(path: str, tolerations: Any) -> list[FieldError]:

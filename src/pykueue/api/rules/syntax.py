@@ -22,6 +22,9 @@ _LABEL_VALUE = f"({_NAME})?"
 _PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
 _CONDITION_REASON = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
 
+_TRUE = ("1", "t", "T", "TRUE", "true", "True")
+_FALSE = ("0", "f", "F", "FALSE", "false", "False")
+
 _ENDS = "and must start and end with an alphanumeric character"
 _CHARACTERS = f"must consist of alphanumeric characters, '-', '_' or '.', {_ENDS}"
 
@@ -188,3 +191,23 @@ def _check_condition(path: str, condition: Mapping[str, Any]) -> list[FieldError
     if len(reading.text(condition.get("message"))) > 32768:
         found.append(faults.too_long(f"{path}.message", 32768))
     return found
+
+
+class GoSyntaxError(ValueError):
+    """The text is not such a value; the message is Go's."""
+
+
+def atoi(text: str, bits: int = 64) -> int:
+    if re.fullmatch(r"[+-]?\d+", text, re.ASCII) is None:
+        raise GoSyntaxError(f'strconv.Atoi: parsing "{text}": invalid syntax')
+    digits = text.lstrip("+-").lstrip("0")
+    value = int(text) if len(digits) <= 20 else 2**bits
+    if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+        raise GoSyntaxError(f'strconv.Atoi: parsing "{text}": value out of range')
+    return value
+
+
+def parse_bool(text: str) -> bool:
+    if text not in _TRUE and text not in _FALSE:
+        raise GoSyntaxError(f'strconv.ParseBool: parsing "{text}": invalid syntax')
+    return text in _TRUE

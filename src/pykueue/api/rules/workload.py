@@ -5,20 +5,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from pykueue.api import errors, feature_gates, quantity, schema_validation
-from pykueue.api.errors import FieldError, ShownAs
+from pykueue.api.errors import FieldError, Verbatim
 from pykueue.api.rules import admission_gates, faults, quota, reading, resource_flavor, syntax, workload_update
-from pykueue.api.scheme import Object, Request, Verdict
+from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
 PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
 
 
-def default(request: Request) -> list[str]:
+def default(request: AdmissionRequest) -> None:
     if request.operation == "CREATE" and _has_malformed_quantity(request.object):
         raise errors.undecodable("mworkload.kb.io", quantity.SYNTAX_ERROR)
     if request.operation == "CREATE" and not _is_on(request, "PartialAdmission"):
         for pod_set in reading.mappings(reading.at(request.object, "spec", "podSets")):
             pod_set.pop("minCount", None)
-    return []
 
 
 def _has_malformed_quantity(workload: Object) -> bool:
@@ -34,12 +33,12 @@ def _has_malformed_quantity(workload: Object) -> bool:
     return False
 
 
-def validate(request: Request) -> Verdict:
+def validate(request: AdmissionRequest) -> ValidationResult:
     missing = list(_missing(request.object)) if reading.has_other(request.object, request.old, "spec") else []
     found = _check(request)
     if request.old is not None:
         found += workload_update.check(request, request.old)
-    return Verdict(
+    return ValidationResult(
         invalid=(*missing, schema_validation.UNCHECKED) if missing else (),
         denied=tuple(found),
         warnings=tuple(_warnings(request.object)),
@@ -62,7 +61,7 @@ def _missing(workload: Object) -> Iterator[FieldError]:
                     yield faults.required(f"{path}.{field}[{position}].name")
 
 
-def _is_on(request: Request, gate: str) -> bool:
+def _is_on(request: AdmissionRequest, gate: str) -> bool:
     return feature_gates.is_enabled(request.settings.feature_gates, gate)
 
 
@@ -74,7 +73,7 @@ def _warnings(workload: Object) -> Iterator[str]:
             yield f"{path}: negative value {count} is deprecated and will be rejected in a future release"
 
 
-def _check(request: Request) -> list[FieldError]:
+def _check(request: AdmissionRequest) -> list[FieldError]:
     workload = request.object
     found: list[FieldError] = []
     if reading.has_other(request.object, request.old, "spec"):
@@ -96,7 +95,7 @@ def _check(request: Request) -> list[FieldError]:
     return found
 
 
-def _check_pod_set(request: Request, path: str, pod_set: Object) -> Iterator[FieldError]:
+def _check_pod_set(request: AdmissionRequest, path: str, pod_set: Object) -> Iterator[FieldError]:
     template = reading.mapping(pod_set.get("template"))
     if _is_on(request, "WorkloadValidationForPodSetMetadata"):
         yield from syntax.check_labels(f"{path}.template.metadata.labels", reading.labels(template))
@@ -138,7 +137,7 @@ def _check_slices(path: str, request: Object) -> Iterator[FieldError]:
             yield faults.invalid(here, constraint.get("size", 0), "must be greater than 0")
 
 
-def _check_variable_counts(request: Request, pod_sets: list[Object]) -> Iterator[FieldError]:
+def _check_variable_counts(request: AdmissionRequest, pod_sets: list[Object]) -> Iterator[FieldError]:
     variable = sum(pod_set.get("minCount") is not None for pod_set in pod_sets)
     if variable > 1:
         yield faults.invalid("spec.podSets", variable, "at most one podSet can use minCount")
@@ -162,7 +161,7 @@ def _check_admission(workload: Object, old: Object | None) -> Iterator[FieldErro
         for name, amount in reading.amounts(assignment.get("resourceUsage")).items():
             value = amount.milli() if name == "cpu" else amount.units()
             if count > 0 and value % count:
-                shown = ShownAs(f'"{amount}"')
+                shown = Verbatim(f'"{amount}"')
                 yield faults.invalid(f"{path}.resourceUsage[{name}]", shown, f"is not a multiple of {count}")
 
 
@@ -171,7 +170,7 @@ def _reserves_without_admission(workload: Object) -> bool:
     return is_reserved and reading.at(workload, "status", "admission") is None
 
 
-def _check_reclaimable_pods(request: Request) -> Iterator[FieldError]:
+def _check_reclaimable_pods(request: AdmissionRequest) -> Iterator[FieldError]:
     workload = request.object
     counts = workload_update.pod_set_counts(workload)
     before = workload_update.reclaimable_counts(request.old or {})

@@ -7,13 +7,13 @@ from typing import Any
 from pykueue.api import feature_gates
 from pykueue.api.errors import FieldError
 from pykueue.api.rules import admission_gates, faults, reading, shown
-from pykueue.api.scheme import Object, Request
+from pykueue.api.scheme import AdmissionRequest, Object
 
 ELASTIC_JOB = "kueue.x-k8s.io/elastic-job"
 REPLACEMENT_FOR = "kueue.x-k8s.io/workload-slice-replacement-for"
 
 
-def is_elastic(request: Request, obj: Object) -> bool:
+def is_elastic(request: AdmissionRequest, obj: Object) -> bool:
     is_on = feature_gates.is_enabled(request.settings.feature_gates, "ElasticJobsViaWorkloadSlices")
     return is_on and reading.annotations(obj).get(ELASTIC_JOB) == "true"
 
@@ -28,7 +28,7 @@ def reclaimable_counts(workload: Object) -> dict[str, int]:
     return {reading.text(pod.get("name")): reading.integer(pod.get("count")) for pod in pods}
 
 
-def check(request: Request, old: Object) -> Iterator[FieldError]:
+def check(request: AdmissionRequest, old: Object) -> Iterator[FieldError]:
     new = request.object
     was_reserved = reading.is_condition_true(old, "QuotaReserved")
     if was_reserved:
@@ -42,7 +42,7 @@ def check(request: Request, old: Object) -> Iterator[FieldError]:
         yield from admission_gates.check_update(new, old)
 
 
-def _check_pod_sets(request: Request, old: Object) -> Iterator[FieldError]:
+def _check_pod_sets(request: AdmissionRequest, old: Object) -> Iterator[FieldError]:
     before, after = (reading.mappings(reading.at(each, "spec", "podSets")) for each in (old, request.object))
     if len(before) != len(after):
         yield faults.invalid("spec.podSets", shown.as_go_prints(after, shown.POD_SET), faults.IMMUTABLE)
@@ -56,7 +56,7 @@ def _check_pod_sets(request: Request, old: Object) -> Iterator[FieldError]:
             yield faults.invalid(f"spec.podSets.{index}", printed, faults.IMMUTABLE)
 
 
-def _check_reclaimable_pods(request: Request, old: Object) -> Iterator[FieldError]:
+def _check_reclaimable_pods(request: AdmissionRequest, old: Object) -> Iterator[FieldError]:
     before, after = reclaimable_counts(old), reclaimable_counts(request.object)
     shrunk = _scaled_down(request)
     for name, count in after.items():
@@ -67,7 +67,7 @@ def _check_reclaimable_pods(request: Request, old: Object) -> Iterator[FieldErro
             yield faults.required(f"status.reclaimablePods[{name}]", "cannot be removed")
 
 
-def _scaled_down(request: Request) -> set[str]:
+def _scaled_down(request: AdmissionRequest) -> set[str]:
     """The pod sets of an elastic workload that are now smaller than admitted."""
     if not is_elastic(request, request.object):
         return set()
@@ -77,7 +77,7 @@ def _scaled_down(request: Request) -> set[str]:
     return {name for name, count in admitted.items() if count > counts.get(name, 0)}
 
 
-def _check_admission(request: Request, old: Object) -> list[FieldError]:
+def _check_admission(request: AdmissionRequest, old: Object) -> list[FieldError]:
     after, before = (reading.at(each, "status", "admission") for each in (request.object, old))
     if not isinstance(after, dict) or not isinstance(before, dict):
         return []
@@ -114,7 +114,7 @@ def _check_ready_checks(new: Object, old: Object) -> Iterator[FieldError]:
             yield faults.invalid(path, shown.as_go_prints(updates, shown.POD_SET_UPDATE), faults.IMMUTABLE)
 
 
-def _check_cluster_name(request: Request, old: Object) -> Iterator[FieldError]:
+def _check_cluster_name(request: AdmissionRequest, old: Object) -> Iterator[FieldError]:
     may_slice = feature_gates.is_enabled(request.settings.feature_gates, "ElasticJobsViaWorkloadSlices")
     if may_slice and REPLACEMENT_FOR in reading.annotations(request.object):
         return

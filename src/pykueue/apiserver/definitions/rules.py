@@ -6,7 +6,7 @@ from typing import Any
 
 from pykueue.api import schema_validation
 from pykueue.api.errors import FieldError
-from pykueue.api.scheme import Object, Request, Verdict
+from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 from pykueue.apiserver.definitions import kinds
 from pykueue.apiserver.tables import jsonpath
 
@@ -15,21 +15,20 @@ _TYPES = {"array", "boolean", "integer", "number", "object", "string"}
 _DEEPEST = 100
 
 
-def default(request: Request) -> list[str]:
+def default(request: AdmissionRequest) -> None:
     """Fill in what Kubernetes fills in."""
     spec = request.object.get("spec")
     if not isinstance(spec, dict) or not isinstance(spec.get("names"), dict):
-        return []
+        return
     if isinstance(spec["names"].get("kind"), str):
         spec["names"] = kinds.preferred_names(request.object)
     spec.setdefault("conversion", {"strategy": "None"})
-    return []
 
 
-def validate(request: Request) -> Verdict:
+def validate(request: AdmissionRequest) -> ValidationResult:
     if request.subresource:
-        return Verdict()
-    return Verdict(invalid=tuple(_faults(request.object)))
+        return ValidationResult()
+    return ValidationResult(invalid=tuple(_faults(request.object)))
 
 
 def _faults(definition: Object) -> Iterator[FieldError]:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pykueue.api import resources
 from pykueue.api.json_copy import copied
 from pykueue.api.kueue import topology_encoding
-from pykueue.api.kueue.topology_encoding import Domain
+from pykueue.api.kueue.topology_encoding import TopologyDomainAssignment
 from pykueue.api.scheme import Object
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.controller.plan import Write
@@ -15,7 +15,7 @@ from pykueue.translate.pod_set_info import TOPOLOGY_SCHEDULING_GATE
 POD_SET_LABEL = "kueue.x-k8s.io/podset"
 INDEX_OFFSET = "kueue.x-k8s.io/pod-index-offset"
 
-Placed = tuple[Object, Domain]
+Placed = tuple[Object, TopologyDomainAssignment]
 
 
 class _NoRanksError(Exception):
@@ -71,7 +71,9 @@ def _placed(workload: Object, assignment: Object, pods: Sequence[Object]) -> lis
     return [(pod, slots[rank]) for rank, pod in sorted(ranks.items()) if is_gated(pod)]
 
 
-def _anywhere(levels: Sequence[str], domains: Sequence[Domain], pods: Sequence[Object]) -> list[Placed]:
+def _anywhere(
+    levels: Sequence[str], domains: Sequence[TopologyDomainAssignment], pods: Sequence[Object]
+) -> list[Placed]:
     """Domains in order, each up to its count."""
     gated = [pod for pod in pods if is_gated(pod)]
     present = [_values(pod, levels) for pod in pods if not is_gated(pod)]

@@ -1,9 +1,9 @@
 """batch/v1 Job: partial admission, synchronised completions, placement. In Python: `api.rules.jobs.batch_job`."""
 
-from pykueue.api.rules.jobs import batch_job, frameworks
+from pykueue.api.rules.jobs import batch_job, job_kinds
 from pykueue.api.rules.jobs import topology as annotations
 from pykueue.api.scheme import Settings
-from pykueue.install.validations import cel, jobs, table, topology
+from pykueue.install.validations import cel, generic, table, topology
 from pykueue.install.validations.table import IS_UPDATE, Table, Validation
 
 _PARALLELISM = "object.spec.?parallelism.orValue(1)"
@@ -15,7 +15,7 @@ _LEAST, _EQUAL = batch_job.MIN_PARALLELISM, batch_job.COMPLETIONS_EQUAL_PARALLEL
 def of_jobs(settings: Settings) -> Table:
     templates = f"[{topology.template('object.spec.?template', _COUNT)}]"
     more = (*_partial_admission(), *_synchronised_completions(), *_elastic_placement(settings))
-    return jobs.plain(frameworks.BATCH_JOB, settings, templates=templates, more=more)
+    return generic.plain(job_kinds.BATCH_JOB, settings, templates=templates, more=more)
 
 
 def _partial_admission() -> list[Validation]:

@@ -81,6 +81,11 @@ def is_selector(selector: str) -> str:
     return f"{labels} && (!has({expressions}) || {expressions}.all(e, {requirement}))"
 
 
+def optional(field: str, text: str) -> str:
+    """The condition `text`, which need not hold where the field is absent."""
+    return f"(!has({field}) || {text})"
+
+
 def at(start: str, path: tuple[str, ...], default: str) -> str:
     """The value at a path below an object that is there, or the default."""
     return f"{start}.?{'.?'.join(path)}.orValue({default})"

@@ -1,9 +1,9 @@
 """RayCluster, RayJob and RayService. In Python: `api.rules.jobs.ray`."""
 
-from pykueue.api.rules.jobs import frameworks, management
+from pykueue.api.rules.jobs import job_kinds, management
 from pykueue.api.rules.jobs.ray import MOST_POD_SETS, RayRules
 from pykueue.api.scheme import Settings
-from pykueue.install.validations import jobs, table, topology
+from pykueue.install.validations import generic, table, topology
 from pykueue.install.validations.table import NEW, Table, Validation
 
 _SELECTS = f"{NEW}.spec.?clusterSelector.orValue({{}}) != {{}}"
@@ -11,20 +11,20 @@ _HAS_CLUSTER = f"{NEW}.spec.?rayClusterSpec.hasValue()"
 
 
 def of_ray(rules: RayRules, settings: Settings) -> Table:
-    cluster, framework = f"{NEW}.?{'.?'.join(rules.cluster)}", rules.framework
+    cluster, job_kind = f"{NEW}.?{'.?'.join(rules.cluster)}", rules.job_kind
     named = (
-        *jobs.variables(settings, jobs.Suspension.of(framework)),
+        *generic.variables(settings, generic.Suspension.of(job_kind)),
         topology.variable(_templates(cluster)),
     )
-    general = [*jobs.of_creation(framework, settings), *topology.validations(settings, groups=True)]
+    general = [*generic.of_creation(job_kind, settings), *topology.validations(settings, groups=True)]
     own = _of_cluster(rules, cluster)
-    if framework is frameworks.RAY_JOB:
+    if job_kind is job_kinds.RAY_JOB:
         is_complete = f"({_SELECTS} || !{_HAS_CLUSTER})"
         own = [*_of_ray_job(), *table.under(f"!{is_complete}", own)]
-        general = table.under(f"!({jobs.is_managed(settings)} && {is_complete})", general)
-    found = [*table.under(jobs.is_managed(settings), own), *general, *jobs.of_update(framework, settings)]
+        general = table.under(f"!({generic.is_managed(settings)} && {is_complete})", general)
+    found = [*table.under(generic.is_managed(settings), own), *general, *generic.of_update(job_kind, settings)]
     return Table(
-        variables=named, validations=tuple(dict.fromkeys(found)), conditions=jobs.unless_never_managed(settings)
+        variables=named, validations=tuple(dict.fromkeys(found)), conditions=generic.unless_never_managed(settings)
     )
 
 
@@ -53,7 +53,7 @@ def _of_cluster(rules: RayRules, cluster: str) -> list[Validation]:
             message=f'{rules.path}.workerGroupSpecs: "head" is reserved for the head group',
         ),
     ]
-    if rules.framework is not frameworks.RAY_CLUSTER:
+    if rules.job_kind is not job_kinds.RAY_CLUSTER:
         return found
     gated = "{0}.?template.?spec.?schedulingGates.orValue([]).exists(s, s.name == '" + management.ELASTIC_GATE + "')"
     return [

@@ -1,16 +1,17 @@
 """Deployment, StatefulSet and LeaderWorkerSet, whose pods are held back. In Python: `api.rules.jobs.serving`, `leader_worker_set`."""
 
-from pykueue.api.rules.jobs import frameworks, generic, leader_worker_set, management, pod
-from pykueue.api.rules.jobs.frameworks import Framework
+from pykueue.api.rules.jobs import generic, job_kinds, leader_worker_set, management, pod
+from pykueue.api.rules.jobs.job_kinds import JobKind
 from pykueue.api.scheme import Settings
-from pykueue.install.validations import gates, jobs, table, topology
+from pykueue.install.validations import admission_gates, table, topology
+from pykueue.install.validations import generic as jobs
 from pykueue.install.validations.table import IS_UPDATE, METADATA, NEW, OLD, Table, Validation, Variable
 
 _WAS_IDLE = f"{OLD}.?status.?readyReplicas.orValue(0) == 0"
 
 
 def of_deployments(settings: Settings) -> Table:
-    return Table(variables=_variables(settings), validations=tuple(_rules(frameworks.DEPLOYMENT, settings)))
+    return Table(variables=_variables(settings), validations=tuple(_rules(job_kinds.DEPLOYMENT, settings)))
 
 
 def of_stateful_sets(settings: Settings, owned: str) -> Table:
@@ -33,7 +34,7 @@ def of_stateful_sets(settings: Settings, owned: str) -> Table:
     return Table(
         variables=(*_variables(settings), _holds_back(settings, owned)),
         validations=(
-            *_rules(frameworks.STATEFUL_SET, settings),
+            *_rules(job_kinds.STATEFUL_SET, settings),
             *table.under("variables.holdsBack", managed),
         ),
         conditions=(("independent", f"{parent} == 'statefulset'"),),
@@ -68,7 +69,7 @@ def of_leader_worker_sets(settings: Settings, owned: str) -> Table:
     return Table(
         variables=(*_variables(settings), _holds_back(settings, owned), topology.variable(templates)),
         validations=(
-            *_rules(frameworks.LEADER_WORKER_SET, settings),
+            *_rules(job_kinds.LEADER_WORKER_SET, settings),
             Validation(
                 cel=f"{replicas} >= 0 && {replicas} <= {most}",
                 message=f"spec.replicas: invalid LeaderWorkerSet replicas: must be between 0 and {most}",
@@ -81,21 +82,21 @@ def of_leader_worker_sets(settings: Settings, owned: str) -> Table:
 
 def _variables(settings: Settings) -> tuple[Variable, ...]:
     is_elastic = jobs.elastic_text(settings, table.annotation)
-    return (*METADATA, Variable(name="isElastic", cel=is_elastic), *gates.variables(settings))
+    return (*METADATA, Variable(name="isElastic", cel=is_elastic), *admission_gates.variables(settings))
 
 
-def _rules(framework: Framework, settings: Settings) -> list[Validation]:
+def _rules(job_kind: JobKind, settings: Settings) -> list[Validation]:
     queue, before = (get(management.QUEUE_NAME) for get in (table.label, table.old_label))
     return [
         jobs.queue_name(),
-        *jobs.elastic(framework),
+        *jobs.elastic(job_kind),
         Validation(
             when=f"{IS_UPDATE} && (!({_WAS_IDLE}) || {queue} == '')",
             cel=f"{queue} == {before}",
             message=f"{generic.QUEUE_PATH}: field is immutable",
         ),
         *jobs.priority_class(_WAS_IDLE),
-        *gates.validations(settings),
+        *admission_gates.validations(settings),
     ]
 
 

@@ -6,7 +6,7 @@ from pykueue.api.errors import FieldError
 from pykueue.api.json_copy import copied
 from pykueue.api.rules import faults, reading, syntax
 from pykueue.api.rules.builtin import pod_spec
-from pykueue.api.scheme import Object, Request, Verdict
+from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
 _NOT_NEGATIVE = (
     "parallelism",
@@ -25,11 +25,11 @@ _UID_LABEL = "batch.kubernetes.io/controller-uid"
 _UID_LABELS = (_UID_LABEL, "controller-uid")
 
 
-def default(request: Request) -> list[str]:
+def default(request: AdmissionRequest) -> None:
     job = request.object
     spec = job.get("spec")
     if request.subresource or not isinstance(spec, dict):
-        return []
+        return
     if reading.has_other(job, request.old, "spec"):
         default_spec(spec)
     template_labels = reading.labels(reading.mapping(spec.get("template")))
@@ -38,7 +38,6 @@ def default(request: Request) -> list[str]:
         metadata["labels"] = template_labels
     if request.operation == "CREATE":
         job.setdefault("status", {})
-    return []
 
 
 def default_spec(spec: Object) -> None:
@@ -53,28 +52,27 @@ def default_spec(spec: Object) -> None:
     pod_spec.default_template(spec.get("template"))
 
 
-def generate_selector(request: Request) -> list[str]:
+def generate_selector(request: AdmissionRequest) -> None:
     """The labels by which a Job owns its pods. They need the uid, so this comes after every other default."""
     spec, metadata = request.object.get("spec"), reading.mapping(request.object.get("metadata"))
     uid, name = metadata.get("uid"), metadata.get("name")
     if request.operation != "CREATE" or not isinstance(spec, dict) or spec.get("manualSelector") is True:
-        return []
+        return
     template = spec.get("template")
     if not uid or not name or not isinstance(template, dict):
-        return []
+        return
     labels = reading.inner(reading.inner(template, "metadata"), "labels")
     for label in _NAME_LABELS:
         labels.setdefault(label, name)
     for label in _UID_LABELS:
         labels.setdefault(label, uid)
     reading.inner(reading.inner(spec, "selector"), "matchLabels").setdefault(_UID_LABEL, uid)
-    return []
 
 
-def default_cron_job(request: Request) -> list[str]:
+def default_cron_job(request: AdmissionRequest) -> None:
     spec = request.object.get("spec")
     if not isinstance(spec, dict):
-        return []
+        return
     spec.setdefault("concurrencyPolicy", "Allow")
     spec.setdefault("suspend", False)
     spec.setdefault("successfulJobsHistoryLimit", 3)
@@ -84,17 +82,16 @@ def default_cron_job(request: Request) -> list[str]:
     pod_spec.default_template(reading.at(template, "spec", "template"))
     if request.operation == "CREATE":
         request.object.setdefault("status", {})
-    return []
 
 
-def validate(request: Request) -> Verdict:
+def validate(request: AdmissionRequest) -> ValidationResult:
     if request.subresource or not reading.has_other(request.object, request.old, "spec"):
-        return Verdict()
+        return ValidationResult()
     spec = reading.mapping(request.object.get("spec"))
     found = [*check_spec("spec", spec)]
     if request.old is not None:
         found += _check_change(spec, request.old)
-    return Verdict(invalid=tuple(found))
+    return ValidationResult(invalid=tuple(found))
 
 
 def check_spec(path: str, spec: Object) -> Iterator[FieldError]:

@@ -5,16 +5,14 @@ The plugins run before Kueue's webhook, as in Kubernetes, so that role hashes se
 
 from collections.abc import Iterator
 
-from pykueue.api import errors, resource_lists
+from pykueue.api import errors, resource_lists, resources
 from pykueue.api.errors import FieldError
 from pykueue.api.json_copy import copied
 from pykueue.api.quantity import Quantity
 from pykueue.api.rules import faults, reading
 from pykueue.api.rules.builtin import pod_spec
-from pykueue.api.scheme import Object, Request, Resource, Verdict
+from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
-_PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
-_LIMIT_RANGES = Resource("", "v1", "limitranges", "LimitRange", namespaced=True)
 _SYSTEM_PRIORITIES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 _LIMIT_RANGER = "kubernetes.io/limit-ranger"
 _UNTIMED_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
@@ -27,10 +25,10 @@ _UPDATABLE = (
 )
 
 
-def default(request: Request) -> list[str]:
+def default(request: AdmissionRequest) -> None:
     spec = request.object.get("spec")
     if request.subresource or not isinstance(spec, dict) or not reading.has_other(request.object, request.old, "spec"):
-        return []
+        return
     pod_spec.default_pod_spec(spec)
     spec.setdefault("enableServiceLinks", True)
     for container in _containers(spec):
@@ -42,19 +40,18 @@ def default(request: Request) -> list[str]:
         _apply_priority(request, spec)
         _add_default_tolerations(spec)
         request.object.setdefault("status", {"phase": "Pending", "qosClass": qos_class(spec)})
-    return []
 
 
-def validate(request: Request) -> Verdict:
+def validate(request: AdmissionRequest) -> ValidationResult:
     if request.subresource or not reading.has_other(request.object, request.old, "spec"):
-        return Verdict()
+        return ValidationResult()
     spec = reading.mapping(request.object.get("spec"))
     found = [*pod_spec.check_pod_spec("spec", spec)]
     if request.old is not None:
         found += _check_change(spec, reading.mapping(request.old.get("spec")))
     elif not found:
         _enforce_limit_ranges(request, spec)
-    return Verdict(invalid=tuple(found))
+    return ValidationResult(invalid=tuple(found))
 
 
 def qos_class(spec: Object) -> str:
@@ -81,7 +78,7 @@ def _take_requests_from_limits(container: Object) -> None:
         resources["requests"] = resources["limits"] | reading.mapping(resources.get("requests"))
 
 
-def _apply_limit_ranges(request: Request, spec: Object) -> None:
+def _apply_limit_ranges(request: AdmissionRequest, spec: Object) -> None:
     defaults: Object = {}
     requests: Object = {}
     for item in _limit_items(request, "Container"):
@@ -103,14 +100,14 @@ def _apply_limit_ranges(request: Request, spec: Object) -> None:
         annotations[_LIMIT_RANGER] = f"LimitRanger plugin set: {'; '.join(notes)}"
 
 
-def _limit_items(request: Request, kind: str) -> Iterator[Object]:
-    for limit_range in request.lookup.list(_LIMIT_RANGES, reading.namespace(request.object)):
+def _limit_items(request: AdmissionRequest, kind: str) -> Iterator[Object]:
+    for limit_range in request.lookup.list(resources.LIMIT_RANGE, reading.namespace(request.object)):
         for item in reading.mappings(reading.at(limit_range, "spec", "limits")):
             if item.get("type") == kind:
                 yield item
 
 
-def _apply_priority(request: Request, spec: Object) -> None:
+def _apply_priority(request: AdmissionRequest, spec: Object) -> None:
     name = reading.text(spec.get("priorityClassName"))
     found = _priority_class(request, name)
     if name and found is None:
@@ -133,16 +130,16 @@ def _apply_priority(request: Request, spec: Object) -> None:
     spec.setdefault("preemptionPolicy", policy)
 
 
-def _priority_class(request: Request, name: str) -> Object | None:
+def _priority_class(request: AdmissionRequest, name: str) -> Object | None:
     if name in _SYSTEM_PRIORITIES:
         return {"metadata": {"name": name}, "value": _SYSTEM_PRIORITIES[name]}
     if name:
-        return request.lookup.get(_PRIORITY_CLASSES, "", name)
-    defaults = [each for each in request.lookup.list(_PRIORITY_CLASSES) if each.get("globalDefault") is True]
+        return request.lookup.get(resources.PRIORITY_CLASS, "", name)
+    defaults = [each for each in request.lookup.list(resources.PRIORITY_CLASS) if each.get("globalDefault") is True]
     return min(defaults, key=lambda each: reading.integer(each.get("value")), default=None)
 
 
-def _name(request: Request) -> str:
+def _name(request: AdmissionRequest) -> str:
     return reading.text(reading.at(request.object, "metadata", "name"))
 
 
@@ -159,7 +156,7 @@ def _tolerates_eviction(toleration: Object, taint: str) -> bool:
     return toleration.get("key") in (taint, None, "") and toleration.get("effect") in ("NoExecute", None, "")
 
 
-def _enforce_limit_ranges(request: Request, spec: Object) -> None:
+def _enforce_limit_ranges(request: AdmissionRequest, spec: Object) -> None:
     broken: list[str] = []
     for item in _limit_items(request, "Container"):
         for container in _containers(spec):

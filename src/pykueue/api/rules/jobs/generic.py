@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 
 from pykueue.api.errors import FieldError
-from pykueue.api.rules import admission_gates, faults, go_numbers, reading, syntax, workload_update
+from pykueue.api.rules import admission_gates, faults, reading, syntax, workload_update
 from pykueue.api.rules.jobs import management
-from pykueue.api.rules.jobs.frameworks import Framework
-from pykueue.api.scheme import Object, Request
+from pykueue.api.rules.jobs.job_kinds import JobKind
+from pykueue.api.scheme import AdmissionRequest, Object
 
 MAX_EXEC_TIME = "kueue.x-k8s.io/max-exec-time-seconds"
 PREBUILT_WORKLOAD = "kueue.x-k8s.io/prebuilt-workload-name"
@@ -19,27 +19,27 @@ _PRIORITY_PATH = f"{LABELS}[{management.PRIORITY_CLASS}]"
 _MAX_EXEC_TIME_PATH = f"{LABELS}[{MAX_EXEC_TIME}]"
 
 
-def default(request: Request, framework: Framework) -> None:
+def default(request: AdmissionRequest, job_kind: JobKind) -> None:
     """What happens to every suspendable job at its creation."""
     management.apply_default_queue(request)
     management.apply_default_priority_class(request)
-    if management.should_be_suspended(request) and not framework.is_suspended(request.object):
-        framework.set_suspended(request.object)
-    management.apply_managed_by(request, framework)
+    if management.should_be_suspended(request) and not job_kind.is_suspended(request.object):
+        job_kind.set_suspended(request.object)
+    management.apply_managed_by(request, job_kind)
 
 
-def check_create(request: Request, framework: Framework) -> list[FieldError]:
+def check_create(request: AdmissionRequest, job_kind: JobKind) -> list[FieldError]:
     job = request.object
-    found = [*check_queue_name(job), *_check_prebuilt(request, framework), *_check_max_exec_time(job)]
-    return [*found, *check_elastic(request, framework), *check_gates(request)]
+    found = [*check_queue_name(job), *_check_prebuilt(request, job_kind), *_check_max_exec_time(job)]
+    return [*found, *check_elastic(request, job_kind), *check_gates(request)]
 
 
-def check_update(request: Request, framework: Framework, old: Object, *, is_suspended: bool) -> list[FieldError]:
+def check_update(request: AdmissionRequest, job_kind: JobKind, old: Object, *, is_suspended: bool) -> list[FieldError]:
     """`is_suspended` tells of the new object; what was runs by `framework` unless the kind has no such field."""
     new = request.object
-    was_suspended = framework.is_suspended(old) if framework.suspend else is_suspended
+    was_suspended = job_kind.is_suspended(old) if job_kind.suspend else is_suspended
     found = list(_check_queue_change(request, old, is_suspended=is_suspended))
-    found += _check_prebuilt_change(request, framework, old, is_suspended=is_suspended)
+    found += _check_prebuilt_change(request, job_kind, old, is_suspended=is_suspended)
     if not is_suspended or not was_suspended:
         times = (reading.labels(each).get(MAX_EXEC_TIME, "") for each in (new, old))
         found += faults.changed(_MAX_EXEC_TIME_PATH, *times)
@@ -54,13 +54,13 @@ def check_queue_name(job: Object) -> list[FieldError]:
     return _check_subdomain(QUEUE_PATH, reading.labels(job).get(management.QUEUE_NAME))
 
 
-def check_elastic(request: Request, framework: Framework) -> list[FieldError]:
-    if framework.can_be_elastic or not workload_update.is_elastic(request, request.object):
+def check_elastic(request: AdmissionRequest, job_kind: JobKind) -> list[FieldError]:
+    if job_kind.can_be_elastic or not workload_update.is_elastic(request, request.object):
         return []
-    return [faults.forbidden(_ELASTIC_PATH, f'elastic job is not supported for "{framework.group_version_kind}"')]
+    return [faults.forbidden(_ELASTIC_PATH, f'elastic job is not supported for "{job_kind.group_version_kind}"')]
 
 
-def check_gates(request: Request) -> list[FieldError]:
+def check_gates(request: AdmissionRequest) -> list[FieldError]:
     if not management.is_on(request, "AdmissionGatedBy"):
         return []
     if request.old is None:
@@ -79,7 +79,7 @@ def check_priority_class_change(new: Object, old: Object, *, is_suspended: bool)
     return []
 
 
-def prebuilt_workload(request: Request, job: Object) -> tuple[str, str]:
+def prebuilt_workload(request: AdmissionRequest, job: Object) -> tuple[str, str]:
     """Name of the Workload that the job adopts, and the path of the label or annotation that says so."""
     label = reading.labels(job).get(PREBUILT_WORKLOAD, "")
     annotation = reading.annotations(job).get(PREBUILT_WORKLOAD, "")
@@ -95,21 +95,21 @@ def _check_subdomain(path: str, value: str | None) -> list[FieldError]:
     return [faults.invalid(path, value, ",".join(explanations))] if explanations else []
 
 
-def _check_prebuilt(request: Request, framework: Framework) -> list[FieldError]:
+def _check_prebuilt(request: AdmissionRequest, job_kind: JobKind) -> list[FieldError]:
     name, path = prebuilt_workload(request, request.object)
     if not name and PREBUILT_WORKLOAD not in reading.labels(request.object):
         return []
     found = _check_subdomain(path, name)
-    if name and not framework.accepts_prebuilt_workload:
-        found.append(faults.forbidden(path, f'Is not supported for "{framework.group_version_kind}"'))
+    if name and not job_kind.accepts_prebuilt_workload:
+        found.append(faults.forbidden(path, f'Is not supported for "{job_kind.group_version_kind}"'))
     return found
 
 
 def _check_prebuilt_change(
-    request: Request, framework: Framework, old: Object, *, is_suspended: bool
+    request: AdmissionRequest, job_kind: JobKind, old: Object, *, is_suspended: bool
 ) -> list[FieldError]:
     if is_suspended or workload_update.is_elastic(request, old):
-        return _check_prebuilt(request, framework)
+        return _check_prebuilt(request, job_kind)
     name, path = prebuilt_workload(request, request.object)
     return faults.changed(path, name, prebuilt_workload(request, old)[0])
 
@@ -119,15 +119,15 @@ def _check_max_exec_time(job: Object) -> Iterator[FieldError]:
     if text is None:
         return
     try:
-        seconds = go_numbers.atoi(text)
-    except go_numbers.GoSyntaxError as error:
+        seconds = syntax.atoi(text)
+    except syntax.GoSyntaxError as error:
         yield faults.invalid(_MAX_EXEC_TIME_PATH, text, str(error))
         return
     if seconds <= 0:
         yield faults.invalid(_MAX_EXEC_TIME_PATH, seconds, "should be greater than 0")
 
 
-def _check_queue_change(request: Request, old: Object, *, is_suspended: bool) -> Iterator[FieldError]:
+def _check_queue_change(request: AdmissionRequest, old: Object, *, is_suspended: bool) -> Iterator[FieldError]:
     after, before = management.queue_name(request.object), management.queue_name(old)
     if not is_suspended:
         yield from faults.changed(QUEUE_PATH, after, before)

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from pykueue.api.errors import FieldError
-from pykueue.api.rules import faults, go_numbers, reading, shown, syntax
-from pykueue.api.rules.jobs import frameworks, generic, management, topology
-from pykueue.api.scheme import Object, Request, Verdict
+from pykueue.api.rules import faults, reading, shown, syntax
+from pykueue.api.rules.jobs import generic, job_kinds, management, topology
+from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
 MANAGED = "kueue.x-k8s.io/managed"
 """The label (value "true") and the finalizer of managed pods."""
@@ -35,17 +35,17 @@ ROLE_FIELDS = (
 """What, besides its containers, makes a pod play another role in its group."""
 
 OWNER_IS_MANAGED = f"pod owner is managed by kueue, label '{MANAGED}=true' might lead to unexpected behaviour"
-_FRAMEWORK = frameworks.POD
+_JOB_KIND = job_kinds.POD
 _COUNT_PATH = f"{generic.ANNOTATIONS}[{GROUP_TOTAL_COUNT}]"
 
 
-def default(request: Request) -> list[str]:
+def default(request: AdmissionRequest) -> None:
     if request.operation != "CREATE":
-        return []
+        return
     pod = request.object
     has_suspending_parent = SUSPENDING_PARENT in reading.annotations(pod)
     if not has_suspending_parent and not _take_over(request):
-        return []
+        return
     metadata, spec = reading.inner(pod, "metadata"), reading.mapping(pod.get("spec"))
     if not has_suspending_parent and MANAGED not in reading.sequence(metadata.get("finalizers")):
         metadata["finalizers"] = [*reading.sequence(metadata.get("finalizers")), MANAGED]
@@ -56,16 +56,15 @@ def default(request: Request) -> list[str]:
             management.set_label(pod, INDEX_LABEL, reading.labels(pod).get(index_label, ""))
         management.add_scheduling_gate(spec, TOPOLOGY_GATE)
     if ROLE_HASH not in reading.annotations(pod):
-        frameworks.put(pod, ("metadata", "annotations", ROLE_HASH), value=role_hash(spec))
-    return []
+        job_kinds.put(pod, ("metadata", "annotations", ROLE_HASH), value=role_hash(spec))
 
 
-def validate(request: Request) -> Verdict:
+def validate(request: AdmissionRequest) -> ValidationResult:
     pod, old = request.object, request.old
     if old is None:
-        found = generic.check_create(request, _FRAMEWORK)
+        found = generic.check_create(request, _JOB_KIND)
     else:
-        found = generic.check_update(request, _FRAMEWORK, old, is_suspended=_is_gated(pod))
+        found = generic.check_update(request, _JOB_KIND, old, is_suspended=_is_gated(pod))
     found += [
         *_check_managed_label(pod),
         *_check_group(request),
@@ -78,10 +77,12 @@ def validate(request: Request) -> Verdict:
     if old is not None:
         found += _check_group_change(request, old)
     warns = old is None or not has_suspending_parent
-    return Verdict(denied=tuple(found), warnings=tuple(_warnings(request)) if warns else (), webhook=_FRAMEWORK.webhook)
+    return ValidationResult(
+        denied=tuple(found), warnings=tuple(_warnings(request)) if warns else (), webhook=_JOB_KIND.webhook
+    )
 
 
-def group_name(request: Request, pod: Object) -> tuple[str, str]:
+def group_name(request: AdmissionRequest, pod: Object) -> tuple[str, str]:
     """The name of the pod's group, and the path of the label or annotation that gives it."""
     annotation = reading.annotations(pod).get(GROUP_NAME, "")
     if annotation and management.is_on(request, "WorkloadIdentifierAnnotations"):
@@ -120,7 +121,7 @@ def _canonical(requests: Any) -> dict[str, str] | None:
     return {name: str(amount) for name, amount in reading.amounts(requests).items()} or None
 
 
-def _take_over(request: Request) -> bool:
+def _take_over(request: AdmissionRequest) -> bool:
     """Fill in the labels of a pod that Kueue manages for its own sake; tell whether it does."""
     pod = request.object
     if not management.is_namespace_managed(request) or management.has_managed_ancestor(request):
@@ -139,7 +140,7 @@ def _is_gated(pod: Object) -> bool:
     return any(gate.get("name") == ADMISSION_GATE for gate in gates)
 
 
-def _warnings(request: Request) -> Iterator[str]:
+def _warnings(request: AdmissionRequest) -> Iterator[str]:
     is_labelled = reading.labels(request.object).get(MANAGED) == "true"
     if is_labelled and management.is_owner_managed(request, request.object):
         yield OWNER_IS_MANAGED
@@ -151,7 +152,7 @@ def _check_managed_label(pod: Object) -> list[FieldError]:
     return [faults.forbidden(f"{generic.LABELS}[{MANAGED}]", "managed label value can only be 'true'")]
 
 
-def _check_group(request: Request) -> Iterator[FieldError]:
+def _check_group(request: AdmissionRequest) -> Iterator[FieldError]:
     pod = request.object
     name, path = group_name(request, pod)
     count = reading.annotations(pod).get(GROUP_TOTAL_COUNT)
@@ -171,8 +172,8 @@ def _check_group(request: Request) -> Iterator[FieldError]:
 
 def _check_total_count(text: str) -> Iterator[FieldError]:
     try:
-        count = go_numbers.atoi(text)
-    except go_numbers.GoSyntaxError as error:
+        count = syntax.atoi(text)
+    except syntax.GoSyntaxError as error:
         yield faults.invalid(_COUNT_PATH, text, str(error))
         return
     if count < 1:
@@ -182,7 +183,7 @@ def _check_total_count(text: str) -> Iterator[FieldError]:
         yield faults.invalid(_COUNT_PATH, text, detail)
 
 
-def _check_prebuilt_workload(request: Request) -> list[FieldError]:
+def _check_prebuilt_workload(request: AdmissionRequest) -> list[FieldError]:
     name, path = generic.prebuilt_workload(request, request.object)
     group, _ = group_name(request, request.object)
     if not name or not group or name == group:
@@ -190,7 +191,7 @@ def _check_prebuilt_workload(request: Request) -> list[FieldError]:
     return [faults.invalid(path, name, "prebuilt workload and pod group should be equal")]
 
 
-def _check_group_change(request: Request, old: Object) -> Iterator[FieldError]:
+def _check_group_change(request: AdmissionRequest, old: Object) -> Iterator[FieldError]:
     name, path = group_name(request, request.object)
     was_final, is_final = (reading.annotations(each).get(RETRIABLE) == "false" for each in (old, request.object))
     if name and was_final and not is_final:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from pykueue.api.errors import FieldError
 from pykueue.api.rules import faults, reading, workload_update
-from pykueue.api.rules.jobs import frameworks, generic, management, topology
-from pykueue.api.rules.jobs.frameworks import Framework, Path
+from pykueue.api.rules.jobs import generic, job_kinds, management, topology
+from pykueue.api.rules.jobs.job_kinds import JobKind, Path
 from pykueue.api.rules.jobs.topology import Template
-from pykueue.api.scheme import Object, Request, Verdict
+from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
 MOST_POD_SETS = 18
 _HEAD = "head"
@@ -23,7 +23,7 @@ _AUTOSCALING_OF_A_JOB = "a kueue managed job should only use autoscaling when wo
 class RayRules:
     """The rules of one kind: `cluster` is where the cluster specification stands, `path` what Kueue's messages call it."""
 
-    framework: Framework
+    job_kind: JobKind
     cluster: Path
     path: str
     autoscaling: str
@@ -33,53 +33,52 @@ class RayRules:
     spec_defaults: tuple[tuple[str, str], ...] = ()
     """What KubeRay's own definition fills in."""
 
-    def default(self, request: Request) -> list[str]:
+    def default(self, request: AdmissionRequest) -> None:
         spec = reading.mapping(request.object.get("spec"))
         for name, value in self.spec_defaults:
             spec.setdefault(name, value)
         if request.operation != "CREATE":
-            return []
-        generic.default(request, self.framework)
+            return
+        generic.default(request, self.job_kind)
         if self.gates_templates and workload_update.is_elastic(request, request.object):
             for _, template in self._templates(request.object):
                 management.add_scheduling_gate(reading.mapping(template.get("spec")), management.ELASTIC_GATE)
-        return []
 
-    def validate(self, request: Request) -> Verdict:
+    def validate(self, request: AdmissionRequest) -> ValidationResult:
         old = request.old
         if old is None:
             return self._verdict(self._check(request))
         if not management.is_or_was_managed(request, old):
-            return Verdict()
-        is_suspended = self.framework.is_suspended(request.object)
-        changes = generic.check_update(request, self.framework, old, is_suspended=is_suspended)
+            return ValidationResult()
+        is_suspended = self.job_kind.is_suspended(request.object)
+        changes = generic.check_update(request, self.job_kind, old, is_suspended=is_suspended)
         return self._verdict([*changes, *self._check(request)])
 
-    def _verdict(self, found: list[FieldError]) -> Verdict:
-        return Verdict(denied=tuple(found), webhook=self.framework.webhook)
+    def _verdict(self, found: list[FieldError]) -> ValidationResult:
+        return ValidationResult(denied=tuple(found), webhook=self.job_kind.webhook)
 
-    def _check(self, request: Request) -> list[FieldError]:
+    def _check(self, request: AdmissionRequest) -> list[FieldError]:
         job = request.object
         found: list[FieldError] = []
         if management.is_managed(request):
-            if self.framework is frameworks.RAY_JOB:
+            if self.job_kind is job_kinds.RAY_JOB:
                 is_complete, found = _check_ray_job(reading.mapping(job.get("spec")))
                 if is_complete:
                     return found
             found += self._check_cluster(request, reading.mapping(reading.at(job, *self.cluster)))
-        found += generic.check_create(request, self.framework)
+        found += generic.check_create(request, self.job_kind)
         templates = self._topology_templates(job)
         is_readable = all(template.is_readable for template in templates)
-        if not is_readable and self.framework is frameworks.RAY_CLUSTER:
+        if not is_readable and self.job_kind is job_kinds.RAY_CLUSTER:
             of_head = topology.check(request, templates[:1])
             if of_head:
                 return found + of_head
         return found + topology.check(request, templates, groups=is_readable)
 
-    def _check_cluster(self, request: Request, cluster: Object) -> Iterator[FieldError]:
+    def _check_cluster(self, request: AdmissionRequest, cluster: Object) -> Iterator[FieldError]:
         is_elastic = workload_update.is_elastic(request, request.object)
         is_autoscaled = cluster.get("enableInTreeAutoscaling") is True
-        if self.framework is frameworks.RAY_CLUSTER and is_elastic:
+        if self.job_kind is job_kinds.RAY_CLUSTER and is_elastic:
             yield from self._check_elastic(request.object, is_autoscaled=is_autoscaled)
         elif is_autoscaled and not is_elastic:
             yield faults.invalid(f"{self.path}.enableInTreeAutoscaling", value=True, detail=self.autoscaling)
@@ -141,7 +140,7 @@ def _check_ray_job(spec: Object) -> tuple[bool, list[FieldError]]:
 
 
 RAY_CLUSTER = RayRules(
-    framework=frameworks.RAY_CLUSTER,
+    job_kind=job_kinds.RAY_CLUSTER,
     cluster=("spec",),
     path="spec",
     autoscaling=_AUTOSCALING_OF_A_CLUSTER,
@@ -149,14 +148,14 @@ RAY_CLUSTER = RayRules(
 )
 RAY_JOB = RayRules(
     spec_defaults=(("submissionMode", "K8sJobMode"),),
-    framework=frameworks.RAY_JOB,
+    job_kind=job_kinds.RAY_JOB,
     cluster=("spec", "rayClusterSpec"),
     path="spec.rayClusterSpec",
     autoscaling=_AUTOSCALING_OF_A_JOB,
     gates_templates=False,
 )
 RAY_SERVICE = RayRules(
-    framework=frameworks.RAY_SERVICE,
+    job_kind=job_kinds.RAY_SERVICE,
     cluster=("spec", "rayClusterConfig"),
     path="spec.rayClusterSpec",
     autoscaling=_AUTOSCALING_OF_A_JOB,

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from pykueue.api.errors import FieldError
 from pykueue.api.rules import reading
-from pykueue.api.rules.jobs import frameworks, generic, management, topology
-from pykueue.api.rules.jobs.frameworks import Framework
+from pykueue.api.rules.jobs import generic, job_kinds, management, topology
+from pykueue.api.rules.jobs.job_kinds import JobKind
 from pykueue.api.rules.jobs.topology import Template
-from pykueue.api.scheme import Object, Request, Verdict
+from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
 POD_INDEX_OFFSET = "kueue.x-k8s.io/pod-index-offset"
 
@@ -16,24 +16,23 @@ POD_INDEX_OFFSET = "kueue.x-k8s.io/pod-index-offset"
 class ReplicatedJob:
     """The rules of one kind: its pod sets stand below `field`, by role, in Kueue's order of `roles`."""
 
-    framework: Framework
+    job_kind: JobKind
     field: str = ""
     roles: tuple[str, ...] = ()
     groups_pod_sets: bool = False
 
-    def default(self, request: Request) -> list[str]:
+    def default(self, request: AdmissionRequest) -> None:
         if request.operation == "CREATE":
-            generic.default(request, self.framework)
-        return []
+            generic.default(request, self.job_kind)
 
-    def validate(self, request: Request) -> Verdict:
+    def validate(self, request: AdmissionRequest) -> ValidationResult:
         found: list[FieldError] = []
         if request.old is not None:
-            is_suspended = self.framework.is_suspended(request.object)
-            found += generic.check_update(request, self.framework, request.old, is_suspended=is_suspended)
-        found += generic.check_create(request, self.framework)
+            is_suspended = self.job_kind.is_suspended(request.object)
+            found += generic.check_update(request, self.job_kind, request.old, is_suspended=is_suspended)
+        found += generic.check_create(request, self.job_kind)
         found += topology.check(request, self.templates(request.object), groups=self.groups_pod_sets)
-        return Verdict(denied=tuple(found), webhook=self.framework.webhook)
+        return ValidationResult(denied=tuple(found), webhook=self.job_kind.webhook)
 
     def templates(self, job: Object) -> list[Template]:
         replicas = reading.mapping(reading.at(job, "spec", self.field))
@@ -62,34 +61,33 @@ class JobSetRules(ReplicatedJob):
         return found
 
 
-def _replicated(framework: Framework, field: str, *roles: str, groups: bool = False) -> ReplicatedJob:
-    return ReplicatedJob(framework=framework, field=field, roles=roles, groups_pod_sets=groups)
+def _replicated(job_kind: JobKind, field: str, *roles: str, groups: bool = False) -> ReplicatedJob:
+    return ReplicatedJob(job_kind=job_kind, field=field, roles=roles, groups_pod_sets=groups)
 
 
-PYTORCH_JOB = _replicated(frameworks.PYTORCH_JOB, "pytorchReplicaSpecs", "Master", "Worker")
-TF_JOB = _replicated(frameworks.TF_JOB, "tfReplicaSpecs", "Chief", "Master", "PS", "Worker", "Evaluator")
-XGBOOST_JOB = _replicated(frameworks.XGBOOST_JOB, "xgbReplicaSpecs", "Master", "Worker")
-PADDLE_JOB = _replicated(frameworks.PADDLE_JOB, "paddleReplicaSpecs", "Master", "Worker")
-JAX_JOB = _replicated(frameworks.JAX_JOB, "jaxReplicaSpecs", "Worker")
-MPI_JOB = _replicated(frameworks.MPI_JOB, "mpiReplicaSpecs", "Launcher", "Worker", groups=True)
-JOB_SET = JobSetRules(framework=frameworks.JOB_SET, groups_pod_sets=True)
-APP_WRAPPER = ReplicatedJob(framework=frameworks.APP_WRAPPER)
+PYTORCH_JOB = _replicated(job_kinds.PYTORCH_JOB, "pytorchReplicaSpecs", "Master", "Worker")
+TF_JOB = _replicated(job_kinds.TF_JOB, "tfReplicaSpecs", "Chief", "Master", "PS", "Worker", "Evaluator")
+XGBOOST_JOB = _replicated(job_kinds.XGBOOST_JOB, "xgbReplicaSpecs", "Master", "Worker")
+PADDLE_JOB = _replicated(job_kinds.PADDLE_JOB, "paddleReplicaSpecs", "Master", "Worker")
+JAX_JOB = _replicated(job_kinds.JAX_JOB, "jaxReplicaSpecs", "Worker")
+MPI_JOB = _replicated(job_kinds.MPI_JOB, "mpiReplicaSpecs", "Launcher", "Worker", groups=True)
+JOB_SET = JobSetRules(job_kind=job_kinds.JOB_SET, groups_pod_sets=True)
+APP_WRAPPER = ReplicatedJob(job_kind=job_kinds.APP_WRAPPER)
 """Its templates are inside other objects, where Kueue's webhook does not look."""
 BY_ROLE = (PYTORCH_JOB, TF_JOB, XGBOOST_JOB, PADDLE_JOB, JAX_JOB, MPI_JOB)
 
 
-def default_mpi_job(request: Request) -> list[str]:
+def default_mpi_job(request: AdmissionRequest) -> None:
     """A launcher that also works has rank 0, so the workers' ranks start at 1."""
     MPI_JOB.default(request)
     job = request.object
     runs_launcher_as_worker = reading.at(job, "spec", "runLauncherAsWorker") is True
     if request.operation != "CREATE" or not runs_launcher_as_worker:
-        return []
+        return
     replicas = reading.mapping(reading.at(job, "spec", "mpiReplicaSpecs"))
     launcher, worker = replicas.get("Launcher"), replicas.get("Worker")
     if not isinstance(launcher, dict) or not isinstance(worker, dict):
-        return []
+        return
     is_grouped = topology.GROUP_NAME in reading.annotations(reading.mapping(launcher.get("template")))
     if management.is_on(request, "TopologyAwareScheduling") and not is_grouped:
-        frameworks.put(worker, ("template", "metadata", "annotations", POD_INDEX_OFFSET), value="1")
-    return []
+        job_kinds.put(worker, ("template", "metadata", "annotations", POD_INDEX_OFFSET), value="1")

@@ -2,75 +2,72 @@
 
 from collections.abc import Iterator
 
+from pykueue.api import resources
 from pykueue.api.errors import FieldError
 from pykueue.api.rules import faults, reading
-from pykueue.api.rules.jobs import frameworks, generic, management, pod
-from pykueue.api.rules.jobs.frameworks import Framework
-from pykueue.api.scheme import Object, Request, Resource, Verdict
-
-_WORKLOADS = Resource("kueue.x-k8s.io", "v1beta2", "workloads", "Workload", namespaced=True)
+from pykueue.api.rules.jobs import generic, job_kinds, management, pod
+from pykueue.api.rules.jobs.job_kinds import JobKind
+from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
 
-def default_deployment(request: Request) -> list[str]:
-    if not _mark_template(request, frameworks.DEPLOYMENT):
-        return []
-    frameworks.put(request.object, ("spec", "template", "metadata", "labels", pod.MANAGED), value="true")
+def default_deployment(request: AdmissionRequest) -> None:
+    if not _mark_template(request, job_kinds.DEPLOYMENT):
+        return
+    job_kinds.put(request.object, ("spec", "template", "metadata", "labels", pod.MANAGED), value="true")
     copy_labels(request.object, ("spec", "template"))
-    return []
 
 
-def copy_labels(job: Object, template: frameworks.Path) -> None:
+def copy_labels(job: Object, template: job_kinds.Path) -> None:
     """The queue and the priority class of a job are also those of its pods."""
     for name in (management.QUEUE_NAME, management.PRIORITY_CLASS):
         if value := reading.labels(job).get(name):
-            frameworks.put(job, (*template, "metadata", "labels", name), value=value)
+            job_kinds.put(job, (*template, "metadata", "labels", name), value=value)
 
 
-def default_stateful_set(request: Request) -> list[str]:
+def default_stateful_set(request: AdmissionRequest) -> None:
     if not _belongs_to_another(request.object):
-        _mark_template(request, frameworks.STATEFUL_SET)
-    return []
+        _mark_template(request, job_kinds.STATEFUL_SET)
 
 
-def validate_deployment(request: Request) -> Verdict:
-    return _verdict(frameworks.DEPLOYMENT, check(request, frameworks.DEPLOYMENT))
+def validate_deployment(request: AdmissionRequest) -> ValidationResult:
+    return _verdict(job_kinds.DEPLOYMENT, check(request, job_kinds.DEPLOYMENT))
 
 
-def validate_stateful_set(request: Request) -> Verdict:
+def validate_stateful_set(request: AdmissionRequest) -> ValidationResult:
     if _belongs_to_another(request.object):
-        return Verdict()
-    found = check(request, frameworks.STATEFUL_SET)
+        return ValidationResult()
+    found = check(request, job_kinds.STATEFUL_SET)
     if request.old is not None and management.should_be_suspended(request):
         after, before = (
             reading.mapping(reading.at(each, "spec", "template", "spec")) for each in (request.object, request.old)
         )
         found += check_role("spec.template.spec", after, before)
         found += _check_replicas(request, request.old)
-    return _verdict(frameworks.STATEFUL_SET, found)
+    return _verdict(job_kinds.STATEFUL_SET, found)
 
 
-def _verdict(framework: Framework, found: list[FieldError]) -> Verdict:
-    return Verdict(denied=tuple(found), webhook=framework.webhook)
+def _verdict(job_kind: JobKind, found: list[FieldError]) -> ValidationResult:
+    return ValidationResult(denied=tuple(found), webhook=job_kind.webhook)
 
 
-def _mark_template(request: Request, framework: Framework) -> bool:
+def _mark_template(request: AdmissionRequest, job_kind: JobKind) -> bool:
     management.apply_default_queue(request)
     management.apply_default_priority_class(request)
     if not management.should_be_suspended(request):
         return False
     path = ("spec", "template", "metadata", "annotations", pod.SUSPENDING_PARENT)
-    frameworks.put(request.object, path, value=framework.name)
+    job_kinds.put(request.object, path, value=job_kind.name)
     return True
 
 
 def _belongs_to_another(stateful_set: Object) -> bool:
     template = reading.mapping(reading.at(stateful_set, "spec", "template"))
-    return reading.annotations(template).get(pod.SUSPENDING_PARENT, frameworks.STATEFUL_SET.name) != "statefulset"
+    return reading.annotations(template).get(pod.SUSPENDING_PARENT, job_kinds.STATEFUL_SET.name) != "statefulset"
 
 
-def check(request: Request, framework: Framework) -> list[FieldError]:
+def check(request: AdmissionRequest, job_kind: JobKind) -> list[FieldError]:
     new, old = request.object, request.old
-    found = [*generic.check_queue_name(new), *generic.check_elastic(request, framework)]
+    found = [*generic.check_queue_name(new), *generic.check_elastic(request, job_kind)]
     if old is not None:
         is_suspended = reading.integer(reading.at(old, "status", "readyReplicas")) == 0
         after, before = management.queue_name(new), management.queue_name(old)
@@ -98,7 +95,7 @@ def _check_containers(path: str, after: list[Object], before: list[Object]) -> I
         yield from faults.changed(f"{path}[{index}].resources.requests", *requests)
 
 
-def _check_replicas(request: Request, old: Object) -> Iterator[FieldError]:
+def _check_replicas(request: AdmissionRequest, old: Object) -> Iterator[FieldError]:
     after, before = (reading.integer(reading.at(each, "spec", "replicas"), 1) for each in (request.object, old))
     if after and before:
         yield from faults.changed("spec.replicas", after, before)
@@ -110,9 +107,9 @@ def _check_replicas(request: Request, old: Object) -> Iterator[FieldError]:
         yield faults.forbidden("spec.replicas", "workload from previous scale-down is still being deleted")
 
 
-def _owned_workloads(request: Request, old: Object) -> Iterator[Object]:
+def _owned_workloads(request: AdmissionRequest, old: Object) -> Iterator[Object]:
     uid = reading.at(old, "metadata", "uid")
-    for workload in request.lookup.list(_WORKLOADS, reading.namespace(old)):
+    for workload in request.lookup.list(resources.WORKLOAD, reading.namespace(old)):
         owners = reading.mappings(reading.at(workload, "metadata", "ownerReferences"))
         if any(owner.get("uid") == uid for owner in owners):
             yield workload

@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from pykueue.api.errors import FieldError
-from pykueue.api.rules import faults, go_numbers, reading, syntax
+from pykueue.api.rules import faults, reading, syntax
 from pykueue.api.rules.jobs import management
-from pykueue.api.scheme import Request
+from pykueue.api.scheme import AdmissionRequest
 
 REQUIRED = "kueue.x-k8s.io/podset-required-topology"
 PREFERRED = "kueue.x-k8s.io/podset-preferred-topology"
@@ -46,7 +46,7 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.path}.annotations" + (f"[{annotation}]" if annotation else "")
 
 
-def check(request: Request, templates: Sequence[Template], *, groups: bool = False) -> list[FieldError]:
+def check(request: AdmissionRequest, templates: Sequence[Template], *, groups: bool = False) -> list[FieldError]:
     """Each template by itself and, where a kind can group pod sets, the groups."""
     if not management.is_on(request, "TopologyAwareScheduling"):
         return []
@@ -57,7 +57,7 @@ def check(request: Request, templates: Sequence[Template], *, groups: bool = Fal
     return found + (list(_check_groups(templates)) if groups else [])
 
 
-def check_template(request: Request, template: Template) -> Iterator[FieldError]:
+def check_template(request: AdmissionRequest, template: Template) -> Iterator[FieldError]:
     annotations = template.annotations
     if sum(name in annotations for name in (REQUIRED, PREFERRED, UNCONSTRAINED)) > 1:
         names = ", ".join(f'"{name}"' for name in (REQUIRED, PREFERRED, UNCONSTRAINED))
@@ -76,16 +76,16 @@ def check_template(request: Request, template: Template) -> Iterator[FieldError]
 
 def _is_bool(text: str) -> bool:
     try:
-        go_numbers.parse_bool(text)
-    except go_numbers.GoSyntaxError:
+        syntax.parse_bool(text)
+    except syntax.GoSyntaxError:
         return False
     return True
 
 
 def _int32(text: str) -> int | None:
     try:
-        return go_numbers.atoi(text, bits=32)
-    except go_numbers.GoSyntaxError:
+        return syntax.atoi(text, bits=32)
+    except syntax.GoSyntaxError:
         return None
 
 
@@ -117,7 +117,7 @@ def _check_slice_size(template: Template) -> Iterator[FieldError]:
         yield faults.forbidden(path, f"may not be set when '{SLICE_REQUIRED}' is not specified")
 
 
-def _check_constraints(request: Request, template: Template) -> Iterator[FieldError]:
+def _check_constraints(request: AdmissionRequest, template: Template) -> Iterator[FieldError]:
     annotations, path = template.annotations, template.at(SLICE_CONSTRAINTS)
     if not management.is_on(request, "TASMultiLayerTopology"):
         yield faults.forbidden(path, "the TASMultiLayerTopology feature gate must be enabled to use this annotation")

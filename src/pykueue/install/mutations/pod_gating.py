@@ -5,13 +5,20 @@ releases a pod of a group. In Python: `api.rules.jobs.pod`, `serving` and `leade
 """
 
 from pykueue.api import feature_gates
-from pykueue.api.rules.jobs import frameworks, leader_worker_set, management, pod, replicas, topology
-from pykueue.api.rules.jobs.frameworks import Framework, Path
+from pykueue.api.rules.jobs import (
+    job_kinds,
+    leader_worker_set,
+    management,
+    pod,
+    replicas,
+    topology,
+)
+from pykueue.api.rules.jobs.job_kinds import JobKind, Path
 from pykueue.api.scheme import Object, Settings
 from pykueue.install import admission_policies
 from pykueue.install.admission_policies import Mutation, Subject, put
 
-POD = frameworks.POD
+POD = job_kinds.POD
 _PARENT = f"'{pod.SUSPENDING_PARENT}' in object.metadata.?annotations.orValue({{}})"
 WITHOUT_PARENT = ("parentless", f"!({_PARENT})")
 _INDEX = f"object.metadata.?annotations[?'{pod.INDEX_LABEL_ANNOTATION}']"
@@ -48,20 +55,20 @@ def _gates(settings: Settings) -> tuple[Mutation, ...]:
     return held, Mutation(text=put(("metadata", "labels"), f"{{?'{pod.INDEX_LABEL}': {_INDEX_LABEL}}}"))
 
 
-def conditions(framework: Framework) -> tuple[tuple[str, str], ...]:
+def conditions(job_kind: JobKind) -> tuple[tuple[str, str], ...]:
     alive = ("alive", "!has(object.metadata.deletionTimestamp)")
-    if framework != frameworks.STATEFUL_SET:
+    if job_kind != job_kinds.STATEFUL_SET:
         return (alive,)
     parent = f"object.spec.template.?metadata.?annotations[?'{pod.SUSPENDING_PARENT}'].orValue('statefulset')"
     return alive, ("unparented", f"{parent} == 'statefulset'")
 
 
-def of_templates(framework: Framework, settings: Settings) -> tuple[Mutation, ...]:
-    annotations = {pod.SUSPENDING_PARENT: framework.name}
-    match framework:
-        case frameworks.STATEFUL_SET:
+def of_templates(job_kind: JobKind, settings: Settings) -> tuple[Mutation, ...]:
+    annotations = {pod.SUSPENDING_PARENT: job_kind.name}
+    match job_kind:
+        case job_kinds.STATEFUL_SET:
             return (Mutation(text=_marked(("spec", "template"), annotations)),)
-        case frameworks.DEPLOYMENT:
+        case job_kinds.DEPLOYMENT:
             return (Mutation(text=_marked(("spec", "template"), annotations, {pod.MANAGED: "true"}, copies=True)),)
     annotations[leader_worker_set.GROUP_SERVING] = "true"
     leader, worker = (_marked(path, annotations, copies=True) for path in (_LEADER, _WORKER))

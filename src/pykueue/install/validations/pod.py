@@ -1,8 +1,9 @@
 """Pods by themselves and in groups. In Python: `api.rules.jobs.pod`."""
 
-from pykueue.api.rules.jobs import frameworks, generic, pod
+from pykueue.api.rules.jobs import generic, job_kinds, pod
 from pykueue.api.scheme import Settings
-from pykueue.install.validations import cel, jobs, table, topology
+from pykueue.install.validations import cel, table, topology
+from pykueue.install.validations import generic as jobs
 from pykueue.install.validations.table import IS_UPDATE, Table, Validation, Variable
 
 _COUNT = pod.GROUP_TOTAL_COUNT
@@ -17,8 +18,8 @@ CONCERNED = ("concerned", f"{_OF_KUEUE} || (oldObject != null && ({_WAS_OF_KUEUE
 def of_pods(settings: Settings) -> Table:
     suspension = jobs.Suspension(now=_IS_GATED, before=_IS_GATED)
     rules = [
-        *table.under(f"!({IS_UPDATE})", jobs.of_creation(frameworks.POD, settings)),
-        *jobs.of_update(frameworks.POD, settings),
+        *table.under(f"!({IS_UPDATE})", jobs.of_creation(job_kinds.POD, settings)),
+        *jobs.of_update(job_kinds.POD, settings),
         *_group(),
         *topology.of_each_template(settings),
     ]

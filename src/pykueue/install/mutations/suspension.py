@@ -8,16 +8,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pykueue.api import feature_gates
+from pykueue.api import feature_gates, resources
 from pykueue.api.rules.jobs import management
-from pykueue.api.rules.jobs.frameworks import Framework
-from pykueue.api.scheme import Object, Resource, Settings
-from pykueue.install import admission_policies, framework_mutations, managed_kinds, pod_gating
+from pykueue.api.rules.jobs.job_kinds import JobKind
+from pykueue.api.scheme import Object, Settings
+from pykueue.install import admission_policies, managed_kinds
 from pykueue.install.admission_policies import Mutation, Parameter, Subject, put
+from pykueue.install.mutations import framework_mutations, pod_gating
 
-_PRIORITY_CLASS = Resource(
-    "kueue.x-k8s.io", "v1beta2", "workloadpriorityclasses", "WorkloadPriorityClass", namespaced=False
-)
 _LABEL = "object.metadata.?labels[?'{0}'].orValue('')"
 _HAS_QUEUE = f"{_LABEL.format(management.QUEUE_NAME)} != ''"
 _HAS_CLASS = f"{_LABEL.format(management.PRIORITY_CLASS)} != ''"
@@ -35,14 +33,14 @@ class _Treatment:
     """Whether even an object with a queue is left alone in a namespace that is not managed."""
 
 
-def of_framework(framework: Framework, settings: Settings) -> Iterator[Object]:
-    name, treatment = framework.name.replace("/", "-").replace(".", "-"), _treatment(framework, settings)
+def of_framework(job_kind: JobKind, settings: Settings) -> Iterator[Object]:
+    name, treatment = job_kind.name.replace("/", "-").replace(".", "-"), _treatment(job_kind, settings)
     independent = ("independent", f"!({managed_kinds.owned(settings)})")
     selector = settings.managed_jobs_namespace_selector
 
     def subject(selector: Mapping[str, Any] | None, *conditions: tuple[str, str]) -> Subject:
         return Subject(
-            resource=framework.resource,
+            resource=job_kind.resource,
             operations=treatment.operations,
             namespace_selector=selector,
             conditions=(*conditions, independent, *treatment.conditions),
@@ -53,7 +51,7 @@ def of_framework(framework: Framework, settings: Settings) -> Iterator[Object]:
             f"default-priority-{name}",
             subject(selector if treatment.respects_namespaces else None, ("unclassed", f"!({_HAS_CLASS})")),
             [_set_label(management.PRIORITY_CLASS)],
-            parameter=Parameter(resource=_PRIORITY_CLASS, name="default"),
+            parameter=Parameter(resource=resources.WORKLOAD_PRIORITY_CLASS, name="default"),
         )
     if settings.manage_jobs_without_queue_name:
         yield from admission_policies.mutating(f"{treatment.verb}-all-{name}", subject(selector), treatment.mutations)
@@ -63,15 +61,15 @@ def of_framework(framework: Framework, settings: Settings) -> Iterator[Object]:
         f"default-queue-{name}",
         subject(selector, ("unqueued", f"!({_HAS_QUEUE})")),
         [_set_label(management.QUEUE_NAME), *treatment.mutations],
-        parameter=Parameter(resource=managed_kinds.LOCAL_QUEUE, name="default"),
+        parameter=Parameter(resource=resources.LOCAL_QUEUE, name="default"),
     )
-    yield from framework_mutations.policies(framework, settings)
+    yield from framework_mutations.policies(job_kind, settings)
 
 
-def _treatment(framework: Framework, settings: Settings) -> _Treatment:
-    if framework.suspend:
-        return _Treatment(verb="suspend", mutations=(Mutation(text=put(framework.suspend, "true")),))
-    if framework == pod_gating.POD:
+def _treatment(job_kind: JobKind, settings: Settings) -> _Treatment:
+    if job_kind.suspend:
+        return _Treatment(verb="suspend", mutations=(Mutation(text=put(job_kind.suspend, "true")),))
+    if job_kind == pod_gating.POD:
         return _Treatment(
             verb="hold",
             mutations=pod_gating.of_pods(settings),
@@ -80,9 +78,9 @@ def _treatment(framework: Framework, settings: Settings) -> _Treatment:
         )
     return _Treatment(
         verb="hold",
-        mutations=pod_gating.of_templates(framework, settings),
+        mutations=pod_gating.of_templates(job_kind, settings),
         operations=("CREATE", "UPDATE"),
-        conditions=pod_gating.conditions(framework),
+        conditions=pod_gating.conditions(job_kind),
     )
 
 

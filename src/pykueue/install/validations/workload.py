@@ -8,7 +8,7 @@ from dataclasses import replace
 from pykueue.api import feature_gates
 from pykueue.api.rules import workload, workload_update
 from pykueue.api.scheme import Settings
-from pykueue.install.validations import cel, gates, jobs, table
+from pykueue.install.validations import admission_gates, cel, generic, table
 from pykueue.install.validations.table import IS_UPDATE, METADATA, Table, Validation, Variable
 
 _POD_SET_INDEXES = ", ".join(map(str, range(18)))
@@ -21,7 +21,7 @@ _CHECKS, _OLD_CHECKS = (f"{obj}.?status.?admissionChecks.orValue([])" for obj in
 def of_workloads(settings: Settings) -> Table:
     validations = [
         *_pod_sets(settings),
-        *gates.validations(settings),
+        *admission_gates.validations(settings),
         *_priority_boost(settings),
         _same_pod_sets(settings),
     ]
@@ -47,8 +47,8 @@ def _variables(settings: Settings) -> tuple[Variable, ...]:
         Variable(name="oldPodSets", cel="oldObject == null ? [] : oldObject.?spec.?podSets.orValue([])"),
         Variable(name="isReserved", cel=cel.is_condition_true("QuotaReserved")),
         Variable(name="wasReserved", cel=f"{IS_UPDATE} && {was_reserved}"),
-        Variable(name="isElastic", cel=jobs.elastic_text(settings, table.annotation)),
-        *gates.variables(settings),
+        Variable(name="isElastic", cel=generic.elastic_text(settings, table.annotation)),
+        *admission_gates.variables(settings),
     )
 
 

@@ -1,4 +1,7 @@
-"""ClusterQueues, Cohorts and ResourceFlavors. In Python: `api.rules.cluster_queue`, `cohort`, `quota`, `resource_flavor`."""
+"""ClusterQueue and Cohort: resource groups, and what only a ClusterQueue has.
+
+In Python: `api.rules.cluster_queue` and `api.rules.quota`.
+"""
 
 from pykueue.api import feature_gates
 from pykueue.api.scheme import Settings
@@ -21,10 +24,6 @@ def _every_amount(text: str) -> str:
 def _in_one_only(lists: str) -> str:
     """No list has what another has; within one the schema sees to it. Cheap enough for the largest queue."""
     return f"{lists}.all(names, names.all(name, {lists}.filter(other, name in other).size() == 1))"
-
-
-def _optional(field: str, text: str) -> str:
-    return f"(!has({field}) || {text})"
 
 
 def _quota(parent: str, noun: str) -> list[Validation]:
@@ -53,7 +52,7 @@ def _quota(parent: str, noun: str) -> list[Validation]:
             when=_HAS_GROUPS,
             cel=_every_amount(
                 " && ".join(
-                    _optional(f"r.{name}", cel.is_not_negative(f"r.{name}")) for name in ("nominalQuota", *limits)
+                    cel.optional(f"r.{name}", cel.is_not_negative(f"r.{name}")) for name in ("nominalQuota", *limits)
                 )
             ),
             message="nominalQuota, borrowingLimit and lendingLimit must be greater than or equal to 0",
@@ -166,7 +165,7 @@ def _cluster_queue(settings: Settings) -> list[Validation]:
         *_totals(),
         Validation(
             when=_HAS_GROUPS,
-            cel=_every_amount(_optional("r.lendingLimit", lends)),
+            cel=_every_amount(cel.optional("r.lendingLimit", lends)),
             message="lendingLimit must be less than or equal to the nominalQuota",
         ),
         Validation(
@@ -195,36 +194,6 @@ def _cluster_queue(settings: Settings) -> list[Validation]:
     ]
 
 
-def _resource_flavor() -> list[Validation]:
-    taints, labels = "object.spec.nodeTaints", "object.spec.nodeLabels"
-    tolerations = "object.spec.tolerations"
-    value = _optional("t.value", cel.is_label_value("t.value"))
-    twice = f"size({taints}.filter(x, x.key == t.key && x.effect == t.effect)) == 1"
-    key = cel.is_label_key("t.key")
-    return [
-        Validation(
-            when=f"has(object.spec) && has({labels})",
-            cel=cel.are_labels(labels),
-            message="spec.nodeLabels must be valid labels",
-        ),
-        Validation(
-            when=f"has(object.spec) && has({taints})",
-            cel=f"{taints}.all(t, {key} && {value})",
-            message="spec.nodeTaints must have valid keys and values",
-        ),
-        Validation(
-            when=f"has(object.spec) && has({taints})",
-            cel=f"{taints}.all(t, {twice})",
-            message="spec.nodeTaints: taints must be unique by key and effect pair",
-        ),
-        Validation(
-            when=f"has(object.spec) && has({tolerations})",
-            cel=cel.are_toleration_keys(tolerations),
-            message="spec.tolerations must have valid keys",
-        ),
-    ]
-
-
 _NAMES = "{0}.?spec.?resourceGroups.orValue([]).map(g, g.?{1}.orValue([]){2})"
 _FLAVORS, _OLD_FLAVORS = (_NAMES.format(obj, "flavors", ".map(f, f.name)") for obj in ("object", "oldObject"))
 _VARIABLES = (
@@ -235,10 +204,9 @@ _VARIABLES = (
 """Names, group by group."""
 
 
-def tables(settings: Settings) -> dict[str, Table]:
-    """By kind."""
-    return {
-        "ClusterQueue": Table(variables=_VARIABLES, validations=tuple(_cluster_queue(settings))),
-        "Cohort": Table(variables=_VARIABLES, validations=tuple(_quota("parentName", "parent"))),
-        "ResourceFlavor": Table(validations=tuple(_resource_flavor())),
-    }
+def of_cluster_queues(settings: Settings) -> Table:
+    return Table(variables=_VARIABLES, validations=tuple(_cluster_queue(settings)))
+
+
+def of_cohorts() -> Table:
+    return Table(variables=_VARIABLES, validations=tuple(_quota("parentName", "parent")))
