@@ -6,9 +6,10 @@
     structure   defaults and validation by the schema, with its CEL rules
     validate    Kubernetes' own checks, then Kueue's validating webhooks (`Kind.validator`)
 
-`AdmissionPipeline` refuses a write at its first faulty step, as an API server does. The embedded API server runs all
-steps. The webhook server runs `mutate` and `validate`, because the cluster's API server does the others. `pykueue
-validate` runs all steps of a creation and overrides the methods below `Faults`, to collect what they are told.
+`AdmissionPipeline` refuses a write at its first faulty step, as an API server does. The embedded
+API server runs all steps. The webhook server runs `mutate` and `validate`, because the cluster's
+API server does the others. `pykueue validate` runs all steps of a creation, and collects the
+faults instead.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +23,7 @@ from pykueue.api.schema import UnknownField
 from pykueue.api.scheme import AdmissionRequest, Kind, Lookup, Object, Settings
 
 LARGEST_OBJECT_BYTES = 1_572_864
-"""The size of an object as JSON that an API server accepts: etcd's limit of 1.5 MiB."""
+"""The largest object, as JSON, that an API server accepts: etcd's limit of 1.5 MiB."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,7 +40,10 @@ class AdmissionPipeline:
     # Steps
 
     def admit(self, kind: Kind, storage_kind: Kind, obj: Object, old: Object | None) -> Object:
-        """The object in its storage version, defaulted and valid. `kind` is the kind in the version of the request."""
+        """The object in its storage version, defaulted and valid.
+
+        `kind` is the kind in the version of the request.
+        """
         self.read(kind, obj, old if kind is storage_kind else None)
         if kind is not storage_kind:
             self.check_structure(kind, obj, self.in_version(kind, old) if old else None)
@@ -90,7 +94,10 @@ class AdmissionPipeline:
     def check_structure(
         self, kind: Kind, obj: Object, old: Object | None, field_errors: Iterable[FieldError] = ()
     ) -> None:
-        """Default and validate by the schema; `field_errors` of earlier checks are reported with those of the schema."""
+        """Default and validate by the schema.
+
+        `field_errors` of earlier checks are reported together with those of the schema.
+        """
         unchanged = self._unchanged_fields(kind, obj, old)
         if self._was_valid:
             schema.fill_in_defaults(kind.schema, obj, unchanged)
@@ -118,7 +125,8 @@ class AdmissionPipeline:
     def _unchanged_fields(self, kind: Kind, obj: Object, old: Object | None) -> frozenset[str]:
         """The top-level fields that equal the stored ones, which need no second check.
 
-        The schema of a custom resource may have changed since, so a write of the whole object checks all fields.
+        The schema of a custom resource may have changed since, so that a write of the whole object
+        checks all fields.
         """
         if old is None or (self.subresource != "status" and not kind.is_builtin):
             return frozenset()
@@ -153,7 +161,7 @@ class AdmissionPipeline:
     # Faults
 
     def on_unknown_fields(self, kind: Kind, unknown: Sequence[UnknownField], as_sent: bytes) -> None:
-        """`as_sent` is the object before the unknown fields were dropped, b"" if there are none."""
+        """`as_sent` is the object with its unknown fields, b"" if it has none."""
 
     def on_invalid(self, kind: Kind, obj: Object, field_errors: Sequence[FieldError]) -> None:
         raise errors.invalid(kind.group, kind.kind, str(obj["metadata"].get("name", "")), field_errors)

@@ -1,7 +1,8 @@
-"""Kueue's feature gates: default, stage and what each needs.
+"""Kueue's feature gates: default, stage, and the gates that each one requires.
 
-Read by admission rules (through `Settings.feature_gates`, which holds only what the administrator set) and by
-`api.configuration`, which refuses unknown gates, locked values and a gate without the gates that it needs.
+Admission rules read them through `Settings.feature_gates`, which holds only what the administrator
+set. `api.configuration` refuses unknown gates, locked values and a gate without the gates that it
+requires.
 """
 
 import enum
@@ -140,5 +141,8 @@ GATES: Mapping[str, Gate] = {
 
 
 def is_enabled(settings: Mapping[str, bool], name: str) -> bool:
-    """The value in force: what the administrator set, else the default. Asking for an unknown gate is our mistake."""
+    """Whether the gate is enabled: as the administrator set it, else by default.
+
+    An unknown gate is a programming error (KeyError).
+    """
     return settings.get(name, GATES[name].is_on)

@@ -1,4 +1,4 @@
-"""The registry of built-in kinds: everything that `api` defines, with its admission rules, in one Scheme."""
+"""The registry of all kinds that `api` defines, with their admission rules, in one Scheme."""
 
 from dataclasses import replace
 

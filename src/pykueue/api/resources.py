@@ -1,4 +1,4 @@
-"""The API resources that pykueue itself reads and writes: group, version, plural, kind and scope, each once."""
+"""The API resources that pykueue reads and writes: group, version, plural, kind and scope."""
 
 from pykueue.api.scheme import Resource
 

@@ -1,7 +1,8 @@
-"""Checks manifests without a cluster: the faults that an API server with Kueue would find on their creation.
+"""Checks manifests without a cluster: the faults that an API server with Kueue would find.
 
-Each document passes the admission of a create request, but all faults are collected instead of the first one only. Rules
-that look up other objects see those of the same set of manifests. Called by `pykueue validate`.
+Each document passes the admission of a create request, but all faults are collected instead of the
+first one only. Rules that look up other objects see those of the same set of manifests. Called by
+`pykueue validate`.
 """
 
 import copy
@@ -172,7 +173,10 @@ def _refusal(document: Document, refused: ApiError) -> ManifestFinding:
 
 
 def _is_excerpt(obj: Object) -> bool:
-    """Whether this is a part of a manifest, as documentation prints it: one section, or a kind with labels only."""
+    """Whether this is a part of a manifest, as documentation prints it.
+
+    It is one section alone, or a kind with labels only.
+    """
     if len(obj) == 1:
         return next(iter(obj)) in _EXCERPTS
     has_name = reading.at(obj, "metadata", "name") or reading.at(obj, "metadata", "generateName")

@@ -1,7 +1,8 @@
-"""YAML as `kubectl` reads and writes it: YAML 1.1 with the scalars of Go's library, limited to what JSON can hold.
+"""YAML as `kubectl` reads and writes it: YAML 1.1 with the scalars of Go's library.
 
-`plain_value` gives the meaning of a scalar, for `manifests`. `dump` writes objects so that every reader gets the same
-values back: `yes`, `0644`, `1e3` and `12:30` stay texts. Every command that prints manifests uses it.
+`plain_value` gives the value of a scalar, for `manifests`. `dump` writes objects so that every
+reader gets the same values back: `yes`, `0644`, `1e3` and `12:30` stay strings. Every command that
+prints manifests uses it.
 """
 
 import base64
@@ -29,11 +30,11 @@ _LONGEST_NUMBER = 400
 
 
 class NotJsonError(ValueError):
-    """A value that no API object can hold."""
+    """A value that JSON cannot represent."""
 
 
 def plain_value(text: str, tag: str | None, *, is_plain: bool) -> Any:
-    """The value of a scalar; quoted and `!!str` ones are text."""
+    """The value of a scalar; a quoted or `!!str` scalar is a string."""
     if is_plain and tag is None:
         return _resolved(text) if len(text) <= _LONGEST_NUMBER else text
     if tag is None or tag in ("!", "tag:yaml.org,2002:str"):
@@ -82,7 +83,7 @@ def _tagged(text: str, tag: str) -> Any:
 
 
 def key_text(value: Any) -> str:
-    """A key as JSON has it."""
+    """A mapping key as JSON represents it."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -91,7 +92,7 @@ def key_text(value: Any) -> str:
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Never writes aliases, and quotes whatever `manifests` would read as something else than text."""
+    """Never writes aliases, and quotes every string that would be read as another type."""
 
     def ignore_aliases(self, _data: Any) -> bool:
         return True
@@ -119,5 +120,5 @@ _Dumper.add_representer(str, _text)
 
 
 def dump(objects: Iterable[Object]) -> str:
-    """One document for each object, in the order of its fields."""
+    """One document for each object; fields keep their order."""
     return yaml.dump_all(objects, Dumper=_Dumper, sort_keys=False, explicit_start=True, allow_unicode=True, width=2**20)

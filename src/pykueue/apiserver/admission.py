@@ -1,4 +1,4 @@
-"""Admission in the embedded API server: `api.admission` with field validation, metadata and namespaces.
+"""Admission in the embedded API server: field validation, metadata and namespaces.
 
 The schemas are those of the version of the request; the rules of webhooks see the storage version.
 """
@@ -80,7 +80,7 @@ class ServerAdmission(AdmissionPipeline):
 
 
 def _relative_to_status(error: FieldError) -> FieldError:
-    """The schema error of a status names the field relative to the status in its text, as Kubernetes does."""
+    """The schema error of a status names the field relative to the status, as in Kubernetes."""
     if not error.field.startswith("status."):
         return error
     from_top, from_status = f"{error.field} in body", f"{error.field.removeprefix('status.')} in body"

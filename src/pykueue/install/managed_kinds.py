@@ -1,4 +1,4 @@
-"""Which job kinds the policies are about, and how a policy knows that an object belongs to one of them."""
+"""The job kinds that policies match, and CEL for whether an object has an owner of such a kind."""
 
 from pykueue.api.rules.jobs import custom, job_kinds
 from pykueue.api.rules.jobs.job_kinds import JobKind
@@ -6,9 +6,9 @@ from pykueue.api.scheme import Settings
 
 
 def enabled(settings: Settings) -> list[JobKind]:
-    """Known kinds, and those described in the Configuration in whatever version they come."""
-    known = [job_kinds.JOB_KINDS[name] for name in sorted(settings.frameworks)]
-    return [*known, *(custom.job_kind(settings, group, "*", kind) for group, kind in settings.custom_jobs)]
+    """The enabled job kinds, then those that the Configuration describes."""
+    kinds = [job_kinds.JOB_KINDS[name] for name in sorted(settings.frameworks)]
+    return [*kinds, *(custom.described_job_kind(settings, group, "*", kind) for group, kind in settings.custom_jobs)]
 
 
 _MAKES = {
@@ -19,12 +19,12 @@ _MAKES = {
     job_kinds.RAY_SERVICE: (job_kinds.RAY_CLUSTER,),
     job_kinds.LEADER_WORKER_SET: (job_kinds.STATEFUL_SET,),
 }
-"""What stands between an object of a kind and its pods: only direct owners are visible to a policy."""
+"""The kinds between an object and its pods, because a policy sees direct owners only."""
 
 
 def listed(job_kind: JobKind) -> str:
-    """CEL for the kinds of owners that belong to a framework: elements of a list."""
-    resources = (each.resource for each in (job_kind, *_MAKES.get(job_kind, ())))
+    """CEL list elements for the owner kinds that belong to a job kind."""
+    resources = (kind.resource for kind in (job_kind, *_MAKES.get(job_kind, ())))
     return ", ".join(f"'{resource.group}/{resource.kind}'" for resource in resources)
 
 

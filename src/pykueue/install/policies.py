@@ -1,7 +1,8 @@
-"""All admission policies of a cluster: mutations, validations and warnings. Called by `pykueue manifests` and the chart.
+"""All admission policies of a cluster: mutations, validations and warnings.
 
-`mutations` and `validations` hold the CEL of each kind; this module makes policies of it. What Kueue's webhooks merely
-warn of (in Python: the warnings of `api.rules`) becomes policies whose action is Warn.
+`mutations` and `validations` hold the CEL of each kind; this module builds the policies. What
+Kueue's webhooks only warn of (in Python: the warnings of `api.rules`) becomes a policy with the
+action Warn. Called by `pykueue manifests` and `chart`.
 """
 
 from pykueue.api import registry, resources
@@ -22,19 +23,19 @@ _WRITES = ("CREATE", "UPDATE")
 _RAY = {rules.job_kind.name: rules for rules in (ray.RAY_CLUSTER, ray.RAY_JOB, ray.RAY_SERVICE)}
 _BY_ROLE = {rules.job_kind.name: rules for rules in replicas.BY_ROLE}
 _NEVER_UNQUEUED = frozenset({job_kinds.DEPLOYMENT, job_kinds.STATEFUL_SET, job_kinds.LEADER_WORKER_SET})
-"""Their queue cannot be taken away in any namespace."""
+"""Kinds whose queue cannot be removed in any namespace, so that they need no policy for it."""
 
 
 def objects(settings: Settings) -> list[Object]:
-    found = [
+    policies = [
         *version_aliases.policies(),
         *queue_defaults.policies(settings),
         *_validating_queues(settings),
         *_warning_of_workloads(),
     ]
     for job_kind in managed_kinds.enabled(settings):
-        found += of_framework(job_kind, settings)
-    return found
+        policies += of_framework(job_kind, settings)
+    return policies
 
 
 def of_framework(job_kind: JobKind, settings: Settings) -> list[Object]:
@@ -46,8 +47,10 @@ def of_framework(job_kind: JobKind, settings: Settings) -> list[Object]:
 
 
 def tables(settings: Settings) -> dict[Resource, Table]:
-    """By the kind that they are about."""
-    return of_queues(settings) | {each.resource: of_jobs(each, settings) for each in managed_kinds.enabled(settings)}
+    """The tables of all enabled kinds, by resource."""
+    return of_queues(settings) | {
+        job_kind.resource: of_jobs(job_kind, settings) for job_kind in managed_kinds.enabled(settings)
+    }
 
 
 def of_queues(settings: Settings) -> dict[Resource, Table]:
@@ -89,18 +92,18 @@ def of_jobs(job_kind: JobKind, settings: Settings) -> Table:
 
 
 def _validating_queues(settings: Settings) -> list[Object]:
-    found: list[Object] = []
+    policies: list[Object] = []
     for resource, table in of_queues(settings).items():
-        found += of_kind(resource, table)
+        policies += of_kind(resource, table)
         if resource.kind == "Workload":
             status = Subject(resource=resource, operations=("UPDATE",), subresource="status")
-            found += _policy(f"validate-{_slug(resource)}-status", status, workload.of_statuses(settings))
-    return found
+            policies += _policy(f"validate-{_slug(resource)}-status", status, workload.of_statuses(settings))
+    return policies
 
 
 def _validating(job_kind: JobKind, settings: Settings) -> list[Object]:
-    found = of_kind(job_kind.resource, of_jobs(job_kind, settings))
-    return found if job_kind in _NEVER_UNQUEUED else [*found, *_queue_kept(job_kind)]
+    policies = of_kind(job_kind.resource, of_jobs(job_kind, settings))
+    return policies if job_kind in _NEVER_UNQUEUED else [*policies, *_keep_queue(job_kind)]
 
 
 def of_kind(resource: Resource, table: Table) -> list[Object]:
@@ -113,12 +116,12 @@ def _slug(resource: Resource) -> str:
 
 
 def _policy(name: str, subject: Subject, table: Table) -> list[Object]:
-    rules, variables = ([each.schema() for each in part] for part in (table.validations, table.variables))
+    rules, variables = ([entry.schema() for entry in part] for part in (table.validations, table.variables))
     return admission_policies.validating(name, subject, rules, variables=variables)
 
 
-def _queue_kept(job_kind: JobKind) -> list[Object]:
-    """A job that has a queue keeps one, in a namespace with a queue `default`."""
+def _keep_queue(job_kind: JobKind) -> list[Object]:
+    """A policy that keeps the queue of a job in a namespace that has a LocalQueue `default`."""
     queue = f".metadata.?labels[?'{management.QUEUE_NAME}'].orValue('')"
     subject = Subject(
         resource=job_kind.resource,

@@ -1,8 +1,9 @@
-"""v1beta1 on a cluster without a conversion webhook: both versions have one schema, and old field names are aliases.
+"""v1beta1 on a cluster without a conversion webhook: one schema, old field names as aliases.
 
-An API server without conversion relabels objects and drops the fields that the schema of the requested version does not
-have. So both versions get the schema of v1beta2 with the old field names beside the new ones, and nothing is lost. A
-policy in the API server copies a value that was written under the old name to the new one, which the controllers read.
+An API server without conversion relabels objects and drops the fields that the schema of the
+requested version does not have. So both versions get the schema of v1beta2 with the old field
+names beside the new ones, and nothing is lost. A policy in the API server copies a value that was
+written under the old name to the new one, which the controllers read.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,12 +20,16 @@ from pykueue.install.admission_policies import Mutation, Subject
 OLD_VERSION = "v1beta1"
 _VERSIONS = (OLD_VERSION, STORAGE_VERSION)
 _NOT_SERVED = frozenset({"MultiKueueCluster"})
-"""In v1beta1 its fields stand one level higher, so the schemas cannot be joined. It is served as v1beta2 only."""
+"""Kinds of which v1beta1 is not served.
+
+In v1beta1 the fields of a MultiKueueCluster are one level higher, so that one schema cannot serve
+both versions.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alias:
-    """A field of v1beta1 and the field of v1beta2 that takes its value; both below `spec`."""
+    """A field of v1beta1 and the field of v1beta2 that has its value; both are below `spec`."""
 
     kind: str
     old: str
@@ -144,7 +149,7 @@ def policies() -> list[Object]:
 
 
 def apply(obj: Object, old: Object | None, version: str) -> list[str]:
-    """Do what the policies do, for a webhook; return warnings. The object has not been validated yet."""
+    """Do what the policies do, for a webhook; return warnings. The object is not validated yet."""
     spec, kind = obj.get("spec"), str(obj.get("kind"))
     if not str(obj.get("apiVersion")).startswith(f"{GROUP}/") or not isinstance(spec, dict):
         return []
@@ -169,7 +174,7 @@ def _synonyms() -> Iterable[Mutation]:
 
 
 def _covered_resources() -> Mutation:
-    """A group that does not say which resources it covers covers those of its first flavor."""
+    """Set the missing `coveredResources` of a group to the resources of its first flavor."""
     groups = "object.spec.resourceGroups"
     is_silent = f"i < size({groups}) && !has({groups}[i].coveredResources) && size({groups}[i].flavors) > 0"
     names = f"{groups}[i].flavors[0].resources.map(resource, resource.name)"

@@ -1,7 +1,9 @@
-"""Keeps the webhooks' certificate: in a Secret that all replicas share, and trusted by the `caBundle` of every webhook.
+"""Keeps the webhooks' certificate in a Secret that all replicas share, and makes it trusted.
 
-Every replica runs this controller, and resourceVersions decide races. Reconciling is level-based: it reads what exists
-and does what is due. Informers only say when to reconcile, so that nothing is lost if somebody else writes in between.
+Every webhook gets the authority in its `caBundle`. Every replica runs this controller, and
+resourceVersions decide races. Reconciling is level-based: it reads what exists and does what is
+due. Informers only say when to reconcile, so that nothing is lost if somebody else writes in
+between.
 """
 
 import asyncio
@@ -32,7 +34,7 @@ _LONGEST_WAIT = dt.timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookService:
-    """The Secret of the certificate, and the Service by which the API server reaches the webhooks."""
+    """The Secret of the certificate, and the Service of the webhooks."""
 
     namespace: str
     secret: str
@@ -142,7 +144,7 @@ class CertificateController:
         self._current = current
 
     async def _make_trusted(self, current: Credentials, configurations: list[tuple[Resource, Object]]) -> dt.datetime:
-        """Put our authorities into every webhook; return since when all webhooks trust the newest."""
+        """Put our authorities into every webhook; return since when all trust the newest."""
         bundle = base64.b64encode(current.trust).decode()
         newest = current.authorities[-1]
         is_trusted_everywhere = True
@@ -182,14 +184,14 @@ class CertificateController:
 
 
 def _url_hosts(configurations: Iterable[Object]) -> frozenset[str]:
-    """The hosts in the URLs of the configurations, which are set if the controller runs outside the cluster."""
+    """The hosts in the URLs of the configurations, for a controller outside the cluster."""
     webhooks = (webhook for configuration in configurations for webhook in configuration.get("webhooks") or ())
     urls = (webhook["clientConfig"].get("url") for webhook in webhooks)
     return frozenset(host for url in urls if url and (host := urlsplit(url).hostname))
 
 
 def _trusting(configuration: Object, bundle: str) -> Object:
-    """A merge patch that sets the bundle; it is refused if the configuration has changed since it was read."""
+    """A merge patch that sets the bundle, unless the configuration has changed since."""
     webhooks = [
         {**webhook, "clientConfig": {**webhook["clientConfig"], "caBundle": bundle}}
         for webhook in configuration["webhooks"]

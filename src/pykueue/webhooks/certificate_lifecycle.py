@@ -1,9 +1,10 @@
-"""The life of the webhooks' certificates: authorities that the API server trusts, and a serving certificate. Pure.
+"""The life of the webhooks' certificates: trusted authorities and a serving certificate. Pure.
 
-    fresh ──▶ in use ──2/3 of the authority's life──▶ a second authority is announced ──trusted everywhere──▶ in use
-                └──2/3 of the certificate's life──▶ a new certificate of the same authority ──▶ in use
+    fresh ──▶ in use
+    in use ──2/3 of the authority's life──▶ second authority announced ──all trust it──▶ in use
+    in use ──2/3 of the certificate's life──▶ new certificate of the same authority ──▶ in use
 
-An authority is removed when it has expired: by then all certificates that it signed have expired too.
+An authority is removed when it has expired: by then all its certificates have expired too.
 """
 
 import base64
@@ -25,7 +26,10 @@ _SERVER = "pykueue-webhooks"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CertificateLifetimes:
-    """How long certificates are valid, and how long an authority must be trusted before a certificate of it is served."""
+    """How long certificates are valid.
+
+    `settling` is how long an authority must be trusted before a certificate of it is served.
+    """
 
     authority: dt.timedelta = dt.timedelta(days=3650)
     serving: dt.timedelta = dt.timedelta(days=365)
@@ -135,12 +139,12 @@ class Renewal:
         return is_old or not self.hosts <= issuing.hosts_of(serving)
 
     def _may_serve(self, current: Credentials, now: dt.datetime, trusted_since: dt.datetime) -> bool:
-        """A new authority must be trusted first, unless the certificate in use has expired already."""
+        """A new authority must be trusted first, unless the certificate in use has expired."""
         is_in_use = _has_signed(current.newest, _loaded(current.serving.certificate))
         return is_in_use or trusted_since + self.lifetimes.settling <= now or current.end <= now
 
     def _authority(self, now: dt.datetime) -> KeyPair:
-        """Each authority has its own subject name, so that TLS clients pick the right one of two."""
+        """Each authority has its own subject name, so that TLS clients pick the right one."""
         life = Life(begin=now, end=now + self.lifetimes.authority)
         return issuing.make_authority(f"pykueue-webhooks-ca-{now:%Y%m%dT%H%M%S}", life)
 

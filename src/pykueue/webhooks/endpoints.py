@@ -1,6 +1,7 @@
 """The HTTPS server of the webhooks. Every replica of the controller runs one.
 
-If a review cannot be answered, the response is an HTTP error, and the API server applies the failurePolicy.
+If a review cannot be answered, the response is an HTTP error, and the API server applies the
+failurePolicy.
 """
 
 import logging
@@ -20,7 +21,7 @@ from pykueue.webhooks.reviews import API_VERSION, KIND, Reviewer
 log = logging.getLogger(__name__)
 
 _REVIEW_BYTES = 16 * 1024 * 1024
-"""A review holds two objects of up to 1.5 MiB each; their JSON may be larger than what etcd stores."""
+"""A review holds two objects of up to 1.5 MiB each, whose JSON may be larger."""
 _Decide = Callable[[Reviewer, Object], Object]
 
 

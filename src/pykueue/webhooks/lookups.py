@@ -1,7 +1,7 @@
-"""The other objects that rules look up: queues and namespaces from informers, owners from the API server.
+"""The other objects that rules look up: from informers or from the API server.
 
-Rules are plain functions and cannot await. A rule that asks for an object that was not read yet is interrupted; the
-object is read, and the rule runs again.
+Rules are plain functions and cannot await. A rule that asks for an object that was not read yet is
+interrupted; the object is read, and the rule runs again.
 """
 
 import asyncio

@@ -1,7 +1,8 @@
-"""Answers one AdmissionReview: the patch of a mutating webhook, or why a validating webhook refuses. Pure.
+"""Answers one AdmissionReview: the patch that sets defaults, or the reason of a refusal. Pure.
 
-`endpoints` serves it. The API server has decoded, defaulted and pruned the object, so that only the steps `mutate` and
-`validate` of `api.admission` are left; it puts the name of the webhook before our message.
+`endpoints` serves it. The API server has decoded, defaulted and pruned the object, so that only
+the steps `mutate` and `validate` of `api.admission` are left. It puts the name of the webhook
+before our message.
 """
 
 import base64
@@ -94,7 +95,7 @@ def _encoded(patch: list[Object]) -> Object:
 
 
 def json_patch(before: Any, after: Any, path: str = "") -> Iterator[Object]:
-    """The JSON Patch (RFC 6902) from one value to another; a list that differs is replaced whole."""
+    """The JSON Patch (RFC 6902) between two values; a list that differs is replaced whole."""
     if not isinstance(before, dict) or not isinstance(after, dict):
         if before != after or type(before) is not type(after):
             yield {"op": "replace", "path": path, "value": after}

@@ -1,4 +1,4 @@
-"""The webhooks of one replica: certificate, lookup cache and HTTPS server, started in the order of their needs.
+"""The webhooks of one replica: certificate, lookup cache and HTTPS server.
 
 `pykueue controller --webhooks` runs them on every replica, whether it leads or not.
 """
@@ -86,7 +86,7 @@ class Webhooks:
         await controller.run()
 
     async def _serve(self) -> None:
-        """Listen only when every review can be answered; until then the API server finds no endpoint."""
+        """Listen only when every review can be answered."""
         await self._certificate.is_loaded.wait()
         await self._lookups.synced()
         await self._endpoints.start(self._address.host, self._address.port, self._certificate.context)

@@ -26,7 +26,7 @@ class ServingCertificate:
         """Set when there is a certificate to serve."""
 
     def use(self, pair: KeyPair) -> None:
-        """Load the certificate by way of private temporary files, because OpenSSL reads files only."""
+        """Load the certificate from private temporary files, because OpenSSL reads only files."""
         with tempfile.TemporaryDirectory(prefix="pykueue-") as folder:
             certificate, key = Path(folder, "tls.crt"), Path(folder, "tls.key")
             certificate.write_bytes(pair.certificate)
@@ -36,9 +36,10 @@ class ServingCertificate:
 
 
 async def follow_files(certificate: ServingCertificate, folder: Path, clock: Clock) -> None:
-    """Use `tls.crt` and `tls.key` of the folder and their later versions; a pair that does not match is tried again.
+    """Use `tls.crt` and `tls.key` of the folder, and their later versions.
 
-    Without `internalCertManagement` an administrator or cert-manager keeps them in the folder `webhook.certDir`.
+    A pair that does not match is tried again. Without `internalCertManagement` an administrator or
+    cert-manager keeps the files in `webhook.certDir`.
     """
     used: KeyPair | None = None
     while True:

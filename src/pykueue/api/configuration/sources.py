@@ -1,4 +1,4 @@
-"""Where a Configuration is found: by itself, in Kueue's ConfigMap, or inside the values of its Helm chart."""
+"""Finds a Configuration: by itself, in Kueue's ConfigMap, or in the values of its Helm chart."""
 
 import copy
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ _GATES_IN_VALUES = "controllerManager.featureGates"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigurationSource:
-    """A Configuration, and the path at which its fields stand in what was read ("" if it is the whole document)."""
+    """A Configuration, and the path of its fields in the document ("" if it is all of it)."""
 
     configuration: Object
     prefix: str = ""
@@ -49,9 +49,9 @@ def find(document: Object) -> ConfigurationSource | None:
 
 def _from_text(text: object, path: str) -> ConfigurationSource:
     documents, wrong = manifests.read(reading.text(text), path)
-    found = [faults.invalid_without_value(path, fault.message) for fault in wrong]
+    errors = [faults.invalid_without_value(path, fault.message) for fault in wrong]
     configuration = documents[0].object if documents else {}
-    return ConfigurationSource(configuration=configuration, prefix=path, faults=found)
+    return ConfigurationSource(configuration=configuration, prefix=path, faults=errors)
 
 
 def _from_values(values: Object) -> ConfigurationSource:

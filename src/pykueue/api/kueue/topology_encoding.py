@@ -1,7 +1,8 @@
-"""The compact form in which a Workload keeps where its pods go, and the plain list of domains that it stands for.
+"""The compact form of a topology assignment, and the plain list of domains that it encodes.
 
-A slice holds domains whose values share what they can: one value for all, or a common prefix and suffix around roots.
-Long lists of host names are split into runs with a common prefix when that is shorter. Used by conversion and by `translate`.
+A slice encodes domains whose values have something in common: one value for all, or a common
+prefix and suffix around roots. Long lists of host names are split into runs with a common prefix
+if that is shorter. Used by conversion and by `translate`.
 """
 
 import itertools
@@ -20,7 +21,7 @@ MOST_SLICES = 1_000
 
 @dataclass(frozen=True, slots=True)
 class TopologyDomainAssignment:
-    """Some pods in one place: the value of each level, from the widest to the narrowest."""
+    """A number of pods in one domain; `values` has the value of each level, the widest first."""
 
     values: tuple[str, ...]
     count: int
@@ -45,7 +46,10 @@ def encode(
 
 
 def encode_in_runs(levels: Sequence[str], domains: Sequence[TopologyDomainAssignment]) -> Object:
-    """A slice for each run of host names that share a prefix up to a dash; one slice if the lowest level is no host name."""
+    """One slice for each run of host names that share a prefix up to a dash.
+
+    If the lowest level is not the host name, there is one slice.
+    """
     if len(domains) > 1 and levels and levels[-1] == HOSTNAME:
         keys = _prefix_keys([domain.values[-1] for domain in domains])
     else:
@@ -98,7 +102,7 @@ def _level(values: Sequence[str]) -> Object:
 
 
 def _common_prefix(values: Sequence[str]) -> str:
-    """What all begin with: as much as the first and the last in order share."""
+    """The common prefix of all values, which is that of the smallest and the largest."""
     first, last = min(values), max(values)
     length = next(
         (index for index, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first)
@@ -118,7 +122,10 @@ def _chunks(runs: Iterator[list[TopologyDomainAssignment]]) -> Iterator[list[Top
 
 
 def _prefix_keys(names: Sequence[str]) -> list[str]:
-    """For each name the longest of its dash-ended prefixes that another name shares; shorter ones if the runs are too many."""
+    """For each name its longest prefix that ends in a dash and that another name shares.
+
+    If that gives too many runs, shorter prefixes are used.
+    """
     candidates = [_prefixes(name) for name in names]
     uses = Counter(itertools.chain.from_iterable(candidates))
     for depth in range(max(map(len, candidates)), 0, -1):

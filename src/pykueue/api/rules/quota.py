@@ -1,4 +1,7 @@
-"""Resource groups and fair-sharing weights: the rules that ClusterQueues and Cohorts share."""
+"""Resource groups and fair-sharing weights: the rules that ClusterQueues and Cohorts share.
+
+A Cohort has no other rules, so that its `validate_cohort` is here too.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,14 +14,14 @@ from pykueue.api.rules import faults, reading, syntax
 from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
 RESOURCE_IN_USE = "kueue.x-k8s.io/resource-in-use"
-"""The finalizer that keeps an object until nothing refers to it."""
+"""The finalizer that prevents the deletion of an object while others refer to it."""
 
 _GROUPS = "spec.resourceGroups"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parent:
-    """What the quota hangs below: `noun` is what messages call it."""
+    """The parent of the quota; `noun` is its name in messages."""
 
     noun: str
     is_named: bool
@@ -39,14 +42,17 @@ def add_finalizer(obj: Object) -> None:
 
 
 def flavor_names(spec: Object) -> list[str]:
-    """The flavors of all groups, first mention first."""
+    """The flavors of all groups, in the order in which they first appear."""
     groups = reading.mappings(spec.get("resourceGroups"))
     flavors = (flavor for group in groups for flavor in reading.mappings(group.get("flavors")))
     return list(dict.fromkeys(reading.text(flavor.get("name")) for flavor in flavors))
 
 
 def take_covered_resources_from_flavors(obj: Object) -> list[str]:
-    """Fill in a group's missing `coveredResources` from its flavors, in the order of first mention; warn of each."""
+    """Set a group's missing `coveredResources` from its flavors; return a warning for each group.
+
+    The resources have the order in which they first appear.
+    """
     warnings = []
     for index, group in enumerate(reading.mappings(reading.at(obj, "spec", "resourceGroups"))):
         flavors = reading.mappings(group.get("flavors"))
@@ -61,14 +67,14 @@ def take_covered_resources_from_flavors(obj: Object) -> list[str]:
 
 
 def written_spec(obj: Object) -> Any:
-    """The spec, which a webhook that has decoded an object writes back even if there was none."""
+    """The spec, created if absent: a Go webhook writes back a spec even if there was none."""
     if obj.get("spec") is None:
         obj["spec"] = {}
     return obj["spec"]
 
 
 def malformed_quantity(spec: Any) -> bool:
-    """Whether a quota or a weight is not a quantity, so that Kueue could not even decode the object."""
+    """Whether a quota or a weight is not a quantity, so that Kueue cannot decode the object."""
     amounts = (holder.get(name) for holder, name in _quantities(spec))
     return any(amount is not None and _decoded(amount) is None for amount in amounts)
 
@@ -80,7 +86,10 @@ def _decoded(amount: Any) -> Quantity | None:
 
 
 def write_as_decoded(spec: Any) -> None:
-    """A webhook that has decoded an object writes it back: quantities in their canonical form, missing names as no text."""
+    """Write the spec as a Go webhook writes it back after decoding.
+
+    Quantities get their canonical form, and missing names become "".
+    """
     for holder, name in _quantities(spec):
         if holder.get(name) is None:
             if name == "nominalQuota":
@@ -105,7 +114,7 @@ def _quantities(spec: Any) -> Iterator[tuple[Object, str]]:
 
 
 def check_resource_groups(spec: Object, parent: Parent) -> list[FieldError]:
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     seen_resources: set[str] = set()
     seen_flavors: set[str] = set()
     for index, group in enumerate(reading.mappings(spec.get("resourceGroups"))):
@@ -113,13 +122,13 @@ def check_resource_groups(spec: Object, parent: Parent) -> list[FieldError]:
         covered = reading.texts(group.get("coveredResources"))
         for position, name in enumerate(covered):
             here = f"{path}.coveredResources[{position}]"
-            found += syntax.check_label_key(here, name)
-            found += _check_unseen(here, name, seen_resources)
+            field_errors += syntax.check_label_key(here, name)
+            field_errors += _check_unseen(here, name, seen_resources)
         for position, flavor in enumerate(reading.mappings(group.get("flavors"))):
             here = f"{path}.flavors[{position}]"
-            found += _check_flavor(here, flavor, covered, parent)
-            found += _check_unseen(f"{here}.name", reading.text(flavor.get("name")), seen_flavors)
-    return found
+            field_errors += _check_flavor(here, flavor, covered, parent)
+            field_errors += _check_unseen(f"{here}.name", reading.text(flavor.get("name")), seen_flavors)
+    return field_errors
 
 
 def check_fair_sharing(spec: Object) -> list[FieldError]:
@@ -134,29 +143,29 @@ def check_fair_sharing(spec: Object) -> list[FieldError]:
 
 
 def check_totals(spec: Object) -> list[FieldError]:
-    found = []
+    field_errors = []
     groups = reading.mappings(spec.get("resourceGroups"))
     flavors = sum(len(reading.sequence(group.get("flavors"))) for group in groups)
     if flavors > 256:
         detail = f"total number of flavors across all resourceGroups must be ≤ 256, got {flavors}"
-        found.append(faults.invalid(_GROUPS, flavors, detail))
+        field_errors.append(faults.invalid(_GROUPS, flavors, detail))
     covered = sum(len(reading.sequence(group.get("coveredResources"))) for group in groups)
     if covered > 256:
         detail = f"total number of covered resources across all resourceGroups must be ≤ 256, got {covered}"
-        found.append(faults.invalid(_GROUPS, covered, detail))
+        field_errors.append(faults.invalid(_GROUPS, covered, detail))
     for index, group in enumerate(groups):
         of_flavors = (reading.sequence(flavor.get("resources")) for flavor in reading.mappings(group.get("flavors")))
         pairs = sum(map(len, of_flavors))
         if pairs > 512:
             detail = f"number of flavor-resource combinations in a resourceGroup must be ≤ 512, got {pairs}"
-            found.append(faults.invalid(f"{_GROUPS}[{index}]", pairs, detail))
-    return found
+            field_errors.append(faults.invalid(f"{_GROUPS}[{index}]", pairs, detail))
+    return field_errors
 
 
-def _check_unseen(path: str, name: str, seen: set[str]) -> list[FieldError]:
-    if name in seen:
+def _check_unseen(path: str, name: str, names: set[str]) -> list[FieldError]:
+    if name in names:
         return [faults.duplicate(path, name)]
-    seen.add(name)
+    names.add(name)
     return []
 
 

@@ -1,7 +1,8 @@
-"""The table of admission rules: which rules each kind obeys. `api.registry` reads it when it registers kinds.
+"""Which admission rules each kind obeys. `api.registry` reads this table.
 
-Kubernetes' own defaults come first and Kueue's webhooks after them, as in a cluster. A Job's selector comes last, because
-the API server sets it after all admission. The rules of a job kind are skipped while its integration is disabled.
+Kubernetes' own defaults come first and Kueue's webhooks after them, as in a cluster. A Job's
+selector comes last, because the API server sets it after all admission. The rules of a job kind
+are skipped while its integration is disabled.
 """
 
 from collections.abc import Mapping
@@ -66,7 +67,7 @@ def _all_of(*validators: Validator) -> Validator:
 
 
 def _if_enabled(job_kind: JobKind, defaulter: Defaulter, validator: Validator) -> AdmissionRules:
-    """Kueue's rules for jobs check writes of whole objects only, not of a subresource such as status."""
+    """Kueue's rules for jobs check writes of whole objects only, not of subresources."""
 
     def applies(request: AdmissionRequest) -> bool:
         return job_kind.name in request.settings.frameworks and not request.subresource
@@ -125,7 +126,10 @@ WEBHOOKS: Mapping[tuple[str, str], AdmissionRules] = {
     ("ray.io", "RayJob"): _of(ray.RAY_JOB),
     ("ray.io", "RayService"): _of(ray.RAY_SERVICE),
 }
-"""Kueue's webhooks by (group, kind). All versions of a kind have the same rules, which see the storage version."""
+"""Kueue's webhooks by (group, kind).
+
+All versions of a kind have the same rules, which see the storage version.
+"""
 
 
 def _after(builtin: Defaulter, kueue: AdmissionRules) -> AdmissionRules:
@@ -172,5 +176,5 @@ def rules_of(group: str, kind: str) -> AdmissionRules:
 
 
 def webhook_of(group: str, kind: str) -> AdmissionRules:
-    """The rules of Kueue's webhooks alone, for a cluster whose API server has the rules of Kubernetes."""
+    """The rules of Kueue's webhooks alone, for an API server that has those of Kubernetes."""
     return WEBHOOKS.get((group, kind), _CUSTOM_JOB_RULES)

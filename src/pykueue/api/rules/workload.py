@@ -1,4 +1,4 @@
-"""Workload: what its webhooks default and refuse, of the spec and of the status. Updates: `workload_update`."""
+"""Workload: defaults and validation of its webhooks. Rules of updates: `workload_update`."""
 
 import re
 from collections.abc import Iterator
@@ -21,12 +21,12 @@ def default(request: AdmissionRequest) -> None:
 
 
 def _has_malformed_quantity(workload: Object) -> bool:
-    """So that Kueue could not even decode the Workload."""
+    """Whether a quantity is malformed, so that Kueue cannot decode the Workload."""
     for pod_set in reading.mappings(reading.at(workload, "spec", "podSets")):
         spec = reading.mapping(reading.at(pod_set, "template", "spec"))
         containers = (*reading.mappings(spec.get("initContainers")), *reading.mappings(spec.get("containers")))
-        resources = [reading.mapping(each.get("resources")) for each in (*containers, spec)]
-        lists = [reading.mapping(each.get(name)) for each in resources for name in ("requests", "limits")]
+        resources = [reading.mapping(holder.get("resources")) for holder in (*containers, spec)]
+        lists = [reading.mapping(holder.get(name)) for holder in resources for name in ("requests", "limits")]
         for amounts in (*lists, reading.mapping(spec.get("overhead"))):
             if any(isinstance(amount, str) and reading.amount(amount.strip()) is None for amount in amounts.values()):
                 return True
@@ -35,19 +35,22 @@ def _has_malformed_quantity(workload: Object) -> bool:
 
 def validate(request: AdmissionRequest) -> ValidationResult:
     missing = list(_missing(request.object)) if reading.has_other(request.object, request.old, "spec") else []
-    found = _check(request)
+    field_errors = _check(request)
     if request.old is not None:
-        found += workload_update.check(request, request.old)
+        field_errors += workload_update.check(request, request.old)
     return ValidationResult(
         invalid=(*missing, schema_validation.UNCHECKED) if missing else (),
-        denied=tuple(found),
+        denied=tuple(field_errors),
         warnings=tuple(_warnings(request.object)),
         webhook="vworkload.kb.io",
     )
 
 
 def _missing(workload: Object) -> Iterator[FieldError]:
-    """What a pod template must have; nothing else of it is looked at by the schema, which keeps it whole."""
+    """The required fields that a pod template lacks.
+
+    The schema preserves templates without checking them.
+    """
     for index, pod_set in enumerate(reading.mappings(reading.at(workload, "spec", "podSets"))):
         spec = reading.at(pod_set, "template", "spec")
         if not isinstance(spec, dict):
@@ -75,24 +78,24 @@ def _warnings(workload: Object) -> Iterator[str]:
 
 def _check(request: AdmissionRequest) -> list[FieldError]:
     workload = request.object
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     if reading.has_other(request.object, request.old, "spec"):
         pod_sets = reading.mappings(reading.at(workload, "spec", "podSets"))
         for index, pod_set in enumerate(pod_sets):
-            found += _check_pod_set(request, f"spec.podSets[{index}]", pod_set)
-        found += _check_variable_counts(request, pod_sets)
+            field_errors += _check_pod_set(request, f"spec.podSets[{index}]", pod_set)
+        field_errors += _check_variable_counts(request, pod_sets)
     if reading.is_condition_true(workload, "QuotaReserved"):
-        found += _check_admission(workload, request.old)
-    found += syntax.check_conditions(
+        field_errors += _check_admission(workload, request.old)
+    field_errors += syntax.check_conditions(
         "status.conditions", reading.sequence(reading.at(workload, "status", "conditions"))
     )
-    found += _check_reclaimable_pods(request)
-    found += _check_pod_set_updates(workload)
+    field_errors += _check_reclaimable_pods(request)
+    field_errors += _check_pod_set_updates(workload)
     if _is_on(request, "AdmissionGatedBy"):
-        found += admission_gates.check(workload)
+        field_errors += admission_gates.check(workload)
     if _is_on(request, "PriorityBoost"):
-        found += _check_priority_boost(workload)
-    return found
+        field_errors += _check_priority_boost(workload)
+    return field_errors
 
 
 def _check_pod_set(request: AdmissionRequest, path: str, pod_set: Object) -> Iterator[FieldError]:
@@ -161,8 +164,8 @@ def _check_admission(workload: Object, old: Object | None) -> Iterator[FieldErro
         for name, amount in reading.amounts(assignment.get("resourceUsage")).items():
             value = amount.milli() if name == "cpu" else amount.units()
             if count > 0 and value % count:
-                shown = Verbatim(f'"{amount}"')
-                yield faults.invalid(f"{path}.resourceUsage[{name}]", shown, f"is not a multiple of {count}")
+                value_text = Verbatim(f'"{amount}"')
+                yield faults.invalid(f"{path}.resourceUsage[{name}]", value_text, f"is not a multiple of {count}")
 
 
 def _reserves_without_admission(workload: Object) -> bool:

@@ -1,4 +1,4 @@
-"""What an update of a Workload may not change. Called by `workload`."""
+"""The fields of a Workload that an update may not change. Called by `workload`."""
 
 import copy
 from collections.abc import Iterator
@@ -43,7 +43,7 @@ def check(request: AdmissionRequest, old: Object) -> Iterator[FieldError]:
 
 
 def _check_pod_sets(request: AdmissionRequest, old: Object) -> Iterator[FieldError]:
-    before, after = (reading.mappings(reading.at(each, "spec", "podSets")) for each in (old, request.object))
+    before, after = (reading.mappings(reading.at(workload, "spec", "podSets")) for workload in (old, request.object))
     if len(before) != len(after):
         yield faults.invalid("spec.podSets", shown.as_go_prints(after, shown.POD_SET), faults.IMMUTABLE)
         return
@@ -68,17 +68,19 @@ def _check_reclaimable_pods(request: AdmissionRequest, old: Object) -> Iterator[
 
 
 def _scaled_down(request: AdmissionRequest) -> set[str]:
-    """The pod sets of an elastic workload that are now smaller than admitted."""
+    """The pod sets of an elastic workload that have fewer pods than were admitted."""
     if not is_elastic(request, request.object):
         return set()
     counts = pod_set_counts(request.object)
     assignments = reading.mappings(reading.at(request.object, "status", "admission", "podSetAssignments"))
-    admitted = {reading.text(each.get("name")): reading.integer(each.get("count")) for each in assignments}
+    admitted = {
+        reading.text(assignment.get("name")): reading.integer(assignment.get("count")) for assignment in assignments
+    }
     return {name for name, count in admitted.items() if count > counts.get(name, 0)}
 
 
 def _check_admission(request: AdmissionRequest, old: Object) -> list[FieldError]:
-    after, before = (reading.at(each, "status", "admission") for each in (request.object, old))
+    after, before = (reading.at(workload, "status", "admission") for workload in (request.object, old))
     if not isinstance(after, dict) or not isinstance(before, dict):
         return []
     if feature_gates.is_enabled(request.settings.feature_gates, "TopologyAwareScheduling"):
@@ -93,8 +95,12 @@ def _check_admission(request: AdmissionRequest, old: Object) -> list[FieldError]
 def _without_topology(admission: Object) -> Any:
     stripped = copy.copy(admission)
     stripped["podSetAssignments"] = [
-        {name: item for name, item in each.items() if name not in ("topologyAssignment", "delayedTopologyRequest")}
-        for each in reading.mappings(admission.get("podSetAssignments"))
+        {
+            name: item
+            for name, item in assignment.items()
+            if name not in ("topologyAssignment", "delayedTopologyRequest")
+        }
+        for assignment in reading.mappings(admission.get("podSetAssignments"))
     ]
     return stripped
 

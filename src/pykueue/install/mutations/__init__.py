@@ -1,5 +1,5 @@
 """What Kueue's webhooks set in an object, as CEL for a cluster without webhooks.
 
-The same defaults stand in Python in `api.rules`, for the embedded API and the webhook server; `tests/install` puts the
-same objects to both.
+The embedded API and the webhook server use the same defaults in Python, in `api.rules`;
+`tests/install` compares both on the same objects.
 """

@@ -1,4 +1,7 @@
-"""What Kueue's webhooks add to jobs of single kinds at creation. In Python: the defaulters of `api.rules.jobs`."""
+"""Mutations of single job kinds at creation: elastic jobs, MPIJob, TrainJob.
+
+In Python: the defaulters of `api.rules.jobs`.
+"""
 
 from collections.abc import Iterator
 
@@ -43,7 +46,10 @@ def _elastic(job_kind: JobKind) -> list[Object]:
 
 
 def _gated_cluster(cluster: Path) -> Mutation:
-    """The head's template and each worker group's; what has the gate is left, so that it can be done again."""
+    """A mutation that adds the gate to the templates of the head and of each worker group.
+
+    Templates that have the gate are left out, so that the mutation can run again.
+    """
     place, pointer = ".".join(("object", *cluster)), "/".join(("", *cluster))
     groups = f"{place}.?workerGroupSpecs.orValue([])"
     head, worker = f"{place}.headGroupSpec", f"{groups}[i]"
@@ -64,7 +70,7 @@ def _gate(group: str, path: str) -> str:
 
 
 def _ranks_of_mpi_jobs() -> list[Object]:
-    """A launcher that also works has rank 0, so the workers' ranks start at 1."""
+    """A launcher that also works has rank 0, so that the ranks of the workers start at 1."""
     specs = "object.spec.?mpiReplicaSpecs"
     is_grouped = f"{specs}.?Launcher.?template.?metadata.?annotations[?'{topology.GROUP_NAME}'].hasValue()"
     conditions = (

@@ -1,6 +1,7 @@
-"""What Kueue's webhooks fill in when a ClusterQueue, a ResourceFlavor or a Workload is created.
+"""Defaults of new ClusterQueues, ResourceFlavors and Workloads.
 
-In Python: the defaulters of `api.rules`. A quota that was written as a number stays one: it is read alike.
+In Python: the defaulters of `api.rules`. A quota that was written as a number stays a number here,
+which has the same meaning.
 """
 
 from collections.abc import Iterator
@@ -19,11 +20,11 @@ _POD_SETS = "object.spec.podSets"
 
 def policies(settings: Settings) -> list[Object]:
     resources = {kind.kind: kind.resource for kind in registry.scheme() if kind.group == GROUP}
-    found: list[Object] = []
+    objects: list[Object] = []
     for kind, mutation in _mutations(settings):
         subject = Subject(resource=resources[kind], versions=("v1beta1", STORAGE_VERSION))
-        found += admission_policies.mutating(f"defaults-{resources[kind].plural}", subject, [mutation])
-    return found
+        objects += admission_policies.mutating(f"defaults-{resources[kind].plural}", subject, [mutation])
+    return objects
 
 
 def _mutations(settings: Settings) -> Iterator[tuple[str, Mutation]]:

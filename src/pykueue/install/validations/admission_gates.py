@@ -1,4 +1,7 @@
-"""The annotation `kueue.x-k8s.io/admission-gated-by`, of jobs and Workloads. In Python: `api.rules.admission_gates`."""
+"""The annotation `kueue.x-k8s.io/admission-gated-by` of jobs and Workloads.
+
+In Python: `api.rules.admission_gates`.
+"""
 
 from pykueue.api import feature_gates
 from pykueue.api.rules import admission_gates

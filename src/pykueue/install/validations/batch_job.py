@@ -1,4 +1,7 @@
-"""batch/v1 Job: partial admission, synchronised completions, placement. In Python: `api.rules.jobs.batch_job`."""
+"""batch/v1 Job: partial admission, synchronised completions, placement.
+
+In Python: `api.rules.jobs.batch_job`.
+"""
 
 from pykueue.api.rules.jobs import batch_job, job_kinds
 from pykueue.api.rules.jobs import topology as annotations
@@ -51,14 +54,14 @@ def _synchronised_completions() -> list[Validation]:
             message=f"{path} must be a boolean",
         ),
         Validation(
-            when=f"{equal} in {cel.TRUTHS}",
+            when=f"{equal} in {cel.TRUE_TEXTS}",
             cel="object.spec.?completionMode.orValue('NonIndexed') != 'NonIndexed' && "
             f"object.spec.?completions.orValue(1) == {_PARALLELISM}",
             message=f"{_EQUAL} is for Indexed jobs with completions equal to parallelism",
         ),
         Validation(
             when=f"{IS_UPDATE} && !variables.wasSuspended && !variables.isSuspended",
-            cel=f"({equal} in {cel.TRUTHS}) == ({before} in {cel.TRUTHS})",
+            cel=f"({equal} in {cel.TRUE_TEXTS}) == ({before} in {cel.TRUE_TEXTS})",
             message=f"{path}: field is immutable while the job is not suspended",
         ),
     ]

@@ -17,17 +17,20 @@ def _every_group(text: str) -> str:
 
 
 def _every_amount(text: str) -> str:
-    """Of each resource `r` of each flavor that says which amounts it has."""
+    """A condition on each resource `r` of each flavor."""
     return _every_group(f"g.flavors.all(f, !has(f.resources) || f.resources.all(r, {text}))")
 
 
 def _in_one_only(lists: str) -> str:
-    """No list has what another has; within one the schema sees to it. Cheap enough for the largest queue."""
+    """Whether no name is in two lists; the schema checks within one list.
+
+    The cost fits the largest queue.
+    """
     return f"{lists}.all(names, names.all(name, {lists}.filter(other, name in other).size() == 1))"
 
 
 def _quota(parent: str, noun: str) -> list[Validation]:
-    """Of everything that has resource groups; `parent` is the field that names what the quota hangs below."""
+    """The rules of resource groups; `parent` is the field that names the parent of the quota."""
     no_parent = f"!has(object.spec.{parent}) || object.spec.{parent} == ''"
     limits = ("borrowingLimit", "lendingLimit")
     return [
@@ -104,7 +107,11 @@ def _all_in(lists: str, others: str) -> str:
 
 
 def _on_flavors(settings: Settings) -> Validation:
-    """Flavors of checks that the old object had already are tolerated: an update of something else is not refused."""
+    """The flavors of a check must be flavors of the ClusterQueue.
+
+    Checks that the old object had already are tolerated, so that an update of something else is
+    not refused.
+    """
     checks = "?admissionChecksStrategy.?admissionChecks.orValue([])"
     flavors, old_flavors = ("c.?onFlavors.orValue([])", "o.?onFlavors.orValue([])")
     had = (
@@ -201,7 +208,7 @@ _VARIABLES = (
     Variable(name="flavors", cel=_FLAVORS),
     Variable(name="oldFlavors", cel=f"oldObject == null ? [] : {_OLD_FLAVORS}"),
 )
-"""Names, group by group."""
+"""Names, as one list for each group."""
 
 
 def of_cluster_queues(settings: Settings) -> Table:

@@ -1,6 +1,6 @@
-"""The rules of every job kind, and of those that have nothing special. In Python: `api.rules.jobs.generic` and its neighbours.
+"""The rules of all job kinds. In Python: `api.rules.jobs.generic` and `replicas`.
 
-They look at Kueue's labels and annotations only: a job that has none of them passes whatever it is.
+They read Kueue's labels and annotations only, so that a job without any of them always passes.
 """
 
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ def is_managed(settings: Settings) -> str:
 
 
 def unless_never_managed(settings: Settings) -> tuple[tuple[str, str], ...]:
-    """A condition by which updates of jobs that are not and were not managed pass."""
+    """A match condition that excludes updates of jobs that are not and were not managed."""
     if settings.manage_jobs_without_queue_name:
         return ()
     queue = f".metadata.?labels[?'{management.QUEUE_NAME}'].orValue('') != ''"
@@ -97,7 +97,7 @@ def of_creation(job_kind: JobKind, settings: Settings) -> list[Validation]:
 def of_update(job_kind: JobKind, settings: Settings) -> list[Validation]:
     queue, time = management.QUEUE_NAME, generic.MAX_EXEC_TIME
     name = "variables.prebuilt == variables.oldPrebuilt"
-    found = [
+    validations = [
         Validation(
             when="!variables.isSuspended",
             cel=f"{table.label(queue)} == {table.old_label(queue)}",
@@ -118,7 +118,7 @@ def of_update(job_kind: JobKind, settings: Settings) -> list[Validation]:
         Validation(cel="variables.isElastic == variables.wasElastic", message=f"{_ELASTIC_PATH}: field is immutable"),
         *admission_gates.validations(settings),
     ]
-    return table.under(IS_UPDATE, found)
+    return table.under(IS_UPDATE, validations)
 
 
 def queue_name() -> Validation:
@@ -138,7 +138,7 @@ def elastic(job_kind: JobKind) -> list[Validation]:
 
 def _prebuilt_workload(job_kind: JobKind) -> list[Validation]:
     is_given = f"(variables.prebuilt != '' || '{generic.PREBUILT_WORKLOAD}' in variables.labels)"
-    found = [
+    validations = [
         Validation(
             when=is_given,
             cel=cel.is_dns_subdomain("variables.prebuilt"),
@@ -146,14 +146,14 @@ def _prebuilt_workload(job_kind: JobKind) -> list[Validation]:
         )
     ]
     if job_kind.accepts_prebuilt_workload:
-        return found
+        return validations
     message = f'{_PREBUILT_PATH}: Is not supported for "{job_kind.group_version_kind}"'
-    return [*found, Validation(cel="variables.prebuilt == ''", message=message)]
+    return [*validations, Validation(cel="variables.prebuilt == ''", message=message)]
 
 
 def priority_class(is_suspended: str) -> list[Validation]:
     after, before = (get(management.PRIORITY_CLASS) for get in (table.label, table.old_label))
-    found = [
+    validations = [
         Validation(
             when=f"!({is_suspended})",
             cel=f"{before} != '' || {after} == ''",
@@ -163,11 +163,11 @@ def priority_class(is_suspended: str) -> list[Validation]:
             cel=f"{before} == '' || {after} != ''", message="WorkloadPriorityClass cannot be removed from a workload"
         ),
     ]
-    return table.under(IS_UPDATE, found)
+    return table.under(IS_UPDATE, validations)
 
 
 def _once(validations: list[Validation]) -> tuple[Validation, ...]:
-    """What is checked at creation and again at an update need not be said twice."""
+    """The table without repeated rules: some hold both at creation and at update."""
     return tuple(dict.fromkeys(validations))
 
 
@@ -179,7 +179,7 @@ def plain(
     groups: bool = False,
     more: tuple[Validation, ...] = (),
 ) -> Table:
-    """Of a kind with a suspend field whose creation rules hold at every write."""
+    """The table of a kind with a suspend field whose creation rules hold at every write."""
     rules = [*of_creation(job_kind, settings), *of_update(job_kind, settings), *more]
     named = variables(settings, Suspension.of(job_kind))
     if templates:

@@ -1,4 +1,4 @@
-"""Pods by themselves and in groups. In Python: `api.rules.jobs.pod`."""
+"""Single pods and pod groups. In Python: `api.rules.jobs.pod`."""
 
 from pykueue.api.rules.jobs import generic, job_kinds, pod
 from pykueue.api.scheme import Settings
@@ -12,7 +12,7 @@ _KEYS = "{0}.metadata.?{1}.orValue({{}}).exists(key, key.startsWith('kueue.x-k8s
 _OF_KUEUE = " || ".join(_KEYS.format("object", kind) for kind in ("labels", "annotations"))
 _WAS_OF_KUEUE = " || ".join(_KEYS.format("oldObject", kind) for kind in ("labels", "annotations"))
 CONCERNED = ("concerned", f"{_OF_KUEUE} || (oldObject != null && ({_WAS_OF_KUEUE}))")
-"""Whether a pod has, or had, anything of Kueue's: all others pass without a look."""
+"""Matches pods that have, or had, a label or annotation of Kueue."""
 
 
 def of_pods(settings: Settings) -> Table:

@@ -22,9 +22,11 @@ def of_ray(rules: RayRules, settings: Settings) -> Table:
         is_complete = f"({_SELECTS} || !{_HAS_CLUSTER})"
         own = [*_of_ray_job(), *table.under(f"!{is_complete}", own)]
         general = table.under(f"!({generic.is_managed(settings)} && {is_complete})", general)
-    found = [*table.under(generic.is_managed(settings), own), *general, *generic.of_update(job_kind, settings)]
+    validations = [*table.under(generic.is_managed(settings), own), *general, *generic.of_update(job_kind, settings)]
     return Table(
-        variables=named, validations=tuple(dict.fromkeys(found)), conditions=generic.unless_never_managed(settings)
+        variables=named,
+        validations=tuple(dict.fromkeys(validations)),
+        conditions=generic.unless_never_managed(settings),
     )
 
 
@@ -38,7 +40,7 @@ def _templates(cluster: str) -> str:
 def _of_cluster(rules: RayRules, cluster: str) -> list[Validation]:
     groups = f"{cluster}.?workerGroupSpecs.orValue([])"
     is_autoscaled = f"{cluster}.?enableInTreeAutoscaling.orValue(false) == true"
-    found = [
+    validations = [
         Validation(
             when="!variables.isElastic",
             cel=f"!({is_autoscaled})",
@@ -54,10 +56,10 @@ def _of_cluster(rules: RayRules, cluster: str) -> list[Validation]:
         ),
     ]
     if rules.job_kind is not job_kinds.RAY_CLUSTER:
-        return found
+        return validations
     gated = "{0}.?template.?spec.?schedulingGates.orValue([]).exists(s, s.name == '" + management.ELASTIC_GATE + "')"
     return [
-        *found,
+        *validations,
         Validation(
             when="variables.isElastic",
             cel=f"{gated.format(f'{cluster}.?headGroupSpec')} && {groups}.all(g, {gated.format('g')})",

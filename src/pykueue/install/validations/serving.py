@@ -1,4 +1,7 @@
-"""Deployment, StatefulSet and LeaderWorkerSet, whose pods are held back. In Python: `api.rules.jobs.serving`, `leader_worker_set`."""
+"""Deployment, StatefulSet and LeaderWorkerSet, whose pods get scheduling gates.
+
+In Python: `api.rules.jobs.serving` and `api.rules.jobs.leader_worker_set`.
+"""
 
 from pykueue.api.rules.jobs import generic, job_kinds, leader_worker_set, management, pod
 from pykueue.api.rules.jobs.job_kinds import JobKind
@@ -15,7 +18,7 @@ def of_deployments(settings: Settings) -> Table:
 
 
 def of_stateful_sets(settings: Settings, owned: str) -> Table:
-    """`owned` is CEL for whether the object belongs to another managed one."""
+    """`owned` is CEL for whether the object has a managed owner."""
     replicas, before = (f"{obj}.spec.?replicas.orValue(1)" for obj in (NEW, OLD))
     managed = [
         *_same_role("spec.template.spec"),
@@ -101,7 +104,7 @@ def _rules(job_kind: JobKind, settings: Settings) -> list[Validation]:
 
 
 def _holds_back(settings: Settings, owned: str) -> Variable:
-    """Whether an update is of something whose pods wait for quota."""
+    """Whether this is an update of an object whose pods are gated."""
     is_queued = f"{table.label(management.QUEUE_NAME)} != ''"
     skips_deleted = jobs.is_on(settings, "SkipAncestorCheckForDeletedWorkloads")
     stays = "!object.metadata.?deletionTimestamp.hasValue()" if skips_deleted else "true"
@@ -110,16 +113,16 @@ def _holds_back(settings: Settings, owned: str) -> Variable:
 
 
 def _same_role(path: str) -> list[Validation]:
-    """What makes two pods interchangeable, below the pod specification at `path`."""
+    """The fields that define the role of a pod are immutable; `path` is its specification."""
     spoken = path.replace("?", "")
-    found = [_unchanged(f"{path}.?{name}", f"{spoken}.{name}") for name in pod.ROLE_FIELDS]
-    found.append(_unchanged(f"{path}.?resources.?requests", f"{spoken}.resources"))
+    validations = [_unchanged(f"{path}.?{name}", f"{spoken}.{name}") for name in pod.ROLE_FIELDS]
+    validations.append(_unchanged(f"{path}.?resources.?requests", f"{spoken}.resources"))
     for name in ("initContainers", "containers"):
         shape = "[dyn(c.?resources.?requests.orValue({})), dyn(c.?ports.orValue([]))]"
         now, before = (f"{obj}.{path}.?{name}.orValue([]).map(c, {shape})" for obj in (NEW, OLD))
         message = f"{spoken}.{name}: ports and requests are immutable"
-        found.append(Validation(cel=f"{now} == {before}", message=message))
-    return found
+        validations.append(Validation(cel=f"{now} == {before}", message=message))
+    return validations
 
 
 def _unchanged(place: str, spoken: str) -> Validation:

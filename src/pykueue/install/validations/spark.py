@@ -22,12 +22,12 @@ def of_applications(settings: Settings) -> Table:
     ]
     templates = ", ".join(topology.annotated(_annotations(role), count) for role, count in _COUNTS.items())
     more = tuple(table.under(generic.is_managed(settings), own))
-    found = generic.plain(spark.JOB_KIND, settings, templates=f"[{templates}]", more=more)
-    return replace(found, conditions=generic.unless_never_managed(settings))
+    generic_table = generic.plain(spark.JOB_KIND, settings, templates=f"[{templates}]", more=more)
+    return replace(generic_table, conditions=generic.unless_never_managed(settings))
 
 
 def _annotations(role: str) -> str:
-    """An annotation of the role itself wins over one of its template."""
+    """An annotation of the role overrides one of its pod template."""
     place = f"{NEW}.spec.?{role}"
     entries = (
         f"?'{name}': {place}.?annotations[?'{name}'].or({place}.?template.?metadata.?annotations[?'{name}'])"

@@ -1,6 +1,6 @@
-"""Workloads, their specification and their status. In Python: `api.rules.workload` and `api.rules.workload_update`.
+"""Workload: spec and status. In Python: `api.rules.workload` and `api.rules.workload_update`.
 
-The form of conditions is in the schema.
+The rules of conditions are in the schema.
 """
 
 from dataclasses import replace
@@ -30,7 +30,7 @@ def of_workloads(settings: Settings) -> Table:
 
 
 def of_statuses(settings: Settings) -> Table:
-    """Of a write that can change the status alone, which is what a Workload sees most of."""
+    """The rules of a write of the status alone, which is the most frequent write of a Workload."""
     validations = [*_admission(), *_reclaimable_pods(), *_pod_set_updates(), *_updates(settings)]
     return Table(variables=_variables(settings), validations=tuple(validations))
 
@@ -57,7 +57,10 @@ def _every_pod_set(text: str, message: str) -> Validation:
 
 
 def _every_resources(text: str) -> str:
-    """Of each map `requests` or `limits` of the pod set `p` and of its containers, called `amounts` in the text."""
+    """A condition on each map `requests` or `limits` of the pod set `p` and of its containers.
+
+    The map is called `amounts` in the text.
+    """
     spec = "p.?template.?spec"
     maps = "[{0}.?resources.?requests.orValue({{}}), {0}.?resources.?limits.orValue({{}})].all(amounts, {1})"
     lists = (
@@ -67,29 +70,29 @@ def _every_resources(text: str) -> str:
 
 
 def _pod_sets(settings: Settings) -> list[Validation]:
-    found = []
+    validations = []
     if _is_on(settings, "WorkloadValidationForPodSetMetadata"):
         labels, annotations = (f"p.?template.?metadata.?{kind}.orValue({{}})" for kind in ("labels", "annotations"))
-        found += [
+        validations += [
             _every_pod_set(cel.are_labels(labels), "spec.podSets: template.metadata.labels must be valid labels"),
             _every_pod_set(
                 cel.are_annotations(annotations),
                 "spec.podSets: template.metadata.annotations must be valid annotations",
             ),
         ]
-    found.append(
+    validations.append(
         _every_pod_set(
             _every_resources("!('pods' in amounts)"), "the resource name pods is reserved for internal kueue use"
         )
     )
     if _is_on(settings, "WorkloadValidateResourcesAreNonNegative"):
         amounts = f"amounts.all(name, {cel.is_not_negative('amounts[name]')})"
-        found.append(_every_pod_set(_every_resources(amounts), "resources must be greater than or equal to 0"))
+        validations.append(_every_pod_set(_every_resources(amounts), "resources must be greater than or equal to 0"))
     if _is_on(settings, "TASValidateWorkloadSliceSize"):
-        found += _slices()
+        validations += _slices()
     variable = "variables.podSets.filter(p, has(p.minCount))"
     return [
-        *found,
+        *validations,
         Validation(cel=f"size({variable}) <= 1", message="spec.podSets: at most one podSet can use minCount"),
         Validation(
             when="variables.isElastic",
@@ -204,7 +207,7 @@ def _updates(settings: Settings) -> list[Validation]:
     may_slice = _is_on(settings, "ElasticJobsViaWorkloadSlices")
     name = "object.?status.?clusterName"
     is_replacement = f"'{workload_update.REPLACEMENT_FOR}' in variables.annotations"
-    found = [
+    validations = [
         *_reclaimed_less(),
         _same_admission(settings),
         Validation(
@@ -218,11 +221,14 @@ def _updates(settings: Settings) -> list[Validation]:
             message="when setting clusterName it must be one of the nominatedClusterNames",
         ),
     ]
-    return table.under(IS_UPDATE, found)
+    return table.under(IS_UPDATE, validations)
 
 
 def _reclaimed_less() -> list[Validation]:
-    """Unless the pod set has become smaller than what was admitted, which only an elastic workload's may."""
+    """Reclaimable pods must not become fewer.
+
+    Only an elastic workload may lose some, when a pod set has become smaller than admitted.
+    """
     shrunk = f"{_ASSIGNMENTS}.exists(a, a.name == o.name && variables.podSets.all(p, p.name != a.name || a.?count.orValue(0) > p.count))"
     has_shrunk = f"(variables.isElastic && {shrunk})"
     as_many = f"{_RECLAIMABLE}.exists(r, r.name == o.name && r.count >= o.count)"
@@ -239,7 +245,7 @@ def _same_admission(settings: Settings) -> Validation:
     now, before = f"{_ADMISSION}.value()", f"{_OLD_ADMISSION}.value()"
     same = f"{now} == {before}"
     if _is_on(settings, "TopologyAwareScheduling"):
-        sets, old_sets = (f"{each}.?podSetAssignments.orValue([])" for each in (now, before))
+        sets, old_sets = (f"{admission}.?podSetAssignments.orValue([])" for admission in (now, before))
         free = ("topologyAssignment", "delayedTopologyRequest")
         pairs = cel.equal_but_for(f"{sets}[i]", f"{old_sets}[i]", free)
         same = (

@@ -1,4 +1,4 @@
-"""batch/v1 Job and CronJob: defaults, validity, and what may change while a Job is suspended or runs."""
+"""batch/v1 Job and CronJob: defaults, validation, and what may change in an update."""
 
 from collections.abc import Iterator
 
@@ -53,7 +53,10 @@ def default_spec(spec: Object) -> None:
 
 
 def generate_selector(request: AdmissionRequest) -> None:
-    """The labels by which a Job owns its pods. They need the uid, so this comes after every other default."""
+    """Set the selector and the labels by which a Job owns its pods.
+
+    They contain the uid, so that this runs after every other default.
+    """
     spec, metadata = request.object.get("spec"), reading.mapping(request.object.get("metadata"))
     uid, name = metadata.get("uid"), metadata.get("name")
     if request.operation != "CREATE" or not isinstance(spec, dict) or spec.get("manualSelector") is True:
@@ -88,10 +91,10 @@ def validate(request: AdmissionRequest) -> ValidationResult:
     if request.subresource or not reading.has_other(request.object, request.old, "spec"):
         return ValidationResult()
     spec = reading.mapping(request.object.get("spec"))
-    found = [*check_spec("spec", spec)]
+    field_errors = [*check_spec("spec", spec)]
     if request.old is not None:
-        found += _check_change(spec, request.old)
-    return ValidationResult(invalid=tuple(found))
+        field_errors += _check_change(spec, request.old)
+    return ValidationResult(invalid=tuple(field_errors))
 
 
 def check_spec(path: str, spec: Object) -> Iterator[FieldError]:
@@ -144,13 +147,13 @@ def _check_template_change(spec: Object, old: Object) -> list[FieldError]:
     after, before = reading.mapping(spec.get("template")), reading.mapping(reading.at(old, "spec", "template"))
     if after == before:
         return []
-    if _is_at_rest(old) and _without_placement(after) == _without_placement(before):
+    if _is_suspended_without_pods(old) and _without_placement(after) == _without_placement(before):
         return []
     return [faults.invalid("spec.template", after, faults.IMMUTABLE)]
 
 
-def _is_at_rest(job: Object) -> bool:
-    """Suspended, with no pod left: where its pods may run, and what they ask for, can still change."""
+def _is_suspended_without_pods(job: Object) -> bool:
+    """Whether the Job is suspended without pods: placement and requests may still change."""
     is_suspended = reading.at(job, "spec", "suspend") is True
     has_not_started = reading.at(job, "status", "startTime") is None
     has_stopped = reading.is_condition_true(job, "Suspended")
@@ -160,7 +163,7 @@ def _is_at_rest(job: Object) -> bool:
 
 
 def _without_placement(template: Object) -> Object:
-    """What stays fixed of a Job at rest."""
+    """The template without the fields that may change while a Job is suspended."""
     rest: Object = copied(template)
     metadata, spec = reading.mapping(rest.get("metadata")), reading.mapping(rest.get("spec"))
     for name in ("labels", "annotations"):

@@ -13,7 +13,7 @@ def _spec(request: AdmissionRequest) -> Object:
 
 
 def _with_status(request: AdmissionRequest, status: Object) -> None:
-    """What stands in the status before any controller has looked."""
+    """Set the status that the API server stores at creation."""
     if request.operation == "CREATE":
         request.object.setdefault("status", status)
 

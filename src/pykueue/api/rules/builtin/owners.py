@@ -1,4 +1,4 @@
-"""What the API server refuses of the kinds that make pods or Jobs: selectors that miss their template, odd schedules."""
+"""Validation of the kinds that create pods or Jobs, and of Services."""
 
 from collections.abc import Iterator
 
@@ -14,27 +14,27 @@ def validate_replicated(request: AdmissionRequest) -> ValidationResult:
     if request.subresource:
         return ValidationResult()
     spec = reading.mapping(request.object.get("spec"))
-    found = [*_check_selector(spec), *pod_spec.check_template("spec.template", spec.get("template"))]
+    field_errors = [*_check_selector(spec), *pod_spec.check_template("spec.template", spec.get("template"))]
     replicas = reading.integer(spec.get("replicas"))
     if replicas < 0:
-        found.insert(0, faults.invalid("spec.replicas", replicas, faults.NEGATIVE))
+        field_errors.insert(0, faults.invalid("spec.replicas", replicas, faults.NEGATIVE))
     before = reading.at(request.old, "spec", "selector")
     if before is not None:
-        found += faults.changed("spec.selector", spec.get("selector"), before)
-    return ValidationResult(invalid=tuple(found))
+        field_errors += faults.changed("spec.selector", spec.get("selector"), before)
+    return ValidationResult(invalid=tuple(field_errors))
 
 
 def validate_cron_job(request: AdmissionRequest) -> ValidationResult:
     spec = reading.mapping(request.object.get("spec"))
-    found = [*job.check_spec("spec.jobTemplate.spec", reading.mapping(reading.at(spec, "jobTemplate", "spec")))]
+    field_errors = [*job.check_spec("spec.jobTemplate.spec", reading.mapping(reading.at(spec, "jobTemplate", "spec")))]
     schedule = reading.text(spec.get("schedule"))
     fields = schedule.split()
     if not schedule:
-        found.append(faults.required("spec.schedule"))
+        field_errors.append(faults.required("spec.schedule"))
     elif not schedule.startswith("@") and len(fields) != 5:
         detail = f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]"
-        found.append(faults.invalid("spec.schedule", schedule, detail))
-    return ValidationResult(invalid=tuple(found))
+        field_errors.append(faults.invalid("spec.schedule", schedule, detail))
+    return ValidationResult(invalid=tuple(field_errors))
 
 
 def validate_service(request: AdmissionRequest) -> ValidationResult:

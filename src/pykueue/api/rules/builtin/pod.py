@@ -1,6 +1,7 @@
-"""Pods: defaults of the type, what the built-in admission plugins add, and what an update may change.
+"""Pods: defaults of the type, the built-in admission plugins, and what an update may change.
 
-The plugins run before Kueue's webhook, as in Kubernetes, so that role hashes see priority and tolerations.
+The plugins run before Kueue's webhook, as in Kubernetes, so that role hashes include priority and
+tolerations.
 """
 
 from collections.abc import Iterator
@@ -46,12 +47,12 @@ def validate(request: AdmissionRequest) -> ValidationResult:
     if request.subresource or not reading.has_other(request.object, request.old, "spec"):
         return ValidationResult()
     spec = reading.mapping(request.object.get("spec"))
-    found = [*pod_spec.check_pod_spec("spec", spec)]
+    field_errors = [*pod_spec.check_pod_spec("spec", spec)]
     if request.old is not None:
-        found += _check_change(spec, reading.mapping(request.old.get("spec")))
-    elif not found:
+        field_errors += _check_change(spec, reading.mapping(request.old.get("spec")))
+    elif not field_errors:
         _enforce_limit_ranges(request, spec)
-    return ValidationResult(invalid=tuple(found))
+    return ValidationResult(invalid=tuple(field_errors))
 
 
 def qos_class(spec: Object) -> str:
@@ -90,10 +91,10 @@ def _apply_limit_ranges(request: AdmissionRequest, spec: Object) -> None:
     for field, noun in (("containers", "container"), ("initContainers", "init container")):
         for container in reading.mappings(spec.get(field)):
             resources = reading.inner(container, "resources")
-            for name, given, word in (("requests", requests, "request"), ("limits", defaults, "limit")):
+            for name, limit_range_values, word in (("requests", requests, "request"), ("limits", defaults, "limit")):
                 own = reading.mapping(resources.get(name))
-                if added := sorted(given.keys() - own.keys()):
-                    resources[name] = {**given, **own}
+                if added := sorted(limit_range_values.keys() - own.keys()):
+                    resources[name] = {**limit_range_values, **own}
                     notes.append(f"{', '.join(added)} {word} for {noun} {container.get('name')}")
     if notes:
         annotations = reading.inner(reading.inner(request.object, "metadata"), "annotations")
@@ -109,20 +110,20 @@ def _limit_items(request: AdmissionRequest, kind: str) -> Iterator[Object]:
 
 def _apply_priority(request: AdmissionRequest, spec: Object) -> None:
     name = reading.text(spec.get("priorityClassName"))
-    found = _priority_class(request, name)
-    if name and found is None:
+    priority_class = _priority_class(request, name)
+    if name and priority_class is None:
         why = f"no PriorityClass with name {name} was found"
         raise errors.forbidden("", "pods", _name(request), why)
-    if found is None:
+    if priority_class is None:
         priority, policy = 0, "PreemptLowerPriority"
     else:
-        spec["priorityClassName"] = reading.text(reading.at(found, "metadata", "name"))
-        priority = reading.integer(found.get("value"))
-        policy = reading.text(found.get("preemptionPolicy")) or "PreemptLowerPriority"
-    given = spec.get("priority", priority)
-    if given != priority:
+        spec["priorityClassName"] = reading.text(reading.at(priority_class, "metadata", "name"))
+        priority = reading.integer(priority_class.get("value"))
+        policy = reading.text(priority_class.get("preemptionPolicy")) or "PreemptLowerPriority"
+    priority_in_spec = spec.get("priority", priority)
+    if priority_in_spec != priority:
         why = (
-            f"the integer value of priority ({given}) must not be provided in pod spec; "
+            f"the integer value of priority ({priority_in_spec}) must not be provided in pod spec; "
             f"priority admission controller computed {priority} from the given PriorityClass name"
         )
         raise errors.forbidden("", "pods", _name(request), why)
@@ -135,8 +136,12 @@ def _priority_class(request: AdmissionRequest, name: str) -> Object | None:
         return {"metadata": {"name": name}, "value": _SYSTEM_PRIORITIES[name]}
     if name:
         return request.lookup.get(resources.PRIORITY_CLASS, "", name)
-    defaults = [each for each in request.lookup.list(resources.PRIORITY_CLASS) if each.get("globalDefault") is True]
-    return min(defaults, key=lambda each: reading.integer(each.get("value")), default=None)
+    defaults = [
+        priority_class
+        for priority_class in request.lookup.list(resources.PRIORITY_CLASS)
+        if priority_class.get("globalDefault") is True
+    ]
+    return min(defaults, key=lambda priority_class: reading.integer(priority_class.get("value")), default=None)
 
 
 def _name(request: AdmissionRequest) -> str:
@@ -146,7 +151,7 @@ def _name(request: AdmissionRequest) -> str:
 def _add_default_tolerations(spec: Object) -> None:
     tolerations = reading.sequence(spec.get("tolerations"))
     for taint in _UNTIMED_TAINTS:
-        if not any(_tolerates_eviction(reading.mapping(each), taint) for each in tolerations):
+        if not any(_tolerates_eviction(reading.mapping(toleration), taint) for toleration in tolerations):
             added = {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
             tolerations = [*tolerations, added]
     spec["tolerations"] = tolerations
@@ -202,7 +207,7 @@ def _broken_bounds(
 
 
 def _check_change(spec: Object, old: Object) -> Iterator[FieldError]:
-    before, after = (reading.mappings(each.get("schedulingGates")) for each in (old, spec))
+    before, after = (reading.mappings(version.get("schedulingGates")) for version in (old, spec))
     for gate in after:
         if gate not in before:
             detail = f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'"
@@ -219,7 +224,10 @@ def _check_change(spec: Object, old: Object) -> Iterator[FieldError]:
 
 
 def _fixed(spec: Object, old: Object) -> Object:
-    """What of a pod's spec may never change; where a gated pod runs is still open, and binding names its node once."""
+    """The part of a pod's spec that may not change.
+
+    A gated pod may still get a node selector and an affinity, and binding sets `nodeName` once.
+    """
     rest: Object = copied(spec)
     for name in ("activeDeadlineSeconds", "tolerations", "schedulingGates"):
         rest.pop(name, None)

@@ -26,16 +26,16 @@ def default(request: AdmissionRequest) -> None:
 
 def validate(request: AdmissionRequest) -> ValidationResult:
     job, old = request.object, request.old
-    found = generic.check_create(request, _JOB_KIND)
+    field_errors = generic.check_create(request, _JOB_KIND)
     if old is None or _annotation(job, MIN_PARALLELISM) != _annotation(old, MIN_PARALLELISM):
-        found += _check_partial_admission(request)
-    found += _check_synchronised_completions(job)
+        field_errors += _check_partial_admission(request)
+    field_errors += _check_synchronised_completions(job)
     if old is not None:
         is_suspended = _JOB_KIND.is_suspended(job)
-        found += generic.check_update(request, _JOB_KIND, old, is_suspended=is_suspended)
-        found += _check_change(job, old)
-    found += _check_topology(request)
-    return ValidationResult(denied=tuple(found), webhook=_JOB_KIND.webhook)
+        field_errors += generic.check_update(request, _JOB_KIND, old, is_suspended=is_suspended)
+        field_errors += _check_change(job, old)
+    field_errors += _check_topology(request)
+    return ValidationResult(denied=tuple(field_errors), webhook=_JOB_KIND.webhook)
 
 
 def pods_count(job: Object) -> int:
@@ -92,7 +92,7 @@ def _is_synchronised(job: Object) -> bool:
 
 def _check_change(job: Object, old: Object) -> Iterator[FieldError]:
     was_suspended, is_suspended = _JOB_KIND.is_suspended(old), _JOB_KIND.is_suspended(job)
-    before, after = (reading.integer(reading.at(each, "spec", "parallelism"), 1) for each in (old, job))
+    before, after = (reading.integer(reading.at(version, "spec", "parallelism"), 1) for version in (old, job))
     if _annotation(old, MIN_PARALLELISM) is not None and not was_suspended and before != after:
         detail = "cannot change when partial admission is enabled and the job is not suspended"
         yield faults.forbidden("spec.parallelism", detail)
@@ -105,8 +105,8 @@ def _check_topology(request: AdmissionRequest) -> list[FieldError]:
     if not management.is_on(request, "TopologyAwareScheduling"):
         return []
     template = topology.Template.of("spec.template", reading.at(job, "spec", "template"), pods_count(job))
-    if found := list(topology.check_template(request, template)):
-        return found
+    if field_errors := list(topology.check_template(request, template)):
+        return field_errors
     if workload_update.is_elastic(request, job):
         for words, name in (("required", topology.REQUIRED), ("preferred", topology.PREFERRED)):
             if name in template.annotations:

@@ -1,4 +1,4 @@
-"""The webhook rules that hold for every job kind."""
+"""The rules of all job kinds."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ _MAX_EXEC_TIME_PATH = f"{LABELS}[{MAX_EXEC_TIME}]"
 
 
 def default(request: AdmissionRequest, job_kind: JobKind) -> None:
-    """What happens to every suspendable job at its creation."""
+    """The defaults of every job that can be suspended, at its creation."""
     management.apply_default_queue(request)
     management.apply_default_priority_class(request)
     if management.should_be_suspended(request) and not job_kind.is_suspended(request.object):
@@ -30,24 +30,28 @@ def default(request: AdmissionRequest, job_kind: JobKind) -> None:
 
 def check_create(request: AdmissionRequest, job_kind: JobKind) -> list[FieldError]:
     job = request.object
-    found = [*check_queue_name(job), *_check_prebuilt(request, job_kind), *_check_max_exec_time(job)]
-    return [*found, *check_elastic(request, job_kind), *check_gates(request)]
+    field_errors = [*check_queue_name(job), *_check_prebuilt(request, job_kind), *_check_max_exec_time(job)]
+    return [*field_errors, *check_elastic(request, job_kind), *check_gates(request)]
 
 
 def check_update(request: AdmissionRequest, job_kind: JobKind, old: Object, *, is_suspended: bool) -> list[FieldError]:
-    """`is_suspended` tells of the new object; what was runs by `framework` unless the kind has no such field."""
+    """`is_suspended` is about the new object.
+
+    The old object was suspended if its suspend field says so, or as the new one is if the kind has
+    no such field.
+    """
     new = request.object
     was_suspended = job_kind.is_suspended(old) if job_kind.suspend else is_suspended
-    found = list(_check_queue_change(request, old, is_suspended=is_suspended))
-    found += _check_prebuilt_change(request, job_kind, old, is_suspended=is_suspended)
+    field_errors = list(_check_queue_change(request, old, is_suspended=is_suspended))
+    field_errors += _check_prebuilt_change(request, job_kind, old, is_suspended=is_suspended)
     if not is_suspended or not was_suspended:
-        times = (reading.labels(each).get(MAX_EXEC_TIME, "") for each in (new, old))
-        found += faults.changed(_MAX_EXEC_TIME_PATH, *times)
-    found += check_priority_class_change(new, old, is_suspended=is_suspended)
+        times = (reading.labels(version).get(MAX_EXEC_TIME, "") for version in (new, old))
+        field_errors += faults.changed(_MAX_EXEC_TIME_PATH, *times)
+    field_errors += check_priority_class_change(new, old, is_suspended=is_suspended)
     is_elastic = workload_update.is_elastic(request, new)
     if is_elastic != workload_update.is_elastic(request, old):
-        found.append(faults.invalid(_ELASTIC_PATH, is_elastic, faults.IMMUTABLE))
-    return found + check_gates(request)
+        field_errors.append(faults.invalid(_ELASTIC_PATH, is_elastic, faults.IMMUTABLE))
+    return field_errors + check_gates(request)
 
 
 def check_queue_name(job: Object) -> list[FieldError]:
@@ -69,7 +73,7 @@ def check_gates(request: AdmissionRequest) -> list[FieldError]:
 
 
 def check_priority_class_change(new: Object, old: Object, *, is_suspended: bool) -> list[FieldError]:
-    after, before = (reading.labels(each).get(management.PRIORITY_CLASS, "") for each in (new, old))
+    after, before = (reading.labels(version).get(management.PRIORITY_CLASS, "") for version in (new, old))
     if after and not before and not is_suspended:
         return [
             faults.invalid(_PRIORITY_PATH, after, "WorkloadPriorityClass cannot be added to a non-suspended workload")
@@ -80,7 +84,7 @@ def check_priority_class_change(new: Object, old: Object, *, is_suspended: bool)
 
 
 def prebuilt_workload(request: AdmissionRequest, job: Object) -> tuple[str, str]:
-    """Name of the Workload that the job adopts, and the path of the label or annotation that says so."""
+    """The name of the Workload that the job adopts, and the path of its label or annotation."""
     label = reading.labels(job).get(PREBUILT_WORKLOAD, "")
     annotation = reading.annotations(job).get(PREBUILT_WORKLOAD, "")
     prefers_annotation = management.is_on(request, "WorkloadIdentifierAnnotations")
@@ -99,10 +103,10 @@ def _check_prebuilt(request: AdmissionRequest, job_kind: JobKind) -> list[FieldE
     name, path = prebuilt_workload(request, request.object)
     if not name and PREBUILT_WORKLOAD not in reading.labels(request.object):
         return []
-    found = _check_subdomain(path, name)
+    field_errors = _check_subdomain(path, name)
     if name and not job_kind.accepts_prebuilt_workload:
-        found.append(faults.forbidden(path, f'Is not supported for "{job_kind.group_version_kind}"'))
-    return found
+        field_errors.append(faults.forbidden(path, f'Is not supported for "{job_kind.group_version_kind}"'))
+    return field_errors
 
 
 def _check_prebuilt_change(

@@ -1,4 +1,4 @@
-"""The job kinds that Kueue knows: name of the integration, where a job is suspended, and who runs it by default."""
+"""The job kinds that Kueue supports: integration name, suspend field, and default controller."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class JobKind:
     suspend: Path = ("spec", "suspend")
     managed_by: Path = ()
     operator: str = ""
-    """The value of `managed_by` that means the kind's own controller."""
+    """The value of `managed_by` that means the default controller of the kind."""
     accepts_prebuilt_workload: bool = True
     can_be_elastic: bool = False
     implies_pods: bool = False
@@ -29,7 +29,7 @@ class JobKind:
 
     @property
     def group_version_kind(self) -> str:
-        """As Go prints it."""
+        """The group, version and kind as Go prints them."""
         return f"{self.resource.api_version}, Kind={self.resource.kind}"
 
     def is_suspended(self, job: Object) -> bool:
@@ -40,7 +40,10 @@ class JobKind:
 
 
 def put(job: Object, path: Path, *, value: Any) -> None:
-    """Set a value, making the objects on the way; a part of the wrong type is left to the schema's complaint."""
+    """Set the value at the path and create missing objects on the way.
+
+    A value of the wrong type is left as it is, because the schema reports it.
+    """
     for key in path[:-1]:
         inner = job.setdefault(key, {})
         if not isinstance(inner, dict):
@@ -160,10 +163,10 @@ JOB_KINDS: Mapping[str, JobKind] = {
         LEADER_WORKER_SET,
     )
 }
-_BY_KIND = {(each.resource.group, each.resource.kind): each for each in JOB_KINDS.values()}
+_BY_KIND = {(job_kind.resource.group, job_kind.resource.kind): job_kind for job_kind in JOB_KINDS.values()}
 
 
 def of_owner(api_version: str, kind: str) -> JobKind | None:
-    """The framework of an owner reference; versions of one group are one kind."""
+    """The job kind of an owner reference, in any version."""
     group, slash, _ = api_version.rpartition("/")
     return _BY_KIND.get((group if slash else "", kind))

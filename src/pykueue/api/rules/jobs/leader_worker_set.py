@@ -1,4 +1,7 @@
-"""LeaderWorkerSet: groups of a leader and workers, which cannot be suspended, so their pods are held back."""
+"""LeaderWorkerSet: groups of a leader and workers.
+
+It cannot be suspended, so its pods get scheduling gates.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -37,19 +40,19 @@ def _annotate(job: Object, template: str, name: str, value: str) -> None:
 
 
 def validate(request: AdmissionRequest) -> ValidationResult:
-    found = serving.check(request, JOB_KIND)
-    found += _check_replicas(request.object)
-    found += topology.check(request, _templates(request.object), groups=True)
+    field_errors = serving.check(request, JOB_KIND)
+    field_errors += _check_replicas(request.object)
+    field_errors += topology.check(request, _templates(request.object), groups=True)
     if request.old is not None and management.should_be_suspended(request):
-        found += _check_change(request, request.old)
-    return ValidationResult(denied=tuple(found), webhook=JOB_KIND.webhook)
+        field_errors += _check_change(request, request.old)
+    return ValidationResult(denied=tuple(field_errors), webhook=JOB_KIND.webhook)
 
 
 def _check_replicas(job: Object) -> Iterator[FieldError]:
     count = reading.integer(reading.at(job, "spec", "replicas"), 1)
     if not 0 <= count <= MOST_REPLICAS:
-        wanted = ">= 0" if count < 0 else f"<= {MOST_REPLICAS}"
-        detail = f"invalid LeaderWorkerSet replicas: must be {wanted}, got {count}"
+        bound = ">= 0" if count < 0 else f"<= {MOST_REPLICAS}"
+        detail = f"invalid LeaderWorkerSet replicas: must be {bound}, got {count}"
         yield faults.invalid("spec.replicas", count, detail)
 
 
@@ -71,7 +74,7 @@ def _templates(job: Object) -> list[Template]:
 def _check_change(request: AdmissionRequest, old: Object) -> Iterator[FieldError]:
     new, path = request.object, ".".join(_PATH)
     for name in (_LEADER, _WORKER):
-        after, before = (_pod_spec(reading.at(each, *_PATH, name)) for each in (new, old))
+        after, before = (_pod_spec(reading.at(version, *_PATH, name)) for version in (new, old))
         if (after is None) != (before is None):
             yield from faults.changed(f"{path}.{name}", after, before)
         else:

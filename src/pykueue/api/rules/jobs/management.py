@@ -1,7 +1,8 @@
-"""Which jobs Kueue manages, and the labels and fields that creation fills in.
+"""Which jobs Kueue manages, and the labels and fields that are set at creation.
 
-The queue comes from the label, or from the LocalQueue `default` of the namespace. A job below a managed job is left to
-that job. Namespaces outside `managedJobsNamespaceSelector` are left alone.
+The queue comes from the label, or from the LocalQueue `default` of the namespace. A job whose
+ancestor is managed is not managed itself. Jobs without a queue are managed only in namespaces that
+match `managedJobsNamespaceSelector`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,7 +34,7 @@ def is_managed(request: AdmissionRequest) -> bool:
 
 
 def is_or_was_managed(request: AdmissionRequest, old: Object) -> bool:
-    """Whether an update concerns us, of kinds whose webhooks leave others alone."""
+    """Whether the webhook of a Ray or Spark kind checks an update."""
     return is_managed(request) or (queue_name(old) != "" and is_on(request, "ValidateRayAndSparkJobUpdates"))
 
 
@@ -54,7 +55,7 @@ def is_namespace_managed(request: AdmissionRequest) -> bool:
 
 
 def is_owner_managed(request: AdmissionRequest, job: Object) -> bool:
-    """Whether the direct owner is of a kind that Kueue manages here."""
+    """Whether the direct owner is of a job kind whose integration is enabled."""
     owner = _controller(job)
     job_kind = job_kinds.of_owner(owner["apiVersion"], owner["kind"]) if owner else None
     return job_kind is not None and job_kind.name in request.settings.frameworks
@@ -69,7 +70,11 @@ def has_managed_ancestor(request: AdmissionRequest) -> bool:
 
 
 def _ancestors(request: AdmissionRequest) -> Iterator[tuple[JobKind, Object]]:
-    """Owners upwards, as long as each is of a known kind and is the very object meant."""
+    """The controlling owners from the nearest to the farthest.
+
+    They end at a kind that is not a job kind, or at a reference whose uid is not that of the
+    object.
+    """
     namespace, current = reading.namespace(request.object), request.object
     for _ in range(_LONGEST_CHAIN):
         owner = _controller(current)
@@ -87,7 +92,11 @@ def _controller(obj: Object) -> Mapping[str, str] | None:
     references = reading.mappings(reading.at(obj, "metadata", "ownerReferences"))
     fields = ("apiVersion", "kind", "name", "uid")
     return next(
-        ({field: reading.text(each.get(field)) for field in fields} for each in references if each.get("controller")),
+        (
+            {field: reading.text(reference.get(field)) for field in fields}
+            for reference in references
+            if reference.get("controller")
+        ),
         None,
     )
 
@@ -96,7 +105,7 @@ _REPLICA_SET = JobKind(name="replicaset", resource=resources.REPLICA_SET)
 
 
 def _replica_set(owner: Mapping[str, str]) -> JobKind | None:
-    """Between a Deployment and its pods: known, never managed itself."""
+    """The ReplicaSet between a Deployment and its pods, which is never managed itself."""
     return _REPLICA_SET if (owner["apiVersion"], owner["kind"]) == ("apps/v1", "ReplicaSet") else None
 
 
@@ -131,7 +140,7 @@ def apply_default_priority_class(request: AdmissionRequest) -> None:
 
 
 def apply_managed_by(request: AdmissionRequest, job_kind: JobKind) -> None:
-    """A job whose queue dispatches to other clusters is not for the local controller."""
+    """Set `managedBy` of a job whose queue dispatches to other clusters."""
     job = request.object
     if not job_kind.managed_by or not is_on(request, "MultiKueue"):
         return
@@ -147,8 +156,8 @@ def _dispatches(request: AdmissionRequest) -> bool:
     cluster_queue = request.lookup.get(resources.CLUSTER_QUEUE, "", name) if name else None
     strategy = reading.at(cluster_queue, "spec", "admissionChecksStrategy", "admissionChecks")
     checks = (
-        request.lookup.get(resources.ADMISSION_CHECK, "", reading.text(each.get("name")))
-        for each in reading.mappings(strategy)
+        request.lookup.get(resources.ADMISSION_CHECK, "", reading.text(check.get("name")))
+        for check in reading.mappings(strategy)
     )
     return any(reading.at(check, "spec", "controllerName") == MULTI_KUEUE for check in checks)
 

@@ -1,4 +1,4 @@
-"""Pods by themselves and in groups: held back by a scheduling gate instead of a suspend field."""
+"""Single pods and pod groups, which get a scheduling gate because they cannot be suspended."""
 
 import hashlib
 import json
@@ -32,7 +32,7 @@ ROLE_FIELDS = (
     "overhead",
     "resourceClaims",
 )
-"""What, besides its containers, makes a pod play another role in its group."""
+"""The fields, besides the containers, in which pods of different roles in a group differ."""
 
 OWNER_IS_MANAGED = f"pod owner is managed by kueue, label '{MANAGED}=true' might lead to unexpected behaviour"
 _JOB_KIND = job_kinds.POD
@@ -44,7 +44,7 @@ def default(request: AdmissionRequest) -> None:
         return
     pod = request.object
     has_suspending_parent = SUSPENDING_PARENT in reading.annotations(pod)
-    if not has_suspending_parent and not _take_over(request):
+    if not has_suspending_parent and not _set_managed_labels(request):
         return
     metadata, spec = reading.inner(pod, "metadata"), reading.mapping(pod.get("spec"))
     if not has_suspending_parent and MANAGED not in reading.sequence(metadata.get("finalizers")):
@@ -62,10 +62,10 @@ def default(request: AdmissionRequest) -> None:
 def validate(request: AdmissionRequest) -> ValidationResult:
     pod, old = request.object, request.old
     if old is None:
-        found = generic.check_create(request, _JOB_KIND)
+        field_errors = generic.check_create(request, _JOB_KIND)
     else:
-        found = generic.check_update(request, _JOB_KIND, old, is_suspended=_is_gated(pod))
-    found += [
+        field_errors = generic.check_update(request, _JOB_KIND, old, is_suspended=_is_gated(pod))
+    field_errors += [
         *_check_managed_label(pod),
         *_check_group(request),
         *topology.check_template(
@@ -75,54 +75,57 @@ def validate(request: AdmissionRequest) -> ValidationResult:
     ]
     has_suspending_parent = SUSPENDING_PARENT in reading.annotations(pod)
     if old is not None:
-        found += _check_group_change(request, old)
+        field_errors += _check_group_change(request, old)
     warns = old is None or not has_suspending_parent
     return ValidationResult(
-        denied=tuple(found), warnings=tuple(_warnings(request)) if warns else (), webhook=_JOB_KIND.webhook
+        denied=tuple(field_errors), warnings=tuple(_warnings(request)) if warns else (), webhook=_JOB_KIND.webhook
     )
 
 
 def group_name(request: AdmissionRequest, pod: Object) -> tuple[str, str]:
-    """The name of the pod's group, and the path of the label or annotation that gives it."""
+    """The name of the pod's group, and the path of the label or annotation with the name."""
     annotation = reading.annotations(pod).get(GROUP_NAME, "")
     if annotation and management.is_on(request, "WorkloadIdentifierAnnotations"):
         return annotation, f"{generic.ANNOTATIONS}[{GROUP_NAME}]"
     return reading.labels(pod).get(GROUP_NAME, ""), f"{generic.LABELS}[{GROUP_NAME}]"
 
 
-def role_shape(spec: Object) -> Object:
-    """What makes two pods of a group interchangeable, as Kueue writes it."""
-    shape: Object = {
-        "initContainers": _containers_shape(spec.get("initContainers")),
-        "containers": _containers_shape(spec.get("containers")),
+def role_fields(spec: Object) -> Object:
+    """The fields by which Kueue decides whether two pods of a group have the same role."""
+    fields: Object = {
+        "initContainers": _role_fields_of_containers(spec.get("initContainers")),
+        "containers": _role_fields_of_containers(spec.get("containers")),
     }
     for field in ROLE_FIELDS:
-        shape[field] = spec.get(field)
+        fields[field] = spec.get(field)
     if spec.get("resources") is not None:
-        shape["resources"] = reading.at(spec, "resources", "requests")
-    return shape
+        fields["resources"] = reading.at(spec, "resources", "requests")
+    return fields
 
 
 def role_hash(spec: Object) -> str:
-    printed = shown.as_go_prints({"spec": role_shape(spec)}, shown.ROLE)
+    printed = shown.as_go_prints({"spec": role_fields(spec)}, shown.ROLE)
     text = json.dumps(printed, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
-def _containers_shape(containers: Any) -> list[Object] | None:
-    shapes = [
-        {"resources": {"requests": _canonical(reading.at(each, "resources", "requests"))}, "ports": each.get("ports")}
-        for each in reading.mappings(containers)
+def _role_fields_of_containers(containers: Any) -> list[Object] | None:
+    fields = [
+        {
+            "resources": {"requests": _canonical(reading.at(container, "resources", "requests"))},
+            "ports": container.get("ports"),
+        }
+        for container in reading.mappings(containers)
     ]
-    return shapes or None
+    return fields or None
 
 
 def _canonical(requests: Any) -> dict[str, str] | None:
     return {name: str(amount) for name, amount in reading.amounts(requests).items()} or None
 
 
-def _take_over(request: AdmissionRequest) -> bool:
-    """Fill in the labels of a pod that Kueue manages for its own sake; tell whether it does."""
+def _set_managed_labels(request: AdmissionRequest) -> bool:
+    """Set the labels of a pod that is managed for itself; return whether it is managed."""
     pod = request.object
     if not management.is_namespace_managed(request) or management.has_managed_ancestor(request):
         return False
@@ -193,7 +196,7 @@ def _check_prebuilt_workload(request: AdmissionRequest) -> list[FieldError]:
 
 def _check_group_change(request: AdmissionRequest, old: Object) -> Iterator[FieldError]:
     name, path = group_name(request, request.object)
-    was_final, is_final = (reading.annotations(each).get(RETRIABLE) == "false" for each in (old, request.object))
+    was_final, is_final = (reading.annotations(version).get(RETRIABLE) == "false" for version in (old, request.object))
     if name and was_final and not is_final:
         detail = "unretriable pod group can't be converted to retriable"
         yield faults.forbidden(f"{generic.ANNOTATIONS}[{RETRIABLE}]", detail)

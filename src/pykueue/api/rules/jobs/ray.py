@@ -1,4 +1,4 @@
-"""RayCluster, RayJob and RayService: one cluster specification, three places for it."""
+"""RayCluster, RayJob and RayService, which contain the same cluster specification."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,17 +21,23 @@ _AUTOSCALING_OF_A_JOB = "a kueue managed job should only use autoscaling when wo
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RayRules:
-    """The rules of one kind: `cluster` is where the cluster specification stands, `path` what Kueue's messages call it."""
+    """The rules of one kind.
+
+    `cluster` is the path of the cluster specification, `path` its name in Kueue's messages.
+    """
 
     job_kind: JobKind
     cluster: Path
     path: str
     autoscaling: str
     gates_templates: bool
-    """Whether an elastic one gets scheduling gates at creation (of a RayJob, its RayCluster does)."""
+    """Whether an elastic object gets scheduling gates at creation.
+
+    For a RayJob its RayCluster gets them.
+    """
 
     spec_defaults: tuple[tuple[str, str], ...] = ()
-    """What KubeRay's own definition fills in."""
+    """The defaults of KubeRay's own CustomResourceDefinition."""
 
     def default(self, request: AdmissionRequest) -> None:
         spec = reading.mapping(request.object.get("spec"))
@@ -54,26 +60,26 @@ class RayRules:
         changes = generic.check_update(request, self.job_kind, old, is_suspended=is_suspended)
         return self._verdict([*changes, *self._check(request)])
 
-    def _verdict(self, found: list[FieldError]) -> ValidationResult:
-        return ValidationResult(denied=tuple(found), webhook=self.job_kind.webhook)
+    def _verdict(self, field_errors: list[FieldError]) -> ValidationResult:
+        return ValidationResult(denied=tuple(field_errors), webhook=self.job_kind.webhook)
 
     def _check(self, request: AdmissionRequest) -> list[FieldError]:
         job = request.object
-        found: list[FieldError] = []
+        field_errors: list[FieldError] = []
         if management.is_managed(request):
             if self.job_kind is job_kinds.RAY_JOB:
-                is_complete, found = _check_ray_job(reading.mapping(job.get("spec")))
+                is_complete, field_errors = _check_ray_job(reading.mapping(job.get("spec")))
                 if is_complete:
-                    return found
-            found += self._check_cluster(request, reading.mapping(reading.at(job, *self.cluster)))
-        found += generic.check_create(request, self.job_kind)
+                    return field_errors
+            field_errors += self._check_cluster(request, reading.mapping(reading.at(job, *self.cluster)))
+        field_errors += generic.check_create(request, self.job_kind)
         templates = self._topology_templates(job)
         is_readable = all(template.is_readable for template in templates)
         if not is_readable and self.job_kind is job_kinds.RAY_CLUSTER:
             of_head = topology.check(request, templates[:1])
             if of_head:
-                return found + of_head
-        return found + topology.check(request, templates, groups=is_readable)
+                return field_errors + of_head
+        return field_errors + topology.check(request, templates, groups=is_readable)
 
     def _check_cluster(self, request: AdmissionRequest, cluster: Object) -> Iterator[FieldError]:
         is_elastic = workload_update.is_elastic(request, request.object)
@@ -101,7 +107,7 @@ class RayRules:
             yield faults.forbidden(f"{self.path}.enableInTreeAutoscaling", detail)
 
     def _templates(self, job: Object) -> Iterator[tuple[str, Object]]:
-        """Pod templates, the workers' first, with their paths."""
+        """The pod templates with their paths: those of the workers, then that of the head."""
         cluster = reading.mapping(reading.at(job, *self.cluster))
         for index, group in enumerate(reading.mappings(cluster.get("workerGroupSpecs"))):
             yield f"{self.path}.workerGroupSpecs[{index}].template", reading.mapping(group.get("template"))
@@ -125,7 +131,10 @@ def _workers(group: Object) -> int:
 
 
 def _check_ray_job(spec: Object) -> tuple[bool, list[FieldError]]:
-    """Faults of the job around the cluster; True means that nothing else need be looked at."""
+    """The errors of the fields outside the cluster specification.
+
+    True means that no other check is to follow.
+    """
     selector, has_cluster = spec.get("clusterSelector"), isinstance(spec.get("rayClusterSpec"), dict)
     if selector:
         detail = "a kueue managed job should not use an existing cluster"

@@ -1,4 +1,4 @@
-"""Jobs made of replicated templates: the Kubeflow v1 jobs, MPIJob, JobSet and AppWrapper."""
+"""Jobs of replicated pod templates: the Kubeflow v1 jobs, MPIJob, JobSet and AppWrapper."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ POD_INDEX_OFFSET = "kueue.x-k8s.io/pod-index-offset"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicatedJob:
-    """The rules of one kind: its pod sets stand below `field`, by role, in Kueue's order of `roles`."""
+    """The rules of one kind: pod sets are below `field`, by role; `roles` has Kueue's order."""
 
     job_kind: JobKind
     field: str = ""
@@ -26,13 +26,13 @@ class ReplicatedJob:
             generic.default(request, self.job_kind)
 
     def validate(self, request: AdmissionRequest) -> ValidationResult:
-        found: list[FieldError] = []
+        field_errors: list[FieldError] = []
         if request.old is not None:
             is_suspended = self.job_kind.is_suspended(request.object)
-            found += generic.check_update(request, self.job_kind, request.old, is_suspended=is_suspended)
-        found += generic.check_create(request, self.job_kind)
-        found += topology.check(request, self.templates(request.object), groups=self.groups_pod_sets)
-        return ValidationResult(denied=tuple(found), webhook=self.job_kind.webhook)
+            field_errors += generic.check_update(request, self.job_kind, request.old, is_suspended=is_suspended)
+        field_errors += generic.check_create(request, self.job_kind)
+        field_errors += topology.check(request, self.templates(request.object), groups=self.groups_pod_sets)
+        return ValidationResult(denied=tuple(field_errors), webhook=self.job_kind.webhook)
 
     def templates(self, job: Object) -> list[Template]:
         replicas = reading.mapping(reading.at(job, "spec", self.field))
@@ -50,15 +50,15 @@ class ReplicatedJob:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobSetRules(ReplicatedJob):
     def templates(self, job: Object) -> list[Template]:
-        found = []
+        templates = []
         for index, replicated in enumerate(reading.mappings(reading.at(job, "spec", "replicatedJobs"))):
             spec = reading.mapping(reading.at(replicated, "template", "spec"))
             parallelism = reading.integer(spec.get("parallelism"), 1)
             pods = min(parallelism, reading.integer(spec.get("completions"), parallelism))
             count = reading.integer(replicated.get("replicas"), 1) * pods
             path = f"spec.replicatedJobs[{index}].template.spec.template"
-            found.append(Template.of(path, spec.get("template"), count))
-        return found
+            templates.append(Template.of(path, spec.get("template"), count))
+        return templates
 
 
 def _replicated(job_kind: JobKind, field: str, *roles: str, groups: bool = False) -> ReplicatedJob:
@@ -73,12 +73,12 @@ JAX_JOB = _replicated(job_kinds.JAX_JOB, "jaxReplicaSpecs", "Worker")
 MPI_JOB = _replicated(job_kinds.MPI_JOB, "mpiReplicaSpecs", "Launcher", "Worker", groups=True)
 JOB_SET = JobSetRules(job_kind=job_kinds.JOB_SET, groups_pod_sets=True)
 APP_WRAPPER = ReplicatedJob(job_kind=job_kinds.APP_WRAPPER)
-"""Its templates are inside other objects, where Kueue's webhook does not look."""
+"""Its templates are inside other objects, which Kueue's webhook does not check."""
 BY_ROLE = (PYTORCH_JOB, TF_JOB, XGBOOST_JOB, PADDLE_JOB, JAX_JOB, MPI_JOB)
 
 
 def default_mpi_job(request: AdmissionRequest) -> None:
-    """A launcher that also works has rank 0, so the workers' ranks start at 1."""
+    """A launcher that also works has rank 0, so that the ranks of the workers start at 1."""
     MPI_JOB.default(request)
     job = request.object
     runs_launcher_as_worker = reading.at(job, "spec", "runLauncherAsWorker") is True

@@ -1,4 +1,4 @@
-"""Deployment and StatefulSet: they cannot be suspended, so their pods are held back on their behalf."""
+"""Deployment and StatefulSet: they cannot be suspended, so their pods get scheduling gates."""
 
 from collections.abc import Iterator
 
@@ -18,7 +18,7 @@ def default_deployment(request: AdmissionRequest) -> None:
 
 
 def copy_labels(job: Object, template: job_kinds.Path) -> None:
-    """The queue and the priority class of a job are also those of its pods."""
+    """Copy the labels of the queue and of the priority class to a pod template."""
     for name in (management.QUEUE_NAME, management.PRIORITY_CLASS):
         if value := reading.labels(job).get(name):
             job_kinds.put(job, (*template, "metadata", "labels", name), value=value)
@@ -36,18 +36,19 @@ def validate_deployment(request: AdmissionRequest) -> ValidationResult:
 def validate_stateful_set(request: AdmissionRequest) -> ValidationResult:
     if _belongs_to_another(request.object):
         return ValidationResult()
-    found = check(request, job_kinds.STATEFUL_SET)
+    field_errors = check(request, job_kinds.STATEFUL_SET)
     if request.old is not None and management.should_be_suspended(request):
         after, before = (
-            reading.mapping(reading.at(each, "spec", "template", "spec")) for each in (request.object, request.old)
+            reading.mapping(reading.at(version, "spec", "template", "spec"))
+            for version in (request.object, request.old)
         )
-        found += check_role("spec.template.spec", after, before)
-        found += _check_replicas(request, request.old)
-    return _verdict(job_kinds.STATEFUL_SET, found)
+        field_errors += check_role("spec.template.spec", after, before)
+        field_errors += _check_replicas(request, request.old)
+    return _verdict(job_kinds.STATEFUL_SET, field_errors)
 
 
-def _verdict(job_kind: JobKind, found: list[FieldError]) -> ValidationResult:
-    return ValidationResult(denied=tuple(found), webhook=job_kind.webhook)
+def _verdict(job_kind: JobKind, field_errors: list[FieldError]) -> ValidationResult:
+    return ValidationResult(denied=tuple(field_errors), webhook=job_kind.webhook)
 
 
 def _mark_template(request: AdmissionRequest, job_kind: JobKind) -> bool:
@@ -67,19 +68,19 @@ def _belongs_to_another(stateful_set: Object) -> bool:
 
 def check(request: AdmissionRequest, job_kind: JobKind) -> list[FieldError]:
     new, old = request.object, request.old
-    found = [*generic.check_queue_name(new), *generic.check_elastic(request, job_kind)]
+    field_errors = [*generic.check_queue_name(new), *generic.check_elastic(request, job_kind)]
     if old is not None:
         is_suspended = reading.integer(reading.at(old, "status", "readyReplicas")) == 0
         after, before = management.queue_name(new), management.queue_name(old)
         if not is_suspended or not after:
-            found += faults.changed(generic.QUEUE_PATH, after, before)
-        found += generic.check_priority_class_change(new, old, is_suspended=is_suspended)
-    return found + generic.check_gates(request)
+            field_errors += faults.changed(generic.QUEUE_PATH, after, before)
+        field_errors += generic.check_priority_class_change(new, old, is_suspended=is_suspended)
+    return field_errors + generic.check_gates(request)
 
 
 def check_role(path: str, new: Object, old: Object) -> Iterator[FieldError]:
-    """Pods of these two specifications must be interchangeable."""
-    after, before = pod.role_shape(new), pod.role_shape(old)
+    """Check that the pods of both specifications have the same role."""
+    after, before = pod.role_fields(new), pod.role_fields(old)
     for name in sorted(after.keys() | before.keys()):
         here, shape, old_shape = f"{path}.{name}", after.get(name), before.get(name)
         if name in ("containers", "initContainers") and len(shape or ()) == len(old_shape or ()):
@@ -96,14 +97,14 @@ def _check_containers(path: str, after: list[Object], before: list[Object]) -> I
 
 
 def _check_replicas(request: AdmissionRequest, old: Object) -> Iterator[FieldError]:
-    after, before = (reading.integer(reading.at(each, "spec", "replicas"), 1) for each in (request.object, old))
+    after, before = (reading.integer(reading.at(version, "spec", "replicas"), 1) for version in (request.object, old))
     if after and before:
         yield from faults.changed("spec.replicas", after, before)
     if before or not after:
         return
     if reading.integer(reading.at(request.object, "status", "replicas")):
         yield faults.forbidden("spec.replicas", "scaling down is still in progress")
-    elif any(_is_leaving(workload) for workload in _owned_workloads(request, old)):
+    elif any(_is_being_deleted(workload) for workload in _owned_workloads(request, old)):
         yield faults.forbidden("spec.replicas", "workload from previous scale-down is still being deleted")
 
 
@@ -115,7 +116,9 @@ def _owned_workloads(request: AdmissionRequest, old: Object) -> Iterator[Object]
             yield workload
 
 
-def _is_leaving(workload: Object) -> bool:
-    """Not merely on hold, as a workload scaled to zero is."""
+def _is_being_deleted(workload: Object) -> bool:
+    """Whether the workload is being deleted, and not merely on hold after a scale-down to zero."""
     conditions = reading.mappings(reading.at(workload, "status", "conditions"))
-    return not any(each.get("type") == "QuotaReserved" and each.get("reason") == "OnHold" for each in conditions)
+    return not any(
+        condition.get("type") == "QuotaReserved" and condition.get("reason") == "OnHold" for condition in conditions
+    )

@@ -1,4 +1,4 @@
-"""SparkApplication: a driver and executors, whose pods are described by fields and, if given, templates."""
+"""SparkApplication: a driver and executors, described by fields and optional pod templates."""
 
 from collections.abc import Iterator
 
@@ -22,17 +22,17 @@ def default(request: AdmissionRequest) -> None:
 
 
 def validate(request: AdmissionRequest) -> ValidationResult:
-    old, found = request.old, list[FieldError]()
+    old, field_errors = request.old, list[FieldError]()
     if old is not None:
         if not management.is_or_was_managed(request, old):
             return ValidationResult()
         is_suspended = JOB_KIND.is_suspended(request.object)
-        found += generic.check_update(request, JOB_KIND, old, is_suspended=is_suspended)
+        field_errors += generic.check_update(request, JOB_KIND, old, is_suspended=is_suspended)
     if management.is_managed(request):
-        found += _check_managed(request)
-    found += generic.check_create(request, JOB_KIND)
-    found += topology.check(request, [_template(request.object, role) for role in ("driver", "executor")])
-    return ValidationResult(denied=tuple(found), webhook=JOB_KIND.webhook)
+        field_errors += _check_managed(request)
+    field_errors += generic.check_create(request, JOB_KIND)
+    field_errors += topology.check(request, [_template(request.object, role) for role in ("driver", "executor")])
+    return ValidationResult(denied=tuple(field_errors), webhook=JOB_KIND.webhook)
 
 
 def _check_managed(request: AdmissionRequest) -> Iterator[FieldError]:
@@ -45,7 +45,7 @@ def _check_managed(request: AdmissionRequest) -> Iterator[FieldError]:
 
 
 def _template(application: Object, role: str) -> Template:
-    """An annotation of the role itself wins over one of its template."""
+    """The pod set of a role; an annotation of the role overrides one of its pod template."""
     fields = reading.mapping(reading.at(application, "spec", role))
     annotations = reading.annotations(reading.mapping(fields.get("template")))
     count = 1 if role == "driver" else reading.integer(fields.get("instances"))

@@ -1,4 +1,4 @@
-"""TrainJob: made of a runtime, to which Kueue adds a patch of its own."""
+"""TrainJob: it refers to a runtime, and Kueue adds a runtime patch."""
 
 from pykueue.api.errors import FieldError
 from pykueue.api.rules import reading
@@ -7,7 +7,7 @@ from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
 JOB_KIND = job_kinds.TRAIN_JOB
 PATCH: Object = {"manager": "kueue.x-k8s.io/manager", "trainingRuntimeSpec": {"template": {"spec": {}}}}
-"""The place where an admission writes what it gives to the pods."""
+"""The runtime patch into which Kueue writes the node selectors and tolerations of an admission."""
 
 
 def default(request: AdmissionRequest) -> None:
@@ -19,10 +19,10 @@ def default(request: AdmissionRequest) -> None:
 
 
 def validate(request: AdmissionRequest) -> ValidationResult:
-    """Without its templates, which stand in the runtime and its patches."""
-    found: list[FieldError] = []
+    """Validate without the pod templates, which are in the runtime and its patches."""
+    field_errors: list[FieldError] = []
     if request.old is not None:
         is_suspended = JOB_KIND.is_suspended(request.object)
-        found += generic.check_update(request, JOB_KIND, request.old, is_suspended=is_suspended)
-    found += generic.check_create(request, JOB_KIND)
-    return ValidationResult(denied=tuple(found), webhook=JOB_KIND.webhook)
+        field_errors += generic.check_update(request, JOB_KIND, request.old, is_suspended=is_suspended)
+    field_errors += generic.check_create(request, JOB_KIND)
+    return ValidationResult(denied=tuple(field_errors), webhook=JOB_KIND.webhook)
