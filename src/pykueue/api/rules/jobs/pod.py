@@ -5,8 +5,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from pykueue.api import go_format
 from pykueue.api.errors import FieldError
-from pykueue.api.rules import faults, reading, shown, syntax
+from pykueue.api.rules import faults, reading, syntax
 from pykueue.api.rules.jobs import generic, job_kinds, management, topology
 from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
@@ -99,13 +100,13 @@ def role_fields(spec: Object) -> Object:
     for field in ROLE_FIELDS:
         fields[field] = spec.get(field)
     if spec.get("resources") is not None:
-        fields["resources"] = reading.at(spec, "resources", "requests")
+        fields["resources"] = go_format.in_go_order(reading.at(spec, "resources", "requests"), "{quantity}")
     return fields
 
 
 def role_hash(spec: Object) -> str:
-    printed = shown.as_go_prints({"spec": role_fields(spec)}, shown.ROLE)
-    text = json.dumps(printed, separators=(",", ":"), ensure_ascii=False)
+    role = go_format.in_go_order(role_fields(spec), "PodSpec")
+    text = json.dumps({"spec": dict(sorted(role.items()))}, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
