@@ -1,4 +1,4 @@
-"""A quick yes is never wrong: what `sound` accepts, the walks find nothing in."""
+"""A fast yes is never wrong: the full check finds nothing in what `is_certainly_valid` accepts."""
 
 import copy
 
@@ -38,7 +38,7 @@ def parts(value):
 
 def spoil(data, obj):
     place = data.draw(st.sampled_from(list(parts({name: obj[name] for name in obj if name != "metadata"}))))
-    odd = copy.deepcopy(data.draw(ODD))  # the same list twice would make a list that contains itself
+    odd = copy.deepcopy(data.draw(ODD))  # a list must not contain itself
     if isinstance(place, dict):
         place[data.draw(st.sampled_from([*place, "unheardOf"]))] = odd
     else:

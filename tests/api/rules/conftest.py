@@ -12,28 +12,28 @@ EVERY_FRAMEWORK = Settings(frameworks=frozenset(job_kinds.JOB_KINDS))
 
 
 class Objects:
-    """A cluster that holds what a test puts into it."""
+    """A `Lookup` in the objects that a test adds."""
 
     def __init__(self):
-        self.held = []
+        self.objects = []
 
     def add(self, obj):
-        self.held.append(obj)
+        self.objects.append(obj)
 
     def get(self, resource, namespace, name):
-        found = (each for each in self.list(resource, namespace) if each["metadata"]["name"] == name)
-        return next(found, None)
+        named = (obj for obj in self.list(resource, namespace) if obj["metadata"]["name"] == name)
+        return next(named, None)
 
     def list(self, resource, namespace=""):
         return [
-            each
-            for each in self.held
-            if each["kind"] == resource.kind and each["metadata"].get("namespace", "") in (namespace or "", "")
+            obj
+            for obj in self.objects
+            if obj["kind"] == resource.kind and obj["metadata"].get("namespace", "") in (namespace or "", "")
         ]
 
 
 class Admission:
-    """The rules of one cluster: `create` and `update` give the stored object, `refusal` the text of a denial."""
+    """The rules of one cluster: `stored` gives the object after defaulting, `refusal` a denial."""
 
     def __init__(self, settings):
         self.cluster = Objects()

@@ -1,4 +1,4 @@
-"""Defaulters meet objects before the schema has been checked: whatever JSON comes, no rule breaks."""
+"""Defaulters run before the schema is checked: no rule raises on any JSON."""
 
 import contextlib
 import copy
