@@ -93,7 +93,7 @@ def schema_of(struct: type[msgspec.Struct]) -> Schema:
         is_required = schema.pop("required", None) if isinstance(schema.get("required"), bool) else None
         if field.required if is_required is None else is_required:
             required.append(field.encode_name)
-        _settle_default(schema, field)
+        _set_default(schema, field)
         properties[field.encode_name] = schema
     result: Schema = {"type": "object"}
     if description := _docstring(struct):
@@ -144,7 +144,7 @@ def _union_schema(members: list[Any]) -> Schema:
     return {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
 
 
-def _settle_default(schema: Schema, field: msgspec.structs.FieldInfo) -> None:
+def _set_default(schema: Schema, field: msgspec.structs.FieldInfo) -> None:
     if "default" in schema:
         if schema["default"] is ABSENT:
             del schema["default"]

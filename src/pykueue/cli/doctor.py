@@ -152,11 +152,11 @@ async def _webhooks(client: "Client") -> tuple[str, ...]:
 async def _missing_rights(client: "Client", configuration: "Loaded", *, webhooks: bool) -> tuple[str, ...]:
     """Asks the API server about every right that the controller's service account should have."""
     from pykueue.cli import manifests
-    from pykueue.install import rights
+    from pykueue.install import rbac
 
-    user = f"system:serviceaccount:{configuration.value.namespace}:{rights.NAME}"
+    user = f"system:serviceaccount:{configuration.value.namespace}:{rbac.NAME}"
     missing = []
-    for attributes in rights.needed(manifests.right_objects(configuration, webhooks=webhooks)):
+    for attributes in rbac.required_access(manifests.right_objects(configuration, webhooks=webhooks)):
         body = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SubjectAccessReview",

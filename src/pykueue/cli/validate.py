@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from pykueue.api import manifests
+from pykueue.api.manifest_validation import ManifestFinding, Severity, validate_manifests
 from pykueue.api.manifests import Document
-from pykueue.api.review import ManifestFinding, Severity, review
 from pykueue.cli import output as outputs
 
 _ENDINGS = (".yaml", ".yml", ".json")
@@ -34,7 +34,7 @@ def validate(names: tuple[str, ...], output: str, verbose: bool) -> None:  # noq
         read, wrong = manifests.read(data, name)
         documents += read
         findings += [_unreadable(fault) for fault in wrong]
-    findings += review(documents)
+    findings += validate_manifests(documents)
     findings.sort(key=lambda finding: (finding.file, finding.line))
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
     shown = [finding for finding in findings if verbose or finding.severity is not Severity.NOTE]

@@ -64,7 +64,7 @@ class Mutation:
         return {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": self.text}}
 
 
-def put(path: tuple[str, ...], value: str) -> str:
+def object_with(path: tuple[str, ...], value: str) -> str:
     """CEL for an object with the value at the path: `Object{spec: Object.spec{suspend: true}}`."""
     text = value
     for depth in range(len(path) - 1, -1, -1):

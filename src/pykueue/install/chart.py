@@ -20,7 +20,7 @@ from pykueue.install import (
     deployment,
     managed_kinds,
     policies,
-    rights,
+    rbac,
     version_aliases,
     visibility,
     webhooks,
@@ -40,9 +40,9 @@ def files() -> dict[str, str]:
         f"crds/{definition['spec']['names']['plural']}.yaml": yaml_text.dump([definition])
         for definition in crds.definitions(version_aliases.kinds())
     }
-    texts["files/rights.json"] = _lines(rights.of_controller(NAMESPACE))
+    texts["files/rights.json"] = _lines(rbac.of_controller(NAMESPACE))
     texts["files/visibility.json"] = _lines(visibility.of_port(_VISIBILITY_PORT, NAMESPACE))
-    texts["files/rights-of-webhooks.json"] = _lines(rights.of_webhooks(NAMESPACE, SECRET))
+    texts["files/rights-of-webhooks.json"] = _lines(rbac.of_webhooks(NAMESPACE, SECRET))
     texts["files/controller.json"] = _lines(_controller(webhooks=False))
     texts["files/controller-with-webhooks.json"] = _lines(_controller(webhooks=True))
     texts["files/webhooks.json"] = _entries(webhooks.of_queues(_ENDPOINT))
@@ -50,7 +50,7 @@ def files() -> dict[str, str]:
     for job_kind in job_kinds.JOB_KINDS.values():
         name, resource = _slug(job_kind.name), job_kind.resource
         texts[f"files/kinds/{name}"] = managed_kinds.listed(job_kind)
-        texts[f"files/rights/{name}.json"] = _lines(rights.of_jobs(resource.group, resource.plural, NAMESPACE))
+        texts[f"files/rights/{name}.json"] = _lines(rbac.of_jobs(resource.group, resource.plural, NAMESPACE))
         texts[f"files/policies/{name}.json"] = _policies(job_kind, manage_all=False)
         texts[f"files/policies-for-all/{name}.json"] = _policies(job_kind, manage_all=True)
         texts[f"files/webhooks/{name}.json"] = _entries_of_jobs(job_kind, manage_all=False)
@@ -77,7 +77,7 @@ def _policies(job_kind: job_kinds.JobKind, *, manage_all: bool) -> str:
         managed_jobs_namespace_selector=_SELECTOR,
         manage_jobs_without_queue_name=manage_all,
     )
-    objects = policies.of_framework(job_kind, settings)
+    objects = policies.of_job_kind(job_kind, settings)
     listed = ", ".join(managed_kinds.listed(kind) for _, kind in sorted(job_kinds.JOB_KINDS.items()))
     return _lines(objects).replace(listed, KINDS)
 

@@ -7,7 +7,7 @@ replicas one leads and the other waits for the Lease.
 from pykueue.api import yaml_text
 from pykueue.api.configuration.loading import Loaded
 from pykueue.api.scheme import Object
-from pykueue.install import rights
+from pykueue.install import rbac
 
 NAME = "pykueue-controller"
 CONFIG_MAP = "kueue-manager-config"
@@ -15,7 +15,7 @@ CONFIG_KEY = "controller_manager_config.yaml"
 _FOLDER = "/etc/pykueue"
 _SCRATCH: Object = {"name": "scratch", "emptyDir": {"medium": "Memory"}}
 """OpenSSL reads certificates from files only; this volume keeps them in memory."""
-_SECONDS_TO_TAKE_LEAVE = "5"
+_PRE_STOP_SECONDS = "5"
 _LABELS = {"app.kubernetes.io/name": "pykueue", "app.kubernetes.io/component": "controller"}
 
 
@@ -49,7 +49,7 @@ def _serve_webhooks(configuration: Loaded, pod: Object) -> None:
     """
     value, container = configuration.value, pod["containers"][0]
     container["args"].append("--webhooks")
-    container["lifecycle"] = {"preStop": {"exec": {"command": ["sleep", _SECONDS_TO_TAKE_LEAVE]}}}
+    container["lifecycle"] = {"preStop": {"exec": {"command": ["sleep", _PRE_STOP_SECONDS]}}}
     container["ports"].append({"name": "webhooks", "containerPort": value.webhook.port})
     if not value.internal_cert_management.enable:
         secret = value.internal_cert_management.webhook_secret_name
@@ -80,7 +80,7 @@ def _config_map(configuration: Loaded) -> Object:
 
 def _deployment(configuration: Loaded, image: str, replicas: int) -> Object:
     pod: Object = {
-        "serviceAccountName": rights.NAME,
+        "serviceAccountName": rbac.NAME,
         "securityContext": {"runAsNonRoot": True, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [_container(configuration, image)],
         "volumes": [{"name": "configuration", "configMap": {"name": CONFIG_MAP}}, _SCRATCH],

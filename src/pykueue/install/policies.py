@@ -5,8 +5,7 @@ Kueue's webhooks only warn of (in Python: the warnings of `api.rules`) becomes a
 action Warn. Called by `pykueue manifests` and `chart`.
 """
 
-from pykueue.api import registry, resources
-from pykueue.api.kueue.kinds import GROUP, STORAGE_VERSION
+from pykueue.api import resources
 from pykueue.api.rules.jobs import generic, job_kinds, management, pod, ray, replicas
 from pykueue.api.rules.jobs.job_kinds import JobKind
 from pykueue.api.scheme import Object, Resource, Settings
@@ -34,13 +33,13 @@ def objects(settings: Settings) -> list[Object]:
         *_warning_of_workloads(),
     ]
     for job_kind in managed_kinds.enabled(settings):
-        policies += of_framework(job_kind, settings)
+        policies += of_job_kind(job_kind, settings)
     return policies
 
 
-def of_framework(job_kind: JobKind, settings: Settings) -> list[Object]:
+def of_job_kind(job_kind: JobKind, settings: Settings) -> list[Object]:
     return [
-        *suspension.of_framework(job_kind, settings),
+        *suspension.of_job_kind(job_kind, settings),
         *_validating(job_kind, settings),
         *_warning_of_pods(job_kind, settings),
     ]
@@ -54,16 +53,12 @@ def tables(settings: Settings) -> dict[Resource, Table]:
 
 
 def of_queues(settings: Settings) -> dict[Resource, Table]:
-    resources = {
-        kind.kind: kind.resource for kind in registry.scheme() if (kind.group, kind.version) == (GROUP, STORAGE_VERSION)
+    return {
+        resources.CLUSTER_QUEUE: cluster_queue.of_cluster_queues(settings),
+        resources.COHORT: cluster_queue.of_cohorts(),
+        resources.RESOURCE_FLAVOR: resource_flavor.of_resource_flavors(),
+        resources.WORKLOAD: workload.of_workloads(settings),
     }
-    tables = {
-        "ClusterQueue": cluster_queue.of_cluster_queues(settings),
-        "Cohort": cluster_queue.of_cohorts(),
-        "ResourceFlavor": resource_flavor.of_resource_flavors(),
-        "Workload": workload.of_workloads(settings),
-    }
-    return {resources[kind]: table for kind, table in tables.items()}
 
 
 def of_jobs(job_kind: JobKind, settings: Settings) -> Table:
@@ -95,7 +90,7 @@ def _validating_queues(settings: Settings) -> list[Object]:
     policies: list[Object] = []
     for resource, table in of_queues(settings).items():
         policies += of_kind(resource, table)
-        if resource.kind == "Workload":
+        if resource == resources.WORKLOAD:
             status = Subject(resource=resource, operations=("UPDATE",), subresource="status")
             policies += _policy(f"validate-{_slug(resource)}-status", status, workload.of_statuses(settings))
     return policies
@@ -135,12 +130,11 @@ def _keep_queue(job_kind: JobKind) -> list[Object]:
 
 
 def _warning_of_workloads() -> list[Object]:
-    kinds = {(kind.group, kind.version, kind.kind): kind for kind in registry.scheme()}
     rule = {
         "expression": "object.?spec.?podSets.orValue([]).all(p, p.?topologyRequest.?subGroupCount.orValue(0) >= 0)",
         "message": "spec.podSets: a negative topologyRequest.subGroupCount is deprecated and will be rejected in a future release",
     }
-    subject = Subject(resource=kinds[GROUP, STORAGE_VERSION, "Workload"].resource, operations=_WRITES)
+    subject = Subject(resource=resources.WORKLOAD, operations=_WRITES)
     return admission_policies.validating("warn-of-workloads", subject, [rule], only_warns=True)
 
 

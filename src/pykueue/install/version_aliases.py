@@ -161,7 +161,7 @@ def apply(obj: Object, old: Object | None, version: str) -> list[str]:
         if fungibility.get(field) == synonym:
             fungibility[field] = _SYNONYM
     if kind in _WITH_QUOTA:
-        warnings += quota.take_covered_resources_from_flavors(obj)
+        warnings += quota.set_covered_resources(obj)
     return warnings
 
 

@@ -5,7 +5,7 @@ Two APIServices, the Service behind them, rules for token and access reviews, an
 
 from pykueue.api.configuration.types import Configuration
 from pykueue.api.scheme import Object
-from pykueue.install import deployment, rights
+from pykueue.install import deployment, rbac
 
 GROUP = "visibility.kueue.x-k8s.io"
 SERVICE = "visibility-server"
@@ -28,8 +28,8 @@ def of_port(port: int, namespace: str) -> list[Object]:
 
 
 def _rights(namespace: str) -> list[Object]:
-    account = {"kind": "ServiceAccount", "name": rights.NAME, "namespace": namespace}
-    name = f"{rights.NAME}-visibility"
+    account = {"kind": "ServiceAccount", "name": rbac.NAME, "namespace": namespace}
+    name = f"{rbac.NAME}-visibility"
     asks = [
         _rule("authentication.k8s.io", "tokenreviews", "create"),
         _rule("authorization.k8s.io", "subjectaccessreviews", "create"),

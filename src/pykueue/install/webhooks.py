@@ -24,12 +24,12 @@ QUEUED, UNQUEUED = "pykueue-webhooks", "pykueue-webhooks-unqueued"
 API_VERSION = "admissionregistration.k8s.io/v1"
 MUTATING, VALIDATING = resources.MUTATING_WEBHOOK_CONFIGURATION, resources.VALIDATING_WEBHOOK_CONFIGURATION
 _CREATE, _WRITES = ("CREATE",), ("CREATE", "UPDATE")
-_SECONDS_TO_ANSWER, _SECONDS_TO_WAIT_IN_VAIN = 10, 2
+_TIMEOUT_SECONDS, _IGNORED_TIMEOUT_SECONDS = 10, 2
 _HAS_QUEUE, _HAS_NONE = (
     {"matchExpressions": [{"key": management.QUEUE_NAME, "operator": operator}]}
     for operator in ("Exists", "DoesNotExist")
 )
-_NOT_GOING = {
+_NOT_BEING_DELETED = {
     "name": "not-going",
     "expression": "request.operation != 'UPDATE' || !has(object.metadata.deletionTimestamp)",
 }
@@ -119,12 +119,14 @@ def of_jobs(job_kind: JobKind, settings: Settings, endpoint: Endpoint) -> Entrie
     everywhere = _namespaces({}, endpoint)
     managed = _namespaces(settings.managed_jobs_namespace_selector or {}, endpoint)
     queued = {"objectSelector": _HAS_QUEUE, "namespaceSelector": everywhere}
-    in_vain = {} if settings.manage_jobs_without_queue_name else _IGNORED
+    failure_options = {} if settings.manage_jobs_without_queue_name else _IGNORED
     return Entries(
         mutating=(_mutating(kind, endpoint, written, queued),),
         validating=(_validating(kind, endpoint, checked, queued),),
         mutating_unqueued=(
-            _mutating(kind, endpoint, written, {"objectSelector": _HAS_NONE, "namespaceSelector": managed, **in_vain}),
+            _mutating(
+                kind, endpoint, written, {"objectSelector": _HAS_NONE, "namespaceSelector": managed, **failure_options}
+            ),
         ),
         validating_unqueued=(
             _validating(
@@ -134,7 +136,7 @@ def of_jobs(job_kind: JobKind, settings: Settings, endpoint: Endpoint) -> Entrie
     )
 
 
-_IGNORED = {"failurePolicy": "Ignore", "timeoutSeconds": _SECONDS_TO_WAIT_IN_VAIN}
+_IGNORED = {"failurePolicy": "Ignore", "timeoutSeconds": _IGNORED_TIMEOUT_SECONDS}
 
 
 def _namespaces(selector: Mapping[str, Any], endpoint: Endpoint) -> Object:
@@ -178,9 +180,9 @@ def _webhook(name: str, client_config: Object, rules: list[Object], terms: Objec
         "clientConfig": client_config,
         "rules": rules,
         "matchPolicy": "Equivalent",
-        "matchConditions": [_NOT_GOING],
+        "matchConditions": [_NOT_BEING_DELETED],
         "failurePolicy": "Fail",
-        "timeoutSeconds": _SECONDS_TO_ANSWER,
+        "timeoutSeconds": _TIMEOUT_SECONDS,
         "sideEffects": "None",
         "admissionReviewVersions": ["v1"],
         **terms,

@@ -45,14 +45,15 @@ def load(data: bytes | str, file: str = "-") -> Loaded:
         problems.append(f"{file}: {len(configurations)} Configurations; keep one")
     for document, source in configurations:
         problems += [
-            f"{file}:{document.line_of(placed(source, fault.field))}: {fault}" for fault in find_faults(source)
+            f"{file}:{document.line_of(path_in_document(source, fault.field))}: {fault}"
+            for fault in find_faults(source)
         ]
     if problems:
         raise ConfigurationError(problems)
     return complete(configurations[0][1].configuration if configurations else {})
 
 
-def placed(source: sources.ConfigurationSource, path: str) -> str:
+def path_in_document(source: sources.ConfigurationSource, path: str) -> str:
     """The path in the whole document of a path in the Configuration."""
     if path.startswith(("managerConfig", "controllerManager", "data[")):
         return path

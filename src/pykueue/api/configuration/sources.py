@@ -61,7 +61,7 @@ def _from_values(values: Object) -> ConfigurationSource:
     wrong = list(base.faults)
     if own is not None and not isinstance(own, dict):
         wrong.append(faults.invalid_without_value(_IN_VALUES, "must be a mapping of Configuration fields"))
-    configuration = _laid_over(base.configuration, reading.mapping(own))
+    configuration = _merged(base.configuration, reading.mapping(own))
     configuration.setdefault("apiVersion", versions.V1BETA2)
     configuration.setdefault("kind", "Configuration")
     gates = {
@@ -76,9 +76,9 @@ def _from_values(values: Object) -> ConfigurationSource:
     return ConfigurationSource(configuration=configuration, prefix=_IN_VALUES if own else _TEXT_IN_VALUES, faults=wrong)
 
 
-def _laid_over(base: Object, change: Object) -> Object:
+def _merged(base: Object, change: Object) -> Object:
     merged = copy.deepcopy(base)
     for name, value in change.items():
         inner = merged.get(name)
-        merged[name] = _laid_over(inner, value) if isinstance(inner, dict) and isinstance(value, dict) else value
+        merged[name] = _merged(inner, value) if isinstance(inner, dict) and isinstance(value, dict) else value
     return merged

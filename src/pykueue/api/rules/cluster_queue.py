@@ -13,7 +13,7 @@ _POLICY = "spec.concurrentAdmissionPolicy"
 
 def default(request: AdmissionRequest) -> None:
     if request.operation == "CREATE":
-        spec = quota.written_spec(request.object)
+        spec = quota.ensure_spec(request.object)
         if quota.malformed_quantity(spec):
             raise errors.undecodable("mclusterqueue.kb.io", quantity.SYNTAX_ERROR)
         quota.write_as_decoded(spec)

@@ -48,7 +48,7 @@ def flavor_names(spec: Object) -> list[str]:
     return list(dict.fromkeys(reading.text(flavor.get("name")) for flavor in flavors))
 
 
-def take_covered_resources_from_flavors(obj: Object) -> list[str]:
+def set_covered_resources(obj: Object) -> list[str]:
     """Set a group's missing `coveredResources` from its flavors; return a warning for each group.
 
     The resources have the order in which they first appear.
@@ -66,7 +66,7 @@ def take_covered_resources_from_flavors(obj: Object) -> list[str]:
     return warnings
 
 
-def written_spec(obj: Object) -> Any:
+def ensure_spec(obj: Object) -> Any:
     """The spec, created if absent: a Go webhook writes back a spec even if there was none."""
     if obj.get("spec") is None:
         obj["spec"] = {}
@@ -123,11 +123,11 @@ def check_resource_groups(spec: Object, parent: Parent) -> list[FieldError]:
         for position, name in enumerate(covered):
             here = f"{path}.coveredResources[{position}]"
             field_errors += syntax.check_label_key(here, name)
-            field_errors += _check_unseen(here, name, seen_resources)
+            field_errors += _check_unique(here, name, seen_resources)
         for position, flavor in enumerate(reading.mappings(group.get("flavors"))):
             here = f"{path}.flavors[{position}]"
             field_errors += _check_flavor(here, flavor, covered, parent)
-            field_errors += _check_unseen(f"{here}.name", reading.text(flavor.get("name")), seen_flavors)
+            field_errors += _check_unique(f"{here}.name", reading.text(flavor.get("name")), seen_flavors)
     return field_errors
 
 
@@ -162,7 +162,7 @@ def check_totals(spec: Object) -> list[FieldError]:
     return field_errors
 
 
-def _check_unseen(path: str, name: str, names: set[str]) -> list[FieldError]:
+def _check_unique(path: str, name: str, names: set[str]) -> list[FieldError]:
     if name in names:
         return [faults.duplicate(path, name)]
     names.add(name)

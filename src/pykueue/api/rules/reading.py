@@ -32,7 +32,7 @@ def at(value: Any, *keys: str) -> Any:
     return value
 
 
-def has_other(obj: Object, old: Object | None, key: str) -> bool:
+def has_changed(obj: Object, old: Object | None, key: str) -> bool:
     """Whether the value below `key` is new or changed.
 
     Rules skip what was valid when it was stored.
@@ -40,7 +40,7 @@ def has_other(obj: Object, old: Object | None, key: str) -> bool:
     return old is None or obj.get(key) != old.get(key)
 
 
-def inner(obj: Object, key: str) -> Object:
+def ensure_mapping(obj: Object, key: str) -> Object:
     """The object below `key`, created if absent.
 
     If a value of another type is there, the result is not part of `obj`.

@@ -11,7 +11,7 @@ READ_AS_NODE_LABELS = "spec.nodeSelector: read as spec.nodeLabels; write nodeLab
 
 def default(request: AdmissionRequest) -> None:
     if request.operation == "CREATE":
-        for taint in reading.mappings(reading.at(quota.written_spec(request.object), "nodeTaints")):
+        for taint in reading.mappings(reading.at(quota.ensure_spec(request.object), "nodeTaints")):
             taint.setdefault("key", "")
             taint.setdefault("effect", "")
         quota.add_finalizer(request.object)

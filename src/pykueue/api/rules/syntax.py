@@ -29,7 +29,7 @@ FALSE_TEXTS = ("0", "f", "F", "FALSE", "false", "False")
 _ENDS = "and must start and end with an alphanumeric character"
 
 
-def _wrong(explanation: str, pattern: str, *examples: str) -> str:
+def _explanation(explanation: str, pattern: str, *examples: str) -> str:
     if not examples:
         return f"{explanation} (regex used for validation is '{pattern}')"
     examples_text = " or ".join(f"'{example}', " for example in examples)
@@ -40,14 +40,14 @@ def _matches(pattern: str, value: str) -> bool:
     return re.fullmatch(pattern, value, re.ASCII) is not None
 
 
-QUALIFIED_NAME_EXPLANATION = _wrong(
+QUALIFIED_NAME_EXPLANATION = _explanation(
     f"must consist of alphanumeric characters, '-', '_' or '.', {_ENDS}",
     QUALIFIED_NAME,
     "MyName",
     "my.name",
     "123-abc",
 )
-LABEL_VALUE_EXPLANATION = _wrong(
+LABEL_VALUE_EXPLANATION = _explanation(
     f"a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', {_ENDS}",
     LABEL_VALUE,
     "MyValue",
@@ -64,7 +64,7 @@ def dns_label(value: str) -> tuple[str, ...]:
     explanations = [] if len(value) <= 63 else ["must be no more than 63 characters"]
     if not _matches(DNS_LABEL, value):
         explanation = f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', {_ENDS}"
-        explanations.append(_wrong(explanation, DNS_LABEL, "my-name", "123-abc"))
+        explanations.append(_explanation(explanation, DNS_LABEL, "my-name", "123-abc"))
     return tuple(explanations)
 
 
@@ -75,7 +75,7 @@ def dns_subdomain(value: str) -> tuple[str, ...]:
         explanation = (
             f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ENDS}"
         )
-        explanations.append(_wrong(explanation, DNS_SUBDOMAIN, "example.com"))
+        explanations.append(_explanation(explanation, DNS_SUBDOMAIN, "example.com"))
     return tuple(explanations)
 
 
@@ -133,7 +133,7 @@ def check_domain_prefixed_path(path: str, value: str) -> list[FieldError]:
         return [faults.invalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')]
     field_errors = [faults.invalid(path, host, explanation) for explanation in dns_subdomain(host)]
     if not _matches(URL_PATH, rest):
-        field_errors.append(faults.invalid(path, rest, _wrong("Invalid path", URL_PATH)))
+        field_errors.append(faults.invalid(path, rest, _explanation("Invalid path", URL_PATH)))
     return field_errors
 
 
@@ -199,7 +199,9 @@ def _check_condition(path: str, condition: Mapping[str, Any]) -> list[FieldError
     elif not _is_condition_reason(reason):
         explanation = "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_'"
         examples = ("my_name", "MY_NAME", "MyName", "ReasonA,ReasonB", "ReasonA:ReasonB")
-        field_errors.append(faults.invalid(f"{path}.reason", reason, _wrong(explanation, CONDITION_REASON, *examples)))
+        field_errors.append(
+            faults.invalid(f"{path}.reason", reason, _explanation(explanation, CONDITION_REASON, *examples))
+        )
     if len(reason) > 1024:
         field_errors.append(faults.too_long(f"{path}.reason", 1024))
     if len(reading.text(condition.get("message"))) > 32768:

@@ -30,7 +30,7 @@ from pykueue.api.scheme import AdmissionRequest, Defaulter, Reader, ValidationRe
 _KUEUE = "kueue.x-k8s.io"
 
 
-def _set_nothing(_request: AdmissionRequest) -> None:
+def _default_nothing(_request: AdmissionRequest) -> None:
     return
 
 
@@ -41,7 +41,7 @@ def _accept(_request: AdmissionRequest) -> ValidationResult:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionRules:
     reader: Reader | None = None
-    defaulter: Defaulter = _set_nothing
+    defaulter: Defaulter = _default_nothing
     validator: Validator = _accept
 
 
@@ -82,19 +82,19 @@ def _if_enabled(job_kind: JobKind, defaulter: Defaulter, validator: Validator) -
     return AdmissionRules(defaulter=default, validator=validate)
 
 
-def _of(rules: "ray.RayRules | replicas.ReplicatedJob", defaulter: Defaulter | None = None) -> AdmissionRules:
+def _rules_of_class(
+    rules: "ray.RayRules | replicas.ReplicatedJob", defaulter: Defaulter | None = None
+) -> AdmissionRules:
     return _if_enabled(rules.job_kind, defaulter or rules.default, rules.validate)
 
 
 WEBHOOKS: Mapping[tuple[str, str], AdmissionRules] = {
     (_KUEUE, "ClusterQueue"): AdmissionRules(
-        reader=quota.take_covered_resources_from_flavors,
+        reader=quota.set_covered_resources,
         defaulter=cluster_queue.default,
         validator=cluster_queue.validate,
     ),
-    (_KUEUE, "Cohort"): AdmissionRules(
-        reader=quota.take_covered_resources_from_flavors, validator=quota.validate_cohort
-    ),
+    (_KUEUE, "Cohort"): AdmissionRules(reader=quota.set_covered_resources, validator=quota.validate_cohort),
     (_KUEUE, "ResourceFlavor"): AdmissionRules(
         reader=resource_flavor.read_node_selector,
         defaulter=resource_flavor.default,
@@ -107,14 +107,14 @@ WEBHOOKS: Mapping[tuple[str, str], AdmissionRules] = {
     ("apps", "StatefulSet"): _if_enabled(
         job_kinds.STATEFUL_SET, serving.default_stateful_set, serving.validate_stateful_set
     ),
-    ("kubeflow.org", "PyTorchJob"): _of(replicas.PYTORCH_JOB),
-    ("kubeflow.org", "TFJob"): _of(replicas.TF_JOB),
-    ("kubeflow.org", "XGBoostJob"): _of(replicas.XGBOOST_JOB),
-    ("kubeflow.org", "PaddleJob"): _of(replicas.PADDLE_JOB),
-    ("kubeflow.org", "JAXJob"): _of(replicas.JAX_JOB),
-    ("kubeflow.org", "MPIJob"): _of(replicas.MPI_JOB, replicas.default_mpi_job),
-    ("jobset.x-k8s.io", "JobSet"): _of(replicas.JOB_SET),
-    ("workload.codeflare.dev", "AppWrapper"): _of(replicas.APP_WRAPPER),
+    ("kubeflow.org", "PyTorchJob"): _rules_of_class(replicas.PYTORCH_JOB),
+    ("kubeflow.org", "TFJob"): _rules_of_class(replicas.TF_JOB),
+    ("kubeflow.org", "XGBoostJob"): _rules_of_class(replicas.XGBOOST_JOB),
+    ("kubeflow.org", "PaddleJob"): _rules_of_class(replicas.PADDLE_JOB),
+    ("kubeflow.org", "JAXJob"): _rules_of_class(replicas.JAX_JOB),
+    ("kubeflow.org", "MPIJob"): _rules_of_class(replicas.MPI_JOB, replicas.default_mpi_job),
+    ("jobset.x-k8s.io", "JobSet"): _rules_of_class(replicas.JOB_SET),
+    ("workload.codeflare.dev", "AppWrapper"): _rules_of_class(replicas.APP_WRAPPER),
     ("trainer.kubeflow.org", "TrainJob"): _if_enabled(job_kinds.TRAIN_JOB, train_job.default, train_job.validate),
     ("sparkoperator.k8s.io", "SparkApplication"): _if_enabled(
         job_kinds.SPARK_APPLICATION, spark.default, spark.validate
@@ -122,9 +122,9 @@ WEBHOOKS: Mapping[tuple[str, str], AdmissionRules] = {
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): _if_enabled(
         job_kinds.LEADER_WORKER_SET, leader_worker_set.default, leader_worker_set.validate
     ),
-    ("ray.io", "RayCluster"): _of(ray.RAY_CLUSTER),
-    ("ray.io", "RayJob"): _of(ray.RAY_JOB),
-    ("ray.io", "RayService"): _of(ray.RAY_SERVICE),
+    ("ray.io", "RayCluster"): _rules_of_class(ray.RAY_CLUSTER),
+    ("ray.io", "RayJob"): _rules_of_class(ray.RAY_JOB),
+    ("ray.io", "RayService"): _rules_of_class(ray.RAY_SERVICE),
 }
 """Kueue's webhooks by (group, kind).
 
@@ -132,7 +132,7 @@ All versions of a kind have the same rules, which see the storage version.
 """
 
 
-def _after(builtin: Defaulter, kueue: AdmissionRules) -> AdmissionRules:
+def _with_builtin(builtin: Defaulter, kueue: AdmissionRules) -> AdmissionRules:
     return AdmissionRules(
         defaulter=_one_after_another(builtin, kueue.defaulter),
         validator=_all_of(owners.validate_replicated, kueue.validator),
@@ -151,8 +151,8 @@ RULES: Mapping[tuple[str, str], AdmissionRules] = {
         defaulter=_one_after_another(builtin_pod.default, _POD.defaulter),
         validator=_all_of(builtin_pod.validate, _POD.validator),
     ),
-    ("apps", "Deployment"): _after(objects.deployment, WEBHOOKS["apps", "Deployment"]),
-    ("apps", "StatefulSet"): _after(objects.stateful_set, WEBHOOKS["apps", "StatefulSet"]),
+    ("apps", "Deployment"): _with_builtin(objects.deployment, WEBHOOKS["apps", "Deployment"]),
+    ("apps", "StatefulSet"): _with_builtin(objects.stateful_set, WEBHOOKS["apps", "StatefulSet"]),
     ("apps", "ReplicaSet"): AdmissionRules(defaulter=objects.replica_set, validator=owners.validate_replicated),
     ("apps", "DaemonSet"): AdmissionRules(defaulter=objects.daemon_set, validator=owners.validate_replicated),
     ("", "Node"): AdmissionRules(defaulter=objects.node),

@@ -34,7 +34,7 @@ def _has_malformed_quantity(workload: Object) -> bool:
 
 
 def validate(request: AdmissionRequest) -> ValidationResult:
-    missing = list(_missing(request.object)) if reading.has_other(request.object, request.old, "spec") else []
+    missing = list(_missing(request.object)) if reading.has_changed(request.object, request.old, "spec") else []
     field_errors = _check(request)
     if request.old is not None:
         field_errors += workload_update.check(request, request.old)
@@ -79,7 +79,7 @@ def _warnings(workload: Object) -> Iterator[str]:
 def _check(request: AdmissionRequest) -> list[FieldError]:
     workload = request.object
     field_errors: list[FieldError] = []
-    if reading.has_other(request.object, request.old, "spec"):
+    if reading.has_changed(request.object, request.old, "spec"):
         pod_sets = reading.mappings(reading.at(workload, "spec", "podSets"))
         for index, pod_set in enumerate(pod_sets):
             field_errors += _check_pod_set(request, f"spec.podSets[{index}]", pod_set)

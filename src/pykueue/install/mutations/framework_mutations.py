@@ -11,7 +11,7 @@ from pykueue.api.rules.jobs import job_kinds, management, ray, replicas, topolog
 from pykueue.api.rules.jobs.job_kinds import JobKind, Path
 from pykueue.api.scheme import Object, Settings
 from pykueue.install import admission_policies
-from pykueue.install.admission_policies import Mutation, Subject, put
+from pykueue.install.admission_policies import Mutation, Subject, object_with
 from pykueue.install.mutations import pod_gating
 
 _IS_ELASTIC = f"object.metadata.?annotations[?'{workload_update.ELASTIC_JOB}'].orValue('') == 'true'"
@@ -36,7 +36,7 @@ def policies(job_kind: JobKind, settings: Settings) -> Iterator[Object]:
 def _elastic(job_kind: JobKind) -> list[Object]:
     if job_kind == job_kinds.BATCH_JOB:
         gate = f"Object.spec.template.spec.schedulingGates{{name: '{management.ELASTIC_GATE}'}}"
-        gates = Mutation(text=put(("spec", "template", "spec", "schedulingGates"), f"[{gate}]"))
+        gates = Mutation(text=object_with(("spec", "template", "spec", "schedulingGates"), f"[{gate}]"))
     elif job_kind in _GATED_CLUSTERS:
         gates = _gated_cluster(_GATED_CLUSTERS[job_kind])
     else:
@@ -79,7 +79,7 @@ def _ranks_of_mpi_jobs() -> list[Object]:
         ("ungrouped", f"!{is_grouped}"),
     )
     path = ("spec", "mpiReplicaSpecs", "Worker", "template", "metadata", "annotations")
-    mutation = Mutation(text=put(path, f"{{'{replicas.POD_INDEX_OFFSET}': '1'}}"))
+    mutation = Mutation(text=object_with(path, f"{{'{replicas.POD_INDEX_OFFSET}': '1'}}"))
     subject = Subject(resource=job_kinds.MPI_JOB.resource, conditions=conditions)
     return admission_policies.mutating("ranks-mpijobs", subject, [mutation])
 

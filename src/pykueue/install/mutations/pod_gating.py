@@ -17,7 +17,7 @@ from pykueue.api.rules.jobs import (
 from pykueue.api.rules.jobs.job_kinds import JobKind, Path
 from pykueue.api.scheme import Object, Settings
 from pykueue.install import admission_policies
-from pykueue.install.admission_policies import Mutation, Subject, put
+from pykueue.install.admission_policies import Mutation, Subject, object_with
 
 POD = job_kinds.POD
 _PARENT = f"'{pod.SUSPENDING_PARENT}' in object.metadata.?annotations.orValue({{}})"
@@ -30,7 +30,7 @@ _LEADER = ("spec", "leaderWorkerTemplate", "leaderTemplate")
 _WORKER = ("spec", "leaderWorkerTemplate", "workerTemplate")
 
 
-def _places_by_topology(settings: Settings) -> bool:
+def _has_topology(settings: Settings) -> bool:
     return feature_gates.is_enabled(settings.feature_gates, "TopologyAwareScheduling")
 
 
@@ -47,13 +47,13 @@ def by_parents(settings: Settings) -> list[Object]:
 
 
 def _gates(settings: Settings) -> tuple[Mutation, ...]:
-    has_topology = _places_by_topology(settings)
+    has_topology = _has_topology(settings)
     names = (pod.ADMISSION_GATE, pod.TOPOLOGY_GATE) if has_topology else (pod.ADMISSION_GATE,)
     gates = ", ".join(f"Object.spec.schedulingGates{{name: '{name}'}}" for name in names)
-    set_gates = Mutation(text=put(("spec", "schedulingGates"), f"[{gates}]"))
+    set_gates = Mutation(text=object_with(("spec", "schedulingGates"), f"[{gates}]"))
     if not has_topology:
         return (set_gates,)
-    return set_gates, Mutation(text=put(("metadata", "labels"), f"{{?'{pod.INDEX_LABEL}': {_INDEX_LABEL}}}"))
+    return set_gates, Mutation(text=object_with(("metadata", "labels"), f"{{?'{pod.INDEX_LABEL}': {_INDEX_LABEL}}}"))
 
 
 def conditions(job_kind: JobKind) -> tuple[tuple[str, str], ...]:
@@ -75,7 +75,7 @@ def of_templates(job_kind: JobKind, settings: Settings) -> tuple[Mutation, ...]:
     leader, worker = (_marked(path, annotations, copies=True) for path in (_LEADER, _WORKER))
     has_leader = "has(object.spec.leaderWorkerTemplate.leaderTemplate)"
     mutations = [Mutation(text=f"{has_leader} ? {leader} : Object{{}}"), Mutation(text=worker)]
-    if _places_by_topology(settings):
+    if _has_topology(settings):
         group = f"'{topology.GROUP_NAME}' in object.spec.leaderWorkerTemplate.workerTemplate.?metadata.?annotations.orValue({{}})"
         offset = _marked(_WORKER, {replicas.POD_INDEX_OFFSET: "1"})
         mutations.append(Mutation(text=f"{has_leader} && !({group}) ? {offset} : Object{{}}"))
@@ -94,7 +94,7 @@ def _marked(
     parts = [f"annotations: {{{', '.join(notes)}}}"]
     if entries:
         parts.append(f"labels: {{{', '.join(entries)}}}")
-    return put(metadata, f"{'.'.join(('Object', *metadata))}{{{', '.join(parts)}}}")
+    return object_with(metadata, f"{'.'.join(('Object', *metadata))}{{{', '.join(parts)}}}")
 
 
 def _copied(key: str) -> str:

@@ -14,7 +14,7 @@ from pykueue.api.rules.jobs import management
 from pykueue.api.rules.jobs.job_kinds import JobKind
 from pykueue.api.scheme import Object, Settings
 from pykueue.install import admission_policies, managed_kinds
-from pykueue.install.admission_policies import Mutation, Parameter, Subject, put
+from pykueue.install.admission_policies import Mutation, Parameter, Subject, object_with
 from pykueue.install.mutations import framework_mutations, pod_gating
 
 _LABEL = "object.metadata.?labels[?'{0}'].orValue('')"
@@ -34,7 +34,7 @@ class _ManagedMutations:
     """Whether an object with a queue is skipped too in a namespace that is not managed."""
 
 
-def of_framework(job_kind: JobKind, settings: Settings) -> Iterator[Object]:
+def of_job_kind(job_kind: JobKind, settings: Settings) -> Iterator[Object]:
     name, managed = job_kind.name.replace("/", "-").replace(".", "-"), _managed_mutations(job_kind, settings)
     independent = ("independent", f"!({managed_kinds.owned(settings)})")
     selector = settings.managed_jobs_namespace_selector
@@ -69,7 +69,7 @@ def of_framework(job_kind: JobKind, settings: Settings) -> Iterator[Object]:
 
 def _managed_mutations(job_kind: JobKind, settings: Settings) -> _ManagedMutations:
     if job_kind.suspend:
-        return _ManagedMutations(verb="suspend", mutations=(Mutation(text=put(job_kind.suspend, "true")),))
+        return _ManagedMutations(verb="suspend", mutations=(Mutation(text=object_with(job_kind.suspend, "true")),))
     if job_kind == pod_gating.POD:
         return _ManagedMutations(
             verb="hold",
@@ -86,4 +86,4 @@ def _managed_mutations(job_kind: JobKind, settings: Settings) -> _ManagedMutatio
 
 
 def _set_label(key: str) -> Mutation:
-    return Mutation(text=put(("metadata", "labels"), f"{{'{key}': 'default'}}"))
+    return Mutation(text=object_with(("metadata", "labels"), f"{{'{key}': 'default'}}"))

@@ -34,7 +34,7 @@ def validations(settings: Settings) -> list[Validation]:
             cel=f"variables.gates.all(name, {cel.is_domain_prefixed_path('name')})",
             message=f"{_PATH} must be a list of domain-prefixed paths (such as acme.io/foo) of at most 63 bytes",
         ),
-        Validation(cel=cel.no_doubles("variables.gates"), message=f"{_PATH}: duplicate gate name"),
+        Validation(cel=cel.has_no_duplicates("variables.gates"), message=f"{_PATH}: duplicate gate name"),
         Validation(
             when=f"{IS_UPDATE} && {now} != ''",
             cel=f"{before} != ''",

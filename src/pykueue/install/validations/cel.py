@@ -96,7 +96,7 @@ def is_condition_true(condition: str, obj: str = "object") -> str:
     return f"{conditions}.exists(c, c.type == '{condition}' && c.status == 'True')"
 
 
-def no_doubles(items: str) -> str:
+def has_no_duplicates(items: str) -> str:
     return f"{items}.all(one, {items}.filter(other, other == one).size() == 1)"
 
 

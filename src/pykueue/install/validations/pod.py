@@ -11,7 +11,7 @@ _IS_GATED = f"object.spec.?schedulingGates.orValue([]).exists(gate, gate.name ==
 _KEYS = "{0}.metadata.?{1}.orValue({{}}).exists(key, key.startsWith('kueue.x-k8s.io/'))"
 _OF_KUEUE = " || ".join(_KEYS.format("object", kind) for kind in ("labels", "annotations"))
 _WAS_OF_KUEUE = " || ".join(_KEYS.format("oldObject", kind) for kind in ("labels", "annotations"))
-CONCERNED = ("concerned", f"{_OF_KUEUE} || (oldObject != null && ({_WAS_OF_KUEUE}))")
+HAS_KUEUE_METADATA = ("concerned", f"{_OF_KUEUE} || (oldObject != null && ({_WAS_OF_KUEUE}))")
 """Matches pods that have, or had, a label or annotation of Kueue."""
 
 
@@ -30,7 +30,7 @@ def of_pods(settings: Settings) -> Table:
         Variable(name="oldGroup", cel=_group_name(settings, table.old_label, table.old_annotation)),
         topology.variable(f"[{template}]"),
     )
-    return Table(variables=named, validations=tuple(rules), conditions=(CONCERNED,))
+    return Table(variables=named, validations=tuple(rules), conditions=(HAS_KUEUE_METADATA,))
 
 
 def _group_name(settings: Settings, label: table.Entry, annotation: table.Entry) -> str:

@@ -35,7 +35,7 @@ def of_stateful_sets(settings: Settings, owned: str) -> Table:
     ]
     parent = f"object.spec.template.?metadata.?annotations[?'{pod.SUSPENDING_PARENT}'].orValue('statefulset')"
     return Table(
-        variables=(*_variables(settings), _holds_back(settings, owned)),
+        variables=(*_variables(settings), _is_gated(settings, owned)),
         validations=(
             *_rules(job_kinds.STATEFUL_SET, settings),
             *table.under("variables.holdsBack", managed),
@@ -70,7 +70,7 @@ def of_leader_worker_sets(settings: Settings, owned: str) -> Table:
             )
         )
     return Table(
-        variables=(*_variables(settings), _holds_back(settings, owned), topology.variable(templates)),
+        variables=(*_variables(settings), _is_gated(settings, owned), topology.variable(templates)),
         validations=(
             *_rules(job_kinds.LEADER_WORKER_SET, settings),
             Validation(
@@ -103,7 +103,7 @@ def _rules(job_kind: JobKind, settings: Settings) -> list[Validation]:
     ]
 
 
-def _holds_back(settings: Settings, owned: str) -> Variable:
+def _is_gated(settings: Settings, owned: str) -> Variable:
     """Whether this is an update of an object whose pods are gated."""
     is_queued = f"{table.label(management.QUEUE_NAME)} != ''"
     skips_deleted = jobs.is_on(settings, "SkipAncestorCheckForDeletedWorkloads")

@@ -30,7 +30,7 @@ def default(request: AdmissionRequest) -> None:
     spec = job.get("spec")
     if request.subresource or not isinstance(spec, dict):
         return
-    if reading.has_other(job, request.old, "spec"):
+    if reading.has_changed(job, request.old, "spec"):
         default_spec(spec)
     template_labels = reading.labels(reading.mapping(spec.get("template")))
     metadata = reading.mapping(job.get("metadata"))
@@ -64,12 +64,12 @@ def generate_selector(request: AdmissionRequest) -> None:
     template = spec.get("template")
     if not uid or not name or not isinstance(template, dict):
         return
-    labels = reading.inner(reading.inner(template, "metadata"), "labels")
+    labels = reading.ensure_mapping(reading.ensure_mapping(template, "metadata"), "labels")
     for label in _NAME_LABELS:
         labels.setdefault(label, name)
     for label in _UID_LABELS:
         labels.setdefault(label, uid)
-    reading.inner(reading.inner(spec, "selector"), "matchLabels").setdefault(_UID_LABEL, uid)
+    reading.ensure_mapping(reading.ensure_mapping(spec, "selector"), "matchLabels").setdefault(_UID_LABEL, uid)
 
 
 def default_cron_job(request: AdmissionRequest) -> None:
@@ -80,7 +80,7 @@ def default_cron_job(request: AdmissionRequest) -> None:
     spec.setdefault("suspend", False)
     spec.setdefault("successfulJobsHistoryLimit", 3)
     spec.setdefault("failedJobsHistoryLimit", 1)
-    template = reading.inner(spec, "jobTemplate")
+    template = reading.ensure_mapping(spec, "jobTemplate")
     template.setdefault("metadata", {})
     pod_spec.default_template(reading.at(template, "spec", "template"))
     if request.operation == "CREATE":
@@ -88,7 +88,7 @@ def default_cron_job(request: AdmissionRequest) -> None:
 
 
 def validate(request: AdmissionRequest) -> ValidationResult:
-    if request.subresource or not reading.has_other(request.object, request.old, "spec"):
+    if request.subresource or not reading.has_changed(request.object, request.old, "spec"):
         return ValidationResult()
     spec = reading.mapping(request.object.get("spec"))
     field_errors = [*check_spec("spec", spec)]

@@ -22,8 +22,8 @@ def namespace(request: AdmissionRequest) -> None:
     metadata = reading.mapping(request.object.get("metadata"))
     if metadata.get("name") and not request.subresource:
         metadata["labels"] = reading.mapping(metadata.get("labels")) | {"kubernetes.io/metadata.name": metadata["name"]}
-        reading.inner(request.object, "spec").setdefault("finalizers", ["kubernetes"])
-        reading.inner(request.object, "status").setdefault("phase", "Active")
+        reading.ensure_mapping(request.object, "spec").setdefault("finalizers", ["kubernetes"])
+        reading.ensure_mapping(request.object, "status").setdefault("phase", "Active")
 
 
 def secret(request: AdmissionRequest) -> None:
@@ -69,7 +69,7 @@ def resource_quota(request: AdmissionRequest) -> None:
 def persistent_volume_claim(request: AdmissionRequest) -> None:
     spec = _spec(request)
     spec.setdefault("volumeMode", "Filesystem")
-    pod_spec.write_canonically(reading.inner(spec, "resources"), "requests")
+    pod_spec.write_canonically(reading.ensure_mapping(spec, "resources"), "requests")
     _with_status(request, {"phase": "Pending"})
 
 
@@ -88,10 +88,10 @@ def priority_class(request: AdmissionRequest) -> None:
 def deployment(request: AdmissionRequest) -> None:
     spec = _spec(request)
     spec.setdefault("replicas", 1)
-    strategy = reading.inner(spec, "strategy")
+    strategy = reading.ensure_mapping(spec, "strategy")
     strategy.setdefault("type", "RollingUpdate")
     if strategy.get("type") == "RollingUpdate":
-        update = reading.inner(strategy, "rollingUpdate")
+        update = reading.ensure_mapping(strategy, "rollingUpdate")
         update.setdefault("maxUnavailable", "25%")
         update.setdefault("maxSurge", "25%")
     spec.setdefault("revisionHistoryLimit", 10)
@@ -103,11 +103,11 @@ def deployment(request: AdmissionRequest) -> None:
 def stateful_set(request: AdmissionRequest) -> None:
     spec = _spec(request)
     spec.setdefault("podManagementPolicy", "OrderedReady")
-    strategy = reading.inner(spec, "updateStrategy")
+    strategy = reading.ensure_mapping(spec, "updateStrategy")
     strategy.setdefault("type", "RollingUpdate")
     if strategy.get("type") == "RollingUpdate":
-        reading.inner(strategy, "rollingUpdate").setdefault("partition", 0)
-    retention = reading.inner(spec, "persistentVolumeClaimRetentionPolicy")
+        reading.ensure_mapping(strategy, "rollingUpdate").setdefault("partition", 0)
+    retention = reading.ensure_mapping(spec, "persistentVolumeClaimRetentionPolicy")
     retention.setdefault("whenDeleted", "Retain")
     retention.setdefault("whenScaled", "Retain")
     spec.setdefault("replicas", 1)
@@ -125,10 +125,10 @@ def replica_set(request: AdmissionRequest) -> None:
 
 def daemon_set(request: AdmissionRequest) -> None:
     spec = _spec(request)
-    strategy = reading.inner(spec, "updateStrategy")
+    strategy = reading.ensure_mapping(spec, "updateStrategy")
     strategy.setdefault("type", "RollingUpdate")
     if strategy.get("type") == "RollingUpdate":
-        update = reading.inner(strategy, "rollingUpdate")
+        update = reading.ensure_mapping(strategy, "rollingUpdate")
         update.setdefault("maxUnavailable", 1)
         update.setdefault("maxSurge", 0)
     spec.setdefault("revisionHistoryLimit", 10)

@@ -28,7 +28,11 @@ _UPDATABLE = (
 
 def default(request: AdmissionRequest) -> None:
     spec = request.object.get("spec")
-    if request.subresource or not isinstance(spec, dict) or not reading.has_other(request.object, request.old, "spec"):
+    if (
+        request.subresource
+        or not isinstance(spec, dict)
+        or not reading.has_changed(request.object, request.old, "spec")
+    ):
         return
     pod_spec.default_pod_spec(spec)
     spec.setdefault("enableServiceLinks", True)
@@ -44,7 +48,7 @@ def default(request: AdmissionRequest) -> None:
 
 
 def validate(request: AdmissionRequest) -> ValidationResult:
-    if request.subresource or not reading.has_other(request.object, request.old, "spec"):
+    if request.subresource or not reading.has_changed(request.object, request.old, "spec"):
         return ValidationResult()
     spec = reading.mapping(request.object.get("spec"))
     field_errors = [*pod_spec.check_pod_spec("spec", spec)]
@@ -90,14 +94,14 @@ def _apply_limit_ranges(request: AdmissionRequest, spec: Object) -> None:
     notes = []
     for field, noun in (("containers", "container"), ("initContainers", "init container")):
         for container in reading.mappings(spec.get(field)):
-            resources = reading.inner(container, "resources")
+            resources = reading.ensure_mapping(container, "resources")
             for name, limit_range_values, word in (("requests", requests, "request"), ("limits", defaults, "limit")):
                 own = reading.mapping(resources.get(name))
                 if added := sorted(limit_range_values.keys() - own.keys()):
                     resources[name] = {**limit_range_values, **own}
                     notes.append(f"{', '.join(added)} {word} for {noun} {container.get('name')}")
     if notes:
-        annotations = reading.inner(reading.inner(request.object, "metadata"), "annotations")
+        annotations = reading.ensure_mapping(reading.ensure_mapping(request.object, "metadata"), "annotations")
         annotations[_LIMIT_RANGER] = f"LimitRanger plugin set: {'; '.join(notes)}"
 
 

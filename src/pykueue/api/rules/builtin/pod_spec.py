@@ -16,7 +16,7 @@ _WITH_MODE = ("secret", "configMap", "downwardAPI", "projected")
 def default_template(template: Any) -> None:
     if isinstance(template, dict):
         template.setdefault("metadata", {})
-        default_pod_spec(reading.inner(template, "spec"))
+        default_pod_spec(reading.ensure_mapping(template, "spec"))
 
 
 def default_pod_spec(spec: Object) -> None:
@@ -41,7 +41,7 @@ def _default_container(container: Object) -> None:
     container.setdefault("imagePullPolicy", "Always" if _tag(image) == "latest" else "IfNotPresent")
     container.setdefault("terminationMessagePath", "/dev/termination-log")
     container.setdefault("terminationMessagePolicy", "File")
-    resources = reading.inner(container, "resources")
+    resources = reading.ensure_mapping(container, "resources")
     for name in ("limits", "requests"):
         write_canonically(resources, name)
     for port in reading.mappings(container.get("ports")):

@@ -36,10 +36,10 @@ class JobKind:
         return reading.at(job, *self.suspend) is True
 
     def set_suspended(self, job: Object) -> None:
-        put(job, self.suspend, value=True)
+        set_nested(job, self.suspend, value=True)
 
 
-def put(job: Object, path: Path, *, value: Any) -> None:
+def set_nested(job: Object, path: Path, *, value: Any) -> None:
     """Set the value at the path and create missing objects on the way.
 
     A value of the wrong type is left as it is, because the schema reports it.

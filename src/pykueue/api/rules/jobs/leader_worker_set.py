@@ -36,7 +36,7 @@ def default(request: AdmissionRequest) -> None:
 
 
 def _annotate(job: Object, template: str, name: str, value: str) -> None:
-    job_kinds.put(job, (*_PATH, template, "metadata", "annotations", name), value=value)
+    job_kinds.set_nested(job, (*_PATH, template, "metadata", "annotations", name), value=value)
 
 
 def validate(request: AdmissionRequest) -> ValidationResult:

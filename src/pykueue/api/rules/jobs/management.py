@@ -39,7 +39,7 @@ def is_or_was_managed(request: AdmissionRequest, old: Object) -> bool:
 
 
 def set_label(obj: Object, key: str, value: str) -> None:
-    job_kinds.put(obj, ("metadata", "labels", key), value=value)
+    job_kinds.set_nested(obj, ("metadata", "labels", key), value=value)
 
 
 def default_queue_exists(request: AdmissionRequest) -> bool:
@@ -145,7 +145,7 @@ def apply_managed_by(request: AdmissionRequest, job_kind: JobKind) -> None:
     if not job_kind.managed_by or not is_on(request, "MultiKueue"):
         return
     if reading.at(job, *job_kind.managed_by) in (None, job_kind.operator) and _dispatches(request):
-        job_kinds.put(job, job_kind.managed_by, value=MULTI_KUEUE)
+        job_kinds.set_nested(job, job_kind.managed_by, value=MULTI_KUEUE)
 
 
 def _dispatches(request: AdmissionRequest) -> bool:

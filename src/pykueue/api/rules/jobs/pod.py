@@ -47,7 +47,7 @@ def default(request: AdmissionRequest) -> None:
     has_suspending_parent = SUSPENDING_PARENT in reading.annotations(pod)
     if not has_suspending_parent and not _set_managed_labels(request):
         return
-    metadata, spec = reading.inner(pod, "metadata"), reading.mapping(pod.get("spec"))
+    metadata, spec = reading.ensure_mapping(pod, "metadata"), reading.mapping(pod.get("spec"))
     if not has_suspending_parent and MANAGED not in reading.sequence(metadata.get("finalizers")):
         metadata["finalizers"] = [*reading.sequence(metadata.get("finalizers")), MANAGED]
     management.add_scheduling_gate(spec, ADMISSION_GATE)
@@ -57,7 +57,7 @@ def default(request: AdmissionRequest) -> None:
             management.set_label(pod, INDEX_LABEL, reading.labels(pod).get(index_label, ""))
         management.add_scheduling_gate(spec, TOPOLOGY_GATE)
     if ROLE_HASH not in reading.annotations(pod):
-        job_kinds.put(pod, ("metadata", "annotations", ROLE_HASH), value=role_hash(spec))
+        job_kinds.set_nested(pod, ("metadata", "annotations", ROLE_HASH), value=role_hash(spec))
 
 
 def validate(request: AdmissionRequest) -> ValidationResult:

@@ -53,14 +53,14 @@ class RayRules:
     def validate(self, request: AdmissionRequest) -> ValidationResult:
         old = request.old
         if old is None:
-            return self._verdict(self._check(request))
+            return self._result(self._check(request))
         if not management.is_or_was_managed(request, old):
             return ValidationResult()
         is_suspended = self.job_kind.is_suspended(request.object)
         changes = generic.check_update(request, self.job_kind, old, is_suspended=is_suspended)
-        return self._verdict([*changes, *self._check(request)])
+        return self._result([*changes, *self._check(request)])
 
-    def _verdict(self, field_errors: list[FieldError]) -> ValidationResult:
+    def _result(self, field_errors: list[FieldError]) -> ValidationResult:
         return ValidationResult(denied=tuple(field_errors), webhook=self.job_kind.webhook)
 
     def _check(self, request: AdmissionRequest) -> list[FieldError]:

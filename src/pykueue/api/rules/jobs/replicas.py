@@ -90,4 +90,4 @@ def default_mpi_job(request: AdmissionRequest) -> None:
         return
     is_grouped = topology.GROUP_NAME in reading.annotations(reading.mapping(launcher.get("template")))
     if management.is_on(request, "TopologyAwareScheduling") and not is_grouped:
-        job_kinds.put(worker, ("template", "metadata", "annotations", POD_INDEX_OFFSET), value="1")
+        job_kinds.set_nested(worker, ("template", "metadata", "annotations", POD_INDEX_OFFSET), value="1")

@@ -13,7 +13,7 @@ from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 def default_deployment(request: AdmissionRequest) -> None:
     if not _mark_template(request, job_kinds.DEPLOYMENT):
         return
-    job_kinds.put(request.object, ("spec", "template", "metadata", "labels", pod.MANAGED), value="true")
+    job_kinds.set_nested(request.object, ("spec", "template", "metadata", "labels", pod.MANAGED), value="true")
     copy_labels(request.object, ("spec", "template"))
 
 
@@ -21,20 +21,20 @@ def copy_labels(job: Object, template: job_kinds.Path) -> None:
     """Copy the labels of the queue and of the priority class to a pod template."""
     for name in (management.QUEUE_NAME, management.PRIORITY_CLASS):
         if value := reading.labels(job).get(name):
-            job_kinds.put(job, (*template, "metadata", "labels", name), value=value)
+            job_kinds.set_nested(job, (*template, "metadata", "labels", name), value=value)
 
 
 def default_stateful_set(request: AdmissionRequest) -> None:
-    if not _belongs_to_another(request.object):
+    if not _has_other_parent(request.object):
         _mark_template(request, job_kinds.STATEFUL_SET)
 
 
 def validate_deployment(request: AdmissionRequest) -> ValidationResult:
-    return _verdict(job_kinds.DEPLOYMENT, check(request, job_kinds.DEPLOYMENT))
+    return _result(job_kinds.DEPLOYMENT, check(request, job_kinds.DEPLOYMENT))
 
 
 def validate_stateful_set(request: AdmissionRequest) -> ValidationResult:
-    if _belongs_to_another(request.object):
+    if _has_other_parent(request.object):
         return ValidationResult()
     field_errors = check(request, job_kinds.STATEFUL_SET)
     if request.old is not None and management.should_be_suspended(request):
@@ -44,10 +44,10 @@ def validate_stateful_set(request: AdmissionRequest) -> ValidationResult:
         )
         field_errors += check_role("spec.template.spec", after, before)
         field_errors += _check_replicas(request, request.old)
-    return _verdict(job_kinds.STATEFUL_SET, field_errors)
+    return _result(job_kinds.STATEFUL_SET, field_errors)
 
 
-def _verdict(job_kind: JobKind, field_errors: list[FieldError]) -> ValidationResult:
+def _result(job_kind: JobKind, field_errors: list[FieldError]) -> ValidationResult:
     return ValidationResult(denied=tuple(field_errors), webhook=job_kind.webhook)
 
 
@@ -57,11 +57,11 @@ def _mark_template(request: AdmissionRequest, job_kind: JobKind) -> bool:
     if not management.should_be_suspended(request):
         return False
     path = ("spec", "template", "metadata", "annotations", pod.SUSPENDING_PARENT)
-    job_kinds.put(request.object, path, value=job_kind.name)
+    job_kinds.set_nested(request.object, path, value=job_kind.name)
     return True
 
 
-def _belongs_to_another(stateful_set: Object) -> bool:
+def _has_other_parent(stateful_set: Object) -> bool:
     template = reading.mapping(reading.at(stateful_set, "spec", "template"))
     return reading.annotations(template).get(pod.SUSPENDING_PARENT, job_kinds.STATEFUL_SET.name) != "statefulset"
 

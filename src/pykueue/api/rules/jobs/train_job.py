@@ -14,7 +14,7 @@ def default(request: AdmissionRequest) -> None:
     if request.operation != "CREATE":
         return
     generic.default(request, JOB_KIND)
-    spec = reading.inner(request.object, "spec")
+    spec = reading.ensure_mapping(request.object, "spec")
     spec["runtimePatches"] = [*reading.sequence(spec.get("runtimePatches")), PATCH]
 
 

@@ -37,7 +37,7 @@ def objects(configuration: Configuration) -> list[Object]:
     return roles
 
 
-def needed(objects: Iterable[Object]) -> Iterator[Object]:
+def required_access(objects: Iterable[Object]) -> Iterator[Object]:
     """The permissions of the controller in these roles, as attributes of access reviews."""
     for role in objects:
         if not role["metadata"]["name"].startswith(NAME):

@@ -44,7 +44,7 @@ class ManifestFinding:
     message: str
 
 
-def review(documents: Iterable[Document]) -> list[ManifestFinding]:
+def validate_manifests(documents: Iterable[Document]) -> list[ManifestFinding]:
     documents = list(documents)
     reviewer = _Reviewer(documents)
     return [finding for document in documents for finding in reviewer.findings(document)]
@@ -85,7 +85,7 @@ class _Reviewer:
         configuration = sources.find(document.object)
         if configuration is not None:
             for error in loading.find_faults(configuration):
-                path = loading.placed(configuration, error.field)
+                path = loading.path_in_document(configuration, error.field)
                 yield _finding(document, Severity.ERROR, str(error), path)
             return
         if _is_excerpt(document.object):
