@@ -123,7 +123,7 @@ def _keep_queue(job_kind: JobKind) -> list[Object]:
         operations=("UPDATE",),
         conditions=(("unqueued", f"object{queue} == '' && oldObject{queue} != ''"),),
     )
-    message = f"{generic.QUEUE_PATH}: queue-name must not be empty in namespace with default queue"
+    message = f"{generic.QUEUE_PATH}: {generic.QUEUE_REMOVED}"
     rule = {"expression": "false", "message": message}
     parameter = Parameter(resource=resources.LOCAL_QUEUE, name="default")
     return admission_policies.validating(f"keep-queue-{_slug(job_kind.resource)}", subject, [rule], parameter=parameter)

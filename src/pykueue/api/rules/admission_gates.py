@@ -8,6 +8,8 @@ from pykueue.api.rules import faults, reading, syntax
 from pykueue.api.scheme import Object
 
 ANNOTATION = "kueue.x-k8s.io/admission-gated-by"
+GATE_ADDED = "cannot add admission gate after creation"
+ONLY_REMOVABLE = "can only remove gates, not add new ones"
 _PATH = f"metadata.annotations[{ANNOTATION}]"
 _LONGEST_NAME = 63
 
@@ -38,7 +40,7 @@ def check_update(obj: Object, old: Object) -> list[FieldError]:
     new_value, old_value = (reading.annotations(version).get(ANNOTATION, "") for version in (obj, old))
     field_errors = []
     if new_value and not old_value:
-        field_errors.append(faults.forbidden(_PATH, "cannot add admission gate after creation"))
+        field_errors.append(faults.forbidden(_PATH, GATE_ADDED))
     if new_value and old_value and not set(gate_names(obj)) <= set(gate_names(old)):
-        field_errors.append(faults.forbidden(_PATH, "can only remove gates, not add new ones"))
+        field_errors.append(faults.forbidden(_PATH, ONLY_REMOVABLE))
     return field_errors + check(obj)

@@ -9,6 +9,8 @@ from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
 _CHECKS = "spec.admissionChecksStrategy.admissionChecks"
 _POLICY = "spec.concurrentAdmissionPolicy"
+STRICT_FIFO_IS_NOT_CONCURRENT = "StrictFIFO queueing strategy cannot be used when ConcurrentAdmissionPolicy is defined"
+BORROWS_WITHOUT_RECLAIM = "reclaimWithinCohort=Never and borrowWithinCohort.Policy!=Never"
 
 
 def default(request: AdmissionRequest) -> None:
@@ -54,9 +56,7 @@ def _check_preemption(preemption: Any) -> list[FieldError]:
         return []
     if borrow.get("policy") == "Never":
         return []
-    return [
-        faults.invalid("spec.preemption", preemption, "reclaimWithinCohort=Never and borrowWithinCohort.Policy!=Never")
-    ]
+    return [faults.invalid("spec.preemption", preemption, BORROWS_WITHOUT_RECLAIM)]
 
 
 def _check_fungibility(fungibility: Object) -> list[FieldError]:
@@ -84,8 +84,7 @@ def _check_concurrent_admission(spec: Object) -> list[FieldError]:
         field_errors.append(faults.invalid("spec.resourceGroups[0].flavors", flavors, detail))
     field_errors += _check_migration(spec, reading.mapping(policy.get("migration")))
     if spec.get("queueingStrategy") == "StrictFIFO":
-        detail = "StrictFIFO queueing strategy cannot be used when ConcurrentAdmissionPolicy is defined"
-        field_errors.append(faults.invalid("spec.queueingStrategy", "StrictFIFO", detail))
+        field_errors.append(faults.invalid("spec.queueingStrategy", "StrictFIFO", STRICT_FIFO_IS_NOT_CONCURRENT))
     return field_errors
 
 

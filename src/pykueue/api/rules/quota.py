@@ -14,6 +14,8 @@ from pykueue.api.rules import faults, reading, syntax
 from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
 RESOURCE_IN_USE = "kueue.x-k8s.io/resource-in-use"
+WEIGHT_TOO_SMALL = "When not 0, weight must be > 10e-9"
+LENDS_ABOVE_NOMINAL = "must be less than or equal to the nominalQuota"
 """The finalizer that prevents the deletion of an object while others refer to it."""
 
 _GROUPS = "spec.resourceGroups"
@@ -138,7 +140,7 @@ def check_fair_sharing(spec: Object) -> list[FieldError]:
     if weight.nano < 0:
         return [faults.invalid("spec.fairSharing", str(weight), faults.NEGATIVE)]
     if weight.nano == 1:
-        return [faults.invalid("spec.fairSharing", str(weight), "When not 0, weight must be > 10e-9")]
+        return [faults.invalid("spec.fairSharing", str(weight), WEIGHT_TOO_SMALL)]
     return []
 
 
@@ -193,7 +195,7 @@ def _check_amounts(path: str, resource: Object, parent: Parent) -> Iterator[Fiel
         yield from check_not_negative(here, lending)
         yield from _check_limit_has_parent(here, lending, parent)
         if lending.nano > nominal.nano and not parent.may_lend_above_nominal:
-            yield faults.invalid(here, str(lending), "must be less than or equal to the nominalQuota")
+            yield faults.invalid(here, str(lending), LENDS_ABOVE_NOMINAL)
 
 
 def check_not_negative(path: str, amount: Quantity) -> list[FieldError]:

@@ -7,6 +7,7 @@ from pykueue.api.rules import faults, quota, reading, syntax
 from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
 READ_AS_NODE_LABELS = "spec.nodeSelector: read as spec.nodeLabels; write nodeLabels instead"
+DUPLICATE_TAINTS = "taints must be unique by key and effect pair"
 
 
 def default(request: AdmissionRequest) -> None:
@@ -54,9 +55,7 @@ def _check_taints(path: str, taints: Any) -> list[FieldError]:
         if explanations := syntax.label_value(value):
             field_errors.append(faults.invalid(f"{here}.value", value, ";".join(explanations)))
         if (key, effect) in keys_and_effects:
-            field_errors.append(
-                faults.duplicate(here, _taint_value(taint), "taints must be unique by key and effect pair")
-            )
+            field_errors.append(faults.duplicate(here, _taint_value(taint), DUPLICATE_TAINTS))
         keys_and_effects.add((key, effect))
     return field_errors
 

@@ -10,6 +10,8 @@ from pykueue.api.rules import admission_gates, faults, quota, reading, resource_
 from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
 PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
+SEVERAL_MIN_COUNTS = "at most one podSet can use minCount"
+ADMISSION_REQUIRED = "must be set while the QuotaReserved condition is true"
 
 
 def default(request: AdmissionRequest) -> None:
@@ -143,17 +145,16 @@ def _check_slices(path: str, request: Object) -> Iterator[FieldError]:
 def _check_variable_counts(request: AdmissionRequest, pod_sets: list[Object]) -> Iterator[FieldError]:
     variable = sum(pod_set.get("minCount") is not None for pod_set in pod_sets)
     if variable > 1:
-        yield faults.invalid("spec.podSets", variable, "at most one podSet can use minCount")
+        yield faults.invalid("spec.podSets", variable, SEVERAL_MIN_COUNTS)
     if variable and workload_update.is_elastic(request, request.object):
-        detail = "partial admission and elastic job cannot be used together"
-        yield faults.invalid("spec.podSets", variable, detail)
+        yield faults.invalid("spec.podSets", variable, workload_update.PARTIAL_AND_ELASTIC)
 
 
 def _check_admission(workload: Object, old: Object | None) -> Iterator[FieldError]:
     admission = reading.at(workload, "status", "admission")
     if admission is None:
         if old is None or not _reserves_without_admission(old):
-            yield faults.required("status.admission", "must be set while the QuotaReserved condition is true")
+            yield faults.required("status.admission", ADMISSION_REQUIRED)
         return
     names = workload_update.pod_set_counts(workload)
     for index, assignment in enumerate(reading.mappings(reading.at(admission, "podSetAssignments"))):

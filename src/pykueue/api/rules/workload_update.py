@@ -11,6 +11,8 @@ from pykueue.api.scheme import AdmissionRequest, Object
 
 ELASTIC_JOB = "kueue.x-k8s.io/elastic-job"
 REPLACEMENT_FOR = "kueue.x-k8s.io/workload-slice-replacement-for"
+PARTIAL_AND_ELASTIC = "partial admission and elastic job cannot be used together"
+CLUSTER_NOT_NOMINATED = "when setting clusterName it must be one of the nominatedClusterNames"
 
 
 def is_elastic(request: AdmissionRequest, obj: Object) -> bool:
@@ -127,5 +129,4 @@ def _check_cluster_name(request: AdmissionRequest, old: Object) -> Iterator[Fiel
     name = reading.at(request.object, "status", "clusterName")
     nominated = reading.texts(reading.at(old, "status", "nominatedClusterNames"))
     if name is not None and reading.at(old, "status", "clusterName") is None and name not in nominated:
-        detail = "when setting clusterName it must be one of the nominatedClusterNames"
-        yield faults.invalid("status.clusterName", name, detail)
+        yield faults.invalid("status.clusterName", name, CLUSTER_NOT_NOMINATED)

@@ -38,12 +38,12 @@ def validations(settings: Settings) -> list[Validation]:
         Validation(
             when=f"{IS_UPDATE} && {now} != ''",
             cel=f"{before} != ''",
-            message=f"{_PATH}: cannot add admission gate after creation",
+            message=f"{_PATH}: {admission_gates.GATE_ADDED}",
         ),
         Validation(
             when=f"{IS_UPDATE} && {now} != '' && {before} != ''",
             cel="variables.gates.all(name, name in variables.oldGates)",
-            message=f"{_PATH}: can only remove gates, not add new ones",
+            message=f"{_PATH}: {admission_gates.ONLY_REMOVABLE}",
         ),
     ]
 

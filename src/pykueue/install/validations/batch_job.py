@@ -3,6 +3,7 @@
 In Python: `api.rules.jobs.batch_job`.
 """
 
+from pykueue.api.rules import workload_update
 from pykueue.api.rules.jobs import batch_job, job_kinds
 from pykueue.api.rules.jobs import topology as annotations
 from pykueue.api.scheme import Settings
@@ -34,12 +35,12 @@ def _partial_admission() -> list[Validation]:
         Validation(
             when=is_new,
             cel="!variables.isElastic",
-            message=f"metadata.annotations[{_LEAST}]: partial admission and elastic job cannot be used together",
+            message=f"metadata.annotations[{_LEAST}]: {workload_update.PARTIAL_AND_ELASTIC}",
         ),
         Validation(
             when=f"{IS_UPDATE} && '{_LEAST}' in variables.oldAnnotations && !variables.wasSuspended",
             cel=f"{_PARALLELISM} == {parallelism_before}",
-            message="spec.parallelism: cannot change when partial admission is enabled and the job is not suspended",
+            message=f"spec.parallelism: {batch_job.PARALLELISM_IMMUTABLE}",
         ),
     ]
 

@@ -4,6 +4,7 @@ In Python: `api.rules.cluster_queue` and `api.rules.quota`.
 """
 
 from pykueue.api import feature_gates
+from pykueue.api.rules import cluster_queue, quota
 from pykueue.api.scheme import Settings
 from pykueue.install.validations import cel
 from pykueue.install.validations.table import Table, Validation, Variable
@@ -81,7 +82,7 @@ def _fair_sharing() -> list[Validation]:
         Validation(
             when=has_weight,
             cel=f"{cel.amount(weight)}.compareTo(quantity('1n')) != 0",
-            message="spec.fairSharing: When not 0, weight must be > 10e-9",
+            message=f"spec.fairSharing: {quota.WEIGHT_TOO_SMALL}",
         ),
     ]
 
@@ -143,7 +144,7 @@ def _concurrent_admission(settings: Settings) -> list[Validation]:
         Validation(
             when=is_given,
             cel="object.spec.?queueingStrategy.orValue('') != 'StrictFIFO'",
-            message="StrictFIFO queueing strategy cannot be used when ConcurrentAdmissionPolicy is defined",
+            message=cluster_queue.STRICT_FIFO_IS_NOT_CONCURRENT,
         ),
         Validation(
             when=f"{policy}.?migration.?constraints.hasValue()",
@@ -173,7 +174,7 @@ def _cluster_queue(settings: Settings) -> list[Validation]:
         Validation(
             when=_HAS_GROUPS,
             cel=_every_amount(cel.optional("r.lendingLimit", lends)),
-            message="lendingLimit must be less than or equal to the nominalQuota",
+            message=f"lendingLimit {quota.LENDS_ABOVE_NOMINAL}",
         ),
         Validation(
             when="has(object.spec) && has(object.spec.namespaceSelector) && object.spec.namespaceSelector != null",
@@ -183,7 +184,7 @@ def _cluster_queue(settings: Settings) -> list[Validation]:
         Validation(
             when=f"has(object.spec) && has({preemption}) && has({borrow}) && has({preemption}.reclaimWithinCohort)",
             cel=f"{preemption}.reclaimWithinCohort != 'Never' || (has({borrow}.policy) && {borrow}.policy == 'Never')",
-            message="spec.preemption: reclaimWithinCohort=Never and borrowWithinCohort.Policy!=Never",
+            message=f"spec.preemption: {cluster_queue.BORROWS_WITHOUT_RECLAIM}",
         ),
         Validation(
             when=f"has(object.spec) && has({fungibility}) && has({fungibility}.preference)",

@@ -157,11 +157,9 @@ def priority_class(is_suspended: str) -> list[Validation]:
         Validation(
             when=f"!({is_suspended})",
             cel=f"{before} != '' || {after} == ''",
-            message="WorkloadPriorityClass cannot be added to a non-suspended workload",
+            message=generic.PRIORITY_CLASS_ADDED,
         ),
-        Validation(
-            cel=f"{before} == '' || {after} != ''", message="WorkloadPriorityClass cannot be removed from a workload"
-        ),
+        Validation(cel=f"{before} == '' || {after} != ''", message=generic.PRIORITY_CLASS_REMOVED),
     ]
     return table.under(IS_UPDATE, validations)
 

@@ -47,7 +47,7 @@ def _group() -> list[Validation]:
         Validation(
             when=f"'{pod.MANAGED}' in variables.labels",
             cel=f"{table.label(pod.MANAGED)} == 'true'",
-            message=f"metadata.labels[{pod.MANAGED}]: managed label value can only be 'true'",
+            message=f"metadata.labels[{pod.MANAGED}]: {pod.MANAGED_IS_TRUE_ONLY}",
         ),
         Validation(
             cel=f"({has_count}) == (variables.group != '')",
@@ -66,12 +66,12 @@ def _group() -> list[Validation]:
         Validation(
             when="variables.group != '' && variables.prebuilt != ''",
             cel="variables.group == variables.prebuilt",
-            message=f"{generic.PREBUILT_WORKLOAD}: prebuilt workload and pod group should be equal",
+            message=f"{generic.PREBUILT_WORKLOAD}: {pod.GROUP_IS_PREBUILT_WORKLOAD}",
         ),
         Validation(
             when=f"{IS_UPDATE} && variables.group != ''",
             cel=f"!({retriable})",
-            message=f"metadata.annotations[{pod.RETRIABLE}]: unretriable pod group can't be converted to retriable",
+            message=f"metadata.annotations[{pod.RETRIABLE}]: {pod.UNRETRIABLE_STAYS}",
         ),
         Validation(
             when=f"{IS_UPDATE} && variables.oldGroup != ''",

@@ -1,7 +1,6 @@
 """RayCluster, RayJob and RayService. In Python: `api.rules.jobs.ray`."""
 
-from pykueue.api.rules.jobs import job_kinds, management
-from pykueue.api.rules.jobs.ray import MOST_POD_SETS, RayRules
+from pykueue.api.rules.jobs import job_kinds, management, ray
 from pykueue.api.scheme import Settings
 from pykueue.install.validations import generic, table, topology
 from pykueue.install.validations.table import NEW, Table, Validation
@@ -10,7 +9,7 @@ _SELECTS = f"{NEW}.spec.?clusterSelector.orValue({{}}) != {{}}"
 _HAS_CLUSTER = f"{NEW}.spec.?rayClusterSpec.hasValue()"
 
 
-def of_ray(rules: RayRules, settings: Settings) -> Table:
+def of_ray(rules: ray.RayRules, settings: Settings) -> Table:
     cluster, job_kind = f"{NEW}.?{'.?'.join(rules.cluster)}", rules.job_kind
     named = (
         *generic.variables(settings, generic.Suspension.of(job_kind)),
@@ -37,7 +36,7 @@ def _templates(cluster: str) -> str:
     return f"{cluster}.hasValue() ? [{head}] + {workers} : []"
 
 
-def _of_cluster(rules: RayRules, cluster: str) -> list[Validation]:
+def _of_cluster(rules: ray.RayRules, cluster: str) -> list[Validation]:
     groups = f"{cluster}.?workerGroupSpecs.orValue([])"
     is_autoscaled = f"{cluster}.?enableInTreeAutoscaling.orValue(false) == true"
     validations = [
@@ -47,8 +46,8 @@ def _of_cluster(rules: RayRules, cluster: str) -> list[Validation]:
             message=f"{rules.path}.enableInTreeAutoscaling: {rules.autoscaling}",
         ),
         Validation(
-            cel=f"size({groups}) < {MOST_POD_SETS}",
-            message=f"{rules.path}.workerGroupSpecs: with the head, must have at most {MOST_POD_SETS} items",
+            cel=f"size({groups}) < {ray.MOST_POD_SETS}",
+            message=f"{rules.path}.workerGroupSpecs: with the head, must have at most {ray.MOST_POD_SETS} items",
         ),
         Validation(
             cel=f"{groups}.all(g, g.?groupName.orValue('') != 'head')",
@@ -63,13 +62,12 @@ def _of_cluster(rules: RayRules, cluster: str) -> list[Validation]:
         Validation(
             when="variables.isElastic",
             cel=f"{gated.format(f'{cluster}.?headGroupSpec')} && {groups}.all(g, {gated.format('g')})",
-            message=f"{rules.path}: an elastic job must have the ElasticJobSchedulingGate",
+            message=f"{rules.path}: {ray.ELASTIC_GATE_REQUIRED}",
         ),
         Validation(
             when=f"variables.isElastic && {is_autoscaled}",
             cel=f"{NEW}.spec.?managedBy.orValue('') != '{management.MULTI_KUEUE}'",
-            message=f"{rules.path}.enableInTreeAutoscaling: in-tree autoscaling is not supported for a MultiKueue-managed "
-            "elastic RayCluster",
+            message=f"{rules.path}.enableInTreeAutoscaling: {ray.MULTI_KUEUE_AUTOSCALING}",
         ),
     ]
 
@@ -79,16 +77,16 @@ def _of_ray_job() -> list[Validation]:
         Validation(
             when=_SELECTS,
             cel=f"!{_HAS_CLUSTER}",
-            message="spec.clusterSelector: a kueue managed job should not use an existing cluster",
+            message=f"spec.clusterSelector: {ray.USES_EXISTING_CLUSTER}",
         ),
         Validation(
             when=f"!({_SELECTS})",
             cel=_HAS_CLUSTER,
-            message="rayClusterSpec is required for Kueue-managed jobs that don't use clusterSelector",
+            message=ray.CLUSTER_REQUIRED,
         ),
         Validation(
             when=f"!({_SELECTS}) && {_HAS_CLUSTER}",
             cel=f"{NEW}.spec.?shutdownAfterJobFinishes.orValue(false) == true",
-            message="spec.shutdownAfterJobFinishes: a kueue managed job should delete the cluster after finishing",
+            message=f"spec.shutdownAfterJobFinishes: {ray.CLUSTER_OUTLIVES_JOB}",
         ),
     ]

@@ -1,5 +1,6 @@
 """ResourceFlavor. In Python: `api.rules.resource_flavor`."""
 
+from pykueue.api.rules import resource_flavor
 from pykueue.install.validations import cel
 from pykueue.install.validations.table import Table, Validation
 
@@ -28,7 +29,7 @@ def _validations() -> list[Validation]:
         Validation(
             when=f"has(object.spec) && has({taints})",
             cel=f"{taints}.all(t, {twice})",
-            message="spec.nodeTaints: taints must be unique by key and effect pair",
+            message=f"spec.nodeTaints: {resource_flavor.DUPLICATE_TAINTS}",
         ),
         Validation(
             when=f"has(object.spec) && has({tolerations})",

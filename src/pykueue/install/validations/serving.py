@@ -3,7 +3,7 @@
 In Python: `api.rules.jobs.serving` and `api.rules.jobs.leader_worker_set`.
 """
 
-from pykueue.api.rules.jobs import generic, job_kinds, leader_worker_set, management, pod
+from pykueue.api.rules.jobs import generic, job_kinds, leader_worker_set, management, pod, serving
 from pykueue.api.rules.jobs.job_kinds import JobKind
 from pykueue.api.scheme import Settings
 from pykueue.install.validations import admission_gates, table, topology
@@ -30,7 +30,7 @@ def of_stateful_sets(settings: Settings, owned: str) -> Table:
         Validation(
             when=f"{replicas} != 0 && {before} == 0",
             cel=f"{NEW}.?status.?replicas.orValue(0) == 0",
-            message="spec.replicas: scaling down is still in progress",
+            message=f"spec.replicas: {serving.SCALING_DOWN}",
         ),
     ]
     parent = f"object.spec.template.?metadata.?annotations[?'{pod.SUSPENDING_PARENT}'].orValue('statefulset')"

@@ -93,11 +93,11 @@ def _pod_sets(settings: Settings) -> list[Validation]:
     variable = "variables.podSets.filter(p, has(p.minCount))"
     return [
         *validations,
-        Validation(cel=f"size({variable}) <= 1", message="spec.podSets: at most one podSet can use minCount"),
+        Validation(cel=f"size({variable}) <= 1", message=f"spec.podSets: {workload.SEVERAL_MIN_COUNTS}"),
         Validation(
             when="variables.isElastic",
             cel=f"size({variable}) == 0",
-            message="spec.podSets: partial admission and elastic job cannot be used together",
+            message=f"spec.podSets: {workload_update.PARTIAL_AND_ELASTIC}",
         ),
     ]
 
@@ -129,7 +129,7 @@ def _admission() -> list[Validation]:
         Validation(
             when="variables.isReserved",
             cel=f"{_ADMISSION}.hasValue() || {had_none}",
-            message="status.admission must be set while the QuotaReserved condition is true",
+            message=f"status.admission {workload.ADMISSION_REQUIRED}",
         ),
         Validation(
             when="variables.isReserved",
@@ -218,7 +218,7 @@ def _updates(settings: Settings) -> list[Validation]:
         Validation(
             when=f"{name}.hasValue() && !oldObject.?status.?clusterName.hasValue() && !({(may_slice and is_replacement) or 'false'})",
             cel=f"{name}.orValue('') in oldObject.?status.?nominatedClusterNames.orValue([])",
-            message="when setting clusterName it must be one of the nominatedClusterNames",
+            message=workload_update.CLUSTER_NOT_NOMINATED,
         ),
     ]
     return table.under(IS_UPDATE, validations)

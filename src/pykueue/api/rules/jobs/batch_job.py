@@ -9,6 +9,7 @@ from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
 MIN_PARALLELISM = "kueue.x-k8s.io/job-min-parallelism"
 COMPLETIONS_EQUAL_PARALLELISM = "kueue.x-k8s.io/job-completions-equal-parallelism"
+PARALLELISM_IMMUTABLE = "cannot change when partial admission is enabled and the job is not suspended"
 
 _JOB_KIND = job_kinds.BATCH_JOB
 _MIN_PATH = f"{generic.ANNOTATIONS}[{MIN_PARALLELISM}]"
@@ -61,7 +62,7 @@ def _check_partial_admission(request: AdmissionRequest) -> Iterator[FieldError]:
         if not 0 < least < count:
             yield faults.invalid(_MIN_PATH, least, f"should be between 0 and {count - 1}")
     if workload_update.is_elastic(request, request.object):
-        yield faults.invalid(_MIN_PATH, text, "partial admission and elastic job cannot be used together")
+        yield faults.invalid(_MIN_PATH, text, workload_update.PARTIAL_AND_ELASTIC)
 
 
 def _check_synchronised_completions(job: Object) -> Iterator[FieldError]:
@@ -94,8 +95,7 @@ def _check_change(job: Object, old: Object) -> Iterator[FieldError]:
     was_suspended, is_suspended = _JOB_KIND.is_suspended(old), _JOB_KIND.is_suspended(job)
     before, after = (reading.integer(reading.at(version, "spec", "parallelism"), 1) for version in (old, job))
     if _annotation(old, MIN_PARALLELISM) is not None and not was_suspended and before != after:
-        detail = "cannot change when partial admission is enabled and the job is not suspended"
-        yield faults.forbidden("spec.parallelism", detail)
+        yield faults.forbidden("spec.parallelism", PARALLELISM_IMMUTABLE)
     if not was_suspended and not is_suspended and _is_synchronised(old) != _is_synchronised(job):
         yield faults.forbidden(_SYNC_PATH, f"{faults.IMMUTABLE} while the job is not suspended")
 

@@ -10,6 +10,9 @@ from pykueue.api.scheme import AdmissionRequest, Object
 
 MAX_EXEC_TIME = "kueue.x-k8s.io/max-exec-time-seconds"
 PREBUILT_WORKLOAD = "kueue.x-k8s.io/prebuilt-workload-name"
+PRIORITY_CLASS_ADDED = "WorkloadPriorityClass cannot be added to a non-suspended workload"
+PRIORITY_CLASS_REMOVED = "WorkloadPriorityClass cannot be removed from a workload"
+QUEUE_REMOVED = "queue-name must not be empty in namespace with default queue"
 
 LABELS = "metadata.labels"
 ANNOTATIONS = "metadata.annotations"
@@ -75,11 +78,9 @@ def check_gates(request: AdmissionRequest) -> list[FieldError]:
 def check_priority_class_change(new: Object, old: Object, *, is_suspended: bool) -> list[FieldError]:
     after, before = (reading.labels(version).get(management.PRIORITY_CLASS, "") for version in (new, old))
     if after and not before and not is_suspended:
-        return [
-            faults.invalid(_PRIORITY_PATH, after, "WorkloadPriorityClass cannot be added to a non-suspended workload")
-        ]
+        return [faults.invalid(_PRIORITY_PATH, after, PRIORITY_CLASS_ADDED)]
     if before and not after:
-        return [faults.invalid(_PRIORITY_PATH, after, "WorkloadPriorityClass cannot be removed from a workload")]
+        return [faults.invalid(_PRIORITY_PATH, after, PRIORITY_CLASS_REMOVED)]
     return []
 
 
@@ -136,4 +137,4 @@ def _check_queue_change(request: AdmissionRequest, old: Object, *, is_suspended:
     if not is_suspended:
         yield from faults.changed(QUEUE_PATH, after, before)
     if before and not after and management.default_queue_exists(request):
-        yield faults.invalid(QUEUE_PATH, "", "queue-name must not be empty in namespace with default queue")
+        yield faults.invalid(QUEUE_PATH, "", QUEUE_REMOVED)

@@ -12,6 +12,9 @@ from pykueue.api.rules.jobs import generic, job_kinds, management, topology
 from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
 MANAGED = "kueue.x-k8s.io/managed"
+MANAGED_IS_TRUE_ONLY = "managed label value can only be 'true'"
+GROUP_IS_PREBUILT_WORKLOAD = "prebuilt workload and pod group should be equal"
+UNRETRIABLE_STAYS = "unretriable pod group can't be converted to retriable"
 """The label (value "true") and the finalizer of managed pods."""
 ADMISSION_GATE = "kueue.x-k8s.io/admission"
 TOPOLOGY_GATE = "kueue.x-k8s.io/topology"
@@ -153,7 +156,7 @@ def _warnings(request: AdmissionRequest) -> Iterator[str]:
 def _check_managed_label(pod: Object) -> list[FieldError]:
     if reading.labels(pod).get(MANAGED, "true") == "true":
         return []
-    return [faults.forbidden(f"{generic.LABELS}[{MANAGED}]", "managed label value can only be 'true'")]
+    return [faults.forbidden(f"{generic.LABELS}[{MANAGED}]", MANAGED_IS_TRUE_ONLY)]
 
 
 def _check_group(request: AdmissionRequest) -> Iterator[FieldError]:
@@ -192,15 +195,14 @@ def _check_prebuilt_workload(request: AdmissionRequest) -> list[FieldError]:
     group, _ = group_name(request, request.object)
     if not name or not group or name == group:
         return []
-    return [faults.invalid(path, name, "prebuilt workload and pod group should be equal")]
+    return [faults.invalid(path, name, GROUP_IS_PREBUILT_WORKLOAD)]
 
 
 def _check_group_change(request: AdmissionRequest, old: Object) -> Iterator[FieldError]:
     name, path = group_name(request, request.object)
     was_final, is_final = (reading.annotations(version).get(RETRIABLE) == "false" for version in (old, request.object))
     if name and was_final and not is_final:
-        detail = "unretriable pod group can't be converted to retriable"
-        yield faults.forbidden(f"{generic.ANNOTATIONS}[{RETRIABLE}]", detail)
+        yield faults.forbidden(f"{generic.ANNOTATIONS}[{RETRIABLE}]", UNRETRIABLE_STAYS)
     before, _ = group_name(request, old)
     if before:
         yield from faults.changed(path, name, before)

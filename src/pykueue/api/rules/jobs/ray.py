@@ -10,6 +10,11 @@ from pykueue.api.rules.jobs.job_kinds import JobKind, Path
 from pykueue.api.rules.jobs.topology import Template
 from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
+ELASTIC_GATE_REQUIRED = "an elastic job must have the ElasticJobSchedulingGate"
+MULTI_KUEUE_AUTOSCALING = "in-tree autoscaling is not supported for a MultiKueue-managed elastic RayCluster"
+USES_EXISTING_CLUSTER = "a kueue managed job should not use an existing cluster"
+CLUSTER_REQUIRED = "rayClusterSpec is required for Kueue-managed jobs that don't use clusterSelector"
+CLUSTER_OUTLIVES_JOB = "a kueue managed job should delete the cluster after finishing"
 MOST_POD_SETS = 18
 _HEAD = "head"
 _AUTOSCALING_OF_A_CLUSTER = (
@@ -101,10 +106,9 @@ class RayRules:
             gates = reading.sequence(reading.at(template, "spec", "schedulingGates"))
             if {"name": management.ELASTIC_GATE} not in gates:
                 here = f"{path}.spec.schedulingGates"
-                yield faults.invalid(here, gates or None, "an elastic job must have the ElasticJobSchedulingGate")
+                yield faults.invalid(here, gates or None, ELASTIC_GATE_REQUIRED)
         if is_autoscaled and reading.at(job, "spec", "managedBy") == management.MULTI_KUEUE:
-            detail = "in-tree autoscaling is not supported for a MultiKueue-managed elastic RayCluster"
-            yield faults.forbidden(f"{self.path}.enableInTreeAutoscaling", detail)
+            yield faults.forbidden(f"{self.path}.enableInTreeAutoscaling", MULTI_KUEUE_AUTOSCALING)
 
     def _templates(self, job: Object) -> Iterator[tuple[str, Object]]:
         """The pod templates with their paths: those of the workers, then that of the head."""
@@ -137,15 +141,12 @@ def _check_ray_job(spec: Object) -> tuple[bool, list[FieldError]]:
     """
     selector, has_cluster = spec.get("clusterSelector"), isinstance(spec.get("rayClusterSpec"), dict)
     if selector:
-        detail = "a kueue managed job should not use an existing cluster"
-        return True, [faults.invalid("spec.clusterSelector", selector, detail)] if has_cluster else []
+        return True, [faults.invalid("spec.clusterSelector", selector, USES_EXISTING_CLUSTER)] if has_cluster else []
     if not has_cluster:
-        detail = "rayClusterSpec is required for Kueue-managed jobs that don't use clusterSelector"
-        return True, [faults.required("spec.rayClusterSpec", detail)]
+        return True, [faults.required("spec.rayClusterSpec", CLUSTER_REQUIRED)]
     if spec.get("shutdownAfterJobFinishes") is True:
         return False, []
-    detail = "a kueue managed job should delete the cluster after finishing"
-    return False, [faults.invalid("spec.shutdownAfterJobFinishes", value=False, detail=detail)]
+    return False, [faults.invalid("spec.shutdownAfterJobFinishes", value=False, detail=CLUSTER_OUTLIVES_JOB)]
 
 
 RAY_CLUSTER = RayRules(

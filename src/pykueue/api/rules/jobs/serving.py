@@ -9,6 +9,8 @@ from pykueue.api.rules.jobs import generic, job_kinds, management, pod
 from pykueue.api.rules.jobs.job_kinds import JobKind
 from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
+SCALING_DOWN = "scaling down is still in progress"
+
 
 def default_deployment(request: AdmissionRequest) -> None:
     if not _mark_template(request, job_kinds.DEPLOYMENT):
@@ -103,7 +105,7 @@ def _check_replicas(request: AdmissionRequest, old: Object) -> Iterator[FieldErr
     if before or not after:
         return
     if reading.integer(reading.at(request.object, "status", "replicas")):
-        yield faults.forbidden("spec.replicas", "scaling down is still in progress")
+        yield faults.forbidden("spec.replicas", SCALING_DOWN)
     elif any(_is_being_deleted(workload) for workload in _owned_workloads(request, old)):
         yield faults.forbidden("spec.replicas", "workload from previous scale-down is still being deleted")
 
