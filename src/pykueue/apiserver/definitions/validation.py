@@ -7,7 +7,7 @@ from typing import Any
 from pykueue.api import schema_validation
 from pykueue.api.errors import FieldError
 from pykueue.api.rules import reading
-from pykueue.api.scheme import Object, Request, Verdict
+from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 from pykueue.apiserver.definitions import custom_kinds
 from pykueue.apiserver.tables import jsonpath
 
@@ -16,21 +16,20 @@ _TYPES = {"array", "boolean", "integer", "number", "object", "string"}
 _MAX_DEPTH = 100
 
 
-def default(request: Request) -> list[str]:
+def default(request: AdmissionRequest) -> None:
     """Set the defaults that Kubernetes sets."""
     spec = request.object.get("spec")
     if not isinstance(spec, dict) or not isinstance(spec.get("names"), dict):
-        return []
+        return
     if isinstance(spec["names"].get("kind"), str):
         spec["names"] = custom_kinds.preferred_names(request.object)
     spec.setdefault("conversion", {"strategy": "None"})
-    return []
 
 
-def validate(request: Request) -> Verdict:
+def validate(request: AdmissionRequest) -> ValidationResult:
     if request.subresource:
-        return Verdict()
-    return Verdict(invalid=tuple(_faults(request.object)))
+        return ValidationResult()
+    return ValidationResult(invalid=tuple(_faults(request.object)))
 
 
 def _faults(definition: Object) -> Iterator[FieldError]:
