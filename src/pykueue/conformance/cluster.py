@@ -24,9 +24,7 @@ _DEFAULT_NOW = "2026-01-15T12:00:00Z"
 
 class RecordedCluster:
     def __init__(self, recorded: Mapping[str, Any], *, watches_writes: bool = True) -> None:
-        """Without `watches_writes` the engine gets no
-        events about the writes of its own decisions.
-        """
+        """Without `watches_writes` the engine gets no events about its own decisions."""
         self._watches_writes = watches_writes
         configuration = _configuration(recorded.get("config") or {})
         self.now_ns = times.to_ns(recorded.get("now") or _DEFAULT_NOW)
@@ -71,9 +69,7 @@ class RecordedCluster:
         )
 
     def reactivate(self, *names: str) -> None:
-        """Requeues the inadmissible workloads in the trees
-        of these cluster queues (default: of all).
-        """
+        """Requeues the inadmissible workloads of these cluster queues' trees (default: all)."""
         for name in names or tuple(self.engine.world.cluster_queues):
             self.engine.world.reactivate_queue(values.ClusterQueueName(name))
 

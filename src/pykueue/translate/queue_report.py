@@ -48,9 +48,7 @@ def local_queue(world: World, state: ClusterQueueState, key: values.LocalQueueKe
 
 
 def pending_in(world: World, key: values.LocalQueueKey) -> int:
-    """The number of pending workloads; 0 for a stopped
-    LocalQueue, whose workloads are not queued.
-    """
+    """The number of pending workloads; a stopped LocalQueue has none."""
     queue = world.local_queues.get(key)
     if queue is None or queue.stop_policy is not values.StopPolicy.NONE:
         return 0
