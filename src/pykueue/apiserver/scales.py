@@ -88,7 +88,7 @@ def _selector_text(selector: Any) -> str:
     return ",".join(sorted(_requirement_text(each) for each in selectors.from_object(selector) or ()))
 
 
-def _requirement_text(requirement: selectors.LabelRequirement) -> str:
+def _requirement_text(requirement: selectors.Requirement) -> str:
     values = ",".join(sorted(requirement.values))
     match requirement.operator:
         case "Exists":

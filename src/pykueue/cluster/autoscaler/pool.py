@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from pykueue.api import objects, resource_lists
 from pykueue.api.scheme import Object
-from pykueue.api.selectors import LabelRequirement
+from pykueue.api.selectors import Requirement
 from pykueue.api.times import SECOND_NS
 from pykueue.cluster.autoscaler import machine_types as shapes
 from pykueue.cluster.autoscaler.machine_types import MachineType
@@ -45,10 +45,10 @@ class Pool:
         return list((self.template.get("spec") or {}).get("taints") or ())
 
     @property
-    def requirements(self) -> tuple[LabelRequirement, ...]:
+    def requirements(self) -> tuple[Requirement, ...]:
         given = (self.template.get("spec") or {}).get("requirements") or ()
         return tuple(
-            LabelRequirement(found["key"], found["operator"], frozenset(map(str, found.get("values") or ())))
+            Requirement(found["key"], found["operator"], frozenset(map(str, found.get("values") or ())))
             for found in given
         )
 
