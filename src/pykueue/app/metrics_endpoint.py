@@ -11,7 +11,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 def register(hooks: Hooks, controllers: ConfiguredControllers) -> None:
     async def metrics(_call: Call) -> Reply:
         """Rendered beside the event loop, for there may be many queues."""
-        controllers.metrics.look()
+        controllers.metrics.refresh()
         return Reply(body=await asyncio.to_thread(controllers.metrics.text), content_type=CONTENT_TYPE)
 
     hooks.add_page("/metrics", metrics)

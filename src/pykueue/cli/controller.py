@@ -203,5 +203,5 @@ class ControllerProcess:
         if self._leading is None:
             return b""
         metrics = self._leading.metrics
-        metrics.look()
+        metrics.refresh()
         return await asyncio.to_thread(metrics.text)
