@@ -105,6 +105,21 @@ def from_object(selector: Mapping[str, Any] | None) -> tuple[Requirement, ...] |
     return (*equal, *expressions)
 
 
+def to_text(selector: Mapping[str, Any]) -> str:
+    """A `LabelSelector` as text, sorted by key: `app=web,!legacy,tier in (a,b)`."""
+    terms = [(key, f"{key}={value}") for key, value in (selector.get("matchLabels") or {}).items()]
+    for expression in selector.get("matchExpressions") or ():
+        key, values = expression["key"], ",".join(sorted(expression.get("values") or ()))
+        text = {
+            "In": f"{key} in ({values})",
+            "NotIn": f"{key} notin ({values})",
+            "Exists": key,
+            "DoesNotExist": f"!{key}",
+        }
+        terms.append((key, text[expression["operator"]]))
+    return ",".join(term for _, term in sorted(terms))
+
+
 def selects(selector: Mapping[str, Any], labels: Labels) -> bool:
     """Whether a `LabelSelector` of a spec matches; an empty selector matches everything."""
     if any(labels.get(key) != value for key, value in (selector.get("matchLabels") or {}).items()):

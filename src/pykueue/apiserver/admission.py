@@ -15,7 +15,7 @@ from pykueue.api.admission import AdmissionPipeline
 from pykueue.api.errors import ApiError, FieldError
 from pykueue.api.schema import UnknownField
 from pykueue.api.scheme import AdmissionRequest, Kind, Object
-from pykueue.apiserver import metadata, namespaces, versions
+from pykueue.apiserver import metadata, namespace_lifecycle, versions
 from pykueue.apiserver.calls import WriteCall
 
 _SIMILAR_ENOUGH_TO_SUGGEST = 0.8
@@ -51,7 +51,7 @@ class ServerAdmission(AdmissionPipeline):
 
     def prepare(self, kind: Kind, request: AdmissionRequest) -> None:
         if (kind.group, kind.kind) == ("", "Namespace"):
-            namespaces.prepare(request.object, request.old)
+            namespace_lifecycle.prepare(request.object, request.old)
 
     def check_metadata(self, kind: Kind, request: AdmissionRequest) -> list[FieldError]:
         if request.old is None:

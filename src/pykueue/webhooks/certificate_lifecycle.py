@@ -18,7 +18,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
 from pykueue.kube import issuing
-from pykueue.kube.issuing import KeyPair, Life
+from pykueue.kube.issuing import KeyPair, Validity
 
 _PEM = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\s*", re.DOTALL)
 _SERVER = "pykueue-webhooks"
@@ -145,12 +145,12 @@ class Renewal:
 
     def _authority(self, now: dt.datetime) -> KeyPair:
         """Each authority has its own subject name, so that TLS clients pick the right one."""
-        life = Life(begin=now, end=now + self.lifetimes.authority)
+        life = Validity(begin=now, end=now + self.lifetimes.authority)
         return issuing.make_authority(f"pykueue-webhooks-ca-{now:%Y%m%dT%H%M%S}", life)
 
     def _serving(self, authority: KeyPair, now: dt.datetime) -> KeyPair:
         end = min(now + self.lifetimes.serving, _loaded(authority.certificate).not_valid_after_utc)
-        return issuing.make_server(authority, _SERVER, sorted(self.hosts), Life(begin=now, end=end))
+        return issuing.make_server(authority, _SERVER, sorted(self.hosts), Validity(begin=now, end=end))
 
 
 def is_trusted(bundle: bytes, certificate: bytes) -> bool:

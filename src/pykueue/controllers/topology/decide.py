@@ -12,7 +12,7 @@ from pykueue.api.kueue.topology_encoding import TopologyDomainAssignment
 from pykueue.api.labels import POD_INDEX_OFFSET, POD_SET_LABEL, TOPOLOGY_GATE
 from pykueue.api.scheme import Object
 from pykueue.controllers.workloads import predicates
-from pykueue.kube.controller.plan import Write
+from pykueue.kube.controller.writes import Update
 from pykueue.translate import nodes
 from pykueue.translate.jobs import pods
 
@@ -23,7 +23,7 @@ class _NoRanksError(Exception):
     """A pod has no valid rank, so ranks are not used for the pod set."""
 
 
-def plan(workload: Object, all_pods: Sequence[Object]) -> list[Write]:
+def plan(workload: Object, all_pods: Sequence[Object]) -> list[Update]:
     """Ungates the pods of an admitted workload and adds the node selector of their domain."""
     if not predicates.is_admitted(workload):
         return []
@@ -48,11 +48,11 @@ def _belongs(pod: Object, pod_set: str) -> bool:
     return objects.labels(pod).get(POD_SET_LABEL) == pod_set and not nodes.is_terminated(pod)
 
 
-def _ungated(pod: Object, labels: Mapping[str, str]) -> Write:
+def _ungated(pod: Object, labels: Mapping[str, str]) -> Update:
     new = copied(pod)
     pods.remove_gates(new, TOPOLOGY_GATE)
     new["spec"]["nodeSelector"] = {**objects.nested(new, "spec", "nodeSelector"), **labels}
-    return Write(resource=resources.POD, old=pod, new=new)
+    return Update(resource=resources.POD, old=pod, new=new)
 
 
 def _assign(workload: Object, assignment: Object, members: Sequence[Object]) -> list[PodDomain]:
