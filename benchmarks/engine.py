@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pykueue.app import serving
+from pykueue.app import process
 from pykueue.engine import decisions, events, policy, values
 from pykueue.engine.engine import Engine
 
@@ -203,7 +203,7 @@ def measure(case: Case, results: "multiprocessing.Queue[dict[str, float]]") -> N
     start = time.process_time()
     run.load()
     loaded = time.process_time()
-    serving.tune_collector()
+    process.tune_collector()
     run.play()
     played = time.process_time()
     results.put(

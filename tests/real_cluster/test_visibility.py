@@ -18,7 +18,7 @@ from pykueue.api import registry
 from pykueue.api.configuration import loading
 from pykueue.api.scheme import Settings
 from pykueue.apiserver.embedded import EmbeddedApi, ServerPaths
-from pykueue.app.visibility.server import VisibilityServer
+from pykueue.app.visibility.server import VisibilityApiServer
 from pykueue.cli.main import cli
 from pykueue.controllers.scheduler.follower import QueueFollower
 from pykueue.install import visibility as installed
@@ -79,7 +79,7 @@ async def serving(tmp_path, view):
     config_map = {"metadata": {"name": "extension-apiserver-authentication"}, "data": data}
     await client.raw("POST", "/api/v1/namespaces/kube-system/configmaps", config_map)
     document = {"visibilityServer": {"bindAddress": "127.0.0.1", "bindPort": 0}}
-    server = VisibilityServer(client, loading.complete(document).value, view)
+    server = VisibilityApiServer(client, loading.complete(document).value, view)
     try:
         await server.start()
         yield Asking(server.port, tmp_path, authority)
