@@ -2,6 +2,6 @@
 
 Shared: `connection` (access to a cluster), `output` (tables, JSON, YAML), `kinds` (short names),
 `discovery` (resource types of the cluster), `completion` (of the shell).
-**Invariant:** commands only; a command imports the modules that it needs when it runs, so that
-`pykueue --help` is fast.
+**Invariant:** commands only; a command imports what it needs when it runs, so that each starts
+fast.
 """

@@ -4,11 +4,14 @@ import fnmatch
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from pykueue.cli import output as outputs
-from pykueue.conformance import corpus, session
+
+if TYPE_CHECKING:
+    from pykueue.conformance.session import Report
 
 
 @click.command
@@ -23,6 +26,8 @@ def conformance(paths: tuple[Path, ...], only: str | None, output: str, limit: i
 
     PATHS are .jsonl or .jsonl.gz files, or folders of them. The exit code is 1 if a case differs.
     """
+    from pykueue.conformance import corpus
+
     try:
         reports = []
         for path in corpus.recordings(paths):
@@ -44,7 +49,9 @@ def conformance(paths: tuple[Path, ...], only: str | None, output: str, limit: i
         raise SystemExit(1)
 
 
-def _replay(path: Path, only: str | None) -> session.Report | None:
+def _replay(path: Path, only: str | None) -> "Report | None":
+    from pykueue.conformance import corpus, session
+
     name = corpus.name_of(path)
     if only is None or fnmatch.fnmatchcase(name, only):
         return session.replay(path)
@@ -54,7 +61,7 @@ def _replay(path: Path, only: str | None) -> session.Report | None:
     return session.replay(path, (title for title in titles if fnmatch.fnmatchcase(f"{name}/{title}", only)))
 
 
-def _print_failures(reports: Iterable[session.Report], limit: int) -> None:
+def _print_failures(reports: "Iterable[Report]", limit: int) -> None:
     failures = [(report, failure) for report in reports for failure in report.failures]
     for report, failure in failures[:limit]:
         click.echo(f"\n{report.name} / {failure.title}")
@@ -68,7 +75,7 @@ def _print_failures(reports: Iterable[session.Report], limit: int) -> None:
         click.echo(f"\n… and {len(failures) - limit} more cases that differ (--differences {len(failures)} shows all)")
 
 
-def _as_json(report: session.Report) -> dict[str, object]:
+def _as_json(report: "Report") -> dict[str, object]:
     return {
         "name": report.name,
         "passed": report.passed,
