@@ -68,7 +68,10 @@ SELECTORS: "dict[tuple[str, str], Callable[[Object], str]]" = {
 def list_pods(
     *, owner: str, all_namespaces: bool, selector: str, field_selector: str, cluster: ClusterAccess, output: str | None
 ) -> None:
-    """List the pods of a job. For a pod: the pods of its pod group."""
+    """List the pods of a job.
+
+    For a pod, these are the pods of its pod group.
+    """
     from pykueue.api import resources
 
     async def select(client: "Client", namespace: str) -> "tuple[list[Object], str]":

@@ -72,7 +72,10 @@ def crds(conversion_webhook: str) -> None:
 @_CONFIG
 @_WEBHOOKS
 def rbac(*, config: Path | None, webhooks: bool) -> None:
-    """Print the namespace, and the roles of the controller and of users."""
+    """Print the namespace, and the roles for RBAC.
+
+    The roles are those of the controller and of users.
+    """
     configuration = process.load_configuration(config)
     _print([_namespace(configuration), *right_objects(configuration, webhooks=webhooks)])
 
