@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pykueue.app import process
+from pykueue.cli import options
 
 if TYPE_CHECKING:
     import datetime as dt
@@ -27,11 +28,7 @@ _SHORTEST_LIFE_SECONDS = 10
     help="The kubeconfig file. Default: the service account of the pod, else as kubectl finds it.",
 )
 @click.option("--context", default="", help="The context of the kubeconfig. Default: the current one.")
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path, exists=True),
-    help="A file with the Kueue Configuration, a ConfigMap with it, or Helm values.",
-)
+@options.with_config("the shipped one")
 @click.option(
     "--webhooks",
     is_flag=False,
@@ -48,9 +45,7 @@ _SHORTEST_LIFE_SECONDS = 10
     metavar="DURATION",
     help="How long a certificate of the webhooks is valid, at least 10s.",
 )
-@click.option(
-    "--log-level", type=click.Choice(process.LOG_LEVELS), default="info", show_default=True, help="What to log."
-)
+@options.with_log_level("info")
 def controller(
     *,
     kubeconfig: Path | None,

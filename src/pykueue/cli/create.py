@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pykueue.cli import options
 from pykueue.cli import output as outputs
 from pykueue.cli.completion import complete_names
 from pykueue.cli.connection import ClusterAccess, with_cluster
@@ -27,7 +28,7 @@ def create() -> None:
 
 
 def _with_write_options(command: Command) -> Command:
-    return outputs.with_object_output(outputs.with_dry_run(with_cluster(command)))
+    return outputs.with_object_output(options.with_dry_run(with_cluster(command)))
 
 
 @create.command()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pykueue.api import objects
-from pykueue.cli import completion
+from pykueue.cli import completion, options
 from pykueue.cli import output as outputs
 from pykueue.cli.completion import complete_names
 from pykueue.cli.connection import ClusterAccess, with_cluster
@@ -30,7 +30,7 @@ def delete() -> None:
 @click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 @click.option("--all", "everything", is_flag=True, help="Delete all workloads of the namespace.")
 @click.option("--all-namespaces", "-A", is_flag=True, help="With --all: in all namespaces.")
-@outputs.with_dry_run
+@options.with_dry_run
 @with_cluster
 def workload(
     *, names: tuple[str, ...], yes: bool, everything: bool, all_namespaces: bool, dry_run: str, cluster: ClusterAccess

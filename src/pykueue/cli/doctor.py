@@ -13,6 +13,7 @@ import click
 
 from pykueue.api import objects
 from pykueue.app import process
+from pykueue.cli import options
 from pykueue.cli import output as outputs
 from pykueue.cli.connection import ClusterAccess, with_cluster
 
@@ -26,11 +27,7 @@ _REGISTRATION = "/apis/admissionregistration.k8s.io/v1"
 
 
 @click.command()
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path, exists=True),
-    help="The Kueue Configuration. Default: the one that is installed.",
-)
+@options.with_config("the one that is installed")
 @click.option(
     "--webhooks", is_flag=True, help="Expect webhooks instead of policies. Default: if webhooks are installed."
 )

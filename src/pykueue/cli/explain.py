@@ -12,6 +12,7 @@ import click
 
 from pykueue.api import objects
 from pykueue.app import process
+from pykueue.cli import options
 from pykueue.cli import output as outputs
 from pykueue.cli.completion import complete_names
 from pykueue.cli.connection import ClusterAccess, with_cluster
@@ -26,11 +27,7 @@ if TYPE_CHECKING:
 
 @click.command
 @click.argument("words", nargs=-1, required=True, metavar="[KIND] NAME", shell_complete=complete_names("workload"))
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path, exists=True),
-    help="The Kueue Configuration. Default: the one that the cluster runs with.",
-)
+@options.with_config("the one that the cluster runs with")
 @outputs.with_report_output
 @with_cluster
 def explain(*, words: tuple[str, ...], config: Path | None, output: str, cluster: ClusterAccess) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pykueue.api import conditions, objects
+from pykueue.cli import options
 from pykueue.cli import output as outputs
 from pykueue.cli.completion import complete_names
 from pykueue.cli.connection import ClusterAccess, with_cluster
@@ -30,7 +31,7 @@ list_objects.add_command(list_pods)
 
 
 def _with_list_options(command: Command) -> Command:
-    return outputs.with_selectors(outputs.with_object_output(with_cluster(command)))
+    return options.with_selectors(outputs.with_object_output(with_cluster(command)))
 
 
 @list_objects.command()
@@ -61,7 +62,7 @@ def clusterqueue(*, active: str | None, cluster: ClusterAccess, output: str | No
     help="List only LocalQueues of this ClusterQueue.",
     shell_complete=complete_names("clusterqueue"),
 )
-@click.option("--all-namespaces", "-A", is_flag=True, help="List those of all namespaces.")
+@options.with_all_namespaces
 @_with_list_options
 def localqueue(
     *, clusterqueue: str, all_namespaces: bool, cluster: ClusterAccess, output: str | None, **selectors: str

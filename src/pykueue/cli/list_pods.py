@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pykueue.api import objects
+from pykueue.cli import options
 from pykueue.cli import output as outputs
 from pykueue.cli.connection import ClusterAccess, with_cluster
 
@@ -61,8 +62,8 @@ SELECTORS: "dict[tuple[str, str], Callable[[Object], str]]" = {
 
 @click.command(name="pods")
 @click.option("--for", "owner", required=True, metavar="TYPE[.GROUP]/NAME", help="The job whose pods to list.")
-@click.option("--all-namespaces", "-A", is_flag=True, help="List those of all namespaces.")
-@outputs.with_selectors
+@options.with_all_namespaces
+@options.with_selectors
 @outputs.with_object_output
 @with_cluster
 def list_pods(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pykueue.api import conditions, objects
+from pykueue.cli import options
 from pykueue.cli import output as outputs
 from pykueue.cli.completion import complete_names
 from pykueue.cli.connection import ClusterAccess, with_cluster
@@ -55,8 +56,8 @@ _HEADERS = (
     help="List only workloads in this state; may be repeated.",
 )
 @click.option("--for", "owner", default="", metavar="TYPE[.GROUP]/NAME", help="List only the workloads of this job.")
-@click.option("--all-namespaces", "-A", is_flag=True, help="List those of all namespaces.")
-@outputs.with_selectors
+@options.with_all_namespaces
+@options.with_selectors
 @outputs.with_object_output
 @with_cluster
 def list_workloads(

@@ -10,6 +10,7 @@ import click
 
 import pykueue
 from pykueue.app import process
+from pykueue.cli import options
 
 if TYPE_CHECKING:
     from pykueue.api.configuration.loading import Loaded
@@ -17,11 +18,7 @@ if TYPE_CHECKING:
 
 DEFAULT_IMAGE = f"pykueue:{pykueue.__version__}"
 
-_CONFIG = click.option(
-    "--config",
-    type=click.Path(path_type=Path, exists=True),
-    help="A file with the Kueue Configuration, a ConfigMap with it, or Helm values.",
-)
+_CONFIG = options.with_config("the shipped one")
 _IMAGE = click.option("--image", default=DEFAULT_IMAGE, show_default=True, help="The image of the controller.")
 _WEBHOOKS = click.option("--webhooks", is_flag=True, help="Use webhooks instead of admission policies.")
 _URL = click.option(

@@ -48,24 +48,6 @@ def with_report_output(command: Command) -> Command:
     )(command)
 
 
-def with_dry_run(command: Command) -> Command:
-    """Add kubectl's `--dry-run` to a command that writes."""
-    return click.option(
-        "--dry-run",
-        type=click.Choice(["none", "client", "server"]),
-        default="none",
-        show_default=True,
-        help="Write nothing: only print (client), or let the API server check the write (server).",
-    )(command)
-
-
-def with_selectors(command: Command) -> Command:
-    """Add kubectl's `--selector` and `--field-selector` to a command that lists objects."""
-    label = click.option("--selector", "-l", default="", help="List only objects that match this label selector.")
-    field = click.option("--field-selector", default="", help="List only objects that match this field selector.")
-    return label(field(command))
-
-
 def dry_run_suffix(dry_run: str) -> str:
     return "" if dry_run == "none" else f" ({dry_run} dry run)"
 

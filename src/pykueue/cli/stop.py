@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pykueue.cli import completion
+from pykueue.cli import completion, options
 from pykueue.cli import output as outputs
 from pykueue.cli.completion import complete_names
 from pykueue.cli.connection import ClusterAccess, with_cluster
@@ -31,7 +31,7 @@ def _add_queue(singular: str) -> None:
     @click.option(
         "--keep-already-running", is_flag=True, help="Admit no more workloads, but do not evict the admitted ones."
     )
-    @outputs.with_dry_run
+    @options.with_dry_run
     @outputs.with_object_output
     @with_cluster
     def hold(
@@ -42,7 +42,7 @@ def _add_queue(singular: str) -> None:
 
     @resume.command(name=singular, help=f"Let a {RESOURCES[singular].kind} admit workloads again.")
     @click.argument("name", shell_complete=complete_names(singular, completion.is_stopped))
-    @outputs.with_dry_run
+    @options.with_dry_run
     @outputs.with_object_output
     @with_cluster
     def release(*, name: str, cluster: ClusterAccess, dry_run: str, output: str | None) -> None:
@@ -55,7 +55,7 @@ for _singular in ("clusterqueue", "localqueue"):
 
 @stop.command(name="workload")
 @click.argument("name", shell_complete=complete_names("workload", completion.is_active))
-@outputs.with_dry_run
+@options.with_dry_run
 @outputs.with_object_output
 @with_cluster
 def stop_workload(*, name: str, cluster: ClusterAccess, dry_run: str, output: str | None) -> None:
@@ -68,7 +68,7 @@ def stop_workload(*, name: str, cluster: ClusterAccess, dry_run: str, output: st
 
 @resume.command(name="workload")
 @click.argument("name", shell_complete=complete_names("workload", completion.is_inactive))
-@outputs.with_dry_run
+@options.with_dry_run
 @outputs.with_object_output
 @with_cluster
 def resume_workload(*, name: str, cluster: ClusterAccess, dry_run: str, output: str | None) -> None:

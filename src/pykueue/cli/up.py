@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pykueue.app import process
+from pykueue.cli import options
 
 if TYPE_CHECKING:
     from pykueue.app.up import RunningServer
@@ -55,14 +56,10 @@ class ListenAddress(click.ParamType[tuple[str, int]]):
     type=click.Path(path_type=Path),
     help="Also write the administrator's kubeconfig to this file, when the API is ready.",
 )
-@click.option(
-    "--config",
-    type=click.Path(path_type=Path, exists=True),
-    help="A file with the Kueue Configuration, a ConfigMap with it, or Helm values.",
-)
+@options.with_config("the shipped one")
 @click.option(
     "--nodes",
-    type=click.Path(path_type=Path, exists=True),
+    type=options.EXISTING_FILE,
     help="A file with Node and NodePool manifests. Default: nodes that suit the runtime.",
 )
 @click.option(
@@ -78,9 +75,7 @@ class ListenAddress(click.ParamType[tuple[str, int]]):
     show_default=True,
     help="Run the controllers here, or leave them to a `pykueue controller`.",
 )
-@click.option(
-    "--log-level", type=click.Choice(process.LOG_LEVELS), default="warning", show_default=True, help="What to log."
-)
+@options.with_log_level("warning")
 def up(
     *,
     data_dir: Path | None,
