@@ -69,7 +69,7 @@ def _register_metrics(hooks: Hooks, controllers: "ConfiguredControllers") -> Non
 
     async def metrics(_call: Call) -> Reply:
         """Rendered in a thread, because the text of many queues would block the loop."""
-        controllers.metrics.look()
+        controllers.metrics.refresh()
         body = await asyncio.to_thread(controllers.metrics.text)
         return Reply(body=body, content_type=METRICS_CONTENT_TYPE)
 

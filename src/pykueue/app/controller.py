@@ -178,5 +178,5 @@ class ControllerProcess:
         if self._controllers is None:
             return b""
         metrics = self._controllers.metrics
-        metrics.look()
+        metrics.refresh()
         return await asyncio.to_thread(metrics.text)

@@ -11,7 +11,7 @@ import click
 from pykueue.cli import output as outputs
 
 if TYPE_CHECKING:
-    from pykueue.conformance.session import Report
+    from pykueue.conformance.session import FileReport
 
 
 @click.command
@@ -49,7 +49,7 @@ def conformance(paths: tuple[Path, ...], only: str | None, output: str, limit: i
         raise SystemExit(1)
 
 
-def _replay(path: Path, only: str | None) -> "Report | None":
+def _replay(path: Path, only: str | None) -> "FileReport | None":
     from pykueue.conformance import corpus, session
 
     name = corpus.name_of(path)
@@ -61,7 +61,7 @@ def _replay(path: Path, only: str | None) -> "Report | None":
     return session.replay(path, (title for title in titles if fnmatch.fnmatchcase(f"{name}/{title}", only)))
 
 
-def _print_failures(reports: "Iterable[Report]", limit: int) -> None:
+def _print_failures(reports: "Iterable[FileReport]", limit: int) -> None:
     failures = [(report, failure) for report in reports for failure in report.failures]
     for report, failure in failures[:limit]:
         click.echo(f"\n{report.name} / {failure.title}")
@@ -75,7 +75,7 @@ def _print_failures(reports: "Iterable[Report]", limit: int) -> None:
         click.echo(f"\n… and {len(failures) - limit} more cases that differ (--differences {len(failures)} shows all)")
 
 
-def _as_json(report: "Report") -> dict[str, object]:
+def _as_json(report: "FileReport") -> dict[str, object]:
     return {
         "name": report.name,
         "passed": report.passed,

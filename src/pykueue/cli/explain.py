@@ -84,10 +84,10 @@ def _matches(obj: "Object", kind: str, name: str) -> bool:
 
 
 def _print(explanation: "Explanation", obj: "Object", output: str, *, now_ns: int) -> None:
-    from pykueue.translate import explanation_json, explanations
+    from pykueue.translate import explanations
 
     if output == "json":
-        outputs.show_json(explanation_json.as_json(explanation))
+        outputs.show_json(explanations.as_json(explanation))
         return
     for line in explanations.lines(explanation, now_ns=now_ns):
         click.echo(line)

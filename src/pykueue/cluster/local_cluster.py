@@ -42,7 +42,6 @@ from pykueue.kube.controller.controller import Controller, Sync
 from pykueue.kube.controller.core_event_recorder import Recorder
 from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.controller.object_cache import Views
-from pykueue.translate.jobs.train_job import CLUSTER_RUNTIME, RUNTIME
 
 log = logging.getLogger(__name__)
 
@@ -229,7 +228,10 @@ class LocalCluster:
         ]
 
     def _train_jobs(self) -> Controller:
-        runtimes = {resource: self._views.of(resource) for resource in (RUNTIME, CLUSTER_RUNTIME)}
+        runtimes = {
+            resource: self._views.of(resource)
+            for resource in (resources.TRAINING_RUNTIME, resources.CLUSTER_TRAINING_RUNTIME)
+        }
         sync = train_job.reconciler(lambda found: runtimes[found.resource].get(found.name, found.namespace))
         return self._controller("trainjob", resources.TRAIN_JOB, sync, resources.JOB_SET)
 

@@ -6,16 +6,15 @@ Takes the configuration as JSON (v1beta2, with or without its defaults), as `tra
 from collections.abc import Mapping
 from typing import Any
 
-from pykueue.api import feature_gates
+from pykueue.api import durations, feature_gates
 from pykueue.api.configuration import loading
 from pykueue.api.scheme import Settings
-from pykueue.controllers.jobs.policy import JobPolicy
+from pykueue.controllers.jobs.context import JobPolicy
 from pykueue.controllers.leader_worker_sets import decide
 from pykueue.controllers.nodes.decide import ReplacementPolicy
-from pykueue.controllers.workloads.policy import LifecyclePolicy, PodsReadyPolicy
-from pykueue.translate import durations
+from pykueue.controllers.workloads.decide import LifecyclePolicy, PodsReadyPolicy
 from pykueue.translate.jobs import custom, registry
-from pykueue.translate.jobs.framework import Framework, Options
+from pykueue.translate.jobs.framework import JobFramework, JobOptions
 
 Configuration = Mapping[str, Any]
 
@@ -73,7 +72,7 @@ def job_policy(configuration: Configuration) -> JobPolicy:
         retain_deactivated_ns=lifecycle.retain_deactivated_ns,
         finish_orphans=lifecycle.finish_orphans,
         slices_workloads=_gate(configuration, "ElasticJobsViaWorkloadSlices"),
-        options=Options(
+        options=JobOptions(
             topology_aware=_gate(configuration, "TopologyAwareScheduling"),
             count_default_submitter=bool((integrations.get("rayJob") or {}).get("countDefaultSubmitter")),
         ),
@@ -106,7 +105,7 @@ def manages_pods(configuration: Configuration) -> bool:
     return not _THROUGH_PODS.isdisjoint(framework_names(configuration))
 
 
-def frameworks(configuration: Configuration) -> dict[str, Framework]:
+def frameworks(configuration: Configuration) -> dict[str, JobFramework]:
     """The enabled ones: known by name, or described in the Configuration itself."""
     chosen = {name: registry.FRAMEWORKS[name] for name in framework_names(configuration) if name in registry.FRAMEWORKS}
     for description in (configuration.get("integrations") or {}).get("custom") or ():

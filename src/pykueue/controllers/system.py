@@ -8,8 +8,8 @@ from functools import partial
 from pykueue.api import resources as kinds
 from pykueue.api.scheme import Object, Resource
 from pykueue.controllers import settings
+from pykueue.controllers.jobs.context import JobPolicy
 from pykueue.controllers.jobs.controller import JobController
-from pykueue.controllers.jobs.policy import JobPolicy
 from pykueue.controllers.leader_worker_sets import decide
 from pykueue.controllers.leader_worker_sets.controller import LeaderWorkerSetController
 from pykueue.controllers.metrics import instruments

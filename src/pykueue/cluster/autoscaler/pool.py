@@ -5,14 +5,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-from pykueue.api import objects, resource_lists
+from pykueue.api import durations, objects, resource_lists
 from pykueue.api.scheme import Object
 from pykueue.api.selectors import Requirement
 from pykueue.api.times import SECOND_NS
 from pykueue.cluster.autoscaler import machine_types as shapes
 from pykueue.cluster.autoscaler.machine_types import MachineType
 from pykueue.cluster.scheduler.fleet import Amounts
-from pykueue.translate import durations
 
 POOL = "karpenter.sh/nodepool"
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"

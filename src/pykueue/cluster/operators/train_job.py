@@ -14,10 +14,10 @@ from pykueue.cluster import statuses
 from pykueue.cluster.runtimes import port_mapping
 from pykueue.kube.controller import writes
 from pykueue.translate.jobs import training_runtime
-from pykueue.translate.jobs.framework import Reference
+from pykueue.translate.jobs.framework import ObjectReference
 from pykueue.translate.jobs.train_job import FRAMEWORK
 
-FindRuntime = Callable[[Reference], Object | None]
+FindRuntime = Callable[[ObjectReference], Object | None]
 
 _PORT = "29400"
 _NODE = "node"

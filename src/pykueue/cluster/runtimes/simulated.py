@@ -9,14 +9,13 @@ import asyncio
 import re
 from datetime import timedelta
 
-from pykueue.api import objects, times
+from pykueue.api import durations, objects, times
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
 from pykueue.cluster import pods
 from pykueue.cluster.kubelet.run import Exit
 from pykueue.cluster.runtimes.protocol import ContainerRequest, Execution, StartError, StillPulling
 from pykueue.kube.clock import Clock
-from pykueue.translate import durations
 
 RUNTIME = "pykueue.dev/runtime"
 EXIT_CODE = "pykueue.dev/exit-code"

@@ -8,9 +8,8 @@ from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object, Resource
 from pykueue.api.times import SECOND_NS
 from pykueue.controllers.jobs import ancestry, decide, matching
-from pykueue.controllers.jobs.context import JobContext
-from pykueue.controllers.jobs.policy import JobPolicy
-from pykueue.controllers.jobs.priority import MissingPriorityClassError, PriorityClasses
+from pykueue.controllers.jobs.construction import MissingPriorityClassError
+from pykueue.controllers.jobs.context import JobContext, JobPolicy, PriorityClasses
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock
@@ -18,7 +17,7 @@ from pykueue.kube.controller.apply import Applier
 from pykueue.kube.controller.cache import Key, ObjectCache, key_of, named
 from pykueue.kube.controller.plan import Event
 from pykueue.kube.controller.work_queue import LONGEST_PAUSE_NS, WorkQueue
-from pykueue.translate.jobs.framework import Framework, MissingDependencyError
+from pykueue.translate.jobs.framework import JobFramework, MissingDependencyError
 
 ADOPTION_PAUSE_NS = SECOND_NS
 """A prebuilt Workload is a Workload of its own right first: it may be admitted before its job takes it."""
@@ -27,14 +26,14 @@ ADOPTION_PAUSE_NS = SECOND_NS
 class JobController:
     def __init__(
         self,
-        kind: Framework,
+        kind: JobFramework,
         client: Client,
         mirror: ObjectCache,
         applier: Applier,
         *,
         clock: Clock,
         policy: JobPolicy,
-        frameworks: Mapping[str, Framework],
+        frameworks: Mapping[str, JobFramework],
     ) -> None:
         self._kind = kind
         self._client = client
@@ -152,12 +151,12 @@ class JobController:
             now_ns=self._clock.now_ns(),
         )
 
-    def _kind_for(self, job: Object | None) -> Framework:
+    def _kind_for(self, job: Object | None) -> JobFramework:
         dependency = self._kind.dependency
         found = dependency.reference(job) if dependency is not None and job is not None else None
         if dependency is None or found is None:
             return self._kind
-        return dependency.given(self._mirror.get(found.resource, found.name, found.namespace))
+        return dependency.framework_for(self._mirror.get(found.resource, found.name, found.namespace))
 
     def _workloads(self, namespace: str, name: str, job: Object | None) -> tuple[Object, ...]:
         owner = f"{self._kind.resource.kind}/{namespace}/{name}"

@@ -4,13 +4,12 @@ Neither the set nor its StatefulSets can be suspended: pods are born gated (the 
 releases a group when its Workload is admitted.
 """
 
-from pykueue.api import resources
+from pykueue.api import objects, resources
+from pykueue.api.labels import POD_SUSPENDING_PARENT
 from pykueue.api.scheme import Object
-from pykueue.controllers.jobs.context import JobContext
-from pykueue.controllers.jobs.policy import JobPolicy
-from pykueue.controllers.jobs.priority import MissingPriorityClassError, PriorityClasses
+from pykueue.controllers.jobs.construction import MissingPriorityClassError
+from pykueue.controllers.jobs.context import JobContext, JobPolicy, PriorityClasses
 from pykueue.controllers.leader_worker_sets import decide as groups
-from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.apply import Applier
 from pykueue.kube.controller.cache import Key, ObjectCache, key_of
@@ -18,7 +17,6 @@ from pykueue.kube.controller.plan import Action, Write
 from pykueue.kube.controller.work_queue import LONGEST_PAUSE_NS, WorkQueue
 from pykueue.translate.jobs import framework, pods
 
-SUSPENDING_PARENT = "kueue.x-k8s.io/pod-suspending-parent"
 _INDEX = "leaderWorkerSet"
 
 
@@ -54,7 +52,7 @@ class LeaderWorkerSetController:
 
     def _stateful_set_changed(self, _old: Object | None, new: Object | None) -> None:
         """A new revision shows in its status."""
-        name = framework.label(new, groups.SET_NAME_LABEL) if new is not None else ""
+        name = objects.labels(new).get(groups.SET_NAME_LABEL, "") if new is not None else ""
         if new is not None and name:
             self.queue.add((new["metadata"]["namespace"], name))
 
@@ -72,9 +70,9 @@ class LeaderWorkerSetController:
         namespace, name = key
         leader_worker_set = self._mirror.get(resources.LEADER_WORKER_SET, name, namespace)
         workloads = self._mirror.indexed(resources.WORKLOAD, _INDEX, f"{namespace}/{name}")
-        if leader_worker_set is None or predicates.is_being_deleted(leader_worker_set):
-            ending = (workload for workload in workloads if predicates.is_being_deleted(workload))
-            await self._applier.carry_out([action for old in ending for action in groups.released(old)])
+        if leader_worker_set is None or objects.is_deleted(leader_worker_set):
+            ending = (workload for workload in workloads if objects.is_deleted(workload))
+            await self._applier.carry_out([action for old in ending for action in groups.without_finalizer(old)])
             return 0
         if not self._is_managed(leader_worker_set):
             return 0
@@ -112,21 +110,21 @@ class LeaderWorkerSetController:
         namespace, name = key_of(leader_worker_set)
         actions: list[Action] = []
         for pod in self._mirror.indexed(resources.POD, _INDEX, f"{namespace}/{name}"):
-            if pods.is_deleted(pod) or pods.is_terminated(pod):
+            if objects.is_deleted(pod) or pods.is_terminated(pod):
                 continue
-            owner = predicates.controller_of(pod) or {"name": ""}
+            owner = objects.controller_of(pod) or {"name": ""}
             stateful_set = self._mirror.get(resources.STATEFUL_SET, owner["name"], namespace)
             is_outdated = groups.is_outdated(pod, stateful_set)
-            new = groups.ungated(pod) if is_outdated else groups.marked(pod, leader_worker_set)
+            new = groups.ungated(pod) if is_outdated else groups.with_group_labels(pod, leader_worker_set)
             if new != pod:
                 actions.append(Write(resource=resources.POD, old=pod, new=new))
         return actions
 
 
 def _set_of_pod(pod: Object) -> list[str]:
-    if (pod["metadata"].get("annotations") or {}).get(SUSPENDING_PARENT) != groups.NAME:
+    if (pod["metadata"].get("annotations") or {}).get(POD_SUSPENDING_PARENT) != groups.NAME:
         return []
-    name = framework.label(pod, groups.SET_NAME_LABEL)
+    name = objects.labels(pod).get(groups.SET_NAME_LABEL, "")
     return [f"{pod['metadata']['namespace']}/{name}"] if name else []
 
 

@@ -1,17 +1,16 @@
 """The node controller: looks at a node when it, or a pod placed on it, changes, and lets `node_failures` judge."""
 
-from pykueue.api import resources
+from pykueue.api import objects, resources
+from pykueue.api.labels import WORKLOAD_ANNOTATION
 from pykueue.api.scheme import Object
 from pykueue.controllers.nodes import decide
 from pykueue.controllers.nodes.decide import NodeContext, ReplacementPolicy
 from pykueue.controllers.topology.controller import INDEX as BY_WORKLOAD
-from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.apply import Applier
 from pykueue.kube.controller.cache import ObjectCache, key_of
 from pykueue.kube.controller.work_queue import WorkQueue
 from pykueue.translate import nodes
-from pykueue.translate.pod_set_info import WORKLOAD_ANNOTATION
 
 REPORTER = "tas-resource-flavor-controller"
 """Kueue's name for who tells of lost nodes."""
@@ -46,8 +45,8 @@ class NodeController:
         pod = new or old
         assert pod is not None
         bound_to = pod["spec"].get("nodeName", "")
-        is_going = new is None or predicates.is_being_deleted(pod) or nodes.has_ended(pod)
-        if nodes.is_placed_by_us(pod):
+        is_going = new is None or objects.is_deleted(pod) or nodes.is_terminated(pod)
+        if nodes.is_topology_aware(pod):
             for name in _sent_to(pod) if not bound_to else [bound_to] if is_going else []:
                 self.queue.add_unless_due(name, BATCH_NS)
 
@@ -90,7 +89,7 @@ class NodeController:
 
 def _sent_to(pod: Object) -> list[str]:
     name = decide.selected_node(pod)
-    return [name] if name and nodes.is_placed_by_us(pod) else []
+    return [name] if name and nodes.is_topology_aware(pod) else []
 
 
 def _health(node: Object) -> tuple[bool, object]:

@@ -1,19 +1,18 @@
 """The controller of pods and pod groups: gathers the members of a group, asks `jobs.pod_plan` and applies the plan."""
 
-from pykueue.api import resources
+from pykueue.api import objects, resources
+from pykueue.api.labels import IS_GROUP_WORKLOAD, MANAGED
 from pykueue.api.rules.jobs.pod import role_hash
 from pykueue.api.scheme import Object
-from pykueue.controllers.jobs.context import JobContext
-from pykueue.controllers.jobs.policy import JobPolicy
-from pykueue.controllers.jobs.priority import MissingPriorityClassError, PriorityClasses
+from pykueue.controllers.jobs.construction import MissingPriorityClassError
+from pykueue.controllers.jobs.context import JobContext, JobPolicy, PriorityClasses
 from pykueue.controllers.pods import decide
-from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.apply import Applier
 from pykueue.kube.controller.cache import ObjectCache, key_of
 from pykueue.kube.controller.work_queue import LONGEST_PAUSE_NS, WorkQueue
 from pykueue.translate.jobs import pods
-from pykueue.translate.jobs.pods import Group
+from pykueue.translate.jobs.pods import PodGroup
 
 GroupKey = tuple[str, str, bool]
 """Namespace, name, and whether it is the name of a group or of a pod."""
@@ -33,7 +32,7 @@ class PodController:
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         pod = new or old
         assert pod is not None
-        if (pod["metadata"].get("labels") or {}).get(pods.MANAGED) != "true":
+        if (pod["metadata"].get("labels") or {}).get(MANAGED) != "true":
             return
         namespace, name = key_of(pod)
         group = pods.group_name(pod)
@@ -59,7 +58,7 @@ class PodController:
             if pod is not None and not members:
                 return 0
         ordered = tuple(sorted(members, key=lambda pod: str(pod["metadata"]["name"])))
-        group = Group(name=name if is_group else "", pods=ordered, role_hash=role_hash) if members else None
+        group = PodGroup(name=name if is_group else "", pods=ordered, role_hash=role_hash) if members else None
         try:
             plan = decide.plan(self._situation(namespace, name, is_group=is_group), group)
         except MissingPriorityClassError:
@@ -89,8 +88,8 @@ class PodController:
         workload = self._mirror.get(resources.WORKLOAD, name, namespace)
         if workload is None:
             return ()
-        is_ours = (workload["metadata"].get("annotations") or {}).get(decide.IS_GROUP_WORKLOAD) == "true"
-        is_free = predicates.controller_of(workload) is None
+        is_ours = (workload["metadata"].get("annotations") or {}).get(IS_GROUP_WORKLOAD) == "true"
+        is_free = objects.controller_of(workload) is None
         has_members = bool(self._mirror.indexed(resources.POD, "group", f"{namespace}/{name}"))
         return (workload,) if is_ours or is_free or has_members else ()
 

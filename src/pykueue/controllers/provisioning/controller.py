@@ -1,6 +1,6 @@
 """Keeps provisioning checks going: one queue for AdmissionChecks (are they usable?), one for Workloads."""
 
-from pykueue.api import conditions, resources
+from pykueue.api import conditions, objects, resources
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 from pykueue.controllers.provisioning import decide
@@ -79,7 +79,7 @@ class ProvisioningController:
         workload = self._mirror.get(resources.WORKLOAD, name, namespace)
         if workload is None:
             return 0
-        case = decide.ProvisioningCase(
+        case = decide.ProvisioningContext(
             workload=workload,
             configs=self._configs(workload),
             requests=tuple(self._requests_of(workload)),
@@ -111,7 +111,7 @@ class ProvisioningController:
 
 
 def _owner_workload(request: Object) -> list[str]:
-    owner = predicates.controller_of(request)
+    owner = objects.controller_of(request)
     if owner is None or owner["kind"] != "Workload":
         return []
     return [f"{request['metadata']['namespace']}/{owner['name']}"]

@@ -6,8 +6,9 @@ then shows the last.
 
 from collections.abc import Callable
 
-from pykueue.api import conditions, resources
+from pykueue.api import conditions, objects, resources
 from pykueue.api.json_copy import copied
+from pykueue.api.labels import RESOURCE_IN_USE
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
 from pykueue.controllers.scheduler.controller import Scheduler
@@ -61,7 +62,7 @@ class QueueControllers:
         assert obj is not None
         name = obj["metadata"]["name"]
         is_same = old is not None and new is not None and old.get("spec") == new.get("spec")
-        if not is_same or predicates.is_being_deleted(obj):
+        if not is_same or objects.is_deleted(obj):
             self.cluster_queues.add(name)
         if not is_same or conditions.find(old or {}, "Active") != conditions.find(new or {}, "Active"):
             for queue in self._mirror.indexed(resources.LOCAL_QUEUE, "clusterQueue", name):
@@ -99,10 +100,10 @@ class QueueControllers:
             return 0
         new = copied(old)
         finalizers = new["metadata"].get("finalizers") or []
-        if not predicates.is_being_deleted(old) and predicates.RESOURCE_IN_USE not in finalizers:
-            new["metadata"]["finalizers"] = [*finalizers, predicates.RESOURCE_IN_USE]
-        elif predicates.is_being_deleted(old) and predicates.RESOURCE_IN_USE in finalizers and not len(state.holdings):
-            new["metadata"]["finalizers"] = [each for each in finalizers if each != predicates.RESOURCE_IN_USE]
+        if not objects.is_deleted(old) and RESOURCE_IN_USE not in finalizers:
+            new["metadata"]["finalizers"] = [*finalizers, RESOURCE_IN_USE]
+        elif objects.is_deleted(old) and RESOURCE_IN_USE in finalizers and not len(state.holdings):
+            new["metadata"]["finalizers"] = [each for each in finalizers if each != RESOURCE_IN_USE]
             await self._applier.carry_out(changes(resources.CLUSTER_QUEUE, old, new))
             return 0
         new.setdefault("status", {}).update(queue_report.cluster_queue(state))

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from pykueue.api import resources
+from pykueue.api import objects, resources
+from pykueue.api.labels import RESOURCE_IN_USE
 from pykueue.api.scheme import Object, Resource
-from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.apply import Applier
 from pykueue.kube.controller.cache import Handler, ObjectCache
@@ -49,13 +49,13 @@ class InUseController:
         if old is None:
             return 0
         finalizers = old["metadata"].get("finalizers") or []
-        if predicates.is_being_deleted(old):
+        if objects.is_deleted(old):
             used = any(name in references(held, obj) for obj in self._mirror.all(HELD[held]))
-            wanted = finalizers if used else [each for each in finalizers if each != predicates.RESOURCE_IN_USE]
-        elif predicates.RESOURCE_IN_USE in finalizers:
+            wanted = finalizers if used else [each for each in finalizers if each != RESOURCE_IN_USE]
+        elif RESOURCE_IN_USE in finalizers:
             wanted = finalizers
         else:
-            wanted = [*finalizers, predicates.RESOURCE_IN_USE]
+            wanted = [*finalizers, RESOURCE_IN_USE]
         if wanted != finalizers:
             new = {**old, "metadata": {**old["metadata"], "finalizers": wanted}}
             await self._applier.carry_out([Write(resource=held, old=old, new=new)])

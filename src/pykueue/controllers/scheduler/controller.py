@@ -80,7 +80,7 @@ class Scheduler:
         self.engine.world.tree.refresh()
         return fair_sharing.share(self.engine.world.tree, node).rounded
 
-    def device_fault(self, workload: Object) -> devices.Fault | None:
+    def device_fault(self, workload: Object) -> devices.DeviceFault | None:
         return self._feed.device_fault(workload)
 
     def tell(self, event: events.EngineEvent) -> None:
@@ -237,7 +237,7 @@ class Scheduler:
         def place(workload: Object) -> bool:
             if not predicates.holds_quota(workload) or predicates.is_evicted(workload):
                 return False
-            transitions.place(workload, outcomes.admission(decision.admission), now_ns)
+            transitions.assign_topology(workload, outcomes.admission(decision.admission), now_ns)
             return True
 
         async def write() -> None:
@@ -352,7 +352,7 @@ class Scheduler:
         obj = self._seen(key)
         return None if obj is None else self._feed.value_of(obj)
 
-    def _record(self, told: list[outcomes.Event], about: Object) -> None:
+    def _record(self, told: list[outcomes.WorkloadEvent], about: Object) -> None:
         key = predicates.key(about)
         for event in told:
             subject: Object | None = about

@@ -1,6 +1,7 @@
 """The topology ungater: looks at a workload's pods when either changes, and lets go those that `ungating` places."""
 
 from pykueue.api import resources
+from pykueue.api.labels import WORKLOAD_ANNOTATION
 from pykueue.api.scheme import Object
 from pykueue.controllers.topology import decide
 from pykueue.controllers.workloads import predicates
@@ -8,7 +9,6 @@ from pykueue.kube.clock import Clock
 from pykueue.kube.controller.apply import Applier
 from pykueue.kube.controller.cache import Key, ObjectCache, key_of
 from pykueue.kube.controller.work_queue import WorkQueue
-from pykueue.translate.pod_set_info import WORKLOAD_ANNOTATION
 
 INDEX = "topologyWorkload"
 

@@ -1,22 +1,17 @@
-"""Lets pods of elastic jobs go, as many of each pod set as the newest slice with admission has."""
-
-from collections import Counter
-from collections.abc import Iterator, Sequence
+"""The slice ungater: removes the scheduling gates of the pods of elastic jobs."""
 
 from pykueue.api import resources
-from pykueue.api.json_copy import copied
+from pykueue.api.labels import ELASTIC_JOB, WORKLOAD_SLICE_NAME
 from pykueue.api.scheme import Object
 from pykueue.controllers.jobs import slices
-from pykueue.controllers.topology.decide import POD_SET_LABEL
+from pykueue.controllers.workload_slices import decide
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.apply import Applier
 from pykueue.kube.controller.cache import Key, ObjectCache
-from pykueue.kube.controller.plan import Write
 from pykueue.kube.controller.work_queue import WorkQueue
 from pykueue.translate import nodes
 
-GATE = "kueue.x-k8s.io/elastic-job"
 INDEX = "slice"
 
 
@@ -34,7 +29,7 @@ class SliceUngater:
         """A gated pod may go; so may another one when a pod has ended."""
         pod = new or old
         assert pod is not None
-        if new is None or is_gated(new) or nodes.has_ended(new):
+        if new is None or decide.is_gated(new) or nodes.is_terminated(new):
             self._look_at(_slice_of_pod(pod))
 
     def _workload_changed(self, _old: Object | None, new: Object | None) -> None:
@@ -47,54 +42,20 @@ class SliceUngater:
             self.queue.add((namespace, name))
 
     async def reconcile(self, key: Key) -> int:
-        workloads = slices.living(self._mirror.indexed(resources.WORKLOAD, INDEX, "/".join(key)))
+        workloads = slices.unfinished(self._mirror.indexed(resources.WORKLOAD, INDEX, "/".join(key)))
         pods = self._mirror.indexed(resources.POD, INDEX, "/".join(key))
-        await self._applier.carry_out(plan(workloads, pods))
+        await self._applier.carry_out(decide.plan(workloads, pods))
         return 0
-
-
-def plan(workloads: Sequence[Object], pods: Sequence[Object]) -> list[Write]:
-    """The gated pods that may go now; `workloads` are the slices of one job, the oldest first."""
-    holding = [each for each in workloads if predicates.has_quota_reservation(each) and not predicates.is_evicted(each)]
-    if not holding or not predicates.is_admitted(holding[-1]):
-        return []
-    present = [pod for pod in pods if not nodes.has_ended(pod)]
-    return [_ungated(pod) for pod in _next(slices.counts(holding[-1]["spec"]["podSets"]), present)]
-
-
-def _next(granted: dict[str, int], pods: Sequence[Object]) -> Iterator[Object]:
-    gone = Counter(_pod_set(pod) for pod in pods if not is_gated(pod))
-    for pod in sorted(filter(is_gated, pods), key=lambda pod: str(pod["metadata"]["name"])):
-        name = _pod_set(pod)
-        if gone[name] < granted.get(name, 0):
-            gone[name] += 1
-            yield pod
-
-
-def is_gated(pod: Object) -> bool:
-    return any(gate["name"] == GATE for gate in pod["spec"].get("schedulingGates") or ())
-
-
-def _pod_set(pod: Object) -> str:
-    return str((pod["metadata"].get("labels") or {}).get(POD_SET_LABEL, ""))
-
-
-def _ungated(pod: Object) -> Write:
-    new = copied(pod)
-    new["spec"]["schedulingGates"] = [gate for gate in new["spec"]["schedulingGates"] if gate["name"] != GATE]
-    if not new["spec"]["schedulingGates"]:
-        del new["spec"]["schedulingGates"]
-    return Write(resource=resources.POD, old=pod, new=new)
 
 
 def _slice_of_pod(pod: Object) -> list[str]:
     metadata = pod["metadata"]
-    name = (metadata.get("annotations") or {}).get(slices.SLICE_NAME)
+    name = (metadata.get("annotations") or {}).get(WORKLOAD_SLICE_NAME)
     return [f"{metadata['namespace']}/{name}"] if name else []
 
 
 def _slice_of_workload(workload: Object) -> list[str]:
     metadata = workload["metadata"]
-    if (metadata.get("annotations") or {}).get(slices.ELASTIC_JOB) != "true":
+    if (metadata.get("annotations") or {}).get(ELASTIC_JOB) != "true":
         return []
     return [f"{metadata['namespace']}/{slices.slice_name(workload)}"]

@@ -1,17 +1,16 @@
 """The workload controller: reads a Workload and its neighbours, asks `workload.reconcile` and applies the answer."""
 
-from pykueue.api import conditions, resources
+from pykueue.api import conditions, objects, resources
 from pykueue.api.scheme import Object
 from pykueue.controllers.scheduler.controller import Scheduler
 from pykueue.controllers.scheduler.devices import RESOURCES as DEVICE_RESOURCES
 from pykueue.controllers.workloads import predicates
-from pykueue.controllers.workloads.decide import WorkloadContext, decide
-from pykueue.controllers.workloads.policy import LifecyclePolicy
+from pykueue.controllers.workloads.decide import LifecyclePolicy, WorkloadContext, decide
 from pykueue.engine import values
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.apply import Applier
 from pykueue.kube.controller.cache import Key, ObjectCache, key_of
-from pykueue.kube.controller.plan import Action, Delete, Event, changes
+from pykueue.kube.controller.plan import Action, Delete, changes
 from pykueue.kube.controller.work_queue import WorkQueue
 from pykueue.translate import devices
 
@@ -54,11 +53,11 @@ class WorkloadController:
 
     def _cluster_queue_changed(self, old: Object | None, new: Object | None) -> None:
         """A ClusterQueue that goes without anybody using it leaves what waits as it is."""
-        if new is None or (predicates.is_being_deleted(new) and not self._is_used(new)):
+        if new is None or (objects.is_deleted(new) and not self._is_used(new)):
             return
         if old is not None and new is not None and old.get("spec") == new.get("spec"):
             same_activity = conditions.find(old, "Active") == conditions.find(new, "Active")
-            if same_activity and predicates.is_being_deleted(old) == predicates.is_being_deleted(new):
+            if same_activity and objects.is_deleted(old) == objects.is_deleted(new):
                 return
         for local_queue in self._mirror.indexed(resources.LOCAL_QUEUE, "clusterQueue", new["metadata"]["name"]):
             self._review_local_queue(local_queue)
@@ -78,10 +77,7 @@ class WorkloadController:
         actions: list[Action] = changes(resources.WORKLOAD, old, outcome.workload)
         if outcome.delete:
             actions.append(Delete(resource=resources.WORKLOAD, object=old))
-        actions += [
-            Event(about=old, reason=event.reason, message=event.message, warning=event.type == "Warning")
-            for event in outcome.events
-        ]
+        actions += outcome.events
         await self._applier.carry_out(actions)
         return outcome.requeue_after_ns
 

@@ -1,7 +1,6 @@
-from pykueue.api import conditions
-from pykueue.controllers.jobs.policy import JobPolicy
-from pykueue.controllers.jobs.priority import PriorityClasses
-from pykueue.controllers.stateful_sets import controller as sets
+from pykueue.api import conditions, objects
+from pykueue.controllers.jobs.context import JobPolicy, PriorityClasses
+from pykueue.controllers.stateful_sets import decide as sets
 from pykueue.controllers.workloads import predicates, transitions
 
 NOW = 10**18
@@ -32,25 +31,25 @@ def test_one_workload_stands_for_all_replicas():
 
 
 def test_its_owner_does_not_control_it():
-    assert predicates.controller_of(workload()) is None
+    assert objects.controller_of(workload()) is None
 
 
 def test_scaling_to_zero_puts_the_workload_on_hold():
-    held = workload()
-    transitions.reserve_quota(held, {"clusterQueue": "cq"}, NOW)
-    [write, *_] = sets.kept_in_step(stateful_set(replicas=0), held, NOW)
+    existing = workload()
+    transitions.reserve_quota(existing, {"clusterQueue": "cq"}, NOW)
+    [write, *_] = sets.sync_workload(stateful_set(replicas=0), existing, NOW)
     assert predicates.is_on_hold(write.new)
 
 
 def test_scaling_up_again_ends_the_hold():
-    held = workload()
-    transitions.release_quota(held, reason="OnHold", message="", now_ns=NOW)
-    [write] = sets.kept_in_step(stateful_set(), held, NOW)
+    existing = workload()
+    transitions.release_quota(existing, reason="OnHold", message="", now_ns=NOW)
+    [write] = sets.sync_workload(stateful_set(), existing, NOW)
     assert conditions.find(write.new, "QuotaReserved")["reason"] == "Pending"
 
 
 def test_pods_become_members_of_the_group():
-    pod = sets.marked({"metadata": {"name": "db-0", "namespace": "ns"}, "spec": SPEC}, stateful_set())
+    pod = sets.with_group_labels({"metadata": {"name": "db-0", "namespace": "ns"}, "spec": SPEC}, stateful_set())
     name = workload()["metadata"]["name"]
     assert pod["metadata"]["labels"]["kueue.x-k8s.io/pod-group-name"] == name
     assert pod["metadata"]["annotations"]["kueue.x-k8s.io/pod-group-total-count"] == "2"

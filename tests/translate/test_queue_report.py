@@ -1,5 +1,5 @@
 from pykueue.engine import values
-from pykueue.translate import queue_status
+from pykueue.translate import queue_report
 
 USAGE = {values.FlavorResource("spot", "cpu"): 3000}
 
@@ -13,7 +13,7 @@ def queue(cohort=None):
 
 
 def test_what_exceeds_nominal_is_borrowed():
-    assert queue_status.cluster_queue_flavors(queue("all"), USAGE) == [
+    assert queue_report.cluster_queue_flavors(queue("all"), USAGE) == [
         {
             "name": "spot",
             "resources": [
@@ -25,8 +25,8 @@ def test_what_exceeds_nominal_is_borrowed():
 
 
 def test_without_a_cohort_nothing_is_borrowed():
-    assert queue_status.cluster_queue_flavors(queue(), USAGE)[0]["resources"][0]["borrowed"] == "0"
+    assert queue_report.cluster_queue_flavors(queue(), USAGE)[0]["resources"][0]["borrowed"] == "0"
 
 
 def test_a_local_queue_does_not_borrow():
-    assert queue_status.local_queue_flavors(queue("all"), USAGE)[0]["resources"][0] == {"name": "cpu", "total": "3"}
+    assert queue_report.local_queue_flavors(queue("all"), USAGE)[0]["resources"][0] == {"name": "cpu", "total": "3"}

@@ -4,7 +4,7 @@ from pykueue.api import conditions
 from pykueue.api.times import SECOND_NS, from_ns, to_ns
 from pykueue.controllers.workloads import decide as reconcile
 from pykueue.controllers.workloads import predicates, transitions
-from pykueue.controllers.workloads.policy import LifecyclePolicy, PodsReadyPolicy
+from pykueue.controllers.workloads.decide import LifecyclePolicy, PodsReadyPolicy
 
 NOW = to_ns("2026-01-15T12:00:00Z")
 PODS_READY = PodsReadyPolicy(timeout_ns=3 * SECOND_NS, backoff_limit_count=2, backoff_base_seconds=10)
@@ -29,7 +29,7 @@ def queue(stop="None", **spec):
     return {"metadata": {"name": "q"}, "spec": {"stopPolicy": stop, **spec}}
 
 
-def near(local_queue=None, cluster_queue=None):
+def workload_context(local_queue=None, cluster_queue=None):
     return reconcile.WorkloadContext(
         local_queue=local_queue or queue(),
         cluster_queue_name="cq",
@@ -38,8 +38,8 @@ def near(local_queue=None, cluster_queue=None):
     )
 
 
-def decide(obj, neighbours=None, policy=None, now_ns=NOW):
-    return reconcile.decide(obj, neighbours or near(), policy or LifecyclePolicy(), now_ns)
+def decide(obj, context=None, policy=None, now_ns=NOW):
+    return reconcile.decide(obj, context or workload_context(), policy or LifecyclePolicy(), now_ns)
 
 
 def reason(obj, condition_type):
@@ -65,13 +65,13 @@ def test_reservation_without_checks_is_admitted():
 
 @pytest.mark.parametrize(("kind", "key"), [("LocalQueue", "local_queue"), ("ClusterQueue", "cluster_queue")])
 def test_draining_a_queue_evicts_what_is_admitted(kind, key):
-    outcome = decide(admitted(), near(**{key: queue("HoldAndDrain")}))
+    outcome = decide(admitted(), workload_context(**{key: queue("HoldAndDrain")}))
     assert reason(outcome.workload, "Evicted") == f"{kind}Stopped"
     assert outcome.events[0].reason == f"EvictedDueTo{kind}Stopped"
 
 
 def test_holding_a_queue_leaves_what_is_admitted():
-    assert not predicates.is_evicted(decide(admitted(), near(cluster_queue=queue("Hold"))).workload)
+    assert not predicates.is_evicted(decide(admitted(), workload_context(cluster_queue=queue("Hold"))).workload)
 
 
 def test_deactivation_evicts_once():
@@ -114,7 +114,7 @@ def test_a_rejected_check_deactivates():
     rules = {"admissionChecksStrategy": {"admissionChecks": [{"name": "ac"}]}}
     groups = [{"flavors": [{"name": "f"}]}]
     obj["status"]["admission"]["podSetAssignments"] = [{"name": "main", "flavors": {"cpu": "f"}}]
-    outcome = decide(obj, near(cluster_queue=queue(resourceGroups=groups, **rules)))
+    outcome = decide(obj, workload_context(cluster_queue=queue(resourceGroups=groups, **rules)))
     assert outcome.events[0].message == 'Deactivated due to AdmissionCheck in Rejected state: "ac" (no)'
 
 
@@ -123,7 +123,9 @@ def test_checks_follow_the_assigned_flavor():
     obj["status"]["admission"]["podSetAssignments"] = [{"name": "main", "flavors": {"cpu": "spot"}}]
     strategy = {"admissionChecks": [{"name": "a", "onFlavors": ["spot"]}, {"name": "b", "onFlavors": ["other"]}]}
     groups = [{"flavors": [{"name": "spot"}, {"name": "other"}]}]
-    outcome = decide(obj, near(cluster_queue=queue(resourceGroups=groups, admissionChecksStrategy=strategy)))
+    outcome = decide(
+        obj, workload_context(cluster_queue=queue(resourceGroups=groups, admissionChecksStrategy=strategy))
+    )
     assert [check["name"] for check in outcome.workload["status"]["admissionChecks"]] == ["a"]
 
 

@@ -30,9 +30,9 @@ def workload(*, unhealthy=(), tolerations=(), nodes=("a", "b"), **conditions):
         ],
     }
     template = {"spec": {"tolerations": list(tolerations)}}
-    found = {"Admitted": "True", **conditions}
+    statuses = {"Admitted": "True", **conditions}
     status = {
-        "conditions": [{"type": name, "status": value} for name, value in found.items()],
+        "conditions": [{"type": name, "status": value} for name, value in statuses.items()],
         "admission": {
             "clusterQueue": "cq",
             "podSetAssignments": [{"name": "main", "count": 2, "topologyAssignment": topology}],
@@ -55,7 +55,7 @@ def pod(*, bound="a", phase="Running", gated=False):
 
 
 def plan(of_node, of_workload, *pods, policy=None, seconds=0):
-    case = NodeContext(
+    context = NodeContext(
         name="a",
         node=of_node,
         workloads=[of_workload],
@@ -63,13 +63,13 @@ def plan(of_node, of_workload, *pods, policy=None, seconds=0):
         flavors={},
         now_ns=to_ns(SINCE) + seconds * SECOND_NS,
     )
-    return decide.plan(case, policy or ReplacementPolicy())
+    return decide.plan(context, policy or ReplacementPolicy())
 
 
-def lost_nodes(found):
-    """As the workload will show them; None where it is left alone."""
-    written = [action.new for action in found.actions if getattr(action, "resource", None) == resources.WORKLOAD]
-    return [each["name"] for each in written[0]["status"].get("unhealthyNodes", ())] if written else None
+def lost_nodes(result):
+    """The unhealthy nodes in the new status; None if the workload is not written."""
+    workloads = [action.new for action in result.actions if getattr(action, "resource", None) == resources.WORKLOAD]
+    return [entry["name"] for entry in workloads[0]["status"].get("unhealthyNodes", ())] if workloads else None
 
 
 @pytest.mark.parametrize("state", [None, {"metadata": {"name": "a"}}], ids=["gone", "never ready"])
@@ -99,12 +99,12 @@ def test_a_taint_counts_once_no_pod_is_left():
 
 
 @pytest.mark.parametrize(
-    ("toleration", "found"),
+    ("toleration", "lost"),
     [({"operator": "Exists"}, None), ({"operator": "Exists", "tolerationSeconds": 60}, ["a"])],
     ids=["for good", "for a while"],
 )
-def test_a_tolerated_taint_counts_only_if_for_a_while(toleration, found):
-    assert lost_nodes(plan(node(taints=[TAINT]), workload(tolerations=[toleration]))) == found
+def test_a_tolerated_taint_counts_only_if_for_a_while(toleration, lost):
+    assert lost_nodes(plan(node(taints=[TAINT]), workload(tolerations=[toleration]))) == lost
 
 
 def test_a_node_that_is_well_again_is_struck_off():
@@ -112,11 +112,11 @@ def test_a_node_that_is_well_again_is_struck_off():
 
 
 def test_two_lost_nodes_are_too_many():
-    found = plan(None, workload(unhealthy=["b"]))
-    told = next(action for action in found.actions if isinstance(action, Event))
-    assert told.reason == "EvictedDueToNodeFailures"
-    assert told.message == ("Workload eviction triggered due to multiple TAS assigned node failures, including: b, a")
-    assert lost_nodes(found) == []
+    result = plan(None, workload(unhealthy=["b"]))
+    event = next(action for action in result.actions if isinstance(action, Event))
+    assert event.reason == "EvictedDueToNodeFailures"
+    assert event.message == ("Workload eviction triggered due to multiple TAS assigned node failures, including: b, a")
+    assert lost_nodes(result) == []
 
 
 @pytest.mark.parametrize("condition", ["Finished", "Evicted"])
@@ -124,14 +124,16 @@ def test_a_workload_that_is_over_loses_nothing(condition):
     assert plan(None, workload(**{condition: "True"})).actions == ()
 
 
-def failed_pods(found):
-    return [each.new["status"]["phase"] for each in found.actions if getattr(each, "resource", None) == resources.POD]
+def failed_pods(result):
+    return [
+        action.new["status"]["phase"] for action in result.actions if getattr(action, "resource", None) == resources.POD
+    ]
 
 
 def test_a_pod_that_waits_for_a_lost_node_is_failed():
-    found = plan(node(ready="False"), workload(), pod(bound="", phase="Pending"))
-    assert failed_pods(found) == ["Failed"]
-    assert [each.reason for each in found.actions if isinstance(each, Event)] == ["PodTerminatedByKueue"]
+    result = plan(node(ready="False"), workload(), pod(bound="", phase="Pending"))
+    assert failed_pods(result) == ["Failed"]
+    assert [action.reason for action in result.actions if isinstance(action, Event)] == ["PodTerminatedByKueue"]
 
 
 def test_a_pod_sent_to_a_node_that_is_no_longer_assigned_is_failed():
