@@ -1,4 +1,6 @@
-"""The controllers of `pykueue up` start again after a failure."""
+"""The controllers of `pykueue up` do not stay away after a failure."""
+
+import asyncio
 
 import pytest
 from tests.cluster.waiting import eventually
@@ -13,10 +15,10 @@ FLAVOR = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "met
 
 @pytest.fixture
 async def api(tmp_path):
-    embedded = EmbeddedApi(ServerPaths(directory=tmp_path, host="127.0.0.1", port=0), registry.scheme())
-    await embedded.start()
-    yield embedded
-    await embedded.stop()
+    api = EmbeddedApi(ServerPaths(directory=tmp_path, host="127.0.0.1", port=0), registry.scheme())
+    await api.start()
+    yield api
+    await api.stop()
 
 
 async def test_controllers_that_fail_are_logged_and_start_again(api, monkeypatch, caplog):
@@ -34,3 +36,15 @@ async def test_controllers_that_fail_are_logged_and_start_again(api, monkeypatch
     await eventually(lambda: "default" in controllers.scheduler.engine.world.flavors)
     await controllers.stop()
     assert "a fault of ours" in caplog.text
+
+
+async def test_the_start_does_not_wait_for_controllers_that_failed_before_they_were_ready(api, monkeypatch):
+    monkeypatch.setattr(configured_controllers, "PAUSE_SECONDS", 0.01)
+    controllers = ConfiguredControllers(api, {})
+
+    async def fail():
+        raise ArithmeticError("a fault of ours")
+
+    monkeypatch.setattr(controllers._controllers, "run", fail)
+    await asyncio.wait_for(controllers.start(), 10)
+    await controllers.stop()

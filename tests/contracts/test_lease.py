@@ -5,13 +5,13 @@ import asyncio
 import pytest
 
 from pykueue.api.resources import LEASE
-from pykueue.kube.lease import LeaderElection, Terms
+from pykueue.kube.lease import LeaderElector, LeaseTiming
 
-TERMS = Terms(lease_seconds=15, renew_seconds=10, retry_seconds=2)
+TIMING = LeaseTiming(lease_seconds=15, renew_seconds=10, retry_seconds=2)
 
 
 class VirtualClock:
-    """Time stands still until `advance`; whoever sleeps wakes up when its time has come."""
+    """Time stands still until `advance`; a sleeper wakes up when its time has come."""
 
     def __init__(self):
         self.seconds = 0.0
@@ -43,8 +43,8 @@ class VirtualClock:
 
 class Candidate:
     def __init__(self, client, clock, identity):
-        self.election = LeaderElection(
-            client, clock, namespace="default", name="pykueue", identity=identity, terms=TERMS
+        self.election = LeaderElector(
+            client, clock, namespace="default", name="pykueue", identity=identity, timing=TIMING
         )
         self.clock = clock
         self.leads = asyncio.Event()

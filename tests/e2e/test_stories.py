@@ -40,15 +40,17 @@ ROOTS = [
 class StoryRun:
     """Plays stories on the cluster of PYKUEUE_E2E_KUBECONFIG, or on an embedded API."""
 
-    def __init__(self, given, directory):
-        self.given = given
+    def __init__(self, external_cluster, directory):
+        self.external_cluster = external_cluster
         self.directory = directory
         self.out = directory / "out"
 
     def play(self, root, variant, names, *, at_a_time):
         override = yaml.safe_load((OWN / "stories" / variant / "config.yaml").read_text()) or {}
         stories = [root / "stories" / variant / f"{name}.yaml" for name in names]
-        with running_api(self.given, self.directory, configuration=shorthand.merge(BASE, override)) as kubeconfig:
+        with running_api(
+            self.external_cluster, self.directory, configuration=shorthand.merge(BASE, override)
+        ) as kubeconfig:
             command = [sys.executable, "-m", "tools.stories", "play", "--kubeconfig", kubeconfig, "--out", self.out]
             subprocess.run([*map(str, command), "--parallel", str(at_a_time), *stories], cwd=PROJECT, check=False)
 
@@ -61,7 +63,7 @@ class StoryRun:
             )
             for name in names
         }
-        if self.given is not None:
+        if self.external_cluster is not None:
             by_story = {
                 name: differences for name, differences in by_story.items() if not all(map(is_wording, differences))
             }
@@ -82,8 +84,8 @@ def is_wording(difference):
 
 
 @pytest.fixture
-def story_run(given, tmp_path):
-    return StoryRun(given, tmp_path)
+def story_run(external_cluster, tmp_path):
+    return StoryRun(external_cluster, tmp_path)
 
 
 @pytest.mark.torture

@@ -17,7 +17,8 @@ import click
 from pykueue.api import manifests
 from pykueue.api.scheme import Object
 from pykueue.apiserver.embedded import EmbeddedApi
-from pykueue.apiserver.http.hooks import Call, Hooks, Reply
+from pykueue.apiserver.http.hooks import Hooks
+from pykueue.apiserver.http.messages import HttpRequest, HttpResponse
 from pykueue.app.health import METRICS_CONTENT_TYPE
 
 if TYPE_CHECKING:
@@ -67,11 +68,11 @@ def _controllers(context: UpContext) -> Component | None:
 def _register_metrics(hooks: Hooks, controllers: "ConfiguredControllers") -> None:
     """Serve the metrics of the controllers at `/metrics` of the embedded API."""
 
-    async def metrics(_call: Call) -> Reply:
+    async def metrics(_call: HttpRequest) -> HttpResponse:
         """Rendered in a thread, because the text of many queues would block the loop."""
         controllers.metrics.refresh()
         body = await asyncio.to_thread(controllers.metrics.text)
-        return Reply(body=body, content_type=METRICS_CONTENT_TYPE)
+        return HttpResponse(body=body, content_type=METRICS_CONTENT_TYPE)
 
     hooks.add_page("/metrics", metrics)
 
@@ -88,7 +89,7 @@ class LocalClusterComponent:
             runtime=context.runtime,
             directory=context.data_dir / "room",
             nodes=_read_nodes(context.nodes),
-            shows_itself=True,
+            publish_components=True,
         )
         self._cluster = LocalCluster(context.api.client(), WallClock(), options)
 
@@ -115,7 +116,7 @@ def _keep_the_terminal_quiet() -> None:
     root = logging.getLogger()
     for handler in root.handlers:
         handler.setLevel(root.level)
-    for deployment in component_deployments.MIRRORS:
+    for deployment in component_deployments.COMPONENTS:
         for name in deployment.loggers:
             logging.getLogger(name).setLevel(min(logging.INFO, root.level))
 

@@ -55,11 +55,13 @@ async def serve(client: "Client", configuration: "Loaded", options: WebhookOptio
 
 
 def _webhooks(client: "Client", configuration: "Loaded", options: WebhookOptions) -> "Webhooks":
-    from pykueue.webhooks.certificate_lifecycle import Terms
-    from pykueue.webhooks.service import Address, Webhooks
+    from pykueue.webhooks.certificate_lifecycle import CertificateLifetimes
+    from pykueue.webhooks.service import ListenAddress, Webhooks
 
-    address = None if options.address is None else Address(host=options.address[0], port=options.address[1])
-    return Webhooks(client, configuration.value, address=address, terms=Terms.of(options.certificate_life))
+    address = None if options.address is None else ListenAddress(host=options.address[0], port=options.address[1])
+    return Webhooks(
+        client, configuration.value, address=address, lifetimes=CertificateLifetimes.of(options.certificate_life)
+    )
 
 
 async def _run_until(stopping: asyncio.Event, coroutines: list[Coroutine[Any, Any, None]]) -> None:
@@ -111,8 +113,8 @@ class ControllerProcess:
 
     def _queues(self) -> "tuple[World, ObjectCache] | None":
         if self._controllers is not None:
-            return self._controllers.scheduler.engine.world, self._controllers.mirror
-        return None if self._follower is None else (self._follower.world, self._follower.mirror)
+            return self._controllers.scheduler.engine.world, self._controllers.cache
+        return None if self._follower is None else (self._follower.world, self._follower.cache)
 
     async def _follow_queues(self) -> None:
         """Keep a copy of the queues while another replica leads. The leader has its own."""
@@ -131,20 +133,20 @@ class ControllerProcess:
     async def run(self) -> None:
         from pykueue.api.times import SECOND_NS
         from pykueue.kube.clock import WallClock
-        from pykueue.kube.lease import LeaderElection, Terms
+        from pykueue.kube.lease import LeaderElector, LeaseTiming
 
         terms = self._configuration.value.leader_election
         self._is_running = True
         if not terms.leader_elect:
             await self._lead()
             return
-        election = LeaderElection(
+        election = LeaderElector(
             self._client,
             WallClock(),
             namespace=terms.resource_namespace or self._configuration.value.namespace,
             name=terms.resource_name,
             identity=f"{socket.gethostname()}_{uuid.uuid4()}",
-            terms=Terms(
+            timing=LeaseTiming(
                 lease_seconds=terms.lease_duration_ns / SECOND_NS,
                 renew_seconds=terms.renew_deadline_ns / SECOND_NS,
                 retry_seconds=terms.retry_period_ns / SECOND_NS,

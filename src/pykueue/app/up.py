@@ -11,7 +11,7 @@ from pathlib import Path
 from pykueue.api import registry
 from pykueue.api.configuration.loading import Loaded
 from pykueue.apiserver.embedded import EmbeddedApi, ServerPaths
-from pykueue.apiserver.security.kubeconfig import Access
+from pykueue.apiserver.security.kubeconfig import ClusterCredentials
 from pykueue.app import process
 from pykueue.app.components import COMPONENTS, UpContext
 from pykueue.controllers.settings import admission_settings
@@ -31,7 +31,7 @@ class UpOptions:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunningServer:
     api: EmbeddedApi
-    access: Access
+    access: ClusterCredentials
     """What a kubeconfig of the administrator holds."""
 
 

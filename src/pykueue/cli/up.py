@@ -27,7 +27,7 @@ def default_data_dir() -> Path:
     return Path(os.environ.get("PYKUEUE_DATA_DIR") or Path(home) / "pykueue")
 
 
-class ListenAddress(click.ParamType[tuple[str, int]]):
+class ListenOption(click.ParamType[tuple[str, int]]):
     name = "HOST:PORT"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
@@ -47,7 +47,7 @@ class ListenAddress(click.ParamType[tuple[str, int]]):
 )
 @click.option(
     "--listen",
-    type=ListenAddress(),
+    type=ListenOption(),
     default=("127.0.0.1", DEFAULT_PORT),
     help="The address of the API; port 0 takes any free one. Default: 127.0.0.1:6443.",
 )
@@ -119,7 +119,7 @@ def up(
 def _announce(server: "RunningServer", kubeconfig: Path | None) -> None:
     from pykueue.apiserver.security import kubeconfig as files
 
-    paths = server.api.place
+    paths = server.api.paths
     path = paths.kubeconfig
     if kubeconfig is not None:
         files.write(kubeconfig, server.access)

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from pykueue.api import manifests
+from pykueue.api.manifest_validation import ManifestFinding, Severity, validate_manifests
 from pykueue.api.manifests import Document
-from pykueue.api.review import Finding, Severity, review
 from pykueue.cli import output as outputs
 
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -33,12 +33,12 @@ def validate(*, names: tuple[str, ...], output: str, verbose: bool) -> None:
     code is 1 if an object would be refused.
     """
     documents: list[Document] = []
-    findings: list[Finding] = []
+    findings: list[ManifestFinding] = []
     for name, data in _inputs(names):
         file_documents, faults = manifests.read(data, name)
         documents += file_documents
         findings += [_unreadable(fault) for fault in faults]
-    findings += review(documents)
+    findings += validate_manifests(documents)
     findings.sort(key=lambda finding: (finding.file, finding.line))
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
     visible = [finding for finding in findings if verbose or finding.severity is not Severity.NOTE]
@@ -76,13 +76,13 @@ def _read(path: Path) -> bytes:
         raise click.ClickException(f"{path}: {error.strerror}") from error
 
 
-def _unreadable(fault: manifests.Fault) -> Finding:
-    return Finding(
+def _unreadable(fault: manifests.ManifestError) -> ManifestFinding:
+    return ManifestFinding(
         severity=Severity.ERROR, file=fault.file, line=fault.line, object="", field="", message=fault.message
     )
 
 
-def _print(findings: list[Finding], *, objects: int, errors: int) -> None:
+def _print(findings: list[ManifestFinding], *, objects: int, errors: int) -> None:
     for finding in findings:
         subject = f"{finding.object}: " if finding.object else ""
         click.echo(f"{finding.file}:{finding.line}: {finding.severity.value}: {subject}{finding.message}")
@@ -94,7 +94,7 @@ def _count(number: int, singular: str) -> str:
     return f"{number} {singular}{'' if number == 1 else 's'}"
 
 
-def _as_json(finding: Finding) -> dict[str, str | int]:
+def _as_json(finding: ManifestFinding) -> dict[str, str | int]:
     return {
         "severity": finding.severity.value,
         "file": finding.file,

@@ -36,7 +36,7 @@ def reconciled(case: Case) -> list[Difference]:
     events = [
         {
             "object": key,
-            "type": "Warning" if event.warning else "Normal",
+            "type": event.type,
             "reason": event.reason,
             "message": event.message,
         }

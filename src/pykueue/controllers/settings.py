@@ -1,6 +1,7 @@
-"""The Configuration as the controllers obey it: policies and job frameworks.
+"""The policies and job frameworks of the controllers, from the Configuration.
 
-Takes the configuration as JSON (v1beta2, with or without its defaults), as `translate.policy` does for the engine.
+The Configuration is JSON (v1beta2, with or without its defaults). `translate.policy` reads it for
+the engine.
 """
 
 from collections.abc import Mapping
@@ -26,7 +27,7 @@ def _gate(configuration: Configuration, name: str) -> bool:
 
 
 def waits_for_pods_ready(configuration: Configuration) -> bool:
-    """On unless the gate turns it off, even when the section is absent."""
+    """True also without the section, unless the feature gate turns it off."""
     return not _gate(configuration, "DisableWaitForPodsReady")
 
 
@@ -97,23 +98,25 @@ def framework_names(configuration: Configuration) -> tuple[str, ...]:
     return tuple((configuration.get("integrations") or {}).get("frameworks") or ("batch/job",))
 
 
-_THROUGH_PODS = frozenset({"pod", "deployment", "statefulset", decide.NAME})
+_QUEUED_THROUGH_PODS = frozenset({"pod", "deployment", "statefulset", decide.NAME})
 
 
 def manages_pods(configuration: Configuration) -> bool:
     """Deployments, StatefulSets and LeaderWorkerSets are queued through their pods."""
-    return not _THROUGH_PODS.isdisjoint(framework_names(configuration))
+    return not _QUEUED_THROUGH_PODS.isdisjoint(framework_names(configuration))
 
 
 def frameworks(configuration: Configuration) -> dict[str, JobFramework]:
-    """The enabled ones: known by name, or described in the Configuration itself."""
-    chosen = {name: registry.FRAMEWORKS[name] for name in framework_names(configuration) if name in registry.FRAMEWORKS}
+    """The enabled frameworks: builtin ones by name, and those that the Configuration describes."""
+    enabled = {
+        name: registry.FRAMEWORKS[name] for name in framework_names(configuration) if name in registry.FRAMEWORKS
+    }
     for description in (configuration.get("integrations") or {}).get("custom") or ():
         framework = custom.framework(description)
-        chosen[framework.name] = framework
-    return chosen
+        enabled[framework.name] = framework
+    return enabled
 
 
 def admission_settings(configuration: Configuration) -> Settings:
-    """What the API server's own rules need to know."""
+    """The settings of the API server's admission rules."""
     return loading.complete(dict(configuration)).value.settings()

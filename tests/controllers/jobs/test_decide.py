@@ -7,7 +7,7 @@ from pykueue.api.times import SECOND_NS, to_ns
 from pykueue.controllers.jobs import construction, context, decide
 from pykueue.controllers.jobs.context import JobContext, JobPolicy
 from pykueue.controllers.workloads import predicates, transitions
-from pykueue.kube.controller.plan import Create, Delete, Event, Write
+from pykueue.kube.controller.writes import Create, Delete, Event, Update
 from pykueue.translate.jobs import batch_job, kubeflow
 
 NOW = to_ns("2026-01-15T12:00:00Z")
@@ -53,7 +53,7 @@ def plan(obj, *workloads, **changes):
 
 
 def written(result, kind):
-    return [action.new for action in result.actions if isinstance(action, Write) and action.resource.kind == kind][-1]
+    return [action.new for action in result.actions if isinstance(action, Update) and action.resource.kind == kind][-1]
 
 
 def events(result):
@@ -240,7 +240,7 @@ def test_a_foreign_prebuilt_workload_is_not_taken():
     foreign = workload(job(), is_admitted=True)
     foreign["metadata"]["name"] = "pre"
     foreign["metadata"]["ownerReferences"][0]["uid"] = "someone else"
-    assert all(not isinstance(action, Write) or action.resource.kind == "Job" for action in plan(obj, foreign).actions)
+    assert all(not isinstance(action, Update) or action.resource.kind == "Job" for action in plan(obj, foreign).actions)
 
 
 def test_an_out_of_sync_prebuilt_workload_is_finished():

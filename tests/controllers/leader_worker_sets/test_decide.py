@@ -3,7 +3,7 @@ import copy
 from pykueue.api import objects
 from pykueue.controllers.jobs.context import JobContext, PriorityClasses
 from pykueue.controllers.leader_worker_sets import decide as groups
-from pykueue.kube.controller.plan import Create, Delete, Write
+from pykueue.kube.controller.writes import Create, Delete, Update
 from pykueue.translate.jobs import pods
 from pykueue.translate.jobs.framework import JobOptions
 
@@ -110,7 +110,7 @@ def test_workloads_follow_their_set_to_another_queue():
 def test_workloads_follow_a_change_of_the_priority_class():
     case = job_context(*workloads(1), high={"value": 9})
     [write, _] = groups.plan(case, leader_worker_set(labels={PRIORITY: "high"}))
-    assert isinstance(write, Write)
+    assert isinstance(write, Update)
     assert (write.new["spec"]["priorityClassRef"]["name"], write.new["spec"]["priority"]) == ("high", 9)
 
 

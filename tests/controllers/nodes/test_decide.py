@@ -6,7 +6,7 @@ from pykueue.api import resources
 from pykueue.api.times import SECOND_NS, to_ns
 from pykueue.controllers.nodes import decide
 from pykueue.controllers.nodes.decide import NodeContext, ReplacementPolicy
-from pykueue.kube.controller.plan import Event
+from pykueue.kube.controller.writes import Event
 
 HOSTNAME = "kubernetes.io/hostname"
 SINCE = "2026-01-01T00:00:00Z"

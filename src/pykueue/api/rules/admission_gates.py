@@ -1,44 +1,46 @@
-"""The annotation `kueue.x-k8s.io/admission-gated-by`: set at creation, afterwards gates may only be removed.
+"""The annotation `kueue.x-k8s.io/admission-gated-by` of jobs and Workloads.
 
-Jobs and Workloads obey the same rules.
+It is set at creation; afterwards gates may only be removed.
 """
 
 from pykueue.api.errors import FieldError
+from pykueue.api.labels import ADMISSION_GATED_BY
 from pykueue.api.rules import faults, reading, syntax
 from pykueue.api.scheme import Object
 
-ANNOTATION = "kueue.x-k8s.io/admission-gated-by"
-_PATH = f"metadata.annotations[{ANNOTATION}]"
+GATE_ADDED = "cannot add admission gate after creation"
+ONLY_REMOVABLE = "can only remove gates, not add new ones"
+_PATH = f"metadata.annotations[{ADMISSION_GATED_BY}]"
 _LONGEST_NAME = 63
 
 
 def gate_names(obj: Object) -> list[str]:
-    value = reading.annotations(obj).get(ANNOTATION, "")
+    value = reading.annotations(obj).get(ADMISSION_GATED_BY, "")
     return [name.strip() for name in value.split(",")] if value.strip() else []
 
 
 def check(obj: Object) -> list[FieldError]:
-    value = reading.annotations(obj).get(ANNOTATION, "")
-    found = []
-    seen: set[str] = set()
+    value = reading.annotations(obj).get(ADMISSION_GATED_BY, "")
+    field_errors = []
+    names: set[str] = set()
     for name in gate_names(obj):
         if not name:
-            found.append(faults.invalid(_PATH, value, "cannot contain empty gate names"))
-        elif name in seen:
-            found.append(faults.invalid(_PATH, value, f"duplicate gate name: {name}"))
+            field_errors.append(faults.invalid(_PATH, value, "cannot contain empty gate names"))
+        elif name in names:
+            field_errors.append(faults.invalid(_PATH, value, f"duplicate gate name: {name}"))
         else:
-            seen.add(name)
-            found += syntax.check_domain_prefixed_path(_PATH, name)
+            names.add(name)
+            field_errors += syntax.check_domain_prefixed_path(_PATH, name)
             if len(name) > _LONGEST_NAME:
-                found.append(faults.too_long(_PATH, _LONGEST_NAME))
-    return found
+                field_errors.append(faults.too_long(_PATH, _LONGEST_NAME))
+    return field_errors
 
 
 def check_update(obj: Object, old: Object) -> list[FieldError]:
-    new_value, old_value = (reading.annotations(each).get(ANNOTATION, "") for each in (obj, old))
-    found = []
+    new_value, old_value = (reading.annotations(version).get(ADMISSION_GATED_BY, "") for version in (obj, old))
+    field_errors = []
     if new_value and not old_value:
-        found.append(faults.forbidden(_PATH, "cannot add admission gate after creation"))
+        field_errors.append(faults.forbidden(_PATH, GATE_ADDED))
     if new_value and old_value and not set(gate_names(obj)) <= set(gate_names(old)):
-        found.append(faults.forbidden(_PATH, "can only remove gates, not add new ones"))
-    return found + check(obj)
+        field_errors.append(faults.forbidden(_PATH, ONLY_REMOVABLE))
+    return field_errors + check(obj)

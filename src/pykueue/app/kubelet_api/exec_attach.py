@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pykueue.api import errors, objects, resources
 from pykueue.api.scheme import Object
 from pykueue.apiserver.embedded import EmbeddedApi
-from pykueue.apiserver.http import pods as pod_resources
-from pykueue.apiserver.http.hooks import Call, Line, Reply, Upgrade
+from pykueue.apiserver.http import pod_subresources as pod_resources
+from pykueue.apiserver.http.messages import HttpRequest, HttpResponse, MessageStream, Upgrade
 from pykueue.apiserver.http.routes import is_set
 from pykueue.cluster.kubelet import logs
 from pykueue.cluster.local_cluster import LocalCluster
@@ -28,14 +28,14 @@ _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 def register(api: EmbeddedApi, cluster: LocalCluster) -> None:
     client = api.client()
 
-    async def execute(call: Call) -> Reply:
+    async def execute(call: HttpRequest) -> HttpResponse:
         options = PodExecOptions.of(call)
         if not options.command:
             raise errors.bad_request("you must specify at least 1 command for the container")
         pod = await client.get(resources.POD, call.route.name, call.route.namespace)
-        assert cluster.agent is not None
+        assert cluster.kubelet is not None
         try:
-            execution = await cluster.agent.execute(
+            execution = await cluster.kubelet.execute(
                 objects.uid(pod),
                 _container(pod, options.container),
                 options.command,
@@ -44,14 +44,14 @@ def register(api: EmbeddedApi, cluster: LocalCluster) -> None:
             )
         except StartError as error:
             raise errors.bad_request(str(error)) from None
-        return Reply(body=Upgrade(protocols=PROTOCOLS, speak=lambda line: _serve_exec(line, execution)))
+        return HttpResponse(body=Upgrade(protocols=PROTOCOLS, serve=lambda line: _serve_exec(line, execution)))
 
-    async def attach(call: Call) -> Reply:
+    async def attach(call: HttpRequest) -> HttpResponse:
         pod = await client.get(resources.POD, call.route.name, call.route.namespace)
         query = logs.Query.parse({"container": _container(pod, PodExecOptions.of(call).container), "follow": "true"})
         log = logs.find(pod, query, cluster.log_of)
         stream = logs.stream(log, query, lambda: cluster.is_running(objects.uid(pod), query.container))
-        return Reply(body=Upgrade(protocols=PROTOCOLS, speak=lambda line: _serve_attach(line, stream)))
+        return HttpResponse(body=Upgrade(protocols=PROTOCOLS, serve=lambda line: _serve_attach(line, stream)))
 
     api.hooks.add_subresource("", pod_resources.EXEC, execute)
     api.hooks.add_subresource("", pod_resources.ATTACH, attach)
@@ -67,7 +67,7 @@ class PodExecOptions:
     wants_input: bool
 
     @classmethod
-    def of(cls, call: Call) -> "PodExecOptions":
+    def of(cls, call: HttpRequest) -> "PodExecOptions":
         query = urllib.parse.parse_qs(call.target.partition("?")[2], keep_blank_values=True)
         return cls(
             command=tuple(query.get("command") or ()),
@@ -87,7 +87,7 @@ def _container(pod: Object, name: str) -> str:
     return str(chosen)
 
 
-async def _serve_exec(line: Line, execution: Execution) -> None:
+async def _serve_exec(line: MessageStream, execution: Execution) -> None:
     """Copy in both directions until the command ends or the client disconnects."""
     receiving = asyncio.ensure_future(_receive_input(line, execution))
     sending = asyncio.ensure_future(_send_output(line, execution))
@@ -100,7 +100,7 @@ async def _serve_exec(line: Line, execution: Execution) -> None:
         await asyncio.gather(receiving, sending, return_exceptions=True)
 
 
-async def _receive_input(line: Line, execution: Execution) -> None:
+async def _receive_input(line: MessageStream, execution: Execution) -> None:
     """Return when the client disconnects."""
     while (message := await line.receive()) is not None:
         if not message:
@@ -122,13 +122,13 @@ def _resize(execution: Execution, data: bytes) -> None:
         return
 
 
-async def _send_output(line: Line, execution: Execution) -> None:
+async def _send_output(line: MessageStream, execution: Execution) -> None:
     await asyncio.gather(_copy(line, _STDOUT, execution.output), _copy(line, _STDERR, execution.errors))
     code = await execution.wait()
     await line.send(bytes([_STATUS]) + json.dumps(_exit_status(code)).encode())
 
 
-async def _copy(line: Line, channel: int, read: Callable[[], Awaitable[bytes]]) -> None:
+async def _copy(line: MessageStream, channel: int, read: Callable[[], Awaitable[bytes]]) -> None:
     while chunk := await read():
         await line.send(bytes([channel]) + chunk)
 
@@ -145,7 +145,7 @@ def _exit_status(code: int) -> Object:
     }
 
 
-async def _serve_attach(line: Line, stream: AsyncIterator[bytes]) -> None:
+async def _serve_attach(line: MessageStream, stream: AsyncIterator[bytes]) -> None:
     """Send the log of the container until it ends or the client disconnects."""
 
     async def disconnected() -> None:

@@ -9,9 +9,9 @@ import contextlib
 
 from pykueue.api import errors, objects, resources
 from pykueue.apiserver.embedded import EmbeddedApi
-from pykueue.apiserver.http import pods as pod_resources
+from pykueue.apiserver.http import pod_subresources as pod_resources
 from pykueue.apiserver.http import spdy
-from pykueue.apiserver.http.hooks import Call, Line, Reply, Upgrade
+from pykueue.apiserver.http.messages import HttpRequest, HttpResponse, MessageStream, Upgrade
 from pykueue.cluster.local_cluster import LocalCluster
 from pykueue.cluster.runtimes.port_mapping import ADDRESS
 
@@ -22,16 +22,16 @@ _CHUNK_BYTES = 64 * 1024
 def register(api: EmbeddedApi, cluster: LocalCluster) -> None:
     client = api.client()
 
-    async def forward(call: Call) -> Reply:
+    async def forward(call: HttpRequest) -> HttpResponse:
         pod = await client.get(resources.POD, call.route.name, call.route.namespace)
         if objects.status(pod).get("phase") != "Running":
             raise errors.bad_request(f"unable to forward port because pod is not running: {call.route.name}")
         mapped_ports = cluster.ports_of(pod)
 
-        async def speak(line: Line) -> None:
-            await PortForwardSession(line, mapped_ports).run()
+        async def serve(messages: MessageStream) -> None:
+            await PortForwardSession(messages, mapped_ports).run()
 
-        return Reply(body=Upgrade(protocols=(PROTOCOL,), speak=speak))
+        return HttpResponse(body=Upgrade(protocols=(PROTOCOL,), serve=serve))
 
     api.hooks.add_subresource("", pod_resources.PORT_FORWARD, forward)
 
@@ -39,10 +39,10 @@ def register(api: EmbeddedApi, cluster: LocalCluster) -> None:
 class PortForwardSession:
     """All connections of one `kubectl port-forward`."""
 
-    def __init__(self, line: Line, mapped_ports: dict[int, int]) -> None:
-        self._line = line
+    def __init__(self, messages: MessageStream, mapped_ports: dict[int, int]) -> None:
+        self._messages = messages
         self._mapped_ports = mapped_ports
-        self._writer = spdy.Writer()
+        self._writer = spdy.SpdyEncoder()
         self._errors: dict[str, int] = {}
         """Error streams by request ID."""
         self._inputs: dict[int, asyncio.Queue[bytes | None]] = {}
@@ -50,9 +50,9 @@ class PortForwardSession:
         self._tasks: dict[int, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
-        reader = spdy.Reader()
+        reader = spdy.SpdyDecoder()
         try:
-            while (message := await self._line.receive()) is not None:
+            while (message := await self._messages.receive()) is not None:
                 for frame in reader.feed(message):
                     await self._handle(frame)
         except spdy.FrameError:
@@ -62,10 +62,10 @@ class PortForwardSession:
                 task.cancel()
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
-    async def _handle(self, frame: spdy.Frame) -> None:
+    async def _handle(self, frame: spdy.SpdyFrame) -> None:
         match frame:
             case spdy.Opened():
-                await self._line.send(self._writer.accepted(frame.stream))
+                await self._messages.send(self._writer.accepted(frame.stream))
                 self._open(frame)
             case spdy.Data() if frame.stream in self._inputs:
                 if frame.data:
@@ -75,7 +75,7 @@ class PortForwardSession:
             case spdy.Reset() if frame.stream in self._tasks:
                 self._tasks[frame.stream].cancel()
             case spdy.Ping():
-                await self._line.send(self._writer.pong(frame.number))
+                await self._messages.send(self._writer.pong(frame.number))
 
     def _open(self, opened: spdy.Opened) -> None:
         request = opened.headers.get("requestid", "")
@@ -121,4 +121,4 @@ class PortForwardSession:
 
     async def _send(self, stream: int, data: bytes, *, is_last: bool = False) -> None:
         for frame in self._writer.data(stream, data, is_last=is_last):
-            await self._line.send(frame)
+            await self._messages.send(frame)

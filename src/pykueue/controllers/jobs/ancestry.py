@@ -7,7 +7,7 @@ from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object, Resource
 from pykueue.controllers.jobs.context import JobPolicy
 from pykueue.kube.client import Client
-from pykueue.kube.controller.cache import ObjectCache, named
+from pykueue.kube.controller.cache import ObjectCache
 from pykueue.translate.jobs import framework, registry
 from pykueue.translate.jobs.framework import JobFramework
 
@@ -53,7 +53,7 @@ class Ancestry:
         if self._cache.is_listed(resource) and (cached := self._cache.get(resource, name, namespace)) is not None:
             return cached
         try:
-            return named(resource, await self._client.get(resource, name, namespace))
+            return await self._client.get(resource, name, namespace)
         except ApiError as error:
             if error.code == 404:
                 return None

@@ -14,7 +14,7 @@ from pykueue.controllers.jobs.construction import priority_of
 from pykueue.controllers.jobs.context import JobContext
 from pykueue.controllers.workloads import predicates, transitions
 from pykueue.controllers.workloads.decide import remove_finalizer
-from pykueue.kube.controller.plan import Action, Create, Delete, Event, Plan, Write, changes
+from pykueue.kube.controller.writes import Action, Create, Delete, Event, Plan, Update, changes
 from pykueue.translate.jobs import framework
 from pykueue.translate.pod_set_info import PodSetConflictError
 
@@ -63,7 +63,7 @@ def _follow_ancestor(context: JobContext, job: Object, ancestor: Object) -> Plan
     suspended = framework.suspended(context.kind, job)
     return Plan(
         actions=(
-            Write(resource=context.kind.resource, old=job, new=suspended),
+            Update(resource=context.kind.resource, old=job, new=suspended),
             Event(about=job, reason="Suspended", message="Kueue managed child job suspended"),
         )
     )
@@ -221,12 +221,12 @@ def _start(context: JobContext, job: Object, old: Object) -> Plan:
         transitions.finish(new, reason="FailedToStart", message=str(fault), now_ns=context.now_ns)
         return Plan(actions=tuple(changes(resources.WORKLOAD, old, new)))
     cluster_queue = predicates.cluster_queue_reserved(old)
-    writes = [Write(resource=context.kind.resource, old=job, new=running)]
+    writes = [Update(resource=context.kind.resource, old=job, new=running)]
     if context.kind.changes_while_suspended:
         prepared = framework.suspended(context.kind, running)
         writes = [
-            Write(resource=context.kind.resource, old=job, new=prepared),
-            Write(resource=context.kind.resource, old=prepared, new=running),
+            Update(resource=context.kind.resource, old=job, new=prepared),
+            Update(resource=context.kind.resource, old=prepared, new=running),
         ]
     return Plan(
         actions=(*writes, Event(about=job, reason="Started", message=f"Admitted by clusterQueue {cluster_queue}"))

@@ -16,7 +16,7 @@ from pykueue.controllers.jobs.construction import priority_of
 from pykueue.controllers.jobs.context import JobContext
 from pykueue.controllers.workloads import predicates, transitions
 from pykueue.controllers.workloads.decide import remove_finalizer
-from pykueue.kube.controller.plan import Action, Delete, Event, Write, changes
+from pykueue.kube.controller.writes import Action, Delete, Event, Update, changes
 from pykueue.translate.jobs import framework
 
 
@@ -148,7 +148,7 @@ def follow_labels(context: JobContext, job: Object, old: Object) -> WorkloadMatc
     if new == old:
         return WorkloadMatch(workload=old)
     actions = (
-        Write(resource=resources.WORKLOAD, old=old, new=new),
+        Update(resource=resources.WORKLOAD, old=old, new=new),
         Event(about=job, reason="UpdatedWorkload", message=message),
     )
     return WorkloadMatch(workload=old, actions=actions)
@@ -175,7 +175,7 @@ def _prebuilt(context: JobContext, job: Object) -> WorkloadMatch:
     if owner is None:
         new["metadata"].setdefault("ownerReferences", []).append(construction.owner_reference(context.kind, job))
         new["metadata"].setdefault("labels", {})[JOB_UID] = job["metadata"]["uid"]
-        return WorkloadMatch(actions=(Write(resource=resources.WORKLOAD, old=old, new=new),))
+        return WorkloadMatch(actions=(Update(resource=resources.WORKLOAD, old=old, new=new),))
     is_suspended = framework.is_suspended(context.kind, job)
     if equivalence.describes(old, job, pod_sets(context, job), context.flavors, is_suspended=is_suspended):
         return WorkloadMatch(workload=old)

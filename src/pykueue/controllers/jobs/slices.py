@@ -15,7 +15,7 @@ from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
 from pykueue.controllers.jobs.context import JobContext
 from pykueue.controllers.workloads import predicates, transitions
-from pykueue.kube.controller.plan import Action, Write, changes
+from pykueue.kube.controller.writes import Action, Update, changes
 
 SCHEDULER_FINISHES_WITHIN_NS = 5 * SECOND_NS
 
@@ -111,11 +111,11 @@ def can_resize(workload: Object, target: Mapping[str, int]) -> bool:
     )
 
 
-def resized(workload: Object, target: Mapping[str, int]) -> Write:
+def resized(workload: Object, target: Mapping[str, int]) -> Update:
     new = copied(workload)
     for pod_set in new["spec"]["podSets"]:
         pod_set["count"] = target[pod_set["name"]]
-    return Write(resource=resources.WORKLOAD, old=workload, new=new)
+    return Update(resource=resources.WORKLOAD, old=workload, new=new)
 
 
 def as_slice(workload: Object, workloads: Sequence[Object]) -> Object:

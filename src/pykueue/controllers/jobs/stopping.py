@@ -5,7 +5,7 @@ from pykueue.api.json_copy import copied
 from pykueue.api.labels import STOPPING
 from pykueue.api.scheme import Object
 from pykueue.controllers.jobs import injection
-from pykueue.kube.controller.plan import Action, Event, Write
+from pykueue.kube.controller.writes import Action, Event, Update
 from pykueue.translate.jobs import framework
 from pykueue.translate.jobs.framework import JobFramework, JobOptions
 
@@ -22,12 +22,12 @@ def stop(
     if kind.changes_while_suspended:
         suspended = framework.suspended(kind, job)
         return [
-            Write(resource=kind.resource, old=job, new=suspended),
+            Update(resource=kind.resource, old=job, new=suspended),
             event,
             *_ejected(kind, suspended, workload, options),
         ]
     stopped = framework.restored(kind, framework.suspended(kind, job), info, options)
-    return [Write(resource=kind.resource, old=job, new=stopped), event]
+    return [Update(resource=kind.resource, old=job, new=stopped), event]
 
 
 def _ejected(kind: JobFramework, job: Object, workload: Object | None, options: JobOptions) -> list[Action]:
@@ -35,7 +35,7 @@ def _ejected(kind: JobFramework, job: Object, workload: Object | None, options: 
     if kind.is_active(job):
         return []
     restored = framework.restored(kind, job, injection.from_workload(workload), options)
-    return [] if restored == job else [Write(resource=kind.resource, old=job, new=restored)]
+    return [] if restored == job else [Update(resource=kind.resource, old=job, new=restored)]
 
 
 def _in_steps(kind: JobFramework, job: Object, restored: Object, event: Event) -> list[Action]:
@@ -47,14 +47,14 @@ def _in_steps(kind: JobFramework, job: Object, restored: Object, event: Event) -
     annotations = marked["metadata"].setdefault("annotations", {})
     has_begun = STOPPING in annotations
     annotations[STOPPING] = "true"
-    actions: list[Action] = [] if has_begun else [Write(resource=kind.resource, old=job, new=marked), event]
+    actions: list[Action] = [] if has_begun else [Update(resource=kind.resource, old=job, new=marked), event]
     reset = copied(marked)
     status = reset.get("status") or {}
     if status.pop("startTime", None) is not None:
-        actions.append(Write(resource=kind.resource, old=marked, new=reset, status=True))
+        actions.append(Update(resource=kind.resource, old=marked, new=reset, status=True))
     if status.get("active"):
         return actions
     final = framework.suspended(kind, restored)
     final["metadata"].get("annotations", {}).pop(STOPPING, None)
     final["status"] = reset.get("status", {})
-    return [*actions, Write(resource=kind.resource, old=reset, new=final)]
+    return [*actions, Update(resource=kind.resource, old=reset, new=final)]

@@ -31,7 +31,7 @@ from pykueue.controllers.jobs import construction, matching
 from pykueue.controllers.jobs.context import JobContext
 from pykueue.controllers.workloads import predicates
 from pykueue.controllers.workloads.decide import remove_finalizer
-from pykueue.kube.controller.plan import Action, Create, Delete, Event, changes
+from pykueue.kube.controller.writes import Action, Create, Delete, Event, changes
 from pykueue.translate.jobs import framework, pods, topology_request
 from pykueue.translate.jobs.framework import JobOptions
 

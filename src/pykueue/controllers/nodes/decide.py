@@ -21,7 +21,7 @@ from pykueue.controllers.topology import decide
 from pykueue.controllers.workloads import predicates, transitions
 from pykueue.engine import values
 from pykueue.engine.flavors import matching
-from pykueue.kube.controller.plan import Action, Event, Plan, Write
+from pykueue.kube.controller.writes import Action, Event, Plan, Update
 from pykueue.translate import nodes, pod_set_info, selectors
 
 FAILURE_DELAY_NS = 30 * SECOND_NS
@@ -108,14 +108,14 @@ def _mark_unhealthy(context: NodeContext, workload: Object) -> list[Action]:
     new = copied(workload)
     if not unhealthy:
         new["status"]["unhealthyNodes"] = [{"name": context.name}]
-        return [Write(resource=resources.WORKLOAD, old=workload, new=new, status=True)]
+        return [Update(resource=resources.WORKLOAD, old=workload, new=new, status=True)]
     message = (
         "Workload eviction triggered due to multiple TAS assigned node failures, including: "
         f"{', '.join((*unhealthy, context.name))}"
     )
     transitions.evict(new, reason="NodeFailures", message=message, now_ns=context.now_ns)
     return [
-        Write(resource=resources.WORKLOAD, old=workload, new=new, status=True),
+        Update(resource=resources.WORKLOAD, old=workload, new=new, status=True),
         Event(about=workload, reason=transitions.eviction_event_reason("NodeFailures", ""), message=message),
     ]
 
@@ -131,7 +131,7 @@ def _mark_healthy(context: NodeContext, workload: Object) -> list[Action]:
     others = [node for node in new["status"].pop("unhealthyNodes") if node["name"] != context.name]
     if others:
         new["status"]["unhealthyNodes"] = others
-    return [Write(resource=resources.WORKLOAD, old=workload, new=new, status=True)]
+    return [Update(resource=resources.WORKLOAD, old=workload, new=new, status=True)]
 
 
 def _fail_unbound_pods(context: NodeContext, workload: Object) -> list[Action]:
@@ -153,7 +153,7 @@ def _fail_unbound_pods(context: NodeContext, workload: Object) -> list[Action]:
                 "lastTransitionTime": from_ns(context.now_ns),
             }
         )
-        actions.append(Write(resource=resources.POD, old=pod, new=new, status=True))
+        actions.append(Update(resource=resources.POD, old=pod, new=new, status=True))
         actions.append(Event(about=pod, reason="PodTerminatedByKueue", message=_TERMINATED))
     return actions
 

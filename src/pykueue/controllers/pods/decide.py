@@ -23,7 +23,7 @@ from pykueue.controllers.jobs import (
 from pykueue.controllers.jobs.context import JobContext
 from pykueue.controllers.workloads import predicates, transitions
 from pykueue.controllers.workloads.decide import remove_finalizer
-from pykueue.kube.controller.plan import Action, Create, Delete, Event, Plan, Write, changes
+from pykueue.kube.controller.writes import Action, Create, Delete, Event, Plan, Update, changes
 from pykueue.translate.jobs import framework, pods
 from pykueue.translate.jobs.pods import PodGroup
 from pykueue.translate.pod_set_info import PodSetConflictError
@@ -65,7 +65,7 @@ def _remove_finalizers(members: Iterable[Object]) -> list[Action]:
         if MANAGED in finalizers:
             others = [name for name in finalizers if name != MANAGED]
             new = {**old, "metadata": {**old["metadata"], "finalizers": others}}
-            actions.append(Write(resource=resources.POD, old=old, new=new))
+            actions.append(Update(resource=resources.POD, old=old, new=new))
     return actions
 
 
@@ -84,7 +84,7 @@ def _find_workload(context: JobContext, group: PodGroup) -> _GroupMatch:
             "this pod group cannot be admitted"
         )
         inactive = [pod for pod in group.pods if not pods.is_runnable_or_succeeded(pod)]
-        event = Event(about=group.lead, reason="WorkloadNameConflict", message=message, warning=True)
+        event = Event(about=group.lead, reason="WorkloadNameConflict", message=message, type="Warning")
         return _GroupMatch(group=group, first=group.lead, actions=(event, *_remove_finalizers(inactive)))
     members = sort_members(group, old, context.now_ns)
     current = replace(group, pods=members.current)
@@ -141,7 +141,7 @@ def _add_owners(old: Object, group: PodGroup) -> list[Action]:
     new = {**old, "metadata": {**old["metadata"], "ownerReferences": [*references, *added]}}
     message = f"Added {len(added)} owner reference(s)"
     return [
-        Write(resource=resources.WORKLOAD, old=old, new=new),
+        Update(resource=resources.WORKLOAD, old=old, new=new),
         Event(about=old, reason="OwnerReferencesAdded", message=message),
     ]
 
@@ -272,7 +272,7 @@ def _construct(context: JobContext, group: PodGroup) -> Object | Event:
         return construction.workload_of(pods.FRAMEWORK, group.lead, pod_sets, priority=chosen, label_keys=keys)
     fault = _group_fault(group, pod_sets)
     if fault:
-        return Event(about=group.lead, reason="ErrWorkloadCompose", message=fault, warning=True)
+        return Event(about=group.lead, reason="ErrWorkloadCompose", message=fault, type="Warning")
     workload = construction.workload_of(pods.FRAMEWORK, group.lead, pod_sets, priority=chosen, label_keys=keys)
     metadata = workload["metadata"]
     metadata["name"] = group.name
@@ -351,12 +351,12 @@ def _start(context: JobContext, group: PodGroup, old: Object) -> Plan:
                 continue
             if group.name and not equivalence.has_same_requests(pod["spec"], templates[role]):
                 message = f"pod asks for something else than its role '{role}' in the workload; it stays gated"
-                actions.append(Event(about=pod, reason="ErrWorkloadCompose", message=message, warning=True))
+                actions.append(Event(about=pod, reason="ErrWorkloadCompose", message=message, type="Warning"))
                 continue
             new = pods.released(pod, infos[role])
             if group.name:
                 pods.set_role(new, role)
-            actions.append(Write(resource=resources.POD, old=pod, new=new))
+            actions.append(Update(resource=resources.POD, old=pod, new=new))
             actions.append(Event(about=pod, reason="Started", message=admitted))
     except PodSetConflictError as fault:
         new = copied(old)
@@ -383,7 +383,7 @@ def _stop(context: JobContext, group: PodGroup, *, reason: str, message: str) ->
         new.setdefault("status", {}).setdefault("conditions", []).append(target)
         text = conditions.truncate(message, conditions.EVENT_MESSAGE_BYTES)
         actions += [
-            Write(resource=resources.POD, old=old, new=new, status=True),
+            Update(resource=resources.POD, old=old, new=new, status=True),
             Delete(resource=resources.POD, object=old),
             Event(about=old, reason="Stopped", message=text),
         ]

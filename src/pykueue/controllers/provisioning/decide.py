@@ -12,7 +12,7 @@ from pykueue.api.scheme import Object
 from pykueue.api.times import from_ns
 from pykueue.controllers.provisioning import requests
 from pykueue.controllers.workloads import predicates, transitions
-from pykueue.kube.controller.plan import Action, Create, Delete, Event, Write, changes
+from pykueue.kube.controller.writes import Action, Create, Delete, Event, Update, changes
 
 CONTROLLER = "kueue.x-k8s.io/provisioning-request"
 DEFAULT_RETRIES = {"backoffLimitCount": 3, "backoffBaseSeconds": 60, "backoffMaxSeconds": 1800}
@@ -172,5 +172,5 @@ def _own_templates(context: ProvisioningContext, request: Object | None) -> list
         if old is None or request is None or (owner and owner["uid"] == request["metadata"]["uid"]):
             continue
         metadata = {**old["metadata"], "ownerReferences": [requests.owner(request)]}
-        writes.append(Write(resource=resources.POD_TEMPLATE, old=old, new={**old, "metadata": metadata}))
+        writes.append(Update(resource=resources.POD_TEMPLATE, old=old, new={**old, "metadata": metadata}))
     return writes

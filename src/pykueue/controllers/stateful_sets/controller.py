@@ -3,86 +3,79 @@
 from pykueue.api import objects, resources
 from pykueue.api.labels import POD_SUSPENDING_PARENT
 from pykueue.api.scheme import Object
+from pykueue.controllers.cache import namespace_labels, priority_classes, split_key
 from pykueue.controllers.jobs import matching
 from pykueue.controllers.jobs.construction import MissingPriorityClassError
-from pykueue.controllers.jobs.context import JobPolicy, PriorityClasses
+from pykueue.controllers.jobs.context import JobPolicy
 from pykueue.controllers.stateful_sets import decide
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
-from pykueue.kube.controller.apply import Applier
-from pykueue.kube.controller.cache import Key, ObjectCache, key_of
-from pykueue.kube.controller.plan import Action, Create, Event, Write
+from pykueue.kube.controller.cache import Key, ObjectCache, key_of, latest
+from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.controller.work_queue import LONGEST_PAUSE_NS, WorkQueue
+from pykueue.kube.controller.writes import Action, Create, Event, Update
 from pykueue.translate.jobs import framework, pods
 
 
 class StatefulSetController:
-    def __init__(self, mirror: ObjectCache, applier: Applier, *, clock: Clock, policy: JobPolicy) -> None:
-        self._mirror = mirror
-        self._applier = applier
+    def __init__(self, cache: ObjectCache, executor: WriteExecutor, *, clock: Clock, policy: JobPolicy) -> None:
+        self._cache = cache
+        self._executor = executor
         self._clock = clock
         self._policy = policy
         self.queue: WorkQueue[Key] = WorkQueue("statefulset", clock)
-        mirror.add_index(resources.POD, "statefulSet", _parent_of)
-        mirror.on_change(resources.STATEFUL_SET, self._changed)
-        mirror.on_change(resources.POD, self._pod_changed)
-        mirror.on_change(resources.WORKLOAD, self._workload_changed)
+        cache.add_index(resources.POD, "statefulSet", _parent_of)
+        cache.on_change(resources.STATEFUL_SET, self._changed)
+        cache.on_change(resources.POD, self._pod_changed)
+        cache.on_change(resources.WORKLOAD, self._workload_changed)
 
     def _changed(self, old: Object | None, new: Object | None) -> None:
-        obj = new or old
-        assert obj is not None
-        self.queue.add(key_of(obj))
+        self.queue.add(key_of(latest(old, new)))
 
     def _pod_changed(self, _old: Object | None, new: Object | None) -> None:
         for name in _parent_of(new) if new is not None else ():
-            namespace, _, parent = name.partition("/")
-            self.queue.add((namespace, parent))
+            self.queue.add(split_key(name))
 
     def _workload_changed(self, old: Object | None, new: Object | None) -> None:
-        workload = new or old
-        assert workload is not None
-        for owner in workload["metadata"].get("ownerReferences") or ():
+        workload = latest(old, new)
+        for owner in objects.owner_references(workload):
             if owner["kind"] == "StatefulSet":
                 self.queue.add((workload["metadata"]["namespace"], owner["name"]))
 
     async def reconcile(self, key: Key) -> int:
         namespace, name = key
-        stateful_set = self._mirror.get(resources.STATEFUL_SET, name, namespace)
-        members = self._mirror.indexed(resources.POD, "statefulSet", f"{namespace}/{name}")
+        stateful_set = self._cache.get(resources.STATEFUL_SET, name, namespace)
+        members = self._cache.indexed(resources.POD, "statefulSet", f"{namespace}/{name}")
         if stateful_set is None or objects.is_deleted(stateful_set) or not self._is_managed(stateful_set):
             return 0
         try:
-            actions = self._about_workload(stateful_set)
+            actions = self._workload_actions(stateful_set)
         except MissingPriorityClassError:
             return LONGEST_PAUSE_NS
         for pod in members:
             labelled = decide.with_group_labels(pod, stateful_set)
             if not objects.is_deleted(pod) and not pods.is_terminated(pod) and not matching.prebuilt_name(pod):
-                actions.append(Write(resource=resources.POD, old=pod, new=labelled))
-        await self._applier.carry_out(actions)
+                actions.append(Update(resource=resources.POD, old=pod, new=labelled))
+        await self._executor.apply(actions)
         return 0
 
     def _is_managed(self, stateful_set: Object) -> bool:
-        space = self._mirror.get(resources.NAMESPACE, stateful_set["metadata"]["namespace"])
-        if space is None or not self._policy.manages(space["metadata"].get("labels") or {}):
+        labels = namespace_labels(self._cache, objects.namespace(stateful_set))
+        if labels is None or not self._policy.manages(labels):
             return False
-        template = stateful_set["spec"]["template"].get("metadata") or {}
-        if (template.get("annotations") or {}).get(POD_SUSPENDING_PARENT, decide.PARENT) != decide.PARENT:
+        annotations = objects.nested(stateful_set, "spec", "template", "metadata", "annotations")
+        if annotations.get(POD_SUSPENDING_PARENT, decide.PARENT) != decide.PARENT:
             return False
         return bool(framework.queue_name(stateful_set)) or self._policy.manage_jobs_without_queue_name
 
-    def _about_workload(self, stateful_set: Object) -> list[Action]:
+    def _workload_actions(self, stateful_set: Object) -> list[Action]:
         namespace = stateful_set["metadata"]["namespace"]
-        old = self._mirror.get(resources.WORKLOAD, decide.workload_name(stateful_set), namespace)
+        old = self._cache.get(resources.WORKLOAD, decide.workload_name(stateful_set), namespace)
         if old is not None:
             return decide.sync_workload(stateful_set, old, self._clock.now_ns())
         if not decide.replicas(stateful_set):
             return []
-        classes = PriorityClasses(
-            workload=self._mirror.by_name(resources.WORKLOAD_PRIORITY_CLASS),
-            pod=self._mirror.by_name(resources.PRIORITY_CLASS),
-        )
-        workload = decide.workload_of(stateful_set, classes, self._policy)
+        workload = decide.workload_of(stateful_set, priority_classes(self._cache), self._policy)
         message = f"Created Workload: {predicates.key(workload)}"
         return [
             Create(resource=resources.WORKLOAD, object=workload),
@@ -94,6 +87,6 @@ def _parent_of(pod: Object) -> list[str]:
     owner = objects.controller_of(pod)
     if owner is None or owner["kind"] != "StatefulSet":
         return []
-    if (pod["metadata"].get("annotations") or {}).get(POD_SUSPENDING_PARENT) != decide.PARENT:
+    if objects.annotations(pod).get(POD_SUSPENDING_PARENT) != decide.PARENT:
         return []
     return [f"{pod['metadata']['namespace']}/{owner['name']}"]

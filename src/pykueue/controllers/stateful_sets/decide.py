@@ -28,7 +28,7 @@ from pykueue.api.scheme import Object
 from pykueue.controllers.jobs import construction
 from pykueue.controllers.jobs.context import JobPolicy, PriorityClasses
 from pykueue.controllers.workloads import predicates, transitions
-from pykueue.kube.controller.plan import Action, changes
+from pykueue.kube.controller.writes import Action, changes
 from pykueue.translate.jobs import framework, pods, topology_request
 
 PARENT = "statefulset"

@@ -8,22 +8,22 @@ from collections.abc import Mapping, Sequence
 from pykueue.api import objects, resources
 from pykueue.api.json_copy import copied
 from pykueue.api.kueue import topology_encoding
-from pykueue.api.kueue.topology_encoding import Domain
+from pykueue.api.kueue.topology_encoding import TopologyDomainAssignment
 from pykueue.api.labels import POD_INDEX_OFFSET, POD_SET_LABEL, TOPOLOGY_GATE
 from pykueue.api.scheme import Object
 from pykueue.controllers.workloads import predicates
-from pykueue.kube.controller.plan import Write
+from pykueue.kube.controller.writes import Update
 from pykueue.translate import nodes
 from pykueue.translate.jobs import pods
 
-PodDomain = tuple[Object, Domain]
+PodDomain = tuple[Object, TopologyDomainAssignment]
 
 
 class _NoRanksError(Exception):
     """A pod has no valid rank, so ranks are not used for the pod set."""
 
 
-def plan(workload: Object, all_pods: Sequence[Object]) -> list[Write]:
+def plan(workload: Object, all_pods: Sequence[Object]) -> list[Update]:
     """Ungates the pods of an admitted workload and adds the node selector of their domain."""
     if not predicates.is_admitted(workload):
         return []
@@ -48,11 +48,11 @@ def _belongs(pod: Object, pod_set: str) -> bool:
     return objects.labels(pod).get(POD_SET_LABEL) == pod_set and not nodes.is_terminated(pod)
 
 
-def _ungated(pod: Object, labels: Mapping[str, str]) -> Write:
+def _ungated(pod: Object, labels: Mapping[str, str]) -> Update:
     new = copied(pod)
     pods.remove_gates(new, TOPOLOGY_GATE)
     new["spec"]["nodeSelector"] = {**objects.nested(new, "spec", "nodeSelector"), **labels}
-    return Write(resource=resources.POD, old=pod, new=new)
+    return Update(resource=resources.POD, old=pod, new=new)
 
 
 def _assign(workload: Object, assignment: Object, members: Sequence[Object]) -> list[PodDomain]:
@@ -69,7 +69,9 @@ def _assign(workload: Object, assignment: Object, members: Sequence[Object]) -> 
     return [(pod, slots[rank]) for rank, pod in sorted(pods_by_rank.items()) if is_gated(pod)]
 
 
-def _assign_in_order(levels: Sequence[str], domains: Sequence[Domain], members: Sequence[Object]) -> list[PodDomain]:
+def _assign_in_order(
+    levels: Sequence[str], domains: Sequence[TopologyDomainAssignment], members: Sequence[Object]
+) -> list[PodDomain]:
     """Fills the domains in order, each up to its count."""
     gated = [pod for pod in members if is_gated(pod)]
     present = [_values(pod, levels) for pod in members if not is_gated(pod)]

@@ -9,12 +9,12 @@ from pykueue.api.labels import ELASTIC_JOB, POD_SET_LABEL
 from pykueue.api.scheme import Object
 from pykueue.controllers.jobs import slices
 from pykueue.controllers.workloads import predicates
-from pykueue.kube.controller.plan import Write
+from pykueue.kube.controller.writes import Update
 from pykueue.translate import nodes
 from pykueue.translate.jobs import pods
 
 
-def plan(workloads: Sequence[Object], members: Sequence[Object]) -> list[Write]:
+def plan(workloads: Sequence[Object], members: Sequence[Object]) -> list[Update]:
     """Ungates the pods that may run; `workloads` are the slices of one job, oldest first."""
     reserved = [
         workload
@@ -44,7 +44,7 @@ def _pod_set(pod: Object) -> str:
     return str(objects.labels(pod).get(POD_SET_LABEL, ""))
 
 
-def _ungated(pod: Object) -> Write:
+def _ungated(pod: Object) -> Update:
     new = copied(pod)
     pods.remove_gates(new, ELASTIC_JOB)
-    return Write(resource=resources.POD, old=pod, new=new)
+    return Update(resource=resources.POD, old=pod, new=new)

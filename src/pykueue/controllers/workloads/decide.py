@@ -15,7 +15,7 @@ from pykueue.api.labels import JOB_UID, RESOURCE_IN_USE
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS, to_ns
 from pykueue.controllers.workloads import checks, predicates, transitions
-from pykueue.kube.controller.plan import Event
+from pykueue.kube.controller.writes import Event
 from pykueue.translate.devices import DeviceFault
 
 
@@ -76,9 +76,9 @@ class _Reconcile:
     delete: bool = False
     requeue_after_ns: int = 0
 
-    def record_event(self, reason: str, message: str, *, warning: bool = False) -> None:
+    def record_event(self, reason: str, message: str, *, event_type: str = "Normal") -> None:
         text = conditions.truncate(message, conditions.EVENT_MESSAGE_BYTES)
-        self.events.append(Event(about=self.original, reason=reason, message=text, warning=warning))
+        self.events.append(Event(about=self.original, reason=reason, message=text, type=event_type))
 
     def evict(self, reason: str, message: str, cause: str = "") -> None:
         had_admission = "admission" in self.workload.get("status", {})
@@ -335,7 +335,7 @@ def _failed_checks(reconcile: _Reconcile) -> bool:
     if rejected:
         message = checks.summary(rejected, "Rejected")
         transitions.target_deactivation(workload, reason="AdmissionCheck", message=message, now_ns=reconcile.now_ns)
-        reconcile.record_event("AdmissionCheckRejected", f"Deactivated due to {message}", warning=True)
+        reconcile.record_event("AdmissionCheckRejected", f"Deactivated due to {message}", event_type="Warning")
     elif retry:
         reconcile.evict("AdmissionCheck", f"Evicted due to {checks.summary(retry, 'Retry')}")
     return bool(rejected or retry)
@@ -428,7 +428,7 @@ def _maximum_execution_time(reconcile: _Reconcile) -> bool:
         )
         workload["status"].pop("accumulatedPastExecutionTimeSeconds", None)
         reconcile.record_event(
-            "MaximumExecutionTimeExceeded", f"The maximum execution time ({limit}s) exceeded", warning=True
+            "MaximumExecutionTimeExceeded", f"The maximum execution time ({limit}s) exceeded", event_type="Warning"
         )
     return False
 
