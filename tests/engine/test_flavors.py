@@ -3,10 +3,11 @@ import dataclasses
 import pytest
 from tests.engine import builders as b
 
-from pykueue.engine import decisions, events, messages, reasons, values
+from pykueue.engine import decisions, events, reasons, values
 from pykueue.engine.flavors import matching
 from pykueue.engine.policy import Policy, QuotaCheckStrategy
 from pykueue.engine.quota.amounts import UNLIMITED
+from pykueue.translate import messages
 
 
 def flavors_of(admit):
@@ -87,7 +88,7 @@ def test_partial_admission_takes_as_many_pods_as_fit():
 def test_untolerated_taint_skips_the_flavor():
     cluster = b.Cluster(b.cluster_queue())
     taint = values.Taint(key="gpu", value="yes")
-    cluster.tell(events.FlavorChanged(flavor=values.ResourceFlavor(name="default", node_taints=(taint,))))
+    cluster.handle(events.FlavorChanged(flavor=values.ResourceFlavor(name="default", node_taints=(taint,))))
     cluster.add(b.workload("one"))
     (park,) = cluster.cycle()
     assert messages.pending(park.pending, plain) == (
@@ -123,14 +124,14 @@ def test_toleration(toleration, tolerated):
     ],
 )
 def test_label_requirement(operator, wanted, satisfied):
-    requirement = values.Requirement(key="size", operator=values.Operator(operator), values=wanted)
+    requirement = values.LabelRequirement(key="size", operator=values.Operator(operator), values=wanted)
     assert matching.satisfies(requirement, {"size": "5"}) is satisfied
 
 
 def test_affinity_looks_only_at_labels_of_the_flavor():
     flavor = values.ResourceFlavor(name="f", node_labels={"zone": "a"})
-    elsewhere = values.Requirement(key="disk", operator=values.Operator.IN, values=("ssd",))
-    zone = values.Requirement(key="zone", operator=values.Operator.IN, values=("b",))
+    elsewhere = values.LabelRequirement(key="disk", operator=values.Operator.IN, values=("ssd",))
+    zone = values.LabelRequirement(key="zone", operator=values.Operator.IN, values=("b",))
     pod_set = b.pod_set(affinity_terms=((elsewhere,),))
     assert matching.matches_affinity(flavor, pod_set)
     assert not matching.matches_affinity(flavor, dataclasses.replace(pod_set, affinity_terms=((elsewhere, zone),)))

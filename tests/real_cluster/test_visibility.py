@@ -102,7 +102,7 @@ async def waiting():
 
 
 async def test_whom_the_api_server_vouches_for_is_answered(tmp_path, waiting):
-    view = (waiting.controllers.scheduler.engine.world, waiting.controllers.mirror)
+    view = (waiting.controllers.scheduler.engine.view, waiting.controllers.mirror)
     masters = {"X-Remote-User": "admin", "X-Remote-Group": "system:masters"}
     nobody = {"X-Remote-User": "jane"}
     async with serving(tmp_path, lambda: view) as asking:
@@ -119,7 +119,7 @@ async def test_whom_the_api_server_vouches_for_is_answered(tmp_path, waiting):
 
 
 async def test_a_token_is_judged_by_the_api_server(tmp_path, waiting):
-    view = (waiting.controllers.scheduler.engine.world, waiting.controllers.mirror)
+    view = (waiting.controllers.scheduler.engine.view, waiting.controllers.mirror)
     async with serving(tmp_path, lambda: view) as asking:
         from_file = await access.from_kubeconfig(tmp_path / "api" / "kubeconfig")
         headers = {"Authorization": f"Bearer {await from_file.token()}"}
@@ -132,8 +132,8 @@ async def test_one_who_does_not_lead_sees_the_same(waiting):
     watching = asyncio.create_task(observer.run())
 
     async def is_seen():
-        queue = observer.world.cluster_queues.get("cq")
-        return queue is not None and len(queue.pending) == 1 and len(queue.holdings) == 1
+        queue = observer.view.cluster_queue("cq")
+        return queue is not None and (queue.pending_count, queue.reservation_count) == (1, 1)
 
     await waiting.until(is_seen)
     watching.cancel()

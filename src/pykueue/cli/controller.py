@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pykueue.app.health import HealthEndpoints
     from pykueue.controllers.scheduler.follower import QueueFollower
     from pykueue.controllers.system import Controllers
-    from pykueue.engine.world import World
+    from pykueue.engine.view import EngineView
     from pykueue.kube.client import Client
     from pykueue.kube.controller.cache import ObjectCache
     from pykueue.webhooks.service import Webhooks
@@ -137,10 +137,10 @@ class ControllerProcess:
         works = [VisibilityServer(self._client, value, self._view).run()]
         return [*works, self._observe()] if value.leader_election.leader_elect else works
 
-    def _view(self) -> "tuple[World, ObjectCache] | None":
+    def _view(self) -> "tuple[EngineView, ObjectCache] | None":
         if self._leading is not None:
-            return self._leading.scheduler.engine.world, self._leading.mirror
-        return None if self._observer is None else (self._observer.world, self._observer.mirror)
+            return self._leading.scheduler.engine.view, self._leading.mirror
+        return None if self._observer is None else (self._observer.view, self._observer.mirror)
 
     async def _observe(self) -> None:
         """Who leads knows the queues anyway; the others watch them."""

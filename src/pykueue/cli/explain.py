@@ -35,7 +35,6 @@ def explain(*, words: tuple[str, ...], config: Path | None, output: str, cluster
     """
     from pykueue.app import running_configuration
     from pykueue.controllers.scheduler import snapshot as observation
-    from pykueue.engine.explain.explain import explain as explain_workload
 
     kind, name = _kind_and_name(words)
     given = None if config is None else _configuration(config)
@@ -47,7 +46,7 @@ def explain(*, words: tuple[str, ...], config: Path | None, output: str, cluster
 
     observed, namespace = cluster.run(observe, hint="explain reads queues, flavors and workloads of all namespaces")
     key = _find(observed, kind, name, namespace)
-    found = explain_workload(observed.engine.world, key)
+    found = observed.engine.view.explain(key)
     assert found is not None
     _show(found, observed.workloads[key], output, now_ns=now_ns)
 

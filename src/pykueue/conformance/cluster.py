@@ -29,6 +29,7 @@ class Cluster:
         self.now_ns = times.to_ns(recorded.get("now") or _SOME_NOON)
         self.policy = policy.engine_policy(configuration)
         self.engine = Engine(self.policy)
+        self.state = self.engine._state  # noqa: SLF001 - replays of Kueue's unit tests run single steps of a cycle
         self.workloads: dict[values.WorkloadKey, Object] = {}
         self.preemptions: list[tuple[decisions.Preempt, decisions.PreemptedWorkload]] = []
         self.events: list[outcomes.Event] = []
@@ -62,48 +63,45 @@ class Cluster:
                     self._explain_pending(decision)
 
     def has_heads(self) -> bool:
-        self.engine.world.settle()
-        return any(
-            queue.is_active and queue.pending.active_count for queue in self.engine.world.cluster_queues.values()
-        )
+        self.state.settle()
+        return any(queue.is_active and queue.pending.active_count for queue in self.state.cluster_queues.values())
 
     def reactivate(self, *names: str) -> None:
-        """What is parked in the trees of these cluster queues (default: of all) goes back to its heap."""
-        for name in names or tuple(self.engine.world.cluster_queues):
-            self.engine.world.reactivate_queue(values.ClusterQueueName(name))
+        """Reactivate the inadmissible workloads in the trees of these cluster queues, or of all."""
+        for name in names or tuple(self.state.cluster_queues):
+            self.state.reactivate_queue(values.ClusterQueueName(name))
 
     def pending(self) -> dict[str, list[str]]:
         """Who waits in the heap of each cluster queue."""
         return self._queued(lambda queue: queue.pending.in_heap())
 
-    def parked(self) -> dict[str, list[str]]:
-        return self._queued(lambda queue: queue.pending.parked())
+    def inadmissible(self) -> dict[str, list[str]]:
+        return self._queued(lambda queue: queue.pending.inadmissible())
 
     def usage(self) -> dict[str, dict[str, int]]:
         """What each active cluster queue uses."""
         return {
             name: self.by_name(queue.node.usage)
-            for name, queue in self.engine.world.cluster_queues.items()
+            for name, queue in self.state.cluster_queues.items()
             if queue.node.participates
         }
 
     def by_name(self, usage: Mapping[quota_tree.Index, int]) -> dict[str, int]:
         """Amounts by `flavor/resource`; what is not used is not shown."""
-        names = self.engine.world.tree.flavor_resources.names
+        names = self.state.tree.flavor_resources.names
         return outcomes.usage_by_name((names[index], amount) for index, amount in usage.items() if amount)
 
     def charge(self, usage: Mapping[str, Mapping[str, int]]) -> None:
         """Usage that no workload stands for."""
-        world = self.engine.world
-        world.settle()
+        self.state.settle()
         for name, amounts in usage.items():
-            node = world.tree.cluster_queues[name]
-            world.ledger.charge(node, {self.index(key): amount for key, amount in amounts.items()})
+            node = self.state.tree.cluster_queues[name]
+            self.state.ledger.charge(node, {self.index(key): amount for key, amount in amounts.items()})
 
     def index(self, name: str) -> quota_tree.Index:
         """Of `flavor/resource`; resource names may have a slash of their own."""
         flavor, _, resource = name.partition("/")
-        return self.engine.world.tree.flavor_resources.index(values.FlavorName(flavor), values.ResourceName(resource))
+        return self.state.tree.flavor_resources.index(values.FlavorName(flavor), values.ResourceName(resource))
 
     def put_cluster_queue(self, obj: Object) -> None:
         self.handle(events.ClusterQueueChanged(at_ns=self.now_ns, cluster_queue=queues.cluster_queue(obj)))
@@ -127,7 +125,7 @@ class Cluster:
             return
         finished = transitions.finish(obj, reason="Succeeded", message="Job finished successfully", now_ns=self.now_ns)
         if finished:
-            self.handle(events.WorkloadFinished(at_ns=self.now_ns, key=key))
+            self.changed(key)
 
     def stop_evicted(self) -> list[values.WorkloadKey]:
         """Every evicted workload that holds quota stops at once, gives it back and queues again."""
@@ -155,11 +153,13 @@ class Cluster:
     def translated(self, obj: Object) -> values.Workload:
         return workload.workload(obj, self._options, self._limit_ranges.get(obj["metadata"].get("namespace", "")))
 
-    def _queued(self, chosen: Callable[[ClusterQueueState], list[queues_of_engine.Pending]]) -> dict[str, list[str]]:
-        self.engine.world.settle()
+    def _queued(
+        self, chosen: Callable[[ClusterQueueState], list[queues_of_engine.PendingWorkload]]
+    ) -> dict[str, list[str]]:
+        self.state.settle()
         found = {
             str(name): sorted(str(pending.key) for pending in chosen(queue))
-            for name, queue in self.engine.world.cluster_queues.items()
+            for name, queue in self.state.cluster_queues.items()
         }
         return {name: keys for name, keys in found.items() if keys}
 
@@ -218,8 +218,7 @@ class Cluster:
         told = outcomes.slice_replaced_event(key, replacement)
         transitions.finish(self.workloads[key], reason=told.reason, message=told.message, now_ns=self.now_ns)
         self.events.append(told)
-        if self._hears_of_writes:
-            self.handle(events.WorkloadFinished(at_ns=self.now_ns, key=key))
+        self._written(key)
 
     def _place(self, decision: decisions.AssignTopology) -> None:
         transitions.place(self.workloads[decision.workload], outcomes.admission(decision.admission), self.now_ns)

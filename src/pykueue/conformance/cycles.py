@@ -52,7 +52,7 @@ class Run:
             is_idle = not self.cluster.has_heads()
             if is_idle and number > last_event:
                 break
-            before = (self.cluster.pending(), self.cluster.parked())
+            before = (self.cluster.pending(), self.cluster.inadmissible())
             cycle = self._cycle(number, is_idle=is_idle)
             changed = before != (cycle["pending"], cycle["inadmissible"])
             if changed or cycle["admissions"] or cycle["preemptions"] or number < last_event:
@@ -72,7 +72,7 @@ class Run:
                 key: _assignment(obj) for key, obj in sorted(cluster.workloads.items()) if predicates.holds_quota(obj)
             },
             "pending": cluster.pending(),
-            "inadmissible": cluster.parked(),
+            "inadmissible": cluster.inadmissible(),
             "usage": cluster.usage(),
             "conditions": {key: _conditions(obj) for key, obj in sorted(cluster.workloads.items())},
         }
@@ -99,7 +99,7 @@ class Run:
                 key=lambda entry: (entry["preemptor"], entry["workload"]),
             ),
             "pending": cluster.pending(),
-            "inadmissible": cluster.parked(),
+            "inadmissible": cluster.inadmissible(),
         }
 
     def _play_timeline(self, number: int) -> None:

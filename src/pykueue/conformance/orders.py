@@ -8,14 +8,14 @@ from pykueue.conformance.corpus import Case
 from pykueue.conformance.differences import Difference
 from pykueue.engine import values
 from pykueue.engine.cycle import order, process
-from pykueue.engine.cycle.entries import Entry
+from pykueue.engine.cycle.entries import CycleEntry
 from pykueue.engine.flavors.assignment import Assignment
 from pykueue.engine.queues import pending_queue
 from pykueue.engine.queues.cluster_queue import ClusterQueueState
 from pykueue.engine.quota import quota_tree
-from pykueue.engine.reasons import MODE_WORDS
+from pykueue.translate import messages
 
-_MODES = {word: mode for mode, word in MODE_WORDS.items()}
+_MODES = {word: mode for mode, word in messages.MODES.items()}
 
 
 def entries(case: Case) -> list[Difference]:
@@ -25,8 +25,10 @@ def entries(case: Case) -> list[Difference]:
         values.ClusterQueue(name=name), quota_tree.QuotaNode(name, is_cluster_queue=True), cluster.policy
     )
     made = [
-        Entry(
-            pending=pending_queue.Pending(_numbered(cluster.translated(entry["workload"]), number), cluster.policy),
+        CycleEntry(
+            pending=pending_queue.PendingWorkload(
+                _numbered(cluster.translated(entry["workload"]), number), cluster.policy
+            ),
             queue=queue,
             is_preemptor=entry["isPreemptor"],
             scan_before=None,
@@ -34,7 +36,7 @@ def entries(case: Case) -> list[Difference]:
         )
         for number, entry in enumerate(case["entries"])
     ]
-    ordered = [entry.pending.key.rpartition("/")[2] for entry in order.ordered(cluster.engine.world, made)]
+    ordered = [entry.pending.key.rpartition("/")[2] for entry in order.ordered(cluster.state, made)]
     return differences.between(case["expect"]["order"], ordered)
 
 
@@ -52,8 +54,8 @@ def reserved(case: Case) -> list[Difference]:
         borrowing=recorded["borrowing"],
         usage={cluster.index(name): amount for name, amount in recorded["usage"].items()},
     )
-    kept = process.reservation(cluster.engine.world.tree.cluster_queues["cq"], found)
-    names = cluster.engine.world.tree.flavor_resources.names
+    kept = process.reserved_usage(cluster.state.tree.cluster_queues["cq"], found)
+    names = cluster.state.tree.flavor_resources.names
     shown = {f"{names[index].flavor}/{names[index].resource}": amount for index, amount in kept.items()}
     return differences.between(case["expect"]["reserved"], shown)
 

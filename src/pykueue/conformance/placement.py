@@ -8,9 +8,9 @@ from pykueue.conformance import differences
 from pykueue.conformance.corpus import Case, feature_gates
 from pykueue.conformance.differences import Difference
 from pykueue.engine import values
-from pykueue.engine.topology.cache import LostNode, TopologyCache, TopologyUsage
-from pykueue.engine.topology.demand import PlacementRequest
-from pykueue.translate import nodes, selectors, workload
+from pykueue.engine.topology.cache import NodeReplacement, TopologyCache, TopologyUsage
+from pykueue.engine.topology.placement_request import PlacementRequest
+from pykueue.translate import messages, nodes, selectors, workload
 
 _FLAVOR = values.FlavorName("default")
 _SIBLING = values.FlavorName("sibling")
@@ -22,11 +22,11 @@ def find_assignments(case: Case) -> list[Difference]:
     owner = case.get("workload")
     if owner is not None and _keeps_places(owner, feature_gates(case)):
         return differences.between(case["expect"], _shown_all(_before(owner)))
-    found = places.place({_FLAVOR: demands}, lost=None if owner is None else _lost(owner))
+    found = places.place({_FLAVOR: demands}, replacement=None if owner is None else _replacement(owner))
     if isinstance(found, dict):
         return differences.between(case["expect"], _shown_all(found))
     _, failure = found
-    return differences.between(_reasons(case["expect"]), {failure.text})
+    return differences.between(_reasons(case["expect"]), {messages.placement(failure.reason)})
 
 
 def _places(case: Case) -> TopologyCache:
@@ -43,11 +43,11 @@ def _places(case: Case) -> TopologyCache:
         if nodes.takes_room(pod):
             places.set_pod(pod["metadata"]["name"], pod["spec"]["nodeName"], nodes.pod_requests(pod["spec"]))
     for entry in case["ownUsage"] or ():
-        taken = TopologyUsage(_FLAVOR, tuple(entry["Values"]), entry["SinglePodRequests"], entry["Count"])
-        places.book((taken,), 1)
+        usage = TopologyUsage(_FLAVOR, tuple(entry["Values"]), entry["SinglePodRequests"], entry["Count"])
+        places.add_usage((usage,), 1)
     for domain, amounts in (case["otherFlavorsDomainUsage"] or {}).items():
         one_pod = {name: amount for name, amount in amounts.items() if name != values.PODS}
-        places.book((TopologyUsage(_SIBLING, (domain,), one_pod, 1),), 1)
+        places.add_usage((TopologyUsage(_SIBLING, (domain,), one_pod, 1),), 1)
     return places
 
 
@@ -71,8 +71,8 @@ def _keeps_places(owner: Case, gates: Mapping[str, bool]) -> bool:
     return workload.is_of_one_pod(owner) and gates.get("SkipReassignmentForPodOwnedWorkloads", True)
 
 
-def _lost(owner: Case) -> LostNode:
-    return LostNode(owner["status"]["unhealthyNodes"][0]["name"], _before(owner))
+def _replacement(owner: Case) -> NodeReplacement:
+    return NodeReplacement(owner["status"]["unhealthyNodes"][0]["name"], _before(owner))
 
 
 def _before(owner: Case) -> dict[values.PodSetName, values.TopologyAssignment]:

@@ -104,7 +104,7 @@ class Run:
         holding = {
             key: obj["status"]["admission"]
             for key, obj in cluster.workloads.items()
-            if key in cluster.engine.world.holdings and "admission" in obj["status"]
+            if key in cluster.state.reservations and "admission" in obj["status"]
         }
         held = {key: obj["status"]["admission"] for key, obj in self._before.items() if predicates.holds_quota(obj)}
         return {
@@ -117,8 +117,8 @@ class Run:
             ],
             "evicted": self._evicted(),
             "left": cluster.pending(),
-            "inadmissible": cluster.parked(),
-            "skippedPreemptions": dict(cluster.engine.world.skipped_preemptions),
+            "inadmissible": cluster.inadmissible(),
+            "skippedPreemptions": dict(cluster.engine.view.skipped_preemptions),
             "clusterQueueUsage": cluster.usage(),
             "conditions": {
                 key: (obj.get("status") or {}).get("conditions") or [] for key, obj in cluster.workloads.items()

@@ -79,7 +79,7 @@ class Controllers:
         frameworks = settings.frameworks(configuration)
         self.metrics = Metrics(
             mirror,
-            self.scheduler.engine.world,
+            self.scheduler.engine.view,
             clock,
             configuration,
             role=role,

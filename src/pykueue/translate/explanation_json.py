@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pykueue.api import times
-from pykueue.engine import messages, values
+from pykueue.engine import values
 from pykueue.engine.explain.explanation import (
     Explanation,
     FewerPods,
@@ -16,7 +16,7 @@ from pykueue.engine.explain.explanation import (
     Remedy,
     ResourceFit,
 )
-from pykueue.translate import amounts, outcomes
+from pykueue.translate import amounts, messages, outcomes
 
 
 def as_json(explanation: Explanation) -> dict[str, Any]:
@@ -34,7 +34,9 @@ def as_json(explanation: Explanation) -> dict[str, Any]:
         "message": pending and messages.pending(pending, outcomes.shown),
         "podSets": [_pod_set(pod_set) for pod_set in explanation.pod_sets],
         "preempts": [{**_holder(victim.holder), "reason": victim.reason.value} for victim in explanation.victims],
-        "spared": [{**_holder(spared.holder), "reason": spared.refusal.value} for spared in explanation.spared],
+        "spared": [
+            {**_holder(spared.holder), "reason": messages.refusal(spared.refusal)} for spared in explanation.spared
+        ],
         "remedies": [_remedy(remedy) for remedy in explanation.remedies],
     }
 

@@ -5,7 +5,7 @@ Pure: the engine's `Explanation` and the time go in, lines come out. The words o
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from pykueue.engine import messages, values
+from pykueue.engine import values
 from pykueue.engine.explain.explanation import (
     Explanation,
     FewerPods,
@@ -19,7 +19,7 @@ from pykueue.engine.explain.explanation import (
     ResourceFit,
     Standing,
 )
-from pykueue.translate import amounts, outcomes
+from pykueue.translate import amounts, messages, outcomes
 
 _MOST_NAMED = 5
 
@@ -36,7 +36,7 @@ _OBSTACLES = {
 
 def lines(explanation: Explanation, *, now_ns: int) -> Iterator[str]:
     yield _headline(explanation)
-    if explanation.standing not in (Standing.QUEUED, Standing.PARKED):
+    if explanation.standing not in (Standing.QUEUED, Standing.INADMISSIBLE):
         return
     if explanation.pending is None:
         yield "It fits now and will be admitted at its turn."
@@ -69,7 +69,7 @@ def _headline(explanation: Explanation) -> str:
         case Standing.OUTSIDE:
             why = _OBSTACLES[explanation.obstacle] if explanation.obstacle else "nothing leads it to a ClusterQueue"
             return f"Workload {name} is in no queue: {why}."
-    parked = ", parked until something changes" if explanation.standing is Standing.PARKED else ""
+    parked = ", parked until something changes" if explanation.standing is Standing.INADMISSIBLE else ""
     place = f"{explanation.position} of {explanation.queue_length}"
     return f"Workload {name} is pending in ClusterQueue {queue}, {place}{parked} (priority {explanation.workload.priority})."
 
@@ -112,7 +112,7 @@ def _preemption(explanation: Explanation, now_ns: int) -> Iterator[str]:
         yield ""
         yield "Not preempted:"
         for spared in explanation.spared[:_MOST_NAMED]:
-            yield f"  {_holder(spared.holder, now_ns)}: {spared.refusal.value}"
+            yield f"  {_holder(spared.holder, now_ns)}: {messages.refusal(spared.refusal)}"
         if len(explanation.spared) > _MOST_NAMED:
             yield f"  … and {len(explanation.spared) - _MOST_NAMED} more"
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from pykueue.api.kueue import topology_encoding
 from pykueue.api.scheme import Object
-from pykueue.engine import decisions, messages, reasons, values
-from pykueue.translate import amounts
+from pykueue.engine import decisions, reasons, values
+from pykueue.translate import amounts, messages
 
 LONGEST_EVENT_BYTES = 1024
 SLICE_REPLACED = "WorkloadSliceReplaced"

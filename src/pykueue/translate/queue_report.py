@@ -7,10 +7,9 @@ from collections.abc import Iterable
 
 from pykueue.api.scheme import Object
 from pykueue.engine import values
-from pykueue.engine.queues.cluster_queue import ClusterQueueState, InactiveReason, Inactivity
 from pykueue.engine.quota import amounts
-from pykueue.engine.quota.reservations import Reservation
-from pykueue.engine.world import World
+from pykueue.engine.reasons import InactiveReason, Inactivity
+from pykueue.engine.view import ClusterQueueView, EngineView, ReservationView
 from pykueue.translate import queue_status
 
 _PARTS = {
@@ -22,45 +21,31 @@ _PARTS = {
 }
 
 
-def cluster_queue(state: ClusterQueueState) -> Object:
+def cluster_queue(view: EngineView, queue: ClusterQueueView) -> Object:
     """Counts and usage; the conditions are the controller's."""
-    reserving = list(state.holdings)
-    admitted = [holding for holding in reserving if holding.workload.admitted]
+    reserving = view.reservations(queue.name)
+    admitted = [reservation for reservation in reserving if reservation.workload.admitted]
     return {
-        "pendingWorkloads": len(state.pending),
+        "pendingWorkloads": queue.pending_count,
         "reservingWorkloads": len(reserving),
         "admittedWorkloads": len(admitted),
-        "flavorsReservation": queue_status.cluster_queue_flavors(state.value, _usage(reserving)),
-        "flavorsUsage": queue_status.cluster_queue_flavors(state.value, _usage(admitted)),
+        "flavorsReservation": queue_status.cluster_queue_flavors(queue.value, _usage(reserving)),
+        "flavorsUsage": queue_status.cluster_queue_flavors(queue.value, _usage(admitted)),
     }
 
 
-def local_queue(world: World, state: ClusterQueueState, key: values.LocalQueueKey) -> Object:
-    reserving = [holding for holding in state.holdings if holding.workload.local_queue == key]
-    admitted = [holding for holding in reserving if holding.workload.admitted]
+def local_queue(view: EngineView, queue: ClusterQueueView, key: values.LocalQueueKey) -> Object:
+    reserving = [
+        reservation for reservation in view.reservations(queue.name) if reservation.workload.local_queue == key
+    ]
+    admitted = [reservation for reservation in reserving if reservation.workload.admitted]
     return {
-        "pendingWorkloads": pending_in(world, key),
+        "pendingWorkloads": view.pending_count(key),
         "reservingWorkloads": len(reserving),
         "admittedWorkloads": len(admitted),
-        "flavorsReservation": queue_status.local_queue_flavors(state.value, _usage(reserving)),
-        "flavorsUsage": queue_status.local_queue_flavors(state.value, _usage(admitted)),
+        "flavorsReservation": queue_status.local_queue_flavors(queue.value, _usage(reserving)),
+        "flavorsUsage": queue_status.local_queue_flavors(queue.value, _usage(admitted)),
     }
-
-
-def pending_in(world: World, key: values.LocalQueueKey) -> int:
-    """None of a stopped LocalQueue are in the queues."""
-    queue = world.local_queues.get(key)
-    if queue is None or queue.stop_policy is not values.StopPolicy.NONE:
-        return 0
-    return sum(
-        (workload.may_queue and workload.key not in world.holdings) or _keeps_its_place(world, workload)
-        for workload in world.workloads_of(key)
-    )
-
-
-def _keeps_its_place(world: World, workload: values.Workload) -> bool:
-    queue = world.queue_of(workload) if workload.waiting_for_replacement_pods else None
-    return queue is not None and workload.key in queue.pending
 
 
 def activity(inactivity: tuple[Inactivity, ...]) -> tuple[bool, str, str]:
@@ -76,10 +61,10 @@ def activity(inactivity: tuple[Inactivity, ...]) -> tuple[bool, str, str]:
     return False, inactivity[0].reason.value, f"Can't admit new workloads: {', '.join(parts)}."
 
 
-def _usage(holdings: Iterable[Reservation]) -> dict[values.FlavorResource, int]:
+def _usage(reservations: Iterable[ReservationView]) -> dict[values.FlavorResource, int]:
     usage: dict[values.FlavorResource, int] = {}
-    for holding in holdings:
-        for pod_set in holding.admission.pod_sets:
+    for reservation in reservations:
+        for pod_set in reservation.admission.pod_sets:
             for resource, amount in pod_set.usage.items():
                 if resource in pod_set.flavors:
                     name = values.FlavorResource(pod_set.flavors[resource], resource)

@@ -18,7 +18,7 @@ def label_selector(selector: Object | None) -> values.LabelSelector | None:
     return values.LabelSelector(requirements=_requirements((*exact, *(selector.get("matchExpressions") or ()))))
 
 
-def affinity_terms(pod_spec: Object) -> tuple[tuple[values.Requirement, ...], ...] | None:
+def affinity_terms(pod_spec: Object) -> tuple[tuple[values.LabelRequirement, ...], ...] | None:
     """Required node affinity: terms are alternatives, the expressions of a term all hold."""
     node_affinity = (pod_spec.get("affinity") or {}).get("nodeAffinity") or {}
     required = node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
@@ -45,15 +45,15 @@ def taints(listed: Iterable[Object] | None) -> tuple[values.Taint, ...]:
     )
 
 
-def _requirements(expressions: Iterable[Object]) -> tuple[values.Requirement, ...]:
+def _requirements(expressions: Iterable[Object]) -> tuple[values.LabelRequirement, ...]:
     return tuple(_requirement(expression) for expression in expressions)
 
 
-def _requirement(expression: Object) -> values.Requirement:
+def _requirement(expression: Object) -> values.LabelRequirement:
     """Nothing checks the operators inside a stored pod template: one that is unknown matches no label at all."""
     operator = expression.get("operator", "")
     if operator not in _OPERATORS:
-        return values.Requirement(key=expression.get("key", ""), operator=values.Operator.IN)
-    return values.Requirement(
+        return values.LabelRequirement(key=expression.get("key", ""), operator=values.Operator.IN)
+    return values.LabelRequirement(
         key=expression["key"], operator=values.Operator(operator), values=tuple(expression.get("values") or ())
     )

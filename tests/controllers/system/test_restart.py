@@ -8,13 +8,13 @@ from pykueue.controllers.system import Controllers
 
 
 def known(controllers):
-    world = controllers.scheduler.engine.world
+    view = controllers.scheduler.engine.view
     return {
-        name: (
-            sorted((holding.key, sorted(holding.usage.items())) for holding in queue.holdings),
-            sorted(pending.key for pending in (*queue.pending.in_heap(), *queue.pending.parked())),
+        queue.name: (
+            sorted((held.workload.key, sorted(held.usage.items())) for held in view.reservations(queue.name)),
+            sorted(workload.key for workload in view.pending_in_order(queue.name)),
         )
-        for name, queue in world.cluster_queues.items()
+        for queue in view.cluster_queues()
     }
 
 

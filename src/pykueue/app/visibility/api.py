@@ -12,7 +12,7 @@ from pykueue.translate import pending_report
 if TYPE_CHECKING:
     from pykueue.apiserver.embedded import EmbeddedApi
     from pykueue.app.configured_controllers import ConfiguredControllers
-    from pykueue.engine.world import World
+    from pykueue.engine.view import EngineView
     from pykueue.kube.controller.cache import ObjectCache
 
 VERSIONS = ("v1beta1", "v1beta2")
@@ -26,9 +26,9 @@ RESOURCES = (
 
 def register(api: "EmbeddedApi", controllers: "ConfiguredControllers") -> None:
     async def handler(call: Call) -> Reply:
-        route, world = call.route, controllers.scheduler.engine.world
+        route, view = call.route, controllers.scheduler.engine.view
         namespace = route.namespace if route.plural == "localqueues" else ""
-        found = pending(world, controllers.mirror, route.name, namespace, version=route.version, query=call.query)
+        found = pending(view, controllers.mirror, route.name, namespace, version=route.version, query=call.query)
         return Reply(body=found)
 
     for version in VERSIONS:
@@ -37,7 +37,7 @@ def register(api: "EmbeddedApi", controllers: "ConfiguredControllers") -> None:
 
 
 def pending(
-    world: "World", mirror: "ObjectCache", name: str, namespace: str, *, version: str, query: Mapping[str, str]
+    view: "EngineView", mirror: "ObjectCache", name: str, namespace: str, *, version: str, query: Mapping[str, str]
 ) -> Object:
     """Of the LocalQueue in that namespace, or of a ClusterQueue if there is none."""
 
@@ -46,9 +46,9 @@ def pending(
         return mirror.get(resources.WORKLOAD, workload_name, workload_namespace)
 
     if namespace:
-        items = pending_report.of_local_queue(world, namespace, name, find)
+        items = pending_report.of_local_queue(view, namespace, name, find)
     else:
-        items = pending_report.of_cluster_queue(world, name, find)
+        items = pending_report.of_cluster_queue(view, name, find)
     return pending_report.summary(
         items,
         version=version,

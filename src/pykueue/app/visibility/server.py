@@ -21,13 +21,13 @@ from pykueue.translate.pending_report import GROUP
 
 if TYPE_CHECKING:
     from pykueue.api.configuration.types import Configuration
-    from pykueue.engine.world import World
+    from pykueue.engine.view import EngineView
     from pykueue.kube.client import Client
     from pykueue.kube.controller.cache import ObjectCache
 
 log = logging.getLogger(__name__)
 
-View = Callable[[], "tuple[World, ObjectCache] | None"]
+View = Callable[[], "tuple[EngineView, ObjectCache] | None"]
 """The queues as this replica knows them; None before it has seen them."""
 
 _LIFE = dt.timedelta(days=3650)

@@ -12,9 +12,8 @@ from pykueue.controllers.metrics.cohort_gauges import CohortGauges
 from pykueue.controllers.metrics.instruments import Instruments
 from pykueue.controllers.metrics.local_queue_gauges import LocalQueueGauges
 from pykueue.controllers.metrics.tally import Tallies
-from pykueue.engine.queues.cluster_queue import InactiveReason
-from pykueue.engine.quota import fair_sharing
-from pykueue.engine.world import World
+from pykueue.engine.reasons import InactiveReason
+from pykueue.engine.view import EngineView
 from pykueue.translate import amounts
 
 
@@ -23,18 +22,18 @@ class Gauges(Collector):
 
     def __init__(
         self,
-        world: World,
+        view: EngineView,
         instruments: Instruments,
         *,
         local_queues: LocalQueueGauges,
         shows_resources: bool,
         shows_cohorts: bool,
     ) -> None:
-        self._world = world
+        self._view = view
         self._instruments = instruments
-        self._tallies = Tallies(world)
+        self._tallies = Tallies(view)
         self._local_queues = local_queues
-        self._cohorts = CohortGauges(world, instruments, self._tallies)
+        self._cohorts = CohortGauges(view, instruments, self._tallies)
         self._shows_resources = shows_resources
         self._shows_cohorts = shows_cohorts
         self._seen: list[Metric] = []
@@ -44,7 +43,6 @@ class Gauges(Collector):
         return self._seen
 
     def look(self) -> None:
-        self._world.tree.refresh()
         self._tallies.refresh()
         self._seen = list(self._look())
 
@@ -70,7 +68,7 @@ class Gauges(Collector):
         for state, tally in self._tallies:
             active = tally.active if state.is_active else 0
             pending.add(state.name, "active", value=active)
-            pending.add(state.name, "inadmissible", value=tally.active + tally.parked - active)
+            pending.add(state.name, "inadmissible", value=tally.active + tally.inadmissible - active)
             reserving.add(state.name, value=tally.reserving)
             finished.add(state.name, value=self._local_queues.finished_in(state.name))
         yield from (pending.family, reserving.family, finished.family, self._admitted())
@@ -83,9 +81,9 @@ class Gauges(Collector):
                 admitted.add(state.name, value=tally.admitted)
                 continue
             by_labels: dict[tuple[str, ...], int] = {}
-            for holding in state.holdings:
-                if holding.workload.admitted:
-                    labels = custom.of_workload(holding.key)
+            for reservation in self._view.reservations(state.name):
+                if reservation.workload.admitted:
+                    labels = custom.of_workload(reservation.workload.key)
                     by_labels[labels] = by_labels.get(labels, 0) + 1
             for labels, count in sorted(by_labels.items()):
                 admitted.add(state.name, value=count, of_workload=labels)
@@ -102,48 +100,47 @@ class Gauges(Collector):
 
     def _skips(self) -> Metric:
         gauge = self._instruments.gauge("admission_cycle_preemption_skips")
-        for name, count in sorted(self._world.skipped_preemptions.items()):
-            if name in self._world.cluster_queues:
+        names = {state.name for state, _ in self._tallies}
+        for name, count in sorted(self._view.skipped_preemptions.items()):
+            if name in names:
                 gauge.add(name, value=count)
         return gauge.family
 
     def _places(self) -> Metric:
         gauge = self._instruments.gauge("cluster_queue_info")
         for state, _ in self._tallies:
-            path = state.node.path
+            path = state.path
             parent, root = (path[-2], path[0]) if len(path) > 1 else ("", "")
             gauge.add(state.name, parent, root, value=1)
         return gauge.family
 
     def _resources(self) -> Iterator[Metric]:
-        names = self._world.tree.flavor_resources.names
         gauge = self._instruments.gauge
         reserved, used = gauge("cluster_queue_resource_reservation"), gauge("cluster_queue_resource_usage")
         nominal, pending = gauge("cluster_queue_nominal_quota"), gauge("cluster_queue_resource_pending")
         borrowing, lending = gauge("cluster_queue_borrowing_limit"), gauge("cluster_queue_lending_limit")
         for state, tally in self._tallies:
-            node = state.node
-            for index, quota in node.nominal.items():
-                flavor, resource = names[index].flavor, names[index].resource
+            for flavor_resource, quota in state.quotas.items():
+                flavor, resource = flavor_resource
                 key = (state.value.cohort or "", state.name, flavor, resource)
-                reserved.add(*key, value=amounts.as_float(resource, node.usage.get(index, 0)))
-                used.add(*key, value=amounts.as_float(resource, tally.used[index]))
-                nominal.add(*key, value=amounts.as_float(resource, quota))
-                for limit, limits in ((borrowing, node.borrowing_limit), (lending, node.lending_limit)):
-                    value = amounts.as_float(resource, limits[index]) if index in limits else math.inf
-                    limit.add(*key, value=value)
-            for resource in sorted({*state.group_of, *tally.wanted}):
+                reserved.add(*key, value=amounts.as_float(resource, state.usage.get(flavor_resource, 0)))
+                used.add(*key, value=amounts.as_float(resource, tally.used[flavor_resource]))
+                nominal.add(*key, value=amounts.as_float(resource, quota.nominal))
+                for limit, amount in ((borrowing, quota.borrowing_limit), (lending, quota.lending_limit)):
+                    limit.add(*key, value=math.inf if amount is None else amounts.as_float(resource, amount))
+            for resource in sorted({*state.covered_resources, *tally.wanted}):
                 pending.add(state.name, resource, value=amounts.as_float(resource, tally.wanted[resource]))
         yield from (each.family for each in (reserved, used, nominal, borrowing, lending, pending))
 
     def _shares(self) -> Iterator[Metric]:
         """Who borrows with a weight of zero has a share that is no number."""
-        if self._world.policy.fair_sharing is None:
+        if self._view.policy.fair_sharing is None:
             return
         gauge = self._instruments.gauge("cluster_queue_weighted_share")
         for state, _ in self._tallies:
-            share = fair_sharing.share(self._world.tree, state.node).weighted
-            gauge.add(state.name, state.value.cohort or "", value=math.nan if share == math.inf else share)
+            if state.share is not None:
+                share = state.share.weighted
+                gauge.add(state.name, state.value.cohort or "", value=math.nan if share == math.inf else share)
         yield gauge.family
 
 

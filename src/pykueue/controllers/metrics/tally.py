@@ -8,20 +8,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pykueue.engine import values
-from pykueue.engine.queues.cluster_queue import ClusterQueueState
-from pykueue.engine.quota import quota_tree
-from pykueue.engine.world import World
+from pykueue.engine.view import ClusterQueueView, EngineView
 
 
 @dataclass(slots=True, kw_only=True)
 class Tally:
     active: int = 0
     """In the heap."""
-    parked: int = 0
+    inadmissible: int = 0
     reserving: int = 0
     admitted: int = 0
-    reserved: Counter[quota_tree.Index] = field(default_factory=Counter)
-    used: Counter[quota_tree.Index] = field(default_factory=Counter)
+    reserved: Counter[values.FlavorResource] = field(default_factory=Counter)
+    used: Counter[values.FlavorResource] = field(default_factory=Counter)
     """Reserved by admitted workloads."""
 
 
@@ -34,41 +32,40 @@ class QueueTally(Tally):
 
 
 class Tallies:
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, view: EngineView) -> None:
+        self._view = view
+        self._queues: list[ClusterQueueView] = []
         self._known: dict[values.ClusterQueueName, QueueTally] = {}
 
     def refresh(self) -> None:
         """Count again where something changed, and forget queues that are gone."""
-        queues = self._world.cluster_queues
-        self._known = {name: self._current(state) for name, state in sorted(queues.items())}
+        self._queues = self._view.cluster_queues()
+        self._known = {queue.name: self._current(queue) for queue in self._queues}
 
-    def __iter__(self) -> Iterator[tuple[ClusterQueueState, QueueTally]]:
-        return ((self._world.cluster_queues[name], tally) for name, tally in self._known.items())
+    def __iter__(self) -> Iterator[tuple[ClusterQueueView, QueueTally]]:
+        return ((queue, self._known[queue.name]) for queue in self._queues)
 
     def of(self, name: values.ClusterQueueName) -> QueueTally | None:
         return self._known.get(name)
 
-    def _current(self, state: ClusterQueueState) -> QueueTally:
-        version = (state.pending.version, state.holdings.version)
-        known = self._known.get(state.name)
-        return known if known is not None and known.version == version else _counted(state, version)
+    def _current(self, queue: ClusterQueueView) -> QueueTally:
+        known = self._known.get(queue.name)
+        return known if known is not None and known.version == queue.version else _counted(self._view, queue)
 
 
-def _counted(state: ClusterQueueState, version: tuple[int, int]) -> QueueTally:
-    tally = QueueTally(version=version)
-    for pending in state.pending:
-        is_parked = state.pending.is_parked(pending.key)
-        for each in (tally, tally.local_queues[pending.workload.local_queue]):
-            each.active += not is_parked
-            each.parked += is_parked
-        for pod_set in pending.workload.pod_sets:
+def _counted(view: EngineView, queue: ClusterQueueView) -> QueueTally:
+    tally = QueueTally(version=queue.version)
+    for workload, is_inadmissible in view.pending(queue.name):
+        for each in (tally, tally.local_queues[workload.local_queue]):
+            each.active += not is_inadmissible
+            each.inadmissible += is_inadmissible
+        for pod_set in workload.pod_sets:
             tally.wanted.update(pod_set.requests)
-    for holding in state.holdings:
-        for each in (tally, tally.local_queues[holding.workload.local_queue]):
+    for reservation in view.reservations(queue.name):
+        for each in (tally, tally.local_queues[reservation.workload.local_queue]):
             each.reserving += 1
-            each.reserved.update(holding.usage)
-            if holding.workload.admitted:
+            each.reserved.update(reservation.usage)
+            if reservation.workload.admitted:
                 each.admitted += 1
-                each.used.update(holding.usage)
+                each.used.update(reservation.usage)
     return tally

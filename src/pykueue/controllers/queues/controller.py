@@ -94,24 +94,28 @@ class QueueControllers:
 
     async def reconcile_cluster_queue(self, name: str) -> int:
         old = self._mirror.get(resources.CLUSTER_QUEUE, name)
-        state = self._scheduler.engine.world.cluster_queues.get(values.ClusterQueueName(name))
-        if old is None or state is None:
+        view = self._scheduler.engine.view
+        queue = view.cluster_queue(values.ClusterQueueName(name))
+        if old is None or queue is None:
             return 0
         new = copied(old)
         finalizers = new["metadata"].get("finalizers") or []
         if not predicates.is_being_deleted(old) and predicates.RESOURCE_IN_USE not in finalizers:
             new["metadata"]["finalizers"] = [*finalizers, predicates.RESOURCE_IN_USE]
-        elif predicates.is_being_deleted(old) and predicates.RESOURCE_IN_USE in finalizers and not len(state.holdings):
+        elif (
+            predicates.is_being_deleted(old)
+            and predicates.RESOURCE_IN_USE in finalizers
+            and not queue.reservation_count
+        ):
             new["metadata"]["finalizers"] = [each for each in finalizers if each != predicates.RESOURCE_IN_USE]
             await self._applier.carry_out(changes(resources.CLUSTER_QUEUE, old, new))
             return 0
-        new.setdefault("status", {}).update(queue_report.cluster_queue(state))
-        share = self._scheduler.weighted_share(state.node)
-        if share is None:
+        new.setdefault("status", {}).update(queue_report.cluster_queue(view, queue))
+        if queue.share is None:
             new["status"].pop("fairSharing", None)
         else:
-            new["status"]["fairSharing"] = {"weightedShare": share}
-        status, reason, message = queue_report.activity(state.inactivity)
+            new["status"]["fairSharing"] = {"weightedShare": queue.share.rounded}
+        status, reason, message = queue_report.activity(queue.inactivity)
         now_ns = self._clock.now_ns()
         moved = conditions.put(new, "Active", status=status, reason=reason, message=message, now_ns=now_ns)
         await self._applier.carry_out(changes(resources.CLUSTER_QUEUE, old, new))
@@ -123,12 +127,11 @@ class QueueControllers:
     async def reconcile_cohort(self, name: str) -> int:
         """Cohorts have a status only under fair sharing."""
         old = self._mirror.get(resources.COHORT, name)
-        node = self._scheduler.engine.world.tree.cohorts.get(name)
-        share = self._scheduler.weighted_share(node) if node is not None else None
-        if old is None or share is None:
+        cohort = self._scheduler.engine.view.cohort(name)
+        if old is None or cohort is None or cohort.share is None:
             return 0
         new = copied(old)
-        new.setdefault("status", {})["fairSharing"] = {"weightedShare": share}
+        new.setdefault("status", {})["fairSharing"] = {"weightedShare": cohort.share.rounded}
         await self._applier.carry_out(changes(resources.COHORT, old, new))
         return 0
 
@@ -142,14 +145,14 @@ class QueueControllers:
         queue_name = old["spec"].get("clusterQueue", "")
         cluster_queue = self._mirror.get(resources.CLUSTER_QUEUE, queue_name)
         status, reason, message = _local_queue_activity(cluster_queue, is_stopped=is_stopped)
-        world = self._scheduler.engine.world
-        state = world.cluster_queues.get(values.ClusterQueueName(queue_name))
+        view = self._scheduler.engine.view
+        queue = view.cluster_queue(values.ClusterQueueName(queue_name))
         local_queue = values.LocalQueueKey(f"{namespace}/{name}")
         shown = new.setdefault("status", {})
-        if state is not None and (cluster_queue is not None or is_stopped):
-            shown.update(queue_report.local_queue(world, state, local_queue))
+        if queue is not None and (cluster_queue is not None or is_stopped):
+            shown.update(queue_report.local_queue(view, queue, local_queue))
         else:
-            pending = queue_report.pending_in(world, local_queue)
+            pending = view.pending_count(local_queue)
             shown.update({"pendingWorkloads": pending, "reservingWorkloads": 0, "admittedWorkloads": 0})
             shown.pop("flavorsReservation", None)
             shown.pop("flavorsUsage", None)

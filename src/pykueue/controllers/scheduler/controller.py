@@ -22,7 +22,6 @@ from pykueue.controllers.scheduler.pending_events import PendingEventFilter
 from pykueue.controllers.workloads import predicates, transitions
 from pykueue.engine import decisions, engine, events, reasons, values
 from pykueue.engine.policy import AdmissionFairSharing
-from pykueue.engine.quota import fair_sharing, quota_tree
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.apply import Applier
@@ -73,13 +72,6 @@ class Scheduler:
     def shares_fairly(self) -> bool:
         return self._policy.fair_sharing is not None
 
-    def weighted_share(self, node: quota_tree.QuotaNode) -> int | None:
-        """As statuses show it; None without fair sharing."""
-        if self._policy.fair_sharing is None:
-            return None
-        self.engine.world.tree.refresh()
-        return fair_sharing.share(self.engine.world.tree, node).rounded
-
     def device_fault(self, workload: Object) -> devices.Fault | None:
         return self._feed.device_fault(workload)
 
@@ -89,10 +81,9 @@ class Scheduler:
 
     def _tell(self, event: events.EngineEvent) -> None:
         self._carry_out(self.engine.handle(event))
-        world = self.engine.world
-        if world.reactivated:
-            self._pending_news.brought_back(world.reactivated, self._clock.now_ns())
-            world.reactivated = {}
+        reactivated = self.engine.view.reactivated_trees
+        if reactivated:
+            self._pending_news.brought_back(reactivated, self._clock.now_ns())
         self._news.set()
 
     def _workload_changed(self, old: Object | None, new: Object | None) -> None:
@@ -287,7 +278,7 @@ class Scheduler:
         message = outcomes.pending_message(decision)
         is_blocked = isinstance(decision.pending, reasons.PodsNotReady)
         requests = outcomes.resource_requests(value)
-        tree = self.engine.world.tree_of(decision.cluster_queue)
+        tree = self.engine.view.tree_of(decision.cluster_queue)
         version = ""
 
         def say_why(workload: Object) -> bool:

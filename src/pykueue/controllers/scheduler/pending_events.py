@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pykueue.api.times import SECOND_NS
 from pykueue.engine import values
-from pykueue.engine.world import RootKey
+from pykueue.engine.view import TreeKey
 
 BATCH_NS = SECOND_NS
 MOST_BATCHES = 1024
@@ -29,10 +29,10 @@ class _Told:
 
 class PendingEventFilter:
     def __init__(self) -> None:
-        self._batches: dict[RootKey, int] = {}
+        self._batches: dict[TreeKey, int] = {}
         self._told: dict[values.WorkloadKey, _Told] = {}
 
-    def brought_back(self, trees: Iterable[RootKey], now_ns: int) -> None:
+    def brought_back(self, trees: Iterable[TreeKey], now_ns: int) -> None:
         """What waits in these trees may be tried again."""
         for tree in trees:
             if not self._is_gathering(tree, now_ns):
@@ -40,7 +40,7 @@ class PendingEventFilter:
         if len(self._batches) > MOST_BATCHES:
             self._batches = {tree: at_ns for tree, at_ns in self._batches.items() if self._is_gathering(tree, now_ns)}
 
-    def _is_gathering(self, tree: RootKey, now_ns: int) -> bool:
+    def _is_gathering(self, tree: TreeKey, now_ns: int) -> bool:
         return now_ns - self._batches.get(tree, -BATCH_NS) < BATCH_NS
 
     def is_news(self, key: values.WorkloadKey, version: str, now_ns: int) -> bool:
@@ -48,7 +48,7 @@ class PendingEventFilter:
         return told is None or told.version != version or now_ns < told.since_ns
 
     def told(
-        self, key: values.WorkloadKey, version: str, tree: RootKey, now_ns: int, *, was_dropped: bool = False
+        self, key: values.WorkloadKey, version: str, tree: TreeKey, now_ns: int, *, was_dropped: bool = False
     ) -> None:
         """What was to be said about the workload made it this version."""
         since_ns = NEVER_NS

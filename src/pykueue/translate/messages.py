@@ -1,15 +1,29 @@
-"""Kueue's words for the engine's reasons, made at the edge.
+"""Kueue's messages for the reasons and decisions of the engine.
 
-`translate`, the CLI and the conformance replay call it. Amounts are printed by the caller's `Formatter`, for the engine
-knows no quantities.
+The texts equal those of Kueue, character by character. Amounts are printed by a `Formatter` of the caller.
 """
 
+from collections import Counter
 from collections.abc import Callable
+from typing import assert_never
 
 from pykueue.engine import decisions, reasons, values
+from pykueue.engine.explain.explanation import Refusal
 from pykueue.engine.quota import amounts
 
 Formatter = Callable[[values.ResourceName, int], str]
+
+MODES = {
+    reasons.Mode.NO_FIT: "NoFit",
+    reasons.Mode.PREEMPT: "Preempt",
+    reasons.Mode.DEFERRED_FIT: "DeferredFit",
+    reasons.Mode.FIT: "Fit",
+}
+POSSIBILITIES = {
+    reasons.Possibility.NO_CANDIDATES: "NoCandidates",
+    reasons.Possibility.PREEMPT: "Preempt",
+    reasons.Possibility.RECLAIM: "Reclaim",
+}
 
 _PREEMPTION_TEXTS = {
     reasons.PreemptionReason.IN_CLUSTER_QUEUE: "prioritization in the ClusterQueue",
@@ -24,8 +38,16 @@ def amount(resource: values.ResourceName, value: int, formatter: Formatter) -> s
 
 
 def taint(value: values.Taint) -> str:
-    """As Go prints the struct; the last field is its unset time."""
+    """The taint as Go prints the struct; the last field is its unset `timeAdded`."""
     return f"{{{value.key} {value.value} {value.effect} <nil>}}"
+
+
+_TOPOLOGY_MISMATCHES = {
+    reasons.TopologyMismatch.ONLY_TOPOLOGY_AWARE: "supports only TopologyAwareScheduling",
+    reasons.TopologyMismatch.NOT_TOPOLOGY_AWARE: "does not support TopologyAwareScheduling",
+    reasons.TopologyMismatch.TOPOLOGY_MISSING: "information missing in TAS cache",
+    reasons.TopologyMismatch.LEVEL_MISSING: "does not contain the requested level",
+}
 
 
 def flavor_reason(reason: reasons.FlavorReason, formatter: Formatter) -> str:
@@ -54,18 +76,99 @@ def flavor_reason(reason: reasons.FlavorReason, formatter: Formatter) -> str:
             return f"skipping flavor {flavor} as it is not found in the nomination mapping for resource {resource}"
         case reasons.SliceFlavorDiffers(flavor=flavor, original=original):
             return f"could not assign {flavor} flavor since the original workload is assigned: {original}"
-        case reasons.PlacementImpossible(text=text):
-            return text
+        case reasons.FlavorTopologyMismatch(flavor=flavor, mismatch=mismatch):
+            return f'Flavor "{flavor}" {_TOPOLOGY_MISMATCHES[mismatch]}'
+        case reasons.PlacementImpossible(cause=cause):
+            return placement(cause)
 
 
-def flavor_reasons(found: tuple[reasons.FlavorReason, ...], formatter: Formatter) -> list[str]:
-    return sorted(flavor_reason(reason, formatter) for reason in found)
+def flavor_reasons(causes: tuple[reasons.FlavorReason, ...], formatter: Formatter) -> list[str]:
+    return sorted(flavor_reason(reason, formatter) for reason in causes)
+
+
+def placement(reason: reasons.PlacementReason) -> str:  # noqa: C901 - one case a reason
+    """Why pods cannot be placed on the nodes of a flavor."""
+    match reason:
+        case reasons.DomainsShort() | reasons.SliceLayersShort():
+            return _capacity(reason)
+        case reasons.LevelUnspecified():
+            return "topology level not specified"
+        case reasons.LevelMissing(level=level):
+            return f"no requested topology level: {level}"
+        case reasons.SliceSizeUnspecified():
+            return "slice topology requested, but slice size not provided"
+        case reasons.SliceLevelMissing(level=level):
+            return f"no requested topology level for slices: {level}"
+        case reasons.SliceLevelTooHigh(slice_level=slice_level, level=level):
+            return f"podset slice topology {slice_level} is above the podset topology {level}"
+        case reasons.SliceLayerMissing(level=level):
+            return f"no requested topology level for additional slice layer: {level}"
+        case reasons.SliceLayerTooHigh(level=level, parent_level=parent):
+            return f"additional slice layer topology {level} must be at a lower level than {parent}"
+        case reasons.SliceLayerUneven(size=size, parent_size=parent_size):
+            return f"additional slice layer size {size} must evenly divide parent layer size {parent_size}"
+        case reasons.DomainsMissing(level=level):
+            return f"no topology domains at level: {level}"
+        case reasons.DomainStale(domain=domain):
+            return (
+                "Cannot replace the node, because the existing topologyAssignment is invalid,"
+                f" as it contains the stale domain {domain}"
+            )
+        case reasons.ReplacementNodeMissing(node=node):
+            return f"cannot find replacement assignment for unhealthy node: {node}"
+        case _:
+            assert_never(reason)
+
+
+def _capacity(reason: reasons.DomainsShort | reasons.SliceLayersShort) -> str:
+    if isinstance(reason, reasons.SliceLayersShort):
+        layers = "".join(
+            f"; {layer.fitting}/{layer.requested} slice(s) fit on level {layer.level}" for layer in reason.layers
+        )
+        return f'topology "{reason.topology}" doesn\'t allow to fit{layers}{exclusions(reason.exclusions)}'
+    fit = f"allows to fit only {reason.fitting} out of" if reason.fitting else "doesn't allow to fit any of"
+    unit = "slice" if reason.of_slices else "pod"
+    return f'topology "{reason.topology}" {fit} {reason.requested} {unit}(s){exclusions(reason.exclusions)}'
+
+
+def exclusions(excluded: reasons.NodeExclusions) -> str:
+    """How many nodes were excluded for each reason; empty if none was."""
+    counts: Counter[str] = Counter(
+        topologyDomain=excluded.topology_domain, nodeSelector=excluded.node_selector, affinity=excluded.affinity
+    )
+    for untolerated, count in excluded.taints:
+        key = f"{untolerated.key}={untolerated.value}" if untolerated.value else untolerated.key
+        counts[f'taint "{key}:{untolerated.effect}"'] += count
+    for resource, count in excluded.resources:
+        counts[f'resource "{resource}"'] += count
+    texts = sorted(f"{reason}: {count}" for reason, count in counts.items() if count)
+    return f". Total nodes: {excluded.total}; excluded: {', '.join(texts)}" if texts else ""
+
+
+def flavors_conflict(conflict: reasons.FlavorsConflict) -> str:
+    match conflict:
+        case reasons.TopologyUnavailable():
+            return "workload requires Topology, but there is no TAS cache information"
+        case reasons.TopologyFlavorMissing():
+            return "no TAS flavor assigned"
+        case reasons.TopologyFlavorsMixed(flavors=flavors):
+            return f"more than one TAS flavor assigned: {', '.join(flavors)}"
+
+
+_INVALID_REQUESTS = {
+    values.RequestsRule.WITHIN_LIMITS: "resources validation failed",
+    values.RequestsRule.LIMIT_RANGE: "resources didn't satisfy LimitRange constraints",
+}
+
+
+def invalid_requests(invalid: values.InvalidRequests) -> str:
+    return f"{_INVALID_REQUESTS[invalid.rule]}: {invalid.field_errors}"
 
 
 def flavors_short(pod_sets: tuple[reasons.PodSetShortage, ...], formatter: Formatter) -> str:
-    faulty = next((pod_set for pod_set in pod_sets if pod_set.fault), None)
-    if faulty is not None:
-        return f"failed to assign flavors to pod set {faulty.name}: {faulty.fault}"
+    for pod_set in pod_sets:
+        if pod_set.conflict is not None:
+            return f"failed to assign flavors to pod set {pod_set.name}: {flavors_conflict(pod_set.conflict)}"
     return "; ".join(
         f"couldn't assign flavors to pod set {pod_set.name}: {', '.join(flavor_reasons(pod_set.reasons, formatter))}"
         for pod_set in pod_sets
@@ -84,8 +187,8 @@ def pending(reason: reasons.PendingReason, formatter: Formatter) -> str:
             return f"ClusterQueue {name} not found"
         case reasons.NamespaceMissing(name=name):
             return f'workload namespace "{name}" does not exist: namespaces "{name}" not found'
-        case reasons.RequestsInvalid(text=text):
-            return text
+        case reasons.RequestsInvalid(invalid=invalid):
+            return invalid_requests(invalid)
         case _:
             return _PENDING_TEXTS[type(reason)]
 
@@ -111,6 +214,20 @@ def preemption(preemptor: values.Workload, decision: decisions.Preempt, target: 
         f" JobUID: {preemptor.job_uid or 'UNKNOWN'}) due to {_PREEMPTION_TEXTS[target.reason]};"
         f" preemptor path: {path(decision.path)}; preemptee path: {path(target.path)}"
     )
+
+
+_REFUSALS = {
+    Refusal.WITHIN_QUEUE_NEVER: "withinClusterQueue is Never",
+    Refusal.RECLAIM_NEVER: "reclaimWithinCohort is Never",
+    Refusal.WITHIN_NOMINAL: "its queue uses no more than its own quota",
+    Refusal.POLICY: "its priority is not low enough",
+    Refusal.NOT_ENOUGH: "it would not make enough room",
+}
+
+
+def refusal(reason: Refusal) -> str:
+    """Why a workload is not preempted. The words are not Kueue's, which does not report this."""
+    return _REFUSALS[reason]
 
 
 def slice_replaced(replacement: values.Workload) -> str:
@@ -145,7 +262,7 @@ def quota_reserved(cluster_queue: values.ClusterQueueName) -> str:
 
 
 def considered_flavors(considered: tuple[decisions.ConsideredFlavors, ...], formatter: Formatter) -> str:
-    """The part of the QuotaReserved event after "Flavors considered: "; empty when every first choice just fitted."""
+    """The end of the QuotaReserved event; empty when every pod set fits in its first flavor without borrowing."""
     parts = []
     for pod_set in considered:
         attempts = [
@@ -160,9 +277,9 @@ def considered_flavors(considered: tuple[decisions.ConsideredFlavors, ...], form
 
 def _attempt(attempt: reasons.FlavorAttempt, formatter: Formatter) -> str:
     if attempt.possibility is None:
-        facts = [reasons.MODE_WORDS[attempt.mode]]
+        facts = [MODES[attempt.mode]]
     else:
-        facts = [f"preemptionMode={reasons.POSSIBILITY_WORDS[attempt.possibility]}"]
+        facts = [f"preemptionMode={POSSIBILITIES[attempt.possibility]}"]
     if attempt.borrowing:
         facts.append(f"borrow={attempt.borrowing}")
     facts += flavor_reasons(attempt.reasons, formatter)
