@@ -83,7 +83,7 @@ class Scheduler:
         self._carry_out(self.engine.handle(event))
         reactivated = self.engine.view.reactivated_trees
         if reactivated:
-            self._pending_news.brought_back(reactivated, self._clock.now_ns())
+            self._pending_news.reactivated(reactivated, self._clock.now_ns())
         self._news.set()
 
     def _workload_changed(self, old: Object | None, new: Object | None) -> None:
@@ -164,10 +164,10 @@ class Scheduler:
                 self._record(outcomes.admission_events(decision, waited_ns=waited_ns), written)
                 if decision.replaces is not None:
                     self._finish_slice(decision.replaces, self._feed.value_of(written))
-            self._feed.let_go(decision.workload)
+            self._feed.resume(decision.workload)
 
         self._pending_news.forget(decision.workload)
-        self._feed.hold(decision.workload)
+        self._feed.pause(decision.workload)
         self._writes.submit(decision.workload, write)
 
     def _finish_slice(self, key: values.WorkloadKey, replacement: values.Workload) -> None:
@@ -217,9 +217,9 @@ class Scheduler:
                 self._record(told, written)
                 if self.metrics is not None:
                     self.metrics.preempted(decision.cluster_queue, target.reason.value)
-            self._feed.let_go(target.workload)
+            self._feed.resume(target.workload)
 
-        self._feed.hold(target.workload)
+        self._feed.pause(target.workload)
         self._writes.submit(target.workload, write)
 
     def _place(self, decision: decisions.AssignTopology) -> None:
@@ -237,9 +237,9 @@ class Scheduler:
                 self._tell(events.AdmissionRefused(at_ns=self._clock.now_ns(), key=decision.workload))
             else:
                 self._record(outcomes.placement_events(decision), written)
-            self._feed.let_go(decision.workload)
+            self._feed.resume(decision.workload)
 
-        self._feed.hold(decision.workload)
+        self._feed.pause(decision.workload)
         self._writes.submit(decision.workload, write)
 
     def _place_later(self, decision: decisions.RetrySecondPass) -> None:
@@ -264,9 +264,9 @@ class Scheduler:
                 self._tell(events.EvictionRefused(at_ns=self._clock.now_ns(), key=decision.workload))
             else:
                 self._record([outcomes.no_replacement_event(decision)], written)
-            self._feed.let_go(decision.workload)
+            self._feed.resume(decision.workload)
 
-        self._feed.hold(decision.workload)
+        self._feed.pause(decision.workload)
         self._writes.submit(decision.workload, write)
 
     def _put_off(self, decision: decisions.Requeue | decisions.MarkInadmissible) -> None:
@@ -299,13 +299,15 @@ class Scheduler:
                 return
             news = self._pending_news
             if written is None:
-                if news.told_again(decision.workload, version) and (seen := self._seen(decision.workload)) is not None:
+                if news.unchanged(decision.workload, version) and (seen := self._seen(decision.workload)) is not None:
                     self._record([event], seen)
                 return
-            is_news = news.is_news(decision.workload, version, now_ns)
+            is_news = news.should_emit(decision.workload, version, now_ns)
             if is_news:
                 self._record([event], written)
-            news.told(decision.workload, written["metadata"]["resourceVersion"], tree, now_ns, was_dropped=not is_news)
+            news.written(
+                decision.workload, written["metadata"]["resourceVersion"], tree, now_ns, is_suppressed=not is_news
+            )
 
         self._writes.submit(decision.workload, write)
 
