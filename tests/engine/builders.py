@@ -102,7 +102,7 @@ def workload(name, queue="queue", *, cpu=1, pod_sets=None, priority=0, created=0
 
 
 class Cluster:
-    """An engine with one namespace; flavors and local queues come with the cluster queues that need them."""
+    """An engine with one namespace; `put` adds the flavors and local queue of a cluster queue."""
 
     def __init__(self, *queues, policy=None, cohorts=()):
         self.engine = engine(policy)

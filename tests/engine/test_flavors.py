@@ -57,8 +57,8 @@ def test_borrowing_may_try_the_next_flavor_first():
 def test_undeclared_resource_is_refused():
     cluster = b.Cluster(b.cluster_queue())
     cluster.add(b.workload("one", pod_sets=[b.pod_set({b.CPU: 1, "gpu": 1})]))
-    (park,) = cluster.cycle()
-    assert messages.pending(park.pending, plain) == (
+    (decision,) = cluster.cycle()
+    assert messages.pending(decision.pending, plain) == (
         "couldn't assign flavors to pod set main: resource gpu unavailable in ClusterQueue"
     )
 
@@ -74,8 +74,8 @@ def test_pods_are_charged_where_they_are_covered():
     group = b.group({"default": {"cpu": b.quota(9), "pods": b.quota(2)}}, ("cpu", "pods"))
     cluster = b.Cluster(b.cluster_queue(groups=[group]))
     cluster.add(b.workload("many", pod_sets=[b.pod_set(count=3)]))
-    (park,) = cluster.cycle()
-    assert isinstance(park, decisions.MarkInadmissible)
+    (decision,) = cluster.cycle()
+    assert isinstance(decision, decisions.MarkInadmissible)
 
 
 def test_partial_admission_takes_as_many_pods_as_fit():
@@ -90,8 +90,8 @@ def test_untolerated_taint_skips_the_flavor():
     taint = values.Taint(key="gpu", value="yes")
     cluster.handle(events.FlavorChanged(flavor=values.ResourceFlavor(name="default", node_taints=(taint,))))
     cluster.add(b.workload("one"))
-    (park,) = cluster.cycle()
-    assert messages.pending(park.pending, plain) == (
+    (decision,) = cluster.cycle()
+    assert messages.pending(decision.pending, plain) == (
         "couldn't assign flavors to pod set main: untolerated taint {gpu yes NoSchedule <nil>} in flavor default"
     )
 
@@ -112,7 +112,7 @@ def test_toleration(toleration, tolerated):
 
 
 @pytest.mark.parametrize(
-    ("operator", "wanted", "satisfied"),
+    ("operator", "selected", "satisfied"),
     [
         ("In", ("5",), True),
         ("NotIn", ("5",), False),
@@ -123,8 +123,8 @@ def test_toleration(toleration, tolerated):
         ("Gt", ("many",), False),
     ],
 )
-def test_label_requirement(operator, wanted, satisfied):
-    requirement = values.LabelRequirement(key="size", operator=values.Operator(operator), values=wanted)
+def test_label_requirement(operator, selected, satisfied):
+    requirement = values.LabelRequirement(key="size", operator=values.Operator(operator), values=selected)
     assert matching.satisfies(requirement, {"size": "5"}) is satisfied
 
 

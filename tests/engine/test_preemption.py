@@ -110,8 +110,8 @@ def test_closed_preemption_gate_holds_back_preemption_only():
     cluster = b.Cluster(b.cluster_queue(nominal=1, within="LowerPriority"), policy=policy)
     cluster.add(b.workload("low", admitted_to="default"))
     cluster.add(b.workload("gated", priority=1, created=1, closed_preemption_gate=True))
-    (park,) = cluster.cycle()
-    assert park.pending == reasons.PreemptionGated()
+    (decision,) = cluster.cycle()
+    assert decision.pending == reasons.PreemptionGated()
     cluster.handle(events.WorkloadGone(key="default/low"))
     assert cluster.admitted() == ["gated"]
 

@@ -94,7 +94,7 @@ def some_workload(choose):
 
 
 def step(choose, queue, plain):
-    """One thing happens to both; in flight there is at most one workload, and only within a step."""
+    """Do one random thing to both queues."""
     kind = choose.randrange(8)
     if kind < 3:
         workload = some_workload(choose)

@@ -200,8 +200,8 @@ def test_a_namespace_that_does_not_match_is_told_so():
     )
     cluster = b.Cluster(dataclasses.replace(b.cluster_queue(), namespace_selector=selector))
     cluster.add(b.workload("one"))
-    (park,) = cluster.cycle()
-    assert park.pending == reasons.NamespaceMismatch()
+    (decision,) = cluster.cycle()
+    assert decision.pending == reasons.NamespaceMismatch()
     cluster.handle(events.NamespaceChanged(name="default", labels={"team": "a"}))
     assert cluster.admitted() == ["one"]
 

@@ -1,4 +1,4 @@
-"""Second passes: workloads with quota that need topology after their checks, or after a node failed."""
+"""Second passes: topology after admission checks, and replacement of failed nodes."""
 
 import dataclasses
 

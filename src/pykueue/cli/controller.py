@@ -140,7 +140,7 @@ class ControllerProcess:
     def _view(self) -> "tuple[EngineView, ObjectCache] | None":
         if self._leading is not None:
             return self._leading.scheduler.engine.view, self._leading.mirror
-        return None if self._observer is None else (self._observer.view, self._observer.mirror)
+        return None if self._observer is None else (self._observer.view, self._observer.cache)
 
     async def _observe(self) -> None:
         """Who leads knows the queues anyway; the others watch them."""

@@ -1,6 +1,7 @@
 """Decisions: what `Engine.handle` returns for a scheduling cycle, in the imperative.
 
-The engine has already assumed every decision. The caller writes it to the API, and sends an event if that fails.
+The engine has already assumed every decision. The caller writes it to the API, and sends an event
+if that fails.
 """
 
 from dataclasses import dataclass
@@ -22,11 +23,14 @@ class ConsideredFlavors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admit(Decision):
-    """Reserve quota. `admitted` says that all required admission checks are ready, or that there are none."""
+    """Reserve quota.
+
+    `admitted` says that all required admission checks are ready, or that there are none.
+    """
 
     admission: values.Admission
     borrowing: int
-    """Height of the smallest cohort subtree whose quota suffices; 0 means within the nominal quota."""
+    """Height of the smallest subtree whose quota suffices; 0 means within nominal quota."""
     admitted: bool
     considered: tuple[ConsideredFlavors, ...]
     reserved_at_ns: int
@@ -36,7 +40,7 @@ class Admit(Decision):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignTopology(Decision):
-    """Write the topology assignment of a workload with quota: its first one, or one without failed nodes."""
+    """Write the topology assignment of a workload with quota, or replace failed nodes in it."""
 
     admission: values.Admission
     admitted: bool
@@ -72,7 +76,10 @@ class PreemptedWorkload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preempt(Decision):
-    """Evict the targets so that `workload` fits. Targets that are already evicted are only listed."""
+    """Evict the targets so that `workload` fits.
+
+    Targets that are already evicted are only listed.
+    """
 
     targets: tuple[PreemptedWorkload, ...]
     path: tuple[str, ...]

@@ -4,7 +4,8 @@
     for event in events:
         for decision in engine.handle(event): ...
 
-The engine handles one event at a time, without I/O and without a clock, so the same events give the same decisions.
+The engine handles one event at a time, without I/O and without a clock, so the same events give
+the same decisions.
 """
 
 import copy
@@ -90,5 +91,8 @@ class Engine:
         return self._state.second_passes.next_due_ns
 
     def fork(self) -> Self:
-        """An independent copy for what-if questions. The copy shares values, because values never change."""
+        """An independent copy for what-if questions.
+
+        The copy shares values, because values never change.
+        """
         return copy.deepcopy(self)

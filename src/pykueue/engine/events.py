@@ -1,6 +1,7 @@
 """Events: what happened, in the past tense. They are the only way to change the engine's state.
 
-`Engine.handle` handles one at a time. Every event carries its time, because the engine has no clock.
+`Engine.handle` handles one at a time. Every event carries its time, because the engine has no
+clock.
 """
 
 from collections.abc import Mapping
@@ -145,14 +146,14 @@ class WorkloadGone(_Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionRefused(_Event):
-    """The write of an `Admit` failed: the engine releases the quota and queues the workload again."""
+    """The write of an `Admit` failed: release the quota and queue the workload again."""
 
     key: values.WorkloadKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvictionRefused(_Event):
-    """The write of an eviction failed: the workload still runs and may be preempted again."""
+    """The write of an eviction failed: the workload may be preempted again."""
 
     key: values.WorkloadKey
 

@@ -1,4 +1,5 @@
-"""The invariants of the engine's state. Tests call `check` after events and at the teardown of every engine test.
+"""The invariants of the engine's state. Tests call `check` after events and at the teardown of
+every engine test.
 
 A check reads the whole state, so it is too slow for production.
 """
@@ -18,7 +19,10 @@ class InvariantError(AssertionError):
 
 
 def check(engine: Engine, *, quota_shrank: bool = False) -> None:
-    """Raise `InvariantError` on any fault. After quota shrank or cohorts changed, usage may exceed the limits."""
+    """Raise `InvariantError` on any fault.
+
+    After quota shrank or cohorts changed, usage may exceed the limits.
+    """
     state = engine._state  # noqa: SLF001 - a part of the engine
     state.settle()
     faults = [*_usage_faults(state), *_queue_faults(state), *_topology_faults(state), *_rebuild_faults(engine)]
@@ -38,7 +42,7 @@ def _nonzero(usage: quota_tree.Usage) -> quota_tree.Usage:
 
 
 def _usage_faults(state: EngineState) -> Iterator[str]:
-    """The usage of a queue is the sum of its reservations; that of a cohort is what its children pass up."""
+    """A queue uses the sum of its reservations, a cohort what its children pass up."""
     for queue in state.cluster_queues.values():
         total: quota_tree.Usage = {}
         for reservation in queue.reservations:
@@ -156,10 +160,10 @@ def rebuild(engine: Engine) -> Engine:
     for key, workload in state.workloads.items():
         reservation = state.reservations.get(key)
         if key in state.assumed and reservation is not None:
-            seen = dataclasses.replace(
+            assumed = dataclasses.replace(
                 workload, admission=reservation.admission, reserved_at_ns=reservation.reserved_at_ns
             )
-            fresh.handle(events.WorkloadArrived(at_ns=at_ns, workload=seen))
+            fresh.handle(events.WorkloadArrived(at_ns=at_ns, workload=assumed))
         else:
             fresh.handle(events.WorkloadArrived(at_ns=at_ns, workload=workload))
     return fresh

@@ -1,4 +1,7 @@
-"""The policy: all switches of the engine in one value. `translate` makes it from the Configuration."""
+"""The policy: all switches of the engine in one value.
+
+`translate` makes it from the Configuration.
+"""
 
 import enum
 from collections.abc import Mapping
@@ -46,9 +49,12 @@ class Policy(values.Value):
     quota_check_strategy: QuotaCheckStrategy = QuotaCheckStrategy.BLOCK_UNDECLARED
     requeuing_timestamp: RequeuingTimestamp = RequeuingTimestamp.EVICTION
     block_admission: bool = False
-    """`waitForPodsReady.blockAdmission`: admit nothing while the pods of some admitted workload are not ready."""
+    """`waitForPodsReady.blockAdmission`: admit nothing while some admitted pods are not ready."""
     preemption_loop_guard: bool = False
-    """Workloads must not preempt each other in turn. Kueue does not have this; it is off by default."""
+    """Workloads must not preempt each other in turn.
+
+    Kueue does not have this; it is off by default.
+    """
 
     partial_admission: bool = True
     flavor_fungibility: bool = True

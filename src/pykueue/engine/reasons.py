@@ -8,7 +8,10 @@ from pykueue.engine import values
 
 
 class Mode(enum.IntEnum):
-    """How well a flavor, pod set or workload fits. The mode of a whole is the lowest mode of its parts."""
+    """How well a flavor, pod set or workload fits.
+
+    The mode of a whole is the lowest mode of its parts.
+    """
 
     NO_FIT = 0
     PREEMPT = 1
@@ -90,7 +93,7 @@ class InactiveReason(enum.StrEnum):
 class Inactivity(values.Value):
     reason: InactiveReason
     names: tuple[str, ...] = ()
-    """The flavors or checks that are missing or inactive; or a missing topology and the flavor that names it."""
+    """The missing or inactive flavors or checks; or a missing topology and its flavor."""
 
 
 # Why pods of a pod set cannot be placed on the nodes of a flavor.
@@ -337,7 +340,7 @@ FlavorReason = (
 
 
 class FlavorAttempt(NamedTuple):
-    """One flavor that was tried for one pod set, with its worst result over the requested resources."""
+    """One flavor that was tried for a pod set, with its worst result over all resources."""
 
     flavor: values.FlavorName
     mode: Mode

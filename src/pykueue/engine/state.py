@@ -1,10 +1,12 @@
-"""The engine's private state: objects by name, pending workloads, reserved quota and topology usage.
+"""The engine's private state: objects by name, pending workloads, reserved quota and topology
+usage.
 
-Event handlers change it, and the scheduling cycle reads it and assumes its decisions in it. Everybody outside
-`pykueue.engine` reads `EngineView` instead; an import-linter contract forbids importing this module.
+Event handlers change it, and the scheduling cycle reads it and assumes its decisions in it.
+Everybody outside `pykueue.engine` reads `EngineView` instead; an import-linter contract forbids
+importing this module.
 
-A change that may make inadmissible workloads admissible only marks its cohort tree. `settle` moves the
-workloads of all marked trees back to their heaps once, before the next cycle.
+A change that may make inadmissible workloads admissible only marks its cohort tree. `settle` moves
+the workloads of all marked trees back to their heaps once, before the next cycle.
 """
 
 from collections.abc import Iterator
@@ -101,13 +103,16 @@ class EngineState:
             self.reactivate(queue.node)
 
     def reactivate_around(self, local_queue: values.LocalQueueKey) -> None:
-        """Reactivate the tree behind a local queue. As in Kueue, a stopped local queue reactivates nothing."""
+        """Reactivate the tree behind a local queue.
+
+        As in Kueue, a stopped local queue reactivates nothing.
+        """
         queue = self.queue_behind(local_queue)
         if queue is not None:
             self.reactivate_queue(queue.name)
 
     def settle(self) -> None:
-        """Recompute changed trees and move the workloads of reactivated trees back to their heaps."""
+        """Recompute changed trees, and move the workloads of reactivated trees to their heaps."""
         self.refresh()
         if self._reactivations:
             for key in self._reactivations:
@@ -117,7 +122,7 @@ class EngineState:
             self._reactivations = {}
 
     def refresh(self) -> None:
-        """Recompute trees whose quota or edges changed, and drop marks of nodes that are no roots any more."""
+        """Recompute changed trees, and drop the marks of nodes that are no longer roots."""
         rebuilt = self.tree.refresh()
         for root in rebuilt:
             self.mark_dirty(root)
@@ -232,7 +237,8 @@ class EngineState:
     def confirm(self, workload: values.Workload) -> bool:
         """Accept an admission that equals the assumed one; False if it differs.
 
-        Like every change of a reservation, this raises the generation of the queue, which outdates flavor scans.
+        Like every change of a reservation, this raises the generation of the queue, which outdates
+        flavor scans.
         """
         reservation = self.reservations.get(workload.key)
         if (
@@ -280,7 +286,10 @@ class EngineState:
             self.reserve(self.workloads[key])
 
     def mark_evicted(self, key: values.WorkloadKey, *, evicted: bool) -> None:
-        """Record that an eviction was decided, or refused. Evicted workloads are the first preemption candidates."""
+        """Record that an eviction was decided, or refused.
+
+        Evicted workloads are the first preemption candidates.
+        """
         reservation = self.reservations[key]
         queue = self.cluster_queues[reservation.cluster_queue]
         queue.reservations.remove(key)

@@ -1,7 +1,8 @@
 """The engine's values: workloads, queues, cohorts, flavors and nodes as frozen dataclasses.
 
-`translate` makes them from API objects, and events carry them. Amounts are integers (see `quota.amounts`); weights
-are floats, as in Kueue; times are integer nanoseconds; `None` means absent.
+`translate` makes them from API objects, and events carry them. Amounts are integers (see
+`quota.amounts`); weights are floats, as in Kueue; times are integer nanoseconds; `None` means
+absent.
 """
 
 import enum
@@ -50,7 +51,10 @@ class StopPolicy(enum.StrEnum):
 
 class PreemptionPolicy(enum.StrEnum):
     UNSET = ""
-    """Left empty inside a present `preemption`. It allows no candidates, but fair sharing distinguishes it from Never."""
+    """Left empty inside a present `preemption`.
+
+    It allows no candidates, but fair sharing distinguishes it from Never.
+    """
     NEVER = "Never"
     LOWER_PRIORITY = "LowerPriority"
     LOWER_OR_NEWER_EQUAL_PRIORITY = "LowerOrNewerEqualPriority"
@@ -102,7 +106,10 @@ class LabelRequirement(Value):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelSelector(Value):
-    """All requirements must match. An empty selector selects everything; a selector of `None` selects nothing."""
+    """All requirements must match.
+
+    An empty selector selects everything; a selector of `None` selects nothing.
+    """
 
     requirements: tuple[LabelRequirement, ...] = ()
 
@@ -177,7 +184,10 @@ class ClusterQueue(Value):
     """Check to the flavors it applies to; an empty set means all flavors."""
     stop_policy: StopPolicy = StopPolicy.NONE
     fair_weight: float | None = None
-    """None means 1. Setting an explicit 1 still counts as a change, so inadmissible workloads are retried."""
+    """None means 1.
+
+    Setting an explicit 1 still counts as a change, so inadmissible workloads are retried.
+    """
     uses_admission_fair_sharing: bool = False
     terminating: bool = False
 
@@ -216,7 +226,7 @@ class AdmissionCheck(Value):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceLayer(Value):
-    """Pods form slices of `size`, and every slice is placed within one domain of the level `topology`."""
+    """Pods form slices of `size`, each within one domain of the level `topology`."""
 
     topology: str
     size: int
@@ -224,14 +234,18 @@ class SliceLayer(Value):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopologyRequest(Value):
-    """The topology request of a pod set. Pod sets with the same `group` get flavors and domains together."""
+    """The topology request of a pod set.
+
+    Pod sets with the same `group` get flavors and domains together.
+    """
 
     group: str | None = None
     required: str | None = None
     preferred: str | None = None
     unconstrained: bool | None = None
     slices: tuple[SliceLayer, ...] = ()
-    """The outermost layer first; the size of each layer divides the size of the layer before it."""
+    """The outermost layer first; the size of each layer divides the size of the layer before it.
+    """
 
     @property
     def is_explicit(self) -> bool:
@@ -371,9 +385,10 @@ class Workload(Value):
     unhealthy_nodes: tuple[str, ...] = ()
     """Failed nodes on which some of its pods were placed."""
     replaces: WorkloadKey | None = None
-    """The slice of the same elastic job that this one replaces; only the difference needs new quota."""
+    """The slice of the elastic job that this one replaces; only the difference needs quota."""
     keeps_failed_nodes: bool = False
-    """The workload is a single pod, which cannot move, so its topology assignment stays as it is."""
+    """The workload is a single pod, which cannot move, so its topology assignment stays as it is.
+    """
 
     @property
     def may_queue(self) -> bool:

@@ -1,7 +1,7 @@
 """The read-only view of the engine, for statuses, metrics, the visibility API and explanations.
 
-`Engine.view` is the only way to read the engine's state from outside. Every answer is a value: it stays as it is when
-the engine handles the next event, and could be sent to another process.
+`Engine.view` is the only way to read the engine's state from outside. Every answer is a value: it
+stays as it is when the engine handles the next event, and could be sent to another process.
 """
 
 from collections.abc import Mapping
@@ -132,7 +132,7 @@ class EngineView:
         return queue is not None and bool(len(queue.reservations))
 
     def path(self, name: values.ClusterQueueName) -> tuple[str, ...]:
-        """Names from the root cohort to the cluster queue; empty if the cluster queue does not exist."""
+        """Names from the root cohort to the cluster queue; empty if it does not exist."""
         node = self._state.tree.cluster_queues.get(name)
         return () if node is None else node.path
 
@@ -170,7 +170,7 @@ class EngineView:
         return [PendingView(pending.workload, pending.is_inadmissible) for pending in queue.pending]
 
     def pending_in_order(self, name: values.ClusterQueueName) -> list[values.Workload] | None:
-        """All pending workloads of a cluster queue in queue order; None if the cluster queue does not exist."""
+        """All pending workloads in queue order; None if the cluster queue does not exist."""
         queue = self._state.cluster_queues.get(name)
         return None if queue is None else [pending.workload for pending in queue.pending.in_order()]
 

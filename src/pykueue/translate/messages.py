@@ -1,6 +1,7 @@
 """Kueue's messages for the reasons and decisions of the engine.
 
-The texts equal those of Kueue, character by character. Amounts are printed by a `Formatter` of the caller.
+The texts equal those of Kueue, character by character. Amounts are printed by a `Formatter` of the
+caller.
 """
 
 from collections import Counter
@@ -262,7 +263,7 @@ def quota_reserved(cluster_queue: values.ClusterQueueName) -> str:
 
 
 def considered_flavors(considered: tuple[decisions.ConsideredFlavors, ...], formatter: Formatter) -> str:
-    """The end of the QuotaReserved event; empty when every pod set fits in its first flavor without borrowing."""
+    """The end of the QuotaReserved event; empty if all first flavors fit without borrowing."""
     parts = []
     for pod_set in considered:
         attempts = [

@@ -1,8 +1,8 @@
-"""Engine events from the object cache: every change of a queue, flavor, namespace or Workload becomes an event.
+"""Engine events from the object cache: changes of queues, flavors, namespaces and Workloads.
 
-While a write of the scheduler to a Workload is in flight, changes of that Workload are held back: the engine has
-assumed the result of the write, and an older version would undo it. The scheduler, the queue follower and the snapshot
-feed their engines with this.
+While a write of the scheduler to a Workload is in flight, changes of that Workload are held back:
+the engine has assumed the result of the write, and an older version would undo it. The scheduler,
+the queue follower and the snapshot feed their engines with this.
 """
 
 from collections.abc import Callable, Mapping
@@ -83,7 +83,7 @@ class EngineEventSource:
         return counted if isinstance(counted, devices.Fault) else None
 
     def _count_devices(self, obj: Object) -> devices.Counted | devices.Fault:
-        """A Workload with quota is charged for its admission, so its devices are not counted again."""
+        """The devices of a pending Workload; one with quota is charged for its admission."""
         if predicates.has_quota_reservation(obj) or not devices.may_claim(obj):
             return devices.NO_DEVICES
         return devices.count(obj, self._options.device_rules, self._inventory)
@@ -179,7 +179,10 @@ class EngineEventSource:
 
 
 def _spec_changed(old: Object | None, new: Object) -> bool:
-    """Whether the engine must see a change. The statuses of queues change with every admission and do not matter."""
+    """Whether the engine must see a change.
+
+    The statuses of queues change with every admission and do not matter.
+    """
     return (
         old is None
         or old.get("spec") != new.get("spec")

@@ -1,6 +1,6 @@
 """The queue follower: an engine that is kept up to date but never decides.
 
-`pykueue controller` runs one while another replica leads, so that it can answer the visibility API.
+`pykueue controller` runs one while another replica leads, to answer the visibility API.
 """
 
 from collections.abc import Mapping
@@ -21,10 +21,10 @@ class QueueFollower:
     def __init__(self, client: Client, configuration: Mapping[str, Any], clock: Clock) -> None:
         self._client = client
         self._clock = clock
-        self.mirror = ObjectCache()
-        self.mirror.add_index(resources.LIMIT_RANGE, "namespace", lambda obj: [objects.namespace(obj)])
+        self.cache = ObjectCache()
+        self.cache.add_index(resources.LIMIT_RANGE, "namespace", lambda obj: [objects.namespace(obj)])
         self._engine = engine.Engine(policy.engine_policy(configuration))
-        EngineEventSource(self.mirror, clock, configuration, self._handle)
+        EngineEventSource(self.cache, clock, configuration, self._handle)
 
     @property
     def view(self) -> EngineView:
@@ -34,4 +34,4 @@ class QueueFollower:
         self._engine.handle(event)
 
     async def run(self) -> None:
-        await InformerSet(self._client, self.mirror, self._clock).run(REQUIRED_KINDS)
+        await InformerSet(self._client, self.cache, self._clock).run(REQUIRED_KINDS)

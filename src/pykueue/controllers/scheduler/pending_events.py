@@ -1,9 +1,10 @@
-"""The filter of Pending events: the scheduler asks it whether Kueue would emit the event of a pending Workload.
+"""The filter of Pending events: whether Kueue would emit the event of a pending Workload.
 
-Kueue's event recorder drops an event about a version of an object if it has emitted one with the same reason for
-that version, whatever the message says. Kueue also collects everything that may reactivate inadmissible workloads for
-one second. A workload that arrives within that second is tried twice, so Kueue emits an event for its second version
-although nothing changed. We try a workload at once, and only remember when Kueue would have tried it again.
+Kueue's event recorder drops an event about a version of an object if it has emitted one with the
+same reason for that version, whatever the message says. Kueue also collects everything that may
+reactivate inadmissible workloads for one second. A workload that arrives within that second is
+tried twice, so Kueue emits an event for its second version although nothing changed. We try a
+workload at once, and only remember when Kueue would have tried it again.
 """
 
 from collections.abc import Iterable
@@ -53,14 +54,14 @@ class PendingEventFilter:
     def written(
         self, key: values.WorkloadKey, version: str, tree: TreeKey, now_ns: int, *, is_suppressed: bool = False
     ) -> None:
-        """Record that the write of the pending reason made this version, and whether its event was suppressed."""
+        """Record the version that the write of a pending reason made."""
         since_ns = NEVER_NS
         if key not in self._emitted and self._is_collecting(tree, now_ns):
             since_ns = self._batches[tree] + BATCH_NS
         self._emitted[key] = _Emitted(version, since_ns, is_suppressed=is_suppressed)
 
     def unchanged(self, key: values.WorkloadKey, version: str) -> bool:
-        """Record an attempt that changed nothing; returns whether to emit the event that was suppressed before."""
+        """Record an attempt that changed nothing; returns whether to emit the last event."""
         before = self._emitted.get(key)
         self._emitted[key] = _Emitted(version, 0)
         return before is not None and before.is_suppressed and before.version == version

@@ -1,6 +1,6 @@
-"""A snapshot of a cluster's queues: its objects are listed once and fed to an engine that nobody lets decide.
+"""A snapshot of a cluster's queues: an engine that is fed once, from lists, and never decides.
 
-`pykueue explain` asks it. The engine gets its events from the same sources as the scheduler's, so both see the same.
+`pykueue explain` reads it. Its events come from the same sources as those of the scheduler.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""Engine events for topology: Topologies, Nodes, and the pods that use nodes without a topology assignment.
+"""Engine events for topology: Topologies, Nodes, and pods without a topology assignment.
 
-There are many pods, so they are watched only once some flavor names a topology. No node is sent before all pods are
-listed. Used beside `engine_events`.
+There are many pods, so they are watched only once some flavor names a topology. No node is sent
+before all pods are listed. Used beside `engine_events`.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """One scheduling cycle, as a list of its steps. `Engine` runs it on `CycleDue`.
 
-A cycle looks only at dirty trees: trees in which something changed since their heads were last tried. All other trees
-would decide the same again.
+A cycle looks only at dirty trees: trees in which something changed since their heads were last
+tried. All other trees would decide the same again.
 """
 
 import dataclasses
@@ -64,7 +64,7 @@ def take_heads(state: EngineState) -> list[CycleEntry]:
 
 
 def _skip_idle_cycles(state: EngineState, queue: ClusterQueueState, pending: PendingWorkload) -> None:
-    """Let the head of an idle tree count as tried in every cycle since, so that its flavor scan is not outdated."""
+    """Count idle cycles as attempts of the head, so that its flavor scan is not outdated."""
     scan = pending.scan
     if queue.idle_since_cycle is not None and scan is not None and scan.cycle == queue.idle_since_cycle:
         pending.scan = dataclasses.replace(scan, cycle=state.cycle)
@@ -109,9 +109,11 @@ def requeue(state: EngineState, heads: list[CycleEntry]) -> list[decisions.Decis
 
 
 def mark_idle(state: EngineState, heads: list[CycleEntry]) -> None:
-    """Mark trees idle in which every head is back in its heap unchanged: the next cycle would decide the same.
+    """Mark trees idle in which every head is back in its heap unchanged: the next cycle would
+    decide the same.
 
-    A second pass reserves topology usage for one cycle only, so no tree becomes idle after a cycle with one.
+    A second pass reserves topology usage for one cycle only, so no tree becomes idle after a cycle
+    with one.
     """
     if any(entry.attempt for entry in heads):
         return
@@ -134,5 +136,5 @@ def _is_unchanged(entry: CycleEntry) -> bool:
 
 
 def _starts_equally(before: TriedFlavors, after: TriedFlavors) -> bool:
-    """Whether two flavor scans start at the same flavors; -1 and absent both mean the first flavor."""
+    """Whether two flavor scans start alike; -1 and absent both mean the first flavor."""
     return before == after or not any(index != -1 for tried in (*before, *after) for index in tried.values())

@@ -29,7 +29,7 @@ class CycleEntry:
     queue: ClusterQueueState
     is_preemptor: bool
     attempt: int = 0
-    """The attempt of a second pass, in which a workload with quota needs topology; 0 for the head of a queue."""
+    """The number of the attempt of a second pass; 0 for the head of a queue."""
     scan_before: ScanProgress | None = None
     """Where its flavor scan started in this cycle."""
     assignment: Assignment | None = None
@@ -48,7 +48,7 @@ class CycleEntry:
     """Its position in the order of the cycle."""
 
     def released(self) -> list[Reservation]:
-        """The reservations that its admission would release: those of its targets and of the replaced slice."""
+        """The reservations that its admission would release: targets and replaced slice."""
         targets = [target.reservation for target in self.targets] if self.targets else []
         return targets if self.replaced is None else [self.replaced, *targets]
 

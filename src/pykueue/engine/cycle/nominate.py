@@ -1,4 +1,4 @@
-"""Step 2 of the cycle: the flavors that each head would get if it were alone, and its preemption targets."""
+"""Step 2 of the cycle: assign flavors to each head as if it were alone, and find its targets."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
@@ -55,7 +55,7 @@ def _assign(state: EngineState, entry: CycleEntry) -> None:
 
 
 def assign_again(state: EngineState, entry: CycleEntry) -> None:
-    """Assign again within a cycle, if earlier entries use the topology domains: same flavors, other nodes or targets."""
+    """Assign again in the same cycle: the same flavors, but other domains or targets."""
     assert entry.assignment is not None
     entry.pending.scan = None
     _record(state, entry, best_nomination(state, entry, entry.assignment.nominated()))
@@ -84,7 +84,7 @@ def _is_outdated(state: EngineState, entry: CycleEntry, scan: ScanProgress) -> b
 
 
 def best_nomination(state: EngineState, entry: CycleEntry, nominated: Nominated | None = None) -> Nomination:
-    """Nominate all pods if they fit or preemption helps; otherwise fewer pods, if the workload allows that."""
+    """Nominate all pods. If they do not fit and preemption does not help, try fewer pods."""
     workload = entry.pending.workload
     oracle = target_search.PreemptionOracle(state, entry.queue, entry.pending)
     entry.replaced = replaced = _replaced_slice(entry)
@@ -152,7 +152,7 @@ def _placement_requests(state: EngineState, entry: CycleEntry, result: Assignmen
 
 
 def _assume_topology(state: EngineState, entry: CycleEntry, nomination: Nomination) -> None:
-    """Set the topology that the pods will get once the targets are gone; without targets, on empty nodes."""
+    """Set the topology for when the targets are gone; without targets, for empty nodes."""
     if nomination.assignment.mode is not Mode.PREEMPT or entry.pending.workload.unhealthy_nodes:
         return
     requests = _placement_requests(state, entry, nomination.assignment)
@@ -190,7 +190,7 @@ def can_be_partial(workload: values.Workload) -> bool:
 def search_counts(
     pod_sets: Sequence[values.PodSet], attempt: Callable[[Sequence[int]], Result | None]
 ) -> Result | None:
-    """Binary search for the largest counts that succeed; all pod sets are reduced in step towards their minimum."""
+    """Binary search for the largest counts that succeed; all pod sets shrink in step."""
     full = [pod_set.spec_count for pod_set in pod_sets]
     deltas = [0 if pod_set.min_count is None else pod_set.spec_count - pod_set.min_count for pod_set in pod_sets]
     total = sum(deltas)

@@ -1,8 +1,8 @@
 """Step 3 of the cycle: the order in which entries are processed.
 
-Second passes come first. Then, without fair sharing: entries within nominal quota before borrowing ones, then by
-priority, then by age. With fair sharing: by a tournament over every cohort tree, which is run again after every entry,
-because every admission changes the shares.
+Second passes come first. Then, without fair sharing: entries within nominal quota before borrowing
+ones, then by priority, then by age. With fair sharing: by a tournament over every cohort tree,
+which is run again after every entry, because every admission changes the shares.
 """
 
 from collections.abc import Iterator
@@ -38,7 +38,10 @@ def _classical_key(state: EngineState, entry: CycleEntry) -> tuple[bool, int, in
 
 
 def _second_pass_key(state: EngineState, entry: CycleEntry) -> tuple[int, int]:
-    """Priority, then age. The sort is stable, so among equal entries the one that was due first is first."""
+    """Priority, then age.
+
+    The sort is stable, so among equal entries the one that was due first is first.
+    """
     priority, timestamp_ns, _, _ = entry.pending.order
     return priority if state.policy.priority_sorting_within_cohort else 0, timestamp_ns
 
@@ -53,7 +56,10 @@ def _by_tournament(state: EngineState, entries: list[CycleEntry]) -> Iterator[Cy
 
 
 class _Tournament:
-    """At every cohort the child with the least share wins. The shares include the usage of the competing entry."""
+    """At every cohort the child with the least share wins.
+
+    The shares include the usage of the competing entry.
+    """
 
     def __init__(self, state: EngineState, waiting: dict[str, CycleEntry], root: quota_tree.QuotaNode) -> None:
         self._state = state

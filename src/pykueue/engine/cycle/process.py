@@ -1,4 +1,5 @@
-"""Step 4 of the cycle: admit, preempt or skip every entry, in order. Each sees the usage of the entries before it.
+"""Step 4 of the cycle: admit, preempt or skip every entry, in order. Each sees the usage of the
+entries before it.
 
 The cycle runs this inside a trial of the ledger; `report` charges the usage of what was decided.
 """
@@ -81,7 +82,7 @@ class Processing:
             self._state.ledger.charge_topology(assignment.topology_usage)
 
     def _fits(self, entry: CycleEntry, assignment: Assignment) -> bool:
-        """Whether the entry fits once all targets, its own and those of earlier entries, are evicted."""
+        """Whether the entry fits once its targets and those of earlier entries are evicted."""
         return self._check(entry, assignment) is _Check.OK
 
     def _reassign_topology(self, entry: CycleEntry) -> None:
@@ -148,7 +149,7 @@ def _all_available(node: quota_tree.QuotaNode, usage: quota_tree.Usage) -> bool:
 
 
 def reserved_usage(node: quota_tree.QuotaNode, assignment: Assignment) -> quota_tree.Usage:
-    """How much quota an entry without targets reserves: up to the nominal quota, or up to the borrowing limit."""
+    """The usage that an entry without targets reserves, up to nominal quota or borrowing limit."""
     if assignment.mode is not Mode.PREEMPT:
         return assignment.usage
     reserved: quota_tree.Usage = {}

@@ -1,4 +1,4 @@
-"""Steps 5 and 6 of the cycle: charge admissions, requeue the other heads, and make the decisions."""
+"""Steps 5 and 6 of the cycle: charge admissions, requeue the rest, and make the decisions."""
 
 from pykueue.engine import decisions, values
 from pykueue.engine.cycle.entries import CycleEntry, EntryStatus
@@ -82,7 +82,10 @@ def retry_second_pass(state: EngineState, entry: CycleEntry) -> decisions.RetryS
 
 
 def evict(state: EngineState, entry: CycleEntry) -> decisions.Evict:
-    """Mark the workload evicted. If the write to the API is refused, the next attempt evicts it again."""
+    """Mark the workload evicted.
+
+    If the write to the API is refused, the next attempt evicts it again.
+    """
     assert entry.pending_reason is not None
     state.mark_evicted(entry.pending.key, evicted=True)
     state.second_passes.schedule(entry.pending.key, entry.attempt + 1, state.now_ns)
@@ -95,7 +98,7 @@ def evict(state: EngineState, entry: CycleEntry) -> decisions.Evict:
 
 
 def _checks_are_ready(workload: values.Workload, queue: values.ClusterQueue, admission: values.Admission) -> bool:
-    """Whether every check that applies to the assigned flavors exists, and all checks of the workload are ready."""
+    """Whether every check of the assigned flavors exists, and all checks are ready."""
     used = {flavor for pod_set in admission.pod_sets for flavor in pod_set.flavors.values()}
     required = [
         check for check, flavors in queue.admission_checks.items() if not flavors or not flavors.isdisjoint(used)

@@ -1,8 +1,9 @@
-"""The second pass: workloads with quota that need a topology assignment, or a replacement for a failed node.
+"""The second pass: workloads with quota that need a topology assignment, or a replacement for a
+failed node.
 
-A workload gets a second pass if its topology was delayed until its admission checks are ready, or if one of its nodes
-failed. The event handlers schedule it, and a cycle takes the attempts that are due before it takes any head. An attempt
-that fails is followed by a later one.
+A workload gets a second pass if its topology was delayed until its admission checks are ready, or
+if one of its nodes failed. The event handlers schedule it, and a cycle takes the attempts that are
+due before it takes any head. An attempt that fails is followed by a later one.
 """
 
 from typing import NamedTuple
@@ -48,18 +49,18 @@ def _has_delayed_topology(workload: Workload) -> bool:
 
 
 def pause_ns(attempt: int) -> int:
-    """The wait before an attempt: one second before the first, and twice as long before every further one."""
+    """The wait before an attempt: one second before the first, then twice as long each time."""
     return int(min(_FIRST_PAUSE_NS << min(attempt - 1, 32), _LONGEST_PAUSE_NS))
 
 
 class SecondPassQueue:
-    """The scheduled attempts of all workloads that need a second pass."""
+    """The scheduled attempts of the workloads that need a second pass."""
 
     def __init__(self) -> None:
         self._attempts: dict[WorkloadKey, ScheduledAttempt] = {}
 
     def update(self, workload: Workload, now_ns: int) -> None:
-        """Schedule the first attempt of a workload that needs one, and remove one that needs none."""
+        """Schedule the first attempt of a workload that needs one; remove one that does not."""
         if not is_needed(workload):
             self.remove(workload.key)
         elif workload.key not in self._attempts:
@@ -75,7 +76,7 @@ class SecondPassQueue:
         self._attempts.pop(key, None)
 
     def pop_due(self, now_ns: int) -> list[tuple[WorkloadKey, int]]:
-        """Remove and return the workloads that are due with the numbers of their attempts, the earliest first."""
+        """Remove and return the workloads that are due, with the numbers of their attempts."""
         due = [
             (key, scheduled.attempt)
             for key, scheduled in sorted(self._attempts.items(), key=lambda item: (item[1].due_ns, item[0]))

@@ -1,7 +1,8 @@
-"""The explanation of one workload: the steps of the cycle run for it alone, and their results are recorded.
+"""The explanation of one workload: the steps of the cycle run for it alone, and their results are
+recorded.
 
-Nothing changes: quota is only charged inside trials of the ledger, and queues are only read. `EngineView.explain` calls
-it, and `translate.explanations` makes text of the result.
+Nothing changes: quota is only charged inside trials of the ledger, and queues are only read.
+`EngineView.explain` calls it, and `translate.explanations` makes text of the result.
 """
 
 from collections.abc import Iterable, Iterator
@@ -207,7 +208,7 @@ def _holder(state: EngineState, reservation: Reservation, indices: Iterable[quot
 def _needed(
     state: EngineState, result: Assignment | None, pod_sets: tuple[PodSetFit, ...]
 ) -> frozenset[quota_tree.Index]:
-    """The short flavor-resources of the assigned flavors; without assigned flavors, of every matching flavor."""
+    """The short flavor-resources of the assigned flavors, or else of all matching ones."""
     chosen = frozenset() if result is None else result.needs_preemption()
     if chosen:
         return chosen

@@ -1,6 +1,8 @@
-"""An explanation as data: the standing of a workload, missing quota, preemption targets, and remedies.
+"""An explanation as data: the standing of a workload, missing quota, preemption targets, and
+remedies.
 
-`explain` makes it, and `translate.explanations` renders it. Amounts are integers of the engine; reasons are values.
+`explain` makes it, and `translate.explanations` renders it. Amounts are integers of the engine;
+reasons are values.
 """
 
 import enum
@@ -17,7 +19,10 @@ class Standing(enum.StrEnum):
     RESERVED = "quota reserved"
     QUEUED = "queued"
     INADMISSIBLE = "parked"
-    """Not tried until something changes. The value is part of the output of `pykueue explain -o json`."""
+    """Not tried until something changes.
+
+    The value is part of the output of `pykueue explain -o json`.
+    """
     OUTSIDE = "outside"
     """In no queue; `obstacle` says why."""
 

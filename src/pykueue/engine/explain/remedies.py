@@ -1,7 +1,7 @@
 """Remedies: the smallest changes that would admit a pending workload now.
 
-More quota, a higher priority and fewer pods are each tried: quota is raised for the trial and restored. Called by
-`explain`.
+More quota, a higher priority and fewer pods are each tried: quota is raised for the trial and
+restored. Called by `explain`.
 """
 
 import contextlib
@@ -31,7 +31,7 @@ def find(state: EngineState, entry: CycleEntry) -> tuple[Remedy, ...]:
 
 
 def _more_quota(state: EngineState, entry: CycleEntry) -> MoreQuota | None:
-    """More quota in the assigned flavors, or in the first matching ones; None if the workload still would not fit."""
+    """More quota in the assigned, or first matching, flavors; None if that does not help."""
     usage = _request(state, entry)
     if usage is None:
         return None

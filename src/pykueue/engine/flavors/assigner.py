@@ -1,8 +1,8 @@
 """The flavor assigner: it assigns a flavor to every resource of every pod set of a workload.
 
-Flavors are tried in the order of the cluster queue. A flavor is possible if its taints and labels match and if there is
-quota, or preemption can free quota. Flavor fungibility decides whether the search stops or tries the next flavor.
-Called by `nominate`.
+Flavors are tried in the order of the cluster queue. A flavor is possible if its taints and labels
+match and if there is quota, or preemption can free quota. Flavor fungibility decides whether the
+search stops or tries the next flavor. Called by `nominate`.
 """
 
 import copy
@@ -44,7 +44,7 @@ _FROM_POSSIBILITY = {
 
 
 class GranularMode(NamedTuple):
-    """How well a flavor fits: with or without preemption, and how high in the cohort tree it borrows."""
+    """How well a flavor fits: its preemption mode, and how high in the tree it borrows."""
 
     preemption_mode: int
     borrowing: int
@@ -55,7 +55,7 @@ _BEST = GranularMode(FIT, 0)
 
 
 class FlavorOracle(Protocol):
-    """Simulates preemption for one flavor-resource; returns whether it helps, and the borrowing level after it."""
+    """Simulates preemption for one flavor-resource; also returns the borrowing level after it."""
 
     def __call__(self, index: quota_tree.Index, amount: int) -> tuple[Possibility, int]: ...
 
@@ -78,7 +78,7 @@ class _FlavorTrial(NamedTuple):
 
 
 class _GroupResult(NamedTuple):
-    """The best flavors for one resource group, the reasons if they do not just fit, and the flavors tried."""
+    """The best flavors for one resource group, why they do not just fit, and the flavors tried."""
 
     choices: dict[values.ResourceName, FlavorChoice]
     reasons: list[FlavorReason]
@@ -102,9 +102,10 @@ class FlavorAssigner:
     ) -> None:
         """Make an assigner for one workload.
 
-        Without a `topology_cache` topology requests are ignored. With `nominated` only those flavors are tried. With
-        `current`, the assignment of a second pass, flavors that are already assigned stay. Only the requests beyond
-        the usage of the `replaced` slice, pod set by pod set, need quota.
+        Without a `topology_cache` topology requests are ignored. With `nominated` only those
+        flavors are tried. With `current`, the assignment of a second pass, flavors that are
+        already assigned stay. Only the requests beyond the usage of the `replaced` slice, pod set
+        by pod set, need quota.
         """
         self._policy = policy
         self._queue = queue
@@ -182,7 +183,8 @@ class FlavorAssigner:
     ) -> dict[values.ResourceName, FlavorChoice]:
         """The flavors of the requested resources.
 
-        A pod set of a group that requests nothing is placed with its group, so it gets the flavors of the group.
+        A pod set of a group that requests nothing is placed with its group, so it gets the flavors
+        of the group.
         """
         if pod_set.requests or not in_group or self._topology_cache is None:
             return {resource: flavors[resource] for resource in pod_set.requests if resource in flavors}
@@ -300,7 +302,7 @@ class FlavorAssigner:
     def _beyond_replaced(
         self, flavor: values.FlavorName, resource: values.ResourceName, amount: int, positions: list[int]
     ) -> tuple[int, FlavorReason | None]:
-        """The amount beyond the usage of the replaced slice, or the reason why the flavor differs from its flavor."""
+        """The amount beyond the replaced slice, and a reason if that has another flavor."""
         for position in positions:
             before = self._replaced[position]
             original = before.flavors.get(resource, values.FlavorName(""))
@@ -416,7 +418,7 @@ class FlavorAssigner:
     # Granular reasons.
 
     def _no_fit_reason(self, result: Assignment) -> NoFitReason:
-        """The mildest reason over the flavors of a resource group, and of these the most severe over all groups."""
+        """The mildest reason of the flavors of each resource group; of these the most severe."""
         overall = NoFitReason.NONE
         for pod_set in result.pod_sets:
             if pod_set.mode is not Mode.NO_FIT:

@@ -1,4 +1,4 @@
-"""The result of the flavor assigner: the flavors of each pod set, their usage, and the flavors that were tried."""
+"""The result of the flavor assigner: flavors of each pod set, their usage, and flavors tried."""
 
 import functools
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ _FNV_PRIME = 0x100000001B3
 
 @functools.cache
 def resource_rank(name: values.ResourceName) -> tuple[int, str]:
-    """The sort key of a resource: Kueue iterates resources by FNV-1a hash and reports the first one that fails."""
+    """Kueue iterates resources by FNV-1a hash, and reports the first one that fails."""
     digest = _FNV_OFFSET
     for byte in name.encode():
         digest = (digest ^ byte) * _FNV_PRIME % 2**64
@@ -50,7 +50,8 @@ class FlavorChoice:
     mode: Mode
     borrowing: int
     tried_flavor: int = 0
-    """Index of the last flavor of the group that was tried; -1 if that was the last flavor of all."""
+    """Index of the last flavor of the group that was tried; -1 if that was the last flavor of all.
+    """
 
 
 @dataclass(slots=True, kw_only=True)
@@ -100,7 +101,10 @@ class Assignment:
         return next((before.usage.get(resource, 0) for before in self.replaced if before.name == name), 0)
 
     def full_usage(self) -> quota_tree.Usage:
-        """The usage that the admission is charged. It includes the usage of the replaced slice, which is released."""
+        """The usage that the admission is charged.
+
+        It includes the usage of the replaced slice, which is released.
+        """
         if not self.replaced:
             return self.usage
         usage: quota_tree.Usage = {}
@@ -162,7 +166,7 @@ def scaled(pod_set: values.PodSet, count: int) -> Requests:
 
 
 def total_requests(workload: values.Workload, assignment: Assignment) -> quota_tree.Usage:
-    """The usage for which the preemption search must free quota: the requests without the implied `pods`."""
+    """The quota that preemption must free: the requests without the implied `pods`."""
     usage: quota_tree.Usage = {}
     for position, (pod_set, assigned) in enumerate(zip(workload.pod_sets, assignment.pod_sets, strict=False)):
         count = assigned.count
@@ -188,7 +192,10 @@ class Attempts:
         self._by_flavor: dict[values.FlavorName, FlavorAttempt] = {}
 
     def merge(self, attempts: list[FlavorAttempt], group: IndexedGroup, resource: values.ResourceName) -> None:
-        """Add the attempts for one resource. A flavor of the group that was not tried for it does not fit."""
+        """Add the attempts for one resource.
+
+        A flavor of the group that was not tried for it does not fit.
+        """
         if not self._by_flavor:
             self._by_flavor = {attempt.flavor: attempt for attempt in attempts}
             return

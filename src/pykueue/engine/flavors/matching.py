@@ -79,7 +79,7 @@ def first_untolerated(
 
 
 def matches_terms(terms: tuple[tuple[values.LabelRequirement, ...], ...], labels: Mapping[str, str]) -> bool:
-    """Node affinity on a node: some term must match, and a term without expressions never matches."""
+    """Whether some term matches a node; a term without expressions never matches."""
     return any(bool(term) and all(satisfies(requirement, labels) for requirement in term) for term in terms)
 
 

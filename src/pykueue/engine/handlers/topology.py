@@ -1,4 +1,4 @@
-"""Handlers for topologies, nodes and the pods that use nodes without having been placed by Kueue."""
+"""Handlers for topologies, nodes, and pods that use nodes without a topology assignment."""
 
 from collections.abc import Iterable
 
@@ -21,7 +21,7 @@ def node_changed(state: EngineState, event: events.NodeChanged) -> None:
 
 
 def node_gone(state: EngineState, event: events.NodeGone) -> None:
-    """Look at all trees again: a lost node admits no workload, but an idle head may need another assignment."""
+    """No workload becomes admissible, but the heads of idle trees may be assigned otherwise."""
     if state.topology_cache.drop_node(event.name):
         state.mark_all_dirty()
 

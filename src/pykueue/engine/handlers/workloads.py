@@ -63,7 +63,7 @@ def eviction_refused(state: EngineState, event: events.EvictionRefused) -> None:
 
 
 def _release(state: EngineState, workload: values.Workload) -> None:
-    """Remove a finished or deactivated workload from its queue, release its quota and reactivate its tree."""
+    """Dequeue a finished or deactivated workload, release its quota, reactivate its tree."""
     state.dequeue(workload)
     state.release(workload.key)
     if workload.finished or workload.admission is None:
@@ -112,6 +112,6 @@ def _reactivate_around(state: EngineState, workload: values.Workload) -> None:
 
 
 def _unblock_admission(state: EngineState) -> None:
-    """With `waitForPodsReady.blockAdmission`, look at all trees once the pods of all workloads are ready."""
+    """With `waitForPodsReady.blockAdmission`, admission goes on when all pods are ready."""
     if state.policy.block_admission and not state.not_ready:
         state.mark_all_dirty()

@@ -1,8 +1,9 @@
-"""The classical search for preemption targets: lower priority in the own queue, and borrowers in the cohort.
+"""The classical search for preemption targets: lower priority in the own queue, and borrowers in
+the cohort.
 
-If the request fits in the quota of a subtree, its cluster queue has a hierarchical advantage over the borrowers of that
-subtree and preempts them regardless of priority. Other borrowers are preempted only while the preemptor does not borrow,
-unless `borrowWithinCohort` allows more.
+If the request fits in the quota of a subtree, its cluster queue has a hierarchical advantage over
+the borrowers of that subtree and preempts them regardless of priority. Other borrowers are
+preempted only while the preemptor does not borrow, unless `borrowWithinCohort` allows more.
 """
 
 import enum
@@ -41,7 +42,7 @@ class PreemptionCandidate(NamedTuple):
 
 
 class CandidateSource(NamedTuple):
-    """A cluster queue whose workloads are candidates, and whether the preemptor has a hierarchical advantage."""
+    """A cluster queue with candidates, and whether there is a hierarchical advantage over it."""
 
     queue: ClusterQueueState
     common_ancestor: quota_tree.QuotaNode | None = None
@@ -93,7 +94,7 @@ def _attempt(search: PreemptionSearch, candidates: "_Candidates", *, borrowing: 
 
 
 def _is_valid(search: PreemptionSearch, candidate: PreemptionCandidate, *, borrowing: bool) -> bool:
-    """A workload of another queue is a valid target while its queue and all cohorts below the common one borrow."""
+    """A candidate of another queue is valid while all nodes below the common cohort borrow."""
     if candidate.variant is ReclaimVariant.WITHIN_CLUSTER_QUEUE:
         return True
     if borrowing and candidate.variant is ReclaimVariant.RECLAIM_WITHOUT_BORROWING:
@@ -136,7 +137,7 @@ def _cohort_sources(
 def _borrowing_queues(
     search: PreemptionSearch, cohort: quota_tree.QuotaNode, below: quota_tree.QuotaNode
 ) -> Iterator[quota_tree.QuotaNode]:
-    """Borrowing cluster queues of a subtree, without those below `below` and in cohorts that do not borrow."""
+    """Borrowing cluster queues of a subtree outside `below`, in cohorts that borrow."""
     for child in quota_tree.borrowing_children(cohort, search.needed):
         if child is below:
             continue
@@ -149,8 +150,8 @@ def _borrowing_queues(
 class _Candidates:
     """Candidates in the order in which they are tried: evicted workloads of all queues first.
 
-    The reservations of every cluster queue are sorted, so they are merged lazily. Only admission fair sharing, which
-    orders by the usage of local queues, sorts them again.
+    The reservations of every cluster queue are sorted, so they are merged lazily. Only admission
+    fair sharing, which orders by the usage of local queues, sorts them again.
     """
 
     def __init__(

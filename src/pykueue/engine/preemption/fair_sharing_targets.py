@@ -1,7 +1,9 @@
-"""The search for preemption targets under fair sharing: from the queue with the greatest share, if that is fair.
+"""The search for preemption targets under fair sharing: from the queue with the greatest share, if
+that is fair.
 
-The search descends from the root into the child with the greatest share until it reaches a cluster queue. A strategy
-decides whether preempting a candidate is fair. Shares are computed as if the preemptor were already admitted.
+The search descends from the root into the child with the greatest share until it reaches a cluster
+queue. A strategy decides whether preempting a candidate is fair. Shares are computed as if the
+preemptor were already admitted.
 """
 
 from collections.abc import Iterator
@@ -52,7 +54,10 @@ def _candidates(search: PreemptionSearch) -> dict[str, list[Reservation]]:
 def _borrowing_queues(
     cohort: quota_tree.QuotaNode, needed: frozenset[quota_tree.Index]
 ) -> Iterator[quota_tree.QuotaNode]:
-    """All borrowing cluster queues of the tree. A queue may borrow inside a cohort that does not borrow."""
+    """All borrowing cluster queues of the tree.
+
+    A queue may borrow inside a cohort that does not borrow.
+    """
     for child in quota_tree.borrowing_children(cohort, needed):
         if child.is_cluster_queue:
             yield child
@@ -95,7 +100,7 @@ class _Attempt:
         return False
 
     def run_second(self) -> bool:
-        """Try the candidates that were unfair by the initial shares, at most one per cluster queue."""
+        """Try the unfair candidates again by the initial shares, at most one per queue."""
         target_queues = self._target_queues = _TargetQueues(self._search, self._retry)
         for target in target_queues:
             preemptor_share, target_share = target_queues.shares(target)
@@ -107,7 +112,10 @@ class _Attempt:
         return False
 
     def _take(self, reservation: Reservation, reason: PreemptionReason) -> bool:
-        """Add a target; returns whether the preemptor fits now. Its assumed usage is released for the check."""
+        """Add a target; returns whether the preemptor fits now.
+
+        Its assumed usage is released for the check.
+        """
         search = self._search
         search.release(reservation)
         self._target_queues.usage_changed(reservation)
@@ -129,7 +137,7 @@ def _is_fair(
 
 
 class _TargetQueues:
-    """Yields the cluster queue of the next target, again and again, until no queue has candidates."""
+    """Yields the cluster queue of the next target until no queue has candidates."""
 
     def __init__(self, search: PreemptionSearch, candidates: dict[str, list[Reservation]]) -> None:
         self._state = search.state
@@ -199,7 +207,10 @@ class _TargetQueues:
         return preemptor_node, target_node
 
     def _next(self, cohort: quota_tree.QuotaNode) -> quota_tree.QuotaNode | None:
-        """Descend to the greatest share and prune nodes without candidates. None if it only pruned."""
+        """Descend to the greatest share and prune nodes without candidates.
+
+        None if it only pruned.
+        """
         queue, queue_share = self._greatest_queue(cohort)
         child, child_share = self._greatest_cohort(cohort)
         if queue is None and child is None:

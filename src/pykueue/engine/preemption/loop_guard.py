@@ -1,8 +1,10 @@
-"""The preemption loop guard: workloads must not preempt each other in turn for ever. Kueue does not have it.
+"""The preemption loop guard: workloads must not preempt each other in turn for ever. Kueue does
+not have it.
 
-In Kueue two workloads can evict each other again and again, if each is a valid target of the other. With the guard a
-workload preempts another at most once, and never one that preempted it, so preemption always ends. It is off by default.
-The preemption searches ask `allows`, and the cycle records every preemption.
+In Kueue two workloads can evict each other again and again, if each is a valid target of the
+other. With the guard a workload preempts another at most once, and never one that preempted it, so
+preemption always ends. It is off by default. The preemption searches ask `allows`, and the cycle
+records every preemption.
 """
 
 from pykueue.engine.values import WorkloadKey

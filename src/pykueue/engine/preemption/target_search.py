@@ -1,9 +1,9 @@
 """The search for preemption targets: which workloads to evict so that another workload fits.
 
-A `PreemptionSearch` says which workload needs which amounts in which cluster queue, and of which flavor-resources there
-is too little. `find_targets` returns a minimal list of targets, or none. It runs `classical_targets`, or
-`fair_sharing_targets` with fair sharing. `nominate` asks through `PreemptionOracle`, for whole workloads and for single
-flavor-resources.
+A `PreemptionSearch` says which workload needs which amounts in which cluster queue, and of which
+flavor-resources there is too little. `find_targets` returns a minimal list of targets, or none. It
+runs `classical_targets`, or `fair_sharing_targets` with fair sharing. `nominate` asks through
+`PreemptionOracle`, for whole workloads and for single flavor-resources.
 """
 
 import functools
@@ -39,7 +39,8 @@ class PreemptionSearch:
     timestamp_ns: int
     requests: quota_tree.Usage
     needed: frozenset[quota_tree.Index]
-    """Flavor-resources without enough quota; only workloads that use one of them are candidates."""
+    """Flavor-resources without enough quota; only workloads that use one of them are candidates.
+    """
     placement_requests: PlacementRequests = field(default_factory=dict)
     """Pods that also need topology domains."""
 
@@ -63,7 +64,7 @@ class PreemptionSearch:
         self.state.ledger.charge_topology(reservation.topology_usage)
 
     def candidates(self, queue: ClusterQueueState, policy: PreemptionPolicy) -> Iterator[Reservation]:
-        """The candidates of one cluster queue that the policy allows, in candidate order: evicted ones first."""
+        """The candidates of one cluster queue that the policy allows, in candidate order."""
         yield from self.evicted_candidates(queue, policy)
         yield from self.staying_candidates(queue, policy)
 
@@ -100,11 +101,11 @@ class PreemptionSearch:
         return sorted(candidates, key=functools.cmp_to_key(self._compare_with_usage))
 
     def order(self, reservation: Reservation) -> tuple[bool, bool, tuple[bool, int, int, str, str]]:
-        """Evicted workloads first, those of the preemptor's own cluster queue last, then as within one queue."""
+        """Evicted workloads first, those of the own cluster queue last, then as within a queue."""
         return (not reservation.evicted, reservation.cluster_queue == self.queue.name, reservation.order)
 
     def _compare_with_usage(self, left: Reservation, right: Reservation) -> int:
-        """Within one cluster queue, the workloads of the local queue with the greater usage come first."""
+        """Within one cluster queue, the local queue with the greater usage comes first."""
         left_order, right_order = self.order(left), self.order(right)
         if left_order[:2] == right_order[:2] and left.cluster_queue == right.cluster_queue:
             left_usage, right_usage = local_queue_usage(self.state, left), local_queue_usage(self.state, right)
@@ -116,7 +117,10 @@ class PreemptionSearch:
 def satisfies_policy(
     policy: Policy, allowed: PreemptionPolicy, preemptor: tuple[int, int], *, candidate: values.Workload
 ) -> bool:
-    """Whether a policy allows a candidate. `preemptor` is (effective priority, queue order timestamp)."""
+    """Whether a policy allows a candidate.
+
+    `preemptor` is (effective priority, queue order timestamp).
+    """
     priority, timestamp_ns = preemptor
     match allowed:
         case PreemptionPolicy.ANY:
@@ -133,14 +137,14 @@ def satisfies_policy(
 
 
 def local_queue_usage(state: EngineState, reservation: Reservation) -> float:
-    """The usage of the workload's local queue; 0 if its cluster queue does not use admission fair sharing."""
+    """The usage of the workload's local queue; 0 without admission fair sharing."""
     if not state.cluster_queues[reservation.cluster_queue].value.uses_admission_fair_sharing:
         return 0.0
     return state.usage_of(reservation.workload.local_queue)
 
 
 def fill_back(search: PreemptionSearch, targets: list[PreemptionTarget], *, borrowing: bool) -> list[PreemptionTarget]:
-    """Drop every target without which the workload still fits; the last target is always needed."""
+    """Drop targets without which the workload still fits; the last one is always needed."""
     targets = list(targets)
     for position in range(len(targets) - 2, -1, -1):
         search.charge(targets[position].reservation)
@@ -167,7 +171,8 @@ _SearchKey = tuple[
 
 
 class PreemptionOracle:
-    """All searches for one head: for single flavor-resources (the flavor assigner) and for the whole workload.
+    """All searches for one head: for single flavor-resources (the flavor assigner) and for the
+    whole workload.
 
     Results are cached, because a workload that needs one resource starts the same search twice.
     """
@@ -226,7 +231,7 @@ def _counts(requests: PlacementRequests) -> tuple[tuple[values.PodSetName, int],
 
 
 def fits_in_quota(node: quota_tree.QuotaNode, requests: quota_tree.Usage) -> tuple[bool, quota_tree.Usage]:
-    """Whether all requests fit in the quota of the node, and the part of them that exceeds its local quota."""
+    """Whether all requests fit in the quota of a node, and what exceeds its local quota."""
     fits = all(
         add(node.usage.get(index, 0), amount) <= node.subtree.get(index, 0) for index, amount in requests.items()
     )

@@ -1,4 +1,4 @@
-"""The state of one cluster queue: its value, its node in the quota tree, pending workloads and reservations."""
+"""The state of one cluster queue: value, node in the quota tree, pending queue, reservations."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class PlacementPolicy(values.Value):
     always: bool = False
     """All flavors have a topology, so pods are placed even without a topology request."""
     after_checks: frozenset[values.FlavorName] = frozenset()
-    """Flavors whose nodes are provisioned by an admission check: pods are placed when the checks are ready."""
+    """Flavors whose nodes an admission check provisions: pods are placed after the checks."""
     elsewhere: bool = False
     """MultiKueue: the worker cluster places the pods."""
 

@@ -1,8 +1,10 @@
-"""The pending workloads of one cluster queue: those in the heap, and the inadmissible ones outside it.
+"""The pending workloads of one cluster queue: those in the heap, and the inadmissible ones outside
+it.
 
-An inadmissible workload is not tried until something changes. Workloads with the same scheduling equivalence hash
-share a bucket, because what happens to one would happen to all: marking them inadmissible and reactivating them moves
-one bucket, not its workloads. The cycle pops heads and requeues them; the event handlers push, update and reactivate.
+An inadmissible workload is not tried until something changes. Workloads with the same scheduling
+equivalence hash share a bucket, because what happens to one would happen to all: marking them
+inadmissible and reactivating them moves one bucket, not its workloads. The cycle pops heads and
+requeues them; the event handlers push, update and reactivate.
 """
 
 import copy
@@ -31,7 +33,8 @@ class ScanProgress(values.Value):
     """Where the flavor scan of a workload stopped; the next cycle continues there."""
 
     tried: tuple[dict[values.ResourceName, int], ...]
-    """Per pod set: resource to the index of the last flavor tried; -1 if that was the last flavor."""
+    """Per pod set: resource to the index of the last flavor tried; -1 if that was the last flavor.
+    """
     generation: int
     cycle: int
     scheduling_hash: str
@@ -45,7 +48,7 @@ class ScanProgress(values.Value):
 
 
 def queue_order_timestamp(workload: values.Workload, policy: Policy) -> int:
-    """The time by which a workload is ordered: its creation, or the eviction that moved it to the back."""
+    """The creation of a workload, or the eviction that moved it to the back of the queue."""
     eviction = workload.eviction
     if eviction is not None and (
         eviction.reason == "AdmissionCheck"
@@ -106,7 +109,10 @@ class PendingWorkload:
 
 
 class _Bucket:
-    """Workloads with one scheduling hash in queue order. Members that left stay in the heap until they are popped."""
+    """Workloads with one scheduling hash in queue order.
+
+    Members that left stay in the heap until they are popped.
+    """
 
     __slots__ = ("group", "has_backoff", "heap", "inadmissible", "namespaces", "size")
 
@@ -118,7 +124,8 @@ class _Bucket:
         self.size = 0
         self.inadmissible = False
         self.has_backoff = False
-        """Some member waits for a time or a condition, so the bucket cannot be moved as a whole."""
+        """Some member waits for a time or a condition, so the bucket cannot be moved as a whole.
+        """
 
     def __deepcopy__(self, memo: dict[int, object]) -> "_Bucket":
         clone = memo[id(self)] = _Bucket(self.group)
@@ -148,7 +155,7 @@ class PendingQueue:
         self._policy = policy
         self.strategy = QueueingStrategy.BEST_EFFORT_FIFO
         self.by_local_queue = False
-        """Admission fair sharing: each local queue has its own buckets, because its usage decides first."""
+        """Admission fair sharing orders by local queue first, so each has its own buckets."""
         self._all: dict[values.WorkloadKey, PendingWorkload] = {}
         self._active: dict[str, _Bucket] = {}
         self._inadmissible_buckets: dict[str, _Bucket] = {}
@@ -209,7 +216,10 @@ class PendingQueue:
     # Adding and removing.
 
     def push(self, workload: values.Workload) -> None:
-        """Put a workload into the heap, also if its hash is inadmissible. One that is pending already stays as it is."""
+        """Put a workload into the heap, also if its hash is inadmissible.
+
+        One that is pending already stays as it is.
+        """
         if workload.key not in self._all:
             self._activate(self._track(workload))
 
@@ -262,7 +272,10 @@ class PendingQueue:
     # Heads.
 
     def pop(self, usage_of: Callable[[values.LocalQueueKey], float] | None = None) -> PendingWorkload | None:
-        """Remove and return the head. The cycle either admits it or puts it back with `requeue`."""
+        """Remove and return the head.
+
+        The cycle either admits it or puts it back with `requeue`.
+        """
         head = self._head() if usage_of is None else self._least_usage_head(usage_of)
         if head is None:
             return None
@@ -279,7 +292,7 @@ class PendingQueue:
             self._preemptor = None
 
     def _preemptor_head(self) -> PendingWorkload | None:
-        """The preemptor: it stays at the head of a BestEffortFIFO queue until its targets are gone."""
+        """The preemptor stays the head of a BestEffortFIFO queue until its targets are gone."""
         if self._preemptor is None or self.strategy is QueueingStrategy.STRICT_FIFO:
             return None
         pending = self._all.get(self._preemptor[0])
@@ -311,7 +324,7 @@ class PendingQueue:
     # After an attempt.
 
     def requeue(self, pending: PendingWorkload, reason: RequeueReason, now_ns: int) -> bool:
-        """Put a workload back into the heap (returns True), or mark it inadmissible (returns False)."""
+        """Put a workload back into the heap, or mark it inadmissible (returns False)."""
         if reason is RequeueReason.PENDING_PREEMPTION:
             self._preemptor = (pending.key, pending.evaluated_generation)
         self._all[pending.key] = pending
@@ -368,7 +381,7 @@ class PendingQueue:
     # Buckets.
 
     def _next_sequence(self) -> int:
-        """A number that makes the entries of a heap distinct, so that later fields are never compared."""
+        """Makes the entries of a heap distinct, so that later fields are never compared."""
         self._sequence += 1
         return self._sequence
 
@@ -436,7 +449,10 @@ class PendingQueue:
             self._push_head(bucket, head)
 
     def _merge(self, buckets: dict[str, _Bucket], group: str, bucket: _Bucket, *, inadmissible: bool) -> None:
-        """Move a whole bucket. If the destination has a bucket of this group, the smaller is merged into the larger."""
+        """Move a whole bucket.
+
+        If the destination has a bucket of this group, the smaller is merged into the larger.
+        """
         self.version += 1
         other = buckets.get(group)
         if other is not None:

@@ -1,7 +1,9 @@
-"""Admission fair sharing: the decayed usage of each local queue, and entry penalties for recent admissions.
+"""Admission fair sharing: the decayed usage of each local queue, and entry penalties for recent
+admissions.
 
-Amounts are integer nano-units per resource, as in Kueue; only the weighted usage, which is compared, is a float. The
-cycle reads `usage` to order heads and preemption candidates, and pushes penalties. The usage sampler sends samples.
+Amounts are integer nano-units per resource, as in Kueue; only the weighted usage, which is
+compared, is a float. The cycle reads `usage` to order heads and preemption candidates, and pushes
+penalties. The usage sampler sends samples.
 """
 
 import math

@@ -1,7 +1,8 @@
 """Amounts: saturating 64-bit integers whose greatest value means "unlimited".
 
-The unit is milli-CPU for `cpu` and one unit for every other resource; `translate` converts quantities. Every sum and
-difference of quota uses `add` and `sub`, so that "unlimited" minus an amount stays "unlimited".
+The unit is milli-CPU for `cpu` and one unit for every other resource; `translate` converts
+quantities. Every sum and difference of quota uses `add` and `sub`, so that "unlimited" minus an
+amount stays "unlimited".
 """
 
 from typing import Final

@@ -1,7 +1,8 @@
 """Fair sharing: the dominant resource share of a cluster queue or cohort.
 
-Shares are floats, computed in the same order of operations as Kueue does, because ties decide. `cycle.order` orders
-heads by share, `fair_sharing_targets` compares shares, and the queue controllers report them.
+Shares are floats, computed in the same order of operations as Kueue does, because ties decide.
+`cycle.order` orders heads by share, `fair_sharing_targets` compares shares, and the queue
+controllers report them.
 """
 
 import math
@@ -19,7 +20,7 @@ _PER_MILLE = 1000.0
 class DominantResourceShare:
     weight: float
     ratio: float = 0.0
-    """The greatest ratio of borrowed to lendable amount over all resources, in thousandths, without the weight."""
+    """Greatest ratio of borrowed to lendable amount, in thousandths, without the weight."""
     dominant_resource: str = ""
     borrowed: frozenset[quota_tree.Index] = frozenset()
 
@@ -43,7 +44,7 @@ class DominantResourceShare:
 
     @property
     def rank(self) -> tuple[bool, float]:
-        """The key by which shares compare: a share with weight zero that borrows is above all others."""
+        """Shares compare by this; one that borrows with weight zero is above all others."""
         if self.weight == 0 and self.ratio:
             return (True, self.ratio)
         return (False, self.weighted)
@@ -95,7 +96,7 @@ def _lendable(tree: quota_tree.QuotaTree, node: quota_tree.QuotaNode) -> dict[va
 def shares_to_root(
     tree: quota_tree.QuotaTree, cluster_queue: quota_tree.QuotaNode
 ) -> Iterable[tuple[quota_tree.QuotaNode, DominantResourceShare]]:
-    """Every ancestor of a cluster queue, with the share of its child on the path to the cluster queue."""
+    """Every ancestor of a cluster queue, with the share of its child on the path."""
     node = cluster_queue
     while node.parent is not None:
         yield node.parent, share(tree, node)

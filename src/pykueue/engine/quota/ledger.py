@@ -4,7 +4,8 @@
         ledger.release(victim_queue, usage)
         fits = quota_tree.available(...)
 
-A nested trial is undone to its own start. The preemption searches, the cycle and `EngineState` call it.
+A nested trial is undone to its own start. The preemption searches, the cycle and `EngineState`
+call it.
 """
 
 from collections.abc import Mapping

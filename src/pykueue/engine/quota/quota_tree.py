@@ -1,9 +1,10 @@
 """The quota tree: cluster queues are leaves, cohorts are above them, and every node has usage.
 
-Usage and quota are amounts per flavor and resource. A node lends the quota that it does not keep for itself
-(`local`) to its parent, and may use the parent's unused quota up to its borrowing limit. Usage beyond the local
-quota is passed to the parent, so a change costs the depth of the tree. Each pair of flavor and resource is interned
-to a small integer. Only `ledger` writes usage.
+Usage and quota are amounts per flavor and resource. A node lends the quota that it does not keep
+for itself (`local`) to its parent, and may use the parent's unused quota up to its borrowing
+limit. Usage beyond the local quota is passed to the parent, so a change costs the depth of the
+tree. Each pair of flavor and resource is interned to a small integer. `ledger` charges and
+releases usage.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,7 +35,10 @@ class FlavorResources:
 
 
 class NodeKey(NamedTuple):
-    """Names a node of the tree; the key of a root names its tree. Cohorts and cluster queues may share a name."""
+    """Names a node of the tree; the key of a root names its tree.
+
+    Cohorts and cluster queues may share a name.
+    """
 
     is_cluster_queue: bool
     name: str
@@ -75,11 +79,11 @@ class QuotaNode:
         """Children that use more than their own quota, per flavor-resource."""
         self.explicit = False
         self.participates = True
-        """False for an inactive cluster queue: it keeps its usage, but neither preempts nor is preempted."""
+        """False for an inactive cluster queue, which keeps its usage but is never a candidate."""
         self.weight = 1.0
         self.height = 0
         self.generation = 0
-        """Grows when the quota of a cluster queue changes, its tree is rebuilt or a workload leaves it."""
+        """Grows when its quota changes, its tree is rebuilt or a reservation is released."""
         self.nominal: Usage = {}
         self.borrowing_limit: Usage = {}
         self.lending_limit: Usage = {}
@@ -148,7 +152,7 @@ def write_usage(node: QuotaNode, index: Index, usage: int) -> None:
 
 
 def borrowing_children(node: QuotaNode, indices: Iterable[Index]) -> list[QuotaNode]:
-    """Children that use more than their own quota of some of these flavor-resources, in name order."""
+    """Children that borrow some of these flavor-resources, in name order."""
     children: dict[NodeKey, QuotaNode] = {}
     for index in indices:
         borrowers = node.borrowers.get(index)
@@ -236,7 +240,7 @@ def set_quotas(node: QuotaNode, quotas: Mapping[Index, values.Quota]) -> None:
 
 
 def rebuild(node: QuotaNode) -> None:
-    """Recompute what follows from the quotas of a node and its descendants, and the usage of its cohorts."""
+    """Recompute a subtree from the quotas of its nodes and the usage of its cluster queues."""
     node.subtree = dict(node.nominal)
     node.potential.clear()
     node.lendable.clear()
@@ -264,7 +268,7 @@ def _accumulate(parent: QuotaNode, child: QuotaNode) -> None:
 
 
 def measure(node: QuotaNode) -> None:
-    """Recompute heights: 0 for a cluster queue or an empty cohort, else one more than the highest child."""
+    """Recompute heights: 0 without children, else one more than the highest child."""
     node.height = 0
     for child in node.children.values():
         measure(child)
@@ -279,8 +283,8 @@ def fair_weight(member: values.ClusterQueue | values.Cohort) -> float:
 class QuotaTree:
     """All nodes by name, and the edges between them.
 
-    Cohorts whose ancestors form a cycle have no parent while the cycle exists. Changes are collected; `refresh`
-    recomputes each changed tree once, before it is read.
+    Cohorts whose ancestors form a cycle have no parent while the cycle exists. Changes are
+    collected; `refresh` recomputes each changed tree once, before it is read.
     """
 
     def __init__(self) -> None:
@@ -325,7 +329,10 @@ class QuotaTree:
         self._move(self.cluster_queues.pop(name), None)
 
     def remove_cohort(self, name: str) -> None:
-        """Remove the object. While a cluster queue or cohort names it, it stays as a root without quota."""
+        """Remove the object.
+
+        While a cluster queue or cohort names it, it stays as a root without quota.
+        """
         node = self.cohorts[name]
         node.explicit = False
         node.weight = 1.0
@@ -376,7 +383,7 @@ class QuotaTree:
             self._drop_if_unused(old)
 
     def _relink(self, moved: QuotaNode) -> None:
-        """Set the edge of a cohort, and remove or restore the edges to cohorts that entered or left a cycle."""
+        """Set the edge of a cohort, and the edges to cohorts that entered or left a cycle."""
         before = self.in_cycle
         self.in_cycle = self._find_cycles()
         self._attach(moved)

@@ -1,4 +1,5 @@
-"""Quota reservations: the workloads with quota of each cluster queue, in candidate order of preemption.
+"""Quota reservations: the workloads with quota of each cluster queue, in candidate order of
+preemption.
 
 `EngineState` adds and removes them, and the preemption searches read them.
 """
@@ -72,7 +73,7 @@ class Reservation:
         self.order = self._order()
 
     def _order(self) -> tuple[bool, int, int, str, str]:
-        """Candidate order: evicted workloads first, then lower priority, then later reservation; uid and key end ties."""
+        """Evicted first, then lower priority, then later reservation; uid and key end ties."""
         workload = self.workload
         reserved_at = _NEVER_RESERVED if self.reserved_at_ns is None else self.reserved_at_ns
         return (not self.evicted, workload.priority, -reserved_at, workload.uid, workload.key)

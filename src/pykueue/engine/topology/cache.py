@@ -1,8 +1,9 @@
 """The topology cache: nodes, topologies and flavors, and the usage of their domains.
 
-Event handlers fill it. The domain tree of a flavor is built when it is first needed and dropped when its nodes change.
-Usage inside a trial of the ledger is kept apart from assumed usage: flavors that share nodes see each other's usage, but
-a trial in one flavor is invisible to the others, as in Kueue.
+Event handlers fill it. The domain tree of a flavor is built when it is first needed and dropped
+when its nodes change. Usage inside a trial of the ledger is kept apart from assumed usage: flavors
+that share nodes see each other's usage, but a trial in one flavor is invisible to the others, as
+in Kueue.
 """
 
 from collections.abc import Mapping, Sequence
@@ -223,7 +224,7 @@ class TopologyCache:
     def place(
         self, requests: PlacementRequests, *, as_if_empty: bool = False, replacement: NodeReplacement | None = None
     ) -> Placements | tuple[FlavorName, PlacementFailure]:
-        """Place the requests of a workload in all its flavors, or return the first failure and its flavor."""
+        """Place the requests in all flavors, or return the first failure and its flavor."""
         placements: Placements = {}
         on_nodes: Assumed = {}
         for flavor in sorted(requests):

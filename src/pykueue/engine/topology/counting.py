@@ -1,7 +1,8 @@
-"""First half of a placement: count how many pods, slices and leaders each domain can take, from the leaves upwards.
+"""First half of a placement: count how many pods, slices and leaders each domain can take, from
+the leaves upwards.
 
-Nodes on which the pods cannot run, and nodes without capacity for one pod, are counted by reason, because the message
-of a failure lists them. Called by `placement`.
+Nodes on which the pods cannot run, and nodes without capacity for one pod, are counted by reason,
+because the message of a failure lists them. Called by `placement`.
 """
 
 from collections import Counter
@@ -136,7 +137,10 @@ class CapacityCount:
         counts.slices_with_leader = counts.pods_with_leader // self._resolved.slice_size
 
     def _sum_children(self, counts: DomainCounts, domain: DomainNode, level: int) -> None:
-        """Add up the children. The leader is counted in the child where it displaces the fewest pods."""
+        """Add up the children.
+
+        The leader is counted in the child where it displaces the fewest pods.
+        """
         unit = self._resolved.inner_sizes.get(level + 1, 1)
         pod_costs, slice_costs = [], []
         for child in (self[child] for child in domain.children):
@@ -171,7 +175,7 @@ def fits(requests: Requests, unused: Requests, count: int) -> bool:
 
 
 def _fitting(requests: Requests, unused: Requests) -> tuple[int, ResourceName]:
-    """How many pods fit, and the resource that limits them; of several such resources the first by name."""
+    """How many pods fit, and the resource that limits them; of several the first by name."""
     return min(
         (
             (min(max(0, unused.get(resource, 0)) // amount, _MAX_PODS) if amount else _MAX_PODS, resource)

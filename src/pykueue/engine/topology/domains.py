@@ -1,7 +1,8 @@
-"""The tree of topology domains: every level of a Topology is a node label, and every label value is a domain.
+"""The tree of topology domains: every level of a Topology is a node label, and every label value
+is a domain.
 
-A leaf is one node if the lowest level is the host name; otherwise it is all nodes with the same value at every level.
-`cache` builds a tree when nodes change, and the placement reads it.
+A leaf is one node if the lowest level is the host name; otherwise it is all nodes with the same
+value at every level. `cache` builds a tree when nodes change, and the placement reads it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +12,10 @@ from pykueue.engine.values import Node, ResourceName
 HOSTNAME = "kubernetes.io/hostname"
 
 DomainId = tuple[str, ...]
-"""The values of the levels. The id of a leaf that is one node is its host name alone, which is unique."""
+"""The values of the levels.
+
+The id of a leaf that is one node is its host name alone, which is unique.
+"""
 
 
 class DomainNode:

@@ -1,4 +1,4 @@
-"""Replacing a failed node in a topology assignment: which pods must move, and in which domain they must stay."""
+"""Replacing a failed node in a topology assignment: which pods move, and into which domain."""
 
 import dataclasses
 
@@ -44,7 +44,8 @@ def required_domain(
 def reduced(request: PlacementRequest, missing: int, *, confined: bool) -> PlacementRequest:
     """The request for the missing pods only.
 
-    Inside an incomplete slice, only an inner layer of which whole slices are missing still applies.
+    Inside an incomplete slice, only an inner layer of which whole slices are missing still
+    applies.
     """
     if not (confined and request.slices and request.request and missing % placement_request.slice_size_of(request)):
         return dataclasses.replace(request, count=missing)

@@ -1,7 +1,9 @@
-"""Placement: the requests of a workload and the nodes of one flavor go in, topology assignments come out.
+"""Placement: the requests of a workload and the nodes of one flavor go in, topology assignments
+come out.
 
-Pod sets of a group are placed together: of two, the smaller one is the leader and is placed beside the workers. Groups
-are placed one after another, and each sees the usage of those before it. Called by `cache`.
+Pod sets of a group are placed together: of two, the smaller one is the leader and is placed beside
+the workers. Groups are placed one after another, and each sees the usage of those before it.
+Called by `cache`.
 """
 
 from collections.abc import Mapping, Sequence

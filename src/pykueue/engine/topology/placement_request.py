@@ -1,6 +1,7 @@
-"""Placement requests: which pods must be placed, and what their request means on a given tree of domains.
+"""Placement requests: which pods must be placed, and what their request means on a given tree of
+domains.
 
-`assigner` makes them from pod sets, and `placement` resolves them to levels and sizes.
+`workload_placement` makes them from pod sets, and `placement` resolves them to levels and sizes.
 """
 
 from collections.abc import Mapping
@@ -66,7 +67,7 @@ class ResolvedRequest(Value):
     slice_level: int
     slice_size: int
     inner_sizes: Mapping[int, int]
-    """Level below the slices to the number of which its domains take multiples."""
+    """Below the slices: domains of this level take multiples of this number of pods."""
     layers: tuple[SliceLayer, ...]
     """All layers of slices, if there are several."""
     required: bool

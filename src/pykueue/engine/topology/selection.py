@@ -1,8 +1,9 @@
-"""Second half of a placement: select domains at the requested level, then distribute the pods among their leaves.
+"""Second half of a placement: select domains at the requested level, then distribute the pods
+among their leaves.
 
-The selection prefers few domains, and among sufficient domains the one with the least capacity (best fit). An
-unconstrained request fills the domains with the least free capacity first, so that empty domains stay empty. Called by
-`placement`.
+The selection prefers few domains, and among sufficient domains the one with the least capacity
+(best fit). An unconstrained request fills the domains with the least free capacity first, so that
+empty domains stay empty. Called by `placement`.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -83,7 +84,10 @@ class DomainSelector:
         return self._distribute(below, counts.pods, counts.leaders, unit)
 
     def _distribute(self, domains: list[DomainNode], pods: int, leaders: int, unit: PlacementUnit) -> list[DomainNode]:
-        """Fill domains in order. The last part goes to the sufficient domain with the least capacity."""
+        """Fill domains in order.
+
+        The last part goes to the sufficient domain with the least capacity.
+        """
         domains = self._leader_first(domains, pods // unit.size, leaders, unit)
         missing = pods // unit.size
         chosen = []
@@ -121,7 +125,7 @@ class DomainSelector:
     def _leader_first(
         self, domains: list[DomainNode], needed: int, leaders: int, unit: PlacementUnit
     ) -> list[DomainNode]:
-        """Move the first domain to the front in which the leader fits and the rest still has enough capacity."""
+        """Start with a domain in which the leader fits and leaves enough capacity for the rest."""
         if not leaders:
             return domains
         capacity = sum(unit.amount(self._count[domain]) for domain in domains)
@@ -139,7 +143,10 @@ class DomainSelector:
         return self._request.unconstrained
 
     def _choose(self, level: int) -> tuple[int, list[DomainNode]]:
-        """One sufficient domain. Otherwise try the level above if the level is preferred, and then several domains."""
+        """One sufficient domain.
+
+        Otherwise try the level above if the level is preferred, and then several domains.
+        """
         if not self._tree.at_level[level]:
             raise Unplaceable(reasons.DomainsMissing(level=self._tree.levels[level]))
         ordered = self._sorted_with_leader(self._tree.at_level[level])
@@ -182,7 +189,7 @@ class DomainSelector:
     def _next_domain(
         self, domains: Sequence[DomainNode], missing: int, leaders: int, amount_of: Callable[[DomainCounts], int]
     ) -> DomainNode:
-        """The next domain in order; if it suffices, the sufficient domain with the least capacity instead."""
+        """The next domain; if it suffices, the sufficient one with the least capacity."""
         if self._is_least_free_first or amount_of(self._count[domains[0]]) < missing:
             return domains[0]
         return self._tightest(domains, missing, leaders, amount_of)

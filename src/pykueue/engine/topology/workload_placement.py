@@ -1,7 +1,9 @@
-"""Placement of a whole workload: which pod sets need topology domains, and what a failure means for the assignment.
+"""Placement of a whole workload: which pod sets need topology domains, and what a failure means
+for the assignment.
 
-The flavor assigner calls `mismatch` for every flavor and `place` at the end. `nominate` calls `placement_requests` and
-`set_placements` for workloads that preempt. Workloads and queues without topologies never get here.
+The flavor assigner calls `mismatch` for every flavor and `place` at the end. `nominate` calls
+`placement_requests` and `set_placements` for workloads that preempt. Workloads and queues without
+topologies never get here.
 """
 
 from collections.abc import Iterable, Mapping
@@ -124,8 +126,8 @@ def placement_requests(
 ) -> PlacementRequests:
     """The placement requests of a workload by flavor.
 
-    Sets `conflict` on pod sets whose flavors cannot be used together, and `delayed_topology` on pod sets that are
-    placed after their admission checks.
+    Sets `conflict` on pod sets whose flavors cannot be used together, and `delayed_topology` on
+    pod sets that are placed after their admission checks.
     """
     requests: PlacementRequests = {}
     assigned_to = {assigned.name: assigned for assigned in assignment.pod_sets}
@@ -148,7 +150,10 @@ def placement_requests(
 
 
 def place(cache: TopologyCache, queue: ClusterQueueState, workload: values.Workload, assignment: Assignment) -> None:
-    """Place the pods of an assignment for which there is quota. Without capacity the mode becomes PREEMPT or NO_FIT."""
+    """Place the pods of an assignment for which there is quota.
+
+    Without capacity the mode becomes PREEMPT or NO_FIT.
+    """
     requests = placement_requests(cache, queue, workload, assignment)
     if any(pod_set.conflict is not None for pod_set in assignment.pod_sets):
         assignment.mode = Mode.NO_FIT
