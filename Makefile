@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format conformance bench torture clean
+.PHONY: help demo test check format conformance bench torture types framework-types clean
 
 help: ## this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
 # The stamp is remade when the dependencies change. uv is used when it is there, pip otherwise.
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -45,6 +45,12 @@ bench: $(VENV)/.ready ## the benchmarks, with figures
 
 torture: $(VENV)/.ready ## long fault and fuzz campaigns
 	$(BIN)/python -m pytest -m torture
+
+types: $(VENV)/.ready ## write the type files: OPENAPI=documents of a cluster, GO=staging/src/k8s.io of its source
+	$(BIN)/python tools/kubernetes_types.py $(OPENAPI) $(GO)
+
+framework-types: $(VENV)/.ready ## bring the job frameworks' types up to date: CRDS=folder of their CRDs
+	$(BIN)/python tools/framework_types.py $(CRDS)
 
 clean: ## remove what the other targets made
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

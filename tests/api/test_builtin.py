@@ -10,8 +10,8 @@ POD = {"containers": [{"name": "c", "image": "i", "resources": {"requests": {"cp
 
 
 def unknown(api_version, kind, spec):
-    found = schema.unknown_fields(SCHEME.for_kind(api_version, kind).schema, {"spec": spec})
-    return [field.hint() for field in found]
+    fields = schema.unknown_fields(SCHEME.for_kind(api_version, kind).schema, {"spec": spec})
+    return [field.hint() for field in fields]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,13 @@ def test_the_two_events_differ():
 
 def test_every_type_can_be_built():
     types = schemas.types()
-    assert all(types.schema(name)["type"] == "object" for name in types.names())
+    recursive = {name for name in types.names() if types.schema(name).get("type") != "object"}
+    assert recursive == {"JSONSchemaProps"}
+
+
+def test_a_type_within_itself_can_be_followed():
+    schema = schemas.recursive_types().schema("JSONSchemaProps")
+    assert schema["properties"]["not"]["properties"] is schema["properties"]
 
 
 @pytest.mark.parametrize("kind", list(SCHEME), ids=lambda kind: f"{kind.group}-{kind.kind}")
@@ -92,35 +98,64 @@ def test_every_kind_is_described(kind):
     assert kind.schema["description"]
 
 
+NOTATION = """\
+# a comment
+
+A v1 -- An A.
+  list [B]! @3+ key=x merge=x retain -- Bs.
+  map {int32} @1 atomic
+  word string(x|y) @2?
+  = C @4
+
+B atomic
+  x string!
+
+C
+  count int32 >=1
+  protocol string default=TCP
+"""
+X = {"type": "string"}
+B = {"type": "object", "x-kubernetes-map-type": "atomic", "properties": {"x": X}, "required": ["x"]}
+
+
 def test_the_notation():
-    types = Types(
-        [
-            "# a comment\n\nA -- An A.\n  list [B]! key=x merge=x -- Bs.\n  map {int32}\n  word string(x|y)\n\nB atomic\n  x string!\n"
-        ]
-    )
-    assert types.schema("A") == {
-        "type": "object",
-        "description": "An A.",
-        "properties": {
-            "list": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "x-kubernetes-map-type": "atomic",
-                    "properties": {"x": {"type": "string"}},
-                    "required": ["x"],
-                },
-                "description": "Bs.",
-                "x-kubernetes-list-type": "map",
-                "x-kubernetes-list-map-keys": ["x"],
-                "x-kubernetes-patch-strategy": "merge",
-                "x-kubernetes-patch-merge-key": "x",
-            },
-            "map": {"type": "object", "additionalProperties": {"type": "integer", "format": "int32"}},
-            "word": {"type": "string", "enum": ["x", "y"]},
-        },
-        "required": ["list"],
+    schema = Types([NOTATION]).schema("A")
+    properties = schema.pop("properties")
+    assert schema == {"type": "object", "description": "An A.", "required": ["list"]}
+    assert list(properties) == ["apiVersion", "kind", "list", "map", "word", "count", "protocol"]
+    assert properties["list"] == {
+        "type": "array",
+        "items": B,
+        "description": "Bs.",
+        "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["x"],
+        "x-kubernetes-patch-strategy": "merge,retainKeys",
+        "x-kubernetes-patch-merge-key": "x",
     }
+    assert properties["map"] == {
+        "type": "object",
+        "additionalProperties": {"type": "integer", "format": "int32"},
+        "x-kubernetes-map-type": "atomic",
+    }
+    assert properties["word"] == {"type": "string", "enum": ["x", "y"]}
+    assert properties["count"] == {"type": "integer", "format": "int32", "minimum": 1}
+    assert properties["protocol"] == {"type": "string", "default": "TCP"}
+
+
+def test_what_go_writes_of_an_empty_object():
+    types = Types([NOTATION])
+    assert types.always_written.tree("A") == {"list": {}}
+    assert [(line.name, line.number, line.zero) for line in types.lines("A")] == [
+        ("list", 3, "+"),
+        ("map", 1, ""),
+        ("word", 2, "?"),
+        ("=", 4, ""),
+    ]
+
+
+def test_two_types_cannot_have_one_name():
+    with pytest.raises(AssertionError, match="two types are called A"):
+        Types(["A\n  x string\n\nA\n  y string\n"])
 
 
 def test_an_mpi_job_is_one_thing_in_two_versions():
@@ -141,5 +176,5 @@ def test_an_mpi_job_is_one_thing_in_two_versions():
     ],
 )
 def test_columns_that_get_shows(api_version, kind, columns):
-    shown = [column.name for column in SCHEME.for_kind(api_version, kind).columns if column.priority == 0]
-    assert ",".join(shown) == columns
+    names = [column.name for column in SCHEME.for_kind(api_version, kind).columns if column.priority == 0]
+    assert ",".join(names) == columns

@@ -1,4 +1,4 @@
-"""Bodies as Go clients write them, made here field by field."""
+"""Bodies as Go clients write them, built here field by field."""
 
 import base64
 

@@ -15,7 +15,7 @@ from pykueue.apiserver import metadata, namespaces, scales, structure, versions
 from pykueue.apiserver.admission import Admission
 from pykueue.apiserver.calls import Patch, Target, WriteCall
 from pykueue.apiserver.context import OBJECT_BYTES, Context, Outcome
-from pykueue.apiserver.patches import json_patch, managed_fields, merge, shapes, strategic
+from pykueue.apiserver.patches import json_patch, managed_fields, merge, merge_schema, strategic
 from pykueue.apiserver.patches.managed_fields import Managers, Writer
 from pykueue.apiserver.store.rows import Key, Stored
 from pykueue.kube.client import PatchType
@@ -100,7 +100,7 @@ class Writing:
         if live is not None:
             metadata.check_update_preconditions(target.kind, applied, live)
         result, write.managers = managed_fields.apply(
-            shapes.of(target.kind),
+            merge_schema.of(target.kind),
             live,
             _applicable(target, applied),
             writer=self._writer(write),
@@ -180,7 +180,7 @@ class Writing:
                 old, new = (_without_status(old) if old else None), _without_status(new)
             owners = managed_fields.read_text(existing.managed()) if existing else {}
             managers = managed_fields.after_update(
-                shapes.of(write.kind), old, new, managers=owners, writer=self._writer(write)
+                merge_schema.of(write.kind), old, new, managers=owners, writer=self._writer(write)
             )
         managed_fields.write(obj, managers)
 
@@ -330,7 +330,7 @@ def _patched(kind: Kind, old: Object, patch: Patch) -> Object:
         case PatchType.MERGE:
             new = merge.apply(old, patch.body)
         case PatchType.STRATEGIC if kind.is_builtin:
-            new = strategic.apply(shapes.of(kind), old, patch.body)
+            new = strategic.apply(merge_schema.of(kind), old, patch.body)
         case _:
             accepted = ", ".join(each.value for each in (PatchType.JSON, PatchType.MERGE, PatchType.APPLY))
             raise errors.unsupported_media_type(

@@ -8,12 +8,14 @@ import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pykueue.apiserver.patches import field_sets, json_patch, managed_fields, merge, strategic, typed
+from pykueue.apiserver.patches import field_sets, json_patch, managed_fields, merge, merge_schema, strategic, typed
 from pykueue.apiserver.patches.managed_fields import Writer
-from pykueue.apiserver.patches.shapes import NamedShape, SchemaShape
+from pykueue.apiserver.patches.merge_schema import MergeSchema
+
+POD_SPEC = merge_schema.of_builtin("v1", "Pod").child("spec")
 
 LISTS = {"type": "array", "items": {"type": "string"}}
-SHAPE = SchemaShape(
+SCHEMA = MergeSchema(
     {
         "type": "object",
         "properties": {
@@ -75,7 +77,7 @@ def configuration(spec):
 
 def apply(live, spec, manager, *, force=True):
     writer = Writer(name=manager, api_version="example.dev/v1", time="2026-01-01T00:00:00Z")
-    result, managers = managed_fields.apply(SHAPE, live, configuration(spec), writer=writer, force=force)
+    result, managers = managed_fields.apply(SCHEMA, live, configuration(spec), writer=writer, force=force)
     result = copy.deepcopy(result)
     managed_fields.write(result, managers)
     return msgspec.json.decode(msgspec.json.encode(result))
@@ -94,12 +96,12 @@ def test_applying_twice_changes_nothing(others, mine):
 @given(specs, specs)
 def test_what_is_applied_is_there(others, mine):
     result = apply(apply(None, others, "other"), mine, "me")
-    assert typed.merge(SHAPE, result, configuration(mine)) == result
+    assert typed.merge(SCHEMA, result, configuration(mine)) == result
 
 
 @given(specs, specs)
 def test_what_one_alone_applied_goes_with_it(first, second):
-    """Applying a second configuration leaves what applying it alone would have made; lists may keep another order."""
+    """Applying another configuration gives the object of that one alone, but for list order."""
     result = apply(apply(None, first, "me"), second, "me")
     assert ordered(result) == ordered(apply(None, second, "me"))
 
@@ -123,14 +125,14 @@ def test_without_force_nothing_of_others_changes(others, mine):
     except Exception as conflict:  # noqa: BLE001 - whatever was refused is not the matter here
         assert "conflict" in str(conflict)  # noqa: PT017 - both outcomes are lawful
         return
-    assert ordered(typed.merge(SHAPE, result, configuration(others))) == ordered(result)
+    assert ordered(typed.merge(SCHEMA, result, configuration(others))) == ordered(result)
 
 
 @given(specs, specs)
 def test_after_force_nobody_else_owns_what_was_taken(others, mine):
     live = apply(None, others, "other")
     result = apply(live, mine, "me")
-    changed, _ = typed.compare(SHAPE, {"spec": others}, {"spec": result.get("spec", {})})
+    changed, _ = typed.compare(SCHEMA, {"spec": others}, {"spec": result.get("spec", {})})
     for manager, owned in managed_fields.read(result).items():
         if manager.name == "other":
             assert field_sets.intersection(owned.fields, changed) is None
@@ -139,7 +141,7 @@ def test_after_force_nobody_else_owns_what_was_taken(others, mine):
 @given(specs, specs, specs)
 def test_owned_fields_exist(first, second, third):
     result = apply(apply(apply(None, first, "a"), second, "b"), third, "a")
-    present = typed.presence(SHAPE, {"spec": result.get("spec", {})})
+    present = typed.presence(SCHEMA, {"spec": result.get("spec", {})})
     for owned in managed_fields.read(result).values():
         assert field_sets.difference(leaves(owned.fields), present) is None
 
@@ -148,14 +150,14 @@ def test_owned_fields_exist(first, second, third):
 def test_an_update_owns_what_it_changed(old, new):
     writer = Writer(name="editor", api_version="example.dev/v1", time="t")
     before, after = applied(spec=old), applied(spec=new)
-    changed, _ = typed.compare(SHAPE, before, after)
-    managers = managed_fields.after_update(SHAPE, before, after, managers=managed_fields.read(before), writer=writer)
+    changed, _ = typed.compare(SCHEMA, before, after)
+    managers = managed_fields.after_update(SCHEMA, before, after, managers=managed_fields.read(before), writer=writer)
     owned = managers[writer.updater()].fields if writer.updater() in managers else None
     assert field_sets.difference(managed_fields.strip(changed), owned) is None
 
 
 def leaves(node):
-    """Without memberships of inner nodes, which say who made a map and may outlive its contents."""
+    """Without memberships of inner nodes, which may outlive the contents of a map."""
     inner = {element: leaves(child) for element, child in field_sets.children(node)}
     return inner or {}
 
@@ -163,9 +165,9 @@ def leaves(node):
 def ordered(value):
     """Equal up to the order of lists and to who applied when."""
     if isinstance(value, dict):
-        return {name: ordered(each) for name, each in value.items() if name != "managedFields" and each not in ({}, [])}
+        return {name: ordered(part) for name, part in value.items() if name != "managedFields" and part not in ({}, [])}
     if isinstance(value, list):
-        return sorted((ordered(each) for each in value), key=lambda each: json.dumps(each, sort_keys=True))
+        return sorted(map(ordered, value), key=lambda item: json.dumps(item, sort_keys=True))
     return value
 
 
@@ -174,7 +176,7 @@ def ordered(value):
 
 @given(specs, specs)
 def test_sets_of_fields_obey_the_algebra(left, right):
-    a, b = typed.fields(SHAPE, {"spec": left}), typed.fields(SHAPE, {"spec": right})
+    a, b = typed.fields(SCHEMA, {"spec": left}), typed.fields(SCHEMA, {"spec": right})
     assert field_sets.union(a, b) == field_sets.union(field_sets.difference(a, b), b) or not left
     assert field_sets.difference(a, a) is None
     assert field_sets.intersection(a, a) == a
@@ -186,15 +188,15 @@ def test_sets_of_fields_obey_the_algebra(left, right):
 
 @given(specs, specs)
 def test_merge_of_a_value_over_itself_is_the_value(spec, other):
-    assert typed.merge(SHAPE, {"spec": spec}, {"spec": spec}) == {"spec": spec}
-    merged = typed.merge(SHAPE, {"spec": spec}, {"spec": other})
-    assert typed.merge(SHAPE, merged, {"spec": other}) == merged
+    assert typed.merge(SCHEMA, {"spec": spec}, {"spec": spec}) == {"spec": spec}
+    merged = typed.merge(SCHEMA, {"spec": spec}, {"spec": other})
+    assert typed.merge(SCHEMA, merged, {"spec": other}) == merged
 
 
 @given(specs, specs)
 def test_merge_changes_neither_argument(live, other):
     before = copy.deepcopy((live, other))
-    typed.merge(SHAPE, {"spec": live}, {"spec": other})
+    typed.merge(SCHEMA, {"spec": live}, {"spec": other})
     assert (live, other) == before
 
 
@@ -226,15 +228,14 @@ def test_json_patch_made_from_two_values_turns_one_into_the_other(old, new):
 
 @given(parts, parts)
 def test_strategic_merge_is_idempotent(target, patch):
-    shape = NamedShape()
     old, change = {"containers": target}, {"containers": patch}
-    once = strategic.apply(shape, old, change)
-    assert strategic.apply(shape, once, change) == once
+    once = strategic.apply(POD_SPEC, old, change)
+    assert strategic.apply(POD_SPEC, once, change) == once
 
 
 @given(objects, objects)
 def test_strategic_merge_without_keyed_lists_is_a_merge_patch(target, patch):
-    assert strategic.apply(NamedShape(), target, patch) == expected_merge(target, patch)
+    assert strategic.apply(MergeSchema({}), target, patch) == expected_merge(target, patch)
 
 
 def expected_merge(target, patch):

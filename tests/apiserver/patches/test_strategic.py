@@ -3,11 +3,14 @@
 import pytest
 
 from pykueue.api.errors import ApiError
-from pykueue.api.scheme import Kind
-from pykueue.apiserver.patches import shapes, strategic
+from pykueue.apiserver.patches import merge_schema, strategic
 
-POD = shapes.of(Kind(group="", version="v1", kind="Pod", plural="pods", namespaced=True))
-SERVICE = shapes.of(Kind(group="", version="v1", kind="Service", plural="services", namespaced=True))
+POD = merge_schema.of_builtin("v1", "Pod").child("spec")
+CONTAINER = POD.child("containers").item()
+SERVICE = merge_schema.of_builtin("v1", "Service").child("spec")
+DEPLOYMENT = merge_schema.of_builtin("apps/v1", "Deployment").child("spec")
+METADATA = merge_schema.of_builtin("v1", "Pod").child("metadata")
+POLICY = merge_schema.of_builtin("admissionregistration.k8s.io/v1", "ValidatingAdmissionPolicy").child("spec")
 
 
 def containers(*names):
@@ -15,7 +18,7 @@ def containers(*names):
 
 
 def names(pod):
-    return [each["name"] for each in pod["containers"]]
+    return [container["name"] for container in pod["containers"]]
 
 
 def test_an_item_is_deleted_by_key():
@@ -44,17 +47,17 @@ def test_order_is_set():
 
 def test_values_are_deleted_from_a_list():
     patch = {"$deleteFromPrimitiveList/finalizers": ["a"]}
-    assert strategic.apply(POD, {"finalizers": ["a", "b"]}, patch) == {"finalizers": ["b"]}
+    assert strategic.apply(METADATA, {"finalizers": ["a", "b"]}, patch) == {"finalizers": ["b"]}
 
 
 def test_finalizers_are_a_set():
-    assert strategic.apply(POD, {"finalizers": ["a"]}, {"finalizers": ["b", "a"]}) == {"finalizers": ["a", "b"]}
+    assert strategic.apply(METADATA, {"finalizers": ["a"]}, {"finalizers": ["b", "a"]}) == {"finalizers": ["a", "b"]}
 
 
 def test_keys_are_retained():
     patch = {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}}
     old = {"strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1}}}
-    assert strategic.apply(POD, old, patch) == {"strategy": {"type": "Recreate"}}
+    assert strategic.apply(DEPLOYMENT, old, patch) == {"strategy": {"type": "Recreate"}}
 
 
 def test_ports_of_a_service_merge_by_port():
@@ -65,7 +68,13 @@ def test_ports_of_a_service_merge_by_port():
 
 
 def test_plain_lists_are_replaced():
-    assert strategic.apply(POD, {"args": ["a"]}, {"args": ["b"]}) == {"args": ["b"]}
+    assert strategic.apply(CONTAINER, {"args": ["a"]}, {"args": ["b"]}) == {"args": ["b"]}
+
+
+def test_validations_of_a_policy_are_replaced():
+    old = {"validations": [{"expression": "a"}, {"expression": "b"}]}
+    patch = {"validations": [{"expression": "c"}]}
+    assert strategic.apply(POLICY, old, patch) == patch
 
 
 def test_an_item_needs_its_key():

@@ -1,4 +1,5 @@
-"""The kinds of Kubernetes itself and of the job frameworks, as far as an embedded cluster serves them.
+"""The kinds of Kubernetes itself and of the job frameworks that an embedded cluster serves.
 
-Invariant: field names are complete at every level that has any, so that a misspelt one is caught; what lies deeper is carried as it is.
+Invariant: where a type names fields, it names all of them, so that a misspelt field is an error.
+Fields of type `any` are not checked.
 """

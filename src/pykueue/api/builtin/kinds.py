@@ -1,4 +1,7 @@
-"""Which kinds of Kubernetes and of the job frameworks an embedded cluster serves: a table. Collected by `api.registry`."""
+"""The kinds of Kubernetes and of the job frameworks that an embedded cluster serves.
+
+Collected by `api.registry`.
+"""
 
 import functools
 from dataclasses import replace
@@ -12,7 +15,7 @@ _SCALE = {
     "statusReplicasPath": ".status.replicas",
     "labelSelectorPath": ".spec.selector",
 }
-_SHOWN_BY_GET_ALL = frozenset(
+_IN_CATEGORY_ALL = frozenset(
     {
         "CronJob",
         "DaemonSet",
@@ -45,10 +48,10 @@ def _builtin(
         plural=plural or f"{kind.lower()}s",
         namespaced=namespaced,
         short_names=tuple(short.split()),
-        categories=("all",) if kind in _SHOWN_BY_GET_ALL else (),
+        categories=("all",) if kind in _IN_CATEGORY_ALL else (),
         has_status=has_status,
         scale=_SCALE if is_scaled else None,
-        schema=schemas.of_kind(group, kind),
+        schema=schemas.of_kind(api_version, kind),
     )
 
 
@@ -64,7 +67,7 @@ def _framework(
         namespaced=namespaced,
         short_names=tuple(short.split()),
         columns=columns,
-        schema=schemas.of_kind(group, kind),
+        schema=schemas.of_kind(api_version, kind),
         is_builtin=False,
     )
 
@@ -143,10 +146,12 @@ def _frameworks() -> list[Kind]:
 
 
 def _mpi_job() -> list[Kind]:
-    """Two operators serve this kind in two versions; objects are kept in the one that Kueue manages."""
+    """Two operators serve this kind in two versions. Objects are stored in Kueue's version."""
     current = _framework("kubeflow.org/v2beta1", "MPIJob")
     old = replace(
-        _framework("kubeflow.org/v1", "MPIJob", _AGE, _LAST_CONDITION),
+        current,
+        version="v1",
+        columns=(_AGE, _LAST_CONDITION),
         storage_version=current.version,
         to_storage=lambda obj: {**obj, "apiVersion": current.api_version},
         from_storage=lambda obj: {**obj, "apiVersion": "kubeflow.org/v1"},

@@ -1,4 +1,4 @@
-"""Schemas of the kinds that are not Kueue's own, by name. Asked by `kinds`."""
+"""The types of Kubernetes and the job frameworks. Used by `kinds`, patches and protobuf."""
 
 import functools
 from importlib import resources
@@ -7,22 +7,24 @@ from pykueue.api.builtin.notation import Types
 from pykueue.api.scheme import Schema
 
 _FILES = ("kubernetes.types", "frameworks.types")
-_OTHER_NAMES = {("events.k8s.io", "Event"): "EventsEvent"}
-"""Kinds whose type cannot bear their name, because another has it."""
 
 
 @functools.cache
 def types() -> Types:
+    return Types(_texts())
+
+
+@functools.cache
+def recursive_types() -> Types:
+    """As `types`, but schemas of types that contain themselves refer to themselves."""
+    return Types(_texts(), is_recursive=True)
+
+
+def _texts() -> list[str]:
     folder = resources.files(__package__)
-    return Types((folder / file).read_text() for file in _FILES)
+    return [(folder / file).read_text() for file in _FILES]
 
 
-def of_kind(group: str, kind: str) -> Schema:
+def of_kind(api_version: str, kind: str) -> Schema:
     """The schema of a whole object."""
-    body = types().schema(_OTHER_NAMES.get((group, kind), kind))
-    head: Schema = {
-        "apiVersion": {"type": "string", "description": "Version of the schema in which this object is written."},
-        "kind": {"type": "string", "description": "What this object is."},
-        "metadata": types().schema("ObjectMeta"),
-    }
-    return {**body, "properties": head | body["properties"]}
+    return types().schema(types().kinds[api_version, kind])

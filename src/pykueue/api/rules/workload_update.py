@@ -4,9 +4,9 @@ import copy
 from collections.abc import Iterator
 from typing import Any
 
-from pykueue.api import feature_gates
+from pykueue.api import feature_gates, go_format
 from pykueue.api.errors import FieldError
-from pykueue.api.rules import admission_gates, faults, reading, shown
+from pykueue.api.rules import admission_gates, faults, reading
 from pykueue.api.scheme import Object, Request
 
 ELASTIC_JOB = "kueue.x-k8s.io/elastic-job"
@@ -45,14 +45,14 @@ def check(request: Request, old: Object) -> Iterator[FieldError]:
 def _check_pod_sets(request: Request, old: Object) -> Iterator[FieldError]:
     before, after = (reading.mappings(reading.at(each, "spec", "podSets")) for each in (old, request.object))
     if len(before) != len(after):
-        yield faults.invalid("spec.podSets", shown.as_go_prints(after, shown.POD_SET), faults.IMMUTABLE)
+        yield faults.invalid("spec.podSets", go_format.in_go_order(after, "PodSet"), faults.IMMUTABLE)
         return
     may_shrink = feature_gates.is_enabled(request.settings.feature_gates, "ElasticJobsViaWorkloadSlices")
     for index, (new_set, old_set) in enumerate(zip(after, before, strict=True)):
         shrinks = may_shrink and reading.integer(new_set.get("count")) < reading.integer(old_set.get("count"))
         compared = new_set | {"count": old_set["count"]} if shrinks else new_set
         if compared != old_set:
-            printed = shown.as_go_prints(compared, shown.POD_SET)
+            printed = go_format.in_go_order(compared, "PodSet")
             yield faults.invalid(f"spec.podSets.{index}", printed, faults.IMMUTABLE)
 
 
@@ -87,7 +87,7 @@ def _check_admission(request: Request, old: Object) -> list[FieldError]:
         compared = (after, before)
     if compared[0] == compared[1]:
         return []
-    return [faults.invalid("status.admission", shown.as_go_prints(after, shown.ADMISSION), faults.IMMUTABLE)]
+    return [faults.invalid("status.admission", go_format.in_go_order(after, "Admission"), faults.IMMUTABLE)]
 
 
 def _without_topology(admission: Object) -> Any:
@@ -111,7 +111,7 @@ def _check_ready_checks(new: Object, old: Object) -> Iterator[FieldError]:
         updates = now.get("podSetUpdates")
         if updates != before.get("podSetUpdates"):
             path = f"status.admissionChecks[{index}].podSetUpdates"
-            yield faults.invalid(path, shown.as_go_prints(updates, shown.POD_SET_UPDATE), faults.IMMUTABLE)
+            yield faults.invalid(path, go_format.in_go_order(updates, "PodSetUpdate"), faults.IMMUTABLE)
 
 
 def _check_cluster_name(request: Request, old: Object) -> Iterator[FieldError]:

@@ -1,4 +1,4 @@
-"""The OpenAPI v2 document as protobuf: the only form in which kubectl reads it, to validate a `kind: List`.
+"""The OpenAPI v2 document as protobuf. kubectl needs this form to validate a `kind: List`.
 
 Only definitions are written; that is all the validation looks at.
 """
@@ -12,9 +12,9 @@ from pykueue.api.scheme import Schema
 
 Document = dict[str, Any]
 
-ASKED_FOR = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
+REQUESTED_TYPE = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"
 MEDIA_TYPE = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
-"""What clients ask for is no valid media type, so the answer names another."""
+"""The type that clients request is not a valid media type, so the response has another."""
 
 _TEXTS = {"$ref": 1, "format": 2, "title": 3, "description": 4, "pattern": 13}
 _DOUBLES = {"multipleOf": 6, "maximum": 7, "minimum": 9}

@@ -98,7 +98,7 @@ class Pages:
     def _openapi_page(self, request: Incoming, path: str) -> tuple[Reply, str]:
         if path == "/openapi/v3":
             return Reply(body=self._openapi.index()), ""
-        if path == "/openapi/v2" and openapi_protobuf.ASKED_FOR in request.accept:
+        if path == "/openapi/v2" and openapi_protobuf.REQUESTED_TYPE in request.accept:
             data, etag = self._openapi.v2_protobuf()
             content_type = openapi_protobuf.MEDIA_TYPE
             return Reply(body=data, content_type=content_type, headers={"Vary": "Accept"}), f'"{etag}"'

@@ -1,14 +1,14 @@
-r"""Reads protobuf bodies: Go clients send builtin kinds that way (`kubectl auth can-i`, `kubectl create job`).
+r"""Reads protobuf bodies.
 
-A body is the magic `k8s\0`, then an envelope with apiVersion, kind and the message. Field numbers come from
-`protobuf_fields.json` (made by `tools/protobuf_fields.py`), loaded when the first such body arrives. The outcome is the
-object as the same client would have written it in JSON. Answers are always JSON, which these clients read as well.
+Go clients send builtin kinds as protobuf (`kubectl auth can-i`, `kubectl create job`). A body is
+the magic `k8s\0`, then an envelope with apiVersion, kind and the message. Field numbers come from
+the type files of `api.builtin`. The result is the object that the same client would have written
+in JSON. Responses are always JSON, which these clients read as well.
 """
 
 import base64
 import datetime as dt
 import functools
-import importlib.resources
 import struct
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -16,6 +16,8 @@ from typing import Any
 import msgspec
 
 from pykueue.api import errors
+from pykueue.api.builtin import schemas
+from pykueue.api.builtin.notation import Field
 from pykueue.api.scheme import Object
 
 MAGIC = b"k8s\x00"
@@ -23,23 +25,17 @@ _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _LONGEST_VARINT = 10
 _DEEPEST = 100
 
-Fields = dict[int, tuple[str, str]]
-"""Field number to JSON name and type: `!` kept when empty, `*` a pointer, `[]` a list, `{}` a map, then the rest."""
+_DELETE_OPTIONS = ("v1", "DeleteOptions")
+"""Clients send them with the apiVersion of the deleted object."""
 
 
 class _MalformedError(ValueError):
-    """Not a protobuf message of the kind that it says it is."""
+    """The body is not a protobuf message of its kind."""
 
 
 @functools.cache
-def _tables() -> tuple[dict[str, str], dict[str, Fields]]:
-    text = importlib.resources.files(__package__).joinpath("protobuf_fields.json").read_bytes()
-    data = msgspec.json.decode(text)
-    messages = {
-        name: {int(number): (field[0], field[1]) for number, field in fields.items()}
-        for name, fields in data["messages"].items()
-    }
-    return data["roots"], messages
+def _fields_by_number(name: str) -> dict[int, Field]:
+    return {field.number: field for field in schemas.types().lines(name) if field.number}
 
 
 def decode(data: bytes) -> Object:
@@ -47,13 +43,11 @@ def decode(data: bytes) -> Object:
         raise errors.bad_request("the body is not Kubernetes protobuf: it does not begin with k8s\\0")
     try:
         api_version, kind, message = _envelope(data[len(MAGIC) :])
-        roots, _ = _tables()
-        root = roots.get(f"{api_version}/{kind}") or (
-            roots["meta.k8s.io/v1/DeleteOptions"] if kind == "DeleteOptions" else ""
-        )
-        if not root:
+        kinds = schemas.types().kinds
+        name = kinds.get(_DELETE_OPTIONS if kind == _DELETE_OPTIONS[1] else (api_version, kind), "")
+        if not name or not _fields_by_number(name):
             raise errors.unsupported_media_type(f"protobuf is not understood for {kind} of {api_version}; send JSON")
-        return {"apiVersion": api_version, "kind": kind, **_message(root, message, 0)}
+        return {"apiVersion": api_version, "kind": kind, **_message(name, message, 0)}
     except (_MalformedError, struct.error, UnicodeDecodeError, msgspec.DecodeError, OverflowError, ValueError) as error:
         raise errors.bad_request(f"unable to decode the body as protobuf: {error}") from None
 
@@ -124,43 +118,39 @@ def _signed(value: Any) -> int:
 def _message(name: str, data: bytes, depth: int) -> Object:
     if depth > _DEEPEST:
         raise _MalformedError("nested too deeply")
-    known = _tables()[1][name]
+    fields = _fields_by_number(name)
     obj: Object = {}
     for number, raw in _fields(data):
-        if number not in known:
-            continue
-        field, kind = known[number]
-        _add(obj, field, kind, raw, depth=depth)
+        if number in fields:
+            _add(obj, fields[number], raw, depth)
     return obj
 
 
-def _add(obj: Object, field: str, kind: str, raw: Any, *, depth: int) -> None:
-    is_kept = kind.startswith(("!", "*"))
-    plain = kind.lstrip("!*")
-    if not field:
-        obj.update(_value(plain, raw, depth + 1))
-    elif plain.startswith("[]"):
-        obj.setdefault(field, []).append(_value(plain[2:], raw, depth + 1))
-    elif plain.startswith("{}"):
+def _add(obj: Object, field: Field, raw: Any, depth: int) -> None:
+    kind = field.type
+    if field.is_embedded:
+        obj.update(_message(kind, _expect_bytes(raw), depth + 1))
+    elif kind[0] == "[":
+        obj.setdefault(field.name, []).append(_value(kind[1:-1], raw, depth + 1))
+    elif kind[0] == "{":
         entry = dict(_fields(_expect_bytes(raw)))
-        value = entry.get(2, 0 if plain[2:] in ("i", "b") else b"")
-        obj.setdefault(field, {})[_text(entry.get(1, b""))] = _value(plain[2:], value, depth + 1)
+        value = entry.get(2, 0 if kind[1:-1] in _NUMBERS else b"")
+        obj.setdefault(field.name, {})[_text(entry.get(1, b""))] = _value(kind[1:-1], value, depth + 1)
     else:
-        value = _value(plain, raw, depth + 1)
-        if value is not None and (is_kept or value or isinstance(value, dict)):
-            obj[field] = value
+        value = _value(kind, raw, depth + 1)
+        is_zero = not value and not isinstance(value, dict)
+        if value is not None and not (is_zero and field.zero == "?"):
+            obj[field.name] = value
 
 
 def _value(kind: str, raw: Any, depth: int) -> Any:
     if kind in _SCALARS:
         return _SCALARS[kind](raw)
     data = _expect_bytes(raw)
-    if kind.startswith("items:"):
-        return [_value(kind.removeprefix("items:"), item, depth + 1) for number, item in _fields(data) if number == 1]
-    if kind.startswith("[]"):
-        return [_value(kind[2:], item, depth + 1) for number, item in _fields(data) if number == 1]
-    if kind.startswith("*"):
-        return _value(kind[1:], raw, depth)
+    if kind[0] == "[":
+        return [_value(kind[1:-1], item, depth + 1) for number, item in _fields(data) if number == 1]
+    if kind.startswith("string("):
+        return _text(raw)
     if kind in _SCHEMAS:
         return _schema(kind, data, depth)
     return _message(kind, data, depth)
@@ -189,38 +179,35 @@ def _time(raw: Any) -> str | None:
     return moment.strftime("%Y-%m-%dT%H:%M:%S") + (f".{nanos // 1000:06d}Z" if nanos else "Z")
 
 
-def _duration(raw: Any) -> str:
-    return f"{_signed(dict(_fields(_expect_bytes(raw))).get(1, 0)) / 1e9:g}s"
-
-
 def _raw(raw: Any) -> Any:
     inside = dict(_fields(_expect_bytes(raw))).get(1, b"")
     return msgspec.json.decode(_expect_bytes(inside)) if inside else None
 
 
 _SCALARS: dict[str, Callable[[Any], Any]] = {
-    "s": _text,
-    "b": lambda raw: bool(_signed(raw)),
-    "i": _signed,
-    "y": lambda raw: base64.b64encode(_expect_bytes(raw)).decode(),
-    "d": _double,
+    "string": _text,
+    "bool": lambda raw: bool(_signed(raw)),
+    "int32": _signed,
+    "int64": _signed,
+    "bytes": lambda raw: base64.b64encode(_expect_bytes(raw)).decode(),
+    "float": _double,
     "quantity": _quantity,
-    "intorstring": _int_or_string,
+    "intstr": _int_or_string,
     "time": _time,
-    "duration": _duration,
-    "raw": _raw,
+    "json": _raw,
 }
-_SCHEMAS = ("schemaorbool", "schemaorarray", "schemaorstrings")
-_SCHEMA = "apiextensions/v1.JSONSchemaProps"
+_NUMBERS = ("bool", "int32", "int64")
+_SCHEMA = "JSONSchemaProps"
+_SCHEMAS = tuple(f"{_SCHEMA}Or{other}" for other in ("Bool", "Array", "StringArray"))
 
 
 def _schema(kind: str, data: bytes, depth: int) -> Any:
-    """The three places of a JSON schema that hold either a schema or something simpler."""
+    """The fields of a JSON schema that have either a schema or a simpler value."""
     fields = list(_fields(data))
     values = dict(fields)
-    if kind == "schemaorbool":
+    if kind.endswith("OrBool"):
         return _message(_SCHEMA, _expect_bytes(values[2]), depth + 1) if 2 in values else bool(values.get(1))
-    if kind == "schemaorstrings":
+    if kind.endswith("OrStringArray"):
         if 1 in values:
             return _message(_SCHEMA, _expect_bytes(values[1]), depth + 1)
         return [_text(value) for number, value in fields if number == 2]

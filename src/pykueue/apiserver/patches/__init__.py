@@ -1,4 +1,5 @@
-"""Patches of all four types, and the bookkeeping of who owns which field.
+"""The four types of patches, and `managedFields`: which manager owns which field.
 
-Invariant: pure functions on JSON values. None changes its arguments; what did not change is shared, not copied.
+Invariant: these are pure functions on JSON values. They do not change their arguments; results
+share unchanged parts with the arguments.
 """

@@ -1,7 +1,8 @@
-"""Sets of field paths, in the very form in which `managedFields` keeps them (FieldsV1).
+"""Sets of field paths, in the form in which `managedFields` stores them (FieldsV1).
 
-A node is a dict of path elements (`f:name`, `k:{"name":"x"}`, `v:"x"`) to nodes. A node without children is a member
-of the set; one with children is a member if it also holds ".". None is the empty set.
+A node is a dict of path elements (`f:name`, `k:{"name":"x"}`, `v:"x"`) to nodes. A node without
+children is a member of the set. A node with children is a member if it also has the element ".".
+None is the empty set.
 """
 
 import json
@@ -9,8 +10,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-
-from pykueue.apiserver.patches.shapes import KEY_DEFAULTS
 
 Node = dict[str, Any]
 _SELF = "."
@@ -56,47 +55,48 @@ def difference(left: Node | None, right: Node | None) -> Node | None:
     """`left` itself if nothing of it is in `right`."""
     if left is None or right is None:
         return left
-    kept = left
+    remaining = left
     for element, child in right.items():
         if element == _SELF or element not in left:
             continue
         rest = difference(left[element], child)
         if rest is left[element]:
             continue
-        kept = dict(left) if kept is left else kept
+        remaining = dict(left) if remaining is left else remaining
         if rest is None:
-            del kept[element]
+            del remaining[element]
         else:
-            kept[element] = rest
+            remaining[element] = rest
     stays_member = is_member(left) and not is_member(right)
-    if kept is left and stays_member == is_member(left):
+    if remaining is left and stays_member == is_member(left):
         return left
-    return make(is_member=stays_member, children=dict(children(kept)))
+    return make(is_member=stays_member, children=dict(children(remaining)))
 
 
 def intersection(left: Node | None, right: Node | None) -> Node | None:
     if left is None or right is None:
         return None
-    kept: Node = {}
+    common: Node = {}
     for element, child in children(left):
         both = intersection(child, right.get(element))
         if both is not None:
-            kept[element] = both
-    return make(is_member=is_member(left) and is_member(right), children=kept)
+            common[element] = both
+    return make(is_member=is_member(left) and is_member(right), children=common)
 
 
 def members(node: Node | None, prefix: str = "") -> Iterator[str]:
-    """The paths of all members below a node, as messages show them: `.spec.containers[name="web"].image`.
+    """The paths of all members below a node, as error messages have them.
 
-    In Kubernetes' order: what ends at a level comes before what goes deeper.
+    Example: `.spec.containers[name="web"].image`. As in Kubernetes, the members of a level come
+    before the members of deeper levels.
     """
     inner = sorted(children(node or {}), key=lambda item: item[0])
-    yield from (prefix + shown(element) for element, child in inner if is_member(child))
+    yield from (prefix + _readable(element) for element, child in inner if is_member(child))
     for element, child in inner:
-        yield from members(child, prefix + shown(element))
+        yield from members(child, prefix + _readable(element))
 
 
-def shown(element: str) -> str:
+def _readable(element: str) -> str:
     sort, _, rest = element.partition(":")
     if sort == "f":
         return f".{rest}"
@@ -105,13 +105,9 @@ def shown(element: str) -> str:
     return f"[={rest}]" if sort == "v" else f"[{rest}]"
 
 
-def key_element(item: Any, keys: tuple[str, ...]) -> str | None:
-    """The path element of an item of a list that is a map; None if the item lacks its keys."""
-    if not isinstance(item, dict):
-        return None
-    values = {key: item[key] if key in item else KEY_DEFAULTS.get(key) for key in keys}
-    present = {key: value for key, value in values.items() if value is not None}
-    return "k:" + msgspec.json.encode(present, order="sorted").decode() if present else None
+def key_element(keys: dict[str, Any]) -> str:
+    """The path element of an item of a list that merges by these keys."""
+    return "k:" + msgspec.json.encode(keys, order="sorted").decode()
 
 
 def value_element(item: Any) -> str:

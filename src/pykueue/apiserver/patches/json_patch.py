@@ -1,4 +1,4 @@
-"""JSON patch (RFC 6902): rarely used, so the library does it."""
+"""JSON patch (RFC 6902), done by the jsonpatch library."""
 
 import types
 from typing import Any
@@ -29,7 +29,7 @@ def apply(target: Any, operations: Any) -> Any:
 
 
 class _Replace(jsonpatch.ReplaceOperation):
-    """A key that is not there is added: the API server has always been lenient here."""
+    """Adds a key that does not exist, as the API server does."""
 
     def apply(self, obj: Any) -> Any:
         parent, key = self.pointer.to_last(obj)
@@ -44,5 +44,5 @@ class _Patch(jsonpatch.JsonPatch):
 
 
 def _rejected() -> ApiError:
-    """As an API server words a patch that does not apply, such as a failed `test`: it does not say why."""
+    """The API server's error for a patch that does not apply; it does not give the reason."""
     return ApiError(422, "Invalid", "the server rejected our request due to an error in our request", {})

@@ -1,6 +1,7 @@
-"""Who owns which field: `metadata.managedFields` read, kept up after every write, and written back.
+"""Which manager owns which field: reads, updates and writes `metadata.managedFields`.
 
-Called by the write path after an update, and by server-side apply, which refuses to change what others own.
+The write path calls this after an update. Server-side apply calls it to refuse a change of fields
+that other managers own.
 """
 
 from collections.abc import Iterable, Mapping
@@ -8,11 +9,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from pykueue.api import objects
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object
-from pykueue.apiserver.patches import field_sets, last_applied, typed
+from pykueue.apiserver.patches import field_sets, typed
 from pykueue.apiserver.patches.field_sets import Node
-from pykueue.apiserver.patches.shapes import Shape
+from pykueue.apiserver.patches.merge_schema import MergeSchema
 
 _MOST_UPDATE_MANAGERS = 10
 _UNOWNED_METADATA = (
@@ -28,11 +30,13 @@ _UNOWNED_METADATA = (
     "f:deletionTimestamp",
     "f:deletionGracePeriodSeconds",
 )
+_KUBECTL = "kubectl"
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _ENTRY_NAMES = ("manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource")
 
 
 class Manager(NamedTuple):
-    """Who: an applier is one whatever version it uses, an updater is one per version."""
+    """A field manager. An applier is one for all versions, an updater is one for each version."""
 
     name: str
     operation: str
@@ -41,7 +45,7 @@ class Manager(NamedTuple):
 
 
 class Ownership:
-    """What a manager owns. Fields that were read from the store stay text until somebody must know them."""
+    """The fields that a manager owns. Fields from the store stay text until they are needed."""
 
     __slots__ = ("_fields", "_text", "api_version", "time")
 
@@ -60,12 +64,12 @@ class Ownership:
         return self._fields
 
     @property
-    def shown(self) -> Node | msgspec.Raw:
-        """The fields as they are to be written."""
+    def encoded(self) -> Node | msgspec.Raw:
+        """The fields in the form in which they are written."""
         return self.fields if self._text is None else self._text
 
     def without(self, lost: Node | None) -> "Ownership | None":
-        """What is left of it; None if that is nothing."""
+        """The ownership without the lost fields; None if no field is left."""
         if lost is None or (self._text is not None and _at_the_top(self._text).keys().isdisjoint(lost)):
             return self
         fields = field_sets.difference(self.fields, lost)
@@ -93,7 +97,7 @@ Managers = dict[Manager, Ownership]
 
 
 class Writer(msgspec.Struct, frozen=True, kw_only=True):
-    """The one who writes now."""
+    """The manager of the present write."""
 
     name: str
     api_version: str
@@ -136,7 +140,7 @@ def read_text(text: bytes) -> Managers:
 
 
 def write(obj: Object, managers: Managers) -> None:
-    """Put the entries into the object as text, in Kubernetes' order: appliers first, then by time and name."""
+    """Write the entries in Kubernetes' order: appliers first, then by time and name."""
     order = sorted(managers.items(), key=lambda item: (item[0].operation, item[1].time, item[0]))
     entries = [_entry(manager, owned) for manager, owned in _merged_beyond_limit(order)]
     if entries:
@@ -146,7 +150,7 @@ def write(obj: Object, managers: Managers) -> None:
 
 
 def _merged_beyond_limit(order: list[tuple[Manager, Ownership]]) -> Iterable[tuple[Manager, Ownership]]:
-    """The oldest of too many updaters become one, named `ancient-changes`."""
+    """If there are too many updaters, the oldest are merged into one, named `ancient-changes`."""
     updaters = [item for item in order if item[0].operation == "Update"]
     excess = (
         updaters[: max(len(updaters) - _MOST_UPDATE_MANAGERS + 1, 0)] if len(updaters) > _MOST_UPDATE_MANAGERS else []
@@ -158,12 +162,12 @@ def _merged_beyond_limit(order: list[tuple[Manager, Ownership]]) -> Iterable[tup
         merged = field_sets.union(merged, owned.fields)
     newest = excess[-1]
     ancient = newest[0]._replace(name="ancient-changes", subresource="")
-    kept = [item for item in order if item not in excess and item[0] != ancient]
-    appliers = [item for item in kept if item[0].operation == "Apply"]
+    others = [item for item in order if item not in excess and item[0] != ancient]
+    appliers = [item for item in others if item[0].operation == "Apply"]
     return [
         *appliers,
         (ancient, Ownership(merged or {}, newest[1].api_version, newest[1].time)),
-        *kept[len(appliers) :],
+        *others[len(appliers) :],
     ]
 
 
@@ -174,14 +178,14 @@ def _entry(manager: Manager, owned: Ownership) -> dict[str, Any]:
         "apiVersion": owned.api_version,
         "time": owned.time,
         "fieldsType": "FieldsV1",
-        "fieldsV1": owned.shown,
+        "fieldsV1": owned.encoded,
         "subresource": manager.subresource,
     }
     return {name: entry[name] for name in _ENTRY_NAMES if entry[name]}
 
 
 def strip(fields: Node | None) -> Node | None:
-    """Without what nobody owns: type, identity, and what the server alone writes."""
+    """Remove fields that no manager owns: type, identity, and what only the server writes."""
     if fields is None:
         return None
     stripped = {element: node for element, node in fields.items() if element not in ("f:apiVersion", "f:kind")}
@@ -194,14 +198,16 @@ def strip(fields: Node | None) -> Node | None:
     return stripped or None
 
 
-def after_update(shape: Shape, old: Object | None, new: Object, *, managers: Managers, writer: Writer) -> Managers:
-    """Ownership after `writer` turned `old` into `new` by create, update or patch; `managers` owned `old`.
+def after_update(
+    schema: MergeSchema, old: Object | None, new: Object, *, managers: Managers, writer: Writer
+) -> Managers:
+    """The managers after `writer` changed `old` to `new` by create, update or patch.
 
-    A writer may also say who owns what, in `new`.
+    If `new` has managedFields of its own, they replace `managers`.
     """
     before: Object = old if old is not None else {"apiVersion": new["apiVersion"], "kind": new["kind"], "metadata": {}}
     managers = read(new) if "managedFields" in new["metadata"] else dict(managers)
-    changed, removed = typed.compare(shape, _unmanaged(before), _unmanaged(new))
+    changed, removed = typed.compare(schema, _unmanaged(before), _unmanaged(new))
     changed, removed = strip(changed), strip(removed)
     if changed is None and removed is None:
         return managers
@@ -221,69 +227,91 @@ def _unmanaged(obj: Object) -> Object:
 
 
 def _without(managers: Mapping[Manager, Ownership], lost: Node | None) -> Managers:
-    kept = ((manager, owned.without(lost)) for manager, owned in managers.items())
-    return {manager: owned for manager, owned in kept if owned is not None}
+    remaining = ((manager, owned.without(lost)) for manager, owned in managers.items())
+    return {manager: owned for manager, owned in remaining if owned is not None}
 
 
 def apply(
-    shape: Shape, live: Object | None, applied: Object, *, writer: Writer, force: bool
+    schema: MergeSchema, live: Object | None, applied: Object, *, writer: Writer, force: bool
 ) -> tuple[Object, Managers]:
-    """Server-side apply: the new object and the new owners. ApiError 409 names what others own, unless forced."""
+    """Server-side apply: the new object and the new managers.
+
+    Unless forced, an ApiError 409 names the fields that other managers own.
+    """
     current: Object = live if live is not None else {"metadata": {}}
     managers = read(current)
     applier = writer.applier()
     previous = managers.pop(applier, None)
-    mine = strip(typed.fields(shape, applied))
+    mine = strip(typed.fields(schema, applied))
     base = _unmanaged(current)
-    merged = typed.merge(shape, base, applied)
-    changed = strip(typed.compare(shape, base, merged)[0])
+    merged = typed.merge(schema, base, applied)
+    changed = strip(typed.compare(schema, base, merged)[0])
     if not force:
-        ours = last_applied.still_as_applied(shape, base) if writer.name == last_applied.MANAGER else None
+        ours = _applied_by_client(schema, base) if writer.name == _KUBECTL else None
         _refuse_conflicts(managers, field_sets.difference(changed, ours))
     managers = _without(managers, changed)
     others: Node | None = None
     for owned in managers.values():
         others = field_sets.union(others, owned.fields)
-    unwanted = field_sets.difference(previous.fields, mine) if previous else None
-    result: Object = typed.remove(shape, merged, unwanted, field_sets.union(others, mine))
-    removed = strip(typed.compare(shape, merged, result)[1])
+    no_longer_applied = field_sets.difference(previous.fields, mine) if previous else None
+    result: Object = typed.remove(schema, merged, no_longer_applied, field_sets.union(others, mine))
+    removed = strip(typed.compare(schema, merged, result)[1])
     managers = _without(managers, removed)
     if mine is not None:
-        known_time = previous.time if previous else ""
-        time = known_time if result == base else writer.time  # whoever changes nothing leaves no time
+        previous_time = previous.time if previous else ""
+        time = previous_time if result == base else writer.time
         managers[applier] = Ownership(mine, writer.api_version, time)
     return result, managers
+
+
+def _applied_by_client(schema: MergeSchema, live: Object) -> Node | None:
+    """The fields that client-side apply wrote and that have not changed since.
+
+    Client-side apply stores the applied configuration in an annotation. A server-side apply by
+    kubectl takes over these fields without a conflict.
+    """
+    text = objects.annotations(live).get(_LAST_APPLIED)
+    try:
+        applied = msgspec.json.decode(text) if isinstance(text, str) else None
+    except msgspec.DecodeError:
+        return None
+    if not isinstance(applied, dict):
+        return None
+    changed, removed = typed.compare(schema, applied, live)
+    return field_sets.difference(field_sets.difference(typed.fields(schema, applied), changed), removed)
 
 
 def _refuse_conflicts(managers: Managers, changed: Node | None) -> None:
     conflicts: list[tuple[str, str]] = []
     for manager, owned in sorted(managers.items()):
-        described = _described(manager, owned)
-        conflicts += [(described, path) for path in field_sets.members(field_sets.intersection(owned.fields, changed))]
+        description = _describe(manager, owned)
+        conflicts += [
+            (description, path) for path in field_sets.members(field_sets.intersection(owned.fields, changed))
+        ]
     if not conflicts:
         return
     causes = [
-        {"reason": "FieldManagerConflict", "message": f"conflict with {described}", "field": path}
-        for described, path in conflicts
+        {"reason": "FieldManagerConflict", "message": f"conflict with {description}", "field": path}
+        for description, path in conflicts
     ]
     raise ApiError(409, "Conflict", _conflict_message(conflicts), {"causes": causes})
 
 
 def _conflict_message(conflicts: list[tuple[str, str]]) -> str:
     if len(conflicts) == 1:
-        described, path = conflicts[0]
-        return f"Apply failed with 1 conflict: conflict with {described}: {path}"
+        description, path = conflicts[0]
+        return f"Apply failed with 1 conflict: conflict with {description}: {path}"
     paths: dict[str, list[str]] = {}
-    for described, path in conflicts:
-        paths.setdefault(described, []).append(path)
+    for description, path in conflicts:
+        paths.setdefault(description, []).append(path)
     parts = [
-        f"conflicts with {described}:\n" + "\n".join(f"- {path}" for path in theirs)
-        for described, theirs in paths.items()
+        f"conflicts with {description}:\n" + "\n".join(f"- {path}" for path in manager_paths)
+        for description, manager_paths in paths.items()
     ]
     return f"Apply failed with {len(conflicts)} conflicts: " + "\n".join(parts)
 
 
-def _described(manager: Manager, owned: Ownership) -> str:
+def _describe(manager: Manager, owned: Ownership) -> str:
     text = f'"{manager.name}"'
     if manager.subresource:
         text += f' with subresource "{manager.subresource}"'

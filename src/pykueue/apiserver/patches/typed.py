@@ -1,6 +1,7 @@
-"""Walks of values along their shape: what fields a value has, how two values differ, how one is laid over another.
+"""The operations of Kubernetes' structured-merge-diff, on plain JSON values.
 
-These are the typed operations of Kubernetes' structured merge, on plain JSON values.
+They walk a value along its merge schema: which fields it has, how two values differ, and how to
+merge one into the other.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -8,154 +9,165 @@ from typing import Any
 
 from pykueue.apiserver.patches import field_sets
 from pykueue.apiserver.patches.field_sets import Node
-from pykueue.apiserver.patches.shapes import Shape
+from pykueue.apiserver.patches.merge_schema import MergeSchema
 
 
-def fields(shape: Shape, value: Any) -> Node | None:
-    """What someone who applies this value owns: its leaves, entries of free maps, and items of lists."""
-    if isinstance(value, dict) and not shape.is_atomic:
-        found: Node = {}
-        for name, each in value.items():
-            child = shape.child(name)
-            inner = fields(child, each)
+def fields(schema: MergeSchema, value: Any) -> Node | None:
+    """The fields that the applier of this value owns: leaves, map entries, list items."""
+    if isinstance(value, dict) and not schema.is_atomic:
+        children: Node = {}
+        for name, field in value.items():
+            child = schema.child(name)
+            inner = fields(child, field)
             if not child.is_declared:
                 inner = field_sets.union({}, inner)
             if inner is not None:
-                found[f"f:{name}"] = inner
-        return field_sets.make(is_member=not value, children=found)
-    if isinstance(value, list) and (shape.keys or shape.is_set):
-        return field_sets.make(is_member=not value, children=dict(_items(shape, value)))
+                children[f"f:{name}"] = inner
+        return field_sets.make(is_member=not value, children=children)
+    if isinstance(value, list) and (schema.keys or schema.is_set):
+        return field_sets.make(is_member=not value, children=dict(_items(schema, value)))
     return {}
 
 
-def _items(shape: Shape, value: list[Any]) -> Any:
-    for element, item in elements(shape, value).items():
-        yield element, field_sets.union({}, fields(shape.item(), item)) if shape.keys else {}
+def _items(schema: MergeSchema, value: list[Any]) -> Any:
+    for element, item in elements(schema, value).items():
+        yield element, field_sets.union({}, fields(schema.item(), item)) if schema.keys else {}
 
 
-def presence(shape: Shape, value: Any) -> Node:
-    """What someone who brings this value into being owns: as `fields`, and each map and list on the way."""
-    if isinstance(value, dict) and not shape.is_atomic:
-        found = {f"f:{name}": presence(shape.child(name), each) for name, each in value.items()}
-    elif isinstance(value, list) and (shape.keys or shape.is_set):
-        found = {
-            element: presence(shape.item(), item) if shape.keys else {}
-            for element, item in elements(shape, value).items()
+def presence(schema: MergeSchema, value: Any) -> Node:
+    """The fields that the creator of this value owns: `fields`, and the maps and lists above."""
+    if isinstance(value, dict) and not schema.is_atomic:
+        children = {f"f:{name}": presence(schema.child(name), field) for name, field in value.items()}
+    elif isinstance(value, list) and (schema.keys or schema.is_set):
+        children = {
+            element: presence(schema.item(), item) if schema.keys else {}
+            for element, item in elements(schema, value).items()
         }
     else:
         return {}
-    return field_sets.make(is_member=not (found and shape.is_always_present), children=found) or {}
+    return field_sets.make(is_member=not (children and schema.is_always_written), children=children) or {}
 
 
-def elements(shape: Shape, items: list[Any]) -> dict[str, Any]:
-    """Items by their path element; the last of equal ones counts."""
-    if shape.is_set:
+def elements(schema: MergeSchema, items: list[Any]) -> dict[str, Any]:
+    """Items by path element. Of items with the same element the last one is used."""
+    if schema.is_set:
         return {field_sets.value_element(item): item for item in items}
-    found = ((field_sets.key_element(item, shape.keys), item) for item in items)
-    return {element: item for element, item in found if element is not None}
+    by_element = {}
+    for item in items:
+        keys = _keys(schema, item) if isinstance(item, dict) else {}
+        if keys:
+            by_element[field_sets.key_element(keys)] = item
+    return by_element
 
 
-def compare(shape: Shape, old: Any, new: Any) -> tuple[Node | None, Node | None]:
-    """The fields that were added or modified, and those that were removed. Equal parts cost one comparison."""
+def _keys(schema: MergeSchema, item: dict[str, Any]) -> dict[str, Any]:
+    """The keys of an item of a list; a key that is absent has its default."""
+    values = {key: item[key] if key in item else schema.key_default(key) for key in schema.keys}
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def compare(schema: MergeSchema, old: Any, new: Any) -> tuple[Node | None, Node | None]:
+    """The fields that were added or modified, and the fields that were removed."""
     if old == new:
         return None, None
-    if isinstance(old, dict) and isinstance(new, dict) and not shape.is_atomic:
-        return _compare_children(shape.child, old, new, "f:")
-    if isinstance(old, list) and isinstance(new, list) and (shape.keys or shape.is_set):
-        item = shape.item()
-        return _compare_children(lambda _: item, elements(shape, old), elements(shape, new), "")
+    if isinstance(old, dict) and isinstance(new, dict) and not schema.is_atomic:
+        return _compare_children(schema.child, old, new, "f:")
+    if isinstance(old, list) and isinstance(new, list) and (schema.keys or schema.is_set):
+        item = schema.item()
+        return _compare_children(lambda _: item, elements(schema, old), elements(schema, new), "")
     return {}, None
 
 
 def _compare_children(
-    shape_of: Callable[[str], Shape], old: dict[str, Any], new: dict[str, Any], prefix: str
+    schema_of: Callable[[str], MergeSchema], old: dict[str, Any], new: dict[str, Any], prefix: str
 ) -> tuple[Node | None, Node | None]:
     changed: Node = {}
     removed: Node = {}
     for name, value in new.items():
         if name not in old:
-            changed[prefix + name] = presence(shape_of(name), value)
+            changed[prefix + name] = presence(schema_of(name), value)
         elif old[name] != value:
-            inner_changed, inner_removed = compare(shape_of(name), old[name], value)
+            inner_changed, inner_removed = compare(schema_of(name), old[name], value)
             if inner_changed is not None:
                 changed[prefix + name] = inner_changed
             if inner_removed is not None:
                 removed[prefix + name] = inner_removed
     for name, value in old.items():
         if name not in new:
-            removed[prefix + name] = presence(shape_of(name), value)
+            removed[prefix + name] = presence(schema_of(name), value)
     return changed or None, removed or None
 
 
-def merge(shape: Shape, live: Any, applied: Any) -> Any:
-    """`applied` laid over `live`: maps and keyed lists are merged, everything else is replaced."""
-    if isinstance(live, dict) and isinstance(applied, dict) and not shape.is_atomic:
+def merge(schema: MergeSchema, live: Any, applied: Any) -> Any:
+    """`live` with `applied` merged in: maps, sets and keyed lists merge, others are replaced."""
+    if isinstance(live, dict) and isinstance(applied, dict) and not schema.is_atomic:
         merged = dict(live)
         for name, value in applied.items():
-            merged[name] = merge(shape.child(name), live[name], value) if name in live else value
+            merged[name] = merge(schema.child(name), live[name], value) if name in live else value
         return merged
-    if isinstance(live, list) and isinstance(applied, list) and (shape.keys or shape.is_set):
-        return _merge_lists(shape, live, applied)
+    if isinstance(live, list) and isinstance(applied, list) and (schema.keys or schema.is_set):
+        return _merge_lists(schema, live, applied)
     return applied
 
 
-def _merge_lists(shape: Shape, live: list[Any], applied: list[Any]) -> list[Any]:
-    theirs, ours = elements(shape, live), elements(shape, applied)
+def _merge_lists(schema: MergeSchema, live: list[Any], applied: list[Any]) -> list[Any]:
+    live_items, applied_items = elements(schema, live), elements(schema, applied)
     merged = {
-        element: merge(shape.item(), theirs[element], item) if element in theirs and shape.keys else item
-        for element, item in ours.items()
+        element: merge(schema.item(), live_items[element], item) if element in live_items and schema.keys else item
+        for element, item in applied_items.items()
     }
-    return [merged[element] if element in merged else theirs[element] for element in _interleaved(theirs, ours)]
+    order = _interleaved(live_items, applied_items)
+    return [merged[element] if element in merged else live_items[element] for element in order]
 
 
-def _interleaved(theirs: Iterable[str], ours: Mapping[str, Any]) -> Iterator[str]:
-    """Applied items in the order applied; the others where they were, relative to the next applied item after them."""
-    present, wanted = list(theirs), list(ours)
-    shared = [element for element in reversed(wanted) if element in set(present)]
+def _interleaved(live_items: Iterable[str], applied_items: Mapping[str, Any]) -> Iterator[str]:
+    """Applied items in their order. Other items stay before the applied item after them."""
+    live, applied = list(live_items), list(applied_items)
+    shared = [element for element in reversed(applied) if element in set(live)]
     position = 0
-    for element in wanted:
-        while position < len(present) and present[position] != element:
-            here = present[position]
-            if here in ours and (not shared or shared[-1] == here):
-                break  # its turn has not come: applied items come before it
-            if here not in ours:
+    for element in applied:
+        while position < len(live) and live[position] != element:
+            here = live[position]
+            if here in applied_items and (not shared or shared[-1] == here):
+                break  # other applied items come before this one
+            if here not in applied_items:
                 yield here
             position += 1
-        if position < len(present) and present[position] == element:
+        if position < len(live) and live[position] == element:
             position += 1
         if shared and shared[-1] == element:
             shared.pop()
         yield element
-    yield from (element for element in present[position:] if element not in ours)
+    yield from (element for element in live[position:] if element not in applied_items)
 
 
 _NOTHING = object()
 
 
-def remove(shape: Shape, value: Any, unwanted: Node | None, kept: Node | None) -> Any:
-    """`value` without the unwanted fields, except where someone else keeps something in them."""
-    result = _remove(shape, value, unwanted, kept)
+def remove(schema: MergeSchema, value: Any, removed: Node | None, owned: Node | None) -> Any:
+    """`value` without the removed fields, except for those that are owned."""
+    result = _remove(schema, value, removed, owned)
     return {} if result is _NOTHING else result
 
 
-def _remove(shape: Shape, value: Any, unwanted: Node | None, kept: Node | None) -> Any:
-    """What is left; a map or list that this emptied is gone."""
-    if unwanted is None:
+def _remove(schema: MergeSchema, value: Any, removed: Node | None, owned: Node | None) -> Any:
+    """The rest of the value; nothing if this emptied a map or list."""
+    if removed is None:
         return value
-    if field_sets.is_member(unwanted) and kept is None:
+    if field_sets.is_member(removed) and owned is None:
         return _NOTHING
     if isinstance(value, dict):
-        left = {
-            name: _remove(shape.child(name), each, unwanted.get(f"f:{name}"), (kept or {}).get(f"f:{name}"))
-            for name, each in value.items()
+        fields_left = {
+            name: _remove(schema.child(name), field, removed.get(f"f:{name}"), (owned or {}).get(f"f:{name}"))
+            for name, field in value.items()
         }
-        remaining: Any = {name: each for name, each in left.items() if each is not _NOTHING}
-    elif isinstance(value, list) and (shape.keys or shape.is_set):
-        results = (
-            _remove(shape.item(), item, unwanted.get(element), (kept or {}).get(element))
-            for element, item in elements(shape, value).items()
+        rest: Any = {name: field for name, field in fields_left.items() if field is not _NOTHING}
+    elif isinstance(value, list) and (schema.keys or schema.is_set):
+        items = (
+            _remove(schema.item(), item, removed.get(element), (owned or {}).get(element))
+            for element, item in elements(schema, value).items()
         )
-        remaining = [each for each in results if each is not _NOTHING]
+        rest = [item for item in items if item is not _NOTHING]
     else:
         return value
-    return remaining if remaining or not value or kept is not None else _NOTHING
+    return rest if rest or not value or owned is not None else _NOTHING

@@ -5,8 +5,9 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from pykueue.api import go_format
 from pykueue.api.errors import FieldError
-from pykueue.api.rules import faults, go_numbers, reading, shown, syntax
+from pykueue.api.rules import faults, go_numbers, reading, syntax
 from pykueue.api.rules.jobs import frameworks, generic, management, topology
 from pykueue.api.scheme import Object, Request, Verdict
 
@@ -98,13 +99,13 @@ def role_shape(spec: Object) -> Object:
     for field in ROLE_FIELDS:
         shape[field] = spec.get(field)
     if spec.get("resources") is not None:
-        shape["resources"] = reading.at(spec, "resources", "requests")
+        shape["resources"] = go_format.in_go_order(reading.at(spec, "resources", "requests"), "{quantity}")
     return shape
 
 
 def role_hash(spec: Object) -> str:
-    printed = shown.as_go_prints({"spec": role_shape(spec)}, shown.ROLE)
-    text = json.dumps(printed, separators=(",", ":"), ensure_ascii=False)
+    role = go_format.in_go_order(role_shape(spec), "PodSpec")
+    text = json.dumps({"spec": dict(sorted(role.items()))}, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
