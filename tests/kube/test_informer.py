@@ -52,7 +52,7 @@ async def play(client, setup=lambda informer: None, **options):
     """Run an informer until the script is over; returns it and the changes that it told."""
     told = []
     informer = Informer(client, WIDGETS, **options)
-    informer.add_handler(lambda change: told.append((change.type, change.key.name)))
+    informer.add_handler(lambda change: told.append((change.type, change.key[1])))
     setup(informer)
     running = asyncio.create_task(informer.run())
     await asyncio.wait_for(client.is_over.wait(), 10)
@@ -129,7 +129,7 @@ async def test_indexes_follow_changes():
 async def test_a_late_handler_hears_of_everything():
     informer, _ = await play(ScriptedClient([5, widget("a", 1)]))
     heard = []
-    informer.add_handler(lambda change: heard.append(change.key.name))
+    informer.add_handler(lambda change: heard.append(change.key[1]))
     assert heard == ["a"]
 
 
@@ -141,7 +141,7 @@ async def test_a_faulty_handler_does_not_stop_the_others(caplog):
     informer = Informer(client, WIDGETS)
     heard = []
     informer.add_handler(fail)
-    informer.add_handler(lambda change: heard.append(change.key.name))
+    informer.add_handler(lambda change: heard.append(change.key[1]))
     running = asyncio.create_task(informer.run())
     await asyncio.wait_for(client.is_over.wait(), 10)
     running.cancel()

@@ -204,7 +204,7 @@ def test_what_kueue_left_is_used():
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     authority = of_rsa(key)
     now = dt.datetime.now(dt.UTC)
-    life = issuing.Life(begin=now, end=now + dt.timedelta(days=365))
+    life = issuing.Validity(begin=now, end=now + dt.timedelta(days=365))
     serving = issuing.make_server(authority, "kueue", [HOST], life)
     left = Credentials(authorities=(authority.certificate,), authority_key=authority.key, serving=serving)
     assert Credentials.read(left.data()) == left

@@ -113,6 +113,21 @@ def from_object(selector: Mapping[str, Any] | None) -> tuple[Requirement, ...] |
     return (*equal, *expressions)
 
 
+def to_text(selector: Mapping[str, Any]) -> str:
+    """A `LabelSelector` as one line sorted by key (`app=web,!legacy,tier in (a,b)`); "" if it is empty."""
+    terms = [(key, f"{key}={value}") for key, value in (selector.get("matchLabels") or {}).items()]
+    for expression in selector.get("matchExpressions") or ():
+        key, values = expression["key"], ",".join(sorted(expression.get("values") or ()))
+        text = {
+            "In": f"{key} in ({values})",
+            "NotIn": f"{key} notin ({values})",
+            "Exists": key,
+            "DoesNotExist": f"!{key}",
+        }
+        terms.append((key, text[expression["operator"]]))
+    return ",".join(term for _, term in sorted(terms))
+
+
 @dataclass(frozen=True, slots=True)
 class FieldRequirement:
     path: str

@@ -25,6 +25,11 @@ def from_ns(at_ns: int) -> str:
     return _from_seconds(at_ns // SECOND_NS)
 
 
+def micro_from_ns(at_ns: int) -> str:
+    """With microseconds, as `metav1.MicroTime` is written: events and leases use it."""
+    return f"{from_ns(at_ns)[:-1]}.{at_ns % SECOND_NS // 1000:06d}Z"
+
+
 @functools.lru_cache(maxsize=1024)
 def _from_seconds(seconds: int) -> str:
     return (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,4 +1,4 @@
-"""Recordings of Kueue's validating webhooks: which writes are refused, where, and in which words."""
+"""Replays recorded verdicts of Kueue's validating webhooks and compares the errors."""
 
 import re
 from collections.abc import Iterable
@@ -33,17 +33,17 @@ def verdict(case: Case) -> list[Difference]:
         lookup=_EmptyCluster(),
         settings=Settings(feature_gates=feature_gates(case)),
     )
-    found = _VALIDATORS[case["object"]["kind"]](request)
+    verdict_of_rules = _VALIDATORS[case["object"]["kind"]](request)
     expected = sorted(
         (error["type"], error["field"], _comparable(error["message"])) for error in case["expect"]["errors"]
     )
-    answer = sorted((error.reason, error.field, _comparable(str(error))) for error in found.denied)
+    answer = sorted((error.reason, error.field, _comparable(str(error))) for error in verdict_of_rules.denied)
     faults = differences.between(expected, answer, "errors")
-    return faults + differences.between(case["expect"].get("warnings", []), list(found.warnings), "warnings")
+    return faults + differences.between(case["expect"].get("warnings", []), list(verdict_of_rules.warnings), "warnings")
 
 
 def _comparable(message: str) -> str:
-    """Kueue prints the address of a count where it means the count; we print the count."""
+    """Hides the count: Kueue prints its address instead of the number."""
     return re.sub(r"is not a multiple of \d+", "is not a multiple of N", message)
 
 

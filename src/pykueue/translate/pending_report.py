@@ -1,47 +1,47 @@
-"""The pending workloads of a queue in their order: what the visibility API answers.
+"""The response of the visibility API: the pending workloads of a queue in their order.
 
-Pure: the engine's view and the Workload objects go in, a `PendingWorkloadsSummary` comes out. Called by the part that serves
-the group `visibility.kueue.x-k8s.io`.
+Builds a `PendingWorkloadsSummary` from the engine's view and the Workload objects. Called by the
+server of the group `visibility.kueue.x-k8s.io`.
 """
 
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
-from pykueue.api import errors
+from pykueue.api import errors, objects
 from pykueue.api.scheme import Object
 from pykueue.engine import values
 from pykueue.engine.view import EngineView
 
 GROUP = "visibility.kueue.x-k8s.io"
 DEFAULT_LIMIT = 1000
-GREATEST_LIMIT = 100_000
+MAX_LIMIT = 100_000
 
 Find = Callable[[values.WorkloadKey], Object | None]
-"""The Workload as the API has it; None when it is gone."""
+"""Returns the Workload object, or None if it no longer exists."""
 
 
 def of_cluster_queue(view: EngineView, name: str, find: Find) -> Iterator[Object]:
-    waiting = view.pending_in_order(values.ClusterQueueName(name))
-    if waiting is None:
+    ordered = view.pending_in_order(values.ClusterQueueName(name))
+    if ordered is None:
         raise errors.not_found(GROUP, "clusterqueue", name)
-    return _items(waiting, find)
+    return _items(ordered, find)
 
 
 def of_local_queue(view: EngineView, namespace: str, name: str, find: Find) -> Iterator[Object]:
     local_queue = view.local_queue(values.LocalQueueKey(f"{namespace}/{name}"))
-    waiting = None if local_queue is None else view.pending_in_order(local_queue.cluster_queue)
-    if waiting is None:
+    ordered = None if local_queue is None else view.pending_in_order(local_queue.cluster_queue)
+    if ordered is None:
         raise errors.not_found(GROUP, "localqueue", name)
     return (
         item
-        for item in _items(waiting, find)
+        for item in _items(ordered, find)
         if item["localQueueName"] == name and item["metadata"]["namespace"] == namespace
     )
 
 
 def summary(items: Iterator[Object], *, version: str, offset: int = 0, limit: int = DEFAULT_LIMIT) -> Object:
-    limit = min(max(limit, 0), GREATEST_LIMIT)
+    limit = min(max(limit, 0), MAX_LIMIT)
     offset = max(offset, 0)
     return {
         "kind": "PendingWorkloadsSummary",
@@ -51,12 +51,12 @@ def summary(items: Iterator[Object], *, version: str, offset: int = 0, limit: in
     }
 
 
-def _items(waiting: list[values.Workload], find: Find) -> Iterator[Object]:
-    """In queue order, with the inadmissible ones; positions count from 0."""
+def _items(ordered: list[values.Workload], find: Find) -> Iterator[Object]:
+    """The pending and the inadmissible workloads in queue order; positions start at 0."""
     in_local_queue: dict[values.LocalQueueKey, int] = {}
-    for position, workload in enumerate(waiting):
-        place = in_local_queue.get(workload.local_queue, 0)
-        in_local_queue[workload.local_queue] = place + 1
+    for position, workload in enumerate(ordered):
+        position_in_local_queue = in_local_queue.get(workload.local_queue, 0)
+        in_local_queue[workload.local_queue] = position_in_local_queue + 1
         obj = find(workload.key)
         if obj is not None:
             yield {
@@ -64,15 +64,15 @@ def _items(waiting: list[values.Workload], find: Find) -> Iterator[Object]:
                 "priority": workload.priority - workload.priority_boost,
                 "localQueueName": obj["spec"].get("queueName", ""),
                 "positionInClusterQueue": position,
-                "positionInLocalQueue": place,
+                "positionInLocalQueue": position_in_local_queue,
             }
 
 
 def _metadata(obj: Object) -> dict[str, Any]:
     metadata = obj["metadata"]
-    shown = {name: metadata[name] for name in ("name", "namespace", "creationTimestamp") if name in metadata}
+    fields = {name: metadata[name] for name in ("name", "namespace", "creationTimestamp") if name in metadata}
     owners = [
         {name: reference[name] for name in ("apiVersion", "kind", "name", "uid")}
-        for reference in metadata.get("ownerReferences") or ()
+        for reference in objects.owner_references(obj)
     ]
-    return shown | ({"ownerReferences": owners} if owners else {})
+    return fields | ({"ownerReferences": owners} if owners else {})

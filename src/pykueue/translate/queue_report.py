@@ -1,16 +1,16 @@
-"""What the engine knows of a queue, as the status of its ClusterQueue or LocalQueue shows it: counts, usage, activity.
+"""The status of ClusterQueues and LocalQueues: counts, usage and the Active condition.
 
-Called by the queue controllers.
+Called by the queue controllers and by replays.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pykueue.api.scheme import Object
 from pykueue.engine import values
-from pykueue.engine.quota import amounts
+from pykueue.engine.quota import amounts as engine_amounts
 from pykueue.engine.reasons import InactiveReason, Inactivity
 from pykueue.engine.view import ClusterQueueView, EngineView, ReservationView
-from pykueue.translate import queue_status
+from pykueue.translate import amounts
 
 _PARTS = {
     InactiveReason.STOPPED: "is stopped",
@@ -22,15 +22,15 @@ _PARTS = {
 
 
 def cluster_queue(view: EngineView, queue: ClusterQueueView) -> Object:
-    """Counts and usage; the conditions are the controller's."""
+    """The status without conditions, which the controller sets."""
     reserving = view.reservations(queue.name)
     admitted = [reservation for reservation in reserving if reservation.workload.admitted]
     return {
         "pendingWorkloads": queue.pending_count,
         "reservingWorkloads": len(reserving),
         "admittedWorkloads": len(admitted),
-        "flavorsReservation": queue_status.cluster_queue_flavors(queue.value, _usage(reserving)),
-        "flavorsUsage": queue_status.cluster_queue_flavors(queue.value, _usage(admitted)),
+        "flavorsReservation": cluster_queue_flavors(queue.value, _usage(reserving)),
+        "flavorsUsage": cluster_queue_flavors(queue.value, _usage(admitted)),
     }
 
 
@@ -43,8 +43,8 @@ def local_queue(view: EngineView, queue: ClusterQueueView, key: values.LocalQueu
         "pendingWorkloads": view.pending_count(key),
         "reservingWorkloads": len(reserving),
         "admittedWorkloads": len(admitted),
-        "flavorsReservation": queue_status.local_queue_flavors(queue.value, _usage(reserving)),
-        "flavorsUsage": queue_status.local_queue_flavors(queue.value, _usage(admitted)),
+        "flavorsReservation": local_queue_flavors(queue.value, _usage(reserving)),
+        "flavorsUsage": local_queue_flavors(queue.value, _usage(admitted)),
     }
 
 
@@ -55,8 +55,8 @@ def activity(inactivity: tuple[Inactivity, ...]) -> tuple[bool, str, str]:
     if inactivity[0].reason is InactiveReason.TERMINATING:
         return False, "Terminating", "Can't admit new workloads; clusterQueue is terminating"
     parts = [
-        _PARTS[found.reason].format(names=",".join(found.names), quoted=[f'"{name}"' for name in found.names])
-        for found in inactivity
+        _PARTS[cause.reason].format(names=",".join(cause.names), quoted=[f'"{name}"' for name in cause.names])
+        for cause in inactivity
     ]
     return False, inactivity[0].reason.value, f"Can't admit new workloads: {', '.join(parts)}."
 
@@ -68,5 +68,48 @@ def _usage(reservations: Iterable[ReservationView]) -> dict[values.FlavorResourc
             for resource, amount in pod_set.usage.items():
                 if resource in pod_set.flavors:
                     name = values.FlavorResource(pod_set.flavors[resource], resource)
-                    usage[name] = amounts.add(usage.get(name, 0), amount)
+                    usage[name] = engine_amounts.add(usage.get(name, 0), amount)
     return usage
+
+
+Usage = Mapping[values.FlavorResource, int]
+
+
+def cluster_queue_flavors(queue: values.ClusterQueue, usage: Usage) -> list[Object]:
+    """The value of `flavorsReservation` or `flavorsUsage`; only a queue in a cohort can borrow."""
+    return [
+        {
+            "name": flavor.name,
+            "resources": [
+                {
+                    "name": resource,
+                    "total": amounts.to_text(resource, total := _used(usage, flavor, resource)),
+                    "borrowed": amounts.to_text(
+                        resource, max(0, engine_amounts.sub(total, quota.nominal)) if queue.cohort else 0
+                    ),
+                }
+                for resource, quota in sorted(flavor.resources.items())
+            ],
+        }
+        for group in queue.resource_groups
+        for flavor in group.flavors
+    ]
+
+
+def local_queue_flavors(queue: values.ClusterQueue, usage: Usage) -> list[Object]:
+    """The flavors of the ClusterQueue, with the amounts of the LocalQueue."""
+    return [
+        {
+            "name": flavor.name,
+            "resources": [
+                {"name": resource, "total": amounts.to_text(resource, _used(usage, flavor, resource))}
+                for resource in sorted(flavor.resources)
+            ],
+        }
+        for group in queue.resource_groups
+        for flavor in group.flavors
+    ]
+
+
+def _used(usage: Usage, flavor: values.FlavorQuotas, resource: values.ResourceName) -> int:
+    return usage.get(values.FlavorResource(flavor.name, resource), 0)

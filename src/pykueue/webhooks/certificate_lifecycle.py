@@ -17,7 +17,7 @@ from cryptography import x509
 from cryptography.exceptions import InvalidSignature
 
 from pykueue.kube import issuing
-from pykueue.kube.issuing import KeyPair, Life
+from pykueue.kube.issuing import KeyPair, Validity
 
 _PEM = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\s*", re.DOTALL)
 _SERVER = "pykueue-webhooks"
@@ -138,12 +138,12 @@ class Renewal:
 
     def _authority(self, now: dt.datetime) -> KeyPair:
         """Each has a name of its own, so that nobody tries the wrong one of two."""
-        life = Life(begin=now, end=now + self.terms.authority)
+        life = Validity(begin=now, end=now + self.terms.authority)
         return issuing.make_authority(f"pykueue-webhooks-ca-{now:%Y%m%dT%H%M%S}", life)
 
     def _serving(self, authority: KeyPair, now: dt.datetime) -> KeyPair:
         end = min(now + self.terms.serving, _loaded(authority.certificate).not_valid_after_utc)
-        return issuing.make_server(authority, _SERVER, sorted(self.hosts), Life(begin=now, end=end))
+        return issuing.make_server(authority, _SERVER, sorted(self.hosts), Validity(begin=now, end=end))
 
 
 def is_trusted(bundle: bytes, certificate: bytes) -> bool:

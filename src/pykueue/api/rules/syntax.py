@@ -17,6 +17,7 @@ _ANNOTATIONS_BYTES = 256 * 1024
 
 _DNS_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _DNS_SUBDOMAIN = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
+_DNS_1035_LABEL = "[a-z]([-a-z0-9]*[a-z0-9])?"
 _NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _LABEL_VALUE = f"({_NAME})?"
 _PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
@@ -48,6 +49,26 @@ def dns_label(value: str) -> tuple[str, ...]:
         explanation = f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', {_ENDS}"
         found.append(_wrong(explanation, _DNS_LABEL, "my-name", "123-abc"))
     return tuple(found)
+
+
+@_remembered
+def dns_1035_label(value: str) -> tuple[str, ...]:
+    """The names of Services."""
+    explanations = [] if len(value) <= 63 else ["must be no more than 63 characters"]
+    if not _matches(_DNS_1035_LABEL, value):
+        explanation = (
+            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
+            "character, and end with an alphanumeric character"
+        )
+        explanations.append(_wrong(explanation, _DNS_1035_LABEL, "my-name", "abc-123"))
+    return tuple(explanations)
+
+
+def path_segment(value: str) -> tuple[str, ...]:
+    """The names of roles and role bindings."""
+    if value in (".", ".."):
+        return (f"may not be '{value}'",)
+    return tuple(f"may not contain '{character}'" for character in "/%" if character in value)
 
 
 @_remembered

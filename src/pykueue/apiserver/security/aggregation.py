@@ -1,11 +1,21 @@
-"""Keeps the rules of aggregated ClusterRoles equal to the union of the roles that they select."""
+"""Sets the rules of aggregated ClusterRoles to the union of the roles that they select."""
 
 import asyncio
 import logging
 
+from pykueue.api import objects
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Scheme
-from pykueue.apiserver.calls import Frame, Patch, Subscription, Target, User, Verbs, WatchCall, WriteCall
+from pykueue.apiserver.calls import (
+    PatchBody,
+    ResourceTarget,
+    Subscription,
+    UserInfo,
+    Verbs,
+    WatchCall,
+    WatchFrame,
+    WriteCall,
+)
 from pykueue.apiserver.security import roles
 from pykueue.apiserver.security.authorizer import GROUP, Authorizer
 from pykueue.kube.client import PatchType
@@ -13,7 +23,8 @@ from pykueue.kube.client import PatchType
 log = logging.getLogger(__name__)
 
 _WRITER = WriteCall(
-    user=User(name="system:apiserver", groups=("system:masters",)), field_manager="clusterrole-aggregation-controller"
+    user=UserInfo(name="system:apiserver", groups=("system:masters",)),
+    field_manager="clusterrole-aggregation-controller",
 )
 
 
@@ -29,8 +40,8 @@ class Aggregation:
         self._kind = kind
 
     async def start(self) -> None:
-        """After the authorizer follows the roles: it is what we read them from."""
-        self._subscription = await self._verbs.watch(Target(kind=self._kind), WatchCall(), self)
+        """Start after the authorizer, whose copies of the roles are read here."""
+        self._subscription = await self._verbs.watch(ResourceTarget(kind=self._kind), WatchCall(), self)
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
@@ -40,26 +51,26 @@ class Aggregation:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    def send(self, _frame: Frame) -> None:
+    def send(self, _frame: WatchFrame) -> None:
         self._wake.set()
 
     def close(self) -> None:
-        """The server is stopping."""
+        """The server stops."""
 
     async def _run(self) -> None:
         while True:
             await self._wake.wait()
             self._wake.clear()
-            known = list(self._authorizer.cluster_roles())
-            for role in known:
+            cluster_roles = list(self._authorizer.cluster_roles())
+            for role in cluster_roles:
                 if role.get("aggregationRule"):
-                    rules = roles.aggregated(role, known)
+                    rules = roles.aggregated(role, cluster_roles)
                     if rules != (role.get("rules") or []):
-                        await self._write(role["metadata"]["name"], rules)
+                        await self._write(objects.name(role), rules)
 
     async def _write(self, name: str, rules: list[dict[str, object]]) -> None:
         try:
-            patch = Patch(type=PatchType.MERGE, body={"rules": rules})
-            await self._verbs.patch(Target(kind=self._kind, name=name), patch, _WRITER)
+            patch = PatchBody(type=PatchType.MERGE, body={"rules": rules})
+            await self._verbs.patch(ResourceTarget(kind=self._kind, name=name), patch, _WRITER)
         except ApiError as error:
             log.warning("the aggregated role %s could not be written: %s", name, error)

@@ -77,12 +77,12 @@ class EngineEventSource:
         counted = self._count_devices(adjusted)
         return workload.workload(adjusted, self._options, limit_range.summarize(limit_ranges), counted)
 
-    def device_fault(self, obj: Object) -> devices.Fault | None:
+    def device_fault(self, obj: Object) -> devices.DeviceFault | None:
         """Why the devices of a pending Workload cannot be counted."""
         counted = self._count_devices(obj)
-        return counted if isinstance(counted, devices.Fault) else None
+        return counted if isinstance(counted, devices.DeviceFault) else None
 
-    def _count_devices(self, obj: Object) -> devices.Counted | devices.Fault:
+    def _count_devices(self, obj: Object) -> devices.DeviceCounts | devices.DeviceFault:
         """The devices of a pending Workload; one with quota is charged for its admission."""
         if predicates.has_quota_reservation(obj) or not devices.may_claim(obj):
             return devices.NO_DEVICES

@@ -6,14 +6,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pykueue.api import objects, resources
+from pykueue.controllers.cache import new_cache
 from pykueue.controllers.scheduler.engine_events import REQUIRED_KINDS, EngineEventSource
 from pykueue.engine import engine, events
 from pykueue.engine.view import EngineView
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock
-from pykueue.kube.controller.cache import ObjectCache
-from pykueue.kube.controller.informer_set import InformerSet
+from pykueue.kube.controller.cache import InformerSet
 from pykueue.translate import policy
 
 
@@ -21,8 +20,7 @@ class QueueFollower:
     def __init__(self, client: Client, configuration: Mapping[str, Any], clock: Clock) -> None:
         self._client = client
         self._clock = clock
-        self.cache = ObjectCache()
-        self.cache.add_index(resources.LIMIT_RANGE, "namespace", lambda obj: [objects.namespace(obj)])
+        self.cache = new_cache()
         self._engine = engine.Engine(policy.engine_policy(configuration))
         EngineEventSource(self.cache, clock, configuration, self._handle)
 

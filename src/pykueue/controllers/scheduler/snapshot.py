@@ -7,9 +7,10 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pykueue.api import objects, resources
+from pykueue.api import resources
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object, Resource
+from pykueue.controllers.cache import new_cache
 from pykueue.controllers.scheduler.devices import RESOURCES as DEVICE_RESOURCES
 from pykueue.controllers.scheduler.engine_events import REQUIRED_KINDS, EngineEventSource
 from pykueue.controllers.scheduler.topology_events import TopologyEventSource, names_topology
@@ -17,7 +18,6 @@ from pykueue.controllers.settings import Configuration
 from pykueue.engine import values
 from pykueue.engine.engine import Engine
 from pykueue.kube.client import Client
-from pykueue.kube.controller.cache import ObjectCache
 from pykueue.translate import devices, policy, workload
 
 
@@ -45,8 +45,7 @@ async def observe(client: Client, configuration: Configuration, *, now_ns: int) 
     if any(names_topology(flavor) for flavor in lists[resources.RESOURCE_FLAVOR]):
         lists |= await _lists(client, (resources.NODE, resources.POD))
     engine = Engine(policy.engine_policy(configuration))
-    cache = ObjectCache()
-    cache.add_index(resources.LIMIT_RANGE, "namespace", lambda obj: [objects.namespace(obj)])
+    cache = new_cache()
     clock = _StoppedClock(now_ns)
     EngineEventSource(cache, clock, configuration, engine.handle)
     topology_events = TopologyEventSource(cache, clock, engine.handle)
