@@ -24,9 +24,7 @@ _DEFAULT_NOW = "2026-01-15T12:00:00Z"
 
 class RecordedCluster:
     def __init__(self, recorded: Mapping[str, Any], *, watches_writes: bool = True) -> None:
-        """Without `watches_writes` the engine gets no
-        events about the writes of its own decisions.
-        """
+        """Without `watches_writes` the engine gets no events about its own decisions."""
         self._watches_writes = watches_writes
         configuration = _configuration(recorded.get("config") or {})
         self.now_ns = times.to_ns(recorded.get("now") or _DEFAULT_NOW)
@@ -70,9 +68,7 @@ class RecordedCluster:
         return any(queue.is_active and queue.pending.active_count for queue in self.state.cluster_queues.values())
 
     def reactivate(self, *names: str) -> None:
-        """Requeues the inadmissible workloads in the trees
-        of these cluster queues (default: of all).
-        """
+        """Requeues the inadmissible workloads of these cluster queues' trees (default: all)."""
         for name in names or tuple(self.state.cluster_queues):
             self.state.reactivate_queue(values.ClusterQueueName(name))
 

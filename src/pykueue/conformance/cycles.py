@@ -133,9 +133,7 @@ class ScenarioRun:
 
 
 def _looks_changed(cluster_queue: Object) -> bool:
-    """The recorder compared specs as text, so a quota
-    such as `0Gi`, stored as `0`, always differed.
-    """
+    """The recorder compared specs as text, so a quota `0Gi`, stored as `0`, always differed."""
     return any(
         str(quantity.parse(entry[name])) != entry[name]
         for group in cluster_queue["spec"].get("resourceGroups") or ()

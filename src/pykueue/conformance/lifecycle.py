@@ -1,6 +1,4 @@
-"""Replays recorded reconciles of Kueue's workload
-controller and compares the Workload and the events.
-"""
+"""Replays recorded reconciles of Kueue's workload controller: Workload and events."""
 
 import copy
 from collections.abc import Mapping

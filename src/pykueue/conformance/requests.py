@@ -142,9 +142,7 @@ def _info_as_recorded(info: PodSetInfo) -> Mapping[str, Any]:
 
 
 def pod_sets_of(case: Case, *, kind: JobFramework) -> list[Difference]:
-    """Counts the default submitter of a RayJob as
-    Kueue does; pykueue does so only if configured.
-    """
+    """Counts the default submitter of a RayJob as Kueue does; for pykueue this is an option."""
     topology_aware = feature_gates(case).get("TopologyAwareScheduling", True)
     options = JobOptions(topology_aware=topology_aware, count_default_submitter=True, scaled=case.get("rayCluster"))
     pod_sets = framework.pod_sets(kind, case["job"], options)

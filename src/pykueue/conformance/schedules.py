@@ -67,9 +67,7 @@ class ScheduleRun:
         )
 
     def _is_refused(self, decision: decisions.Decision) -> bool:
-        """Whether the API refuses the write; an eviction
-        of a deleted workload records no event.
-        """
+        """Whether the API refuses the write; an eviction of a deleted workload has no event."""
         if not self._write_error:
             return False
         now_ns, key = self.cluster.now_ns, decision.workload

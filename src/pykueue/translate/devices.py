@@ -30,7 +30,7 @@ class DeviceRules:
     """Classes whose mapping has `sources`, which pykueue does not support."""
 
 
-class DeviceInventory(Protocol):
+class DeviceLister(Protocol):
     """The ResourceClaimTemplates, DeviceClasses and ResourceSlices of the cluster."""
 
     def template(self, namespace: str, name: str) -> Object | None: ...
@@ -52,9 +52,7 @@ class DeviceFault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceCounts:
-    """For one pod of each pod set: the added amounts
-    and the extended resources that they replace.
-    """
+    """For one pod of each pod set: added amounts, and the extended resources they replace."""
 
     added: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     replaced: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -73,9 +71,7 @@ class _DeviceError(Exception):
 
 
 def resource_names(mappings: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Maps each class of `resources.deviceClassMappings`
-    to its resource; the first mapping wins.
-    """
+    """The resource of each class in `resources.deviceClassMappings`; the first mapping wins."""
     mapped: dict[str, str] = {}
     for mapping in mappings:
         for name in mapping.get("deviceClassNames") or ():
@@ -90,14 +86,14 @@ def with_sources(mappings: Iterable[Mapping[str, Any]]) -> frozenset[str]:
 
 
 def may_claim(workload: Object) -> bool:
-    """Whether the workload has claims or extended resources; others need no device inventory."""
+    """Whether the workload has claims or extended resources; others need no device lister."""
     return any(
         spec.get("resourceClaims") or _extended_requests(spec)
         for spec in (pod_set["template"]["spec"] for pod_set in workload["spec"].get("podSets") or ())
     )
 
 
-def count(workload: Object, rules: DeviceRules, inventory: DeviceInventory) -> DeviceCounts | DeviceFault:
+def count(workload: Object, rules: DeviceRules, lister: DeviceLister) -> DeviceCounts | DeviceFault:
     pod_specs = [pod_set["template"]["spec"] for pod_set in workload["spec"].get("podSets") or ()]
     has_claims = any(spec.get("resourceClaims") for spec in pod_specs)
     if not rules.enabled:
@@ -111,7 +107,7 @@ def count(workload: Object, rules: DeviceRules, inventory: DeviceInventory) -> D
     if not has_claims and not any(map(_extended_requests, pod_specs)):
         return DeviceCounts()
     try:
-        return _Count(workload, rules, inventory).result()
+        return _Count(workload, rules, lister).result()
     except _DeviceError as fault:
         return DeviceFault(text=str(fault), requeued_text=str(fault))
 
@@ -122,10 +118,10 @@ def _disabled() -> DeviceFault:
 
 
 class _Count:
-    def __init__(self, workload: Object, rules: DeviceRules, inventory: DeviceInventory) -> None:
+    def __init__(self, workload: Object, rules: DeviceRules, lister: DeviceLister) -> None:
         self._workload = workload
         self._rules = rules
-        self._inventory = inventory
+        self._lister = lister
 
     def result(self) -> DeviceCounts:
         added: dict[str, dict[str, int]] = {}
@@ -170,7 +166,7 @@ class _Count:
                 yield resource, number
 
     def _requests(self, name: str, pod_set: Object, where: str) -> list[Object]:
-        template = self._inventory.template(self._workload["metadata"].get("namespace", ""), name)
+        template = self._lister.template(self._workload["metadata"].get("namespace", ""), name)
         if template is None:
             missing = _not_found("ResourceClaimTemplate", name)
             detail = f"failed to get claim spec for ResourceClaimTemplate {name} in podset {pod_set['name']}: {missing}"
@@ -181,20 +177,18 @@ class _Count:
         return requests
 
     def _check_selectors(self, requests: Sequence[Object], template: str, where: str) -> None:
-        """Raises unless the cluster has enough devices
-        that match the CEL selectors of the claim.
-        """
+        """Raises unless the cluster has enough devices that match the claim's selectors."""
         selective = [
             (index, request["exactly"]) for index, request in enumerate(requests) if _expressions(request["exactly"])
         ]
         if not selective:
             return
         try:
-            devices = [device for resource_slice in self._inventory.slices() for device in _devices(resource_slice)]
+            devices = [device for resource_slice in self._lister.slices() for device in _devices(resource_slice)]
         except LookupError as error:
             detail = f"ResourceClaimTemplate {template}: failed to list ResourceSlices: {error.args[0]}"
             raise _DeviceError(FieldError("InternalError", where, detail)) from None
-        classes = {objects.name(device_class): device_class for device_class in self._inventory.classes()}
+        classes = {objects.name(device_class): device_class for device_class in self._lister.classes()}
         used: set[int] = set()
         for index, exactly in selective:
             path = f"{where}.devices.requests[{index}]"
@@ -223,7 +217,7 @@ class _Count:
         counted: dict[str, tuple[str, int]] = {}
         faults: list[FieldError] = []
         for name, total in sorted(_extended_requests(pod_spec).items()):
-            classes = [obj for obj in self._inventory.classes() if obj["spec"].get("extendedResourceName") == name]
+            classes = [obj for obj in self._lister.classes() if obj["spec"].get("extendedResourceName") == name]
             if not classes:
                 continue
             fractions = list(_fractions(pod_spec, path, name))
@@ -277,9 +271,7 @@ def _expressions(spec: Object) -> list[str]:
 
 
 def _devices(resource_slice: Object) -> Iterator[Object]:
-    """The devices as CEL values: attributes and capacity
-    by domain; the default domain is the driver.
-    """
+    """The devices as CEL values: attributes and capacity by domain, by default the driver."""
     driver = resource_slice["spec"].get("driver", "")
     for device in resource_slice["spec"].get("devices") or ():
         yield {
@@ -334,9 +326,7 @@ def _is_extended(name: str) -> bool:
 
 
 def _extended_requests(pod_spec: Object) -> dict[str, int]:
-    """In nano-units: the sum over the containers, or
-    the largest init container if that is more.
-    """
+    """In nano-units: the sum of the containers, or the largest init container if greater."""
     totals: dict[str, dict[str, int]] = {"initContainers": {}, "containers": {}}
     for kind, _, requests in _containers(pod_spec):
         for name, text in requests.items():

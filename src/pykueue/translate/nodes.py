@@ -46,9 +46,7 @@ def uses_node(pod: Object) -> bool:
 
 
 def is_topology_aware(pod: Object) -> bool:
-    """Whether the pod requests topology-aware scheduling;
-    its usage is then counted with its workload.
-    """
+    """Whether the pod requests topology-aware scheduling; its workload then counts its usage."""
     annotations = objects.annotations(pod)
     return any(name in annotations for name in topology_request.ANNOTATIONS)
 

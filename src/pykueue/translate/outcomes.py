@@ -80,9 +80,7 @@ def slice_replaced_event(replaced: values.WorkloadKey, replacement: values.Workl
 
 
 def placement_events(decision: decisions.AssignTopology) -> list[WorkloadEvent]:
-    """The Admitted event; a workload whose failed nodes
-    are replaced was admitted before and gets none.
-    """
+    """The Admitted event; a workload that only got replacement nodes was admitted before."""
     return [_admitted(decision)] if decision.admitted and not decision.replaces_nodes else []
 
 

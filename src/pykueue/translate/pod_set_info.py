@@ -114,9 +114,7 @@ def merged_template(template: Object, info: PodSetInfo, *, elastic_slices: bool 
 
 
 def restored_template(template: Object, info: PodSetInfo) -> Object:
-    """The template with exactly the info's metadata,
-    node selector, tolerations and scheduling gates.
-    """
+    """The template with exactly the info's metadata, node selector, tolerations and gates."""
     metadata: dict[str, Any] = {"annotations": info.annotations, "labels": info.labels}
     spec: dict[str, Any] = {
         "nodeSelector": info.node_selector,

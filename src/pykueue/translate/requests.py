@@ -44,9 +44,7 @@ class RequestRules:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSetRequests:
-    """The requests of all pods of a pod set together;
-    `flavors` is empty until quota is reserved.
-    """
+    """The requests of all pods of a pod set; `flavors` is empty until quota is reserved."""
 
     name: str
     count: int
@@ -77,9 +75,7 @@ def transformations_from(configured: Iterable[Mapping[str, Any]]) -> dict[str, R
 
 
 def adjusted(workload: Object, *, runtime_classes: Mapping[str, Object], limit_ranges: Iterable[Object]) -> Object:
-    """A copy of the workload with complete pod templates;
-    it shares unchanged parts with the original.
-    """
+    """The workload with complete pod templates; it shares unchanged parts with the original."""
     summary = limit_range.summarize(limit_ranges)
     pod_sets = []
     for pod_set in workload["spec"].get("podSets") or ():
@@ -107,7 +103,7 @@ def counts_after_reclaim(workload: Object, rules: RequestRules) -> dict[str, int
     """The number of pods that still need quota, by pod set."""
     counts = {_name(pod_set): int(pod_set.get("count", 0)) for pod_set in workload["spec"].get("podSets") or ()}
     if rules.subtracts_reclaimable_pods:
-        for reclaimable in objects.nested_list(workload, "status", "reclaimablePods"):
+        for reclaimable in objects.status(workload).get("reclaimablePods") or ():
             if (name := reclaimable["name"]) in counts:
                 counts[name] -= min(int(reclaimable["count"]), counts[name])
     return counts
@@ -219,9 +215,7 @@ def _completed(resources: Mapping[str, Any] | None, defaults: Mapping[str, Any] 
 def _transformed(
     requests: Mapping[str, Quantity], transformations: Mapping[str, ResourceTransformation]
 ) -> Mapping[str, Quantity]:
-    """Sums the outputs of all transformations, raises
-    negative sums to zero, then adds the other requests.
-    """
+    """Sums all outputs, raises negative sums to zero, then adds the other requests."""
     remaining = {
         name: value
         for name, value in requests.items()

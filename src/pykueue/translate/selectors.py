@@ -27,6 +27,8 @@ def affinity_terms(pod_spec: Object) -> tuple[tuple[values.LabelRequirement, ...
 
     One term must match; a term matches if all its expressions do.
     """
+    if not pod_spec.get("affinity"):
+        return None
     node_affinity = objects.nested(pod_spec, "affinity", "nodeAffinity")
     required = node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     if required is None:
@@ -58,9 +60,7 @@ def _requirements(expressions: Iterable[Object]) -> tuple[values.LabelRequiremen
 
 
 def _requirement(expression: Object) -> values.LabelRequirement:
-    """An unknown operator matches no label, because nothing
-    validates the operators in a stored pod template.
-    """
+    """An unknown operator, which a stored pod template may have, matches no label."""
     operator = expression.get("operator", "")
     if operator not in _OPERATORS:
         return values.LabelRequirement(key=expression.get("key", ""), operator=values.Operator.IN)

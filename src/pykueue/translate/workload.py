@@ -49,9 +49,7 @@ def workload(
     limit_ranges: limit_range.Summary | None = None,
     counted: devices.DeviceCounts | devices.DeviceFault = devices.NO_DEVICES,
 ) -> values.Workload:
-    """A Workload whose devices cannot be counted is
-    admission-gated, so that it stays out of the queues.
-    """
+    """A Workload whose devices cannot be counted is admission-gated, so it is not queued."""
     metadata, spec, status = obj["metadata"], obj["spec"], objects.status(obj)
     namespace = objects.namespace(obj)
     annotations = objects.annotations(obj)
@@ -105,11 +103,12 @@ def _replaced_slice(annotations: Object) -> values.WorkloadKey | None:
 
 
 def has_closed_preemption_gate(obj: Object) -> bool:
-    """A gate without an entry in the status is closed, so
-    that a workload can be created with a closed gate.
-    """
+    """A gate without an entry in the status is closed, so it can be closed at creation."""
+    gates = obj["spec"].get("preemptionGates")
+    if not gates:
+        return False
     positions = {gate["name"]: gate["position"] for gate in objects.nested_list(obj, "status", "preemptionGates")}
-    return any(positions.get(gate["name"], "Closed") == "Closed" for gate in obj["spec"].get("preemptionGates") or ())
+    return any(positions.get(gate["name"], "Closed") == "Closed" for gate in gates)
 
 
 def is_of_one_pod(obj: Object) -> bool:
@@ -131,44 +130,44 @@ def invalid_requests(obj: Object, limit_ranges: limit_range.Summary) -> values.I
     return values.InvalidRequests(rule=rule, field_errors=errors.aggregate(faults))
 
 
+def _pod_sets(obj: Object, options: WorkloadOptions, device_counts: devices.DeviceCounts) -> tuple[values.PodSet, ...]:
+    pod_sets = obj["spec"].get("podSets") or ()
+    counted = requests.requests_of_pod_sets(obj, options.rules, device_counts)
+    return tuple(_pod_set(obj, pod_set, totals) for pod_set, totals in zip(pod_sets, counted, strict=True))
+
+
+def _pod_set(obj: Object, pod_set: Object, totals: requests.PodSetRequests) -> values.PodSet:
+    pod_spec = pod_set["template"]["spec"]
+    updates = _ready_updates(obj, totals.name)
+    return values.PodSet(
+        name=values.PodSetName(totals.name),
+        count=totals.count,
+        spec_count=int(pod_set.get("count", 0)),
+        min_count=pod_set.get("minCount"),
+        requests={values.ResourceName(name): amount for name, amount in totals.requests.items()},
+        tolerations=selectors.tolerations(pod_spec.get("tolerations")),
+        node_selector=dict(pod_spec.get("nodeSelector") or {}),
+        affinity_terms=selectors.affinity_terms(pod_spec),
+        topology_request=topology_request(pod_set.get("topologyRequest")),
+        pod_requests=nodes.pod_requests(pod_spec),
+        checked_node_selector={
+            key: value for update in updates for key, value in (update.get("nodeSelector") or {}).items()
+        },
+        checked_tolerations=selectors.tolerations(
+            toleration for update in updates for toleration in update.get("tolerations") or ()
+        ),
+    )
+
+
 def _ready_updates(obj: Object, pod_set: str) -> list[Object]:
     """The pod set updates of the admission checks that are ready."""
     return [
         update
-        for check in objects.nested_list(obj, "status", "admissionChecks")
+        for check in objects.status(obj).get("admissionChecks") or ()
         if check.get("state") == "Ready"
         for update in check.get("podSetUpdates") or ()
         if update["name"] == pod_set
     ]
-
-
-def _pod_sets(obj: Object, options: WorkloadOptions, device_counts: devices.DeviceCounts) -> tuple[values.PodSet, ...]:
-    counted = requests.requests_of_pod_sets(obj, options.rules, device_counts)
-    return tuple(
-        values.PodSet(
-            name=values.PodSetName(totals.name),
-            count=totals.count,
-            spec_count=int(pod_set.get("count", 0)),
-            min_count=pod_set.get("minCount"),
-            requests={values.ResourceName(name): amount for name, amount in totals.requests.items()},
-            tolerations=selectors.tolerations(pod_set["template"]["spec"].get("tolerations")),
-            node_selector=dict(pod_set["template"]["spec"].get("nodeSelector") or {}),
-            affinity_terms=selectors.affinity_terms(pod_set["template"]["spec"]),
-            topology_request=topology_request(pod_set.get("topologyRequest")),
-            pod_requests=nodes.pod_requests(pod_set["template"]["spec"]),
-            checked_node_selector={
-                key: value
-                for update in _ready_updates(obj, totals.name)
-                for key, value in (update.get("nodeSelector") or {}).items()
-            },
-            checked_tolerations=selectors.tolerations(
-                toleration
-                for update in _ready_updates(obj, totals.name)
-                for toleration in update.get("tolerations") or ()
-            ),
-        )
-        for pod_set, totals in zip(obj["spec"].get("podSets") or (), counted, strict=True)
-    )
 
 
 def topology_request(request: Object | None) -> values.TopologyRequest | None:
@@ -235,7 +234,7 @@ def _truth(condition: Object | None) -> bool | None:
 
 
 def _requeue_at_ns(status: Object) -> int | None:
-    requeue_at = objects.nested(status, "requeueState").get("requeueAt")
+    requeue_at = (status.get("requeueState") or {}).get("requeueAt")
     return times.to_ns(requeue_at) if requeue_at else None
 
 
@@ -277,7 +276,7 @@ def scheduling_fields(pod_spec: Object) -> Mapping[str, Any]:
     fields = {name: pod_spec.get(name) for name in pod.ROLE_FIELDS}
     for name in ("initContainers", "containers"):
         fields[name] = [
-            {"requests": objects.nested(container, "resources").get("requests"), "ports": container.get("ports")}
+            {"requests": (container.get("resources") or {}).get("requests"), "ports": container.get("ports")}
             for container in pod_spec.get(name) or ()
         ]
     if pod_spec.get("resources") is not None:

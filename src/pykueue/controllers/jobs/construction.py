@@ -79,9 +79,7 @@ HASH_LENGTH = 5
 
 
 def workload_name(resource: Resource, name: str, uid: str, extra: str = "") -> str:
-    """Kind and job name, cut to the maximum length,
-    and five hex digits that make the name unique.
-    """
+    """Kind and job name, cut to the maximum length, and five hex digits of a hash."""
     prefix = f"{resource.kind.lower()}-{name}"[: MAX_NAME_LENGTH - 1 - HASH_LENGTH]
     parts = [resource.kind, resource.group, name, uid, *([extra] if extra else [])]
     digest = hashlib.sha1("\n".join(parts).encode(), usedforsecurity=False).hexdigest()
@@ -124,8 +122,6 @@ def first_priority_class(pod_sets: Iterable[Object]) -> str:
 
 
 def _default_class(classes: PriorityClasses) -> str:
-    """The PriorityClass with `globalDefault`; the one
-    with the lowest value if there are several.
-    """
+    """The PriorityClass with `globalDefault`; the lowest one if there are several."""
     defaults = [priority_class for priority_class in classes.pod.values() if priority_class.get("globalDefault")]
     return objects.name(min(defaults, key=lambda priority_class: int(priority_class["value"]))) if defaults else ""

@@ -1,6 +1,4 @@
-"""The input of `decide.plan`: a job, the objects
-around it and the policy, gathered by `controller`.
-"""
+"""The input of `decide.plan`: a job, related objects and the policy, gathered by `controller`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

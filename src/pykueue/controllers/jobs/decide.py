@@ -203,9 +203,7 @@ def _evicted(context: JobContext, job: Object, old: Object) -> Plan:
 
 
 def release_after_eviction(workload: Object, now_ns: int, *, may_requeue: bool = True) -> None:
-    """Releases the quota of a stopped workload; only
-    preemption and node failures requeue it at once.
-    """
+    """Releases the quota of a stopped job; only preemption and node failures requeue at once."""
     evicted = conditions.find(workload, "Evicted")
     assert evicted is not None
     reason, message = evicted["reason"], evicted["message"]

@@ -44,9 +44,7 @@ def _requests(spec: Object) -> Any:
 
 
 def _semantic(value: Any, key: str) -> Any:
-    """The value without empty fields and with parsed
-    quantities, so that equivalent values are equal.
-    """
+    """The value without empty fields and with parsed quantities, for comparisons."""
     if isinstance(value, dict):
         if key in ("requests", "limits"):
             return {name: quantity.parse(str(amount)).nano for name, amount in value.items()}
@@ -60,9 +58,7 @@ def _semantic(value: Any, key: str) -> Any:
 
 
 def running_pod_sets(workload: Object, flavors: Mapping[str, Object]) -> list[Object] | None:
-    """The pod sets of the job while it runs with this
-    admission; None if it is not or cannot be admitted.
-    """
+    """The pod sets of the job while it runs with this admission; None if it cannot run."""
     if not predicates.has_quota_reservation(workload):
         return None
     try:

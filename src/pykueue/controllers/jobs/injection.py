@@ -1,6 +1,4 @@
-"""The pod set infos of an admitted Workload: node
-selectors, tolerations, labels and check updates.
-"""
+"""The pod set infos of an admitted Workload: node selectors, tolerations, labels and so on."""
 
 import re
 from collections.abc import Mapping

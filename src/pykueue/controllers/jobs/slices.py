@@ -76,9 +76,7 @@ def _is_finished_by_scheduler(context: JobContext, workload: Object, replacement
 
 
 def _replacements(workloads: Sequence[Object]) -> dict[str, Object]:
-    """The replacement of each replaced Workload, by key;
-    one with a quota reservation wins over others.
-    """
+    """The replacement of each replaced Workload, by key; one with a reservation wins."""
     replacements: dict[str, Object] = {}
     for workload in workloads:
         replaced = objects.annotations(workload).get(WORKLOAD_SLICE_REPLACEMENT_FOR)
@@ -121,9 +119,7 @@ def resized(workload: Object, target: Mapping[str, int]) -> Update:
 
 
 def as_slice(workload: Object, workloads: Sequence[Object]) -> Object:
-    """Annotates a new Workload of an elastic job as the
-    first slice or as a replacement of the oldest one.
-    """
+    """Annotates a new Workload as the first slice, or as the replacement of the oldest one."""
     annotations = {
         **objects.annotations(workload),
         ELASTIC_JOB: "true",

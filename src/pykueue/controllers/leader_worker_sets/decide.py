@@ -204,9 +204,7 @@ def _belongs_to_operator(key: str) -> bool:
 
 
 def with_group_labels(pod: Object, leader_worker_set: Object) -> Object:
-    """The pod as a member of its pod group; unchanged
-    until its operator has set the group index.
-    """
+    """The pod as a member of its pod group; unchanged until it has a group index."""
     labels = objects.labels(pod)
     queue_name = framework.queue_name(leader_worker_set)
     is_marked = MANAGED in labels
@@ -236,9 +234,7 @@ def _role(pod: Object, leader_worker_set: Object) -> str:
 
 
 def is_outdated(pod: Object, stateful_set: Object | None) -> bool:
-    """Whether the pod has an old revision of its
-    StatefulSet; a gated pod would block the rollout.
-    """
+    """Whether the pod has an old revision; a gated pod would block the StatefulSet's rollout."""
     status = (stateful_set or {}).get("status") or {}
     current, update = status.get("currentRevision", ""), status.get("updateRevision", "")
     return bool(current != update and current == objects.labels(pod).get(REVISION_LABEL))

@@ -40,9 +40,7 @@ class CustomLabels:
         return [f"custom_{entry['name']}" for kind in measure.sources for entry in self._of_kind.get(kind, ())]
 
     def values(self, measure: Measure, labels: Sequence[str]) -> list[str]:
-        """The custom labels of the object that the
-        labels name; "" for each if it does not exist.
-        """
+        """The custom labels of the object that the labels name; "" if it does not exist."""
         if not self._of_kind:
             return []
         labels_by_name = dict(zip(measure.labels, labels, strict=True))

@@ -35,18 +35,14 @@ class ReplacementPolicy:
 
     enabled: bool = True
     on_pod_termination: bool = True
-    """Whether the node is lost once no pod runs there,
-    instead of 30 seconds after it became not ready.
-    """
+    """Whether the node is lost once no pod runs there, instead of after 30 seconds."""
     on_taints: bool = True
     after_fixed_time: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeContext:
-    """A node (None if it was deleted), and the workloads
-    that are assigned to it or have pods for it.
-    """
+    """A node (None if it was deleted), and the workloads that are assigned or have pods to it."""
 
     name: str
     node: Object | None
@@ -189,9 +185,7 @@ def _has_running_pods(context: NodeContext, workload: Object) -> bool:
 
 
 def _tolerates_taints(context: NodeContext, workload: Object, *, indefinitely: bool = False) -> bool:
-    """Whether the pods tolerate the taints of the node;
-    `indefinitely` ignores `tolerationSeconds`.
-    """
+    """Whether the pods tolerate the node's taints, or tolerate them without a time limit."""
     assert context.node is not None
     taints = selectors.taints(objects.nested(context.node, "spec").get("taints"))
     return not taints or all(

@@ -22,9 +22,7 @@ DEFAULT_RETRIES = {"backoffLimitCount": 3, "backoffBaseSeconds": 60, "backoffMax
 class ProvisioningContext:
     workload: Object
     configs: Mapping[str, Object | None] = field(default_factory=dict)
-    """The ProvisioningRequestConfig of each provisioning
-    check; None if it is missing or invalid.
-    """
+    """The ProvisioningRequestConfig of each provisioning check; None if it is missing."""
     requests: tuple[Object, ...] = ()
     """The ProvisioningRequests that the Workload owns."""
     templates: Mapping[str, Object] = field(default_factory=dict)
@@ -74,9 +72,7 @@ def _check(workload: Object, name: str) -> Object:
 
 
 def _sync(context: ProvisioningContext, workload: Object, name: str, request: Object | None) -> str:
-    """Updates the check in place and returns the message
-    of the event, or "" if its state is the same.
-    """
+    """Updates the check in place; returns the event message, or "" if the state is the same."""
     check, config = _check(workload, name), context.configs[name]
     before = copied(check)
     if config is None:

@@ -33,9 +33,7 @@ def template_name(request: str, pod_set: str) -> str:
 
 
 def attempt_of(request: Object, workload: Object, check: str) -> int:
-    """The number of the attempt in the name of the
-    request; 0 if the request is for another check.
-    """
+    """The number of the attempt in the request's name; 0 if it is for another check."""
     prefix = re.escape(short_name(f"{workload['metadata']['name']}-{check}-"))
     match = re.fullmatch(f"{prefix}([0-9]+)", request["metadata"]["name"])
     return int(match[1]) if match else 0

@@ -118,9 +118,7 @@ def _request(workload: Object, pod_set: str) -> Object:
 
 
 def _leading_pods(workload: Object, assignment: Object) -> int:
-    """In a group of two pod sets, the ranks of the
-    larger one begin after those of the smaller one.
-    """
+    """In a group of two pod sets, the ranks of the larger one follow those of the smaller one."""
     group = _request(workload, assignment["name"]).get("podSetGroupName")
     if group is None:
         return 0

@@ -15,9 +15,7 @@ from pykueue.translate.jobs import pods
 
 
 def plan(workloads: Sequence[Object], members: Sequence[Object]) -> list[Update]:
-    """Ungates the pods that may run now; `workloads`
-    are the slices of one job, the oldest first.
-    """
+    """Ungates the pods that may run; `workloads` are the slices of one job, oldest first."""
     reserved = [
         workload
         for workload in workloads

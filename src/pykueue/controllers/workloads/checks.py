@@ -1,6 +1,4 @@
-"""The admission checks of a Workload: which ones
-are required, and the messages for their states.
-"""
+"""The admission checks of a Workload: which ones are required, and texts for their states."""
 
 from collections.abc import Iterable
 
@@ -38,9 +36,7 @@ def _assigned_flavors(admission: Object) -> set[str]:
 
 
 def sync(workload: Object, names: Iterable[str], now_ns: int) -> bool:
-    """Adds missing checks as Pending, removes others
-    and sorts by name; True if anything changed.
-    """
+    """Adds missing checks as Pending and removes others; True if anything changed."""
     required_names = set(names)
     old = predicates.checks(workload)
     present = [check for check in old if check["name"] in required_names]
@@ -70,9 +66,7 @@ def summary(checks: list[Object], state: str) -> str:
 
 
 def retry_at_ns(workload: Object) -> int:
-    """The latest `requeueAfterSeconds` of the checks
-    in state Retry, as a time; 0 if there is none.
-    """
+    """The latest time until which a check in state Retry asks to wait; 0 if none does."""
     return max(
         (
             to_ns(check["lastTransitionTime"]) + check["requeueAfterSeconds"] * SECOND_NS

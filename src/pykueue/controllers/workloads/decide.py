@@ -21,9 +21,7 @@ from pykueue.translate.devices import DeviceFault
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodsReadyPolicy:
-    """The section `waitForPodsReady`: the timeouts
-    of pods and the backoff of evicted Workloads.
-    """
+    """The section `waitForPodsReady`: timeouts of pods and backoff of evicted Workloads."""
 
     timeout_ns: int
     recovery_timeout_ns: int | None = None
@@ -344,9 +342,7 @@ def _failed_checks(reconcile: _Reconcile) -> bool:
 
 
 def _stopped_queues(reconcile: _Reconcile) -> bool:
-    """Releases the quota of unadmitted workloads of
-    a stopped or missing queue; draining evicts.
-    """
+    """Releases the quota of unadmitted workloads of stopped queues; draining evicts others."""
     workload, context = reconcile.workload, reconcile.context
     queues = (
         ("LocalQueue", workload["spec"].get("queueName", ""), context.local_queue),

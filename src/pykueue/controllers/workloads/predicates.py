@@ -89,9 +89,7 @@ def has_all_checks_ready(workload: Object) -> bool:
 
 
 def waits_for_topology(workload: Object) -> bool:
-    """Whether the topology assignment of a pod set is
-    delayed until the admission checks are ready.
-    """
+    """Whether the topology assignment of a pod set waits for the admission checks."""
     return any(
         not assignment.get("topologyAssignment") and assignment.get("delayedTopologyRequest") == "Pending"
         for assignment in objects.nested_list(workload, "status", "admission", "podSetAssignments")

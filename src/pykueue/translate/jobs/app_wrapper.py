@@ -74,9 +74,7 @@ def _pod_set_templates(job: Object, options: JobOptions) -> list[PodSetTemplate]
 
 
 def _pod_sets(job: Object, component: int, options: JobOptions) -> list[Object]:
-    """The pod sets from the component's status, else the
-    declared ones, else those of the wrapped kind.
-    """
+    """The pod sets of the component's status, else declared ones, else those of its kind."""
     observed = value_at(job, ("status", "componentStatus", component, "podSets"))
     declared = value_at(job, ("spec", "components", component, "declaredPodSets"))
     return list(

@@ -91,9 +91,7 @@ def _intervals(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _set_parallelism(job: Object, infos: Sequence[PodSetInfo]) -> None:
-    """Set the parallelism to the admitted count, or back
-    to the original one when the job is restored.
-    """
+    """Sets the parallelism to the admitted count, or back to the original one."""
     if min_parallelism(job) is None:
         return
     job["spec"]["parallelism"] = infos[0].count

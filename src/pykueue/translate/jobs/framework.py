@@ -37,9 +37,7 @@ class PodSetTemplate:
     count: int
     min_count: int | None = None
     template: Object | None = None
-    """Replaces the template at the path for quota: a default,
-    or one with containers that the operator adds.
-    """
+    """The template for quota if it differs from the one at the path, for example by sidecars."""
     pod_index_label: str | None = None
     sub_group_index_label: str | None = None
     sub_group_count: int | None = None
@@ -59,9 +57,7 @@ class JobOptions:
     count_default_submitter: bool = False
     elastic_jobs: bool = True
     scaled: Object | None = None
-    """The RayCluster of an elastic RayJob or RayService:
-    its autoscaler changes the counts there.
-    """
+    """The RayCluster of an elastic RayJob or RayService, which its autoscaler scales."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,17 +69,13 @@ class ObjectReference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobDependency:
-    """An object that a job refers to and that defines
-    its pods, such as the runtime of a TrainJob.
-    """
+    """An object that defines the pods of jobs, such as the runtime of a TrainJob."""
 
     resources: tuple[Resource, ...]
     """The kinds that the object may have."""
     reference: Callable[[Object], ObjectReference | None]
     framework_for: Callable[[Object | None], "JobFramework"]
-    """Returns the framework of jobs that refer to this
-    object; None stands for an object that does not exist.
-    """
+    """Returns the framework of jobs that refer to this object (None: it does not exist)."""
 
 
 Injection = Callable[[Object, Sequence[PodSetTemplate], Sequence[PodSetInfo]], None]
@@ -129,9 +121,7 @@ class JobFramework:
     runs_without_suspend: bool = False
     """Whether the suspend field is absent, rather than false, while the job runs."""
     stops_in_steps: bool = False
-    """Whether the job refuses new templates while it has a start time; see
-    `controllers.jobs.stopping`.
-    """
+    """Whether the job refuses new templates while it has a start time."""
     changes_while_suspended: bool = False
     """Whether `inject` and `eject` may write only while the job is suspended."""
     dependency: JobDependency | None = None

@@ -23,11 +23,14 @@ from pykueue.api.labels import (
 )
 from pykueue.api.rules.jobs import frameworks
 from pykueue.api.scheme import Object
+from pykueue.translate import nodes
 from pykueue.translate.jobs import topology_request
 from pykueue.translate.jobs.framework import JobFramework, JobOptions, JobResult, PodSetTemplate
 from pykueue.translate.pod_set_info import PodSetInfo, merged_template
 
 RoleHash = Callable[[Object], str]
+
+is_terminated = nodes.is_terminated
 
 
 def group_name(pod: Object) -> str:
@@ -53,10 +56,6 @@ def remove_gates(pod: Object, *names: str) -> None:
 
 def phase(pod: Object) -> str:
     return str(objects.status(pod).get("phase", ""))
-
-
-def is_terminated(pod: Object) -> bool:
-    return phase(pod) in ("Succeeded", "Failed")
 
 
 def is_suspended(pod: Object) -> bool:
@@ -98,9 +97,7 @@ class PodGroup:
     name: str
     pods: tuple[Object, ...]
     role_hash: RoleHash
-    """Computes the role of a pod from its spec; used
-    for pods without the annotation `role-hash`.
-    """
+    """Computes the role of a pod without the annotation `role-hash` from its spec."""
 
     @property
     def lead(self) -> Object:
@@ -187,9 +184,7 @@ def _pod_set(pod: Object, name: str, options: JobOptions) -> Object:
 
 
 def released(pod: Object, info: PodSetInfo) -> Object:
-    """The pod without the admission gate and with the pod
-    set info merged in; may raise PodSetConflictError.
-    """
+    """The pod with the pod set info merged in and without the admission gate."""
     pod = merged_template(pod, info)
     remove_gates(pod, ADMISSION_GATE)
     if all(gate["name"] != TOPOLOGY_GATE for gate in info.scheduling_gates):

@@ -70,9 +70,7 @@ def _count(group: Object) -> int:
 
 
 def _scaled_counts(job: Object, cluster: Object, options: JobOptions) -> dict[str, int]:
-    """The counts of an elastic job; its autoscaler changes
-    the RayCluster, not the RayJob or RayService.
-    """
+    """The counts in the RayCluster of an elastic job, which the autoscaler changes."""
     if options.scaled is None or not is_elastic(job, options) or not cluster.get("enableInTreeAutoscaling"):
         return {}
     groups = options.scaled["spec"].get("workerGroupSpecs") or ()

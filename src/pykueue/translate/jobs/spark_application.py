@@ -147,9 +147,7 @@ def _finished(job: Object) -> JobResult | None:
 
 
 def _pods_ready(job: Object) -> bool:
-    """Whether the driver and all executors run; the
-    driver reports RUNNING before its executors do.
-    """
+    """Whether the driver and all executors run; the driver is RUNNING before its executors."""
     states = objects.nested(job, "status", "executorState").values()
     ready = sum(state in ("RUNNING", "COMPLETED") for state in states)
     return _state(job) == "RUNNING" and ready >= int(job["spec"]["executor"].get("instances") or 0)

@@ -43,9 +43,7 @@ def _reference(job: Object) -> ObjectReference | None:
 
 
 def _framework_for(runtime: Object | None) -> JobFramework:
-    """The framework for TrainJobs of this runtime;
-    None stands for a runtime that does not exist.
-    """
+    """The framework for TrainJobs of this runtime (None: it does not exist)."""
     if runtime is None:
         return FRAMEWORK
     return replace(
@@ -68,9 +66,7 @@ def _status_as_job_set(job: Object) -> Object:
 
 
 def _pod_set_templates(job: Object, options: JobOptions, *, runtime: Object) -> list[PodSetTemplate]:
-    """The templates of the JobSet; they have no path
-    in the TrainJob, so `inject` does not use one.
-    """
+    """The templates of the JobSet; they have no path in the TrainJob itself."""
     rendered = _as_job_set(job, runtime)
     return [
         replace(template, template=value_at(rendered, template.template_path))
@@ -83,9 +79,7 @@ def _missing_runtime(job: Object, _options: JobOptions) -> list[PodSetTemplate]:
 
 
 def _kueue_patch(job: Object) -> Object:
-    """The JobSet spec in Kueue's runtime patch, which
-    the admission rules add when the job is created.
-    """
+    """The JobSet spec in Kueue's runtime patch, which the admission rules add."""
     patches: list[Object] = job["spec"].setdefault("runtimePatches", [])
     patch = next((candidate for candidate in patches if candidate.get("manager") == training_runtime.MANAGER), None)
     if patch is None:

@@ -24,9 +24,7 @@ _MERGE_KEYS = {
 
 
 def replicated_jobs(train_job: Object, runtime: Object, *, as_admitted: bool = False) -> list[Object]:
-    """`as_admitted` includes Kueue's own runtime
-    patch, which is not part of the job's requests.
-    """
+    """`as_admitted` includes Kueue's own runtime patch, which quota does not count."""
     spec: Object = copied(train_job["spec"])
     runtime_spec = runtime.get("spec") or {}
     policy = runtime_spec.get("mlPolicy")
@@ -57,9 +55,7 @@ def _count(job: Object, policy: Object | None) -> int:
 
 
 def _resized(trainer: str | None, policy: Object | None) -> str | None:
-    """The replicated job that a TrainJob's `numNodes`
-    applies to: with MPI it is not the launcher.
-    """
+    """The replicated job that `numNodes` applies to: with MPI it is not the launcher."""
     return _NODE if _mpi(policy) is not None else trainer
 
 
