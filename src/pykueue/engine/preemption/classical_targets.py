@@ -35,7 +35,7 @@ _REASONS = {
 }
 
 
-class PreemptionCandidate(NamedTuple):
+class ClassicalCandidate(NamedTuple):
     reservation: Reservation
     variant: ReclaimVariant
     common_ancestor: quota_tree.QuotaNode | None
@@ -49,7 +49,7 @@ class CandidateSource(NamedTuple):
     advantage: bool = False
 
 
-CandidateStream = Iterator[tuple[tuple[bool, int, int, str, str], PreemptionCandidate]]
+CandidateStream = Iterator[tuple[tuple[bool, int, int, str, str], ClassicalCandidate]]
 
 
 def find_targets(search: PreemptionSearch) -> list[PreemptionTarget]:
@@ -93,7 +93,7 @@ def _attempt(search: PreemptionSearch, candidates: "_Candidates", *, borrowing: 
     return []
 
 
-def _is_valid(search: PreemptionSearch, candidate: PreemptionCandidate, *, borrowing: bool) -> bool:
+def _is_valid(search: PreemptionSearch, candidate: ClassicalCandidate, *, borrowing: bool) -> bool:
     """A candidate of another queue is valid while all nodes below the common cohort borrow."""
     if candidate.variant is ReclaimVariant.WITHIN_CLUSTER_QUEUE:
         return True
@@ -167,7 +167,7 @@ class _Candidates:
         self.own = own
         self._sorts = search.state.policy.admission_fair_sharing is not None
 
-    def in_order(self, *, borrowing: bool) -> Iterator[PreemptionCandidate]:
+    def in_order(self, *, borrowing: bool) -> Iterator[ClassicalCandidate]:
         """Without `borrowWithinCohort`, a borrowing preemptor skips the candidates by priority."""
         takes_by_priority = not borrowing or self._search.queue.value.preemption.borrow_within_cohort is not None
         lists = (self.hierarchy, self.priority, self.own) if takes_by_priority else (self.hierarchy, self.own)
@@ -197,10 +197,10 @@ class _Candidates:
         for reservation in choose(source.queue, policy):
             yield (
                 reservation.order,
-                PreemptionCandidate(reservation, self._variant(source, reservation), source.common_ancestor),
+                ClassicalCandidate(reservation, self._variant(source, reservation), source.common_ancestor),
             )
 
-    def _sorted(self, sources: list[CandidateSource], *, evicted: bool) -> list[PreemptionCandidate]:
+    def _sorted(self, sources: list[CandidateSource], *, evicted: bool) -> list[ClassicalCandidate]:
         by_key = {
             candidate.reservation.key: candidate
             for source in sources
