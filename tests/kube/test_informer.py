@@ -1,10 +1,10 @@
-"""The informer on a client that plays a script of lists, watch events and errors."""
+"""The informer against a client that plays back what it is told, and fails when it is told."""
 
 import asyncio
 
 import pytest
 
-from pykueue.api.errors import ApiError, gone
+from pykueue.api.errors import ApiError, expired
 from pykueue.api.scheme import Resource
 from pykueue.kube.client import ObjectList, WatchEvent
 from pykueue.kube.informer import Informer
@@ -18,7 +18,7 @@ def widget(name, version, uid="", **labels):
 
 
 class ScriptedClient:
-    """A list or a watch takes the next scene: a list, a list of events, or an error."""
+    """Each list and each watch takes the next scene: a list, a list of events, or an error to raise."""
 
     def __init__(self, *scenes):
         self.scenes = list(scenes)
@@ -49,15 +49,15 @@ class ScriptedClient:
 
 
 async def play(client, setup=lambda informer: None, **options):
-    """Run an informer until the script is over; return it and the changes it notified of."""
-    changes = []
+    """Run an informer until the script is over; returns it and the changes that it told."""
+    told = []
     informer = Informer(client, WIDGETS, **options)
-    informer.add_handler(lambda change: changes.append((change.type, change.key[1])))
+    informer.add_handler(lambda change: told.append((change.type, change.key[1])))
     setup(informer)
     running = asyncio.create_task(informer.run())
     await asyncio.wait_for(client.is_over.wait(), 10)
     running.cancel()
-    return informer, changes
+    return informer, told
 
 
 def event(type_, obj):
@@ -66,41 +66,41 @@ def event(type_, obj):
 
 async def test_lists_then_watches_from_the_list():
     client = ScriptedClient([5, widget("a", 3)], [event("ADDED", widget("b", 6))])
-    informer, changes = await play(client)
+    informer, told = await play(client)
     assert client.calls[:2] == ["list", "watch 5"]
-    assert changes == [("ADDED", "a"), ("ADDED", "b")]
+    assert told == [("ADDED", "a"), ("ADDED", "b")]
     assert informer.is_synced
 
 
 async def test_a_watch_that_ends_is_resumed_where_it_was():
     client = ScriptedClient([5], [event("ADDED", widget("a", 7))], [event("MODIFIED", widget("a", 8))])
-    _, changes = await play(client)
+    _, told = await play(client)
     assert client.calls == ["list", "watch 5", "watch 7", "watch 8"]
-    assert changes == [("ADDED", "a"), ("MODIFIED", "a")]
+    assert told == [("ADDED", "a"), ("MODIFIED", "a")]
 
 
 async def test_bookmarks_move_the_place_to_resume_from():
     bookmark = event("BOOKMARK", {"metadata": {"resourceVersion": "40"}})
     client = ScriptedClient([5], [bookmark])
-    _, changes = await play(client)
-    assert (client.calls[-1], changes) == ("watch 40", [])
+    _, told = await play(client)
+    assert (client.calls[-1], told) == ("watch 40", [])
 
 
 async def test_gone_means_list_again_and_tell_the_difference():
     client = ScriptedClient(
         [5, widget("same", 1), widget("changed", 2), widget("lost", 3)],
-        gone("too old"),
+        expired("too old"),
         [9, widget("same", 1), widget("changed", 8), widget("new", 9)],
     )
-    informer, changes = await play(client)
-    assert changes[3:] == [("DELETED", "lost"), ("MODIFIED", "changed"), ("ADDED", "new")]
+    informer, told = await play(client)
+    assert told[3:] == [("DELETED", "lost"), ("MODIFIED", "changed"), ("ADDED", "new")]
     assert {obj["metadata"]["name"] for obj in informer.items()} == {"same", "changed", "new"}
 
 
-async def test_a_recreated_object_is_deleted_and_added():
-    client = ScriptedClient([5, widget("a", 1, uid="1")], gone(""), [9, widget("a", 8, uid="2")])
-    _, changes = await play(client)
-    assert changes == [("ADDED", "a"), ("DELETED", "a"), ("ADDED", "a")]
+async def test_an_object_made_anew_is_told_as_deleted_and_added():
+    client = ScriptedClient([5, widget("a", 1, uid="1")], expired(""), [9, widget("a", 8, uid="2")])
+    _, told = await play(client)
+    assert told == [("ADDED", "a"), ("DELETED", "a"), ("ADDED", "a")]
 
 
 async def test_failures_wait_longer_each_time():
@@ -155,13 +155,13 @@ async def test_resync_tells_everything_again():
         await ticks.get()
 
     client = ScriptedClient([5, widget("a", 1)])
-    changes = []
+    told = []
     informer = Informer(client, WIDGETS, resync_seconds=60, sleep=sleep)
     heard_twice = asyncio.Event()
 
     def hear(change):
-        changes.append((change.type, change.old is change.object))
-        if len(changes) == 2:
+        told.append((change.type, change.old is change.object))
+        if len(told) == 2:
             heard_twice.set()
 
     informer.add_handler(hear)
@@ -170,7 +170,7 @@ async def test_resync_tells_everything_again():
     ticks.put_nowait(None)
     await asyncio.wait_for(heard_twice.wait(), 10)
     running.cancel()
-    assert changes == [("ADDED", False), ("MODIFIED", True)]
+    assert told == [("ADDED", False), ("MODIFIED", True)]
 
 
 @pytest.mark.parametrize("code", [401, 403, 500])
@@ -179,5 +179,5 @@ async def test_refusals_are_retried_not_raised(code):
         return
 
     client = ScriptedClient(ApiError(code, "", "no"), [1, widget("a", 1)])
-    _, changes = await play(client, sleep=sleep)
-    assert changes == [("ADDED", "a")]
+    _, told = await play(client, sleep=sleep)
+    assert told == [("ADDED", "a")]

@@ -1,4 +1,4 @@
-"""The API resources that pykueue itself reads and writes: group, version, plural, kind and scope, each once."""
+"""The API resources that pykueue reads and writes: group, version, plural, kind and scope."""
 
 from pykueue.api.scheme import Resource
 
@@ -65,5 +65,19 @@ SPARK_APPLICATION = Resource(
 )
 PROVISIONING_REQUEST = Resource(
     "autoscaling.x-k8s.io", "v1", "provisioningrequests", "ProvisioningRequest", namespaced=True
+)
+MUTATING_WEBHOOK_CONFIGURATION = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "mutatingwebhookconfigurations",
+    "MutatingWebhookConfiguration",
+    namespaced=False,
+)
+VALIDATING_WEBHOOK_CONFIGURATION = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration",
+    namespaced=False,
 )
 NODE_POOL = Resource("karpenter.sh", "v1", "nodepools", "NodePool", namespaced=False)

@@ -1,6 +1,6 @@
-"""Kubernetes timestamps: RFC 3339 in UTC, written with whole seconds as `metav1.Time` does.
+"""Kubernetes timestamps: RFC 3339 in UTC with whole seconds, as `metav1.Time` writes them.
 
-Inside pykueue a moment is an integer number of nanoseconds since the epoch, or a `datetime`.
+Inside pykueue a time is an integer number of nanoseconds since the epoch, or a `datetime`.
 """
 
 import functools

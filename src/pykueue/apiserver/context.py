@@ -8,12 +8,10 @@ import msgspec
 
 from pykueue.api.scheme import Kind, Object, Resource, Scheme, Settings
 from pykueue.apiserver import versions
-from pykueue.apiserver.admission import Admission
+from pykueue.apiserver.admission import ServerAdmission
+from pykueue.apiserver.calls import WriteCall
 from pykueue.apiserver.store.rows import Stored
 from pykueue.apiserver.store.store import Store
-
-OBJECT_BYTES = 1_572_864
-"""The largest object that etcd stores (1.5 MiB)."""
 
 
 def now() -> datetime:
@@ -59,8 +57,9 @@ class Context:
     settings: Settings
     clock: Callable[[], datetime] = now
 
-    def admission(self, subresource: str, *, is_patch: bool = False) -> Admission:
-        return Admission(
+    def admission(self, call: WriteCall, subresource: str, *, is_patch: bool = False) -> ServerAdmission:
+        return ServerAdmission(
+            call=call,
             lookup=StoreLookup(self.store, self.scheme),
             settings=self.settings,
             is_patch=is_patch,

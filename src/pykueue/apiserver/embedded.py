@@ -17,6 +17,7 @@ from pathlib import Path
 from pykueue.api.scheme import Scheme, Settings
 from pykueue.apiserver import bootstrap
 from pykueue.apiserver.calls import ADMIN, UserInfo
+from pykueue.apiserver.controllers.cluster_role_aggregation import ClusterRoleAggregation
 from pykueue.apiserver.core import Core
 from pykueue.apiserver.definitions.controller import DefinitionController
 from pykueue.apiserver.http import pod_subresources, reviews, service_accounts
@@ -25,7 +26,6 @@ from pykueue.apiserver.http.escalation import Escalation
 from pykueue.apiserver.http.listener import Listener
 from pykueue.apiserver.local_client import LocalClient
 from pykueue.apiserver.security import certificates, files, kubeconfig, tokens
-from pykueue.apiserver.security.aggregation import Aggregation
 from pykueue.apiserver.security.authorizer import Authorizer
 from pykueue.apiserver.store.rows import StoreKey
 from pykueue.apiserver.store.sqlite import SqliteLog
@@ -72,7 +72,7 @@ class EmbeddedApi:
         self.access: kubeconfig.ClusterCredentials | None = None
         self._listener = Listener(self.application)
         self._definitions = DefinitionController(self.core, scheme, self.application.kinds_changed)
-        self._aggregation = Aggregation(self.core, scheme, self.authorizer)
+        self._aggregation = ClusterRoleAggregation(self.core, scheme, self.authorizer)
         self._namespace_defaults: bootstrap.NamespaceDefaults | None = None
 
     def client(self, user: UserInfo = ADMIN) -> LocalClient:

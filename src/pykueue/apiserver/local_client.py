@@ -123,8 +123,8 @@ class LocalClient:
     async def create(
         self, resource: Resource, obj: Object, namespace: str = "", options: WriteOptions | None = None
     ) -> Object:
-        inside = namespace or objects.nested(obj, "metadata").get("namespace", "")
-        return self._decode(await self._core.create(self._target(resource, inside), _copy(obj), self._call(options)))
+        namespace = namespace or objects.nested(obj, "metadata").get("namespace", "")
+        return self._decode(await self._core.create(self._target(resource, namespace), _copy(obj), self._call(options)))
 
     async def update(
         self, resource: Resource, obj: Object, *, subresource: str = "", options: WriteOptions | None = None

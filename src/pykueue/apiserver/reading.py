@@ -100,7 +100,7 @@ class ReadHandler:
                 raise errors.bad_request("specifying resource version is not allowed when using continue")
             revision, start = _read_token(call.continue_token)
             if revision < self._store.floor:
-                raise errors.gone(_CONTINUE_EXPIRED)
+                raise errors.expired(_CONTINUE_EXPIRED)
             return min(revision, self._store.revision), start
         _check_match(call, revision)
         if revision > self._store.revision:
@@ -113,7 +113,7 @@ class ReadHandler:
 
 
 def too_old(revision: int, floor: int) -> ApiError:
-    return errors.gone(f"too old resource version: {revision} ({floor})")
+    return errors.expired(f"too old resource version: {revision} ({floor})")
 
 
 def _too_large(revision: int, current: int) -> ApiError:

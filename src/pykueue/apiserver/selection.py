@@ -71,7 +71,7 @@ class Selection:
     kind: Kind
     namespace: str = ""
     name: str = ""
-    labels: tuple[selectors.Requirement, ...] = ()
+    labels: tuple[selectors.LabelRequirement, ...] = ()
     fields: tuple[selectors.FieldRequirement, ...] = ()
 
     @property

@@ -9,12 +9,13 @@ from dataclasses import dataclass
 import msgspec
 
 from pykueue.api import errors, generated_names, objects, times
+from pykueue.api.admission import LARGEST_OBJECT_BYTES
 from pykueue.api.errors import FieldError
 from pykueue.api.scheme import Kind, Object
 from pykueue.apiserver import metadata, namespace_lifecycle, scales, structure, versions
-from pykueue.apiserver.admission import Admission
+from pykueue.apiserver.admission import ServerAdmission
 from pykueue.apiserver.calls import PatchBody, ResourceTarget, WriteCall
-from pykueue.apiserver.context import OBJECT_BYTES, Context, WriteOutcome
+from pykueue.apiserver.context import Context, WriteOutcome
 from pykueue.apiserver.patches import json_patch, managed_fields, merge, merge_schema, strategic
 from pykueue.apiserver.patches.managed_fields import Managers, Writer
 from pykueue.apiserver.store.rows import Stored, StoreKey
@@ -30,7 +31,7 @@ class _Write:
 
     target: ResourceTarget
     call: WriteCall
-    admission: Admission
+    admission: ServerAdmission
     managers: Managers | None = None
     """The field managers after server-side apply; None if they follow from the changes."""
 
@@ -94,7 +95,7 @@ class WriteHandler:
     def _apply(self, target: ResourceTarget, body: Object, call: WriteCall) -> WriteOutcome:
         write = self._begin(target, call)
         applied = _checked_configuration(target, body, call)
-        write.admission.check_configuration(target.kind, applied)
+        write.admission.check_applied_configuration(target.kind, applied)
         existing = self._store.head(versions.key_of(target.kind, target.namespace, target.name))
         live = _decoded(target.kind, existing) if existing else None
         if live is not None:
@@ -149,26 +150,9 @@ class WriteHandler:
         return write.outcome(self._put(write, existing.key, obj))
 
     def _admitted(self, write: _Write, obj: Object, old: Object | None) -> Object:
-        """The object in its storage version, defaulted and found valid."""
-        admission, kind = write.admission, versions.storage_kind(self._context.scheme, write.kind)
-        admission.read(write.kind, obj, old if kind is write.kind else None, write.call)
-        if kind is not write.kind:
-            shown = versions.from_storage(write.kind, _copy(old)) if old else None
-            admission.check_structure(write.kind, obj, shown)
-            obj = versions.to_storage(write.kind, obj)
-        request = admission.request(obj, old, write.target.subresource)
-        if not write.target.subresource:
-            if (kind.group, kind.kind) == ("", "Namespace"):
-                namespace_lifecycle.prepare(obj, old)
-            admission.mutate(kind, request)
-        if old is None:
-            faults = metadata.faults_of_create(kind, obj)
-        else:
-            metadata.prepare_update(kind, obj, old)
-            faults = metadata.faults_of_update(kind, obj, old)
-        admission.check_structure(kind, obj, old, faults)
-        admission.validate(kind, request)
-        return obj
+        """The object in its storage version, defaulted and valid."""
+        storage_kind = versions.storage_kind(self._context.scheme, write.kind)
+        return write.admission.admit(write.kind, storage_kind, obj, old)
 
     def _set_managers(self, write: _Write, existing: Stored | None, obj: Object) -> None:
         """Set `managedFields`. Fields are recorded in the version of the request."""
@@ -187,10 +171,10 @@ class WriteHandler:
     def _put(self, write: _Write, key: StoreKey, obj: Object) -> Stored:
         if write.call.dry_run:
             return Stored.of(key, 0, msgspec.json.encode(obj))
-        stored = self._store.put(key, obj, limit=OBJECT_BYTES)
+        stored = self._store.put(key, obj, limit=LARGEST_OBJECT_BYTES)
         if stored is None:
             raise errors.too_large(
-                f"Request entity too large: {write.kind.kind} {key.name} exceeds {OBJECT_BYTES} bytes"
+                f"Request entity too large: {write.kind.kind} {key.name} exceeds {LARGEST_OBJECT_BYTES} bytes"
             )
         return stored
 
@@ -198,7 +182,7 @@ class WriteHandler:
 
     def _begin(self, target: ResourceTarget, call: WriteCall, *, is_patch: bool = False) -> _Write:
         return _Write(
-            target=target, call=call, admission=self._context.admission(target.subresource, is_patch=is_patch)
+            target=target, call=call, admission=self._context.admission(call, target.subresource, is_patch=is_patch)
         )
 
     def _existing(self, target: ResourceTarget) -> Stored:
@@ -269,11 +253,6 @@ def _may_change_managers(patch: PatchBody) -> bool:
 def _is_unchanged(obj: Object, old: Object, managed: bytes) -> bool:
     metadata = dict(obj["metadata"])
     return bytes(metadata.pop("managedFields", b"")) == managed and {**obj, "metadata": metadata} == old
-
-
-def _copy(obj: Object) -> Object:
-    copied: Object = msgspec.json.decode(msgspec.json.encode(obj))
-    return copied
 
 
 def _without_status(obj: Object) -> Object:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from pykueue.api.kueue import topology_encoding
-from pykueue.api.kueue.topology_encoding import Domain
+from pykueue.api.kueue.topology_encoding import TopologyDomainAssignment
 from pykueue.conformance import differences
 from pykueue.conformance.corpus import Case, feature_gates
 from pykueue.conformance.differences import Difference, Runner
@@ -106,8 +106,10 @@ def _reasons(expected: Mapping[str, Any]) -> set[str]:
     return {pod_set["failureReason"] for pod_set in expected.values() if "failureReason" in pod_set}
 
 
-def _domains(internal: Mapping[str, Any]) -> list[Domain]:
-    return [Domain(tuple(domain["Values"]), domain["Count"]) for domain in internal.get("Domains", ())]
+def _domains(internal: Mapping[str, Any]) -> list[TopologyDomainAssignment]:
+    return [
+        TopologyDomainAssignment(tuple(domain["Values"]), domain["Count"]) for domain in internal.get("Domains", ())
+    ]
 
 
 def _encoded(encode: Callable[..., Any]) -> Runner:
@@ -124,7 +126,7 @@ def _decoded(case: Case) -> list[Difference]:
     return differences.between(_domains_json(expected), _domains_json(topology_encoding.decode(case["v1beta2"])))
 
 
-def _domains_json(domains: list[Domain]) -> list[dict[str, Any]]:
+def _domains_json(domains: list[TopologyDomainAssignment]) -> list[dict[str, Any]]:
     return [{"values": list(domain.values), "count": domain.count} for domain in domains]
 
 

@@ -3,15 +3,15 @@
 import re
 from collections.abc import Iterable
 
-from pykueue.api.rules import cluster_queue, cohort, resource_flavor, workload
-from pykueue.api.scheme import Object, Request, Resource, Settings
+from pykueue.api.rules import cluster_queue, quota, resource_flavor, workload
+from pykueue.api.scheme import AdmissionRequest, Object, Resource, Settings
 from pykueue.conformance import differences
 from pykueue.conformance.corpus import Case, feature_gates
 from pykueue.conformance.differences import Difference
 
 _VALIDATORS = {
     "ClusterQueue": cluster_queue.validate,
-    "Cohort": cohort.validate,
+    "Cohort": quota.validate_cohort,
     "ResourceFlavor": resource_flavor.validate,
     "Workload": workload.validate,
 }
@@ -26,7 +26,7 @@ class _EmptyCluster:
 
 
 def verdict(case: Case) -> list[Difference]:
-    request = Request(
+    request = AdmissionRequest(
         operation=case["operation"],
         object=case["object"],
         old=case.get("oldObject"),

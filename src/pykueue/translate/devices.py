@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from pykueue.api import errors, objects, quantity
-from pykueue.api.errors import FieldError, ShownAs
+from pykueue.api.errors import FieldError, Verbatim
 from pykueue.api.scheme import Object
 
-_NIL = ShownAs("null")
+_NIL = Verbatim("null")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

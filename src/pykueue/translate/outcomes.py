@@ -47,7 +47,10 @@ def admission(admitted: values.Admission) -> Object:
 def _topology_fields(pod_set: values.PodSetAdmission) -> Object:
     fields: Object = {}
     if pod_set.topology is not None:
-        domains = [topology_encoding.Domain(domain.values, domain.pods) for domain in pod_set.topology.domains]
+        domains = [
+            topology_encoding.TopologyDomainAssignment(domain.values, domain.pods)
+            for domain in pod_set.topology.domains
+        ]
         fields["topologyAssignment"] = topology_encoding.encode(list(pod_set.topology.levels), domains)
     if pod_set.delayed_topology is not None:
         fields["delayedTopologyRequest"] = pod_set.delayed_topology.value

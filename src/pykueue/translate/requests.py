@@ -58,7 +58,7 @@ class PodSetPlacement:
     """The topology assignment of an admitted pod set, with the requests of one pod on a node."""
 
     levels: tuple[str, ...]
-    domains: tuple[topology_encoding.Domain, ...]
+    domains: tuple[topology_encoding.TopologyDomainAssignment, ...]
     single_pod_requests: Mapping[str, int]
 
 

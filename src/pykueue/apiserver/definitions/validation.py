@@ -7,7 +7,7 @@ from typing import Any
 from pykueue.api import schema_validation
 from pykueue.api.errors import FieldError
 from pykueue.api.rules import reading
-from pykueue.api.scheme import Object, Request, Verdict
+from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 from pykueue.apiserver.definitions import custom_kinds
 from pykueue.apiserver.tables import jsonpath
 
@@ -16,21 +16,20 @@ _TYPES = {"array", "boolean", "integer", "number", "object", "string"}
 _MAX_DEPTH = 100
 
 
-def default(request: Request) -> list[str]:
+def default(request: AdmissionRequest) -> None:
     """Set the defaults that Kubernetes sets."""
     spec = request.object.get("spec")
     if not isinstance(spec, dict) or not isinstance(spec.get("names"), dict):
-        return []
+        return
     if isinstance(spec["names"].get("kind"), str):
         spec["names"] = custom_kinds.preferred_names(request.object)
     spec.setdefault("conversion", {"strategy": "None"})
-    return []
 
 
-def validate(request: Request) -> Verdict:
+def validate(request: AdmissionRequest) -> ValidationResult:
     if request.subresource:
-        return Verdict()
-    return Verdict(invalid=tuple(_faults(request.object)))
+        return ValidationResult()
+    return ValidationResult(invalid=tuple(_faults(request.object)))
 
 
 def _faults(definition: Object) -> Iterator[FieldError]:
@@ -38,13 +37,13 @@ def _faults(definition: Object) -> Iterator[FieldError]:
     if not isinstance(spec, dict):
         yield FieldError("FieldValueRequired", "spec")
         return
-    broken = list(_name_faults(definition, spec))
+    faults = list(_name_faults(definition, spec))
     versions = spec.get("versions")
     if not isinstance(versions, list) or not versions or not all(isinstance(version, dict) for version in versions):
-        broken.append(FieldError("FieldValueRequired", "spec.versions", "at least one version is required"))
+        faults.append(FieldError("FieldValueRequired", "spec.versions", "at least one version is required"))
         versions = []
-    yield from broken
-    if broken:
+    yield from faults
+    if faults:
         return
     if sum(bool(version.get("storage")) for version in versions) != 1:
         detail = "must have exactly one version marked as storage version"
@@ -80,11 +79,11 @@ def _version_faults(version: Object, path: str) -> Iterator[FieldError]:
         yield FieldError("FieldValueRequired", f"{path}.schema.openAPIV3Schema", "schemas are required")
         return
     root = f"{path}.schema.openAPIV3Schema"
-    broken = list(_schema_faults(schema, root, 0))
+    faults = list(_schema_faults(schema, root, 0))
     if schema.get("type") != "object":
-        broken.append(FieldError("FieldValueInvalid", f"{root}.type", "must be object at the root", schema.get("type")))
-    yield from broken
-    if not broken:
+        faults.append(FieldError("FieldValueInvalid", f"{root}.type", "must be object at the root", schema.get("type")))
+    yield from faults
+    if not faults:
         yield from _usability_faults(schema, root)
     for position, column in enumerate(version.get("additionalPrinterColumns") or ()):
         yield from _path_faults(column, f"{path}.additionalPrinterColumns[{position}]")

@@ -225,8 +225,8 @@ def _v2_parameter(name: str, where: str) -> Document:
 
 
 def _paths(kind: Kind, parameter: Any) -> Document:
-    inside = "/namespaces/{namespace}" if kind.namespaced else ""
-    collection = f"/{_root(kind)}{inside}/{kind.plural}"
+    scope = "/namespaces/{namespace}" if kind.namespaced else ""
+    collection = f"/{_root(kind)}{scope}/{kind.plural}"
     namespace = [parameter("namespace", "path")] if kind.namespaced else []
     name = [parameter("name", "path")]
     writes = [parameter(option, "query") for option in _WRITE_PARAMETERS]

@@ -70,8 +70,8 @@ class Authorizer:
     def role_rules(self, role_ref: Object, namespace: str) -> list[Rule] | None:
         """The rules of the role of a binding; None if the role does not exist."""
         is_cluster_role = role_ref.get("kind") == "ClusterRole"
-        plural, inside = ("clusterroles", "") if is_cluster_role else ("roles", namespace)
-        role = self._objects[plural].get((inside, role_ref.get("name", "")))
+        plural, role_namespace = ("clusterroles", "") if is_cluster_role else ("roles", namespace)
+        role = self._objects[plural].get((role_namespace, role_ref.get("name", "")))
         return None if role is None else (role.get("rules") or [])
 
     def cluster_roles(self) -> Iterable[Object]:

@@ -1,9 +1,10 @@
 """The default roles of a cluster.
 
-Those of Kubernetes are cluster-admin, admin, edit, view and the roles of all users; those of Kueue
-are batch-admin, batch-user, and an editor and a viewer role for each kind.
+Those of Kubernetes are cluster-admin, admin, edit, view and the roles of all users; those of
+Kueue are batch-admin, batch-user, and an editor and a viewer role for each kind.
 
-`bootstrap` creates the roles of `defaults`; `aggregation` calls `aggregated`.
+`bootstrap` creates the roles of `defaults`; `controllers.cluster_role_aggregation` calls
+`aggregated`.
 """
 
 from collections.abc import Iterable, Sequence

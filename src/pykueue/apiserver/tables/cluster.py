@@ -160,8 +160,8 @@ def _created(obj: Object, _now: float) -> list[Any]:
 def _role_binding(binding: Object, now: float) -> list[Any]:
     by_kind: dict[str, list[str]] = {"User": [], "Group": [], "ServiceAccount": []}
     for subject in objects.nested_list(binding, "subjects"):
-        inside = f"{subject['namespace']}/" if subject.get("namespace") else ""
-        by_kind.setdefault(text(subject, "kind"), []).append(inside + text(subject, "name"))
+        prefix = f"{subject['namespace']}/" if subject.get("namespace") else ""
+        by_kind.setdefault(text(subject, "kind"), []).append(prefix + text(subject, "name"))
     role = f"{text(binding, 'roleRef', 'kind')}/{text(binding, 'roleRef', 'name')}"
     subjects = (", ".join(by_kind[kind]) for kind in ("User", "Group", "ServiceAccount"))
     return [objects.name(binding), role, printer.age(binding, now), *subjects]
@@ -196,11 +196,11 @@ def _volume_claim(claim: Object, now: float) -> list[Any]:
 
 
 def _pod_template(template: Object, _now: float) -> list[Any]:
-    inside = objects.nested(template, "template")
+    pod = objects.nested(template, "template")
     return [
         objects.name(template),
-        *printer.containers(inside),
-        printer.labels(objects.nested(inside, "metadata", "labels")),
+        *printer.containers(pod),
+        printer.labels(objects.nested(pod, "metadata", "labels")),
     ]
 
 

@@ -36,12 +36,12 @@ _LEARN_AGAIN_SECONDS = 60
 
 class VisibilityServer:
     def __init__(self, client: "Client", configuration: "Configuration", view: View) -> None:
-        from pykueue.webhooks.identity import Identity
+        from pykueue.webhooks.serving_certificate import ServingCertificate
 
         self._delegation = DelegatedAuth(client)
         self._configuration = configuration
         self._view = view
-        self._identity = Identity(configuration.tls)
+        self._certificate = ServingCertificate(configuration.tls)
         self._known_authority = ""
         self._runner: web.AppRunner | None = None
 
@@ -51,12 +51,12 @@ class VisibilityServer:
         return int(self._runner.addresses[0][1])
 
     async def start(self) -> None:
-        self._identity.use(_own_certificate())
+        self._certificate.use(_own_certificate())
         await self._learn()
         self._runner = web.AppRunner(self._application(), access_log=None)
         await self._runner.setup()
         place = self._configuration.visibility_server
-        site = web.TCPSite(self._runner, place.bind_address, place.bind_port, ssl_context=self._identity.context)
+        site = web.TCPSite(self._runner, place.bind_address, place.bind_port, ssl_context=self._certificate.context)
         await site.start()
         log.info("the visibility API is served at %s:%d", place.bind_address, self.port)
 
@@ -86,8 +86,8 @@ class VisibilityServer:
         authority = self._delegation.request_header.authority
         if authority and authority != self._known_authority:
             self._known_authority = authority
-            self._identity.context.load_verify_locations(cadata=authority)
-            self._identity.context.verify_mode = ssl.CERT_OPTIONAL
+            self._certificate.context.load_verify_locations(cadata=authority)
+            self._certificate.context.verify_mode = ssl.CERT_OPTIONAL
 
     def _application(self) -> web.Application:
         application = web.Application(middlewares=[_refusals])

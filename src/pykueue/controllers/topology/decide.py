@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pykueue.api import objects, resources
 from pykueue.api.json_copy import copied
 from pykueue.api.kueue import topology_encoding
-from pykueue.api.kueue.topology_encoding import Domain
+from pykueue.api.kueue.topology_encoding import TopologyDomainAssignment
 from pykueue.api.labels import POD_INDEX_OFFSET, POD_SET_LABEL, TOPOLOGY_GATE
 from pykueue.api.scheme import Object
 from pykueue.controllers.workloads import predicates
@@ -16,7 +16,7 @@ from pykueue.kube.controller.writes import Update
 from pykueue.translate import nodes
 from pykueue.translate.jobs import pods
 
-PodDomain = tuple[Object, Domain]
+PodDomain = tuple[Object, TopologyDomainAssignment]
 
 
 class _NoRanksError(Exception):
@@ -69,7 +69,9 @@ def _assign(workload: Object, assignment: Object, members: Sequence[Object]) -> 
     return [(pod, slots[rank]) for rank, pod in sorted(pods_by_rank.items()) if is_gated(pod)]
 
 
-def _assign_in_order(levels: Sequence[str], domains: Sequence[Domain], members: Sequence[Object]) -> list[PodDomain]:
+def _assign_in_order(
+    levels: Sequence[str], domains: Sequence[TopologyDomainAssignment], members: Sequence[Object]
+) -> list[PodDomain]:
     """Fills the domains in order, each up to its count."""
     gated = [pod for pod in members if is_gated(pod)]
     present = [_values(pod, levels) for pod in members if not is_gated(pod)]

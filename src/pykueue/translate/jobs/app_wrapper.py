@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any
 
 from pykueue.api import conditions, objects
-from pykueue.api.rules.jobs import frameworks
+from pykueue.api.rules.jobs import job_kinds
 from pykueue.api.scheme import Object
 from pykueue.translate.jobs.framework import (
     JobFramework,
@@ -175,7 +175,7 @@ def _finished(job: Object) -> JobResult | None:
 
 
 FRAMEWORK = JobFramework(
-    description=frameworks.APP_WRAPPER,
+    description=job_kinds.APP_WRAPPER,
     pod_set_templates=_pod_set_templates,
     finished=_finished,
     is_active=lambda job: conditions.is_true(job, "QuotaReserved"),

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from pykueue.api import objects
 from pykueue.api.labels import JOB_COMPLETIONS_EQUAL_PARALLELISM, JOB_MIN_PARALLELISM
-from pykueue.api.rules.jobs import frameworks
+from pykueue.api.rules.jobs import job_kinds
 from pykueue.api.scheme import Object
 from pykueue.translate.jobs.framework import (
     JobFramework,
@@ -100,7 +100,7 @@ def _set_parallelism(job: Object, infos: Sequence[PodSetInfo]) -> None:
 
 
 FRAMEWORK = JobFramework(
-    description=frameworks.BATCH_JOB,
+    description=job_kinds.BATCH_JOB,
     pod_set_templates=_pod_set_templates,
     finished=_finished,
     is_active=_is_active,

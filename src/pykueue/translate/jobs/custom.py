@@ -23,7 +23,7 @@ from functools import partial
 from typing import Any
 
 from pykueue.api import conditions
-from pykueue.api.rules.jobs import frameworks
+from pykueue.api.rules.jobs import job_kinds
 from pykueue.api.scheme import Object, Resource
 from pykueue.translate.jobs.framework import (
     JobFramework,
@@ -48,7 +48,7 @@ def framework(description: Mapping[str, Any]) -> JobFramework:
     plural = str(description.get("plural") or f"{kind.lower()}s")
     finished: Mapping[str, Any] = description.get("finished") or {}
     return JobFramework(
-        description=frameworks.Framework(
+        description=job_kinds.JobKind(
             name=f"{group}/{kind.lower()}",
             resource=Resource(group, str(description.get("version", "v1")), plural, kind, namespaced=True),
             suspend=tuple(str(description.get("suspend") or "spec.suspend").split(".")),

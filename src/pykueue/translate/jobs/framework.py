@@ -12,7 +12,7 @@ from typing import Any
 from pykueue.api import conditions, objects
 from pykueue.api.json_copy import copied
 from pykueue.api.labels import ELASTIC_JOB, QUEUE_NAME, STOPPING
-from pykueue.api.rules.jobs import frameworks
+from pykueue.api.rules.jobs import job_kinds
 from pykueue.api.scheme import Object, Resource
 from pykueue.translate.jobs import topology_request
 from pykueue.translate.pod_set_info import PodSetInfo, merged_template, restored_template
@@ -95,7 +95,7 @@ def _no_adjustment(_job: Object, _infos: Sequence[PodSetInfo]) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFramework:
-    description: frameworks.Framework
+    description: job_kinds.JobKind
     """The name, the resource and the suspend path, which the admission rules use too."""
     pod_set_templates: Callable[[Object, JobOptions], list[PodSetTemplate]]
     finished: Callable[[Object], JobResult | None]

@@ -1,7 +1,7 @@
 """jobset.x-k8s.io JobSet: one pod set for each replicated job."""
 
 from pykueue.api import objects
-from pykueue.api.rules.jobs import frameworks
+from pykueue.api.rules.jobs import job_kinds
 from pykueue.api.scheme import Object
 from pykueue.translate.jobs.batch_job import COMPLETION_INDEX
 from pykueue.translate.jobs.framework import (
@@ -64,7 +64,7 @@ def _reclaimable(job: Object) -> list[Object]:
 
 
 FRAMEWORK = JobFramework(
-    description=frameworks.JOB_SET,
+    description=job_kinds.JOB_SET,
     pod_set_templates=_pod_set_templates,
     finished=_finished,
     is_active=_is_active,

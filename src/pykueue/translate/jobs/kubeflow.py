@@ -7,7 +7,7 @@ They differ only in the name of the replica specs and in the order of replica ty
 from functools import partial
 
 from pykueue.api import conditions, objects
-from pykueue.api.rules.jobs import frameworks
+from pykueue.api.rules.jobs import job_kinds
 from pykueue.api.scheme import Object
 from pykueue.translate.jobs.framework import (
     JobFramework,
@@ -59,7 +59,7 @@ def _priority_class(job: Object, *, specs: str, order: tuple[str, ...]) -> str:
     return str(name or "")
 
 
-def _framework(description: frameworks.Framework, specs: str, order: tuple[str, ...]) -> JobFramework:
+def _framework(description: job_kinds.JobKind, specs: str, order: tuple[str, ...]) -> JobFramework:
     return JobFramework(
         description=description,
         pod_set_templates=partial(_pod_set_templates, specs=specs, order=order),
@@ -71,10 +71,10 @@ def _framework(description: frameworks.Framework, specs: str, order: tuple[str, 
 
 
 FRAMEWORKS = (
-    _framework(frameworks.PYTORCH_JOB, "pytorchReplicaSpecs", ("Master", "Worker")),
-    _framework(frameworks.TF_JOB, "tfReplicaSpecs", ("Chief", "Master", "PS", "Worker", "Evaluator")),
-    _framework(frameworks.XGBOOST_JOB, "xgbReplicaSpecs", ("Master", "Worker")),
-    _framework(frameworks.PADDLE_JOB, "paddleReplicaSpecs", ("Master", "Worker")),
-    _framework(frameworks.JAX_JOB, "jaxReplicaSpecs", ("Worker",)),
-    _framework(frameworks.MPI_JOB, "mpiReplicaSpecs", ("Launcher", "Worker")),
+    _framework(job_kinds.PYTORCH_JOB, "pytorchReplicaSpecs", ("Master", "Worker")),
+    _framework(job_kinds.TF_JOB, "tfReplicaSpecs", ("Chief", "Master", "PS", "Worker", "Evaluator")),
+    _framework(job_kinds.XGBOOST_JOB, "xgbReplicaSpecs", ("Master", "Worker")),
+    _framework(job_kinds.PADDLE_JOB, "paddleReplicaSpecs", ("Master", "Worker")),
+    _framework(job_kinds.JAX_JOB, "jaxReplicaSpecs", ("Worker",)),
+    _framework(job_kinds.MPI_JOB, "mpiReplicaSpecs", ("Launcher", "Worker")),
 )

@@ -21,7 +21,7 @@ from pykueue.api.labels import (
     ROLE_HASH,
     TOPOLOGY_GATE,
 )
-from pykueue.api.rules.jobs import frameworks
+from pykueue.api.rules.jobs import job_kinds
 from pykueue.api.scheme import Object
 from pykueue.translate import nodes
 from pykueue.translate.jobs import topology_request
@@ -202,7 +202,7 @@ def _no_templates(_job: Object, _options: JobOptions) -> list[PodSetTemplate]:
 
 
 FRAMEWORK = JobFramework(
-    description=frameworks.POD,
+    description=job_kinds.POD,
     pod_set_templates=_no_templates,
     finished=lambda pod: PodGroup(name="", pods=(pod,), role_hash=str).finished(),
     is_active=lambda _pod: False,

@@ -9,7 +9,7 @@ from typing import Any
 
 from pykueue.api import conditions, objects, quantity
 from pykueue.api.json_copy import copied
-from pykueue.api.rules.jobs import frameworks
+from pykueue.api.rules.jobs import job_kinds
 from pykueue.api.scheme import Object
 from pykueue.translate.jobs.framework import (
     JobFramework,
@@ -188,14 +188,14 @@ def _rayservice_is_ready(job: Object) -> bool:
 
 FRAMEWORKS = (
     JobFramework(
-        description=frameworks.RAY_CLUSTER,
+        description=job_kinds.RAY_CLUSTER,
         pod_set_templates=_raycluster_templates,
         finished=_never_finished,
         is_active=_raycluster_is_ready,
         pods_ready=_raycluster_is_ready,
     ),
     JobFramework(
-        description=frameworks.RAY_JOB,
+        description=job_kinds.RAY_JOB,
         pod_set_templates=_rayjob_templates,
         finished=_rayjob_finished,
         is_active=_rayjob_is_active,
@@ -205,7 +205,7 @@ FRAMEWORKS = (
         runs_without_suspend=True,
     ),
     JobFramework(
-        description=frameworks.RAY_SERVICE,
+        description=job_kinds.RAY_SERVICE,
         pod_set_templates=_rayservice_templates,
         finished=_never_finished,
         is_active=_rayservice_is_ready,

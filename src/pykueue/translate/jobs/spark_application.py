@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pykueue.api import objects
-from pykueue.api.rules.jobs import frameworks
+from pykueue.api.rules.jobs import job_kinds
 from pykueue.api.scheme import Object
 from pykueue.translate.jobs.framework import JobFramework, JobOptions, JobResult, PodSetTemplate
 from pykueue.translate.pod_set_info import PodSetInfo
@@ -154,7 +154,7 @@ def _pods_ready(job: Object) -> bool:
 
 
 FRAMEWORK = JobFramework(
-    description=frameworks.SPARK_APPLICATION,
+    description=job_kinds.SPARK_APPLICATION,
     pod_set_templates=_pod_set_templates,
     finished=_finished,
     is_active=lambda job: _state(job) == "RUNNING",

@@ -10,7 +10,7 @@ from functools import partial
 
 from pykueue.api import objects
 from pykueue.api.resources import CLUSTER_TRAINING_RUNTIME, TRAINING_RUNTIME
-from pykueue.api.rules.jobs import frameworks
+from pykueue.api.rules.jobs import job_kinds
 from pykueue.api.scheme import Object
 from pykueue.translate.jobs import job_set, training_runtime
 from pykueue.translate.jobs.framework import (
@@ -118,7 +118,7 @@ def _finished(job: Object) -> JobResult | None:
 
 
 FRAMEWORK = JobFramework(
-    description=frameworks.TRAIN_JOB,
+    description=job_kinds.TRAIN_JOB,
     pod_set_templates=_missing_runtime,
     finished=_finished,
     is_active=lambda job: _JOB_SET.is_active(_status_as_job_set(job)),

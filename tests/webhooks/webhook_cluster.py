@@ -1,4 +1,4 @@
-"""A cluster to webhooks: the embedded API in memory, and the reviews that a real API server would send."""
+"""The embedded API in memory with webhook configurations, and the reviews of an API server."""
 
 import asyncio
 import base64
@@ -20,15 +20,15 @@ from pykueue.apiserver.store.store import Store
 from pykueue.install import webhooks
 from pykueue.install.webhooks import Endpoint
 from pykueue.webhooks.certificate_controller import WebhookService
-from pykueue.webhooks.service import Address, Webhooks
+from pykueue.webhooks.service import ListenAddress, Webhooks
 
 QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 FRAMEWORKS = ["batch/job", "pod", "deployment", "kubeflow.org/pytorchjob", "ray.io/rayjob"]
 CONFIGURATION = loading.complete({"integrations": {"frameworks": FRAMEWORKS}}).value
 
 
-class Nothing:
-    """No other objects at all."""
+class EmptyLookup:
+    """A `Lookup` that finds nothing."""
 
     def get(self, resource, namespace, name):
         return None
@@ -37,20 +37,20 @@ class Nothing:
         return []
 
 
-class Objects:
-    """Other objects by (kind, name)."""
+class ObjectLookup:
+    """A `Lookup` by (kind, name)."""
 
     def __init__(self, *objects):
-        self._objects = {(each["kind"], each["metadata"]["name"]): each for each in objects}
+        self._objects = {(obj["kind"], obj["metadata"]["name"]): obj for obj in objects}
 
     def get(self, resource, namespace, name):
         return self._objects.get((resource.kind, name))
 
     def list(self, resource, namespace=""):
-        return [each for (kind, _), each in self._objects.items() if kind == resource.kind]
+        return [obj for (kind, _), obj in self._objects.items() if kind == resource.kind]
 
 
-def asked(obj, old=None, subresource=""):
+def review_request(obj, old=None, subresource=""):
     """The request of a review of this write."""
     group, _, version = obj["apiVersion"].rpartition("/")
     return {
@@ -64,7 +64,7 @@ def asked(obj, old=None, subresource=""):
 
 
 def patched(obj, response):
-    """What the API server makes of the object."""
+    """The object after the patch of the response."""
     if "patch" not in response:
         return copy.deepcopy(obj)
     return jsonpatch.apply_patch(obj, json.loads(base64.b64decode(response["patch"])))
@@ -93,7 +93,7 @@ async def api(settings=None):
 
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 ENDPOINT = Endpoint(namespace=CONFIGURATION.namespace, service="kueue-webhook-service")
-PLACE = WebhookService(namespace=ENDPOINT.namespace, secret="kueue-webhook-server-cert", service=ENDPOINT.service)
+SERVICE = WebhookService(namespace=ENDPOINT.namespace, secret="kueue-webhook-server-cert", service=ENDPOINT.service)
 HOST = f"{ENDPOINT.service}.{ENDPOINT.namespace}.svc"
 
 
@@ -132,11 +132,11 @@ async def until(claim):
     """What the claim returns once it is true."""
     async with asyncio.timeout(20):
         while True:
-            found = claim()
-            if inspect.isawaitable(found):
-                found = await found
-            if found:
-                return found
+            value = claim()
+            if inspect.isawaitable(value):
+                value = await value
+            if value:
+                return value
             await asyncio.sleep(0.005)
 
 
@@ -146,8 +146,8 @@ async def cluster(endpoint=ENDPOINT):
     async with api() as client:
         for name in (ENDPOINT.namespace, "team"):
             await client.create(NAMESPACES, {"metadata": {"name": name}})
-        for each in webhooks.configurations(CONFIGURATION.settings(), endpoint):
-            await client.create(_resource(each), each)
+        for configuration in webhooks.configurations(CONFIGURATION.settings(), endpoint):
+            await client.create(_resource(configuration), configuration)
         yield client
 
 
@@ -156,23 +156,27 @@ def _resource(configuration):
 
 
 async def configurations(client):
-    found = [each for kind in (webhooks.MUTATING, webhooks.VALIDATING) for each in (await client.list(kind)).items]
-    assert len(found) == 4
-    return found
+    items = [
+        configuration
+        for kind in (webhooks.MUTATING, webhooks.VALIDATING)
+        for configuration in (await client.list(kind)).items
+    ]
+    assert len(items) == 4
+    return items
 
 
 async def bundles(client):
-    """What each webhook trusts."""
+    """The `caBundle` of each webhook."""
     return [
-        base64.b64decode(each["clientConfig"].get("caBundle", ""))
+        base64.b64decode(webhook["clientConfig"].get("caBundle", ""))
         for configuration in await configurations(client)
-        for each in configuration["webhooks"]
+        for webhook in configuration["webhooks"]
     ]
 
 
 @asynccontextmanager
 async def replica(client, clock=None, **options):
-    service = Webhooks(client, CONFIGURATION, address=Address(host="127.0.0.1", port=0), clock=clock, **options)
+    service = Webhooks(client, CONFIGURATION, address=ListenAddress(host="127.0.0.1", port=0), clock=clock, **options)
     running = asyncio.create_task(service.run())
     try:
         await until(lambda: service.is_ready or running.done())

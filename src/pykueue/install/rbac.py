@@ -1,14 +1,14 @@
-"""RBAC: what the controllers may do, no more. What they read and write is listed here by verb.
+"""RBAC: the rules that the controllers need, by verb, and roles for users.
 
-Rights on job kinds follow the enabled frameworks. Users get roles of their own, which Kubernetes adds to `view`, `edit`
-and `admin`.
+Rules for job kinds follow the enabled frameworks. The roles for users are aggregated to `view`,
+`edit` and `admin`.
 """
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 from pykueue.api.configuration.types import Configuration
-from pykueue.api.rules.jobs import frameworks
+from pykueue.api.rules.jobs import job_kinds
 from pykueue.api.scheme import Object
 from pykueue.install import webhooks
 
@@ -28,26 +28,26 @@ _WITH_STATUS = ("admissionchecks", "clusterqueues", "cohorts", "localqueues", "w
 
 
 def objects(configuration: Configuration) -> list[Object]:
-    found = of_controller(configuration.namespace)
+    roles = of_controller(configuration.namespace)
     for name in sorted(configuration.enabled_frameworks):
-        resource = frameworks.FRAMEWORKS[name].resource
-        found += of_jobs(resource.group, resource.plural, configuration.namespace)
+        resource = job_kinds.JOB_KINDS[name].resource
+        roles += of_jobs(resource.group, resource.plural, configuration.namespace)
     for custom in configuration.integrations.custom:
-        found += of_jobs(custom.group, custom.plural_name, configuration.namespace)
-    return found
+        roles += of_jobs(custom.group, custom.plural_name, configuration.namespace)
+    return roles
 
 
-def needed(objects: Iterable[Object]) -> Iterator[Object]:
-    """All that these roles allow the controller, as the attributes of access reviews."""
+def required_access(objects: Iterable[Object]) -> Iterator[Object]:
+    """The permissions of the controller in these roles, as attributes of access reviews."""
     for role in objects:
         if not role["metadata"]["name"].startswith(NAME):
             continue
         place = {"namespace": role["metadata"].get("namespace", "")}
         for rule in role.get("rules", ()):
-            for asked in itertools.product(
+            for access in itertools.product(
                 rule["apiGroups"], rule["resources"], rule["verbs"], rule.get("resourceNames", [""])
             ):
-                group, resource, verb, name = asked
+                group, resource, verb, name = access
                 plural, _, subresource = resource.partition("/")
                 yield {
                     "group": group,
@@ -60,7 +60,7 @@ def needed(objects: Iterable[Object]) -> Iterator[Object]:
 
 
 def of_controller(namespace: str) -> list[Object]:
-    """What it needs whatever the job kinds, and what users may see and do with queues."""
+    """The rules that every controller needs, and the roles by which users see and edit queues."""
     leases = _rule("coordination.k8s.io", ("leases",), ("get", "create", "update"))
     watched = _rule(_KUEUE, ("localqueues", "workloads", "localqueues/status", "workloads/status"), _READ)
     handled = _rule(_KUEUE, ("localqueues", "workloads"), ("create", "delete", "patch", "update"))
@@ -76,18 +76,18 @@ def of_controller(namespace: str) -> list[Object]:
 
 
 def of_jobs(group: str, plural: str, namespace: str) -> list[Object]:
-    """For one job kind: rights of the controller, and of those who may edit."""
+    """For one job kind: the rules of the controller, and the role by which users edit the kind."""
     name = f"{NAME}-{plural}"
     rules = [
         _rule(group, (plural,), (*_READ, "delete", "patch")),
         _rule(group, (f"{plural}/status",), ("patch",)),
         _rule(group, (f"{plural}/finalizers",), ("update",)),
     ]
-    if plural == frameworks.DEPLOYMENT.resource.plural:
+    if plural == job_kinds.DEPLOYMENT.resource.plural:
         rules.append(_rule(group, ("replicasets",), _READ))
-    if plural == frameworks.LEADER_WORKER_SET.resource.plural:
+    if plural == job_kinds.LEADER_WORKER_SET.resource.plural:
         rules.append(_rule("apps", ("statefulsets",), _READ))
-    if plural == frameworks.TRAIN_JOB.resource.plural:
+    if plural == job_kinds.TRAIN_JOB.resource.plural:
         rules.append(_rule(group, ("clustertrainingruntimes", "trainingruntimes"), _READ))
     edited = _rule(group, (plural,), (*_READ, "create", "delete", "deletecollection", "patch", "update"))
     return [
@@ -98,17 +98,17 @@ def of_jobs(group: str, plural: str, namespace: str) -> list[Object]:
 
 
 def of_webhooks(namespace: str, secret: str) -> list[Object]:
-    """For a controller that serves webhooks: its certificate, and the owners of jobs of whatever kind."""
+    """The rules of a controller that serves webhooks: its Secret, and the owners of jobs."""
     name = f"{NAME}-webhooks"
     configurations = _rule(
         webhooks.MUTATING.group, (webhooks.MUTATING.plural, webhooks.VALIDATING.plural), (*_READ, "patch")
     )
-    owners = [each.resource for each in frameworks.FRAMEWORKS.values()]
+    owners = [resource.resource for resource in job_kinds.JOB_KINDS.values()]
     read = [
-        _rule(group, sorted(each.plural for each in owners if each.group == group), ("get",))
-        for group in sorted({each.group for each in owners})
+        _rule(group, sorted(resource.plural for resource in owners if resource.group == group), ("get",))
+        for group in sorted({resource.group for resource in owners})
     ]
-    kept = _rule("", ("secrets",), (*_READ, "update")) | {"resourceNames": [secret]}
+    secrets = _rule("", ("secrets",), (*_READ, "update")) | {"resourceNames": [secret]}
     return [
         _named("ClusterRole", name)
         | {
@@ -119,7 +119,7 @@ def of_webhooks(namespace: str, secret: str) -> list[Object]:
             ]
         },
         _binding("ClusterRoleBinding", name, namespace),
-        _named("Role", name, namespace) | {"rules": [_rule("", ("secrets",), ("create",)), kept]},
+        _named("Role", name, namespace) | {"rules": [_rule("", ("secrets",), ("create",)), secrets]},
         _binding("RoleBinding", name, namespace),
     ]
 
@@ -138,9 +138,9 @@ def _rules() -> Iterable[Object]:
 
 
 def _aggregated(role: str, subject: str, rules: list[Object]) -> Object:
-    made = _named("ClusterRole", f"pykueue-{role}-{subject}")
-    made["metadata"]["labels"] = {f"{_RBAC}/aggregate-to-{role}": "true"}
-    return made | {"rules": rules}
+    cluster_role = _named("ClusterRole", f"pykueue-{role}-{subject}")
+    cluster_role["metadata"]["labels"] = {f"{_RBAC}/aggregate-to-{role}": "true"}
+    return cluster_role | {"rules": rules}
 
 
 def _rule(group: str, resources: Sequence[str], verbs: Sequence[str]) -> Object:
@@ -153,7 +153,7 @@ def _named(kind: str, name: str, namespace: str = "") -> Object:
 
 
 def _binding(kind: str, role: str, namespace: str) -> Object:
-    """To the controller: in its own namespace for a Role, everywhere for a ClusterRole."""
+    """Bind the controller: a Role in its own namespace, a ClusterRole everywhere."""
     role_kind = kind.removesuffix("Binding")
     account = {"kind": "ServiceAccount", "name": NAME, "namespace": namespace}
     reference = {"apiGroup": _RBAC, "kind": role_kind, "name": role}

@@ -6,12 +6,11 @@ from pykueue.api import cel_library
 from pykueue.api.cel import EvaluationError
 from pykueue.api.configuration import loading
 from pykueue.api.rules import table as rules
-from pykueue.api.rules.jobs import frameworks
-from pykueue.api.scheme import Request
+from pykueue.api.rules.jobs import job_kinds
+from pykueue.api.scheme import AdmissionRequest
 from pykueue.install import policies as install_policies
-from pykueue.install import validation
 
-EVERY_KIND = sorted(frameworks.FRAMEWORKS)
+EVERY_KIND = sorted(job_kinds.JOB_KINDS)
 
 
 class Cluster:
@@ -38,23 +37,23 @@ def settings(*gates, manages_all=False):
     return loading.complete(configuration).value.settings()
 
 
-_MADE = {}
+_BY_SETTINGS = {}
 
 
-def _made(of):
+def _tables_and_policies(of):
     """Tables and policies of settings, which are known by identity because they hold dicts."""
-    if id(of) not in _MADE:
-        by_kind = {(resource.group, resource.kind): table for resource, table in validation.tables(of).items()}
-        _MADE[id(of)] = of, by_kind, install_policies.objects(of)
-    return _MADE[id(of)]
+    if id(of) not in _BY_SETTINGS:
+        by_kind = {(resource.group, resource.kind): table for resource, table in install_policies.tables(of).items()}
+        _BY_SETTINGS[id(of)] = of, by_kind, install_policies.objects(of)
+    return _BY_SETTINGS[id(of)]
 
 
 def tables(of):
-    return _made(of)[1]
+    return _tables_and_policies(of)[1]
 
 
 def policies(of=None):
-    return _made(of or settings())[2]
+    return _tables_and_policies(of or settings())[2]
 
 
 def group_and_kind(obj):
@@ -73,13 +72,13 @@ def evaluate(text, values):
 
 def refusals(obj, old=None, of=None):
     """The messages of the policies that refuse the write; an error refuses too."""
-    made = tables(of or settings())[group_and_kind(obj)]
+    table = tables(of or settings())[group_and_kind(obj)]
     values = {"object": obj, "oldObject": old, "variables": {}}
-    if not all(evaluate(text, values) for _, text in made.conditions):
+    if not all(evaluate(text, values) for _, text in table.conditions):
         return []
-    for each in made.variables:
-        values["variables"][each.name] = evaluate(each.cel, values)
-    return [each.message for each in made.validations if not _holds(each, values)]
+    for variable in table.variables:
+        values["variables"][variable.name] = evaluate(variable.cel, values)
+    return [rule.message for rule in table.validations if not _holds(rule, values)]
 
 
 def _holds(rule, values):
@@ -91,14 +90,16 @@ def _holds(rule, values):
 
 def complaints(obj, old=None, of=None, *, has_default_queue=False):
     """Of the rules of the embedded API."""
-    request = Request(
+    request = AdmissionRequest(
         operation="CREATE" if old is None else "UPDATE",
         object=obj,
         old=old,
         lookup=Cluster(has_default_queue=has_default_queue),
         settings=of or settings(),
     )
-    return [f"{each.field}: {each.detail}" for each in rules.rules_of(*group_and_kind(obj)).validator(request).denied]
+    return [
+        f"{error.field}: {error.detail}" for error in rules.rules_of(*group_and_kind(obj)).validator(request).denied
+    ]
 
 
 def disagreement(obj, old=None, of=None):

@@ -1,4 +1,7 @@
-"""The annotation `kueue.x-k8s.io/admission-gated-by`, of jobs and Workloads. In Python: `api.rules.admission_gates`."""
+"""The annotation `kueue.x-k8s.io/admission-gated-by` of jobs and Workloads.
+
+In Python: `api.rules.admission_gates`.
+"""
 
 from pykueue.api import feature_gates
 from pykueue.api.rules import admission_gates
@@ -31,16 +34,16 @@ def validations(settings: Settings) -> list[Validation]:
             cel=f"variables.gates.all(name, {cel.is_domain_prefixed_path('name')})",
             message=f"{_PATH} must be a list of domain-prefixed paths (such as acme.io/foo) of at most 63 bytes",
         ),
-        Validation(cel=cel.no_doubles("variables.gates"), message=f"{_PATH}: duplicate gate name"),
+        Validation(cel=cel.has_no_duplicates("variables.gates"), message=f"{_PATH}: duplicate gate name"),
         Validation(
             when=f"{IS_UPDATE} && {now} != ''",
             cel=f"{before} != ''",
-            message=f"{_PATH}: cannot add admission gate after creation",
+            message=f"{_PATH}: {admission_gates.GATE_ADDED}",
         ),
         Validation(
             when=f"{IS_UPDATE} && {now} != '' && {before} != ''",
             cel="variables.gates.all(name, name in variables.oldGates)",
-            message=f"{_PATH}: can only remove gates, not add new ones",
+            message=f"{_PATH}: {admission_gates.ONLY_REMOVABLE}",
         ),
     ]
 

@@ -28,7 +28,7 @@ _WRITER = WriteCall(
 )
 
 
-class Aggregation:
+class ClusterRoleAggregation:
     def __init__(self, verbs: Verbs, scheme: Scheme, authorizer: Authorizer) -> None:
         self._verbs = verbs
         self._authorizer = authorizer

@@ -1,6 +1,10 @@
-"""ClusterQueues, Cohorts and ResourceFlavors. In Python: `api.rules.cluster_queue`, `cohort`, `quota`, `resource_flavor`."""
+"""ClusterQueue and Cohort: resource groups, and what only a ClusterQueue has.
+
+In Python: `api.rules.cluster_queue` and `api.rules.quota`.
+"""
 
 from pykueue.api import feature_gates
+from pykueue.api.rules import cluster_queue, quota
 from pykueue.api.scheme import Settings
 from pykueue.install.validations import cel
 from pykueue.install.validations.table import Table, Validation, Variable
@@ -14,21 +18,20 @@ def _every_group(text: str) -> str:
 
 
 def _every_amount(text: str) -> str:
-    """Of each resource `r` of each flavor that says which amounts it has."""
+    """A condition on each resource `r` of each flavor."""
     return _every_group(f"g.flavors.all(f, !has(f.resources) || f.resources.all(r, {text}))")
 
 
 def _in_one_only(lists: str) -> str:
-    """No list has what another has; within one the schema sees to it. Cheap enough for the largest queue."""
+    """Whether no name is in two lists; the schema checks within one list.
+
+    The cost fits the largest queue.
+    """
     return f"{lists}.all(names, names.all(name, {lists}.filter(other, name in other).size() == 1))"
 
 
-def _optional(field: str, text: str) -> str:
-    return f"(!has({field}) || {text})"
-
-
 def _quota(parent: str, noun: str) -> list[Validation]:
-    """Of everything that has resource groups; `parent` is the field that names what the quota hangs below."""
+    """The rules of resource groups; `parent` is the field that names the parent of the quota."""
     no_parent = f"!has(object.spec.{parent}) || object.spec.{parent} == ''"
     limits = ("borrowingLimit", "lendingLimit")
     return [
@@ -53,7 +56,7 @@ def _quota(parent: str, noun: str) -> list[Validation]:
             when=_HAS_GROUPS,
             cel=_every_amount(
                 " && ".join(
-                    _optional(f"r.{name}", cel.is_not_negative(f"r.{name}")) for name in ("nominalQuota", *limits)
+                    cel.optional(f"r.{name}", cel.is_not_negative(f"r.{name}")) for name in ("nominalQuota", *limits)
                 )
             ),
             message="nominalQuota, borrowingLimit and lendingLimit must be greater than or equal to 0",
@@ -79,7 +82,7 @@ def _fair_sharing() -> list[Validation]:
         Validation(
             when=has_weight,
             cel=f"{cel.amount(weight)}.compareTo(quantity('1n')) != 0",
-            message="spec.fairSharing: When not 0, weight must be > 10e-9",
+            message=f"spec.fairSharing: {quota.WEIGHT_TOO_SMALL}",
         ),
     ]
 
@@ -105,7 +108,11 @@ def _all_in(lists: str, others: str) -> str:
 
 
 def _on_flavors(settings: Settings) -> Validation:
-    """Flavors of checks that the old object had already are tolerated: an update of something else is not refused."""
+    """The flavors of a check must be flavors of the ClusterQueue.
+
+    Checks that the old object had already are tolerated, so that an update of something else is
+    not refused.
+    """
     checks = "?admissionChecksStrategy.?admissionChecks.orValue([])"
     flavors, old_flavors = ("c.?onFlavors.orValue([])", "o.?onFlavors.orValue([])")
     had = (
@@ -137,7 +144,7 @@ def _concurrent_admission(settings: Settings) -> list[Validation]:
         Validation(
             when=is_given,
             cel="object.spec.?queueingStrategy.orValue('') != 'StrictFIFO'",
-            message="StrictFIFO queueing strategy cannot be used when ConcurrentAdmissionPolicy is defined",
+            message=cluster_queue.STRICT_FIFO_IS_NOT_CONCURRENT,
         ),
         Validation(
             when=f"{policy}.?migration.?constraints.hasValue()",
@@ -166,8 +173,8 @@ def _cluster_queue(settings: Settings) -> list[Validation]:
         *_totals(),
         Validation(
             when=_HAS_GROUPS,
-            cel=_every_amount(_optional("r.lendingLimit", lends)),
-            message="lendingLimit must be less than or equal to the nominalQuota",
+            cel=_every_amount(cel.optional("r.lendingLimit", lends)),
+            message=f"lendingLimit {quota.LENDS_ABOVE_NOMINAL}",
         ),
         Validation(
             when="has(object.spec) && has(object.spec.namespaceSelector) && object.spec.namespaceSelector != null",
@@ -177,7 +184,7 @@ def _cluster_queue(settings: Settings) -> list[Validation]:
         Validation(
             when=f"has(object.spec) && has({preemption}) && has({borrow}) && has({preemption}.reclaimWithinCohort)",
             cel=f"{preemption}.reclaimWithinCohort != 'Never' || (has({borrow}.policy) && {borrow}.policy == 'Never')",
-            message="spec.preemption: reclaimWithinCohort=Never and borrowWithinCohort.Policy!=Never",
+            message=f"spec.preemption: {cluster_queue.BORROWS_WITHOUT_RECLAIM}",
         ),
         Validation(
             when=f"has(object.spec) && has({fungibility}) && has({fungibility}.preference)",
@@ -195,36 +202,6 @@ def _cluster_queue(settings: Settings) -> list[Validation]:
     ]
 
 
-def _resource_flavor() -> list[Validation]:
-    taints, labels = "object.spec.nodeTaints", "object.spec.nodeLabels"
-    tolerations = "object.spec.tolerations"
-    value = _optional("t.value", cel.is_label_value("t.value"))
-    twice = f"size({taints}.filter(x, x.key == t.key && x.effect == t.effect)) == 1"
-    key = cel.is_label_key("t.key")
-    return [
-        Validation(
-            when=f"has(object.spec) && has({labels})",
-            cel=cel.are_labels(labels),
-            message="spec.nodeLabels must be valid labels",
-        ),
-        Validation(
-            when=f"has(object.spec) && has({taints})",
-            cel=f"{taints}.all(t, {key} && {value})",
-            message="spec.nodeTaints must have valid keys and values",
-        ),
-        Validation(
-            when=f"has(object.spec) && has({taints})",
-            cel=f"{taints}.all(t, {twice})",
-            message="spec.nodeTaints: taints must be unique by key and effect pair",
-        ),
-        Validation(
-            when=f"has(object.spec) && has({tolerations})",
-            cel=cel.are_toleration_keys(tolerations),
-            message="spec.tolerations must have valid keys",
-        ),
-    ]
-
-
 _NAMES = "{0}.?spec.?resourceGroups.orValue([]).map(g, g.?{1}.orValue([]){2})"
 _FLAVORS, _OLD_FLAVORS = (_NAMES.format(obj, "flavors", ".map(f, f.name)") for obj in ("object", "oldObject"))
 _VARIABLES = (
@@ -232,13 +209,12 @@ _VARIABLES = (
     Variable(name="flavors", cel=_FLAVORS),
     Variable(name="oldFlavors", cel=f"oldObject == null ? [] : {_OLD_FLAVORS}"),
 )
-"""Names, group by group."""
+"""Names, as one list for each group."""
 
 
-def tables(settings: Settings) -> dict[str, Table]:
-    """By kind."""
-    return {
-        "ClusterQueue": Table(variables=_VARIABLES, validations=tuple(_cluster_queue(settings))),
-        "Cohort": Table(variables=_VARIABLES, validations=tuple(_quota("parentName", "parent"))),
-        "ResourceFlavor": Table(validations=tuple(_resource_flavor())),
-    }
+def of_cluster_queues(settings: Settings) -> Table:
+    return Table(variables=_VARIABLES, validations=tuple(_cluster_queue(settings)))
+
+
+def of_cohorts() -> Table:
+    return Table(variables=_VARIABLES, validations=tuple(_quota("parentName", "parent")))

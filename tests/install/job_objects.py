@@ -1,4 +1,4 @@
-"""One job of every kind, the places of its pod templates, and what users may write on them, right and wrong."""
+"""One job of every kind, the paths of its pod templates, and valid and invalid annotations."""
 
 import copy
 
@@ -37,8 +37,8 @@ def _ray_cluster():
 
 
 JOBS = {
-    each["kind"]: each
-    for each in (
+    job["kind"]: job
+    for job in (
         _job("batch/v1", "Job", {"parallelism": 3, "completions": 4, "template": {"spec": SPEC}}),
         _kubeflow("PyTorchJob", "pytorchReplicaSpecs", "Master", "Worker"),
         _kubeflow("TFJob", "tfReplicaSpecs", "Chief", "PS", "Worker"),
@@ -131,21 +131,21 @@ PLACEMENTS = [
 
 def changed(obj, path, value):
     """A copy with another value at a path; None takes the field away."""
-    made = copy.deepcopy(obj)
-    holder = made
+    copied = copy.deepcopy(obj)
+    holder = copied
     for step in path[:-1]:
         holder = holder.setdefault(step, {}) if isinstance(holder, dict) else holder[step]
     if value is None:
         holder.pop(path[-1], None)
     else:
         holder[path[-1]] = copy.deepcopy(value)
-    return made
+    return copied
 
 
 def marked(job, labels=None, annotations=None):
     """`labels` replace those of the job."""
-    made = job if labels is None else changed(job, ("metadata", "labels"), labels)
-    return made if annotations is None else changed(made, ("metadata", "annotations"), annotations)
+    copied = job if labels is None else changed(job, ("metadata", "labels"), labels)
+    return copied if annotations is None else changed(copied, ("metadata", "annotations"), annotations)
 
 
 def placed(job, annotations, *indexes):

@@ -1,8 +1,9 @@
-"""Pods by themselves and in groups. In Python: `api.rules.jobs.pod`."""
+"""Single pods and pod groups. In Python: `api.rules.jobs.pod`."""
 
-from pykueue.api.rules.jobs import frameworks, generic, pod
+from pykueue.api.rules.jobs import generic, job_kinds, pod
 from pykueue.api.scheme import Settings
-from pykueue.install.validations import cel, jobs, table, topology
+from pykueue.install.validations import cel, table, topology
+from pykueue.install.validations import generic as jobs
 from pykueue.install.validations.table import IS_UPDATE, Table, Validation, Variable
 
 _COUNT = pod.GROUP_TOTAL_COUNT
@@ -10,15 +11,15 @@ _IS_GATED = f"object.spec.?schedulingGates.orValue([]).exists(gate, gate.name ==
 _KEYS = "{0}.metadata.?{1}.orValue({{}}).exists(key, key.startsWith('kueue.x-k8s.io/'))"
 _OF_KUEUE = " || ".join(_KEYS.format("object", kind) for kind in ("labels", "annotations"))
 _WAS_OF_KUEUE = " || ".join(_KEYS.format("oldObject", kind) for kind in ("labels", "annotations"))
-CONCERNED = ("concerned", f"{_OF_KUEUE} || (oldObject != null && ({_WAS_OF_KUEUE}))")
-"""Whether a pod has, or had, anything of Kueue's: all others pass without a look."""
+HAS_KUEUE_METADATA = ("concerned", f"{_OF_KUEUE} || (oldObject != null && ({_WAS_OF_KUEUE}))")
+"""Matches pods that have, or had, a label or annotation of Kueue."""
 
 
 def of_pods(settings: Settings) -> Table:
     suspension = jobs.Suspension(now=_IS_GATED, before=_IS_GATED)
     rules = [
-        *table.under(f"!({IS_UPDATE})", jobs.of_creation(frameworks.POD, settings)),
-        *jobs.of_update(frameworks.POD, settings),
+        *table.under(f"!({IS_UPDATE})", jobs.of_creation(job_kinds.POD, settings)),
+        *jobs.of_update(job_kinds.POD, settings),
         *_group(),
         *topology.of_each_template(settings),
     ]
@@ -29,7 +30,7 @@ def of_pods(settings: Settings) -> Table:
         Variable(name="oldGroup", cel=_group_name(settings, table.old_label, table.old_annotation)),
         topology.variable(f"[{template}]"),
     )
-    return Table(variables=named, validations=tuple(rules), conditions=(CONCERNED,))
+    return Table(variables=named, validations=tuple(rules), conditions=(HAS_KUEUE_METADATA,))
 
 
 def _group_name(settings: Settings, label: table.Entry, annotation: table.Entry) -> str:
@@ -46,7 +47,7 @@ def _group() -> list[Validation]:
         Validation(
             when=f"'{pod.MANAGED}' in variables.labels",
             cel=f"{table.label(pod.MANAGED)} == 'true'",
-            message=f"metadata.labels[{pod.MANAGED}]: managed label value can only be 'true'",
+            message=f"metadata.labels[{pod.MANAGED}]: {pod.MANAGED_IS_TRUE_ONLY}",
         ),
         Validation(
             cel=f"({has_count}) == (variables.group != '')",
@@ -65,12 +66,12 @@ def _group() -> list[Validation]:
         Validation(
             when="variables.group != '' && variables.prebuilt != ''",
             cel="variables.group == variables.prebuilt",
-            message=f"{generic.PREBUILT_WORKLOAD}: prebuilt workload and pod group should be equal",
+            message=f"{generic.PREBUILT_WORKLOAD}: {pod.GROUP_IS_PREBUILT_WORKLOAD}",
         ),
         Validation(
             when=f"{IS_UPDATE} && variables.group != ''",
             cel=f"!({retriable})",
-            message=f"metadata.annotations[{pod.RETRIABLE}]: unretriable pod group can't be converted to retriable",
+            message=f"metadata.annotations[{pod.RETRIABLE}]: {pod.UNRETRIABLE_STAYS}",
         ),
         Validation(
             when=f"{IS_UPDATE} && variables.oldGroup != ''",

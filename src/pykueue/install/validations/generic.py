@@ -1,6 +1,6 @@
-"""The rules of every job kind, and of those that have nothing special. In Python: `api.rules.jobs.generic` and its neighbours.
+"""The rules of all job kinds. In Python: `api.rules.jobs.generic` and `replicas`.
 
-They look at Kueue's labels and annotations only: a job that has none of them passes whatever it is.
+They read Kueue's labels and annotations only, so that a job without any of them always passes.
 """
 
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pykueue.api import feature_gates
 from pykueue.api.rules import workload_update
 from pykueue.api.rules.jobs import generic, management, replicas
-from pykueue.api.rules.jobs.frameworks import Framework
+from pykueue.api.rules.jobs.job_kinds import JobKind
 from pykueue.api.scheme import Settings
-from pykueue.install.validations import cel, gates, table, topology
+from pykueue.install.validations import admission_gates, cel, table, topology
 from pykueue.install.validations.table import IS_UPDATE, METADATA, Table, Validation, Variable
 
 _ELASTIC_PATH = f"metadata.annotations[{workload_update.ELASTIC_JOB}]"
@@ -26,8 +26,8 @@ class Suspension:
     before: str
 
     @classmethod
-    def of(cls, framework: Framework) -> "Suspension":
-        now, before = (cel.at(obj, framework.suspend, "false") for obj in ("object", "oldObject"))
+    def of(cls, job_kind: JobKind) -> "Suspension":
+        now, before = (cel.at(obj, job_kind.suspend, "false") for obj in ("object", "oldObject"))
         return cls(now=f"{now} == true", before=f"oldObject != null && {before} == true")
 
     def variables(self) -> tuple[Variable, ...]:
@@ -43,7 +43,7 @@ def is_managed(settings: Settings) -> str:
 
 
 def unless_never_managed(settings: Settings) -> tuple[tuple[str, str], ...]:
-    """A condition by which updates of jobs that are not and were not managed pass."""
+    """A match condition that excludes updates of jobs that are not and were not managed."""
     if settings.manage_jobs_without_queue_name:
         return ()
     queue = f".metadata.?labels[?'{management.QUEUE_NAME}'].orValue('') != ''"
@@ -61,7 +61,7 @@ def variables(settings: Settings, suspension: Suspension) -> tuple[Variable, ...
         Variable(name="wasElastic", cel=elastic_text(settings, table.old_annotation)),
         Variable(name="prebuilt", cel=_prebuilt(settings, table.label, table.annotation)),
         Variable(name="oldPrebuilt", cel=_prebuilt(settings, table.old_label, table.old_annotation)),
-        *gates.variables(settings),
+        *admission_gates.variables(settings),
     )
 
 
@@ -79,25 +79,25 @@ def _prebuilt(settings: Settings, label: table.Entry, annotation: table.Entry) -
     return f"{takes_annotation} ? {from_annotation} : {from_label}"
 
 
-def of_creation(framework: Framework, settings: Settings) -> list[Validation]:
+def of_creation(job_kind: JobKind, settings: Settings) -> list[Validation]:
     time = table.label(generic.MAX_EXEC_TIME)
     return [
         queue_name(),
-        *_prebuilt_workload(framework),
+        *_prebuilt_workload(job_kind),
         Validation(
             when=f"'{generic.MAX_EXEC_TIME}' in variables.labels",
             cel=cel.is_positive_number(time),
             message=f"metadata.labels[{generic.MAX_EXEC_TIME}] should be a number greater than 0",
         ),
-        *elastic(framework),
-        *gates.validations(settings),
+        *elastic(job_kind),
+        *admission_gates.validations(settings),
     ]
 
 
-def of_update(framework: Framework, settings: Settings) -> list[Validation]:
+def of_update(job_kind: JobKind, settings: Settings) -> list[Validation]:
     queue, time = management.QUEUE_NAME, generic.MAX_EXEC_TIME
     name = "variables.prebuilt == variables.oldPrebuilt"
-    found = [
+    validations = [
         Validation(
             when="!variables.isSuspended",
             cel=f"{table.label(queue)} == {table.old_label(queue)}",
@@ -113,12 +113,12 @@ def of_update(framework: Framework, settings: Settings) -> list[Validation]:
             cel=name,
             message=f"{_PREBUILT_PATH}: field is immutable while the job is not suspended",
         ),
-        *table.under("variables.isSuspended || variables.wasElastic", _prebuilt_workload(framework)),
+        *table.under("variables.isSuspended || variables.wasElastic", _prebuilt_workload(job_kind)),
         *priority_class("variables.isSuspended"),
         Validation(cel="variables.isElastic == variables.wasElastic", message=f"{_ELASTIC_PATH}: field is immutable"),
-        *gates.validations(settings),
+        *admission_gates.validations(settings),
     ]
-    return table.under(IS_UPDATE, found)
+    return table.under(IS_UPDATE, validations)
 
 
 def queue_name() -> Validation:
@@ -129,59 +129,57 @@ def queue_name() -> Validation:
     )
 
 
-def elastic(framework: Framework) -> list[Validation]:
-    if framework.can_be_elastic:
+def elastic(job_kind: JobKind) -> list[Validation]:
+    if job_kind.can_be_elastic:
         return []
-    message = f'{_ELASTIC_PATH}: elastic job is not supported for "{framework.group_version_kind}"'
+    message = f'{_ELASTIC_PATH}: elastic job is not supported for "{job_kind.group_version_kind}"'
     return [Validation(cel="!variables.isElastic", message=message)]
 
 
-def _prebuilt_workload(framework: Framework) -> list[Validation]:
+def _prebuilt_workload(job_kind: JobKind) -> list[Validation]:
     is_given = f"(variables.prebuilt != '' || '{generic.PREBUILT_WORKLOAD}' in variables.labels)"
-    found = [
+    validations = [
         Validation(
             when=is_given,
             cel=cel.is_dns_subdomain("variables.prebuilt"),
             message=f"{_PREBUILT_PATH} must be a lowercase RFC 1123 subdomain",
         )
     ]
-    if framework.accepts_prebuilt_workload:
-        return found
-    message = f'{_PREBUILT_PATH}: Is not supported for "{framework.group_version_kind}"'
-    return [*found, Validation(cel="variables.prebuilt == ''", message=message)]
+    if job_kind.accepts_prebuilt_workload:
+        return validations
+    message = f'{_PREBUILT_PATH}: Is not supported for "{job_kind.group_version_kind}"'
+    return [*validations, Validation(cel="variables.prebuilt == ''", message=message)]
 
 
 def priority_class(is_suspended: str) -> list[Validation]:
     after, before = (get(management.PRIORITY_CLASS) for get in (table.label, table.old_label))
-    found = [
+    validations = [
         Validation(
             when=f"!({is_suspended})",
             cel=f"{before} != '' || {after} == ''",
-            message="WorkloadPriorityClass cannot be added to a non-suspended workload",
+            message=generic.PRIORITY_CLASS_ADDED,
         ),
-        Validation(
-            cel=f"{before} == '' || {after} != ''", message="WorkloadPriorityClass cannot be removed from a workload"
-        ),
+        Validation(cel=f"{before} == '' || {after} != ''", message=generic.PRIORITY_CLASS_REMOVED),
     ]
-    return table.under(IS_UPDATE, found)
+    return table.under(IS_UPDATE, validations)
 
 
 def _once(validations: list[Validation]) -> tuple[Validation, ...]:
-    """What is checked at creation and again at an update need not be said twice."""
+    """The table without repeated rules: some hold both at creation and at update."""
     return tuple(dict.fromkeys(validations))
 
 
 def plain(
-    framework: Framework,
+    job_kind: JobKind,
     settings: Settings,
     *,
     templates: str = "",
     groups: bool = False,
     more: tuple[Validation, ...] = (),
 ) -> Table:
-    """Of a kind with a suspend field whose creation rules hold at every write."""
-    rules = [*of_creation(framework, settings), *of_update(framework, settings), *more]
-    named = variables(settings, Suspension.of(framework))
+    """The table of a kind with a suspend field whose creation rules hold at every write."""
+    rules = [*of_creation(job_kind, settings), *of_update(job_kind, settings), *more]
+    named = variables(settings, Suspension.of(job_kind))
     if templates:
         named = (*named, topology.variable(templates))
         rules += topology.validations(settings, groups=groups)
@@ -197,14 +195,14 @@ def of_replicas(rules: replicas.ReplicatedJob, settings: Settings) -> Table:
         + "] : [])"
         for role in rules.roles
     ]
-    return plain(rules.framework, settings, templates=" + ".join(roles), groups=rules.groups_pod_sets)
+    return plain(rules.job_kind, settings, templates=" + ".join(roles), groups=rules.groups_pod_sets)
 
 
-def of_job_set(framework: Framework, settings: Settings) -> Table:
+def of_job_set(job_kind: JobKind, settings: Settings) -> Table:
     spec = "j.?template.?spec"
     parallelism = f"{spec}.?parallelism.orValue(1)"
     completions = f"{spec}.?completions.orValue({parallelism})"
     pods = f"({completions} < {parallelism} ? {completions} : {parallelism})"
     entry = topology.template(f"{spec}.?template", f"j.?replicas.orValue(1) * {pods}")
     templates = f"object.spec.?replicatedJobs.orValue([]).map(j, {entry})"
-    return plain(framework, settings, templates=templates, groups=True)
+    return plain(job_kind, settings, templates=templates, groups=True)

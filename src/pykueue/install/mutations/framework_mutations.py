@@ -1,48 +1,55 @@
-"""What Kueue's webhooks add to jobs of single kinds at creation. In Python: the defaulters of `api.rules.jobs`."""
+"""Mutations of single job kinds at creation: elastic jobs, MPIJob, TrainJob.
+
+In Python: the defaulters of `api.rules.jobs`.
+"""
 
 from collections.abc import Iterator
 
 from pykueue.api import feature_gates
 from pykueue.api.rules import workload_update
-from pykueue.api.rules.jobs import frameworks, management, ray, replicas, topology, train_job
-from pykueue.api.rules.jobs.frameworks import Framework, Path
+from pykueue.api.rules.jobs import job_kinds, management, ray, replicas, topology, train_job
+from pykueue.api.rules.jobs.job_kinds import JobKind, Path
 from pykueue.api.scheme import Object, Settings
-from pykueue.install import admission_policies, pod_gating
-from pykueue.install.admission_policies import Mutation, Subject, put
+from pykueue.install import admission_policies
+from pykueue.install.admission_policies import Mutation, Subject, object_with
+from pykueue.install.mutations import pod_gating
 
 _IS_ELASTIC = f"object.metadata.?annotations[?'{workload_update.ELASTIC_JOB}'].orValue('') == 'true'"
 _INDEXES = ", ".join(map(str, range(ray.MOST_POD_SETS)))
 _GATED_CLUSTERS = {
-    rules.framework: rules.cluster for rules in (ray.RAY_CLUSTER, ray.RAY_SERVICE) if rules.gates_templates
+    rules.job_kind: rules.cluster for rules in (ray.RAY_CLUSTER, ray.RAY_SERVICE) if rules.gates_templates
 }
 
 
-def policies(framework: Framework, settings: Settings) -> Iterator[Object]:
+def policies(job_kind: JobKind, settings: Settings) -> Iterator[Object]:
     if feature_gates.is_enabled(settings.feature_gates, "ElasticJobsViaWorkloadSlices"):
-        yield from _elastic(framework)
-    match framework:
-        case frameworks.POD:
+        yield from _elastic(job_kind)
+    match job_kind:
+        case job_kinds.POD:
             yield from pod_gating.by_parents(settings)
-        case frameworks.MPI_JOB if feature_gates.is_enabled(settings.feature_gates, "TopologyAwareScheduling"):
+        case job_kinds.MPI_JOB if feature_gates.is_enabled(settings.feature_gates, "TopologyAwareScheduling"):
             yield from _ranks_of_mpi_jobs()
-        case frameworks.TRAIN_JOB:
+        case job_kinds.TRAIN_JOB:
             yield from _patches_of_train_jobs()
 
 
-def _elastic(framework: Framework) -> list[Object]:
-    if framework == frameworks.BATCH_JOB:
+def _elastic(job_kind: JobKind) -> list[Object]:
+    if job_kind == job_kinds.BATCH_JOB:
         gate = f"Object.spec.template.spec.schedulingGates{{name: '{management.ELASTIC_GATE}'}}"
-        gates = Mutation(text=put(("spec", "template", "spec", "schedulingGates"), f"[{gate}]"))
-    elif framework in _GATED_CLUSTERS:
-        gates = _gated_cluster(_GATED_CLUSTERS[framework])
+        gates = Mutation(text=object_with(("spec", "template", "spec", "schedulingGates"), f"[{gate}]"))
+    elif job_kind in _GATED_CLUSTERS:
+        gates = _gated_cluster(_GATED_CLUSTERS[job_kind])
     else:
         return []
-    subject = Subject(resource=framework.resource, conditions=(("elastic", _IS_ELASTIC),))
-    return admission_policies.mutating(f"elastic-{framework.resource.plural}", subject, [gates])
+    subject = Subject(resource=job_kind.resource, conditions=(("elastic", _IS_ELASTIC),))
+    return admission_policies.mutating(f"elastic-{job_kind.resource.plural}", subject, [gates])
 
 
 def _gated_cluster(cluster: Path) -> Mutation:
-    """The head's template and each worker group's; what has the gate is left, so that it can be done again."""
+    """A mutation that adds the gate to the templates of the head and of each worker group.
+
+    Templates that have the gate are left out, so that the mutation can run again.
+    """
     place, pointer = ".".join(("object", *cluster)), "/".join(("", *cluster))
     groups = f"{place}.?workerGroupSpecs.orValue([])"
     head, worker = f"{place}.headGroupSpec", f"{groups}[i]"
@@ -63,7 +70,7 @@ def _gate(group: str, path: str) -> str:
 
 
 def _ranks_of_mpi_jobs() -> list[Object]:
-    """A launcher that also works has rank 0, so the workers' ranks start at 1."""
+    """A launcher that also works has rank 0, so that the ranks of the workers start at 1."""
     specs = "object.spec.?mpiReplicaSpecs"
     is_grouped = f"{specs}.?Launcher.?template.?metadata.?annotations[?'{topology.GROUP_NAME}'].hasValue()"
     conditions = (
@@ -72,8 +79,8 @@ def _ranks_of_mpi_jobs() -> list[Object]:
         ("ungrouped", f"!{is_grouped}"),
     )
     path = ("spec", "mpiReplicaSpecs", "Worker", "template", "metadata", "annotations")
-    mutation = Mutation(text=put(path, f"{{'{replicas.POD_INDEX_OFFSET}': '1'}}"))
-    subject = Subject(resource=frameworks.MPI_JOB.resource, conditions=conditions)
+    mutation = Mutation(text=object_with(path, f"{{'{replicas.POD_INDEX_OFFSET}': '1'}}"))
+    subject = Subject(resource=job_kinds.MPI_JOB.resource, conditions=conditions)
     return admission_policies.mutating("ranks-mpijobs", subject, [mutation])
 
 
@@ -86,5 +93,5 @@ def _patches_of_train_jobs() -> list[Object]:
         f"[JSONPatch{{op: 'add', path: '{path}', value: [{patch}]}}]"
     )
     is_new = f"!object.spec.?runtimePatches.orValue([]).exists(p, p.?manager.orValue('') == '{manager}')"
-    subject = Subject(resource=frameworks.TRAIN_JOB.resource, conditions=(("unpatched", is_new),))
+    subject = Subject(resource=job_kinds.TRAIN_JOB.resource, conditions=(("unpatched", is_new),))
     return admission_policies.mutating("patch-trainjobs", subject, [Mutation(text=text, is_json_patch=True)])

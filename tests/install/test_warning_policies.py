@@ -2,12 +2,12 @@
 
 import pytest
 from tests.cli import malformed
-from tests.install import verdicts
-from tests.install.jobs import JOBS, MANAGED, changed, marked
+from tests.install import policy_verdicts
+from tests.install.job_objects import JOBS, MANAGED, changed, marked
 from tests.install.test_suspension import owned
 
 from pykueue.api.rules import table
-from pykueue.api.scheme import Request
+from pykueue.api.scheme import AdmissionRequest
 
 PARENT = {"kueue.x-k8s.io/pod-suspending-parent": "deployment"}
 POD = marked(JOBS["Pod"], {MANAGED: "true"})
@@ -26,16 +26,19 @@ WRITES = {
 @pytest.mark.parametrize("name", WRITES)
 def test_both_warn_or_neither(name):
     obj, old = WRITES[name]
-    request = Request(
-        operation="CREATE" if old is None else "UPDATE", object=obj, old=old, lookup=verdicts.Cluster(), settings=verdicts.settings()
+    request = AdmissionRequest(
+        operation="CREATE" if old is None else "UPDATE", object=obj, old=old, lookup=policy_verdicts.Cluster(), settings=policy_verdicts.settings()
     )  # fmt: skip
-    warnings = table.webhook_of(*verdicts.group_and_kind(obj)).validator(request).warnings
+    warnings = table.webhook_of(*policy_verdicts.group_and_kind(obj)).validator(request).warnings
     policy = next(
-        each
-        for each in verdicts.policies()
-        if each["metadata"]["name"] == f"warn-of-{obj['kind'].lower()}s.pykueue.dev"
+        candidate
+        for candidate in policy_verdicts.policies()
+        if candidate["metadata"]["name"] == f"warn-of-{obj['kind'].lower()}s.pykueue.dev"
     )
     values = {"object": obj, "oldObject": old}
-    is_about = all(verdicts.evaluate(each["expression"], values) for each in policy["spec"].get("matchConditions", ()))
+    is_about = all(
+        policy_verdicts.evaluate(condition["expression"], values)
+        for condition in policy["spec"].get("matchConditions", ())
+    )
     (rule,) = policy["spec"]["validations"]
-    assert (is_about and not verdicts.evaluate(rule["expression"], values)) == bool(warnings)
+    assert (is_about and not policy_verdicts.evaluate(rule["expression"], values)) == bool(warnings)

@@ -1,9 +1,10 @@
-"""The job kinds that Kueue knows: name of the integration, where a job is suspended, and who runs it by default."""
+"""The job kinds that Kueue supports: integration name, suspend field, and default controller."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pykueue.api import resources
 from pykueue.api.rules import reading
 from pykueue.api.scheme import Object, Resource
 
@@ -11,13 +12,13 @@ Path = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Framework:
+class JobKind:
     name: str
     resource: Resource
     suspend: Path = ("spec", "suspend")
     managed_by: Path = ()
     operator: str = ""
-    """The value of `managed_by` that means the kind's own controller."""
+    """The value of `managed_by` that means the default controller of the kind."""
     accepts_prebuilt_workload: bool = True
     can_be_elastic: bool = False
     implies_pods: bool = False
@@ -28,18 +29,21 @@ class Framework:
 
     @property
     def group_version_kind(self) -> str:
-        """As Go prints it."""
+        """The group, version and kind as Go prints them."""
         return f"{self.resource.api_version}, Kind={self.resource.kind}"
 
     def is_suspended(self, job: Object) -> bool:
         return reading.at(job, *self.suspend) is True
 
     def set_suspended(self, job: Object) -> None:
-        put(job, self.suspend, value=True)
+        set_nested(job, self.suspend, value=True)
 
 
-def put(job: Object, path: Path, *, value: Any) -> None:
-    """Set a value, making the objects on the way; a part of the wrong type is left to the schema's complaint."""
+def set_nested(job: Object, path: Path, *, value: Any) -> None:
+    """Set the value at the path and create missing objects on the way.
+
+    A value of the wrong type is left as it is, because the schema reports it.
+    """
     for key in path[:-1]:
         inner = job.setdefault(key, {})
         if not isinstance(inner, dict):
@@ -52,12 +56,10 @@ _RUN_POLICY = ("spec", "runPolicy")
 _MANAGED_BY = ("spec", "managedBy")
 
 
-def _kubeflow(
-    kind: str, *, version: str = "v1", operator: str = "training-operator", prebuilt: bool = True
-) -> Framework:
-    return Framework(
+def _kubeflow(kind: str, *, version: str = "v1", operator: str = "training-operator", prebuilt: bool = True) -> JobKind:
+    return JobKind(
         name=f"kubeflow.org/{kind.lower()}",
-        resource=Resource("kubeflow.org", version, f"{kind.lower()}s", kind, namespaced=True),
+        resource=resources.kubeflow(kind, version),
         suspend=(*_RUN_POLICY, "suspend"),
         managed_by=(*_RUN_POLICY, "managedBy"),
         operator=f"kubeflow.org/{operator}",
@@ -65,10 +67,10 @@ def _kubeflow(
     )
 
 
-def _ray(kind: str, suspend: Path = ("spec", "suspend")) -> Framework:
-    return Framework(
-        name=f"ray.io/{kind.lower()}",
-        resource=Resource("ray.io", "v1", f"{kind.lower()}s", kind, namespaced=True),
+def _ray(resource: Resource, suspend: Path = ("spec", "suspend")) -> JobKind:
+    return JobKind(
+        name=f"ray.io/{resource.kind.lower()}",
+        resource=resource,
         suspend=suspend,
         managed_by=_MANAGED_BY,
         operator="ray.io/kuberay-operator",
@@ -76,16 +78,16 @@ def _ray(kind: str, suspend: Path = ("spec", "suspend")) -> Framework:
     )
 
 
-BATCH_JOB = Framework(
+BATCH_JOB = JobKind(
     name="batch/job",
-    resource=Resource("batch", "v1", "jobs", "Job", namespaced=True),
+    resource=resources.JOB,
     managed_by=_MANAGED_BY,
     operator="kubernetes.io/job-controller",
     can_be_elastic=True,
 )
-JOB_SET = Framework(
+JOB_SET = JobKind(
     name="jobset.x-k8s.io/jobset",
-    resource=Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet", namespaced=True),
+    resource=resources.JOB_SET,
     managed_by=_MANAGED_BY,
     operator="jobset.sigs.k8s.io/jobset-controller",
 )
@@ -95,52 +97,52 @@ TF_JOB = _kubeflow("TFJob")
 XGBOOST_JOB = _kubeflow("XGBoostJob")
 PADDLE_JOB = _kubeflow("PaddleJob")
 JAX_JOB = _kubeflow("JAXJob", prebuilt=False)
-RAY_JOB = _ray("RayJob")
-RAY_CLUSTER = _ray("RayCluster")
-RAY_SERVICE = _ray("RayService", suspend=("spec", "rayClusterConfig", "suspend"))
-POD = Framework(name="pod", resource=Resource("", "v1", "pods", "Pod", namespaced=True), suspend=())
-DEPLOYMENT = Framework(
+RAY_JOB = _ray(resources.RAY_JOB)
+RAY_CLUSTER = _ray(resources.RAY_CLUSTER)
+RAY_SERVICE = _ray(resources.RAY_SERVICE, suspend=("spec", "rayClusterConfig", "suspend"))
+POD = JobKind(name="pod", resource=resources.POD, suspend=())
+DEPLOYMENT = JobKind(
     name="deployment",
-    resource=Resource("apps", "v1", "deployments", "Deployment", namespaced=True),
+    resource=resources.DEPLOYMENT,
     suspend=(),
     accepts_prebuilt_workload=False,
     implies_pods=True,
 )
-STATEFUL_SET = Framework(
+STATEFUL_SET = JobKind(
     name="statefulset",
-    resource=Resource("apps", "v1", "statefulsets", "StatefulSet", namespaced=True),
+    resource=resources.STATEFUL_SET,
     suspend=(),
     accepts_prebuilt_workload=False,
     implies_pods=True,
 )
-TRAIN_JOB = Framework(
+TRAIN_JOB = JobKind(
     name="trainer.kubeflow.org/trainjob",
-    resource=Resource("trainer.kubeflow.org", "v1alpha1", "trainjobs", "TrainJob", namespaced=True),
+    resource=resources.TRAIN_JOB,
     managed_by=_MANAGED_BY,
     operator="trainer.kubeflow.org/trainjob-controller",
 )
-APP_WRAPPER = Framework(
+APP_WRAPPER = JobKind(
     name="workload.codeflare.dev/appwrapper",
-    resource=Resource("workload.codeflare.dev", "v1beta2", "appwrappers", "AppWrapper", namespaced=True),
+    resource=resources.APP_WRAPPER,
     managed_by=_MANAGED_BY,
     operator="workload.codeflare.dev/appwrapper-controller",
 )
-SPARK_APPLICATION = Framework(
+SPARK_APPLICATION = JobKind(
     name="sparkoperator.k8s.io/sparkapplication",
-    resource=Resource("sparkoperator.k8s.io", "v1beta2", "sparkapplications", "SparkApplication", namespaced=True),
+    resource=resources.SPARK_APPLICATION,
     accepts_prebuilt_workload=False,
 )
-LEADER_WORKER_SET = Framework(
+LEADER_WORKER_SET = JobKind(
     name="leaderworkerset.x-k8s.io/leaderworkerset",
-    resource=Resource("leaderworkerset.x-k8s.io", "v1", "leaderworkersets", "LeaderWorkerSet", namespaced=True),
+    resource=resources.LEADER_WORKER_SET,
     suspend=(),
     accepts_prebuilt_workload=False,
     implies_pods=True,
 )
 
-FRAMEWORKS: Mapping[str, Framework] = {
-    framework.name: framework
-    for framework in (
+JOB_KINDS: Mapping[str, JobKind] = {
+    job_kind.name: job_kind
+    for job_kind in (
         BATCH_JOB,
         JOB_SET,
         MPI_JOB,
@@ -161,10 +163,10 @@ FRAMEWORKS: Mapping[str, Framework] = {
         LEADER_WORKER_SET,
     )
 }
-_BY_KIND = {(each.resource.group, each.resource.kind): each for each in FRAMEWORKS.values()}
+_BY_KIND = {(job_kind.resource.group, job_kind.resource.kind): job_kind for job_kind in JOB_KINDS.values()}
 
 
-def of_owner(api_version: str, kind: str) -> Framework | None:
-    """The framework of an owner reference; versions of one group are one kind."""
+def of_owner(api_version: str, kind: str) -> JobKind | None:
+    """The job kind of an owner reference, in any version."""
     group, slash, _ = api_version.rpartition("/")
     return _BY_KIND.get((group if slash else "", kind))

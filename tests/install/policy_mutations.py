@@ -1,10 +1,10 @@
-"""What the mutating policies of a cluster make of an object: their CEL evaluated, and merged as the API server merges."""
+"""Applies mutating policies to an object: evaluates their CEL and merges as the API server."""
 
 import copy
 import re
 
 import jsonpatch
-from tests.install import verdicts
+from tests.install import policy_verdicts
 
 _TYPE = re.compile(r"(Object[.\w]*|JSONPatch)\{")
 _FIELD = re.compile(r"([{,]\s*)([A-Za-z]\w*): ")
@@ -36,7 +36,9 @@ def _is_about(spec, obj, old):
     return (
         rule["resources"] == [plural]
         and operation in rule["operations"]
-        and all(verdicts.evaluate(each["expression"], values) for each in spec.get("matchConditions", ()))
+        and all(
+            policy_verdicts.evaluate(condition["expression"], values) for condition in spec.get("matchConditions", ())
+        )
     )
 
 
@@ -44,8 +46,8 @@ def _mutated(mutation, values):
     """A type of the policies' CEL is a map of plain CEL."""
     patches = mutation["patchType"] == "JSONPatch"
     text = mutation["jsonPatch" if patches else "applyConfiguration"]["expression"]
-    made = verdicts.evaluate(_FIELD.sub(r"\1'\2': ", _TYPE.sub("{", text)), values)
-    return jsonpatch.apply_patch(values["object"], made) if patches else _merged(values["object"], made)
+    value = policy_verdicts.evaluate(_FIELD.sub(r"\1'\2': ", _TYPE.sub("{", text)), values)
+    return jsonpatch.apply_patch(values["object"], value) if patches else _merged(values["object"], value)
 
 
 def _merged(old, new):
@@ -55,5 +57,5 @@ def _merged(old, new):
         changes = {key: _merged(before.get(key), value) for key, value in new.items()}
         return before | {key: value for key, value in changes.items() if value != {} or key in before}
     if isinstance(old, list) and isinstance(new, list):
-        return [*old, *(each for each in new if each not in old)]
+        return [*old, *(item for item in new if item not in old)]
     return new

@@ -1,6 +1,6 @@
-"""Workloads, their specification and their status. In Python: `api.rules.workload` and `api.rules.workload_update`.
+"""Workload: spec and status. In Python: `api.rules.workload` and `api.rules.workload_update`.
 
-The form of conditions is in the schema.
+The rules of conditions are in the schema.
 """
 
 from dataclasses import replace
@@ -8,7 +8,7 @@ from dataclasses import replace
 from pykueue.api import feature_gates
 from pykueue.api.rules import workload, workload_update
 from pykueue.api.scheme import Settings
-from pykueue.install.validations import cel, gates, jobs, table
+from pykueue.install.validations import admission_gates, cel, generic, table
 from pykueue.install.validations.table import IS_UPDATE, METADATA, Table, Validation, Variable
 
 _POD_SET_INDEXES = ", ".join(map(str, range(18)))
@@ -21,7 +21,7 @@ _CHECKS, _OLD_CHECKS = (f"{obj}.?status.?admissionChecks.orValue([])" for obj in
 def of_workloads(settings: Settings) -> Table:
     validations = [
         *_pod_sets(settings),
-        *gates.validations(settings),
+        *admission_gates.validations(settings),
         *_priority_boost(settings),
         _same_pod_sets(settings),
     ]
@@ -30,7 +30,7 @@ def of_workloads(settings: Settings) -> Table:
 
 
 def of_statuses(settings: Settings) -> Table:
-    """Of a write that can change the status alone, which is what a Workload sees most of."""
+    """The rules of a write of the status alone, which is the most frequent write of a Workload."""
     validations = [*_admission(), *_reclaimable_pods(), *_pod_set_updates(), *_updates(settings)]
     return Table(variables=_variables(settings), validations=tuple(validations))
 
@@ -47,8 +47,8 @@ def _variables(settings: Settings) -> tuple[Variable, ...]:
         Variable(name="oldPodSets", cel="oldObject == null ? [] : oldObject.?spec.?podSets.orValue([])"),
         Variable(name="isReserved", cel=cel.is_condition_true("QuotaReserved")),
         Variable(name="wasReserved", cel=f"{IS_UPDATE} && {was_reserved}"),
-        Variable(name="isElastic", cel=jobs.elastic_text(settings, table.annotation)),
-        *gates.variables(settings),
+        Variable(name="isElastic", cel=generic.elastic_text(settings, table.annotation)),
+        *admission_gates.variables(settings),
     )
 
 
@@ -57,7 +57,10 @@ def _every_pod_set(text: str, message: str) -> Validation:
 
 
 def _every_resources(text: str) -> str:
-    """Of each map `requests` or `limits` of the pod set `p` and of its containers, called `amounts` in the text."""
+    """A condition on each map `requests` or `limits` of the pod set `p` and of its containers.
+
+    The map is called `amounts` in the text.
+    """
     spec = "p.?template.?spec"
     maps = "[{0}.?resources.?requests.orValue({{}}), {0}.?resources.?limits.orValue({{}})].all(amounts, {1})"
     lists = (
@@ -67,34 +70,34 @@ def _every_resources(text: str) -> str:
 
 
 def _pod_sets(settings: Settings) -> list[Validation]:
-    found = []
+    validations = []
     if _is_on(settings, "WorkloadValidationForPodSetMetadata"):
         labels, annotations = (f"p.?template.?metadata.?{kind}.orValue({{}})" for kind in ("labels", "annotations"))
-        found += [
+        validations += [
             _every_pod_set(cel.are_labels(labels), "spec.podSets: template.metadata.labels must be valid labels"),
             _every_pod_set(
                 cel.are_annotations(annotations),
                 "spec.podSets: template.metadata.annotations must be valid annotations",
             ),
         ]
-    found.append(
+    validations.append(
         _every_pod_set(
             _every_resources("!('pods' in amounts)"), "the resource name pods is reserved for internal kueue use"
         )
     )
     if _is_on(settings, "WorkloadValidateResourcesAreNonNegative"):
         amounts = f"amounts.all(name, {cel.is_not_negative('amounts[name]')})"
-        found.append(_every_pod_set(_every_resources(amounts), "resources must be greater than or equal to 0"))
+        validations.append(_every_pod_set(_every_resources(amounts), "resources must be greater than or equal to 0"))
     if _is_on(settings, "TASValidateWorkloadSliceSize"):
-        found += _slices()
+        validations += _slices()
     variable = "variables.podSets.filter(p, has(p.minCount))"
     return [
-        *found,
-        Validation(cel=f"size({variable}) <= 1", message="spec.podSets: at most one podSet can use minCount"),
+        *validations,
+        Validation(cel=f"size({variable}) <= 1", message=f"spec.podSets: {workload.SEVERAL_MIN_COUNTS}"),
         Validation(
             when="variables.isElastic",
             cel=f"size({variable}) == 0",
-            message="spec.podSets: partial admission and elastic job cannot be used together",
+            message=f"spec.podSets: {workload_update.PARTIAL_AND_ELASTIC}",
         ),
     ]
 
@@ -126,7 +129,7 @@ def _admission() -> list[Validation]:
         Validation(
             when="variables.isReserved",
             cel=f"{_ADMISSION}.hasValue() || {had_none}",
-            message="status.admission must be set while the QuotaReserved condition is true",
+            message=f"status.admission {workload.ADMISSION_REQUIRED}",
         ),
         Validation(
             when="variables.isReserved",
@@ -204,7 +207,7 @@ def _updates(settings: Settings) -> list[Validation]:
     may_slice = _is_on(settings, "ElasticJobsViaWorkloadSlices")
     name = "object.?status.?clusterName"
     is_replacement = f"'{workload_update.REPLACEMENT_FOR}' in variables.annotations"
-    found = [
+    validations = [
         *_reclaimed_less(),
         _same_admission(settings),
         Validation(
@@ -215,14 +218,17 @@ def _updates(settings: Settings) -> list[Validation]:
         Validation(
             when=f"{name}.hasValue() && !oldObject.?status.?clusterName.hasValue() && !({(may_slice and is_replacement) or 'false'})",
             cel=f"{name}.orValue('') in oldObject.?status.?nominatedClusterNames.orValue([])",
-            message="when setting clusterName it must be one of the nominatedClusterNames",
+            message=workload_update.CLUSTER_NOT_NOMINATED,
         ),
     ]
-    return table.under(IS_UPDATE, found)
+    return table.under(IS_UPDATE, validations)
 
 
 def _reclaimed_less() -> list[Validation]:
-    """Unless the pod set has become smaller than what was admitted, which only an elastic workload's may."""
+    """Reclaimable pods must not become fewer.
+
+    Only an elastic workload may lose some, when a pod set has become smaller than admitted.
+    """
     shrunk = f"{_ASSIGNMENTS}.exists(a, a.name == o.name && variables.podSets.all(p, p.name != a.name || a.?count.orValue(0) > p.count))"
     has_shrunk = f"(variables.isElastic && {shrunk})"
     as_many = f"{_RECLAIMABLE}.exists(r, r.name == o.name && r.count >= o.count)"
@@ -239,7 +245,7 @@ def _same_admission(settings: Settings) -> Validation:
     now, before = f"{_ADMISSION}.value()", f"{_OLD_ADMISSION}.value()"
     same = f"{now} == {before}"
     if _is_on(settings, "TopologyAwareScheduling"):
-        sets, old_sets = (f"{each}.?podSetAssignments.orValue([])" for each in (now, before))
+        sets, old_sets = (f"{admission}.?podSetAssignments.orValue([])" for admission in (now, before))
         free = ("topologyAssignment", "delayedTopologyRequest")
         pairs = cel.equal_but_for(f"{sets}[i]", f"{old_sets}[i]", free)
         same = (

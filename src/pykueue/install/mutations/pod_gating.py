@@ -1,17 +1,25 @@
-"""Pods are held back by scheduling gates; a Deployment, StatefulSet or LeaderWorkerSet marks the pods that it makes.
+"""Scheduling gates of pods, and the marks on pod templates whose pods get gates.
 
-CEL has no hash function: the annotation `role-hash`, which Kueue's webhook also writes, is written by the controller when it
-releases a pod of a group. In Python: `api.rules.jobs.pod`, `serving` and `leader_worker_set`.
+CEL has no hash function. So the controller writes the annotation `role-hash`, which Kueue's
+webhook also sets, when it releases a pod of a group. In Python: `api.rules.jobs.pod`, `serving`
+and `leader_worker_set`.
 """
 
 from pykueue.api import feature_gates
-from pykueue.api.rules.jobs import frameworks, leader_worker_set, management, pod, replicas, topology
-from pykueue.api.rules.jobs.frameworks import Framework, Path
+from pykueue.api.rules.jobs import (
+    job_kinds,
+    leader_worker_set,
+    management,
+    pod,
+    replicas,
+    topology,
+)
+from pykueue.api.rules.jobs.job_kinds import JobKind, Path
 from pykueue.api.scheme import Object, Settings
 from pykueue.install import admission_policies
-from pykueue.install.admission_policies import Mutation, Subject, put
+from pykueue.install.admission_policies import Mutation, Subject, object_with
 
-POD = frameworks.POD
+POD = job_kinds.POD
 _PARENT = f"'{pod.SUSPENDING_PARENT}' in object.metadata.?annotations.orValue({{}})"
 WITHOUT_PARENT = ("parentless", f"!({_PARENT})")
 _INDEX = f"object.metadata.?annotations[?'{pod.INDEX_LABEL_ANNOTATION}']"
@@ -22,62 +30,62 @@ _LEADER = ("spec", "leaderWorkerTemplate", "leaderTemplate")
 _WORKER = ("spec", "leaderWorkerTemplate", "workerTemplate")
 
 
-def _places_by_topology(settings: Settings) -> bool:
+def _has_topology(settings: Settings) -> bool:
     return feature_gates.is_enabled(settings.feature_gates, "TopologyAwareScheduling")
 
 
 def of_pods(settings: Settings) -> tuple[Mutation, ...]:
-    """For a pod that is managed for its own sake."""
+    """Mutations of a pod that is managed for itself."""
     labels, finalizers = f"labels: {{'{pod.MANAGED}': 'true'}}", f"finalizers: ['{pod.MANAGED}']"
     return Mutation(text=f"Object{{metadata: Object.metadata{{{labels}, {finalizers}}}}}"), *_gates(settings)
 
 
 def by_parents(settings: Settings) -> list[Object]:
-    """For a pod whose owner said so in its template."""
+    """The policy for pods whose owner has marked its pod template."""
     subject = Subject(resource=POD.resource, conditions=(("parented", _PARENT),))
     return admission_policies.mutating("hold-pods-by-parent", subject, _gates(settings))
 
 
 def _gates(settings: Settings) -> tuple[Mutation, ...]:
-    has_topology = _places_by_topology(settings)
+    has_topology = _has_topology(settings)
     names = (pod.ADMISSION_GATE, pod.TOPOLOGY_GATE) if has_topology else (pod.ADMISSION_GATE,)
     gates = ", ".join(f"Object.spec.schedulingGates{{name: '{name}'}}" for name in names)
-    held = Mutation(text=put(("spec", "schedulingGates"), f"[{gates}]"))
+    set_gates = Mutation(text=object_with(("spec", "schedulingGates"), f"[{gates}]"))
     if not has_topology:
-        return (held,)
-    return held, Mutation(text=put(("metadata", "labels"), f"{{?'{pod.INDEX_LABEL}': {_INDEX_LABEL}}}"))
+        return (set_gates,)
+    return set_gates, Mutation(text=object_with(("metadata", "labels"), f"{{?'{pod.INDEX_LABEL}': {_INDEX_LABEL}}}"))
 
 
-def conditions(framework: Framework) -> tuple[tuple[str, str], ...]:
+def conditions(job_kind: JobKind) -> tuple[tuple[str, str], ...]:
     alive = ("alive", "!has(object.metadata.deletionTimestamp)")
-    if framework != frameworks.STATEFUL_SET:
+    if job_kind != job_kinds.STATEFUL_SET:
         return (alive,)
     parent = f"object.spec.template.?metadata.?annotations[?'{pod.SUSPENDING_PARENT}'].orValue('statefulset')"
     return alive, ("unparented", f"{parent} == 'statefulset'")
 
 
-def of_templates(framework: Framework, settings: Settings) -> tuple[Mutation, ...]:
-    annotations = {pod.SUSPENDING_PARENT: framework.name}
-    match framework:
-        case frameworks.STATEFUL_SET:
+def of_templates(job_kind: JobKind, settings: Settings) -> tuple[Mutation, ...]:
+    annotations = {pod.SUSPENDING_PARENT: job_kind.name}
+    match job_kind:
+        case job_kinds.STATEFUL_SET:
             return (Mutation(text=_marked(("spec", "template"), annotations)),)
-        case frameworks.DEPLOYMENT:
+        case job_kinds.DEPLOYMENT:
             return (Mutation(text=_marked(("spec", "template"), annotations, {pod.MANAGED: "true"}, copies=True)),)
     annotations[leader_worker_set.GROUP_SERVING] = "true"
     leader, worker = (_marked(path, annotations, copies=True) for path in (_LEADER, _WORKER))
     has_leader = "has(object.spec.leaderWorkerTemplate.leaderTemplate)"
-    found = [Mutation(text=f"{has_leader} ? {leader} : Object{{}}"), Mutation(text=worker)]
-    if _places_by_topology(settings):
+    mutations = [Mutation(text=f"{has_leader} ? {leader} : Object{{}}"), Mutation(text=worker)]
+    if _has_topology(settings):
         group = f"'{topology.GROUP_NAME}' in object.spec.leaderWorkerTemplate.workerTemplate.?metadata.?annotations.orValue({{}})"
         offset = _marked(_WORKER, {replicas.POD_INDEX_OFFSET: "1"})
-        found.append(Mutation(text=f"{has_leader} && !({group}) ? {offset} : Object{{}}"))
-    return tuple(found)
+        mutations.append(Mutation(text=f"{has_leader} && !({group}) ? {offset} : Object{{}}"))
+    return tuple(mutations)
 
 
 def _marked(
     template: Path, annotations: dict[str, str], labels: dict[str, str] | None = None, *, copies: bool = False
 ) -> str:
-    """`copies`: the queue and the priority class of the object are also those of its pods."""
+    """CEL that marks a pod template; `copies` adds the queue and the priority class."""
     metadata = (*template, "metadata")
     entries = [f"'{key}': '{value}'" for key, value in (labels or {}).items()]
     if copies:
@@ -86,7 +94,7 @@ def _marked(
     parts = [f"annotations: {{{', '.join(notes)}}}"]
     if entries:
         parts.append(f"labels: {{{', '.join(entries)}}}")
-    return put(metadata, f"{'.'.join(('Object', *metadata))}{{{', '.join(parts)}}}")
+    return object_with(metadata, f"{'.'.join(('Object', *metadata))}{{{', '.join(parts)}}}")
 
 
 def _copied(key: str) -> str:
