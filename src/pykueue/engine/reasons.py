@@ -379,11 +379,6 @@ class ClusterQueueInactive:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterQueueMissing:
-    name: values.ClusterQueueName
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NamespaceMissing:
     name: str
 
@@ -400,11 +395,6 @@ class RequestsInvalid:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetsOverlap:
-    pass
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetsOverlapThenFit:
     pass
 
 
@@ -427,12 +417,10 @@ PendingReason = (
     FlavorsShort
     | ChecksFailed
     | ClusterQueueInactive
-    | ClusterQueueMissing
     | NamespaceMissing
     | NamespaceMismatch
     | RequestsInvalid
     | TargetsOverlap
-    | TargetsOverlapThenFit
     | NoLongerFits
     | PreemptionGated
     | PodsNotReady

@@ -184,8 +184,6 @@ def pending(reason: reasons.PendingReason, formatter: Formatter) -> str:
             return flavors_short(pod_sets, formatter) + suffix
         case reasons.ClusterQueueInactive(name=name):
             return f"ClusterQueue {name} is inactive"
-        case reasons.ClusterQueueMissing(name=name):
-            return f"ClusterQueue {name} not found"
         case reasons.NamespaceMissing(name=name):
             return f'workload namespace "{name}" does not exist: namespaces "{name}" not found'
         case reasons.RequestsInvalid(invalid=invalid):
@@ -198,10 +196,6 @@ _PENDING_TEXTS = {
     reasons.ChecksFailed: "The workload has failed admission checks",
     reasons.NamespaceMismatch: "workload namespace doesn't match ClusterQueue selector",
     reasons.TargetsOverlap: "Workload has overlapping preemption targets with another workload",
-    reasons.TargetsOverlapThenFit: (
-        "Workload has overlapping preemption targets with another workload,"
-        " but will fit after these preemptions complete"
-    ),
     reasons.NoLongerFits: "Workload no longer fits after processing another workload",
     reasons.PreemptionGated: "Workload requires preemption, but it's gated",
     reasons.PodsNotReady: "waiting for all admitted workloads to be in PodsReady condition",
