@@ -43,8 +43,8 @@ def test_a_workload_is_found_by_its_job(explain, words):
 
 
 def test_json_has_quantities(explain):
-    found = json.loads(explain("large", "-o", "json").output)
-    assert found["remedies"] == [{"kind": "MoreQuota", "amounts": {"spot": {"cpu": "2"}}}]
+    explanation = json.loads(explain("large", "-o", "json").output)
+    assert explanation["remedies"] == [{"kind": "MoreQuota", "amounts": {"spot": {"cpu": "2"}}}]
 
 
 def test_an_unknown_name_is_one_line(explain):
@@ -98,10 +98,42 @@ def test_places_are_looked_at_too(cluster):
     pod_set["topologyRequest"] = {"required": HOST}
     workload = {"metadata": {"name": "wide", **place}, "spec": {"queueName": "placed", "podSets": [pod_set]}}
     cluster.create(resources.WORKLOAD, workload)
-    said = cluster.pykueue("explain", "wide").output
-    assert 'topology "hosts" allows to fit only 1 out of 2 pod(s)' in said
-    assert "raise the nominal quota" not in said
-    assert "ask for fewer pods: 1 in main" in said
+    text = cluster.pykueue("explain", "wide").output
+    assert 'topology "hosts" allows to fit only 1 out of 2 pod(s)' in text
+    assert "raise the nominal quota" not in text
+    assert "ask for fewer pods: 1 in main" in text
 
 
 HOST = "kubernetes.io/hostname"
+
+
+def test_claimed_devices_are_counted(cluster, tmp_path):
+    """The pods claim 2 devices, and the quota is 1."""
+    configuration = {
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+        "resources": {"deviceClassMappings": [{"name": "example.com/gpu", "deviceClassNames": ["gpu.example.com"]}]},
+    }
+    path = tmp_path / "configuration.yaml"
+    path.write_text(json.dumps(configuration))
+    in_default = {"namespace": "default"}
+    exactly = {"deviceClassName": "gpu.example.com", "allocationMode": "ExactCount", "count": 2}
+    template = {"spec": {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}}}
+    cluster.create(resources.RESOURCE_CLAIM_TEMPLATE, {"metadata": {"name": "gpus", **in_default}, **template})
+    cluster.create(resources.RESOURCE_FLAVOR, {"metadata": {"name": "gpu-nodes"}, "spec": {}})
+    quotas = [{"name": "cpu", "nominalQuota": "10"}, {"name": "example.com/gpu", "nominalQuota": "1"}]
+    group = {
+        "coveredResources": ["cpu", "example.com/gpu"],
+        "flavors": [{"name": "gpu-nodes", "resources": quotas}],
+    }
+    spec = {"namespaceSelector": {}, "resourceGroups": [group]}
+    cluster.create(resources.CLUSTER_QUEUE, {"metadata": {"name": "gpus"}, "spec": spec})
+    cluster.create(
+        resources.LOCAL_QUEUE, {"metadata": {"name": "gpus", **in_default}, "spec": {"clusterQueue": "gpus"}}
+    )
+    claims = [{"name": "gpus", "resourceClaimTemplateName": "gpus"}]
+    pod_set = {"name": "main", "count": 1, "template": {"spec": TEMPLATE["spec"] | {"resourceClaims": claims}}}
+    workload = {"metadata": {"name": "claiming", **in_default}, "spec": {"queueName": "gpus", "podSets": [pod_set]}}
+    cluster.create(resources.WORKLOAD, workload)
+    output = cluster.pykueue("explain", "claiming", "--config", str(path)).output
+    assert "example.com/gpu: 2 asked, 1 unused, 1 short" in output

@@ -1,4 +1,4 @@
-"""The visibility API: who waits in a queue, and in which place. Answered by the embedded API and by `visibility_server`."""
+"""The content of the visibility API, and its registration in the embedded API of `pykueue up`."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from pykueue.translate import pending_report
 if TYPE_CHECKING:
     from pykueue.apiserver.embedded import EmbeddedApi
     from pykueue.app.configured_controllers import ConfiguredControllers
-    from pykueue.engine.world import World
+    from pykueue.engine.view import EngineView
     from pykueue.kube.controller.cache import ObjectCache
 
 VERSIONS = ("v1beta1", "v1beta2")
@@ -27,10 +27,10 @@ RESOURCES = (
 
 def register(api: "EmbeddedApi", controllers: "ConfiguredControllers") -> None:
     async def handler(call: HttpRequest) -> HttpResponse:
-        route, world = call.route, controllers.scheduler.engine.world
+        route, view = call.route, controllers.scheduler.engine.view
         namespace = route.namespace if route.plural == "localqueues" else ""
-        found = pending(world, controllers.cache, route.name, namespace, version=route.version, query=call.query)
-        return HttpResponse(body=found)
+        summary = pending(view, controllers.cache, route.name, namespace, version=route.version, query=call.query)
+        return HttpResponse(body=summary)
 
     for version in VERSIONS:
         group = ExtraGroup(group=pending_report.GROUP, version=version, resources=RESOURCES, handler=handler)
@@ -38,18 +38,18 @@ def register(api: "EmbeddedApi", controllers: "ConfiguredControllers") -> None:
 
 
 def pending(
-    world: "World", mirror: "ObjectCache", name: str, namespace: str, *, version: str, query: Mapping[str, str]
+    view: "EngineView", cache: "ObjectCache", name: str, namespace: str, *, version: str, query: Mapping[str, str]
 ) -> Object:
-    """Of the LocalQueue in that namespace, or of a ClusterQueue if there is none."""
+    """The summary of a LocalQueue, or of a ClusterQueue if `namespace` is empty."""
 
     def find(key: values.WorkloadKey) -> Object | None:
         workload_namespace, _, workload_name = key.partition("/")
-        return mirror.get(resources.WORKLOAD, workload_name, workload_namespace)
+        return cache.get(resources.WORKLOAD, workload_name, workload_namespace)
 
     if namespace:
-        items = pending_report.of_local_queue(world, namespace, name, find)
+        items = pending_report.of_local_queue(view, namespace, name, find)
     else:
-        items = pending_report.of_cluster_queue(world, name, find)
+        items = pending_report.of_cluster_queue(view, name, find)
     return pending_report.summary(
         items,
         version=version,

@@ -1,0 +1,63 @@
+"""What both long-running processes need: configuration, event loop, signals, garbage collector.
+
+Used by `app.up` and `app.controller`; commands load their `--config` file here, too.
+"""
+
+import asyncio
+import gc
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from pykueue.api.configuration.loading import Loaded
+
+LOG_LEVELS = ("debug", "info", "warning", "error")
+LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+_GC_THRESHOLD_OBJECTS = 50_000
+
+
+def load_configuration(path: Path | None) -> "Loaded":
+    """The Kueue Configuration of a file: plain, in a ConfigMap, or in Helm values.
+
+    Without a file the shipped Configuration is used, which queues every supported job kind.
+    """
+    from pykueue.api.configuration import loading, shipped
+
+    if path is None:
+        return loading.complete(shipped.document())
+    try:
+        return loading.load(path.read_bytes(), str(path))
+    except loading.ConfigurationError as error:
+        raise click.ClickException(str(error)) from None
+
+
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+def stop_signal() -> asyncio.Event:
+    """An event that SIGINT and SIGTERM set."""
+    stopping = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopping.set)
+    return stopping
+
+
+def tune_collector() -> None:
+    """Make the garbage collector run rarely, and skip the objects made during the start.
+
+    A process has many live objects and few reference cycles, so frequent collections only cost
+    time.
+    """
+    gc.freeze()
+    gc.set_threshold(_GC_THRESHOLD_OBJECTS)
+    gc.enable()
