@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from pykueue.engine import values
-from pykueue.engine.explain import explain
+from pykueue.engine.explain import explain, remedies
 from pykueue.engine.explain.explanation import Explanation
 from pykueue.engine.policy import Policy
 from pykueue.engine.quota import fair_sharing, quota_tree
@@ -83,8 +83,9 @@ class CohortView(values.Value):
 
 
 class EngineView:
-    def __init__(self, state: EngineState) -> None:
+    def __init__(self, state: EngineState, fork: remedies.Fork) -> None:
         self._state = state
+        self._fork = fork
 
     @property
     def policy(self) -> Policy:
@@ -214,8 +215,8 @@ class EngineView:
         return self._state.tree_of(name)
 
     def explain(self, key: values.WorkloadKey) -> Explanation | None:
-        """Why a workload is admitted or pending; None if it does not exist."""
-        return explain.explain(self._state, key)
+        """Why a workload is admitted or pending; None if it does not exist or has finished."""
+        return explain.explain(self._state, key, self._fork)
 
     def _by_name(self, usage: quota_tree.Usage) -> dict[FlavorResource, int]:
         names = self._state.tree.flavor_resources.names
