@@ -4,12 +4,12 @@
 stays as it is when the engine handles the next event, and could be sent to another process.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pykueue.engine import values
-from pykueue.engine.explain import explain, remedies
+from pykueue.engine.explain import explain
 from pykueue.engine.explain.explanation import Explanation
 from pykueue.engine.policy import Policy
 from pykueue.engine.quota import fair_sharing, quota_tree
@@ -18,6 +18,9 @@ from pykueue.engine.quota.quota_tree import NodeKey
 from pykueue.engine.reasons import Inactivity
 from pykueue.engine.state import EngineState
 from pykueue.engine.values import FlavorResource
+
+if TYPE_CHECKING:
+    from pykueue.engine.engine import Engine
 
 Amounts = Mapping[FlavorResource, int]
 TreeKey = NodeKey
@@ -83,9 +86,13 @@ class CohortView(values.Value):
 
 
 class EngineView:
-    def __init__(self, state: EngineState, fork: remedies.Fork) -> None:
+    def __init__(self, state: EngineState, fork: "Callable[[], Engine]") -> None:
         self._state = state
         self._fork = fork
+
+    def copy(self) -> "EngineView":
+        """The view of a fork, which stays as it is and may be asked in another thread."""
+        return self._fork().view
 
     @property
     def policy(self) -> Policy:
