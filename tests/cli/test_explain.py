@@ -137,3 +137,51 @@ def test_claimed_devices_are_counted(cluster, tmp_path):
     cluster.create(resources.WORKLOAD, workload)
     output = cluster.pykueue("explain", "claiming", "--config", str(path)).output
     assert "example.com/gpu: 2 asked, 1 unused, 1 short" in output
+
+
+def finished_job(cluster, name):
+    place = {"namespace": "default"}
+    job = {"metadata": {"name": name, **place}, "spec": {"suspend": True, "template": TEMPLATE}}
+    uid = cluster.create(JOBS, job)["metadata"]["uid"]
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": uid, "controller": True}
+    spec = {"queueName": "main", "podSets": [{"name": "main", "count": 1, "template": TEMPLATE}]}
+    cluster.create(
+        resources.WORKLOAD, {"metadata": {"name": f"w-{name}", "ownerReferences": [owner], **place}, "spec": spec}
+    )
+    finished = {"type": "Finished", "status": "True", "reason": "Failed", "message": "it broke"}
+    patch = {"status": {"conditions": [finished | {"lastTransitionTime": "2026-01-01T00:00:00Z"}]}}
+    cluster.do(lambda client: client.patch(resources.WORKLOAD, f"w-{name}", "default", patch, subresource="status"))
+
+
+@pytest.mark.parametrize("words", [["job", "over"], ["over"], ["w-over"]])
+def test_a_finished_job_is_explained(explain, cluster, words):
+    with suppress(ApiError):
+        finished_job(cluster, "over")
+    result = explain(*words)
+    assert result.exit_code == 0, result.output
+    assert result.output.startswith("Job default/over failed")
+    assert "Message: it broke" in result.output
+
+
+def test_a_job_that_is_not_queued_is_explained(explain, cluster):
+    job = {"metadata": {"name": "plain", "namespace": "default"}, "spec": {"suspend": True, "template": TEMPLATE}}
+    cluster.create(JOBS, job)
+    assert explain("job", "plain").output == (
+        "Job default/plain is in no queue: it has no label kueue.x-k8s.io/queue-name.\n"
+    )
+
+
+def test_a_deployment_is_explained_by_the_workload_of_a_pod(explain, cluster):
+    place = {"namespace": "default"}
+    labels = {"app": "served"}
+    deployments = registry.scheme().for_path("apps", "v1", "deployments").resource
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [CONTAINER]}}
+    spec = {"selector": {"matchLabels": labels}, "template": template}
+    cluster.create(deployments, {"metadata": {"name": "served", **place}, "spec": spec})
+    pod = {"metadata": {"name": "served-1", "labels": labels, **place}, "spec": {"containers": [CONTAINER]}}
+    uid = cluster.create(resources.POD, pod)["metadata"]["uid"]
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "served-1", "uid": uid, "controller": True}
+    pod_sets = [{"name": "main", "count": 1, "template": TEMPLATE}]
+    metadata = {"name": "pod-served-1", "ownerReferences": [owner], **place}
+    cluster.create(resources.WORKLOAD, {"metadata": metadata, "spec": {"queueName": "main", "podSets": pod_sets}})
+    assert explain("deployment", "served").output.startswith("Workload default/pod-served-1 is pending")

@@ -53,7 +53,7 @@ def test_pods_of_a_job_are_listed(cluster, job):
         (["list", "lq", "-n", "kube-system"], 0, "No resources found in kube-system namespace.\n"),
         (["list", "lq", "-A"], 0, "No resources found\n"),
         (["stop", "lq", "nothing"], 1, 'Error: localqueues.kueue.x-k8s.io "nothing" not found\n'),
-        (["delete", "workload", "nothing"], 0, 'workloads.kueue.x-k8s.io "nothing" not found\n'),
+        (["delete", "workload", "nothing"], 1, 'workloads.kueue.x-k8s.io "nothing" not found\n'),
         (["delete", "workload", "a", "--all"], 1, "Error: name cannot be provided when a selector is specified\n"),
         (
             ["create", "rf", "f", "--tolerations", "=v", "--dry-run", "client"],

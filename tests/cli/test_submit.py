@@ -1,6 +1,8 @@
 import pytest
 
+from pykueue.api import resources
 from pykueue.cli import submit
+from pykueue.cluster.kubelet.environment import expand
 
 OPTIONS = {
     "command": ("python", "train.py"),
@@ -60,3 +62,46 @@ def test_variables():
 def test_all_parallel_pods_must_succeed_unless_told_otherwise():
     assert job(parallelism=3)["spec"]["completions"] == 3
     assert job(parallelism=3, completions=5)["spec"]["completions"] == 5
+
+
+@pytest.mark.parametrize("word", ["echo $$", "$$(A)", "$(A) $A ${A}", "$$$", "$", "a$"])
+def test_the_command_reaches_the_process_as_it_was_written(word):
+    """Also where Kubernetes would expand `$(A)` or take one `$` of two."""
+    (escaped,) = container(command=(word,))["command"]
+    assert expand(escaped, {"A": "expanded"}) == word
+
+
+def test_several_pods_know_their_number():
+    assert job(completions=4)["spec"]["completionMode"] == "Indexed"
+    assert job(parallelism=2)["spec"]["completionMode"] == "Indexed"
+    assert job()["spec"]["completionMode"] == "NonIndexed"
+
+
+@pytest.fixture(scope="module")
+def submitted(cluster):
+    place = {"name": "main", "namespace": "default"}
+    cluster.create(resources.LOCAL_QUEUE, {"metadata": place, "spec": {"clusterQueue": "a"}})
+    cluster.create(resources.WORKLOAD_PRIORITY_CLASS, {"metadata": {"name": "high"}, "value": 1})
+    return lambda *options: cluster.pykueue("submit", *options, "true")
+
+
+def test_a_queue_that_does_not_exist_is_refused(submitted):
+    result = submitted("--queue", "nope")
+    message = "Error: LocalQueue nope does not exist in namespace default; existing: main\n"
+    assert (result.exit_code, result.output) == (1, message)
+
+
+def test_a_priority_class_that_does_not_exist_is_refused(submitted):
+    result = submitted("--priority", "nope")
+    assert (result.exit_code, result.output) == (
+        1,
+        "Error: WorkloadPriorityClass nope does not exist; existing: high\n",
+    )
+
+
+def test_an_existing_queue_and_priority_class_are_accepted(submitted):
+    assert submitted("--queue", "main", "--priority", "high", "--name", "good").output == "job.batch/good created\n"
+
+
+def test_deleting_a_workload_that_does_not_exist_fails(cluster):
+    assert cluster.pykueue("delete", "workload", "nope", "--yes").exit_code == 1

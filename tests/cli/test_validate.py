@@ -131,11 +131,46 @@ def test_deprecated_version_is_a_note():
     )
 
 
-def test_documents_of_the_seeds_are_accepted_with_the_two_warnings_of_leniency():
+def test_documents_of_the_seeds_are_accepted_with_three_warnings():
     result = validate("-f", SEEDS)
     assert result.exit_code == 0, result.output
     warnings = [line.partition(": warning: ")[2] for line in result.output.splitlines()[:-1]]
     assert warnings == [
+        "ClusterQueue team-a-cq: spec.namespaceSelector: without it no namespace is selected; write {} to select all namespaces",
         "ResourceFlavor nvidia-gpu-flavor: spec.nodeSelector: read as spec.nodeLabels; write nodeLabels instead",
         "ClusterQueue cluster-queue-a: spec.resourceGroups[0].coveredResources: missing, taken from the flavors' resources: nvidia.com/gpu, cpu, memory",
     ]
+
+
+TEMPLATE = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "x"}]}}
+
+
+def validated(*documents):
+    return validate("-f", "-", data=yaml.safe_dump_all(documents))
+
+
+def test_the_label_that_kueue_does_not_read_is_a_warning():
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "j", "labels": {"kueue.x-k8s.io/queue": "q"}}}
+    output = validated(job | {"spec": {"template": TEMPLATE}}).output
+    assert "did you mean kueue.x-k8s.io/queue-name?" in output
+
+
+def test_references_that_leave_the_set_are_warnings():
+    kueue = "kueue.x-k8s.io/v1beta2"
+    quota = {"name": "spot", "resources": [{"name": "cpu", "nominalQuota": 1}]}
+    spec = {"namespaceSelector": {}, "resourceGroups": [{"coveredResources": ["cpu"], "flavors": [quota]}]}
+    queued = {"name": "j", "labels": {"kueue.x-k8s.io/queue-name": "nope"}}
+    result = validated(
+        {"apiVersion": kueue, "kind": "ClusterQueue", "metadata": {"name": "a"}, "spec": spec},
+        {"apiVersion": kueue, "kind": "LocalQueue", "metadata": {"name": "q"}, "spec": {"clusterQueue": "b"}},
+        {"apiVersion": "batch/v1", "kind": "Job", "metadata": queued, "spec": {"template": TEMPLATE}},
+    )
+    assert result.exit_code == 0
+    assert "no document defines ResourceFlavor spot" in result.output
+    assert "no document defines ClusterQueue b" in result.output
+    assert "no document defines LocalQueue nope in namespace default" in result.output
+
+
+def test_a_queue_that_selects_no_namespace_is_a_warning():
+    queue = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": "a"}, "spec": {}}
+    assert "spec.namespaceSelector: without it no namespace is selected" in validated(queue).output

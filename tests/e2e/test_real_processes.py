@@ -1,5 +1,8 @@
 """Real Python jobs on this machine: queued, preempted, resumed, and adopted after a restart."""
 
+import os
+import re
+import subprocess
 import sys
 import time
 import urllib.request
@@ -177,3 +180,60 @@ def test_commands_run_in_a_pod(kubectl):
     assert "exit code 3" in kubectl.fails("exec", "server", "--", "sh", "-c", "exit 3")
     assert "executable file not found" in kubectl.fails("exec", "server", "--", "no-such-command")
     assert kubectl("top", "pods", "--no-headers").split()[0] == "server"
+
+
+def submit(kubectl, *words):
+    """`pykueue submit -f`; its exit code and output."""
+    command = [
+        sys.executable,
+        "-m",
+        "pykueue",
+        "submit",
+        "-f",
+        "--queue",
+        "q",
+        "--cpu",
+        "100m",
+        "-n",
+        kubectl.namespace,
+        *words,
+    ]
+    env = {**os.environ, "KUBECONFIG": str(kubectl.kubeconfig)}
+    process = subprocess.run(command, capture_output=True, text=True, env=env, timeout=60, check=False)
+    return process.returncode, process.stdout
+
+
+def test_submit_ends_with_the_exit_code_of_the_command(kubectl):
+    kubectl.apply(*queue("2"))
+    code, output = submit(kubectl, "--name", "seven", "--", "sh", "-c", "echo $$ $(echo shell); exit 7")
+    assert code == 7
+    assert re.search(r"^\d+ shell$", output, re.MULTILINE)
+
+
+def test_submit_shows_the_output_of_all_pods(kubectl):
+    kubectl.apply(*queue("2"))
+    words = [
+        "--name",
+        "four",
+        "--parallelism",
+        "2",
+        "--completions",
+        "4",
+        "--",
+        "sh",
+        "-c",
+        "echo pod $JOB_COMPLETION_INDEX",
+    ]
+    code, output = submit(kubectl, *words)
+    assert code == 0
+    assert {f"pod {number}" for number in range(4)} <= set(output.splitlines())
+
+
+def test_a_command_that_does_not_exist_is_explained(kubectl):
+    kubectl.apply(*queue("2"))
+    code, _ = submit(kubectl, "--name", "absent", "--", "no-such-command")
+    command = [sys.executable, "-m", "pykueue", "explain", "job", "absent", "-n", kubectl.namespace]
+    env = {**os.environ, "KUBECONFIG": str(kubectl.kubeconfig)}
+    explanation = subprocess.run(command, capture_output=True, text=True, env=env, timeout=60, check=True).stdout
+    assert code == 128
+    assert 'exec: "no-such-command": executable file not found in $PATH' in explanation

@@ -42,9 +42,32 @@ def test_the_visibility_api_tells_the_place(waiting, version):
     assert (item["metadata"]["name"], item["positionInClusterQueue"]) == ("large", 0)
 
 
+def pykueue(kubectl, *words):
+    command = [sys.executable, "-m", "pykueue", *words, "-n", kubectl.namespace]
+    env = {**os.environ, "KUBECONFIG": str(kubectl.kubeconfig)}
+    return subprocess.run(command, capture_output=True, text=True, env=env, timeout=60, check=True).stdout
+
+
+@embedded("it serves the visibility API itself")
+def test_positions_count_from_one(waiting):
+    header, row = pykueue(waiting, "list", "workload").splitlines()
+    assert row[header.index("POSITION") :].split()[0] == "1"
+
+
 def test_explain_says_what_is_short(waiting):
-    command = [sys.executable, "-m", "pykueue", "explain", "large", "-n", waiting.namespace]
-    env = {**os.environ, "KUBECONFIG": str(waiting.kubeconfig)}
-    output = subprocess.run(command, capture_output=True, text=True, env=env, timeout=60, check=True).stdout
+    output = pykueue(waiting, "explain", "large")
     assert "cpu: 4 asked, 1 unused, 3 short (nominal 1, at most 1)" in output
     assert f"raise the nominal quota of ClusterQueue {waiting.namespace}: 3 more cpu" in output
+
+
+@embedded("it serves the visibility API itself")
+def test_an_ordinary_user_asks_the_server(waiting):
+    """The user may view one namespace; the answer is that of the administrator."""
+    namespace = waiting.namespace
+    waiting("create", "rolebinding", "viewer", "--clusterrole=view", "--user=jane")
+    path = f"/apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/{namespace}/explanations/large"
+    explanation = json.loads(waiting("get", "--raw", path, "--as=jane"))
+    assert explanation["summary"].startswith(
+        f"Workload {namespace}/large is pending in ClusterQueue {namespace}, 1 of 1"
+    )
+    assert explanation["remedies"] == [{"kind": "MoreQuota", "amounts": {namespace: {"cpu": "3"}}}]

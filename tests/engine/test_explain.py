@@ -1,14 +1,23 @@
+import dataclasses
+
 import pytest
 from tests.engine import builders as b
 
 from pykueue.engine import events, values
 from pykueue.engine.explain.explanation import (
+    Activate,
+    CoverResources,
+    CreateFlavors,
+    DropRequests,
     FewerPods,
     HigherPriority,
     MoreQuota,
     Obstacle,
     Refusal,
+    ResumeQueue,
+    SelectNamespace,
     Standing,
+    UseLocalQueue,
 )
 from pykueue.engine.values import PreemptionPolicy
 
@@ -169,3 +178,78 @@ def test_a_trial_of_quota_leaves_no_trace():
 def quotas(state):
     nodes = [*state.tree.cluster_queues.items(), *state.tree.cohorts.items()]
     return {name: (node.nominal, node.subtree, node.usage, node.generation) for name, node in nodes}
+
+
+def test_quota_covers_those_ahead_who_would_take_it_first():
+    pending = [workload("first", 3, created=1), workload("w", 5, created=2)]
+    explanation = engine_with(queue("a"), workloads=[running("r", 10), *pending]).view.explain("ns/w")
+    assert explanation.remedies == (MoreQuota(amounts={CPU: 8}),)
+
+
+def test_more_quota_is_not_named_where_it_does_not_help():
+    """The head of a strict queue asks for a resource that the queue does not cover."""
+    strict = dataclasses.replace(queue("a"), queueing_strategy=values.QueueingStrategy.STRICT_FIFO)
+    requests = {"cpu": 1, "memory": 1}
+    head = workload("head", 1, pod_sets=(values.PodSet(name="main", count=1, spec_count=1, requests=requests),))
+    explanation = engine_with(strict, workloads=[running("r", 10), head, workload("w", 5, created=2)]).view.explain(
+        "ns/w"
+    )
+    assert explanation.remedies == ()
+
+
+def uncovered(**changes):
+    pod_set = values.PodSet(name="main", count=1, spec_count=1, requests={"cpu": 1, "memory": 7})
+    return workload("w", 1, pod_sets=(pod_set,), **changes)
+
+
+UNCOVERED = (CoverResources(amounts={"memory": 7}), DropRequests(resources=("memory",)))
+
+
+def test_a_resource_that_is_not_covered():
+    assert engine_with(queue("a"), workloads=[uncovered()]).view.explain("ns/w").remedies == UNCOVERED
+
+
+def test_a_repair_after_which_it_waits_for_quota():
+    explanation = engine_with(queue("a"), workloads=[running("r", 10), uncovered()]).view.explain("ns/w")
+    assert (explanation.remedies, explanation.repairs) == ((), tuple((remedy,) for remedy in UNCOVERED))
+
+
+def test_a_namespace_that_the_queue_does_not_select():
+    unselective = dataclasses.replace(queue("a"), namespace_selector=None)
+    assert engine_with(unselective, workloads=[workload("w", 1)]).view.explain("ns/w").remedies == (SelectNamespace(),)
+
+
+def test_a_flavor_that_does_not_exist():
+    engine = engine_with(queue("a"), workloads=[workload("w", 1)])
+    engine.handle(events.FlavorGone(name="spot"))
+    assert engine.view.explain("ns/w").remedies == (CreateFlavors(names=("spot",)),)
+
+
+def test_a_stopped_cluster_queue():
+    stopped = dataclasses.replace(queue("a"), stop_policy=values.StopPolicy.HOLD)
+    assert engine_with(stopped, workloads=[workload("w", 1)]).view.explain("ns/w").remedies == (
+        ResumeQueue(cluster_queue="a"),
+    )
+
+
+def test_faults_that_must_be_repaired_together():
+    faulty = dataclasses.replace(queue("a"), namespace_selector=None, stop_policy=values.StopPolicy.HOLD)
+    assert engine_with(faulty, workloads=[workload("w", 1)]).view.explain("ns/w").repairs == (
+        (SelectNamespace(), ResumeQueue(cluster_queue="a")),
+    )
+
+
+@pytest.mark.parametrize(
+    ("changes", "remedy"),
+    [({"active": False}, Activate()), ({"local_queue": "ns/none"}, UseLocalQueue(names=("a",)))],
+)
+def test_a_way_back_into_the_queues(changes, remedy):
+    explanation = engine_with(queue("a"), workloads=[workload("w", 1, **changes)]).view.explain("ns/w")
+    assert explanation.repairs == ((remedy,),)
+
+
+def test_a_stopped_local_queue():
+    engine = engine_with(queue("a"), workloads=[workload("w", 1)])
+    stopped = values.LocalQueue(key="ns/a", cluster_queue="a", stop_policy=values.StopPolicy.HOLD)
+    engine.handle(events.LocalQueueChanged(local_queue=stopped))
+    assert engine.view.explain("ns/w").repairs == ((ResumeQueue(local_queue="a"),),)

@@ -118,6 +118,17 @@ async def test_users_of_the_front_proxy_are_answered(tmp_path, waiting):
         assert (code, listed["kind"]) == (200, "APIResourceList")
 
 
+async def test_explanations_are_for_those_who_may_get_them(tmp_path, waiting):
+    """The API server of this test has no jobs, so who may ask learns that there is no such job."""
+    view = (waiting.controllers.scheduler.engine.view, waiting.controllers.cache)
+    masters = {"X-Remote-User": "admin", "X-Remote-Group": "system:masters"}
+    path = f"{GROUP}/v1beta2/namespaces/default/explanations/waits?kind=pytorchjob"
+    async with serving(tmp_path, lambda: view) as client:
+        code, status = await client.get(path, headers=masters, proxy="front")
+        assert (code, status["message"]) == (404, 'workload of pytorchjob "waits" not found in namespace default')
+        assert (await client.get(path, headers={"X-Remote-User": "jane"}, proxy="front"))[0] == 403
+
+
 async def test_a_token_is_judged_by_the_api_server(tmp_path, waiting):
     view = (waiting.controllers.scheduler.engine.view, waiting.controllers.cache)
     async with serving(tmp_path, lambda: view) as client:

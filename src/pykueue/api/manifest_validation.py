@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from pykueue.api import registry, schema_validation
+from pykueue.api import labels, registry, resources, schema_validation
 from pykueue.api.admission import LARGEST_OBJECT_BYTES, AdmissionPipeline
 from pykueue.api.configuration import loading, sources
 from pykueue.api.errors import ApiError, FieldError
@@ -25,6 +25,7 @@ from pykueue.api.scheme import Kind, Object, Resource, Scheme, Settings
 
 _EXCERPTS = ("metadata", "spec", "status", "resources", "template")
 _LONGEST_MESSAGE = 2000
+_MISSPELLED_QUEUE_LABEL = "kueue.x-k8s.io/queue"
 
 
 class Severity(enum.Enum):
@@ -55,6 +56,7 @@ class _Documents:
 
     def __init__(self, documents: list[Document]) -> None:
         self._objects = [document.object for document in documents]
+        self.is_set_of_queues = sum(_group(obj) == resources.KUEUE_GROUP for obj in self._objects) > 1
 
     def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
         named = (obj for obj in self.list(resource, namespace) if reading.at(obj, "metadata", "name") == name)
@@ -109,6 +111,44 @@ class _Reviewer:
         if kind.deprecation_warning:
             yield _finding(document, Severity.NOTE, kind.deprecation_warning, "apiVersion")
         yield from self._admission_findings(document, kind)
+        for path, message in self._pitfalls(document.object):
+            yield _finding(document, Severity.WARNING, f"{path}: {message}", path)
+
+    def _pitfalls(self, obj: Object) -> Iterator[tuple[str, str]]:
+        """What an API server accepts, and what then admits nothing or queues nothing."""
+        names = (_group(obj), obj.get("kind"))
+        if names == (resources.KUEUE_GROUP, "ClusterQueue"):
+            yield from self._cluster_queue_pitfalls(obj)
+        elif names == (resources.KUEUE_GROUP, "LocalQueue"):
+            name = reading.text(reading.at(obj, "spec", "clusterQueue"))
+            yield from self._undefined("spec.clusterQueue", resources.CLUSTER_QUEUE, name)
+        else:
+            yield from self._label_pitfalls(obj)
+
+    def _cluster_queue_pitfalls(self, obj: Object) -> Iterator[tuple[str, str]]:
+        if reading.at(obj, "spec", "namespaceSelector") is None:
+            yield "spec.namespaceSelector", "without it no namespace is selected; write {} to select all namespaces"
+        for i, group in enumerate(reading.mappings(reading.at(obj, "spec", "resourceGroups"))):
+            for j, flavor in enumerate(reading.mappings(reading.at(group, "flavors"))):
+                path = f"spec.resourceGroups[{i}].flavors[{j}].name"
+                yield from self._undefined(path, resources.RESOURCE_FLAVOR, reading.text(reading.at(flavor, "name")))
+
+    def _label_pitfalls(self, obj: Object) -> Iterator[tuple[str, str]]:
+        job_labels = reading.labels(obj)
+        if _MISSPELLED_QUEUE_LABEL in job_labels:
+            message = f"Kueue does not read this label, so the job is not queued; did you mean {labels.QUEUE_NAME}?"
+            yield f"metadata.labels[{_MISSPELLED_QUEUE_LABEL}]", message
+        name = job_labels.get(labels.QUEUE_NAME, "")
+        if any(self._lookup.list(resources.LOCAL_QUEUE)):
+            yield from self._undefined(
+                f"metadata.labels[{labels.QUEUE_NAME}]", resources.LOCAL_QUEUE, name, _namespace(obj)
+            )
+
+    def _undefined(self, path: str, resource: Resource, name: str, namespace: str = "") -> Iterator[tuple[str, str]]:
+        """A reference that leads out of a set of several documents of Kueue."""
+        if name and self._lookup.is_set_of_queues and self._lookup.get(resource, namespace, name) is None:
+            where = f" in namespace {namespace}" if namespace else ""
+            yield path, f"no document defines {resource.kind} {name}{where}"
 
     def _admission_findings(self, document: Document, kind: Kind) -> Iterator[ManifestFinding]:
         obj = copy.deepcopy(document.object)

@@ -27,8 +27,17 @@ class ClusterAccess:
     context: str = ""
     namespace: str = ""
 
-    def run(self, action: "Callable[[Client, str], Awaitable[Answer]]", *, hint: str = "") -> Answer:
-        """Call the action with a client and the namespace; print an API error with the hint."""
+    def run(
+        self,
+        action: "Callable[[Client, str], Awaitable[Answer]]",
+        *,
+        hint: str = "",
+        hint_codes: tuple[int, ...] = (),
+    ) -> Answer:
+        """Call the action with a client and the namespace; print an API error with the hint.
+
+        The hint belongs to errors with one of `hint_codes`, or to all errors.
+        """
         from pykueue.api.errors import ApiError
         from pykueue.kube.access import AccessError
 
@@ -39,7 +48,8 @@ class ClusterAccess:
         except OSError as error:
             raise click.ClickException(f"{error}\n{_NO_ANSWER}") from None
         except ApiError as error:
-            raise click.ClickException("\n".join(filter(None, (error.message, hint)))) from None
+            used_hint = hint if not hint_codes or error.code in hint_codes else ""
+            raise click.ClickException("\n".join(filter(None, (error.message, used_hint)))) from None
 
     async def _run(self, action: "Callable[[Client, str], Awaitable[Answer]]") -> Answer:
         from pykueue.kube import access

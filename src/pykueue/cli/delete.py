@@ -54,6 +54,8 @@ def workload(
             await _delete(client, obj, jobs, dry_run)
 
     cluster.run(remove)
+    if len(selected) < len(set(names)):
+        sys.exit(1)
 
 
 def _check(names: tuple[str, ...], *, everything: bool, all_namespaces: bool) -> None:

@@ -1,16 +1,17 @@
-"""`pykueue explain`: why a workload is pending, which workloads hold the quota, and what would
-help.
+"""`pykueue explain`: what a job waits for, why it does not run, or how it ended.
 
-The command only reads. It builds an engine from the objects of the cluster and asks it once.
+The server of the visibility API answers, so that users need no rights beyond their namespace. A
+cluster without that server is read with the rights of the user: an engine is built from its
+objects and asked once.
 """
 
+import asyncio
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from pykueue.api import objects
 from pykueue.app import process
 from pykueue.cli import options
 from pykueue.cli import output as outputs
@@ -18,78 +19,126 @@ from pykueue.cli.completion import complete_names
 from pykueue.cli.connection import ClusterAccess, with_cluster
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
     from pykueue.api.scheme import Object
-    from pykueue.controllers.scheduler.snapshot import QueueSnapshot
-    from pykueue.engine.explain.explanation import Explanation
-    from pykueue.engine.values import WorkloadKey
     from pykueue.kube.client import Client
+
+_PATH = "/apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/{namespace}/explanations/{name}?kind={kind}"
+_UNSERVED = (403, 404, 503)
+_LOG_LINES = 10
+_PATIENCE_SECONDS = 2.0
+_NEEDS_NO_WORDS = ("running", "finished", "admitted", "unknown")
 
 
 @click.command
-@click.argument("words", nargs=-1, required=True, metavar="[KIND] NAME", shell_complete=complete_names("workload"))
+@click.argument("words", nargs=-1, required=True, metavar="[KIND] NAME", shell_complete=complete_names("job"))
 @options.with_config("the one that the cluster runs with")
 @outputs.with_report_output
 @with_cluster
 def explain(*, words: tuple[str, ...], config: Path | None, output: str, cluster: ClusterAccess) -> None:
-    """Explain why a workload is pending or admitted.
+    """Explain why a job waits, or how it runs or ended.
 
-    KIND is `workload` (the default) or the kind of the job: pykueue explain job train
+    NAME is a job or a Workload, KIND its kind: pykueue explain job train
     """
-    from pykueue.app import running_configuration
-    from pykueue.controllers.scheduler import snapshot as snapshots
-
     kind, name = _kind_and_name(words)
     chosen = None if config is None else process.load_configuration(config).document
-    now_ns = time.time_ns()
 
-    async def read(client: "Client", namespace: str) -> tuple["QueueSnapshot", str]:
-        configuration = await running_configuration.find(client) if chosen is None else chosen
-        return await snapshots.observe(client, configuration, now_ns=now_ns), namespace
+    async def read(client: "Client", namespace: str) -> "tuple[Object, list[str]]":
+        explanation = await ask(client, namespace, name, kind=kind, configuration=chosen)
+        return explanation, await _last_lines(client, namespace, explanation.get("failedPod", ""))
 
-    snapshot, namespace = cluster.run(read, hint="explain reads queues, flavors and workloads of all namespaces")
-    key = _find(snapshot, kind, name, namespace)
-    explanation = snapshot.engine.view.explain(key)
-    assert explanation is not None
-    _print(explanation, snapshot.workloads[key], output, now_ns=now_ns)
+    hint = "without the visibility API, explain reads queues, flavors and workloads of all namespaces"
+    explanation, last_lines = cluster.run(read, hint=hint, hint_codes=(403,))
+    if output == "json":
+        outputs.show_json(explanation)
+        return
+    for line in (explanation["summary"], *explanation["lines"]):
+        click.echo(line)
+    if last_lines:
+        click.echo(f"\nThe last lines of its output (`pykueue logs pod/{explanation['failedPod']}`):")
+        for line in last_lines:
+            click.echo(f"  {line}")
 
 
 def _kind_and_name(words: tuple[str, ...]) -> tuple[str, str]:
     parts = words[0].split("/") if len(words) == 1 else list(words)
     if len(parts) == 1:
-        return "workload", parts[0]
+        return "", parts[0]
     if len(parts) == 2:
         return parts[0].lower(), parts[1]
     raise click.UsageError("too many arguments: write a name, or a kind and a name")
 
 
-def _find(snapshot: "QueueSnapshot", kind: str, name: str, namespace: str) -> "WorkloadKey":
-    for key, obj in snapshot.workloads.items():
-        if objects.namespace(obj) == namespace and _matches(obj, kind, name):
-            return key
-    what = "workload" if kind in _WORKLOAD_NAMES else f"workload of {kind}"
-    raise click.ClickException(f'{what} "{name}" not found in namespace {namespace}')
+async def ask(
+    client: "Client",
+    namespace: str,
+    name: str,
+    *,
+    kind: str = "",
+    configuration: "Mapping[str, Any] | None" = None,
+) -> "Object":
+    """The explanation of a job; a Configuration other than the cluster's is tried here."""
+    from pykueue.api.errors import ApiError
+
+    if configuration is None:
+        try:
+            answer: Object = await client.raw("GET", _PATH.format(namespace=namespace, name=name, kind=kind))
+        except ApiError as error:
+            is_answer = error.code == 404 and (error.details or {}).get("kind") == "explanations"
+            if is_answer or error.code not in _UNSERVED:
+                raise
+        else:
+            return answer
+    return await _explain_here(client, namespace, name, kind=kind, configuration=configuration)
 
 
-_WORKLOAD_NAMES = frozenset({"workload", "workloads", "wl", "kwl"})
+async def _explain_here(
+    client: "Client", namespace: str, name: str, *, kind: str, configuration: "Mapping[str, Any] | None"
+) -> "Object":
+    from pykueue.app import running_configuration
+    from pykueue.controllers.scheduler import job_facts, snapshot
+    from pykueue.translate import job_explanations
+
+    now_ns = time.time_ns()
+    in_force = await running_configuration.find(client) if configuration is None else configuration
+    queues = await snapshot.observe(client, in_force, now_ns=now_ns)
+    job = job_facts.JobReference(namespace=namespace, name=name, kind=kind)
+    facts = await job_facts.read(client, queues.engine.view, job, now_ns=now_ns)
+    return job_explanations.as_json(facts, job_explanations.report(facts))
 
 
-def _matches(obj: "Object", kind: str, name: str) -> bool:
-    if kind in _WORKLOAD_NAMES:
-        return objects.name(obj) == name
-    return any(
-        owner["name"] == name and owner["kind"].lower() in (kind, kind.removesuffix("s"))
-        for owner in objects.owner_references(obj)
+async def _last_lines(client: "Client", namespace: str, pod: str) -> list[str]:
+    from pykueue.api import resources
+    from pykueue.api.errors import ApiError
+    from pykueue.kube.http_client import HttpClient
+
+    if not pod or not isinstance(client, HttpClient):
+        return []
+    chunks: AsyncIterator[bytes] = client.stream(
+        resources.POD.path(namespace, pod, "log"), {"tailLines": str(_LOG_LINES)}
     )
+    try:
+        return b"".join([chunk async for chunk in chunks]).decode(errors="replace").splitlines()
+    except ApiError:
+        return []
 
 
-def _print(explanation: "Explanation", obj: "Object", output: str, *, now_ns: int) -> None:
-    from pykueue.translate import explanations
+async def explain_if_late(client: "Client", namespace: str, name: str) -> None:
+    """Print the first line of the explanation if the job does not run after two seconds.
 
-    if output == "json":
-        outputs.show_json(explanations.as_json(explanation))
+    `submit -f`, `wait` and `logs -f` run it beside their own work.
+    """
+    from pykueue.api.errors import ApiError
+
+    await asyncio.sleep(_PATIENCE_SECONDS)
+    try:
+        explanation = await ask(client, namespace, name, kind="job")
+    except (ApiError, OSError):
         return
-    for line in explanations.lines(explanation, now_ns=now_ns):
-        click.echo(line)
-    for condition in objects.nested_list(obj, "status", "conditions"):
-        if condition["type"] in ("Evicted", "Preempted") and condition["status"] == "True":
-            click.echo(f"\n{condition['type']} at {condition['lastTransitionTime']}: {condition['message']}")
+    if explanation["state"] not in _NEEDS_NO_WORDS:
+        click.echo(explanation["summary"], err=True)
+        never = next((line for line in explanation["lines"] if line.startswith("It can never start")), "")
+        if never:
+            click.echo(never, err=True)
+        click.echo(f"`pykueue explain job {name}` says more.", err=True)

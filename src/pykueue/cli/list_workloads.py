@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from pykueue.kube.client import Client
 
 _STATUSES = ("all", "pending", "quotareserved", "admitted", "finished")
-_VISIBILITY = "/apis/visibility.kueue.x-k8s.io/v1beta2/clusterqueues/{name}/pendingworkloads"
+_VISIBILITY = "/apis/visibility.kueue.x-k8s.io/v1beta2"
+_OF_CLUSTER_QUEUE = _VISIBILITY + "/clusterqueues/{name}/pendingworkloads"
+_OF_LOCAL_QUEUE = _VISIBILITY + "/namespaces/{namespace}/localqueues/{name}/pendingworkloads"
 _JOB_UID = "kueue.x-k8s.io/job-uid"
 _LONGEST_TYPE = 20
 _HEADERS = (
@@ -129,7 +131,7 @@ def _matches(obj: "Object", cluster_queue: str, local_queue: str, statuses: set[
 async def _rows(client: "Client", workloads: "list[Object]") -> list[outputs.Row]:
     cluster_queues = await _cluster_queues(client, workloads)
     pending = [obj for obj in workloads if _status(obj) == "pending"]
-    positions = await _positions(client, {_queue_of(obj, cluster_queues) for obj in pending})
+    positions = await _positions(client, pending, cluster_queues)
     types = await _job_types(client, workloads)
     return [_row(obj, cluster_queues, positions, types) for obj in workloads]
 
@@ -143,21 +145,35 @@ async def _cluster_queues(client: "Client", workloads: "list[Object]") -> dict[s
     return cluster_queues
 
 
-async def _positions(client: "Client", names: set[str]) -> dict[str, str]:
-    """Positions in the LocalQueues by workload; empty if the visibility API is not served."""
+async def _positions(client: "Client", workloads: "list[Object]", cluster_queues: dict[str, str]) -> dict[str, str]:
+    """Positions in the LocalQueues by workload, from 1; empty without a visibility API.
+
+    Users who may not read the ClusterQueues read the LocalQueues of their namespace.
+    """
+    positions: dict[str, str] = {}
+    for name in sorted({_queue_of(obj, cluster_queues) for obj in workloads} - {""}):
+        items = await _pending(client, _OF_CLUSTER_QUEUE.format(name=name))
+        if items is None:
+            local_queues = sorted(key for key, cluster_queue in cluster_queues.items() if cluster_queue == name)
+            paths = [
+                _OF_LOCAL_QUEUE.format(namespace=key.split("/")[0], name=key.split("/")[1]) for key in local_queues
+            ]
+            items = [item for path in paths for item in await _pending(client, path) or ()]
+        for item in items:
+            positions[_key(item)] = str(item.get("positionInLocalQueue", 0) + 1)
+    return positions
+
+
+async def _pending(client: "Client", path: str) -> "list[Object] | None":
+    """The items of a PendingWorkloadsSummary; None if it is not served or not allowed."""
     from pykueue.api.errors import ApiError
 
-    positions: dict[str, str] = {}
-    for name in sorted(filter(None, names)):
-        try:
-            summary = await client.raw("GET", _VISIBILITY.format(name=name))
-        except ApiError as error:
-            if error.code in (403, 404, 503):
-                continue
-            raise
-        for item in summary.get("items") or ():
-            positions[_key(item)] = str(item.get("positionInLocalQueue", 0))
-    return positions
+    try:
+        return (await client.raw("GET", path)).get("items") or []
+    except ApiError as error:
+        if error.code in (403, 404, 503):
+            return None
+        raise
 
 
 async def _job_types(client: "Client", workloads: "list[Object]") -> dict[tuple[str, str], str]:

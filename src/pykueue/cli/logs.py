@@ -1,5 +1,6 @@
 """`pykueue logs NAME`: the output of a Job's pods, or of one pod."""
 
+import asyncio
 import sys
 from typing import TYPE_CHECKING
 
@@ -10,13 +11,18 @@ from pykueue.cli.completion import complete_names
 from pykueue.cli.connection import ClusterAccess, with_cluster
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pykueue.api.scheme import Object
-    from pykueue.kube.client import Client
+    from pykueue.kube.client import Client, ObjectList
+    from pykueue.kube.http_client import HttpClient
 
 
 @click.command
 @click.argument("name", shell_complete=complete_names("job"))
-@click.option("--follow", "-f", is_flag=True, help="Wait until the pod starts, and print its output until it ends.")
+@click.option(
+    "--follow", "-f", is_flag=True, help="Wait until pods start, and print the output of all until the Job ends."
+)
 @click.option("--tail", type=click.IntRange(min=0), help="Print only this many lines of the end. Default: all.")
 @click.option("--container", "-c", default="", help="The container of the pod. Default: its only one.")
 @with_cluster
@@ -41,46 +47,139 @@ async def show(
     tail: int | None = None,
     container: str = "",
 ) -> None:
-    """Write the logs to standard output, several pods one after the other under their names."""
+    """Write the logs to standard output, those of several pods under their names."""
     from pykueue.api import resources
     from pykueue.kube.http_client import HttpClient
 
     assert isinstance(client, HttpClient)
-    pods = await _pods(client, namespace, name, wait=follow)
-    for pod in pods:
-        if len(pods) > 1:
-            click.echo(f"==> {objects.name(pod)} <==")
-        query = {"container": container, "follow": "true" if follow else ""}
-        if tail is not None:
-            query["tailLines"] = str(tail)
-        path = resources.POD.path(namespace, objects.name(pod), "log")
-        async for chunk in client.stream(path, query):
-            sys.stdout.buffer.write(chunk)
-            sys.stdout.buffer.flush()
-
-
-async def _pods(client: "Client", namespace: str, name: str, *, wait: bool) -> "list[Object]":
-    from pykueue.api import resources
-    from pykueue.cluster import pods
-    from pykueue.kube.client import ListOptions
-
+    output = _PodOutput(client, namespace, _query(follow=follow, tail=tail, container=container))
     kind, slash, plain = name.partition("/")
     if slash and kind in ("pod", "pods", "po"):
-        return [await client.get(resources.POD, plain, namespace)]
+        await output.copy(await client.get(resources.POD, plain, namespace))
+        return
     job = await client.get(resources.JOB, plain or kind, namespace)
-    selector = f"batch.kubernetes.io/job-name={objects.name(job)}"
-    listed = await client.list(resources.POD, namespace, ListOptions(label_selector=selector))
-    started = sorted(filter(_has_started, listed.items), key=pods.removal_order, reverse=True)
-    if started:
-        return started
-    if not wait:
+    if follow:
+        await _follow(client, output, job)
+        return
+    started = [pod for pod in await _pods(client, job) if _has_started(pod)]
+    if not started:
         raise click.ClickException(f"job {objects.name(job)} has no pod that has started; -f waits for one")
-    async for event in client.watch(
-        resources.POD, namespace, label_selector=selector, resource_version=listed.resource_version
-    ):
-        if event.type != "BOOKMARK" and _has_started(event.object):
-            return [event.object]
-    return []
+    output.has_headers = len(started) > 1
+    for pod in started:
+        await output.copy(pod)
+
+
+def _query(*, follow: bool, tail: int | None, container: str) -> dict[str, str]:
+    query = {"container": container, "follow": "true" if follow else ""}
+    return query if tail is None else query | {"tailLines": str(tail)}
+
+
+class _PodOutput:
+    """Copies the logs of pods to standard output, line by line.
+
+    With headers, a line `==> POD <==` stands where the output of another pod begins.
+    """
+
+    def __init__(self, client: "HttpClient", namespace: str, query: dict[str, str]) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._query = query
+        self._last_pod = ""
+        self.has_headers = False
+
+    async def copy(self, pod: "Object") -> None:
+        from pykueue.api import resources
+
+        name = objects.name(pod)
+        failure = _start_failure(pod)
+        if failure:
+            click.echo(f"{name}: {failure}", err=True)
+            return
+        path = resources.POD.path(self._namespace, name, "log")
+        rest = b""
+        async for chunk in self._client.stream(path, self._query):
+            *lines, rest = (rest + chunk).split(b"\n")
+            self._write(name, b"".join(line + b"\n" for line in lines))
+        self._write(name, rest)
+
+    def _write(self, pod: str, data: bytes) -> None:
+        if not data:
+            return
+        if self.has_headers and pod != self._last_pod:
+            sys.stdout.buffer.write(f"==> {pod} <==\n".encode())
+        self._last_pod = pod
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+
+async def _follow(client: "Client", output: _PodOutput, job: "Object") -> None:
+    """Copy the output of every pod of the Job until the Job is finished."""
+    from pykueue.cli import wait
+    from pykueue.cli.explain import explain_if_late
+
+    namespace, name = objects.namespace(job), objects.name(job)
+    output.has_headers = objects.spec(job).get("completions") != 1 or objects.spec(job).get("parallelism") != 1
+    copies: dict[str, asyncio.Task[None]] = {}
+
+    def copy(pod: "Object") -> None:
+        if _has_started(pod) and objects.uid(pod) not in copies:
+            copies[objects.uid(pod)] = asyncio.create_task(output.copy(pod))
+
+    followers = [
+        asyncio.create_task(explain_if_late(client, namespace, name)),
+        asyncio.create_task(_watch_pods(client, job, copy)),
+    ]
+    try:
+        await wait.finished_condition(client, namespace, name)
+        for pod in await _pods(client, job):
+            copy(pod)
+        await asyncio.gather(*copies.values())
+    finally:
+        for task in (*followers, *copies.values()):
+            task.cancel()
+
+
+async def _watch_pods(client: "Client", job: "Object", handle: "Callable[[Object], None]") -> None:
+    from pykueue.api import resources
+
+    while True:
+        listed = await _list_pods(client, job)
+        for pod in listed.items:
+            handle(pod)
+        async for event in client.watch(
+            resources.POD,
+            objects.namespace(job),
+            label_selector=_selector(job),
+            resource_version=listed.resource_version,
+        ):
+            if event.type in ("ADDED", "MODIFIED"):
+                handle(event.object)
+
+
+def _selector(job: "Object") -> str:
+    return f"batch.kubernetes.io/job-name={objects.name(job)}"
+
+
+async def _list_pods(client: "Client", job: "Object") -> "ObjectList":
+    from pykueue.api import resources
+    from pykueue.kube.client import ListOptions
+
+    return await client.list(resources.POD, objects.namespace(job), ListOptions(label_selector=_selector(job)))
+
+
+async def _pods(client: "Client", job: "Object") -> "list[Object]":
+    from pykueue.cluster import pods
+
+    return sorted((await _list_pods(client, job)).items, key=pods.removal_order, reverse=True)
+
+
+def _start_failure(pod: "Object") -> str:
+    """Why the only container of a pod could not be started; such a container has no log."""
+    for status in objects.nested_list(pod, "status", "containerStatuses"):
+        terminated = objects.nested(status, "state", "terminated")
+        if terminated.get("reason") == "StartError":
+            return f"the command did not start: {terminated.get('message', '')}"
+    return ""
 
 
 def _has_started(pod: "Object") -> bool:

@@ -12,7 +12,7 @@ from pykueue.cli.completion import complete_names
 from pykueue.cli.connection import ClusterAccess, with_cluster
 
 if TYPE_CHECKING:
-    from pykueue.api.scheme import Object
+    from pykueue.api.scheme import Object, Resource
     from pykueue.kube.client import Client
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
@@ -41,7 +41,9 @@ PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
     help="How many pods run at the same time.",
 )
 @click.option(
-    "--completions", type=click.IntRange(min=1), help="How many pods must succeed. Default: as --parallelism."
+    "--completions",
+    type=click.IntRange(min=1),
+    help="How many pods must succeed; each finds its number in JOB_COMPLETION_INDEX. Default: as --parallelism.",
 )
 @click.option(
     "--retries", type=click.IntRange(min=0), default=0, show_default=True, help="How many failed pods are replaced."
@@ -49,7 +51,9 @@ PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 @click.option("--env", "-e", multiple=True, metavar="NAME=VALUE", help="An environment variable; may be repeated.")
 @click.option("--image", default="local", show_default=True, help="The container image; used on a real cluster only.")
 @click.option("--directory", type=click.Path(path_type=Path), help="The working directory. Default: the current one.")
-@click.option("--follow", "-f", is_flag=True, help="Print the output, wait, and exit with 1 if the Job fails.")
+@click.option(
+    "--follow", "-f", is_flag=True, help="Print the output, wait, and exit with the exit code of the command."
+)
 @outputs.with_object_output
 @with_cluster
 def submit(*, cluster: ClusterAccess, follow: bool, output: str | None, **options: Any) -> None:
@@ -61,7 +65,8 @@ def submit(*, cluster: ClusterAccess, follow: bool, output: str | None, **option
     async def run(client: "Client", namespace: str) -> int:
         from pykueue.api import resources as kinds
 
-        options["queue"] = options["queue"] or await _only_queue(client, namespace)
+        options["queue"] = await _queue(client, namespace, options["queue"])
+        await _check_priority(client, options["priority"])
         job = await client.create(kinds.JOB, job_of(options), namespace)
         name = job["metadata"]["name"]
         outputs.show(kinds.JOB, job, output, done="created")
@@ -70,26 +75,76 @@ def submit(*, cluster: ClusterAccess, follow: bool, output: str | None, **option
         from pykueue.cli import logs, wait
 
         await logs.show(client, namespace, name, follow=True)
-        return await wait.until_finished(client, namespace, name)
+        code = await wait.until_finished(client, namespace, name)
+        return await _exit_code(client, namespace, name) if code else 0
 
     sys.exit(cluster.run(run))
 
 
-async def _only_queue(client: "Client", namespace: str) -> str:
-    from pykueue.api import objects
+async def _queue(client: "Client", namespace: str, name: str) -> str:
+    """The named LocalQueue, or the only one of the namespace."""
     from pykueue.api.resources import LOCAL_QUEUE
 
-    names = sorted(map(objects.name, (await client.list(LOCAL_QUEUE, namespace)).items))
+    names = await _names(client, LOCAL_QUEUE, namespace)
+    if names is None and name:
+        return name
+    if not names:
+        raise click.ClickException(
+            f"namespace {namespace} has no LocalQueue: create one with pykueue create localqueue"
+        )
+    if name in names:
+        return name
+    listed = ", ".join(names)
+    if name:
+        raise click.ClickException(f"LocalQueue {name} does not exist in namespace {namespace}; existing: {listed}")
     if len(names) == 1:
         return names[0]
-    if not names:
-        raise click.ClickException(f"namespace {namespace} has no LocalQueue: create one, or name one with --queue")
-    raise click.ClickException(f"namespace {namespace} has several queues, choose one with --queue: {', '.join(names)}")
+    raise click.ClickException(f"namespace {namespace} has several queues, choose one with --queue: {listed}")
+
+
+async def _check_priority(client: "Client", name: str) -> None:
+    from pykueue.api.resources import WORKLOAD_PRIORITY_CLASS
+
+    names = await _names(client, WORKLOAD_PRIORITY_CLASS) if name else None
+    if names is not None and name not in names:
+        raise click.ClickException(
+            f"WorkloadPriorityClass {name} does not exist; existing: {', '.join(names) or 'none'}"
+        )
+
+
+async def _names(client: "Client", resource: "Resource", namespace: str = "") -> list[str] | None:
+    """The names of all objects of a kind; None if the user may not list them."""
+    from pykueue.api import objects
+    from pykueue.api.errors import ApiError
+
+    try:
+        return sorted(map(objects.name, (await client.list(resource, namespace)).items))
+    except ApiError as error:
+        if error.code == 403:
+            return None
+        raise
+
+
+async def _exit_code(client: "Client", namespace: str, name: str) -> int:
+    """The exit code of the container of a failed Job that ended last with one; else 1."""
+    from pykueue.api import objects
+    from pykueue.api.resources import POD
+    from pykueue.kube.client import ListOptions
+
+    selector = ListOptions(label_selector=f"batch.kubernetes.io/job-name={name}")
+    ends = [
+        (str(terminated.get("finishedAt") or ""), int(terminated["exitCode"]))
+        for pod in (await client.list(POD, namespace, selector)).items
+        for status in objects.nested_list(pod, "status", "containerStatuses")
+        if (terminated := objects.nested(status, "state", "terminated")).get("exitCode")
+    ]
+    return max(ends)[1] if ends else 1
 
 
 def job_of(options: "dict[str, Any]") -> "Object":
     """The Job for the options of `pykueue submit`; suspended, so that only Kueue starts it."""
     requests = {"cpu": options["cpu"]}
+    completions = options["completions"] or options["parallelism"]
     if options["memory"]:
         requests["memory"] = options["memory"]
     resources: Object = {"requests": requests}
@@ -99,7 +154,7 @@ def job_of(options: "dict[str, Any]") -> "Object":
     container = {
         "name": "main",
         "image": options["image"],
-        "command": list(options["command"]),
+        "command": [_verbatim(word) for word in options["command"]],
         "workingDir": str((options["directory"] or Path()).resolve()),
         "env": [_variable(text) for text in options["env"]],
         "resources": resources,
@@ -113,18 +168,24 @@ def job_of(options: "dict[str, Any]") -> "Object":
         "spec": {
             "suspend": True,
             "parallelism": options["parallelism"],
-            "completions": options["completions"] or options["parallelism"],
+            "completions": completions,
+            "completionMode": "Indexed" if max(completions, options["parallelism"]) > 1 else "NonIndexed",
             "backoffLimit": options["retries"],
             "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
         },
     }
 
 
+def _verbatim(word: str) -> str:
+    """The word, escaped so that Kubernetes expands no `$(NAME)` and takes no `$` of `$$`."""
+    return re.sub(r"\$(?=[$(])", "$$", word)
+
+
 def _variable(text: str) -> dict[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--env")
-    return {"name": name, "value": value}
+    return {"name": name, "value": _verbatim(value)}
 
 
 def _prefix(command: tuple[str, ...]) -> str:

@@ -10,6 +10,7 @@ from pykueue.cli.completion import complete_names
 from pykueue.cli.connection import ClusterAccess, with_cluster
 
 if TYPE_CHECKING:
+    from pykueue.api.scheme import Object
     from pykueue.kube.client import Client
 
 TIMED_OUT = 124
@@ -33,13 +34,18 @@ def wait(*, names: tuple[str, ...], timeout: float | None, cluster: ClusterAcces
     async def run(client: "Client", namespace: str) -> int:
         try:
             async with asyncio.timeout(timeout):
-                codes = await asyncio.gather(
-                    *(until_finished(client, namespace, _without_kind(name)) for name in names)
+                codes: list[int | None] = [await _if_finished(client, namespace, _without_kind(name)) for name in names]
+                codes += await asyncio.gather(
+                    *(
+                        until_finished(client, namespace, _without_kind(name))
+                        for name, code in zip(names, codes, strict=True)
+                        if code is None
+                    )
                 )
         except TimeoutError:
             click.echo(f"not finished after {timeout:g} s", err=True)
             return TIMED_OUT
-        return max(codes)
+        return max(code for code in codes if code is not None)
 
     sys.exit(cluster.run(run))
 
@@ -48,8 +54,40 @@ def _without_kind(name: str) -> str:
     return name.rpartition("/")[2]
 
 
+async def _if_finished(client: "Client", namespace: str, name: str) -> int | None:
+    """Print how a Job ended that is finished already; None if it is not."""
+    from pykueue.api import resources
+    from pykueue.cluster.job_controller import job_view
+
+    condition = job_view.finished_condition(await client.get(resources.JOB, name, namespace))
+    return None if condition is None else show_end(name, condition)
+
+
 async def until_finished(client: "Client", namespace: str, name: str) -> int:
-    """Print how the Job ended, and return 0 if it completed, else 1."""
+    """Print how the Job ended, and return 0 if it completed, else 1.
+
+    If the Job does not run after two seconds, the reason is printed.
+    """
+    from pykueue.cli.explain import explain_if_late
+
+    late = asyncio.create_task(explain_if_late(client, namespace, name))
+    try:
+        condition = await finished_condition(client, namespace, name)
+    finally:
+        late.cancel()
+    return show_end(name, condition)
+
+
+def show_end(name: str, condition: "Object") -> int:
+    if condition["type"] == "Complete":
+        click.echo(f"job.batch/{name} complete")
+        return 0
+    click.echo(f"job.batch/{name} failed: {condition.get('message', '')}", err=True)
+    return 1
+
+
+async def finished_condition(client: "Client", namespace: str, name: str) -> "Object":
+    """Wait until the Job is finished, and return its condition Complete or Failed."""
     from pykueue.api import resources
     from pykueue.cluster.job_controller import job_view
 
@@ -67,8 +105,4 @@ async def until_finished(client: "Client", namespace: str, name: str) -> int:
                 job = event.object
             if job_view.finished_condition(job) is not None:
                 break
-    if condition["type"] == "Complete":
-        click.echo(f"job.batch/{name} complete")
-        return 0
-    click.echo(f"job.batch/{name} failed: {condition.get('message', '')}", err=True)
-    return 1
+    return condition

@@ -22,7 +22,7 @@ from pykueue.engine.view import EngineView
 class Engine:
     def __init__(self, policy: Policy) -> None:
         self._state = EngineState(policy)
-        self.view = EngineView(self._state)
+        self.view = EngineView(self._state, self.fork)
 
     def handle(  # noqa: C901, PLR0912, PLR0915 - the total table of events
         self, event: events.EngineEvent

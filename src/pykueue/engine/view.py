@@ -4,9 +4,9 @@
 stays as it is when the engine handles the next event, and could be sent to another process.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pykueue.engine import values
 from pykueue.engine.explain import explain
@@ -18,6 +18,9 @@ from pykueue.engine.quota.quota_tree import NodeKey
 from pykueue.engine.reasons import Inactivity
 from pykueue.engine.state import EngineState
 from pykueue.engine.values import FlavorResource
+
+if TYPE_CHECKING:
+    from pykueue.engine.engine import Engine
 
 Amounts = Mapping[FlavorResource, int]
 TreeKey = NodeKey
@@ -83,8 +86,13 @@ class CohortView(values.Value):
 
 
 class EngineView:
-    def __init__(self, state: EngineState) -> None:
+    def __init__(self, state: EngineState, fork: "Callable[[], Engine]") -> None:
         self._state = state
+        self._fork = fork
+
+    def copy(self) -> "EngineView":
+        """The view of a fork, which stays as it is and may be asked in another thread."""
+        return self._fork().view
 
     @property
     def policy(self) -> Policy:
@@ -214,8 +222,8 @@ class EngineView:
         return self._state.tree_of(name)
 
     def explain(self, key: values.WorkloadKey) -> Explanation | None:
-        """Why a workload is admitted or pending; None if it does not exist."""
-        return explain.explain(self._state, key)
+        """Why a workload is admitted or pending; None if it does not exist or has finished."""
+        return explain.explain(self._state, key, self._fork)
 
     def _by_name(self, usage: quota_tree.Usage) -> dict[FlavorResource, int]:
         names = self._state.tree.flavor_resources.names

@@ -43,7 +43,15 @@ def _rights(namespace: str) -> list[Object]:
         | {"roleRef": reader, "subjects": [account]},
         _role_of_users("edit", "localqueues"),
         _role_of_users("admin", "clusterqueues"),
+        _role_of_explanations(),
     ]
+
+
+def _role_of_explanations() -> Object:
+    labels = {f"{_RBAC}/aggregate-to-{role}": "true" for role in ("view", "edit", "admin")}
+    labels |= {f"rbac.kueue.x-k8s.io/{role}": "true" for role in ("batch-admin", "batch-user")}
+    rules = [_rule(GROUP, "explanations", "get")]
+    return _object("ClusterRole", {"name": "pykueue-explanations-viewer-role", "labels": labels}) | {"rules": rules}
 
 
 def _role_of_users(role: str, plural: str) -> Object:

@@ -3,12 +3,17 @@
 Texts use Kueue's words where Kueue has them; quantities are written as Kubernetes writes them.
 """
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pykueue.api import times
 from pykueue.engine import values
 from pykueue.engine.explain.explanation import (
+    Activate,
+    CoverResources,
+    CreateFlavors,
+    DropRequests,
     Explanation,
     FewerPods,
     FlavorFit,
@@ -19,10 +24,15 @@ from pykueue.engine.explain.explanation import (
     PodSetFit,
     Remedy,
     ResourceFit,
+    ResumeQueue,
+    SelectNamespace,
     Standing,
+    UseLocalQueue,
 )
 from pykueue.translate import amounts, messages, outcomes
 
+ELSEWHERE = "a workload of another namespace"
+"""Stands for the name of a workload that the user may not see."""
 _MAX_NAMES = 5
 
 _OBSTACLES = {
@@ -37,9 +47,27 @@ _OBSTACLES = {
 
 
 def lines(explanation: Explanation, *, now_ns: int) -> Iterator[str]:
-    yield _headline(explanation)
-    if explanation.standing not in (Standing.QUEUED, Standing.INADMISSIBLE):
-        return
+    yield headline(explanation)
+    yield from details(explanation, now_ns=now_ns)
+
+
+def details(explanation: Explanation, *, now_ns: int) -> Iterator[str]:
+    """What follows the first line."""
+    if explanation.standing in (Standing.QUEUED, Standing.INADMISSIBLE):
+        yield from _pending(explanation, now_ns=now_ns)
+    if explanation.remedies:
+        yield ""
+        yield "Any one of these would let it in now:"
+        yield from (f"  - {_remedy(remedy, explanation)}" for remedy in explanation.remedies)
+    if explanation.repairs:
+        yield ""
+        subject = "this" if len(explanation.repairs) == 1 else "one of these"
+        yield f"It needs {subject}, and is then admitted as soon as there is quota:"
+        for alternative in explanation.repairs:
+            yield f"  - {', and '.join(_remedy(remedy, explanation) for remedy in alternative)}"
+
+
+def _pending(explanation: Explanation, *, now_ns: int) -> Iterator[str]:
     if explanation.pending is None:
         yield "It fits now and will be admitted at its turn."
     else:
@@ -50,17 +78,39 @@ def lines(explanation: Explanation, *, now_ns: int) -> Iterator[str]:
         yield ""
         yield from _pod_set(pod_set, now_ns)
     yield from _preemption(explanation, now_ns)
-    if explanation.remedies:
-        yield ""
-        yield "Any one of these would let it in now:"
-        yield from (f"  - {_remedy(remedy, explanation)}" for remedy in explanation.remedies)
 
 
-def _headline(explanation: Explanation) -> str:
+def without_other_namespaces(explanation: Explanation, namespace: str) -> Explanation:
+    """The explanation without the names of workloads outside the namespace."""
+    prefix = f"{namespace}/"
+
+    def key(name: values.WorkloadKey) -> values.WorkloadKey:
+        return name if name.startswith(prefix) else values.WorkloadKey(ELSEWHERE)
+
+    def holder(value: Holder) -> Holder:
+        return dataclasses.replace(value, workload=key(value.workload))
+
+    def resource(fit: ResourceFit) -> ResourceFit:
+        return dataclasses.replace(fit, holders=tuple(map(holder, fit.holders)))
+
+    def flavor(fit: FlavorFit) -> FlavorFit:
+        return dataclasses.replace(fit, resources=tuple(map(resource, fit.resources)))
+
+    def pod_set(fit: PodSetFit) -> PodSetFit:
+        return dataclasses.replace(fit, flavors=tuple(map(flavor, fit.flavors)))
+
+    return dataclasses.replace(
+        explanation,
+        ahead=tuple(map(key, explanation.ahead)),
+        pod_sets=tuple(map(pod_set, explanation.pod_sets)),
+        victims=tuple(dataclasses.replace(victim, holder=holder(victim.holder)) for victim in explanation.victims),
+        spared=tuple(dataclasses.replace(spared, holder=holder(spared.holder)) for spared in explanation.spared),
+    )
+
+
+def headline(explanation: Explanation) -> str:
     name, queue = explanation.workload.key, explanation.cluster_queue
     match explanation.standing:
-        case Standing.FINISHED:
-            return f"Workload {name} has finished."
         case Standing.ADMITTED | Standing.RESERVED:
             assert explanation.admission is not None
             flavors = sorted({name for pod_set in explanation.admission.pod_sets for name in pod_set.flavors.values()})
@@ -131,6 +181,33 @@ def _remedy(remedy: Remedy, explanation: Explanation) -> str:
             return f"give it priority {priority} (it has {explanation.workload.priority})"
         case FewerPods(counts=counts):
             return f"ask for fewer pods: {', '.join(f'{count} in {name}' for name, count in counts.items())}"
+        case _:
+            return _configuration_remedy(remedy, explanation)
+
+
+def _configuration_remedy(remedy: Remedy, explanation: Explanation) -> str:
+    queue = explanation.cluster_queue
+    match remedy:
+        case CoverResources(amounts=missing):
+            quotas = ", ".join(
+                f"{name} (nominalQuota {amounts.to_text(name, n)} or more)" for name, n in missing.items()
+            )
+            return f"add to coveredResources of ClusterQueue {queue}: {quotas}"
+        case DropRequests(resources=resources):
+            return f"ask for no {' and no '.join(resources)}"
+        case SelectNamespace():
+            return f"let ClusterQueue {queue} select all namespaces: spec.namespaceSelector: {{}}"
+        case UseLocalQueue(names=names):
+            return f"use LocalQueue {' or '.join(names)}"
+        case ResumeQueue(local_queue=local_queue, cluster_queue=cluster_queue):
+            commands = [f"`pykueue resume localqueue {local_queue}`"] if local_queue else []
+            commands += [f"`pykueue resume clusterqueue {cluster_queue}`"] if cluster_queue else []
+            return " and ".join(commands)
+        case CreateFlavors(names=names):
+            return f"create ResourceFlavor {' and '.join(names)}"
+        case Activate():
+            return f"`pykueue resume workload {explanation.workload.key.partition('/')[2]}`"
+    raise AssertionError(remedy)
 
 
 def _holders(holders: tuple[Holder, ...], now_ns: int) -> str:
@@ -139,7 +216,7 @@ def _holders(holders: tuple[Holder, ...], now_ns: int) -> str:
 
 
 def _holder(holder: Holder, now_ns: int) -> str:
-    since = "" if holder.since_ns is None else f", for {_age(now_ns - holder.since_ns)}"
+    since = "" if holder.since_ns is None else f", for {age(now_ns - holder.since_ns)}"
     used = ", ".join(amounts.to_text(name.resource, amount) for name, amount in holder.usage.items())
     return f"{holder.workload} ({used}{since}, priority {holder.priority}, {holder.cluster_queue})"
 
@@ -153,7 +230,7 @@ def _quantities(requests: Mapping[values.ResourceName, int]) -> str:
     return ", ".join(f"{name} {amounts.to_text(name, amount)}" for name, amount in requests.items()) or "nothing"
 
 
-def _age(elapsed_ns: int) -> str:
+def age(elapsed_ns: int) -> str:
     """The age in its two largest units, as kubectl prints it."""
     seconds = max(0, elapsed_ns // 10**9)
     parts = _split(seconds, (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)))
@@ -187,6 +264,7 @@ def as_json(explanation: Explanation) -> dict[str, Any]:
             {**_holder_json(spared.holder), "reason": messages.refusal(spared.refusal)} for spared in explanation.spared
         ],
         "remedies": [_remedy_json(remedy) for remedy in explanation.remedies],
+        "repairs": [[_remedy_json(remedy) for remedy in alternative] for alternative in explanation.repairs],
     }
 
 
@@ -243,6 +321,21 @@ def _remedy_json(remedy: Remedy) -> dict[str, Any]:
             return {"kind": "HigherPriority", "priority": priority}
         case FewerPods(counts=counts):
             return {"kind": "FewerPods", "counts": dict(counts)}
+        case CoverResources(amounts=missing):
+            return {
+                "kind": "CoverResources",
+                "amounts": {name: amounts.to_text(name, n) for name, n in missing.items()},
+            }
+        case DropRequests(resources=resources):
+            return {"kind": "DropRequests", "resources": list(resources)}
+        case UseLocalQueue(names=names):
+            return {"kind": "UseLocalQueue", "names": list(names)}
+        case ResumeQueue(local_queue=local_queue, cluster_queue=cluster_queue):
+            return {"kind": "ResumeQueue", "localQueue": local_queue, "clusterQueue": cluster_queue}
+        case CreateFlavors(names=names):
+            return {"kind": "CreateFlavors", "names": list(names)}
+        case SelectNamespace() | Activate():
+            return {"kind": type(remedy).__name__}
 
 
 def _by_flavor_json(usage: Mapping[values.FlavorResource, int]) -> dict[str, dict[str, str]]:

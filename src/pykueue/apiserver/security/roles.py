@@ -175,6 +175,10 @@ def _kueue_roles() -> Iterable[Object]:
         pending = rule("visibility.kueue.x-k8s.io", [f"{plural}/pendingworkloads"], ["get"])
         role = f"pending-workloads-{name}-viewer"
         yield cluster_role(f"kueue-{role}-role", [pending], labels=_kueue_labels(role, is_for_users=is_for_users))
+    labels = _kueue_labels("explanations-viewer", is_for_users=True)
+    labels |= {f"{GROUP}/aggregate-to-{role}": "true" for role in ("view", "edit", "admin")}
+    explained = rule("visibility.kueue.x-k8s.io", ["explanations"], ["get"])
+    yield cluster_role("pykueue-explanations-viewer-role", [explained], labels=labels)
 
 
 def _editor(group: str, plural: str, name: str, *, is_for_users: bool) -> Object:

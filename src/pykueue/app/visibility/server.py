@@ -16,6 +16,7 @@ from aiohttp import web
 from pykueue.api import errors
 from pykueue.api.errors import ApiError
 from pykueue.app.visibility import api
+from pykueue.controllers.scheduler.job_facts import JobReference
 from pykueue.kube.delegation import AccessRequest, AuthenticatedUser, DelegatedAuth
 from pykueue.translate.pending_report import GROUP
 
@@ -38,6 +39,7 @@ class VisibilityApiServer:
     def __init__(self, client: "Client", configuration: "Configuration", queues: Queues) -> None:
         from pykueue.webhooks.serving_certificate import ServingCertificate
 
+        self._client = client
         self._delegation = DelegatedAuth(client)
         self._configuration = configuration
         self._queues = queues
@@ -108,6 +110,7 @@ class VisibilityApiServer:
             add(f"{path}/clusterqueues/{{name}}/pendingworkloads", self._pending(version, "clusterqueues"))
             local_queues = f"{path}/namespaces/{{namespace}}/localqueues/{{name}}/pendingworkloads"
             add(local_queues, self._pending(version, "localqueues"))
+            add(f"{path}/namespaces/{{namespace}}/{api.EXPLANATIONS}/{{name}}", self._explanation(version))
         return application
 
     async def _user(self, request: web.Request) -> AuthenticatedUser:
@@ -131,16 +134,39 @@ class VisibilityApiServer:
             access = AccessRequest(
                 verb="get", group=GROUP, resource=plural, subresource="pendingworkloads", namespace=namespace, name=name
             )
-            user = await self._user(request)
-            if not await self._delegation.is_allowed(user, access):
-                raise errors.forbidden(GROUP, plural, name, access.refusal(user.name))
-            queues = self._queues()
-            if queues is None:
-                raise ApiError(503, "ServiceUnavailable", "the queues are not known yet")
-            summary = api.pending(*queues, name, namespace, version=version, query=dict(request.query))
+            await self._authorized_user(request, access)
+            summary = api.pending(*self._current_queues(), name, namespace, version=version, query=dict(request.query))
             return web.json_response(summary)
 
         return handler
+
+    def _explanation(self, version: str) -> Any:
+        async def handler(request: web.Request) -> web.Response:
+            name, namespace = request.match_info["name"], request.match_info["namespace"]
+            access = AccessRequest(verb="get", group=GROUP, resource=api.EXPLANATIONS, namespace=namespace, name=name)
+            user = await self._authorized_user(request, access)
+            everything = AccessRequest(
+                verb="get", group=GROUP, resource="clusterqueues", subresource="pendingworkloads"
+            )
+            view, _ = self._current_queues()
+            job = JobReference(namespace=namespace, name=name, kind=request.query.get("kind", "").lower())
+            may_see_all = await self._delegation.is_allowed(user, everything)
+            answer = await api.explanation(self._client, view, job, version=version, may_see_all=may_see_all)
+            return web.json_response(answer)
+
+        return handler
+
+    async def _authorized_user(self, request: web.Request, access: AccessRequest) -> AuthenticatedUser:
+        user = await self._user(request)
+        if not await self._delegation.is_allowed(user, access):
+            raise errors.forbidden(GROUP, access.resource, access.name, access.refusal(user.name))
+        return user
+
+    def _current_queues(self) -> "tuple[EngineView, ObjectCache]":
+        queues = self._queues()
+        if queues is None:
+            raise ApiError(503, "ServiceUnavailable", "the queues are not known yet")
+        return queues
 
 
 def _own_certificate() -> Any:

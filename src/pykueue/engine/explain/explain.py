@@ -1,7 +1,8 @@
 """The explanation of one workload: the steps of the cycle run for it alone, and their results are
 recorded.
 
-Nothing changes: quota is only charged inside trials of the ledger, and queues are only read.
+Nothing changes: quota is only charged inside trials of the ledger, queues are only read, and
+remedies are tried on forks of the engine.
 `EngineView.explain` calls it, and `translate.explanations` makes text of the result.
 """
 
@@ -36,15 +37,16 @@ from pykueue.engine.state import EngineState
 from pykueue.engine.values import PreemptionPolicy
 
 
-def explain(state: EngineState, key: values.WorkloadKey) -> Explanation | None:
-    """The explanation of a workload; None if the workload does not exist."""
+def explain(state: EngineState, key: values.WorkloadKey, fork: remedies.Fork) -> Explanation | None:
+    """The explanation of a workload; None if the workload does not exist or has finished.
+
+    `fork` makes the copies of the engine on which remedies are tried.
+    """
     workload = state.workloads.get(key)
     if workload is None:
         return None
     state.settle()
     reservation = state.reservations.get(key)
-    if workload.finished:
-        return Explanation(workload=workload, standing=Standing.FINISHED)
     if reservation is not None:
         return Explanation(
             workload=workload,
@@ -54,10 +56,16 @@ def explain(state: EngineState, key: values.WorkloadKey) -> Explanation | None:
         )
     queue = state.queue_of(workload)
     obstacle = _obstacle(state, workload)
+    trial = remedies.RemedyTrial(fork, state, key)
     if obstacle is not None or queue is None:
-        name = None if queue is None else queue.name
-        return Explanation(workload=workload, standing=Standing.OUTSIDE, cluster_queue=name, obstacle=obstacle)
-    return _pending(state, workload, queue)
+        return Explanation(
+            workload=workload,
+            standing=Standing.OUTSIDE,
+            cluster_queue=None if queue is None else queue.name,
+            obstacle=obstacle,
+            repairs=tuple((remedy,) for remedy in remedies.find_outside(state, workload, obstacle, trial)),
+        )
+    return _pending(state, workload, queue, trial)
 
 
 def _obstacle(state: EngineState, workload: values.Workload) -> Obstacle | None:
@@ -77,7 +85,9 @@ def _obstacle(state: EngineState, workload: values.Workload) -> Obstacle | None:
     return None if local_queue.cluster_queue in state.cluster_queues else Obstacle.CLUSTER_QUEUE_MISSING
 
 
-def _pending(state: EngineState, workload: values.Workload, queue: ClusterQueueState) -> Explanation:
+def _pending(
+    state: EngineState, workload: values.Workload, queue: ClusterQueueState, trial: remedies.RemedyTrial
+) -> Explanation:
     entry = CycleEntry(
         pending=PendingWorkload(workload, state.policy), queue=queue, is_preemptor=False, scan_before=None
     )
@@ -88,6 +98,7 @@ def _pending(state: EngineState, workload: values.Workload, queue: ClusterQueueS
     pod_sets = () if result is None else tuple(_pod_sets(state, workload, queue, result))
     needed = _needed(state, result, pod_sets)
     fits_now = result is not None and result.mode is Mode.FIT
+    helpful = () if fits_now else remedies.find(state, entry, trial)
     return Explanation(
         workload=workload,
         standing=Standing.INADMISSIBLE if queue.pending.is_inadmissible(workload.key) else Standing.QUEUED,
@@ -101,7 +112,9 @@ def _pending(state: EngineState, workload: values.Workload, queue: ClusterQueueS
             Victim(holder=_holder(state, target.reservation, needed), reason=target.reason) for target in entry.targets
         ),
         spared=() if fits_now else tuple(_spared(state, entry, needed)),
-        remedies=() if result is None or fits_now else remedies.find(state, entry),
+        inactivity=queue.inactivity,
+        remedies=helpful,
+        repairs=() if fits_now or helpful else remedies.find_repairs(state, entry, trial),
     )
 
 

@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pykueue.engine import values
-from pykueue.engine.reasons import FlavorReason, PendingReason, PreemptionReason
+from pykueue.engine.reasons import FlavorReason, Inactivity, PendingReason, PreemptionReason
 
 
 class Standing(enum.StrEnum):
-    FINISHED = "finished"
     ADMITTED = "admitted"
     RESERVED = "quota reserved"
     QUEUED = "queued"
@@ -134,7 +133,64 @@ class FewerPods:
     counts: Mapping[values.PodSetName, int]
 
 
-Remedy = MoreQuota | HigherPriority | FewerPods
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoverResources:
+    """Add resources to a resource group of the cluster queue, with at least these quotas."""
+
+    amounts: Mapping[values.ResourceName, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropRequests:
+    """Request nothing of the resources that the cluster queue does not cover."""
+
+    resources: tuple[values.ResourceName, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SelectNamespace:
+    """Let the namespace selector of the cluster queue match all namespaces."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UseLocalQueue:
+    """Use one of these local queues of the namespace."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResumeQueue:
+    """Resume the queues that are stopped."""
+
+    local_queue: str = ""
+    cluster_queue: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateFlavors:
+    """Create the resource flavors that the cluster queue names."""
+
+    names: tuple[values.FlavorName, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Activate:
+    """Set `spec.active` of the workload to true."""
+
+
+Remedy = (
+    MoreQuota
+    | HigherPriority
+    | FewerPods
+    | CoverResources
+    | DropRequests
+    | SelectNamespace
+    | UseLocalQueue
+    | ResumeQueue
+    | CreateFlavors
+    | Activate
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,4 +209,10 @@ class Explanation:
     pod_sets: tuple[PodSetFit, ...] = ()
     victims: tuple[Victim, ...] = ()
     spared: tuple[Spared, ...] = ()
+    inactivity: tuple[Inactivity, ...] = ()
+    """Why the cluster queue admits nothing; empty if it is active."""
     remedies: tuple[Remedy, ...] = ()
+    """Each was tried on a fork of the engine, and lets the workload in now."""
+    repairs: tuple[tuple[Remedy, ...], ...] = ()
+    """Alternatives, if nothing lets the workload in now: each was tried on a fork of the engine
+    without other workloads, so that the workload may have to wait afterwards."""

@@ -1,50 +1,293 @@
 """Remedies: the smallest changes that would admit a pending workload now.
 
-More quota, a higher priority and fewer pods are each tried: quota is raised for the trial and
-restored. Called by `explain`.
+Every remedy is proposed from the state and then tried: a fork of the engine gets the change as
+events and runs cycles, and only a remedy that admits the workload there, or starts preemptions for
+it, is named. Called by `explain`.
 """
 
-import contextlib
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
 
-from pykueue.engine import values
+from pykueue.engine import decisions, events, values
 from pykueue.engine.cycle import nominate
 from pykueue.engine.cycle.entries import CycleEntry
-from pykueue.engine.explain.explanation import FewerPods, HigherPriority, MoreQuota, Remedy
+from pykueue.engine.explain.explanation import (
+    Activate,
+    CoverResources,
+    CreateFlavors,
+    DropRequests,
+    FewerPods,
+    HigherPriority,
+    MoreQuota,
+    Obstacle,
+    Remedy,
+    ResumeQueue,
+    SelectNamespace,
+    UseLocalQueue,
+)
 from pykueue.engine.flavors import matching
 from pykueue.engine.flavors.assigner import FlavorAssigner
 from pykueue.engine.flavors.assignment import Assignment
 from pykueue.engine.preemption import target_search
+from pykueue.engine.queues.cluster_queue import ClusterQueueState
 from pykueue.engine.queues.pending_queue import PendingWorkload
 from pykueue.engine.quota import quota_tree
-from pykueue.engine.reasons import Mode
+from pykueue.engine.reasons import InactiveReason, Mode
 from pykueue.engine.state import EngineState
 
+_MAX_CYCLES = 100
+_MAX_LOCAL_QUEUES = 5
 
-def find(state: EngineState, entry: CycleEntry) -> tuple[Remedy, ...]:
-    return tuple(
-        remedy
-        for remedy in (_more_quota(state, entry), _higher_priority(state, entry), _fewer_pods(state, entry))
-        if remedy is not None
+
+class ForkedEngine(Protocol):
+    def handle(self, event: events.EngineEvent) -> list[decisions.Decision]: ...
+
+
+Fork = Callable[[], ForkedEngine]
+
+
+class RemedyTrial:
+    """Tries changes for one workload, each on a new fork of the engine."""
+
+    def __init__(self, fork: Fork, state: EngineState, key: values.WorkloadKey) -> None:
+        self._fork = fork
+        self._state = state
+        self._key = key
+
+    def admits(self, changes: Iterable[events.EngineEvent]) -> bool:
+        """Whether the workload is admitted, or preempts others, after the changes."""
+        engine = self._fork()
+        for change in changes:
+            engine.handle(change)
+        for _ in range(_MAX_CYCLES):
+            cycle = engine.handle(events.CycleDue())
+            if any(
+                decision.workload == self._key and isinstance(decision, (decisions.Admit, decisions.Preempt))
+                for decision in cycle
+            ):
+                return True
+            if not cycle:
+                return False
+        return False
+
+    def admits_alone(self, changes: Iterable[events.EngineEvent]) -> bool:
+        """Whether the workload is admitted after the changes if there are no others."""
+        others = [events.WorkloadGone(key=key) for key in self._state.workloads if key != self._key]
+        return self.admits([*others, *changes])
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class _Repair:
+    """A remedy for a misconfiguration, as changes of the cluster queue and the workload."""
+
+    remedy: Remedy
+    change_queue: Callable[[values.ClusterQueue], values.ClusterQueue] | None = None
+    change_workload: Callable[[values.Workload], values.Workload] | None = None
+    created: tuple[events.EngineEvent, ...] = ()
+
+
+def find(state: EngineState, entry: CycleEntry, trial: RemedyTrial) -> tuple[Remedy, ...]:
+    """What would admit a workload now that is pending in a cluster queue."""
+    repairs = [repair.remedy for repair in _repairs(state, entry) if trial.admits(_changes(entry, [repair]))]
+    if entry.assignment is None:
+        return tuple(repairs)
+    quota = (
+        _more_quota(state, entry, trial),
+        _higher_priority(state, entry, trial),
+        _fewer_pods(state, entry, trial),
+    )
+    return (*repairs, *(remedy for remedy in quota if remedy is not None))
+
+
+def find_repairs(state: EngineState, entry: CycleEntry, trial: RemedyTrial) -> tuple[tuple[Remedy, ...], ...]:
+    """What must be repaired before a workload can be admitted at all: alternatives.
+
+    An alternative is one remedy, or all of them if no single one is enough.
+    """
+    repairs = _repairs(state, entry)
+    single = [(repair.remedy,) for repair in repairs if trial.admits_alone(_changes(entry, [repair]))]
+    if single:
+        return tuple(single)
+    together = [repair for repair in repairs if not isinstance(repair.remedy, DropRequests)]
+    if len(together) > 1 and trial.admits_alone(_changes(entry, together)):
+        return (tuple(repair.remedy for repair in together),)
+    return ()
+
+
+def find_outside(
+    state: EngineState, workload: values.Workload, obstacle: Obstacle | None, trial: RemedyTrial
+) -> tuple[Remedy, ...]:
+    """The remedies of a workload that is in no queue; after them it may have to wait."""
+    match obstacle:
+        case Obstacle.DEACTIVATED if trial.admits_alone([_changed(dataclasses.replace(workload, active=True))]):
+            return (Activate(),)
+        case Obstacle.LOCAL_QUEUE_MISSING | Obstacle.CLUSTER_QUEUE_MISSING:
+            return _other_local_queues(state, workload, trial)
+        case Obstacle.LOCAL_QUEUE_STOPPED:
+            return _resume_local_queue(state, workload, trial)
+    return ()
+
+
+def _changed(workload: values.Workload) -> events.WorkloadChanged:
+    """The changed workload as an event; its scheduling hash is no longer known."""
+    return events.WorkloadChanged(workload=dataclasses.replace(workload, scheduling_hash=""))
+
+
+# Misconfiguration.
+
+
+def _repairs(state: EngineState, entry: CycleEntry) -> list[_Repair]:
+    repairs = (
+        _cover_resources(entry),
+        _drop_requests(entry),
+        _select_namespace(state, entry),
+        _create_flavors(entry.queue),
+        _resume_cluster_queue(entry.queue),
+    )
+    return [repair for repair in repairs if repair is not None]
+
+
+def _changes(entry: CycleEntry, repairs: Iterable[_Repair]) -> list[events.EngineEvent]:
+    changes: list[events.EngineEvent] = []
+    cluster_queue, workload = entry.queue.value, entry.pending.workload
+    for repair in repairs:
+        changes += repair.created
+        if repair.change_queue is not None:
+            cluster_queue = repair.change_queue(cluster_queue)
+        if repair.change_workload is not None:
+            workload = repair.change_workload(workload)
+    if cluster_queue is not entry.queue.value:
+        changes.append(events.ClusterQueueChanged(cluster_queue=cluster_queue))
+    if workload is not entry.pending.workload:
+        changes.append(_changed(workload))
+    return changes
+
+
+def _undeclared(entry: CycleEntry) -> dict[values.ResourceName, int]:
+    amounts: dict[values.ResourceName, int] = {}
+    for pod_set in entry.pending.workload.pod_sets:
+        for resource, amount in pod_set.requests.items():
+            if amount and resource not in entry.queue.group_of:
+                amounts[resource] = amounts.get(resource, 0) + amount
+    return amounts
+
+
+def _cover_resources(entry: CycleEntry) -> _Repair | None:
+    """The first resource group gets the resources, with this quota in each of its flavors."""
+    amounts = _undeclared(entry)
+    if not amounts or not entry.queue.value.resource_groups:
+        return None
+    first, *others = entry.queue.value.resource_groups
+    added = {resource: values.Quota(nominal=amount) for resource, amount in amounts.items()}
+    group = values.ResourceGroup(
+        covered_resources=(*first.covered_resources, *added),
+        flavors=tuple(dataclasses.replace(flavor, resources={**flavor.resources, **added}) for flavor in first.flavors),
+    )
+    return _Repair(
+        remedy=CoverResources(amounts=amounts),
+        change_queue=lambda queue: dataclasses.replace(queue, resource_groups=(group, *others)),
     )
 
 
-def _more_quota(state: EngineState, entry: CycleEntry) -> MoreQuota | None:
-    """More quota in the assigned, or first matching, flavors; None if that does not help."""
+def _drop_requests(entry: CycleEntry) -> _Repair | None:
+    amounts = _undeclared(entry)
+    if not amounts:
+        return None
+    pod_sets = tuple(
+        dataclasses.replace(pod_set, requests={name: n for name, n in pod_set.requests.items() if name not in amounts})
+        for pod_set in entry.pending.workload.pod_sets
+    )
+    return _Repair(
+        remedy=DropRequests(resources=tuple(sorted(amounts))),
+        change_workload=lambda workload: dataclasses.replace(workload, pod_sets=pod_sets),
+    )
+
+
+def _select_namespace(state: EngineState, entry: CycleEntry) -> _Repair | None:
+    namespace = entry.pending.workload.namespace
+    if namespace not in state.namespaces or state.namespace_check(entry.queue)(namespace):
+        return None
+    return _Repair(
+        remedy=SelectNamespace(),
+        change_queue=lambda queue: dataclasses.replace(queue, namespace_selector=values.LabelSelector()),
+    )
+
+
+def _create_flavors(queue: ClusterQueueState) -> _Repair | None:
+    names = tuple(
+        values.FlavorName(name)
+        for inactivity in queue.inactivity
+        if inactivity.reason is InactiveReason.FLAVOR_NOT_FOUND
+        for name in inactivity.names
+    )
+    created = tuple(events.FlavorChanged(flavor=values.ResourceFlavor(name=name)) for name in names)
+    return _Repair(remedy=CreateFlavors(names=names), created=created) if names else None
+
+
+def _resume_cluster_queue(queue: ClusterQueueState) -> _Repair | None:
+    if queue.value.stop_policy is values.StopPolicy.NONE:
+        return None
+    return _Repair(remedy=ResumeQueue(cluster_queue=queue.name), change_queue=_resumed)
+
+
+def _resumed(queue: values.ClusterQueue) -> values.ClusterQueue:
+    return dataclasses.replace(queue, stop_policy=values.StopPolicy.NONE)
+
+
+def _resume_local_queue(state: EngineState, workload: values.Workload, trial: RemedyTrial) -> tuple[Remedy, ...]:
+    local_queue = state.local_queues[workload.local_queue]
+    name = local_queue.key.partition("/")[2]
+    resumed = events.LocalQueueChanged(local_queue=dataclasses.replace(local_queue, stop_policy=values.StopPolicy.NONE))
+    if trial.admits_alone([resumed]):
+        return (ResumeQueue(local_queue=name),)
+    queue = state.cluster_queues.get(local_queue.cluster_queue)
+    if queue is None or queue.value.stop_policy is values.StopPolicy.NONE:
+        return ()
+    both: list[events.EngineEvent] = [resumed, events.ClusterQueueChanged(cluster_queue=_resumed(queue.value))]
+    return (ResumeQueue(local_queue=name, cluster_queue=queue.name),) if trial.admits_alone(both) else ()
+
+
+def _other_local_queues(state: EngineState, workload: values.Workload, trial: RemedyTrial) -> tuple[Remedy, ...]:
+    keys = [key for key in sorted(state.local_queues) if key.startswith(f"{workload.namespace}/")]
+    helpful = [
+        key
+        for key in keys[:_MAX_LOCAL_QUEUES]
+        if trial.admits_alone([_changed(dataclasses.replace(workload, local_queue=key))])
+    ]
+    return (UseLocalQueue(names=tuple(key.partition("/")[2] for key in helpful)),) if helpful else ()
+
+
+# Quota, priority and size.
+
+
+def _more_quota(state: EngineState, entry: CycleEntry, trial: RemedyTrial) -> MoreQuota | None:
+    """More quota in the assigned, or first matching, flavors; None if that does not help.
+
+    Workloads ahead in the queue may take the new quota first. Then their requests are added.
+    """
     usage = _request(state, entry)
     if usage is None:
         return None
-    node, added = entry.queue.node, _short(entry.queue.node, usage)
-    with _raised_quota(node, added):
-        trial = CycleEntry(
-            pending=PendingWorkload(entry.pending.workload, state.policy), queue=entry.queue, is_preemptor=False
-        )
-        result = nominate.best_nomination(state, trial).assignment
-    if not added or result.mode is not Mode.FIT:
-        return None
     names = state.tree.flavor_resources.names
-    return MoreQuota(amounts={names[index]: amount for index, amount in added.items()})
+    for total in (usage, _with_those_ahead(state, entry, usage)):
+        missing = _short(entry.queue.node, total)
+        amounts = {names[index]: amount for index, amount in missing.items()}
+        if amounts and trial.admits([_raised(entry.queue, amounts)]):
+            return MoreQuota(amounts=amounts)
+    return None
+
+
+def _with_those_ahead(state: EngineState, entry: CycleEntry, usage: quota_tree.Usage) -> quota_tree.Usage:
+    total = dict(usage)
+    names = state.tree.flavor_resources.names
+    for pending in entry.queue.pending.in_order():
+        if pending.order < entry.pending.order:
+            for index in usage:
+                total[index] += sum(
+                    pod_set.requests.get(names[index].resource, 0) for pod_set in pending.workload.pod_sets
+                )
+    return total
 
 
 def _short(node: quota_tree.QuotaNode, usage: quota_tree.Usage) -> quota_tree.Usage:
@@ -53,20 +296,20 @@ def _short(node: quota_tree.QuotaNode, usage: quota_tree.Usage) -> quota_tree.Us
     return {index: amount - available[index] for index, amount in usage.items() if available[index] < amount}
 
 
-@contextlib.contextmanager
-def _raised_quota(node: quota_tree.QuotaNode, amounts: quota_tree.Usage) -> Iterator[None]:
-    """Raise the nominal quota for a trial, and restore it, with all generations, afterwards."""
-    before = node.nominal
-    generations = [(queue, queue.generation) for queue in quota_tree.subtree_cluster_queues(node.root)]
-    node.nominal = {**before, **{index: before.get(index, 0) + amount for index, amount in amounts.items()}}
-    quota_tree.rebuild(node.root)
-    try:
-        yield
-    finally:
-        node.nominal = before
-        quota_tree.rebuild(node.root)
-        for queue, generation in generations:
-            queue.generation = generation
+def _raised(queue: ClusterQueueState, amounts: Mapping[values.FlavorResource, int]) -> events.ClusterQueueChanged:
+    def raised(flavor: values.FlavorQuotas) -> values.FlavorQuotas:
+        quotas = {
+            resource: dataclasses.replace(
+                quota, nominal=quota.nominal + amounts.get(values.FlavorResource(flavor.name, resource), 0)
+            )
+            for resource, quota in flavor.resources.items()
+        }
+        return dataclasses.replace(flavor, resources=quotas)
+
+    groups = tuple(
+        dataclasses.replace(group, flavors=tuple(map(raised, group.flavors))) for group in queue.value.resource_groups
+    )
+    return events.ClusterQueueChanged(cluster_queue=dataclasses.replace(queue.value, resource_groups=groups))
 
 
 def _request(state: EngineState, entry: CycleEntry) -> quota_tree.Usage | None:
@@ -104,17 +347,19 @@ def _may_use(state: EngineState, name: values.FlavorName, pod_set: values.PodSet
     )
 
 
-def _higher_priority(state: EngineState, entry: CycleEntry) -> HigherPriority | None:
+def _higher_priority(state: EngineState, entry: CycleEntry, trial: RemedyTrial) -> HigherPriority | None:
     if entry.targets:
         return None
     own = entry.pending.workload.priority
     for priority in _priorities_above(state, entry):
         raised = dataclasses.replace(entry.pending.workload, priority=priority + 1)
-        trial = CycleEntry(
+        attempt = CycleEntry(
             pending=PendingWorkload(raised, state.policy), queue=entry.queue, is_preemptor=False, scan_before=None
         )
-        if nominate.best_nomination(state, trial).targets:
-            return HigherPriority(priority=max(own, priority + 1))
+        if nominate.best_nomination(state, attempt).targets:
+            raised_priority = max(own, priority + 1)
+            changed = _changed(dataclasses.replace(entry.pending.workload, priority=raised_priority))
+            return HigherPriority(priority=raised_priority) if trial.admits([changed]) else None
     return None
 
 
@@ -130,7 +375,7 @@ def _priorities_above(state: EngineState, entry: CycleEntry) -> Iterator[int]:
     )
 
 
-def _fewer_pods(state: EngineState, entry: CycleEntry) -> FewerPods | None:
+def _fewer_pods(state: EngineState, entry: CycleEntry, trial: RemedyTrial) -> FewerPods | None:
     workload = entry.pending.workload
     if all(pod_set.count <= 1 for pod_set in workload.pod_sets):
         return None
@@ -153,4 +398,15 @@ def _fewer_pods(state: EngineState, entry: CycleEntry) -> FewerPods | None:
         for pod_set in workload.pod_sets
     ]
     result = nominate.search_counts(reducible, attempt)
-    return None if result is None else FewerPods(counts={pod_set.name: pod_set.count for pod_set in result.pod_sets})
+    if result is None:
+        return None
+    counts = {pod_set.name: pod_set.count for pod_set in result.pod_sets}
+    pod_sets = tuple(_resized(pod_set, counts[pod_set.name]) for pod_set in workload.pod_sets)
+    return (
+        FewerPods(counts=counts) if trial.admits([_changed(dataclasses.replace(workload, pod_sets=pod_sets))]) else None
+    )
+
+
+def _resized(pod_set: values.PodSet, count: int) -> values.PodSet:
+    requests = {name: amount // max(1, pod_set.count) * count for name, amount in pod_set.requests.items()}
+    return dataclasses.replace(pod_set, count=count, spec_count=count, requests=requests)

@@ -1,0 +1,200 @@
+import pytest
+
+from pykueue.engine import values
+from pykueue.engine.explain.explanation import (
+    Explanation,
+    FlavorFit,
+    MoreQuota,
+    Obstacle,
+    PodSetFit,
+    ResourceFit,
+    Standing,
+)
+from pykueue.translate.job_explanations import JobFacts, report
+
+SECOND_NS = 10**9
+CPU = values.FlavorResource("spot", "cpu")
+
+
+def condition(kind, second, *, status="True", reason="", message=""):
+    stamp = f"1970-01-01T00:00:{second:02d}Z"
+    return {"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": stamp}
+
+
+def workload(*conditions, **status):
+    metadata = {"name": "w", "namespace": "ns", "creationTimestamp": "1970-01-01T00:00:00Z"}
+    return {"metadata": metadata, "spec": {"queueName": "q"}, "status": {"conditions": list(conditions), **status}}
+
+
+def pod(name="p", *, phase="Running", node="n", state=None, **status):
+    container = {"name": "main", "state": state or {}, **status.pop("container", {})}
+    spec = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "4"}}}]} | (
+        {"nodeName": node} if node else {}
+    )
+    return {
+        "metadata": {"name": name},
+        "spec": spec,
+        "status": {"phase": phase, "containerStatuses": [container], **status},
+    }
+
+
+def node(cpu):
+    return {"metadata": {"name": "n"}, "status": {"allocatable": {"cpu": cpu}}}
+
+
+def engine_answer(standing=Standing.QUEUED, *, requested=4000, capacity=8000, **fields):
+    fit = ResourceFit(resource="cpu", requested=requested, unused=0, nominal=capacity, capacity=capacity)
+    flavors = (FlavorFit(flavor="spot", mismatch=None, resources=(fit,)),)
+    pod_set = values.PodSet(
+        name="main", count=1, spec_count=1, requests={"cpu": requested}, pod_requests={"cpu": requested}
+    )
+    value = values.Workload(
+        key="ns/w", uid="u", namespace="ns", local_queue="ns/q", created_at_ns=0, pod_sets=(pod_set,)
+    )
+    fits = PodSetFit(name="main", count=1, requests={"cpu": requested}, undeclared=(), flavors=flavors)
+    admission = values.Admission(cluster_queue="a", pod_sets=())
+    return Explanation(
+        workload=value,
+        standing=standing,
+        cluster_queue="a",
+        admission=admission,
+        pod_sets=(fits,),
+        position=1,
+        queue_length=1,
+        **fields,
+    )
+
+
+def answer(**facts):
+    return report(JobFacts(title="Job ns/train", namespace="ns", now_ns=20 * SECOND_NS, **facts))
+
+
+def text(**facts):
+    return "\n".join(answer(**facts).text())
+
+
+def test_a_job_that_succeeded_says_how_long_it_waited_and_ran():
+    finished = condition("Finished", 17, reason="Succeeded", message="Job finished successfully")
+    assert text(workload=workload(condition("Admitted", 3), finished)).splitlines() == [
+        "Job ns/train succeeded after 14s (waited 3s), 3s ago.",
+        "Message: Job finished successfully",
+    ]
+
+
+def test_a_job_that_failed_names_the_exit_code_and_the_pod():
+    finished = condition("Finished", 17, reason="Failed", message="backoff limit")
+    failed = pod(phase="Failed", state={"terminated": {"exitCode": 7, "reason": "Error"}})
+    job_report = answer(workload=workload(condition("Admitted", 3), finished), pods=(failed,))
+    assert (job_report.state, job_report.failed_pod) == ("finished", "p")
+    assert "Exit code 7 of container main in pod p" in job_report.lines
+
+
+def test_a_command_that_was_not_there():
+    state = {"terminated": {"exitCode": 128, "reason": "StartError", "message": "executable file not found"}}
+    finished = condition("Finished", 17, reason="Failed")
+    assert "Exit code 128 (StartError) of container main in pod p: executable file not found" in text(
+        workload=workload(finished), pods=(pod(phase="Failed", state=state),)
+    )
+
+
+def test_a_job_that_runs():
+    admitted = workload(condition("Admitted", 3))
+    running = answer(workload=admitted, explanation=engine_answer(Standing.ADMITTED), pods=(pod(),))
+    assert running.summary == "Job ns/train is running: 1 of 1 pods running, admitted 17s ago."
+
+
+def test_a_pod_that_no_node_can_take():
+    scheduled = {"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available: 1 Insufficient cpu."}
+    waiting = pod(phase="Pending", node="", conditions=[scheduled])
+    job_report = answer(
+        workload=workload(), explanation=engine_answer(Standing.ADMITTED), pods=(waiting,), nodes=(node("2"),)
+    )
+    assert job_report.summary.endswith(
+        "but 1 of 1 pods cannot be scheduled: 0/1 nodes are available: 1 Insufficient cpu."
+    )
+    assert job_report.lines == ("  node n is too small: it has cpu 2 of 4",)
+
+
+def test_pods_on_a_cluster_without_nodes():
+    job_report = answer(
+        workload=workload(),
+        explanation=engine_answer(Standing.ADMITTED),
+        pods=(pod(phase="Pending", node=""),),
+        nodes=(),
+    )
+    assert "the cluster has no nodes" in job_report.summary
+
+
+def test_a_crash_loop():
+    container = {
+        "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+        "lastState": {"terminated": {"exitCode": 3}},
+        "restartCount": 2,
+    }
+    job_report = answer(
+        workload=workload(), explanation=engine_answer(Standing.ADMITTED), pods=(pod(container=container),)
+    )
+    assert job_report.summary.endswith(
+        "but container main of pod p is in CrashLoopBackOff, 2 restarts, last exit code 3"
+    )
+    assert job_report.failed_pod == "p"
+
+
+def test_a_request_that_no_wait_can_satisfy():
+    explanation = engine_answer(requested=64000, capacity=2000, remedies=(MoreQuota(amounts={CPU: 62000}),))
+    job_report = answer(workload=workload(), explanation=explanation, nodes=(node("2"),))
+    assert job_report.lines[0] == (
+        "It can never start as things are: it asks for 64 cpu, ClusterQueue a may have 2, the largest node has 2."
+    )
+    assert not any("raise the nominal quota" in line for line in job_report.lines)
+
+
+def test_nothing_is_impossible_where_a_check_provides_nodes():
+    cluster_queue = {"spec": {"admissionChecksStrategy": {"admissionChecks": [{"name": "prov"}]}}}
+    job_report = answer(
+        workload=workload(), explanation=engine_answer(), nodes=(node("2"),), cluster_queue=cluster_queue
+    )
+    assert not any("can never start" in line for line in job_report.lines)
+
+
+@pytest.mark.parametrize(
+    ("labels", "why"),
+    [
+        ({}, "it has no label kueue.x-k8s.io/queue-name"),
+        (
+            {"kueue.x-k8s.io/queue": "q"},
+            "it has no label kueue.x-k8s.io/queue-name; its label kueue.x-k8s.io/queue has no meaning",
+        ),
+        (
+            {"kueue.x-k8s.io/queue-name": "q", "kueue.x-k8s.io/priority-class": "nope"},
+            "WorkloadPriorityClass nope does not exist (existing: high)",
+        ),
+    ],
+)
+def test_a_job_without_a_workload(labels, why):
+    existing = {"LocalQueue": ("q",), "WorkloadPriorityClass": ("high",)}
+    assert text(job={"metadata": {"name": "train", "labels": labels}}, existing=existing) == (
+        f"Job ns/train is in no queue: {why}."
+    )
+
+
+def test_a_missing_local_queue_is_named_with_those_that_exist():
+    explanation = engine_answer(Standing.OUTSIDE, obstacle=Obstacle.LOCAL_QUEUE_MISSING)
+    assert answer(workload=workload(), explanation=explanation, existing={"LocalQueue": ("main",)}).summary == (
+        "Workload ns/w is in no queue: LocalQueue q does not exist in namespace ns (existing: main)."
+    )
+
+
+def test_the_preemptor_is_named_once():
+    message = "Preempted to accommodate a workload (UID: u2, JobUID: j2) due to prioritization in the ClusterQueue"
+    preempted = workload(
+        condition("Evicted", 5, message=message),
+        condition("Preempted", 5, message=message),
+        requeueState={"requeueAt": "1970-01-01T00:00:50Z"},
+    )
+    job_report = answer(workload=preempted, explanation=engine_answer(), workload_names={"u2": "ns/vip"})
+    assert job_report.lines[-2:] == (
+        "Preempted 15s ago: Preempted to accommodate workload ns/vip due to prioritization in the ClusterQueue",
+        "It is tried again at 1970-01-01T00:00:50Z (in 30s).",
+    )
+    assert not any(line.startswith("Evicted") for line in job_report.lines)
