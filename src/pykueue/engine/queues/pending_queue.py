@@ -453,6 +453,7 @@ def _fares_alike(old: Pending, new: values.Workload) -> bool:
         and before.local_queue == new.local_queue
         and before.eviction == new.eviction
         and before.requeued == new.requeued
+        and before.requeue_at_ns == new.requeue_at_ns
         and before.closed_preemption_gate == new.closed_preemption_gate
         and before.pod_sets == new.pod_sets
     )
