@@ -24,6 +24,8 @@ class JobPolicy:
     finish_orphans: bool = True
     slices_workloads: bool = True
     """Whether elastic jobs grow and shrink while they run (ElasticJobsViaWorkloadSlices)."""
+    identifies_by_annotation: bool = True
+    """Whether annotations may name prebuilt Workloads (WorkloadIdentifierAnnotations)."""
     options: JobOptions = field(default_factory=JobOptions)
 
     def manages(self, namespace_labels: Mapping[str, str]) -> bool:

@@ -46,7 +46,7 @@ class JobController:
         self._ancestry = ancestry.Ancestry(client, cache, frameworks)
         self._waiting_for_class: set[Key] = set()
         self.queue: WorkQueue[Key] = WorkQueue(framework.resource.kind.lower(), clock)
-        cache.add_index(framework.resource, "prebuilt", _prebuilt_key)
+        cache.add_index(framework.resource, "prebuilt", self._prebuilt_key)
         cache.add_index(framework.resource, "owner", _owner_uids)
         cache.on_change(framework.resource, self._job_changed)
         cache.add_index(framework.resource, "dependency", self._dependency_key)
@@ -78,6 +78,10 @@ class JobController:
         namespace, name = key_of(latest(old, new))
         for job in self._cache.indexed(self._framework.resource, "dependency", f"{resource.plural}/{namespace}/{name}"):
             self.queue.add(key_of(job))
+
+    def _prebuilt_key(self, job: Object) -> list[str]:
+        name = matching.prebuilt_name(job, self._policy)
+        return [f"{objects.namespace(job)}/{name}"] if name else []
 
     def _job_changed(self, old: Object | None, new: Object | None) -> None:
         self.queue.add(key_of(latest(old, new)))
@@ -159,7 +163,7 @@ class JobController:
     def _workloads(self, namespace: str, name: str, job: Object | None) -> tuple[Object, ...]:
         owner = f"{self._framework.resource.kind}/{namespace}/{name}"
         workloads = self._cache.indexed(kinds.WORKLOAD, "owner", owner)
-        prebuilt = matching.prebuilt_name(job) if job is not None else ""
+        prebuilt = matching.prebuilt_name(job, self._policy) if job is not None else ""
         if prebuilt:
             workload = self._cache.get(kinds.WORKLOAD, prebuilt, namespace)
             if workload is not None and workload not in workloads:
@@ -184,11 +188,6 @@ def _with_former_owners(old: Object | None, new: Object | None) -> list[Object]:
 def _group(reference: Object) -> str:
     group, slash, _ = str(reference.get("apiVersion", "")).partition("/")
     return group if slash else ""
-
-
-def _prebuilt_key(job: Object) -> list[str]:
-    name = matching.prebuilt_name(job)
-    return [f"{job['metadata']['namespace']}/{name}"] if name else []
 
 
 def _owner_uids(job: Object) -> list[str]:

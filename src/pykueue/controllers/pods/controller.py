@@ -7,6 +7,7 @@ from pykueue.api.labels import IS_GROUP_WORKLOAD, MANAGED
 from pykueue.api.rules.jobs.pod import role_hash
 from pykueue.api.scheme import Object
 from pykueue.controllers.cache import namespace_labels, priority_classes
+from pykueue.controllers.jobs import matching
 from pykueue.controllers.jobs.construction import MissingPriorityClassError
 from pykueue.controllers.jobs.context import JobContext, JobPolicy
 from pykueue.controllers.pods import decide
@@ -33,6 +34,7 @@ class PodController:
         self._policy = policy
         self.queue: WorkQueue[GroupKey] = WorkQueue("pod", clock)
         cache.add_index(resources.POD, "group", _group_of)
+        cache.add_index(resources.POD, "prebuilt", self._prebuilt_key)
         cache.on_change(resources.POD, self._pod_changed)
         cache.on_change(resources.WORKLOAD, self._workload_changed)
 
@@ -52,6 +54,13 @@ class PodController:
         for reference in objects.owner_references(workload):
             if reference["kind"] == "Pod":
                 self.queue.add(GroupKey(namespace, reference["name"], is_group=False))
+        for pod in self._cache.indexed(resources.POD, "prebuilt", f"{namespace}/{name}"):
+            self.queue.add(GroupKey(namespace, objects.name(pod), is_group=False))
+
+    def _prebuilt_key(self, pod: Object) -> list[str]:
+        """The prebuilt Workload of a single pod; the Workload of a group has the group's name."""
+        name = "" if pods.group_name(pod) else matching.prebuilt_name(pod, self._policy)
+        return [f"{objects.namespace(pod)}/{name}"] if name else []
 
     async def reconcile(self, key: GroupKey) -> int:
         namespace, name, is_group = key
@@ -85,7 +94,7 @@ class PodController:
 
     def _workloads(self, namespace: str, name: str, *, is_group: bool) -> tuple[Object, ...]:
         if not is_group:
-            return tuple(self._cache.indexed(resources.WORKLOAD, "owner", f"Pod/{namespace}/{name}"))
+            return self._workloads_of_pod(namespace, name)
         workload = self._cache.get(resources.WORKLOAD, name, namespace)
         if workload is None:
             return ()
@@ -93,6 +102,15 @@ class PodController:
         is_free = objects.controller_of(workload) is None
         has_members = bool(self._cache.indexed(resources.POD, "group", f"{namespace}/{name}"))
         return (workload,) if is_ours or is_free or has_members else ()
+
+    def _workloads_of_pod(self, namespace: str, name: str) -> tuple[Object, ...]:
+        workloads = self._cache.indexed(resources.WORKLOAD, "owner", f"Pod/{namespace}/{name}")
+        pod = self._cache.get(resources.POD, name, namespace)
+        prebuilt = "" if pod is None or objects.is_deleted(pod) else matching.prebuilt_name(pod, self._policy)
+        workload = self._cache.get(resources.WORKLOAD, prebuilt, namespace) if prebuilt else None
+        if workload is not None and workload not in workloads:
+            workloads.append(workload)
+        return tuple(workloads)
 
 
 def _group_of(pod: Object) -> list[str]:

@@ -163,6 +163,9 @@ def _remove_excess(members: "Members") -> list[Action]:
 
 def _find_workload_of_pod(context: JobContext, group: PodGroup) -> _GroupMatch:
     pod_sets = group.pod_sets(context.policy.options)
+    if matching.prebuilt_name(group.lead, context.policy):
+        prebuilt = matching.find_prebuilt(context, group.lead, pod_sets, is_suspended=group.is_suspended)
+        return _GroupMatch(workload=prebuilt.workload, group=group, first=group.lead, actions=prebuilt.actions)
     match, others = None, []
     for workload in context.workloads:
         is_match = equivalence.describes(
@@ -243,7 +246,7 @@ def _finish(context: JobContext, match: _GroupMatch, finished: framework.JobResu
 
 
 def _create(context: JobContext, group: PodGroup) -> Plan:
-    if matching.prebuilt_name(group.lead):
+    if matching.prebuilt_name(group.lead, context.policy):
         return Plan(actions=tuple(_stop(context, group, reason="NoMatchingWorkload", message="missing workload")))
     if group.is_active(context.now_ns):
         return Plan()

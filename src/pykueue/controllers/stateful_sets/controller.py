@@ -54,7 +54,9 @@ class StatefulSetController:
             return LONGEST_PAUSE_NS
         for pod in members:
             labelled = decide.with_group_labels(pod, stateful_set)
-            if not objects.is_deleted(pod) and not pods.is_terminated(pod) and not matching.prebuilt_name(pod):
+            if objects.is_deleted(pod) or pods.is_terminated(pod):
+                continue
+            if not matching.prebuilt_name(pod, self._policy):
                 actions.append(Update(resource=resources.POD, old=pod, new=labelled))
         await self._executor.apply(actions)
         return 0

@@ -1,0 +1,55 @@
+"""Pods and pod groups on the API in memory."""
+
+from tests.controllers.system.cluster import running_cluster, status_of
+from tests.controllers.system.test_requeue import workload
+
+from pykueue.api import resources
+
+PODS = {"integrations": {"frameworks": ["pod"]}}
+PREBUILT = "kueue.x-k8s.io/prebuilt-workload-name"
+
+
+def pod(name, *, queue="cq", labels=None, annotations=None):
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "labels": {"kueue.x-k8s.io/queue-name": queue} | (labels or {}),
+            "annotations": annotations or {},
+        },
+        "spec": {"restartPolicy": "Never", "containers": [container]},
+    }
+
+
+def is_gated(obj):
+    return bool(obj["spec"].get("schedulingGates"))
+
+
+async def test_a_single_pod_runs_on_its_prebuilt_workload():
+    async with running_cluster(PODS) as cluster:
+        await cluster.make_queue()
+        created = await cluster.create(resources.POD, pod("p", labels={PREBUILT: "pre"}), "default")
+        assert is_gated(created)
+        prebuilt = workload("pre")
+        prebuilt["spec"]["podSets"][0]["template"]["spec"] = created["spec"]
+        await cluster.create(resources.WORKLOAD, prebuilt, "default")
+
+        async def is_started():
+            return not is_gated(await cluster.get(resources.POD, "p", "default"))
+
+        await cluster.until(is_started)
+        prebuilt = await cluster.get(resources.WORKLOAD, "pre", "default")
+        assert [owner["name"] for owner in prebuilt["metadata"]["ownerReferences"]] == ["p"]
+        assert status_of(prebuilt, "Admitted") == "True"
+
+
+async def test_a_prebuilt_workload_is_named_by_its_label_alone_without_the_gate():
+    gates = {"featureGates": {"WorkloadIdentifierAnnotations": False}}
+    async with running_cluster(PODS | gates) as cluster:
+        await cluster.make_queue()
+        await cluster.create(resources.POD, pod("p", annotations={PREBUILT: "pre"}), "default")
+        workload_of_pod = await cluster.until(cluster.workload_of, "p", "Pod")
+        assert workload_of_pod["metadata"]["name"].startswith("pod-p-")
