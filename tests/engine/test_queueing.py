@@ -251,6 +251,6 @@ def test_heads_that_cannot_go_cost_nothing_until_something_changes():
 def test_a_workload_is_queued_again_when_its_backoff_is_cleared():
     cluster = b.Cluster(b.cluster_queue(nominal=1))
     cluster.add(b.workload("evicted", requeue_at_ns=5 * b.SECOND_NS))
-    assert cluster.parked() == ["evicted"]
-    cluster.tell(events.WorkloadChanged(workload=b.workload("evicted")))
+    assert cluster.inadmissible() == ["evicted"]
+    cluster.handle(events.WorkloadChanged(workload=b.workload("evicted")))
     assert cluster.admitted() == ["evicted"]

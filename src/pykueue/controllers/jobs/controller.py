@@ -12,6 +12,7 @@ from pykueue.controllers.cache import namespace_labels, priority_classes
 from pykueue.controllers.jobs import ancestry, decide, matching
 from pykueue.controllers.jobs.construction import MissingPriorityClassError
 from pykueue.controllers.jobs.context import JobContext, JobPolicy
+from pykueue.controllers.jobs.missing_classes import MissingPriorityClasses
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock
@@ -44,7 +45,6 @@ class JobController:
         self._clock = clock
         self._policy = policy
         self._ancestry = ancestry.Ancestry(client, cache, frameworks)
-        self._waiting_for_class: set[Key] = set()
         self.queue: WorkQueue[Key] = WorkQueue(framework.resource.kind.lower(), clock)
         cache.add_index(framework.resource, "prebuilt", self._prebuilt_key)
         cache.add_index(framework.resource, "owner", _owner_uids)
@@ -53,8 +53,7 @@ class JobController:
         for resource in self._dependencies:
             cache.on_change(resource, partial(self._dependency_changed, resource))
         cache.on_change(kinds.WORKLOAD, self._workload_changed)
-        cache.on_change(kinds.WORKLOAD_PRIORITY_CLASS, self._class_appeared)
-        cache.on_change(kinds.PRIORITY_CLASS, self._class_appeared)
+        self._missing_classes = MissingPriorityClasses(cache, executor, self.queue)
 
     @property
     def resource(self) -> Resource:
@@ -100,11 +99,6 @@ class JobController:
             for job in self._cache.indexed(self._framework.resource, "prebuilt", predicates.key(workload)):
                 self.queue.add_after(key_of(job), ADOPTION_PAUSE_NS)
 
-    def _class_appeared(self, old: Object | None, _new: Object | None) -> None:
-        if old is None:
-            for job in self._waiting_for_class.copy():
-                self.queue.add(job)
-
     async def reconcile(self, key: Key) -> int:
         namespace, name = key
         job = self._cache.get(self._framework.resource, name, namespace)
@@ -112,9 +106,9 @@ class JobController:
             job = await self._read_job(namespace, name)
         try:
             plan = decide.plan(await self._context(namespace, name, job))
-        except MissingPriorityClassError:
-            self._waiting_for_class.add(key)
-            return LONGEST_PAUSE_NS
+        except MissingPriorityClassError as fault:
+            assert job is not None
+            return self._missing_classes.wait(key, job, fault)
         except MissingDependencyError as fault:
             assert job is not None
             self._executor.record(Event(about=job, reason="ErrWorkloadCompose", message=str(fault), type="Warning"))
@@ -123,7 +117,6 @@ class JobController:
             assert job is not None
             self._executor.record(Event(about=job, reason="JobNestingTooDeep", message=str(fault), type="Warning"))
             return LONGEST_PAUSE_NS
-        self._waiting_for_class.discard(key)
         await self._executor.apply(plan.actions)
         return plan.requeue_after_ns
 

@@ -10,11 +10,12 @@ from pykueue.controllers.cache import namespace_labels, priority_classes
 from pykueue.controllers.jobs import matching
 from pykueue.controllers.jobs.construction import MissingPriorityClassError
 from pykueue.controllers.jobs.context import JobContext, JobPolicy
+from pykueue.controllers.jobs.missing_classes import MissingPriorityClasses
 from pykueue.controllers.pods import decide
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.cache import ObjectCache, key_of, latest
 from pykueue.kube.controller.executor import WriteExecutor
-from pykueue.kube.controller.work_queue import LONGEST_PAUSE_NS, WorkQueue
+from pykueue.kube.controller.work_queue import WorkQueue
 from pykueue.translate.jobs import pods
 from pykueue.translate.jobs.pods import PodGroup
 
@@ -33,6 +34,7 @@ class PodController:
         self._clock = clock
         self._policy = policy
         self.queue: WorkQueue[GroupKey] = WorkQueue("pod", clock)
+        self._missing_classes = MissingPriorityClasses(cache, executor, self.queue)
         cache.add_index(resources.POD, "group", _group_of)
         cache.add_index(resources.POD, "prebuilt", self._prebuilt_key)
         cache.on_change(resources.POD, self._pod_changed)
@@ -75,8 +77,9 @@ class PodController:
         group = PodGroup(name=name if is_group else "", pods=ordered, role_hash=role_hash) if members else None
         try:
             plan = decide.plan(self._context(namespace, name, is_group=is_group), group)
-        except MissingPriorityClassError:
-            return LONGEST_PAUSE_NS
+        except MissingPriorityClassError as fault:
+            assert group is not None
+            return self._missing_classes.wait(key, group.lead, fault)
         await self._executor.apply(plan.actions)
         return plan.requeue_after_ns
 

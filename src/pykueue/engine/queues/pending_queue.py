@@ -489,5 +489,6 @@ def _is_equivalent(old: PendingWorkload, new: values.Workload) -> bool:
         and before.requeued == new.requeued
         and before.requeue_at_ns == new.requeue_at_ns
         and before.closed_preemption_gate == new.closed_preemption_gate
+        and before.invalid_requests == new.invalid_requests
         and before.pod_sets == new.pod_sets
     )
