@@ -1,6 +1,6 @@
 """Pods and pod groups on the API in memory."""
 
-from tests.controllers.system.cluster import running_cluster, status_of
+from tests.controllers.system.cluster import priority_class, running_cluster, status_of
 from tests.controllers.system.test_requeue import workload
 
 from pykueue.api import resources
@@ -53,3 +53,41 @@ async def test_a_prebuilt_workload_is_named_by_its_label_alone_without_the_gate(
         await cluster.create(resources.POD, pod("p", annotations={PREBUILT: "pre"}), "default")
         workload_of_pod = await cluster.until(cluster.workload_of, "p", "Pod")
         assert workload_of_pod["metadata"]["name"].startswith("pod-p-")
+
+
+async def test_a_group_is_named_by_its_label_alone_without_the_gate():
+    gates = {"featureGates": {"WorkloadIdentifierAnnotations": False}}
+    async with running_cluster(PODS | gates) as cluster:
+        await cluster.make_queue()
+        annotations = {"kueue.x-k8s.io/pod-group-name": "g"}
+        await cluster.create(resources.POD, pod("p", annotations=annotations), "default")
+        assert await cluster.until(cluster.workload_of, "p", "Pod")
+
+
+async def requeued_after_preemption(configuration):
+    async with running_cluster(configuration) as cluster:
+        await cluster.make_queue(cpu="1", preemption={"withinClusterQueue": "LowerPriority"})
+        for name, value in (("low", 1), ("high", 9)):
+            await cluster.create(resources.WORKLOAD_PRIORITY_CLASS, priority_class(name, value))
+
+        async def workload_with(name, condition_type):
+            found = await cluster.workload_of(name, "Pod")
+            return found if found and status_of(found, condition_type) else None
+
+        low = {"kueue.x-k8s.io/priority-class": "low"}
+        held = pod("low", labels=low)
+        held["metadata"]["finalizers"] = ["example.com/keeps-the-pod"]
+        await cluster.create(resources.POD, held, "default")
+        await cluster.until(workload_with, "low", "Admitted")
+        high = {"kueue.x-k8s.io/priority-class": "high"}
+        await cluster.create(resources.POD, pod("high", labels=high), "default")
+        return status_of(await cluster.until(workload_with, "low", "Requeued"), "Requeued")
+
+
+async def test_the_workload_of_an_evicted_single_pod_is_not_queued_again():
+    assert await requeued_after_preemption(PODS) == "False"
+
+
+async def test_the_workload_of_an_evicted_single_pod_is_queued_again_without_the_gate():
+    gates = {"featureGates": {"SkipReassignmentForPodOwnedWorkloads": False}}
+    assert await requeued_after_preemption(PODS | gates) == "True"

@@ -25,7 +25,10 @@ class JobPolicy:
     slices_workloads: bool = True
     """Whether elastic jobs grow and shrink while they run (ElasticJobsViaWorkloadSlices)."""
     identifies_by_annotation: bool = True
-    """Whether annotations may name prebuilt Workloads (WorkloadIdentifierAnnotations)."""
+    """Whether annotations name prebuilt Workloads and groups (WorkloadIdentifierAnnotations)."""
+    requeues_single_pods: bool = False
+    """Whether the Workload of an evicted single pod may be queued again, although the pod ends
+    with it (off by SkipReassignmentForPodOwnedWorkloads)."""
     options: JobOptions = field(default_factory=JobOptions)
 
     def manages(self, namespace_labels: Mapping[str, str]) -> bool:

@@ -35,7 +35,7 @@ class PodController:
         self._policy = policy
         self.queue: WorkQueue[GroupKey] = WorkQueue("pod", clock)
         self._missing_classes = MissingPriorityClasses(cache, executor, self.queue)
-        cache.add_index(resources.POD, "group", _group_of)
+        cache.add_index(resources.POD, "group", self._group_key)
         cache.add_index(resources.POD, "prebuilt", self._prebuilt_key)
         cache.on_change(resources.POD, self._pod_changed)
         cache.on_change(resources.WORKLOAD, self._workload_changed)
@@ -45,7 +45,7 @@ class PodController:
         if objects.labels(pod).get(MANAGED) != "true":
             return
         namespace, name = key_of(pod)
-        group = pods.group_name(pod)
+        group = self._group_name(pod)
         self.queue.add(GroupKey(namespace, group or name, is_group=bool(group)))
 
     def _workload_changed(self, old: Object | None, new: Object | None) -> None:
@@ -61,7 +61,7 @@ class PodController:
 
     def _prebuilt_key(self, pod: Object) -> list[str]:
         """The prebuilt Workload of a single pod; the Workload of a group has the group's name."""
-        name = "" if pods.group_name(pod) else matching.prebuilt_name(pod, self._policy)
+        name = "" if self._group_name(pod) else matching.prebuilt_name(pod, self._policy)
         return [f"{objects.namespace(pod)}/{name}"] if name else []
 
     async def reconcile(self, key: GroupKey) -> int:
@@ -70,7 +70,7 @@ class PodController:
             members = tuple(self._cache.indexed(resources.POD, "group", f"{namespace}/{name}"))
         else:
             pod = self._cache.get(resources.POD, name, namespace)
-            members = () if pod is None or pods.group_name(pod) else (pod,)
+            members = () if pod is None or self._group_name(pod) else (pod,)
             if pod is not None and not members:
                 return 0
         ordered = tuple(sorted(members, key=lambda pod: str(pod["metadata"]["name"])))
@@ -115,7 +115,9 @@ class PodController:
             workloads.append(workload)
         return tuple(workloads)
 
+    def _group_name(self, pod: Object) -> str:
+        return pods.group_name(pod, by_annotation=self._policy.identifies_by_annotation)
 
-def _group_of(pod: Object) -> list[str]:
-    name = pods.group_name(pod)
-    return [f"{pod['metadata']['namespace']}/{name}"] if name else []
+    def _group_key(self, pod: Object) -> list[str]:
+        name = self._group_name(pod)
+        return [f"{objects.namespace(pod)}/{name}"] if name else []

@@ -335,7 +335,8 @@ def _evicted(context: JobContext, group: PodGroup, old: Object) -> Plan:
     actions = _stop(context, group, reason=reason, message=evicted["message"])
     if predicates.has_quota_reservation(old) and not group.is_active(context.now_ns):
         new = copied(old)
-        decide.release_after_eviction(new, context.now_ns, may_requeue=bool(group.name))
+        may_requeue = bool(group.name) or context.policy.requeues_single_pods
+        decide.release_after_eviction(new, context.now_ns, may_requeue=may_requeue)
         actions += changes(resources.WORKLOAD, old, new)
     return Plan(actions=tuple(actions))
 
