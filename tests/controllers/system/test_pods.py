@@ -91,3 +91,34 @@ async def test_the_workload_of_an_evicted_single_pod_is_not_queued_again():
 async def test_the_workload_of_an_evicted_single_pod_is_queued_again_without_the_gate():
     gates = {"featureGates": {"SkipReassignmentForPodOwnedWorkloads": False}}
     assert await requeued_after_preemption(PODS | gates) == "True"
+
+
+def member(name, **labels):
+    group = {"kueue.x-k8s.io/pod-group-name": "g"}
+    return pod(name, labels=group | labels, annotations={"kueue.x-k8s.io/pod-group-total-count": "2"})
+
+
+COPIES = {"integrations": {"frameworks": ["pod"], "labelKeysToCopy": ["team"]}}
+
+
+async def test_the_workload_of_a_group_has_the_labels_of_any_pod():
+    async with running_cluster(COPIES) as cluster:
+        await cluster.make_queue()
+        await cluster.create(resources.POD, member("p1"), "default")
+        await cluster.create(resources.POD, member("p2", team="blue"), "default")
+        group = await cluster.until(cluster.get, resources.WORKLOAD, "g", "default")
+        assert group["metadata"]["labels"] == {"team": "blue"}
+
+
+async def test_pods_of_a_group_with_different_labels_get_no_workload():
+    async with running_cluster(COPIES) as cluster:
+        await cluster.make_queue()
+        await cluster.create(resources.POD, member("p1", team="red"), "default")
+        await cluster.create(resources.POD, member("p2", team="blue"), "default")
+
+        async def is_refused():
+            events = (await cluster.client.list(resources.EVENT, "default")).items
+            return any(event["note"] == "constructing workload: pods have different label values" for event in events)
+
+        await cluster.until(is_refused)
+        assert await cluster.get(resources.WORKLOAD, "g", "default") is None

@@ -5,12 +5,12 @@ pod replaces it, and excess pods are deleted. A Workload with the group's name t
 for a pod group is never used, so that a group cannot run on the quota of another job.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from pykueue.api import conditions, objects, resources
 from pykueue.api.json_copy import copied
-from pykueue.api.labels import IS_GROUP_WORKLOAD, JOB_UID, MANAGED, POD_GROUP_TOTAL_COUNT
+from pykueue.api.labels import IS_GROUP_WORKLOAD, MANAGED, POD_GROUP_TOTAL_COUNT
 from pykueue.api.scheme import Object
 from pykueue.api.times import from_ns, to_ns
 from pykueue.controllers.jobs import (
@@ -274,15 +274,28 @@ def _construct(context: JobContext, group: PodGroup) -> Object | Event:
     if not group.name:
         return construction.workload_of(pods.FRAMEWORK, group.lead, pod_sets, priority=chosen, label_keys=keys)
     fault = _group_fault(group, pod_sets)
+    labels = _common_labels(group, keys)
+    if not fault and labels is None:
+        fault = "constructing workload: pods have different label values"
     if fault:
         return Event(about=group.lead, reason="ErrWorkloadCompose", message=fault, type="Warning")
     workload = construction.workload_of(pods.FRAMEWORK, group.lead, pod_sets, priority=chosen, label_keys=keys)
     metadata = workload["metadata"]
     metadata["name"] = group.name
-    metadata["labels"].pop(JOB_UID)
+    metadata["labels"] = labels
     metadata["ownerReferences"] = [_reference(pod) for pod in group.pods]
     metadata["annotations"] = {**metadata.get("annotations", {}), IS_GROUP_WORKLOAD: "true"}
     return workload
+
+
+def _common_labels(group: PodGroup, keys: Collection[str]) -> dict[str, str] | None:
+    """The labels with these keys that any pod has; None if two pods have different values."""
+    labels: dict[str, str] = {}
+    for pod in group.pods:
+        for key, value in objects.labels(pod).items():
+            if key in keys and labels.setdefault(key, value) != value:
+                return None
+    return labels
 
 
 def _group_fault(group: PodGroup, pod_sets: list[Object]) -> str:
