@@ -82,7 +82,8 @@ def are_equal(one: Any, other: Any, kind: str) -> bool:
     """Whether Go's typed objects are equal.
 
     Zero values equal absent ones except in pointers, empty lists and maps equal absent ones, and
-    quantities are compared by amount. A Go client that reads and updates an object changes nothing.
+    quantities are compared by amount, so a Go client that reads and updates an object changes
+    nothing.
     """
     return one == other or bool(_comparable(one, kind) == _comparable(other, kind))
 

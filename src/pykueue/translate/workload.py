@@ -37,7 +37,10 @@ class WorkloadOptions:
     honors_priority_boost: bool = False
     replaces_slices: bool = True
     keeps_nodes_of_single_pods: bool = True
-    """Whether the topology assignment of a single pod stays (SkipReassignmentForPodOwnedWorkloads)."""
+    """Whether a single pod keeps its topology assignment.
+
+    Set by the gate SkipReassignmentForPodOwnedWorkloads.
+    """
 
 
 def key(obj: Object) -> values.WorkloadKey:

@@ -15,8 +15,8 @@ async def test_the_first_of_several_workloads_of_one_second_is_admitted(cluster)
             await cluster.create(resources.WORKLOAD, workload(name, queue=queue), "default")
 
     async def is_first_admitted(number):
-        found = await cluster.get(resources.WORKLOAD, f"first-{number}", "default")
-        return status_of(found, "Admitted") == "True"
+        obj = await cluster.get(resources.WORKLOAD, f"first-{number}", "default")
+        return status_of(obj, "Admitted") == "True"
 
     for number in range(8):
         await cluster.until(is_first_admitted, number)

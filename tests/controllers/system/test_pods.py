@@ -71,13 +71,13 @@ async def requeued_after_preemption(configuration):
             await cluster.create(resources.WORKLOAD_PRIORITY_CLASS, priority_class(name, value))
 
         async def workload_with(name, condition_type):
-            found = await cluster.workload_of(name, "Pod")
-            return found if found and status_of(found, condition_type) else None
+            workload_of_pod = await cluster.workload_of(name, "Pod")
+            return workload_of_pod if workload_of_pod and status_of(workload_of_pod, condition_type) else None
 
         low = {"kueue.x-k8s.io/priority-class": "low"}
-        held = pod("low", labels=low)
-        held["metadata"]["finalizers"] = ["example.com/keeps-the-pod"]
-        await cluster.create(resources.POD, held, "default")
+        preempted = pod("low", labels=low)
+        preempted["metadata"]["finalizers"] = ["example.com/keeps-the-pod"]
+        await cluster.create(resources.POD, preempted, "default")
         await cluster.until(workload_with, "low", "Admitted")
         high = {"kueue.x-k8s.io/priority-class": "high"}
         await cluster.create(resources.POD, pod("high", labels=high), "default")

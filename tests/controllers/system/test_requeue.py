@@ -21,8 +21,8 @@ async def test_quota_released_before_requeue_at_is_reserved_again():
         await cluster.create(resources.WORKLOAD, workload("plain"), "default")
 
         async def has_condition(condition_type):
-            found = await cluster.get(resources.WORKLOAD, "plain", "default")
-            return found if status_of(found, condition_type) == "True" else None
+            obj = await cluster.get(resources.WORKLOAD, "plain", "default")
+            return obj if status_of(obj, condition_type) == "True" else None
 
         evicted = await cluster.until(has_condition, "Evicted")
         assert "requeueAt" in evicted["status"]["requeueState"]

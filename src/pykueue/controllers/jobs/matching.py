@@ -33,7 +33,7 @@ class WorkloadMatch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def prebuilt_name(job: Object, policy: JobPolicy) -> str:
-    """The name of the job's prebuilt Workload; a name too long for a label may be an annotation."""
+    """The name of the job's prebuilt Workload, from its label or annotation."""
     annotation = str(objects.annotations(job).get(PREBUILT_WORKLOAD_NAME, ""))
     label = str(objects.labels(job).get(PREBUILT_WORKLOAD_NAME, ""))
     if policy.identifies_by_annotation:
