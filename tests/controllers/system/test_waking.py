@@ -1,4 +1,4 @@
-"""A change of any input of a Workload's validity, requests or queue wakes the Workloads it concerns."""
+"""A change of any input of validity, requests or queue wakes the Workloads it concerns."""
 
 from tests.controllers.system.cluster import JOBS, job, kueue, priority_class, running_cluster, status_of
 from tests.controllers.system.test_pods import PODS, is_gated, pod
