@@ -201,7 +201,7 @@ class Controllers:
                 group.create_task(self._run_loop(loop))
 
     async def _watch_pods(self, informers: InformerSet) -> None:
-        """Watch pods, which are many, when a topology, an elastic job or a framework needs them."""
+        """Watch pods, which are many, when a topology, elastic job or framework needs them."""
         if kinds.POD not in self._kinds:
             waits = [asyncio.ensure_future(wait()) for wait in (self._topology.needed, self._slices.needed)]
             try:
