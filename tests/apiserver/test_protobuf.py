@@ -4,6 +4,7 @@ import base64
 
 import pytest
 
+from pykueue.api.builtin import kinds
 from pykueue.api.errors import ApiError
 from pykueue.apiserver.http import protobuf
 
@@ -73,3 +74,16 @@ def test_anything_else_is_refused(data, code):
     with pytest.raises(ApiError) as refused:
         protobuf.decode(data)
     assert refused.value.code == code
+
+
+@pytest.mark.parametrize("kind", [kind for kind in kinds.kinds() if kind.is_builtin], ids=lambda kind: kind.kind)
+def test_every_kind_of_kubernetes_is_read(kind):
+    named = field(1, field(1, b"it"))
+    obj = protobuf.decode(envelope(kind.api_version, kind.kind, named))
+    assert (obj["kind"], obj["metadata"]) == (kind.kind, {"name": "it"})
+
+
+def test_a_device_class_reads_as_its_json():
+    selector = field(1, field(1, field(1, b"device.driver == 'd'")))
+    device_class = protobuf.decode(envelope("resource.k8s.io/v1", "DeviceClass", field(2, selector)))
+    assert device_class["spec"] == {"selectors": [{"cel": {"expression": "device.driver == 'd'"}}]}

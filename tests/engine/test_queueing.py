@@ -246,3 +246,24 @@ def test_heads_that_cannot_go_cost_nothing_until_something_changes():
     (requeue,) = cluster.cycle()
     assert isinstance(requeue, decisions.Requeue)
     assert requeue.cluster_queue == "queue7"
+
+
+def test_a_workload_is_queued_again_when_its_backoff_is_cleared():
+    cluster = b.Cluster(b.cluster_queue(nominal=1))
+    cluster.add(b.workload("evicted", requeue_at_ns=5 * b.SECOND_NS))
+    assert cluster.inadmissible() == ["evicted"]
+    cluster.handle(events.WorkloadChanged(workload=b.workload("evicted")))
+    assert cluster.admitted() == ["evicted"]
+
+
+def test_the_first_to_arrive_goes_first_among_workloads_of_one_second():
+    cluster = b.Cluster(b.cluster_queue(nominal=1))
+    cluster.add(b.workload("a", arrival=2), b.workload("b", arrival=1))
+    assert cluster.admitted() == ["b"]
+
+
+def test_the_first_to_arrive_goes_first_in_a_cohort():
+    queues = (b.cluster_queue(name, "cohort", nominal=1) for name in ("left", "right"))
+    cluster = b.Cluster(*queues)
+    cluster.add(b.workload("a", "left", cpu=2, arrival=2), b.workload("b", "right", cpu=2, arrival=1))
+    assert cluster.admitted() == ["b"]

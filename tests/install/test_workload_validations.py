@@ -69,7 +69,8 @@ CREATED = [
     *(annotated(WORKLOAD, boost=value) for value in ("", "1", "-7", "+7", "x", "99999999999", "2147483648")),
 ]  # fmt: skip
 STATES = [
-    WORKLOAD, reserved(WORKLOAD), ADMITTED,
+    WORKLOAD, reserved(WORKLOAD), ADMITTED, changed(ADMITTED, (*TEMPLATE, "metadata"), {}),
+    changed(ADMITTED, (*TEMPLATE, "metadata"), {"labels": {"a": "b"}}),
     reserved(changed(WORKLOAD, ("spec", "podSets", 0, "count"), 1), admission()),
     annotated(reserved(changed(WORKLOAD, ("spec", "podSets", 0, "count"), 1), admission()), elastic="true"),
     reserved(changed(WORKLOAD, ("spec", "podSets", 0, "count"), 3), admission()),

@@ -123,6 +123,8 @@ class EmbeddedApi:
             application.hooks.add_group(group)
         for resource, handler in pod_subresources.refusals():
             application.hooks.add_subresource("", resource, handler)
+        binding = pod_subresources.PodBinding(self.core, self.scheme)
+        application.hooks.add_subresource("", pod_subresources.BINDING, binding.create)
         application.hooks.add_subresource("", service_accounts.TOKEN, self._accounts.request)
         application.guards.append(Escalation(self.authorizer, application.resources).guard)
 

@@ -1,69 +1,77 @@
 """The objects that a list, watch or deletecollection selects: by key, labels and fields."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from pykueue.api import selectors
-from pykueue.api.scheme import Kind
+from pykueue.api import objects, selectors
+from pykueue.api.scheme import Kind, Object
 from pykueue.apiserver import versions
 from pykueue.apiserver.calls import ResourceTarget
 from pykueue.apiserver.store.rows import Stored, StoreKey
 
 _METADATA_FIELDS = frozenset({"metadata.name", "metadata.namespace"})
-_BUILTIN_FIELDS: dict[tuple[str, str], frozenset[str]] = {
-    ("", "Pod"): frozenset(
-        {
-            "spec.nodeName",
-            "spec.restartPolicy",
-            "spec.schedulerName",
-            "spec.serviceAccountName",
-            "spec.hostNetwork",
-            "status.phase",
-            "status.podIP",
-            "status.podIPs",
-            "status.nominatedNodeName",
-        }
-    ),
-    ("", "Node"): frozenset({"spec.unschedulable"}),
-    ("", "Namespace"): frozenset({"status.phase"}),
-    ("", "Secret"): frozenset({"type"}),
-    ("", "Service"): frozenset({"spec.clusterIP", "spec.type"}),
-    ("", "ReplicationController"): frozenset({"status.replicas"}),
-    ("apps", "ReplicaSet"): frozenset({"status.replicas"}),
-    ("", "Event"): frozenset(
-        {
-            "involvedObject.kind",
-            "involvedObject.namespace",
-            "involvedObject.name",
-            "involvedObject.uid",
-            "involvedObject.apiVersion",
-            "involvedObject.resourceVersion",
-            "involvedObject.fieldPath",
-            "reason",
-            "reportingComponent",
-            "source",
-            "type",
-        }
-    ),
-    ("events.k8s.io", "Event"): frozenset(
-        {
-            "regarding.kind",
-            "regarding.namespace",
-            "regarding.name",
-            "regarding.uid",
-            "regarding.apiVersion",
-            "regarding.resourceVersion",
-            "regarding.fieldPath",
-            "reason",
-            "reportingController",
-            "type",
-        }
-    ),
+_REFERENCE_FIELDS = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")
+
+
+def _first_pod_ip(pod: Object) -> str:
+    addresses = objects.nested_list(pod, "status", "podIPs")
+    return str(addresses[0].get("ip", "")) if addresses else str(objects.status(pod).get("podIP", ""))
+
+
+def _event_source(event: Object) -> str:
+    return str(objects.nested(event, "source").get("component") or event.get("reportingComponent", ""))
+
+
+_BUILTIN_FIELDS: dict[tuple[str, str], dict[str, str | Callable[[Object], str]]] = {
+    ("", "Pod"): {
+        "spec.nodeName": "",
+        "spec.host": lambda pod: str(objects.spec(pod).get("nodeName", "")),
+        "spec.restartPolicy": "",
+        "spec.schedulerName": "",
+        "spec.serviceAccountName": "",
+        "spec.hostNetwork": "false",
+        "status.phase": "",
+        "status.podIP": _first_pod_ip,
+        "status.podIPs": lambda _pod: "",
+        "status.nominatedNodeName": "",
+    },
+    ("", "Node"): {"spec.unschedulable": "false"},
+    ("", "Namespace"): {"status.phase": ""},
+    ("", "Secret"): {"type": ""},
+    ("", "Service"): {"spec.clusterIP": "", "spec.type": ""},
+    ("", "ReplicationController"): {"status.replicas": "0"},
+    ("apps", "ReplicaSet"): {"status.replicas": "0"},
+    ("batch", "Job"): {"status.successful": lambda job: str(objects.status(job).get("succeeded") or 0)},
+    ("certificates.k8s.io", "CertificateSigningRequest"): {"spec.signerName": ""},
+    ("resource.k8s.io", "ResourceSlice"): {"spec.nodeName": "", "spec.driver": ""},
+    ("", "Event"): {
+        **{f"involvedObject.{name}": "" for name in _REFERENCE_FIELDS},
+        "reason": "",
+        "reportingComponent": "",
+        "source": _event_source,
+        "type": "",
+    },
+    ("events.k8s.io", "Event"): {
+        **{f"regarding.{name}": "" for name in _REFERENCE_FIELDS},
+        "reason": "",
+        "reportingController": "",
+        "type": "",
+    },
 }
+"""The selectable fields of builtin kinds, each with the text of an absent field or a reader.
+
+Kubernetes compares an absent boolean as "false" and an absent number as "0".
+"""
 
 
 def supported_fields(kind: Kind) -> frozenset[str]:
     declared = (field.removeprefix(".") for field in kind.selectable_fields)
     return _METADATA_FIELDS.union(_BUILTIN_FIELDS.get((kind.group, kind.kind), ()), declared)
+
+
+def _field_value(kind: Kind, obj: Object, path: str) -> str:
+    field = _BUILTIN_FIELDS.get((kind.group, kind.kind), {}).get(path, "")
+    return selectors.field_value(obj, path) or field if isinstance(field, str) else field(obj)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +104,7 @@ class Selection:
                 value = stored.key.namespace
             else:
                 obj = obj or versions.from_storage(self.kind, stored.decode())
-                value = selectors.field_value(obj, requirement.path)
+                value = _field_value(self.kind, obj, requirement.path)
             if not requirement.matches(value):
                 return False
         return True

@@ -338,6 +338,8 @@ def _applicable(target: ResourceTarget, applied: Object) -> Object:
 def _merge_endpoint(target: ResourceTarget, new: Object, old: Object) -> Object:
     """Take the fields that the endpoint may change from `new` and all others from `old`."""
     kind = target.kind
+    if target.subresource == "binding":
+        return new
     if target.subresource == "finalize":
         return {**old, "spec": new.get("spec") or {}}
     if target.subresource == "status":

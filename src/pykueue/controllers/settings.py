@@ -73,6 +73,8 @@ def job_policy(configuration: Configuration) -> JobPolicy:
         retain_deactivated_ns=lifecycle.retain_deactivated_ns,
         finish_orphans=lifecycle.finish_orphans,
         slices_workloads=_gate(configuration, "ElasticJobsViaWorkloadSlices"),
+        identifies_by_annotation=_gate(configuration, "WorkloadIdentifierAnnotations"),
+        requeues_single_pods=not _gate(configuration, "SkipReassignmentForPodOwnedWorkloads"),
         options=JobOptions(
             topology_aware=_gate(configuration, "TopologyAwareScheduling"),
             count_default_submitter=bool((integrations.get("rayJob") or {}).get("countDefaultSubmitter")),

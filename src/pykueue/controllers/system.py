@@ -169,7 +169,8 @@ class Controllers:
     def _pod_loops(self) -> Iterator[ControllerLoop]:
         """The controllers of admitted pods; they wait where pods are not listed."""
         cache, clock, executor = self.cache, self._clock, self._executor("kueue")
-        for ungater in (TopologyUngater(cache, executor, clock), SliceUngater(cache, executor, clock)):
+        self._slices = SliceUngater(cache, executor, clock)
+        for ungater in (TopologyUngater(cache, executor, clock), self._slices):
             yield ControllerLoop(ungater.queue, ungater.reconcile, (kinds.POD,))
         nodes = NodeController(cache, self._executor(NODES), clock, settings.replacement_policy(self._configuration))
         yield ControllerLoop(nodes.queue, nodes.reconcile, (kinds.POD,))
@@ -200,9 +201,14 @@ class Controllers:
                 group.create_task(self._run_loop(loop))
 
     async def _watch_pods(self, informers: InformerSet) -> None:
-        """Watch pods, which are many, only when a topology or a job framework needs them."""
+        """Watch pods, which are many, when a topology, elastic job or framework needs them."""
         if kinds.POD not in self._kinds:
-            await self._topology.needed()
+            waits = [asyncio.ensure_future(wait()) for wait in (self._topology.needed, self._slices.needed)]
+            try:
+                await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for wait in waits:
+                    wait.cancel()
             await informers.run([kinds.POD])
 
     async def _run_loop(self, loop: ControllerLoop) -> None:

@@ -355,6 +355,8 @@ class Workload(Value):
     local_queue: LocalQueueKey
     created_at_ns: int
     pod_sets: tuple[PodSet, ...]
+    arrival: int = 0
+    """The order of arrival, which decides among workloads of the same second; 0 if unknown."""
     priority: int = 0
     """The effective priority: the priority of the spec plus `priority_boost`."""
     priority_boost: int = 0

@@ -25,7 +25,8 @@ def engine_policy(configuration: Mapping[str, Any]) -> policy.Policy:
             _admission_fair_sharing(configuration.get("admissionFairSharing")) if gate("AdmissionFairSharing") else None
         ),
         quota_check_strategy=policy.QuotaCheckStrategy(
-            (configuration.get("resources") or {}).get("quotaCheckStrategy") or "BlockUndeclared"
+            (gate("QuotaCheckStrategy") and (configuration.get("resources") or {}).get("quotaCheckStrategy"))
+            or "BlockUndeclared"
         ),
         requeuing_timestamp=policy.RequeuingTimestamp(
             (pods_ready.get("requeuingStrategy") or {}).get("timestamp") or "Eviction"
@@ -63,6 +64,7 @@ def workload_options(configuration: Mapping[str, Any]) -> workload.WorkloadOptio
         honors_admission_gates=feature_gates.is_enabled(gates, "AdmissionGatedBy"),
         honors_priority_boost=feature_gates.is_enabled(gates, "PriorityBoost"),
         replaces_slices=feature_gates.is_enabled(gates, "ElasticJobsViaWorkloadSlices"),
+        keeps_nodes_of_single_pods=feature_gates.is_enabled(gates, "SkipReassignmentForPodOwnedWorkloads"),
     )
 
 

@@ -36,6 +36,11 @@ class WorkloadOptions:
     honors_admission_gates: bool = True
     honors_priority_boost: bool = False
     replaces_slices: bool = True
+    keeps_nodes_of_single_pods: bool = True
+    """Whether a single pod keeps its topology assignment.
+
+    Set by the gate SkipReassignmentForPodOwnedWorkloads.
+    """
 
 
 def key(obj: Object) -> values.WorkloadKey:
@@ -48,6 +53,8 @@ def workload(
     options: WorkloadOptions,
     limit_ranges: limit_range.Summary | None = None,
     counted: devices.DeviceCounts | devices.DeviceFault = devices.NO_DEVICES,
+    *,
+    arrival: int = 0,
 ) -> values.Workload:
     """A Workload whose devices cannot be counted is admission-gated, so it is not queued."""
     metadata, spec, status = obj["metadata"], obj["spec"], objects.status(obj)
@@ -67,6 +74,7 @@ def workload(
         local_queue=values.LocalQueueKey(f"{namespace}/{spec.get('queueName', '')}"),
         created_at_ns=times.to_ns(metadata["creationTimestamp"]) if metadata.get("creationTimestamp") else 0,
         pod_sets=pod_sets,
+        arrival=arrival,
         priority=priority,
         priority_boost=boost,
         generation=int(metadata.get("generation") or 0),
@@ -93,7 +101,7 @@ def workload(
         pods_ready=conditions.has_status_true(by_type.get("PodsReady")),
         unhealthy_nodes=tuple(node["name"] for node in status.get("unhealthyNodes") or ()),
         replaces=_replaced_slice(annotations) if options.replaces_slices else None,
-        keeps_failed_nodes=is_of_one_pod(obj),
+        keeps_failed_nodes=options.keeps_nodes_of_single_pods and is_of_one_pod(obj),
     )
 
 

@@ -1,3 +1,5 @@
+import copy
+
 import pytest
 
 from pykueue.api.errors import ApiError
@@ -92,6 +94,36 @@ def test_pod_sets_are_immutable_while_quota_is_reserved(admission):
         'spec.podSets.0: Invalid value: {"name":"main","template":{"metadata":{},"spec":{"containers":[{"name":"c","image":"x",'
         '"resources":{}}],"restartPolicy":"Never"}},"count":3}: field is immutable'
     )
+
+
+def as_go_writes(old):
+    """The Workload after a Go client has read it and writes it back."""
+    new = copy.deepcopy(old)
+    template = new["spec"]["podSets"][0]["template"]
+    template["metadata"] = {}
+    template["spec"]["containers"][0]["resources"] = {}
+    return new
+
+
+def test_a_go_client_may_write_back_what_it_read(admission, changed):
+    inactive = changed(as_go_writes(admitted()), {"spec": {"active": False}})
+    assert admission.refusal(inactive, admitted()) == ""
+
+
+def test_quantities_of_pod_sets_are_compared_by_amount(admission):
+    def requesting(cpu):
+        new = admitted()
+        new["spec"]["podSets"][0]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu}}
+        return new
+
+    assert admission.refusal(requesting("1000m"), requesting("1")) == ""
+    assert "immutable" in admission.refusal(requesting("2"), requesting("1"))
+
+
+def test_a_pointer_of_a_pod_set_is_not_its_zero_value(admission, changed):
+    new = copy.deepcopy(admitted())
+    new["spec"]["podSets"][0]["template"]["spec"]["enableServiceLinks"] = False
+    assert "immutable" in admission.refusal(new, admitted())
 
 
 def test_admission_is_immutable(admission, changed):

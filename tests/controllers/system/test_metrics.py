@@ -165,3 +165,19 @@ async def test_local_queues_are_measured_only_where_they_are_chosen():
         scrape = Scrape(cluster)
         assert scrape("pending_workloads", cluster_queue="cq", status="active") == 0
         assert scrape("local_queue_pending_workloads", name="cq") is None
+
+
+async def test_a_cohort_that_is_created_again_counts_from_zero(cluster):
+    await cluster.create(resources.COHORT, kueue("Cohort", "team"))
+    await cluster.make_queue(cpu="1", cohortName="team")
+    await cluster.create(PYTORCH_JOBS, pytorch_job("runs"), "default")
+    await cluster.runs("runs")
+    assert Scrape(cluster)("cohort_subtree_admitted_workloads_total", cohort="team") == 1
+    await cluster.client.delete(resources.COHORT, "team")
+
+    async def is_removed():
+        return cluster.controllers.cache.get(resources.COHORT, "team") is None
+
+    await cluster.until(is_removed)
+    await cluster.create(resources.COHORT, kueue("Cohort", "team"))
+    assert Scrape(cluster)("cohort_subtree_admitted_workloads_total", cohort="team") is None

@@ -19,7 +19,7 @@ async def test_the_usage_of_a_local_queue_is_in_its_status_and_survives_a_restar
         await cluster.runs("a")
 
         async def something_was_consumed():
-            return "cpu" in (await consumed(cluster) or {})
+            return (await consumed(cluster) or {}).get("cpu", "0") != "0"
 
         await cluster.until(something_was_consumed)
         await cluster.stop()
@@ -30,3 +30,14 @@ async def test_the_usage_of_a_local_queue_is_in_its_status_and_survives_a_restar
             return view.consumed("default/cq").get("cpu")
 
         await cluster.until(it_is_remembered)
+
+
+async def test_a_local_queue_that_used_nothing_has_consumed_zero():
+    async with running_cluster(SAMPLED) as cluster:
+        await cluster.make_queue(admissionScope={"admissionMode": "UsageBasedAdmissionFairSharing"})
+
+        async def is_sampled():
+            return await consumed(cluster) is not None
+
+        await cluster.until(is_sampled)
+        assert await consumed(cluster) == {"cpu": "0"}

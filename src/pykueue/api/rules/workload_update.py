@@ -52,7 +52,7 @@ def _check_pod_sets(request: AdmissionRequest, old: Object) -> Iterator[FieldErr
     for index, (new_set, old_set) in enumerate(zip(after, before, strict=True)):
         shrinks = may_shrink and reading.integer(new_set.get("count")) < reading.integer(old_set.get("count"))
         compared = new_set | {"count": old_set["count"]} if shrinks else new_set
-        if compared != old_set:
+        if not go_format.are_equal(compared, old_set, "PodSet"):
             printed = go_format.in_go_order(compared, "PodSet")
             yield faults.invalid(f"spec.podSets.{index}", printed, faults.IMMUTABLE)
 
@@ -88,7 +88,7 @@ def _check_admission(request: AdmissionRequest, old: Object) -> list[FieldError]
         compared = (_without_topology(after), _without_topology(before))
     else:
         compared = (after, before)
-    if compared[0] == compared[1]:
+    if go_format.are_equal(*compared, "Admission"):
         return []
     return [faults.invalid("status.admission", go_format.in_go_order(after, "Admission"), faults.IMMUTABLE)]
 
@@ -116,7 +116,7 @@ def _check_ready_checks(new: Object, old: Object) -> Iterator[FieldError]:
         if now is None or before.get("state") != "Ready" or now.get("state") != "Ready":
             continue
         updates = now.get("podSetUpdates")
-        if updates != before.get("podSetUpdates"):
+        if not go_format.are_equal(updates or [], before.get("podSetUpdates") or [], "PodSetUpdate"):
             path = f"status.admissionChecks[{index}].podSetUpdates"
             yield faults.invalid(path, go_format.in_go_order(updates, "PodSetUpdate"), faults.IMMUTABLE)
 

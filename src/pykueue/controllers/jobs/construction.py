@@ -89,6 +89,10 @@ def workload_name(resource: Resource, name: str, uid: str, extra: str = "") -> s
 class MissingPriorityClassError(Exception):
     """The job names a priority class that does not exist (yet)."""
 
+    def __init__(self, resource: Resource, name: str) -> None:
+        super().__init__(f'{resource.plural}.{resource.group} "{name}" not found')
+        self.resource = resource
+
 
 def priority_of(kind: JobFramework, job: Object, pod_sets: Iterable[Object], classes: PriorityClasses) -> Object:
     """The fields `priorityClassRef` and `priority` of a Workload spec.
@@ -99,7 +103,7 @@ def priority_of(kind: JobFramework, job: Object, pod_sets: Iterable[Object], cla
     name = objects.labels(job).get(PRIORITY_CLASS, "")
     if name:
         if name not in classes.workload:
-            raise MissingPriorityClassError(f'workloadpriorityclasses.kueue.x-k8s.io "{name}" not found')
+            raise MissingPriorityClassError(resources.WORKLOAD_PRIORITY_CLASS, name)
         reference = {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": name}
         return {"priorityClassRef": reference, "priority": int(classes.workload[name].get("value", 0))}
     name = kind.priority_class(job) if kind.priority_class else first_priority_class(pod_sets)
@@ -108,7 +112,7 @@ def priority_of(kind: JobFramework, job: Object, pod_sets: Iterable[Object], cla
     if not name:
         return {"priority": 0}
     if name not in classes.pod:
-        raise MissingPriorityClassError(f'priorityclasses.scheduling.k8s.io "{name}" not found')
+        raise MissingPriorityClassError(resources.PRIORITY_CLASS, name)
     reference = {"group": "scheduling.k8s.io", "kind": "PriorityClass", "name": name}
     return {"priorityClassRef": reference, "priority": int(classes.pod[name].get("value", 0))}
 

@@ -24,6 +24,11 @@ class JobPolicy:
     finish_orphans: bool = True
     slices_workloads: bool = True
     """Whether elastic jobs grow and shrink while they run (ElasticJobsViaWorkloadSlices)."""
+    identifies_by_annotation: bool = True
+    """Whether annotations name prebuilt Workloads and groups (WorkloadIdentifierAnnotations)."""
+    requeues_single_pods: bool = False
+    """Whether the Workload of an evicted single pod may be queued again, although the pod ends
+    with it (off by SkipReassignmentForPodOwnedWorkloads)."""
     options: JobOptions = field(default_factory=JobOptions)
 
     def manages(self, namespace_labels: Mapping[str, str]) -> bool:

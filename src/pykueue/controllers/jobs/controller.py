@@ -12,6 +12,7 @@ from pykueue.controllers.cache import namespace_labels, priority_classes
 from pykueue.controllers.jobs import ancestry, decide, matching
 from pykueue.controllers.jobs.construction import MissingPriorityClassError
 from pykueue.controllers.jobs.context import JobContext, JobPolicy
+from pykueue.controllers.jobs.missing_classes import MissingPriorityClasses
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock
@@ -44,17 +45,15 @@ class JobController:
         self._clock = clock
         self._policy = policy
         self._ancestry = ancestry.Ancestry(client, cache, frameworks)
-        self._waiting_for_class: set[Key] = set()
         self.queue: WorkQueue[Key] = WorkQueue(framework.resource.kind.lower(), clock)
-        cache.add_index(framework.resource, "prebuilt", _prebuilt_key)
+        cache.add_index(framework.resource, "prebuilt", self._prebuilt_key)
         cache.add_index(framework.resource, "owner", _owner_uids)
         cache.on_change(framework.resource, self._job_changed)
         cache.add_index(framework.resource, "dependency", self._dependency_key)
         for resource in self._dependencies:
             cache.on_change(resource, partial(self._dependency_changed, resource))
         cache.on_change(kinds.WORKLOAD, self._workload_changed)
-        cache.on_change(kinds.WORKLOAD_PRIORITY_CLASS, self._class_appeared)
-        cache.on_change(kinds.PRIORITY_CLASS, self._class_appeared)
+        self._missing_classes = MissingPriorityClasses(cache, executor, self.queue)
 
     @property
     def resource(self) -> Resource:
@@ -79,6 +78,10 @@ class JobController:
         for job in self._cache.indexed(self._framework.resource, "dependency", f"{resource.plural}/{namespace}/{name}"):
             self.queue.add(key_of(job))
 
+    def _prebuilt_key(self, job: Object) -> list[str]:
+        name = matching.prebuilt_name(job, self._policy)
+        return [f"{objects.namespace(job)}/{name}"] if name else []
+
     def _job_changed(self, old: Object | None, new: Object | None) -> None:
         self.queue.add(key_of(latest(old, new)))
 
@@ -96,11 +99,6 @@ class JobController:
             for job in self._cache.indexed(self._framework.resource, "prebuilt", predicates.key(workload)):
                 self.queue.add_after(key_of(job), ADOPTION_PAUSE_NS)
 
-    def _class_appeared(self, old: Object | None, _new: Object | None) -> None:
-        if old is None:
-            for job in self._waiting_for_class.copy():
-                self.queue.add(job)
-
     async def reconcile(self, key: Key) -> int:
         namespace, name = key
         job = self._cache.get(self._framework.resource, name, namespace)
@@ -108,9 +106,9 @@ class JobController:
             job = await self._read_job(namespace, name)
         try:
             plan = decide.plan(await self._context(namespace, name, job))
-        except MissingPriorityClassError:
-            self._waiting_for_class.add(key)
-            return LONGEST_PAUSE_NS
+        except MissingPriorityClassError as fault:
+            assert job is not None
+            return self._missing_classes.wait(key, job, fault)
         except MissingDependencyError as fault:
             assert job is not None
             self._executor.record(Event(about=job, reason="ErrWorkloadCompose", message=str(fault), type="Warning"))
@@ -119,7 +117,6 @@ class JobController:
             assert job is not None
             self._executor.record(Event(about=job, reason="JobNestingTooDeep", message=str(fault), type="Warning"))
             return LONGEST_PAUSE_NS
-        self._waiting_for_class.discard(key)
         await self._executor.apply(plan.actions)
         return plan.requeue_after_ns
 
@@ -159,7 +156,7 @@ class JobController:
     def _workloads(self, namespace: str, name: str, job: Object | None) -> tuple[Object, ...]:
         owner = f"{self._framework.resource.kind}/{namespace}/{name}"
         workloads = self._cache.indexed(kinds.WORKLOAD, "owner", owner)
-        prebuilt = matching.prebuilt_name(job) if job is not None else ""
+        prebuilt = matching.prebuilt_name(job, self._policy) if job is not None else ""
         if prebuilt:
             workload = self._cache.get(kinds.WORKLOAD, prebuilt, namespace)
             if workload is not None and workload not in workloads:
@@ -184,11 +181,6 @@ def _with_former_owners(old: Object | None, new: Object | None) -> list[Object]:
 def _group(reference: Object) -> str:
     group, slash, _ = str(reference.get("apiVersion", "")).partition("/")
     return group if slash else ""
-
-
-def _prebuilt_key(job: Object) -> list[str]:
-    name = matching.prebuilt_name(job)
-    return [f"{job['metadata']['namespace']}/{name}"] if name else []
 
 
 def _owner_uids(job: Object) -> list[str]:

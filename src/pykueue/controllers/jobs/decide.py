@@ -130,7 +130,7 @@ def _finish(context: JobContext, job: Object, old: Object | None, finished: fram
 
 
 def _without_workload(context: JobContext, job: Object) -> Plan:
-    if matching.prebuilt_name(job):
+    if matching.prebuilt_name(job, context.policy):
         return Plan(
             actions=tuple(
                 stopping.stop(context.kind, job, None, message="missing workload", options=context.policy.options)

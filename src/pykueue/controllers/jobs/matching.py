@@ -5,15 +5,18 @@ The Workload of a suspended job is updated. A running job without a matching Wor
 and requeued, so that no job can grow after its admission.
 """
 
+from collections.abc import Sequence
+
 import msgspec
 
 from pykueue.api import objects, resources
 from pykueue.api.json_copy import copied
 from pykueue.api.labels import ADMISSION_GATED_BY, JOB_UID, PREBUILT_WORKLOAD_NAME, PRIORITY_CLASS
+from pykueue.api.rules import syntax
 from pykueue.api.scheme import Object
 from pykueue.controllers.jobs import construction, equivalence, slices, stopping
 from pykueue.controllers.jobs.construction import priority_of
-from pykueue.controllers.jobs.context import JobContext
+from pykueue.controllers.jobs.context import JobContext, JobPolicy
 from pykueue.controllers.workloads import predicates, transitions
 from pykueue.controllers.workloads.decide import remove_finalizer
 from pykueue.kube.controller.writes import Action, Delete, Event, Update, changes
@@ -29,9 +32,13 @@ class WorkloadMatch(msgspec.Struct, frozen=True, kw_only=True):
     """When to reconcile again without a change; 0 for never."""
 
 
-def prebuilt_name(job: Object) -> str:
-    annotations = objects.annotations(job)
-    return str(annotations.get(PREBUILT_WORKLOAD_NAME) or objects.labels(job).get(PREBUILT_WORKLOAD_NAME, ""))
+def prebuilt_name(job: Object, policy: JobPolicy) -> str:
+    """The name of the job's prebuilt Workload, from its label or annotation."""
+    annotation = str(objects.annotations(job).get(PREBUILT_WORKLOAD_NAME, ""))
+    label = str(objects.labels(job).get(PREBUILT_WORKLOAD_NAME, ""))
+    if policy.identifies_by_annotation:
+        return annotation or label
+    return label or (annotation if len(annotation) > syntax.LABEL_VALUE_LENGTH else "")
 
 
 def pod_sets(context: JobContext, job: Object) -> list[Object]:
@@ -40,8 +47,9 @@ def pod_sets(context: JobContext, job: Object) -> list[Object]:
 
 
 def find(context: JobContext, job: Object) -> WorkloadMatch:
-    if prebuilt_name(job):
-        return _prebuilt(context, job)
+    if prebuilt_name(job, context.policy):
+        is_suspended = framework.is_suspended(context.kind, job)
+        return find_prebuilt(context, job, pod_sets(context, job), is_suspended=is_suspended)
     job_pod_sets = pod_sets(context, job)
     if slices.is_elastic(context, job):
         slice_match = _slice(context, job, slices.counts(job_pod_sets))
@@ -163,8 +171,9 @@ def _priority_class_changed(job: Object, workload: Object) -> bool:
     return objects.labels(job).get(PRIORITY_CLASS, "") != predicates.priority_class_name(workload)
 
 
-def _prebuilt(context: JobContext, job: Object) -> WorkloadMatch:
-    name = prebuilt_name(job)
+def find_prebuilt(context: JobContext, job: Object, pod_sets: Sequence[Object], *, is_suspended: bool) -> WorkloadMatch:
+    """The prebuilt Workload of a job; the job becomes its owner first."""
+    name = prebuilt_name(job, context.policy)
     old = next((workload for workload in context.workloads if workload["metadata"]["name"] == name), None)
     if old is None:
         return WorkloadMatch()
@@ -176,8 +185,7 @@ def _prebuilt(context: JobContext, job: Object) -> WorkloadMatch:
         new["metadata"].setdefault("ownerReferences", []).append(construction.owner_reference(context.kind, job))
         new["metadata"].setdefault("labels", {})[JOB_UID] = job["metadata"]["uid"]
         return WorkloadMatch(actions=(Update(resource=resources.WORKLOAD, old=old, new=new),))
-    is_suspended = framework.is_suspended(context.kind, job)
-    if equivalence.describes(old, job, pod_sets(context, job), context.flavors, is_suspended=is_suspended):
+    if equivalence.describes(old, job, pod_sets, context.flavors, is_suspended=is_suspended):
         return WorkloadMatch(workload=old)
     if predicates.is_finished(old):
         return WorkloadMatch()

@@ -10,11 +10,12 @@ from pykueue.api.scheme import Object
 from pykueue.controllers.cache import namespace_labels, priority_classes, split_key
 from pykueue.controllers.jobs.construction import MissingPriorityClassError
 from pykueue.controllers.jobs.context import JobContext, JobPolicy
+from pykueue.controllers.jobs.missing_classes import MissingPriorityClasses
 from pykueue.controllers.leader_worker_sets import decide as groups
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.cache import Key, ObjectCache, key_of, latest
 from pykueue.kube.controller.executor import WriteExecutor
-from pykueue.kube.controller.work_queue import LONGEST_PAUSE_NS, WorkQueue
+from pykueue.kube.controller.work_queue import WorkQueue
 from pykueue.kube.controller.writes import Action, Update
 from pykueue.translate.jobs import framework, pods
 
@@ -27,7 +28,6 @@ class LeaderWorkerSetController:
         self._executor = executor
         self._clock = clock
         self._policy = policy
-        self._waiting_for_class: set[Key] = set()
         self.queue: WorkQueue[Key] = WorkQueue("leaderworkerset", clock)
         cache.add_index(resources.POD, _INDEX, _set_of_pod)
         cache.add_index(resources.WORKLOAD, _INDEX, _sets_of_workload)
@@ -35,8 +35,7 @@ class LeaderWorkerSetController:
         cache.on_change(resources.POD, self._pod_changed)
         cache.on_change(resources.WORKLOAD, self._workload_changed)
         cache.on_change(resources.STATEFUL_SET, self._stateful_set_changed)
-        cache.on_change(resources.WORKLOAD_PRIORITY_CLASS, self._class_appeared)
-        cache.on_change(resources.PRIORITY_CLASS, self._class_appeared)
+        self._missing_classes = MissingPriorityClasses(cache, executor, self.queue)
 
     def _changed(self, old: Object | None, new: Object | None) -> None:
         self.queue.add(key_of(latest(old, new)))
@@ -52,11 +51,6 @@ class LeaderWorkerSetController:
         name = objects.labels(new).get(groups.SET_NAME_LABEL, "") if new is not None else ""
         if new is not None and name:
             self.queue.add((new["metadata"]["namespace"], name))
-
-    def _class_appeared(self, old: Object | None, _new: Object | None) -> None:
-        if old is None:
-            for key in self._waiting_for_class.copy():
-                self.queue.add(key)
 
     def _add(self, names: list[str]) -> None:
         for name in names:
@@ -76,10 +70,8 @@ class LeaderWorkerSetController:
         own = tuple(workload for workload in workloads if _is_owned_by(workload, uid))
         try:
             actions = groups.plan(self._context(leader_worker_set, own), leader_worker_set)
-        except MissingPriorityClassError:
-            self._waiting_for_class.add(key)
-            return LONGEST_PAUSE_NS
-        self._waiting_for_class.discard(key)
+        except MissingPriorityClassError as fault:
+            return self._missing_classes.wait(key, leader_worker_set, fault)
         await self._executor.apply([*actions, *self._pod_updates(leader_worker_set)])
         return 0
 

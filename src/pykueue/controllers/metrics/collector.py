@@ -63,6 +63,7 @@ class Metrics:
         PodGates(cache, clock, self.instruments)
         cache.on_change(resources.WORKLOAD, self._workload_changed)
         cache.on_change(resources.CLUSTER_QUEUE, self._cluster_queue_changed)
+        cache.on_change(resources.COHORT, self._cohort_changed)
         cache.on_change(resources.LOCAL_QUEUE, self._local_queue_changed)
 
     def refresh(self) -> None:
@@ -92,6 +93,12 @@ class Metrics:
             name = old["metadata"]["name"]
             self.instruments.remove({"cluster_queue": name})
             self.instruments.remove({"preempting_cluster_queue": name})
+
+    def _cohort_changed(self, old: Object | None, new: Object | None) -> None:
+        """A Cohort that is created again under this name starts to count at zero."""
+        if new is None and old is not None:
+            self.instruments.remove({"cohort": objects.name(old)})
+            self._counted_cohorts.discard(objects.name(old))
 
     def _local_queue_changed(self, old: Object | None, new: Object | None) -> None:
         if old is not None and self._filter.includes(old) and not self._filter.includes(new):

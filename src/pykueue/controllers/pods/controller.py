@@ -7,13 +7,15 @@ from pykueue.api.labels import IS_GROUP_WORKLOAD, MANAGED
 from pykueue.api.rules.jobs.pod import role_hash
 from pykueue.api.scheme import Object
 from pykueue.controllers.cache import namespace_labels, priority_classes
+from pykueue.controllers.jobs import matching
 from pykueue.controllers.jobs.construction import MissingPriorityClassError
 from pykueue.controllers.jobs.context import JobContext, JobPolicy
+from pykueue.controllers.jobs.missing_classes import MissingPriorityClasses
 from pykueue.controllers.pods import decide
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.cache import ObjectCache, key_of, latest
 from pykueue.kube.controller.executor import WriteExecutor
-from pykueue.kube.controller.work_queue import LONGEST_PAUSE_NS, WorkQueue
+from pykueue.kube.controller.work_queue import WorkQueue
 from pykueue.translate.jobs import pods
 from pykueue.translate.jobs.pods import PodGroup
 
@@ -32,7 +34,9 @@ class PodController:
         self._clock = clock
         self._policy = policy
         self.queue: WorkQueue[GroupKey] = WorkQueue("pod", clock)
-        cache.add_index(resources.POD, "group", _group_of)
+        self._missing_classes = MissingPriorityClasses(cache, executor, self.queue)
+        cache.add_index(resources.POD, "group", self._group_key)
+        cache.add_index(resources.POD, "prebuilt", self._prebuilt_key)
         cache.on_change(resources.POD, self._pod_changed)
         cache.on_change(resources.WORKLOAD, self._workload_changed)
 
@@ -41,7 +45,7 @@ class PodController:
         if objects.labels(pod).get(MANAGED) != "true":
             return
         namespace, name = key_of(pod)
-        group = pods.group_name(pod)
+        group = self._group_name(pod)
         self.queue.add(GroupKey(namespace, group or name, is_group=bool(group)))
 
     def _workload_changed(self, old: Object | None, new: Object | None) -> None:
@@ -52,6 +56,13 @@ class PodController:
         for reference in objects.owner_references(workload):
             if reference["kind"] == "Pod":
                 self.queue.add(GroupKey(namespace, reference["name"], is_group=False))
+        for pod in self._cache.indexed(resources.POD, "prebuilt", f"{namespace}/{name}"):
+            self.queue.add(GroupKey(namespace, objects.name(pod), is_group=False))
+
+    def _prebuilt_key(self, pod: Object) -> list[str]:
+        """The prebuilt Workload of a single pod; the Workload of a group has the group's name."""
+        name = "" if self._group_name(pod) else matching.prebuilt_name(pod, self._policy)
+        return [f"{objects.namespace(pod)}/{name}"] if name else []
 
     async def reconcile(self, key: GroupKey) -> int:
         namespace, name, is_group = key
@@ -59,15 +70,16 @@ class PodController:
             members = tuple(self._cache.indexed(resources.POD, "group", f"{namespace}/{name}"))
         else:
             pod = self._cache.get(resources.POD, name, namespace)
-            members = () if pod is None or pods.group_name(pod) else (pod,)
+            members = () if pod is None or self._group_name(pod) else (pod,)
             if pod is not None and not members:
                 return 0
         ordered = tuple(sorted(members, key=lambda pod: str(pod["metadata"]["name"])))
         group = PodGroup(name=name if is_group else "", pods=ordered, role_hash=role_hash) if members else None
         try:
             plan = decide.plan(self._context(namespace, name, is_group=is_group), group)
-        except MissingPriorityClassError:
-            return LONGEST_PAUSE_NS
+        except MissingPriorityClassError as fault:
+            assert group is not None
+            return self._missing_classes.wait(key, group.lead, fault)
         await self._executor.apply(plan.actions)
         return plan.requeue_after_ns
 
@@ -85,7 +97,7 @@ class PodController:
 
     def _workloads(self, namespace: str, name: str, *, is_group: bool) -> tuple[Object, ...]:
         if not is_group:
-            return tuple(self._cache.indexed(resources.WORKLOAD, "owner", f"Pod/{namespace}/{name}"))
+            return self._workloads_of_pod(namespace, name)
         workload = self._cache.get(resources.WORKLOAD, name, namespace)
         if workload is None:
             return ()
@@ -94,7 +106,18 @@ class PodController:
         has_members = bool(self._cache.indexed(resources.POD, "group", f"{namespace}/{name}"))
         return (workload,) if is_ours or is_free or has_members else ()
 
+    def _workloads_of_pod(self, namespace: str, name: str) -> tuple[Object, ...]:
+        workloads = self._cache.indexed(resources.WORKLOAD, "owner", f"Pod/{namespace}/{name}")
+        pod = self._cache.get(resources.POD, name, namespace)
+        prebuilt = "" if pod is None or objects.is_deleted(pod) else matching.prebuilt_name(pod, self._policy)
+        workload = self._cache.get(resources.WORKLOAD, prebuilt, namespace) if prebuilt else None
+        if workload is not None and workload not in workloads:
+            workloads.append(workload)
+        return tuple(workloads)
 
-def _group_of(pod: Object) -> list[str]:
-    name = pods.group_name(pod)
-    return [f"{pod['metadata']['namespace']}/{name}"] if name else []
+    def _group_name(self, pod: Object) -> str:
+        return pods.group_name(pod, by_annotation=self._policy.identifies_by_annotation)
+
+    def _group_key(self, pod: Object) -> list[str]:
+        name = self._group_name(pod)
+        return [f"{objects.namespace(pod)}/{name}"] if name else []

@@ -5,12 +5,12 @@ pod replaces it, and excess pods are deleted. A Workload with the group's name t
 for a pod group is never used, so that a group cannot run on the quota of another job.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 
 from pykueue.api import conditions, objects, resources
 from pykueue.api.json_copy import copied
-from pykueue.api.labels import IS_GROUP_WORKLOAD, JOB_UID, MANAGED, POD_GROUP_TOTAL_COUNT
+from pykueue.api.labels import IS_GROUP_WORKLOAD, MANAGED, POD_GROUP_TOTAL_COUNT
 from pykueue.api.scheme import Object
 from pykueue.api.times import from_ns, to_ns
 from pykueue.controllers.jobs import (
@@ -163,6 +163,9 @@ def _remove_excess(members: "Members") -> list[Action]:
 
 def _find_workload_of_pod(context: JobContext, group: PodGroup) -> _GroupMatch:
     pod_sets = group.pod_sets(context.policy.options)
+    if matching.prebuilt_name(group.lead, context.policy):
+        prebuilt = matching.find_prebuilt(context, group.lead, pod_sets, is_suspended=group.is_suspended)
+        return _GroupMatch(workload=prebuilt.workload, group=group, first=group.lead, actions=prebuilt.actions)
     match, others = None, []
     for workload in context.workloads:
         is_match = equivalence.describes(
@@ -243,7 +246,7 @@ def _finish(context: JobContext, match: _GroupMatch, finished: framework.JobResu
 
 
 def _create(context: JobContext, group: PodGroup) -> Plan:
-    if matching.prebuilt_name(group.lead):
+    if matching.prebuilt_name(group.lead, context.policy):
         return Plan(actions=tuple(_stop(context, group, reason="NoMatchingWorkload", message="missing workload")))
     if group.is_active(context.now_ns):
         return Plan()
@@ -271,15 +274,28 @@ def _construct(context: JobContext, group: PodGroup) -> Object | Event:
     if not group.name:
         return construction.workload_of(pods.FRAMEWORK, group.lead, pod_sets, priority=chosen, label_keys=keys)
     fault = _group_fault(group, pod_sets)
+    labels = _common_labels(group, keys)
+    if not fault and labels is None:
+        fault = "constructing workload: pods have different label values"
     if fault:
         return Event(about=group.lead, reason="ErrWorkloadCompose", message=fault, type="Warning")
     workload = construction.workload_of(pods.FRAMEWORK, group.lead, pod_sets, priority=chosen, label_keys=keys)
     metadata = workload["metadata"]
     metadata["name"] = group.name
-    metadata["labels"].pop(JOB_UID)
+    metadata["labels"] = labels
     metadata["ownerReferences"] = [_reference(pod) for pod in group.pods]
     metadata["annotations"] = {**metadata.get("annotations", {}), IS_GROUP_WORKLOAD: "true"}
     return workload
+
+
+def _common_labels(group: PodGroup, keys: Collection[str]) -> dict[str, str] | None:
+    """The labels with these keys that any pod has; None if two pods have different values."""
+    labels: dict[str, str] = {}
+    for pod in group.pods:
+        for key, value in objects.labels(pod).items():
+            if key in keys and labels.setdefault(key, value) != value:
+                return None
+    return labels
 
 
 def _group_fault(group: PodGroup, pod_sets: list[Object]) -> str:
@@ -332,7 +348,8 @@ def _evicted(context: JobContext, group: PodGroup, old: Object) -> Plan:
     actions = _stop(context, group, reason=reason, message=evicted["message"])
     if predicates.has_quota_reservation(old) and not group.is_active(context.now_ns):
         new = copied(old)
-        decide.release_after_eviction(new, context.now_ns, may_requeue=bool(group.name))
+        may_requeue = bool(group.name) or context.policy.requeues_single_pods
+        decide.release_after_eviction(new, context.now_ns, may_requeue=may_requeue)
         actions += changes(resources.WORKLOAD, old, new)
     return Plan(actions=tuple(actions))
 

@@ -71,8 +71,11 @@ class UsageSampler:
     def _admitted(self, key: values.LocalQueueKey) -> dict[values.ResourceName, int]:
         view = self._scheduler.engine.view
         local_queue = view.local_queue(key)
-        used: dict[values.ResourceName, int] = {}
-        for reservation in () if local_queue is None else view.reservations(local_queue.cluster_queue):
+        if local_queue is None:
+            return {}
+        cluster_queue = view.cluster_queue(local_queue.cluster_queue)
+        used = dict.fromkeys(sorted(cluster_queue.covered_resources) if cluster_queue else (), 0)
+        for reservation in view.reservations(local_queue.cluster_queue):
             if reservation.workload.local_queue != key or not reservation.workload.admitted:
                 continue
             for pod_set in reservation.admission.pod_sets:

@@ -18,6 +18,10 @@ REFERRERS = {
 }
 """The kind that refers to each kind with a finalizer."""
 
+RESTORED = (resources.TOPOLOGY,)
+"""Kinds whose finalizer is put back when somebody takes it off, as in Kueue; the others can be
+removed by hand while they are in use."""
+
 
 class InUseController:
     def __init__(self, cache: ObjectCache, executor: WriteExecutor, clock: Clock) -> None:
@@ -29,8 +33,10 @@ class InUseController:
             cache.on_change(referrer, self._add_released(resource))
 
     def _add_changed(self, resource: Resource) -> Handler:
-        def changed(_old: Object | None, new: Object | None) -> None:
-            if new is not None:
+        def changed(old: Object | None, new: Object | None) -> None:
+            if new is None:
+                return
+            if old is None or resource in RESTORED or objects.is_deleted(new):
                 self.queue.add((resource, new["metadata"]["name"]))
 
         return changed

@@ -129,6 +129,7 @@ class Scheduler:
 
     async def run(self) -> None:
         await self._cache.listed(REQUIRED_KINDS)
+        self._feed.count_arrivals()
         self._wake.set()
         while True:
             await self._wait()

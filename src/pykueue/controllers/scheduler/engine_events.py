@@ -45,7 +45,9 @@ class EngineEventSource:
         self._clock = clock
         self._handle = handle
         self._options = policy.workload_options(configuration)
-        self._arrived: set[values.WorkloadKey] = set()
+        self._arrivals: dict[values.WorkloadKey, int] = {}
+        self._last_arrival: int | None = None
+        """None while objects are listed: a list is in no order of arrival."""
         self._writes_in_flight: dict[values.WorkloadKey, int] = {}
         cache.on_change(resources.NAMESPACE, self._namespace_changed)
         cache.on_change(resources.RESOURCE_FLAVOR, self._flavor_changed)
@@ -59,6 +61,10 @@ class EngineEventSource:
         self._inventory = DeviceInventory(cache)
         for resource in DEVICE_RESOURCES:
             cache.on_change(resource, self._devices_changed)
+
+    def count_arrivals(self) -> None:
+        """Number the Workloads that arrive from now on; those before were listed."""
+        self._last_arrival = 0
 
     def pause(self, key: values.WorkloadKey) -> None:
         """Hold back changes of a Workload until `resume` is called as often as `pause`."""
@@ -75,7 +81,9 @@ class EngineEventSource:
         runtime_classes = self._cache.by_name(resources.RUNTIME_CLASS)
         adjusted = requests.adjusted(obj, runtime_classes=runtime_classes, limit_ranges=limit_ranges)
         counted = self._count_devices(adjusted)
-        return workload.workload(adjusted, self._options, limit_range.summarize(limit_ranges), counted)
+        arrival = self._arrivals.get(workload.key(obj), 0)
+        summary = limit_range.summarize(limit_ranges)
+        return workload.workload(adjusted, self._options, summary, counted, arrival=arrival)
 
     def device_fault(self, obj: Object) -> devices.DeviceFault | None:
         """Why the devices of a pending Workload cannot be counted."""
@@ -102,16 +110,16 @@ class EngineEventSource:
         obj = self._cache.get(resources.WORKLOAD, name, namespace)
         at_ns = self._clock.now_ns()
         if obj is None:
-            if key in self._arrived:
-                self._arrived.discard(key)
+            if self._arrivals.pop(key, None) is not None:
                 self._handle(events.WorkloadGone(at_ns=at_ns, key=key))
             return
-        value = self.value_of(obj)
-        if key in self._arrived:
-            self._handle(events.WorkloadChanged(at_ns=at_ns, workload=value))
+        if key in self._arrivals:
+            self._handle(events.WorkloadChanged(at_ns=at_ns, workload=self.value_of(obj)))
         else:
-            self._arrived.add(key)
-            self._handle(events.WorkloadArrived(at_ns=at_ns, workload=value))
+            if self._last_arrival is not None:
+                self._last_arrival += 1
+            self._arrivals[key] = self._last_arrival or 0
+            self._handle(events.WorkloadArrived(at_ns=at_ns, workload=self.value_of(obj)))
 
     def _devices_changed(self, _old: Object | None, _new: Object | None) -> None:
         for obj in self._cache.all(resources.WORKLOAD):

@@ -7,12 +7,13 @@ from pykueue.controllers.cache import namespace_labels, priority_classes, split_
 from pykueue.controllers.jobs import matching
 from pykueue.controllers.jobs.construction import MissingPriorityClassError
 from pykueue.controllers.jobs.context import JobPolicy
+from pykueue.controllers.jobs.missing_classes import MissingPriorityClasses
 from pykueue.controllers.stateful_sets import decide
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.cache import Key, ObjectCache, key_of, latest
 from pykueue.kube.controller.executor import WriteExecutor
-from pykueue.kube.controller.work_queue import LONGEST_PAUSE_NS, WorkQueue
+from pykueue.kube.controller.work_queue import WorkQueue
 from pykueue.kube.controller.writes import Action, Create, Event, Update
 from pykueue.translate.jobs import framework, pods
 
@@ -24,6 +25,7 @@ class StatefulSetController:
         self._clock = clock
         self._policy = policy
         self.queue: WorkQueue[Key] = WorkQueue("statefulset", clock)
+        self._missing_classes = MissingPriorityClasses(cache, executor, self.queue)
         cache.add_index(resources.POD, "statefulSet", _parent_of)
         cache.on_change(resources.STATEFUL_SET, self._changed)
         cache.on_change(resources.POD, self._pod_changed)
@@ -50,11 +52,13 @@ class StatefulSetController:
             return 0
         try:
             actions = self._workload_actions(stateful_set)
-        except MissingPriorityClassError:
-            return LONGEST_PAUSE_NS
+        except MissingPriorityClassError as fault:
+            return self._missing_classes.wait(key, stateful_set, fault)
         for pod in members:
             labelled = decide.with_group_labels(pod, stateful_set)
-            if not objects.is_deleted(pod) and not pods.is_terminated(pod) and not matching.prebuilt_name(pod):
+            if objects.is_deleted(pod) or pods.is_terminated(pod):
+                continue
+            if not matching.prebuilt_name(pod, self._policy):
                 actions.append(Update(resource=resources.POD, old=pod, new=labelled))
         await self._executor.apply(actions)
         return 0

@@ -1,5 +1,7 @@
 """The slice ungater: removes the scheduling gates of the pods of elastic jobs."""
 
+import asyncio
+
 from pykueue.api import objects, resources
 from pykueue.api.labels import ELASTIC_JOB, WORKLOAD_SLICE_NAME
 from pykueue.api.scheme import Object
@@ -21,10 +23,15 @@ class SliceUngater:
         self._cache = cache
         self._executor = executor
         self.queue: WorkQueue[Key] = WorkQueue("sliceungater", clock)
+        self._needed = asyncio.Event()
         cache.add_index(resources.POD, INDEX, _slice_of_pod)
         cache.add_index(resources.WORKLOAD, INDEX, _slice_of_workload)
         cache.on_change(resources.POD, self._pod_changed)
         cache.on_change(resources.WORKLOAD, self._workload_changed)
+
+    async def needed(self) -> None:
+        """Returns when there is an elastic Workload, whose pods must be watched."""
+        await self._needed.wait()
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         """Reconcile for a gated pod, and for a pod that ended, because another may run then."""
@@ -33,8 +40,11 @@ class SliceUngater:
             self._add(_slice_of_pod(pod))
 
     def _workload_changed(self, _old: Object | None, new: Object | None) -> None:
+        slices_of_new = _slice_of_workload(new) if new is not None else []
+        if slices_of_new:
+            self._needed.set()
         if new is not None and predicates.is_admitted(new):
-            self._add(_slice_of_workload(new))
+            self._add(slices_of_new)
 
     def _add(self, keys: list[str]) -> None:
         for key in keys:

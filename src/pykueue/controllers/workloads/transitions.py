@@ -9,7 +9,7 @@ from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS, from_ns, to_ns
 from pykueue.controllers.workloads import predicates
 
-PRESERVED_CHECK_FIELDS = ("name", "requeueAfterSeconds", "podSetUpdates")
+PRESERVED_CHECK_FIELDS = ("name", "requeueAfterSeconds", "podSetUpdates", "retryCount")
 
 
 def sync_admitted(workload: Object, now_ns: int) -> bool:

@@ -12,6 +12,9 @@ from pykueue.engine.quota import fair_sharing, quota_tree
 from pykueue.engine.quota.fair_sharing import DominantResourceShare
 from pykueue.engine.state import EngineState
 
+Age = tuple[int, int, str, str]
+"""Timestamp, arrival, uid and key of a workload: its place among workloads of one priority."""
+
 
 def ordered(state: EngineState, entries: list[CycleEntry]) -> Iterator[CycleEntry]:
     """Yields entries one at a time, because processing one may change the order of the rest."""
@@ -26,14 +29,14 @@ def ordered(state: EngineState, entries: list[CycleEntry]) -> Iterator[CycleEntr
         yield from _by_tournament(state, entries)
 
 
-def _classical_key(state: EngineState, entry: CycleEntry) -> tuple[bool, int, int, tuple[int, str, str]]:
+def _classical_key(state: EngineState, entry: CycleEntry) -> tuple[bool, int, int, Age]:
     assert entry.assignment is not None
-    priority, timestamp_ns, uid, key = entry.pending.order
+    priority = entry.pending.order[0]
     return (
         state.policy.prioritize_preemptor_workloads and not entry.is_preemptor,
         entry.assignment.borrowing,
         priority if state.policy.priority_sorting_within_cohort else 0,
-        (timestamp_ns, uid, key),
+        entry.pending.order[1:],
     )
 
 
@@ -42,7 +45,7 @@ def _second_pass_key(state: EngineState, entry: CycleEntry) -> tuple[int, int]:
 
     The sort is stable, so among equal entries the one that was due first is first.
     """
-    priority, timestamp_ns, _, _ = entry.pending.order
+    priority, timestamp_ns, *_ = entry.pending.order
     return priority if state.policy.priority_sorting_within_cohort else 0, timestamp_ns
 
 
@@ -89,17 +92,15 @@ class _Tournament:
                 candidates.append(candidate)
         return min(candidates, key=lambda entry: self._key(cohort, entry), default=None)
 
-    def _key(
-        self, cohort: quota_tree.QuotaNode, entry: CycleEntry
-    ) -> tuple[bool, bool, tuple[bool, float], int, tuple[int, str, str]]:
+    def _key(self, cohort: quota_tree.QuotaNode, entry: CycleEntry) -> tuple[bool, bool, tuple[bool, float], int, Age]:
         assert entry.assignment is not None
         policy = self._state.policy
         share = self._shares[id(cohort), entry.queue.name]
-        priority, timestamp_ns, uid, key = entry.pending.order
+        priority = entry.pending.order[0]
         return (
             policy.prioritize_preemptor_workloads and not entry.is_preemptor,
             policy.fair_sharing_prioritize_non_borrowing and share.is_borrowing_on(entry.assignment.usage),
             share.rank,
             priority if policy.priority_sorting_within_cohort else 0,
-            (timestamp_ns, uid, key),
+            entry.pending.order[1:],
         )

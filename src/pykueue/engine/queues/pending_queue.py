@@ -17,7 +17,7 @@ from pykueue.engine.policy import Policy, RequeuingTimestamp
 from pykueue.engine.reasons import PreemptionReason, RequeueReason
 from pykueue.engine.values import QueueingStrategy
 
-Order = tuple[int, int, str, str]
+Order = tuple[int, int, int, str, str]
 
 _MILLISECOND_NS = 1_000_000
 _IMMEDIATE = {
@@ -73,7 +73,13 @@ class PendingWorkload:
     def __init__(self, workload: values.Workload, policy: Policy) -> None:
         self.workload = workload
         self.timestamp_ns = queue_order_timestamp(workload, policy)
-        self.order: Order = (-workload.priority, self.timestamp_ns, workload.uid, workload.key)
+        self.order: Order = (
+            -workload.priority,
+            self.timestamp_ns,
+            workload.arrival,
+            workload.uid,
+            workload.key,
+        )
         self.scan: ScanProgress | None = None
         self.evaluated_generation = 0
         self.bucket: _Bucket | None = None
@@ -487,6 +493,8 @@ def _is_equivalent(old: PendingWorkload, new: values.Workload) -> bool:
         and before.local_queue == new.local_queue
         and before.eviction == new.eviction
         and before.requeued == new.requeued
+        and before.requeue_at_ns == new.requeue_at_ns
         and before.closed_preemption_gate == new.closed_preemption_gate
+        and before.invalid_requests == new.invalid_requests
         and before.pod_sets == new.pod_sets
     )

@@ -193,15 +193,27 @@ def _priority_boost(settings: Settings) -> list[Validation]:
 
 def _same_pod_sets(settings: Settings) -> Validation:
     now, before = "variables.podSets[i]", "variables.oldPodSets[i]"
-    same = f"{now} == {before}"
-    if _is_on(settings, "ElasticJobsViaWorkloadSlices"):
-        same += f" || ({now}.count < {before}.count && {cel.equal_but_for(now, before, ('count',))})"
+    may_shrink = _is_on(settings, "ElasticJobsViaWorkloadSlices")
+    count = f"{now}.count {'<=' if may_shrink else '=='} {before}.count"
+    template = f"({now}.template == {before}.template || {_differ_in_empty_metadata(now, before)})"
+    same = f"({count} && {template} && {cel.equal_but_for(now, before, ('count', 'template'))})"
     return Validation(
         when="variables.wasReserved",
         cel="size(variables.podSets) == size(variables.oldPodSets) && "
         f"[{_POD_SET_INDEXES}].all(i, i >= size(variables.podSets) || {same})",
         message="spec.podSets: field is immutable",
     )
+
+
+def _differ_in_empty_metadata(now: str, before: str) -> str:
+    """Whether templates differ in an empty `metadata` alone, which Go clients write."""
+    same = cel.equal_but_for(f"{now}.template", f"{before}.template", ("metadata",))
+    empty = " && ".join(
+        f"{pod_set}.template.?metadata.?{field}.orValue({{}}).size() == 0"
+        for pod_set in (now, before)
+        for field in ("labels", "annotations")
+    )
+    return f"({same} && {empty})"
 
 
 def _updates(settings: Settings) -> list[Validation]:

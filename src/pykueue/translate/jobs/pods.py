@@ -33,8 +33,10 @@ RoleHash = Callable[[Object], str]
 is_terminated = nodes.is_terminated
 
 
-def group_name(pod: Object) -> str:
-    return str(objects.annotations(pod).get(POD_GROUP_NAME) or objects.labels(pod).get(POD_GROUP_NAME, ""))
+def group_name(pod: Object, *, by_annotation: bool = True) -> str:
+    """The name of the pod's group; an annotation counts with WorkloadIdentifierAnnotations."""
+    annotation = objects.annotations(pod).get(POD_GROUP_NAME) if by_annotation else None
+    return str(annotation or objects.labels(pod).get(POD_GROUP_NAME, ""))
 
 
 def is_gated(pod: Object) -> bool:

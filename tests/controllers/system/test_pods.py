@@ -1,0 +1,124 @@
+"""Pods and pod groups on the API in memory."""
+
+from tests.controllers.system.cluster import priority_class, running_cluster, status_of
+from tests.controllers.system.test_requeue import workload
+
+from pykueue.api import resources
+
+PODS = {"integrations": {"frameworks": ["pod"]}}
+PREBUILT = "kueue.x-k8s.io/prebuilt-workload-name"
+
+
+def pod(name, *, queue="cq", labels=None, annotations=None):
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "labels": {"kueue.x-k8s.io/queue-name": queue} | (labels or {}),
+            "annotations": annotations or {},
+        },
+        "spec": {"restartPolicy": "Never", "containers": [container]},
+    }
+
+
+def is_gated(obj):
+    return bool(obj["spec"].get("schedulingGates"))
+
+
+async def test_a_single_pod_runs_on_its_prebuilt_workload():
+    async with running_cluster(PODS) as cluster:
+        await cluster.make_queue()
+        created = await cluster.create(resources.POD, pod("p", labels={PREBUILT: "pre"}), "default")
+        assert is_gated(created)
+        prebuilt = workload("pre")
+        prebuilt["spec"]["podSets"][0]["template"]["spec"] = created["spec"]
+        await cluster.create(resources.WORKLOAD, prebuilt, "default")
+
+        async def is_started():
+            return not is_gated(await cluster.get(resources.POD, "p", "default"))
+
+        await cluster.until(is_started)
+        prebuilt = await cluster.get(resources.WORKLOAD, "pre", "default")
+        assert [owner["name"] for owner in prebuilt["metadata"]["ownerReferences"]] == ["p"]
+        assert status_of(prebuilt, "Admitted") == "True"
+
+
+async def test_a_prebuilt_workload_is_named_by_its_label_alone_without_the_gate():
+    gates = {"featureGates": {"WorkloadIdentifierAnnotations": False}}
+    async with running_cluster(PODS | gates) as cluster:
+        await cluster.make_queue()
+        await cluster.create(resources.POD, pod("p", annotations={PREBUILT: "pre"}), "default")
+        workload_of_pod = await cluster.until(cluster.workload_of, "p", "Pod")
+        assert workload_of_pod["metadata"]["name"].startswith("pod-p-")
+
+
+async def test_a_group_is_named_by_its_label_alone_without_the_gate():
+    gates = {"featureGates": {"WorkloadIdentifierAnnotations": False}}
+    async with running_cluster(PODS | gates) as cluster:
+        await cluster.make_queue()
+        annotations = {"kueue.x-k8s.io/pod-group-name": "g"}
+        await cluster.create(resources.POD, pod("p", annotations=annotations), "default")
+        assert await cluster.until(cluster.workload_of, "p", "Pod")
+
+
+async def requeued_after_preemption(configuration):
+    async with running_cluster(configuration) as cluster:
+        await cluster.make_queue(cpu="1", preemption={"withinClusterQueue": "LowerPriority"})
+        for name, value in (("low", 1), ("high", 9)):
+            await cluster.create(resources.WORKLOAD_PRIORITY_CLASS, priority_class(name, value))
+
+        async def workload_with(name, condition_type):
+            workload_of_pod = await cluster.workload_of(name, "Pod")
+            return workload_of_pod if workload_of_pod and status_of(workload_of_pod, condition_type) else None
+
+        low = {"kueue.x-k8s.io/priority-class": "low"}
+        preempted = pod("low", labels=low)
+        preempted["metadata"]["finalizers"] = ["example.com/keeps-the-pod"]
+        await cluster.create(resources.POD, preempted, "default")
+        await cluster.until(workload_with, "low", "Admitted")
+        high = {"kueue.x-k8s.io/priority-class": "high"}
+        await cluster.create(resources.POD, pod("high", labels=high), "default")
+        return status_of(await cluster.until(workload_with, "low", "Requeued"), "Requeued")
+
+
+async def test_the_workload_of_an_evicted_single_pod_is_not_queued_again():
+    assert await requeued_after_preemption(PODS) == "False"
+
+
+async def test_the_workload_of_an_evicted_single_pod_is_queued_again_without_the_gate():
+    gates = {"featureGates": {"SkipReassignmentForPodOwnedWorkloads": False}}
+    assert await requeued_after_preemption(PODS | gates) == "True"
+
+
+def member(name, **labels):
+    group = {"kueue.x-k8s.io/pod-group-name": "g"}
+    return pod(name, labels=group | labels, annotations={"kueue.x-k8s.io/pod-group-total-count": "2"})
+
+
+COPIES = {"integrations": {"frameworks": ["pod"], "labelKeysToCopy": ["team"]}}
+
+
+async def test_the_workload_of_a_group_has_the_labels_of_any_pod():
+    async with running_cluster(COPIES) as cluster:
+        await cluster.make_queue()
+        await cluster.create(resources.POD, member("p1"), "default")
+        await cluster.create(resources.POD, member("p2", team="blue"), "default")
+        group = await cluster.until(cluster.get, resources.WORKLOAD, "g", "default")
+        assert group["metadata"]["labels"] == {"team": "blue"}
+
+
+async def test_pods_of_a_group_with_different_labels_get_no_workload():
+    async with running_cluster(COPIES) as cluster:
+        await cluster.make_queue()
+        await cluster.create(resources.POD, member("p1", team="red"), "default")
+        await cluster.create(resources.POD, member("p2", team="blue"), "default")
+
+        async def is_refused():
+            events = (await cluster.client.list(resources.EVENT, "default")).items
+            return any(event["note"] == "constructing workload: pods have different label values" for event in events)
+
+        await cluster.until(is_refused)
+        assert await cluster.get(resources.WORKLOAD, "g", "default") is None
