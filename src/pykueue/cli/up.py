@@ -72,7 +72,7 @@ with_data_dir = click.option(
 @click.option(
     "--runtime",
     type=click.Choice(RUNTIMES),
-    default="none",
+    default="process",
     show_default=True,
     help="How pods run: as processes of this machine, simulated, or not at all.",
 )
@@ -123,7 +123,7 @@ def up(
     )
     try:
         with asyncio.Runner(loop_factory=process.loop_factory()) as runner:
-            runner.run(up_process.serve(options, lambda server: _announce(server, kubeconfig)))
+            runner.run(up_process.serve(options, lambda server: _announce(server, kubeconfig, runtime)))
     except (StoreError, TokenFileError, ListenError) as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
@@ -131,7 +131,7 @@ def up(
     _announce_running_jobs(directory, data_dir)
 
 
-def _announce(server: "RunningServer", kubeconfig: Path | None) -> None:
+def _announce(server: "RunningServer", kubeconfig: Path | None, runtime: str) -> None:
     from pykueue.apiserver.security import kubeconfig as files
 
     paths = server.api.paths
@@ -142,6 +142,8 @@ def _announce(server: "RunningServer", kubeconfig: Path | None) -> None:
     click.echo(f"pykueue is ready at {server.access.server} (data in {paths.directory})")
     click.echo(f"  export KUBECONFIG={path}")
     click.echo("  kubectl get clusterqueues")
+    if runtime == "none":
+        click.echo("No pod is started, because the runtime is `none`. `pykueue up --runtime process` runs pods here.")
 
 
 def _announce_running_jobs(directory: Path, option: Path | None) -> None:

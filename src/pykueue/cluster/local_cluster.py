@@ -1,7 +1,8 @@
 """The embedded cluster as one part of `pykueue up`; tests start it in process.
 
 runtime    what runs
-none       the controllers (Jobs get pods, Deployments get ReplicaSets), but no pods
+none       the controllers (Jobs get pods, Deployments get ReplicaSets), but no pods; without
+           nodes, pods get the event FailedScheduling
 simulated  also nodes, a scheduler, and a kubelet that simulates containers
 process    the same, with containers as processes of this machine
 """
@@ -67,9 +68,10 @@ class LocalCluster:
         self._controllers = [self._job_controller(), *self._builtin_controllers()]
         self._component_logs = ComponentLogs(self._options.directory / "journal")
         self.kubelet: Kubelet | None = None
-        if self._options.runtime != "none":
+        has_kubelet = self._options.runtime != "none"
+        self._scheduler = SchedulerController(cache, self._executor("default-scheduler"), clock, binds=has_kubelet)
+        if has_kubelet:
             self._controllers += self._operators()
-            self._scheduler = SchedulerController(cache, self._executor("default-scheduler"), clock)
             self._pod_garbage_collector = PodGarbageCollector(cache, self._executor("pod-garbage-collector"), clock)
             self._autoscaler = Autoscaler(cache, self._scheduler, self._executor("cluster-autoscaler"), clock)
             self.kubelet = Kubelet(
@@ -93,9 +95,9 @@ class LocalCluster:
             if self._options.publish_components:
                 await component_deployments.ensure(self._client)
             start("kubelet", self.kubelet.run)
-            start("scheduler", self._scheduler.run)
             start("autoscaler", self._autoscaler.run)
             start("pod garbage collector", self._pod_garbage_collector.run)
+        start("scheduler", self._scheduler.run)
         for controller in self._controllers:
             start(f"controller of {controller.resource.plural}", controller.run)
 
