@@ -15,7 +15,7 @@ from pathlib import Path
 from pykueue.api import objects, resources
 from pykueue.api.scheme import Object, Resource
 from pykueue.api.times import SECOND_NS
-from pykueue.cluster import component_deployments, nodes
+from pykueue.cluster import component_deployments, nodes, refused_children
 from pykueue.cluster.apps import deployment, replica_set, stateful_set
 from pykueue.cluster.autoscaler.controller import Autoscaler
 from pykueue.cluster.component_deployments import ComponentLogs, ComponentRuntime
@@ -187,16 +187,17 @@ class LocalCluster:
             self._controller("statefulset-controller", resources.STATEFUL_SET, stateful_set.sync, resources.POD),
         ]
 
+    def _operator(self, component: str, owner: Resource, sync: Sync, *children: Resource) -> Controller:
+        """A controller of a job framework; it reports children that the API refuses."""
+        return self._controller(component, owner, refused_children.reporting(owner, sync), *children)
+
     def _operators(self) -> list[Controller]:
-        """The controllers of kinds that are not Kubernetes' own."""
         return [
-            self._controller(
+            self._operator(
                 "raycluster-controller", resources.RAY_CLUSTER, ray_cluster.sync, resources.POD, resources.SERVICE
             ),
-            self._controller(
-                "rayjob-controller", resources.RAY_JOB, ray_job.sync, resources.RAY_CLUSTER, resources.JOB
-            ),
-            self._controller(
+            self._operator("rayjob-controller", resources.RAY_JOB, ray_job.sync, resources.RAY_CLUSTER, resources.JOB),
+            self._operator(
                 "rayservice-controller",
                 resources.RAY_SERVICE,
                 ray_service.sync,
@@ -204,11 +205,11 @@ class LocalCluster:
                 resources.JOB,
                 resources.SERVICE,
             ),
-            self._controller("jobset", resources.JOB_SET, job_set.sync, resources.JOB),
+            self._operator("jobset", resources.JOB_SET, job_set.sync, resources.JOB),
             self._train_job_controller(),
-            self._controller("leaderworkerset", resources.LEADER_WORKER_SET, leader_worker_set.sync, resources.POD),
+            self._operator("leaderworkerset", resources.LEADER_WORKER_SET, leader_worker_set.sync, resources.POD),
             *(
-                self._controller(
+                self._operator(
                     f"{framework.kind.lower()}-controller",
                     framework.resource,
                     training.reconciler(framework),
@@ -222,4 +223,4 @@ class LocalCluster:
         for resource in (resources.TRAINING_RUNTIME, resources.CLUSTER_TRAINING_RUNTIME):
             self._cache.add_kind(resource)
         sync = train_job.reconciler(lambda runtime: self._cache.get(runtime.resource, runtime.name, runtime.namespace))
-        return self._controller("trainjob", resources.TRAIN_JOB, sync, resources.JOB_SET)
+        return self._operator("trainjob", resources.TRAIN_JOB, sync, resources.JOB_SET)
