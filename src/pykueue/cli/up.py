@@ -113,6 +113,7 @@ def up(
 
     logging.basicConfig(level=log_level.upper(), format=process.LOG_FORMAT)
     directory = resolve_data_dir(data_dir)
+    _refuse_to_change_runtime(directory, runtime)
     options = up_process.UpOptions(
         paths=ServerPaths(directory=directory, host=listen[0], port=listen[1]),
         configuration=process.load_configuration(config),
@@ -129,6 +130,20 @@ def up(
     except OSError as error:
         raise click.ClickException(f"{error.filename or directory}: {error.strerror or error}") from None
     _announce_running_jobs(directory, data_dir)
+
+
+def _refuse_to_change_runtime(directory: Path, runtime: str) -> None:
+    """Only the process runtime can continue with processes that an earlier one started."""
+    if runtime == "process":
+        return
+    from pykueue.apiserver.store import lock
+    from pykueue.app import running_jobs
+
+    if lock.holder(directory) is None and (jobs := running_jobs.find(directory)):
+        raise click.ClickException(
+            f"{running_jobs.count(jobs, ('still runs', 'still run'))} as processes of this machine. "
+            f"Start with `--runtime process`, or end them with `pykueue down --data-dir {directory}`."
+        )
 
 
 def _announce(server: "RunningServer", kubeconfig: Path | None, runtime: str) -> None:

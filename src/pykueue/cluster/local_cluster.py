@@ -73,7 +73,13 @@ class LocalCluster:
         if has_kubelet:
             self._controllers += self._operators()
             self._pod_garbage_collector = PodGarbageCollector(cache, self._executor("pod-garbage-collector"), clock)
-            self._autoscaler = Autoscaler(cache, self._scheduler, self._executor("cluster-autoscaler"), clock)
+            self._autoscaler = Autoscaler(
+                cache,
+                self._scheduler,
+                self._executor("cluster-autoscaler"),
+                clock,
+                runtime=self._options.runtime,
+            )
             self.kubelet = Kubelet(
                 cache,
                 self._executor("kubelet"),
@@ -85,6 +91,7 @@ class LocalCluster:
 
     async def start(self) -> None:
         """Return when the cache is filled and everything runs."""
+        await self._delete_nodes_of_other_runtimes()
         start = self._supervisor.start
         start("event recorder", self._recorder.run)
         start("informers", partial(InformerSet(self._client, self._cache, self._clock).run, self._cache.kinds))
@@ -132,6 +139,16 @@ class LocalCluster:
 
     # Nodes
 
+    async def _delete_nodes_of_other_runtimes(self) -> None:
+        """Delete what pykueue created for another runtime; its pods are then deleted as well.
+
+        Otherwise processes would run on simulated nodes, with CPUs and GPUs that do not exist.
+        """
+        for resource in (resources.NODE_POOL, resources.NODE):
+            for obj in (await self._client.list(resource)).items:
+                if nodes.belongs_to_another_runtime(obj, self._options.runtime):
+                    await self._client.delete(resource, objects.name(obj))
+
     async def _create_nodes(self) -> None:
         """Create the nodes of the options or of the runtime; existing nodes stay."""
         now = datetime.fromtimestamp(self._clock.now_ns() / SECOND_NS, UTC)
@@ -146,14 +163,14 @@ class LocalCluster:
         for manifest in manifests:
             name, status = objects.name(manifest), {"status": manifest["status"]}
             if self._cache.get(resources.NODE, name) is None:
-                await self._client.create(resources.NODE, manifest)
+                await self._client.create(resources.NODE, nodes.created_by(manifest, self._options.runtime))
                 node = await self._client.patch(resources.NODE, name, "", status, subresource="status")
                 self._cache.observe(resources.NODE, node)
 
     async def _create_pools(self, pools: list[Object]) -> None:
         for pool in pools:
             if self._cache.get(resources.NODE_POOL, objects.name(pool)) is None:
-                await self._client.create(resources.NODE_POOL, pool)
+                await self._client.create(resources.NODE_POOL, nodes.created_by(pool, self._options.runtime))
 
     # Controllers
 

@@ -253,3 +253,25 @@ async def test_a_job_set_says_that_its_jobs_are_refused(start_cluster):
                 break
     assert event.object["involvedObject"]["kind"] == "JobSet"
     assert event.object["type"] == "Warning"
+
+
+async def test_nodes_belong_to_the_runtime_that_created_them(start_cluster):
+    simulated = await start_cluster("simulated")
+    own = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "own"}, "spec": {"unschedulable": True}}
+    await simulated.create(resources.NODE, own)
+    await simulated.create(resources.JOB, job(pod=command("sleep", "600")))
+    await simulated.until(resources.JOB, "train", lambda obj: objects.status(obj).get("ready") == 1)
+    (simulated_pod,) = await simulated.pods()
+    await simulated.cluster.abandon()
+    local_cluster = await start_cluster("process")
+    names = {objects.name(node) for node in (await local_cluster.client.list(resources.NODE)).items}
+    assert len(names) == 2
+    assert "own" in names
+    assert not any(name.startswith("simulated") for name in names)
+    await local_cluster.until_gone(resources.POD, objects.name(simulated_pod))
+
+
+async def test_without_a_runtime_there_are_no_nodes_of_another_one(start_cluster):
+    await (await start_cluster("simulated")).cluster.abandon()
+    local_cluster = await start_cluster("none")
+    assert (await local_cluster.client.list(resources.NODE)).items == []

@@ -61,7 +61,18 @@ class Cluster:
         return output
 
     def run(self, *words, code=0):
-        done = subprocess.run(
+        done = self._run(words)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+
+    def fail(self, *words):
+        """What a command that exits with 1 prints to stderr."""
+        done = self._run(words)
+        assert done.returncode == 1, done.stdout + done.stderr
+        return done.stderr
+
+    def _run(self, words):
+        return subprocess.run(
             [sys.executable, "-m", "pykueue", *words],
             capture_output=True,
             text=True,
@@ -70,8 +81,6 @@ class Cluster:
             cwd=self.directory,
             check=False,
         )
-        assert done.returncode == code, done.stdout + done.stderr
-        return done.stdout
 
 
 @pytest.fixture
