@@ -33,8 +33,8 @@ def created_by(manifest: Object, runtime: str) -> Object:
 def belongs_to_another_runtime(node: Object, runtime: str) -> bool:
     """Whether pykueue created the Node or NodePool for another runtime.
 
-    Nodes that a user created belong to every runtime. Older versions of pykueue wrote no annotation;
-    their simulated nodes are recognized by name.
+    Nodes that a user created belong to every runtime. Older versions of pykueue wrote no
+    annotation; their simulated nodes are recognized by name.
     """
     owner = objects.annotations(node).get(CREATED_BY, "")
     if not owner and re.fullmatch(rf"simulated-[1-{SIMULATED_FLEET}]", objects.name(node)):

@@ -18,7 +18,7 @@ CONDITION = "ReplicaFailure"
 """Kubernetes' condition of ReplicaSets and Deployments whose pods are refused."""
 REASON = "FailedCreate"
 _TRANSIENT = (404, 409, 429)
-"""Codes of refusals that the next sync may not meet: the cache was old, or there was no capacity."""
+"""Codes of refusals that the next sync may not meet: an old cache, or no capacity."""
 
 
 def reporting(resource: Resource, sync: Sync) -> Sync:

@@ -168,7 +168,7 @@ RULES: Mapping[tuple[str, str], AdmissionRules] = {
     ("", "LimitRange"): AdmissionRules(defaulter=objects.limit_range),
     ("scheduling.k8s.io", "PriorityClass"): AdmissionRules(defaulter=objects.priority_class),
 }
-"""Kueue's webhooks, those of operators and the rules of Kubernetes, for the embedded API server."""
+"""Webhooks of Kueue and of operators, and Kubernetes' rules, for the embedded API server."""
 
 
 _CUSTOM_JOB_RULES = AdmissionRules(defaulter=custom.default, validator=custom.validate)

@@ -161,7 +161,7 @@ def _without_workload(context: JobContext, job: Object) -> Plan:
         label_keys=context.policy.label_keys_to_copy,
     )
     if is_elastic:
-        generation = str(job["metadata"].get("generation", ""))
+        generation = str(job["metadata"].get("generation", "")) + context.kind.slice_name_suffix
         workload["metadata"]["name"] = construction.name_of(context.kind, job, generation)
         workload = slices.as_slice(workload, slices.unfinished(context.workloads))
     return Plan(

@@ -87,7 +87,7 @@ def _inferred(wrapped: Object, options: JobOptions) -> Iterator[Object]:
 
     for framework in registry.FRAMEWORKS.values():
         resource = framework.resource
-        if framework.dependency is not None:
+        if framework.dependency is not None and not framework.dependency.is_optional:
             continue
         if (wrapped.get("apiVersion"), wrapped.get("kind")) == (resource.api_version, resource.kind):
             for template in framework.pod_set_templates(wrapped, options):
