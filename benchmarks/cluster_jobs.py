@@ -78,7 +78,7 @@ def _api(existing_cluster: str | None, directory: Path) -> Iterator[Path]:
         return
     kubeconfig = directory / "kubeconfig"
     options = ("--listen", "127.0.0.1:0", "--data-dir", str(directory / "data"), "--kubeconfig", str(kubeconfig))
-    with _running("up", "--no-controllers", *options):
+    with _running("up", "--runtime", "none", "--no-controllers", *options):
         while not kubeconfig.exists():
             time.sleep(0.05)
         yield kubeconfig

@@ -1,5 +1,6 @@
 import pytest
 
+from pykueue.api import registry
 from pykueue.api.scheme import Column, Kind
 from pykueue.apiserver.tables import ages, render
 
@@ -195,3 +196,13 @@ def test_a_kind_without_columns_shows_name_and_age():
 def test_every_builtin_printer_survives_an_empty_object():
     for group, name in render._BUILTIN:
         printed(kind(name, group), {}, wide=True)
+
+
+def test_a_resumed_train_job_is_not_suspended():
+    (train_job,) = [kind for kind in registry.scheme() if kind.kind == "TrainJob"]
+    suspended = {"type": "Suspended", "status": "True"}
+    assert printed(train_job, {"status": {"conditions": [suspended]}})["State"] == "Suspended"
+    resumed = suspended | {"status": "False"}
+    assert not printed(train_job, {"status": {"conditions": [resumed]}})["State"]
+    complete = {"type": "Complete", "status": "True"}
+    assert printed(train_job, {"status": {"conditions": [resumed, complete]}})["State"] == "Complete"

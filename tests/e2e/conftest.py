@@ -51,11 +51,11 @@ class Server:
 
 def start_server(directory, *options):
     """Start `pykueue up` in another process and wait until it is ready."""
-    command = [sys.executable, "-m", "pykueue", "up", "--runtime", "none", "--data-dir", str(directory)]
+    command = [sys.executable, "-m", "pykueue", "up", "--runtime", "none", "--stop-jobs"]
     log = directory.parent / f"{directory.name}.log"
     with log.open("a") as stderr:
         process = subprocess.Popen(
-            [*command, "--listen", "127.0.0.1:0", *options],
+            [*command, "--data-dir", str(directory), "--listen", "127.0.0.1:0", *options],
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,

@@ -25,7 +25,7 @@ def test_pod_sets_follow_from_the_wrapped_kind():
 
 
 def test_declared_pod_sets_come_first():
-    assert pod_sets(wrapper(declaredPodSets=[{"path": "template.spec.template", "replicas": 5}])) == [("aw-0", 5)]
+    assert pod_sets(wrapper(podSets=[{"path": "template.spec.template", "replicas": 5}])) == [("aw-0", 5)]
 
 
 def test_a_start_hands_over_and_leaves_the_templates_alone():

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from pykueue.app.configured_controllers import ConfiguredControllers
 
 
+CLUSTER_DIRECTORY = "room"
+"""The directory of pods, volumes and logs, inside the data directory."""
+
+
 class Component(Protocol):
     async def start(self) -> None: ...
 
@@ -49,6 +53,8 @@ class UpContext:
     """A file with Node and NodePool manifests."""
     has_controllers: bool = True
     """False if another process runs `pykueue controller`."""
+    stops_jobs: bool = False
+    """Whether running pods end with this process. Otherwise the next start adopts them."""
 
 
 def _controllers(context: UpContext) -> Component | None:
@@ -87,7 +93,7 @@ class LocalClusterComponent:
         self._context = context
         options = ClusterOptions(
             runtime=context.runtime,
-            directory=context.data_dir / "room",
+            directory=context.data_dir / CLUSTER_DIRECTORY,
             nodes=_read_nodes(context.nodes),
             publish_components=True,
         )
@@ -106,7 +112,10 @@ class LocalClusterComponent:
             port_forward.register(self._context.api, self._cluster)
 
     async def stop(self) -> None:
-        await self._cluster.stop()
+        if self._context.stops_jobs:
+            await self._cluster.stop()
+        else:
+            await self._cluster.abandon()
 
 
 def _keep_the_terminal_quiet() -> None:

@@ -26,6 +26,8 @@ class UpOptions:
     nodes: Path | None = None
     has_controllers: bool = True
     """False if another process runs `pykueue controller`."""
+    stops_jobs: bool = False
+    """Whether running pods end with this process. Otherwise the next start adopts them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,7 @@ async def started(options: UpOptions) -> AsyncIterator[RunningServer]:
         configuration=document,
         nodes=options.nodes,
         has_controllers=options.has_controllers,
+        stops_jobs=options.stops_jobs,
     )
     components = [component for build in COMPONENTS if (component := build(context)) is not None]
     async with contextlib.AsyncExitStack() as stack:

@@ -15,6 +15,7 @@ COMMANDS: dict[str, str] = {
     "delete": "pykueue.cli.delete:delete",
     "doctor": "pykueue.cli.doctor:doctor",
     "demo": "pykueue.cli.demo.command:demo",
+    "down": "pykueue.cli.down:down",
     "explain": "pykueue.cli.explain:explain",
     "list": "pykueue.cli.list:list_objects",
     "logs": "pykueue.cli.logs:logs",

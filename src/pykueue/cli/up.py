@@ -27,6 +27,10 @@ def default_data_dir() -> Path:
     return Path(os.environ.get("PYKUEUE_DATA_DIR") or Path(home) / "pykueue")
 
 
+def resolve_data_dir(option: Path | None) -> Path:
+    return (option or default_data_dir()).expanduser().resolve()
+
+
 class ListenOption(click.ParamType[tuple[str, int]]):
     name = "HOST:PORT"
 
@@ -39,12 +43,15 @@ class ListenOption(click.ParamType[tuple[str, int]]):
         return host.strip("[]") or "127.0.0.1", int(port)
 
 
-@click.command()
-@click.option(
+with_data_dir = click.option(
     "--data-dir",
     type=click.Path(path_type=Path),
     help="The directory of all data. Default: PYKUEUE_DATA_DIR, else ~/.local/share/pykueue.",
 )
+
+
+@click.command()
+@with_data_dir
 @click.option(
     "--listen",
     type=ListenOption(),
@@ -65,7 +72,7 @@ class ListenOption(click.ParamType[tuple[str, int]]):
 @click.option(
     "--runtime",
     type=click.Choice(RUNTIMES),
-    default="none",
+    default="process",
     show_default=True,
     help="How pods run: as processes of this machine, simulated, or not at all.",
 )
@@ -74,6 +81,11 @@ class ListenOption(click.ParamType[tuple[str, int]]):
     default=True,
     show_default=True,
     help="Run the controllers here, or leave them to a `pykueue controller`.",
+)
+@click.option(
+    "--stop-jobs",
+    is_flag=True,
+    help="End running jobs when pykueue stops. Default: they go on, and the next start adopts them.",
 )
 @options.with_log_level("warning")
 def up(
@@ -85,6 +97,7 @@ def up(
     nodes: Path | None,
     runtime: str,
     controllers: bool,
+    stop_jobs: bool,
     log_level: str,
 ) -> None:
     """Start a Kubernetes-compatible API on this machine.
@@ -99,24 +112,41 @@ def up(
     from pykueue.app import up as up_process
 
     logging.basicConfig(level=log_level.upper(), format=process.LOG_FORMAT)
-    directory = (data_dir or default_data_dir()).expanduser().resolve()
+    directory = resolve_data_dir(data_dir)
+    _refuse_to_change_runtime(directory, runtime)
     options = up_process.UpOptions(
         paths=ServerPaths(directory=directory, host=listen[0], port=listen[1]),
         configuration=process.load_configuration(config),
         runtime=runtime,
         nodes=nodes,
         has_controllers=controllers,
+        stops_jobs=stop_jobs,
     )
     try:
         with asyncio.Runner(loop_factory=process.loop_factory()) as runner:
-            runner.run(up_process.serve(options, lambda server: _announce(server, kubeconfig)))
+            runner.run(up_process.serve(options, lambda server: _announce(server, kubeconfig, runtime)))
     except (StoreError, TokenFileError, ListenError) as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
         raise click.ClickException(f"{error.filename or directory}: {error.strerror or error}") from None
+    _announce_running_jobs(directory, data_dir)
 
 
-def _announce(server: "RunningServer", kubeconfig: Path | None) -> None:
+def _refuse_to_change_runtime(directory: Path, runtime: str) -> None:
+    """Only the process runtime can continue with processes that an earlier one started."""
+    if runtime == "process":
+        return
+    from pykueue.apiserver.store import lock
+    from pykueue.app import running_jobs
+
+    if lock.holder(directory) is None and (jobs := running_jobs.find(directory)):
+        raise click.ClickException(
+            f"{running_jobs.count(jobs, ('still runs', 'still run'))} as processes of this machine. "
+            f"Start with `--runtime process`, or end them with `pykueue down --data-dir {directory}`."
+        )
+
+
+def _announce(server: "RunningServer", kubeconfig: Path | None, runtime: str) -> None:
     from pykueue.apiserver.security import kubeconfig as files
 
     paths = server.api.paths
@@ -127,3 +157,17 @@ def _announce(server: "RunningServer", kubeconfig: Path | None) -> None:
     click.echo(f"pykueue is ready at {server.access.server} (data in {paths.directory})")
     click.echo(f"  export KUBECONFIG={path}")
     click.echo("  kubectl get clusterqueues")
+    if runtime == "none":
+        click.echo("No pod is started, because the runtime is `none`. `pykueue up --runtime process` runs pods here.")
+
+
+def _announce_running_jobs(directory: Path, option: Path | None) -> None:
+    """Say what still runs after a stop, and how to end it."""
+    from pykueue.app import running_jobs
+
+    if jobs := running_jobs.find(directory):
+        words = f" --data-dir {option}" if option else ""
+        click.echo(
+            f"{running_jobs.count(jobs, ('goes on', 'go on'))}. `pykueue up{words}` adopts them; "
+            f"`pykueue down{words}` ends them; with `pykueue up --stop-jobs` they end when pykueue stops."
+        )

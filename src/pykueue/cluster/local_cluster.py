@@ -1,7 +1,8 @@
 """The embedded cluster as one part of `pykueue up`; tests start it in process.
 
 runtime    what runs
-none       the controllers (Jobs get pods, Deployments get ReplicaSets), but no pods
+none       the controllers (Jobs get pods, Deployments get ReplicaSets), but no pods; without
+           nodes, pods get the event FailedScheduling
 simulated  also nodes, a scheduler, and a kubelet that simulates containers
 process    the same, with containers as processes of this machine
 """
@@ -14,7 +15,7 @@ from pathlib import Path
 from pykueue.api import objects, resources
 from pykueue.api.scheme import Object, Resource
 from pykueue.api.times import SECOND_NS
-from pykueue.cluster import component_deployments, nodes
+from pykueue.cluster import component_deployments, nodes, refused_children
 from pykueue.cluster.apps import deployment, replica_set, stateful_set
 from pykueue.cluster.autoscaler.controller import Autoscaler
 from pykueue.cluster.component_deployments import ComponentLogs, ComponentRuntime
@@ -67,11 +68,18 @@ class LocalCluster:
         self._controllers = [self._job_controller(), *self._builtin_controllers()]
         self._component_logs = ComponentLogs(self._options.directory / "journal")
         self.kubelet: Kubelet | None = None
-        if self._options.runtime != "none":
+        has_kubelet = self._options.runtime != "none"
+        self._scheduler = SchedulerController(cache, self._executor("default-scheduler"), clock, binds=has_kubelet)
+        if has_kubelet:
             self._controllers += self._operators()
-            self._scheduler = SchedulerController(cache, self._executor("default-scheduler"), clock)
             self._pod_garbage_collector = PodGarbageCollector(cache, self._executor("pod-garbage-collector"), clock)
-            self._autoscaler = Autoscaler(cache, self._scheduler, self._executor("cluster-autoscaler"), clock)
+            self._autoscaler = Autoscaler(
+                cache,
+                self._scheduler,
+                self._executor("cluster-autoscaler"),
+                clock,
+                runtime=self._options.runtime,
+            )
             self.kubelet = Kubelet(
                 cache,
                 self._executor("kubelet"),
@@ -83,6 +91,7 @@ class LocalCluster:
 
     async def start(self) -> None:
         """Return when the cache is filled and everything runs."""
+        await self._delete_nodes_of_other_runtimes()
         start = self._supervisor.start
         start("event recorder", self._recorder.run)
         start("informers", partial(InformerSet(self._client, self._cache, self._clock).run, self._cache.kinds))
@@ -93,9 +102,9 @@ class LocalCluster:
             if self._options.publish_components:
                 await component_deployments.ensure(self._client)
             start("kubelet", self.kubelet.run)
-            start("scheduler", self._scheduler.run)
             start("autoscaler", self._autoscaler.run)
             start("pod garbage collector", self._pod_garbage_collector.run)
+        start("scheduler", self._scheduler.run)
         for controller in self._controllers:
             start(f"controller of {controller.resource.plural}", controller.run)
 
@@ -130,6 +139,16 @@ class LocalCluster:
 
     # Nodes
 
+    async def _delete_nodes_of_other_runtimes(self) -> None:
+        """Delete what pykueue created for another runtime; its pods are then deleted as well.
+
+        Otherwise processes would run on simulated nodes, with CPUs and GPUs that do not exist.
+        """
+        for resource in (resources.NODE_POOL, resources.NODE):
+            for obj in (await self._client.list(resource)).items:
+                if nodes.belongs_to_another_runtime(obj, self._options.runtime):
+                    await self._client.delete(resource, objects.name(obj))
+
     async def _create_nodes(self) -> None:
         """Create the nodes of the options or of the runtime; existing nodes stay."""
         now = datetime.fromtimestamp(self._clock.now_ns() / SECOND_NS, UTC)
@@ -144,14 +163,14 @@ class LocalCluster:
         for manifest in manifests:
             name, status = objects.name(manifest), {"status": manifest["status"]}
             if self._cache.get(resources.NODE, name) is None:
-                await self._client.create(resources.NODE, manifest)
+                await self._client.create(resources.NODE, nodes.created_by(manifest, self._options.runtime))
                 node = await self._client.patch(resources.NODE, name, "", status, subresource="status")
                 self._cache.observe(resources.NODE, node)
 
     async def _create_pools(self, pools: list[Object]) -> None:
         for pool in pools:
             if self._cache.get(resources.NODE_POOL, objects.name(pool)) is None:
-                await self._client.create(resources.NODE_POOL, pool)
+                await self._client.create(resources.NODE_POOL, nodes.created_by(pool, self._options.runtime))
 
     # Controllers
 
@@ -185,16 +204,17 @@ class LocalCluster:
             self._controller("statefulset-controller", resources.STATEFUL_SET, stateful_set.sync, resources.POD),
         ]
 
+    def _operator(self, component: str, owner: Resource, sync: Sync, *children: Resource) -> Controller:
+        """A controller of a job framework; it reports children that the API refuses."""
+        return self._controller(component, owner, refused_children.reporting(owner, sync), *children)
+
     def _operators(self) -> list[Controller]:
-        """The controllers of kinds that are not Kubernetes' own."""
         return [
-            self._controller(
+            self._operator(
                 "raycluster-controller", resources.RAY_CLUSTER, ray_cluster.sync, resources.POD, resources.SERVICE
             ),
-            self._controller(
-                "rayjob-controller", resources.RAY_JOB, ray_job.sync, resources.RAY_CLUSTER, resources.JOB
-            ),
-            self._controller(
+            self._operator("rayjob-controller", resources.RAY_JOB, ray_job.sync, resources.RAY_CLUSTER, resources.JOB),
+            self._operator(
                 "rayservice-controller",
                 resources.RAY_SERVICE,
                 ray_service.sync,
@@ -202,11 +222,11 @@ class LocalCluster:
                 resources.JOB,
                 resources.SERVICE,
             ),
-            self._controller("jobset", resources.JOB_SET, job_set.sync, resources.JOB),
+            self._operator("jobset", resources.JOB_SET, job_set.sync, resources.JOB),
             self._train_job_controller(),
-            self._controller("leaderworkerset", resources.LEADER_WORKER_SET, leader_worker_set.sync, resources.POD),
+            self._operator("leaderworkerset", resources.LEADER_WORKER_SET, leader_worker_set.sync, resources.POD),
             *(
-                self._controller(
+                self._operator(
                     f"{framework.kind.lower()}-controller",
                     framework.resource,
                     training.reconciler(framework),
@@ -220,4 +240,4 @@ class LocalCluster:
         for resource in (resources.TRAINING_RUNTIME, resources.CLUSTER_TRAINING_RUNTIME):
             self._cache.add_kind(resource)
         sync = train_job.reconciler(lambda runtime: self._cache.get(runtime.resource, runtime.name, runtime.namespace))
-        return self._controller("trainjob", resources.TRAIN_JOB, sync, resources.JOB_SET)
+        return self._operator("trainjob", resources.TRAIN_JOB, sync, resources.JOB_SET)

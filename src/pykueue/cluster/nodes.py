@@ -20,6 +20,26 @@ _GPU_QUERY = ("nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,nohea
 _GIB = 1024**3
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 SIMULATED_FLEET = 3
+CREATED_BY = "pykueue.dev/created-by-runtime"
+"""Annotation of a Node or NodePool: the runtime whose pykueue created it."""
+
+
+def created_by(manifest: Object, runtime: str) -> Object:
+    """The manifest with the annotation that it belongs to this runtime."""
+    annotations = objects.annotations(manifest) | {CREATED_BY: runtime}
+    return manifest | {"metadata": manifest["metadata"] | {"annotations": annotations}}
+
+
+def belongs_to_another_runtime(node: Object, runtime: str) -> bool:
+    """Whether pykueue created the Node or NodePool for another runtime.
+
+    Nodes that a user created belong to every runtime. Older versions of pykueue wrote no
+    annotation; their simulated nodes are recognized by name.
+    """
+    owner = objects.annotations(node).get(CREATED_BY, "")
+    if not owner and re.fullmatch(rf"simulated-[1-{SIMULATED_FLEET}]", objects.name(node)):
+        owner = "simulated"
+    return bool(owner) and owner != runtime
 
 
 def this_machine(now: datetime) -> Object:

@@ -89,6 +89,8 @@ def of_jobs(group: str, plural: str, namespace: str) -> list[Object]:
         rules.append(_rule("apps", ("statefulsets",), _READ))
     if plural == job_kinds.TRAIN_JOB.resource.plural:
         rules.append(_rule(group, ("clustertrainingruntimes", "trainingruntimes"), _READ))
+    if plural in (job_kinds.RAY_JOB.resource.plural, job_kinds.RAY_SERVICE.resource.plural):
+        rules.append(_rule(group, (job_kinds.RAY_CLUSTER.resource.plural,), _READ))
     edited = _rule(group, (plural,), (*_READ, "create", "delete", "deletecollection", "patch", "update"))
     return [
         _named("ClusterRole", name) | {"rules": rules},

@@ -75,3 +75,12 @@ def test_the_previous_attempt():
 def test_there_was_no_previous_attempt():
     with pytest.raises(ApiError, match='previous terminated container "a" in pod "p" not found'):
         logs.find(pod("a"), Query(previous=True), lambda *_: b"text")
+
+
+@pytest.mark.parametrize("state", ["state", "lastState"])
+def test_a_container_that_could_not_start_says_why(state):
+    failed = pod("main")
+    message = 'exec: "nope": executable file not found in $PATH'
+    failed["status"]["containerStatuses"][0][state] = {"terminated": {"reason": "StartError", "message": message}}
+    with pytest.raises(ApiError, match=r"StartError: exec: .nope.: executable file not found"):
+        logs.find(failed, Query(), lambda *_: None)

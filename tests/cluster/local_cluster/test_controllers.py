@@ -4,7 +4,7 @@ import asyncio
 
 from tests.cluster.local_cluster.cluster_fixture import has_condition, job
 
-from pykueue.api import resources
+from pykueue.api import conditions, resources
 
 
 def counts(*, succeeded):
@@ -111,3 +111,30 @@ async def test_events_are_recorded(local_cluster):
                 break
     assert event.object["message"].startswith("Created pod: train-")
     assert event.object["source"] == {"component": "job-controller"}
+
+
+async def test_without_a_runtime_a_pod_says_that_there_is_no_node(local_cluster):
+    await local_cluster.create(resources.JOB, job())
+    await local_cluster.until(resources.JOB, "train", lambda obj: obj.get("status", {}).get("active") == 1)
+    (pod,) = await local_cluster.pods()
+    name = pod["metadata"]["name"]
+    pod = await local_cluster.until(resources.POD, name, lambda obj: conditions.find(obj, "PodScheduled"))
+    condition = conditions.find(pod, "PodScheduled")
+    assert (condition["status"], condition["reason"]) == ("False", "Unschedulable")
+    assert condition["message"] == "no nodes available to schedule pods"
+    async with asyncio.timeout(30):
+        async for event in local_cluster.client.watch(resources.CORE_EVENT, "default"):
+            if event.object["involvedObject"]["name"] == name and event.object["reason"] == "FailedScheduling":
+                assert event.object["type"] == "Warning"
+                return
+
+
+async def test_without_a_runtime_pods_are_left_to_the_scheduler_of_the_nodes(local_cluster):
+    await local_cluster.create(resources.NODE, {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "own"}})
+    await local_cluster.create(resources.JOB, job())
+    await local_cluster.until(resources.JOB, "train", lambda obj: obj.get("status", {}).get("active") == 1)
+    (pod,) = await local_cluster.pods()
+    await local_cluster.play_kubelet(pod, "Succeeded")
+    await local_cluster.until(resources.JOB, "train", has_condition("Complete"))
+    (pod,) = await local_cluster.pods()
+    assert conditions.find(pod, "PodScheduled") is None

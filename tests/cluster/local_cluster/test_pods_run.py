@@ -1,11 +1,12 @@
 """Jobs whose pods run as processes or are simulated, as the API shows them."""
 
+import asyncio
 import sys
 
 from tests.cluster.local_cluster.cluster_fixture import CONTAINER, has_condition, job
 from tests.cluster.waiting import eventually
 
-from pykueue.api import objects, resources
+from pykueue.api import conditions, objects, resources
 from pykueue.cluster import pods
 from pykueue.cluster.runtimes.process import ProcessRuntime
 from pykueue.cluster.runtimes.protocol import ContainerRequest
@@ -223,3 +224,54 @@ async def test_hooks_run_after_the_start_and_before_the_stop(start_cluster, tmp_
     await local_cluster.client.delete(resources.POD, objects.name(pod), "default")
     await local_cluster.until_gone(resources.POD, objects.name(pod))
     assert (tmp_path / "stopping").exists()
+
+
+def job_set(**pod):
+    template = {"spec": {"containers": [CONTAINER | {"command": ["sleep", "0.05"]}]} | pod}
+    return {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "metadata": {"name": "set", "namespace": "default"},
+        "spec": {"replicatedJobs": [{"name": "w", "replicas": 2, "template": {"spec": {"template": template}}}]},
+    }
+
+
+async def test_a_job_set_that_names_no_restart_policy_completes(start_cluster):
+    local_cluster = await start_cluster("simulated")
+    await local_cluster.create(resources.JOB_SET, job_set())
+    await local_cluster.until(resources.JOB_SET, "set", has_condition("Completed"))
+
+
+async def test_a_job_set_says_that_its_jobs_are_refused(start_cluster):
+    local_cluster = await start_cluster("simulated")
+    await local_cluster.create(resources.JOB_SET, job_set(restartPolicy="Always"))
+    failed = await local_cluster.until(resources.JOB_SET, "set", has_condition("ReplicaFailure"))
+    assert "restartPolicy" in conditions.find(failed, "ReplicaFailure")["message"]
+    async with asyncio.timeout(30):
+        async for event in local_cluster.client.watch(resources.CORE_EVENT, "default"):
+            if event.object["reason"] == "FailedCreate":
+                break
+    assert event.object["involvedObject"]["kind"] == "JobSet"
+    assert event.object["type"] == "Warning"
+
+
+async def test_nodes_belong_to_the_runtime_that_created_them(start_cluster):
+    simulated = await start_cluster("simulated")
+    own = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "own"}, "spec": {"unschedulable": True}}
+    await simulated.create(resources.NODE, own)
+    await simulated.create(resources.JOB, job(pod=command("sleep", "600")))
+    await simulated.until(resources.JOB, "train", lambda obj: objects.status(obj).get("ready") == 1)
+    (simulated_pod,) = await simulated.pods()
+    await simulated.cluster.abandon()
+    local_cluster = await start_cluster("process")
+    names = {objects.name(node) for node in (await local_cluster.client.list(resources.NODE)).items}
+    assert len(names) == 2
+    assert "own" in names
+    assert not any(name.startswith("simulated") for name in names)
+    await local_cluster.until_gone(resources.POD, objects.name(simulated_pod))
+
+
+async def test_without_a_runtime_there_are_no_nodes_of_another_one(start_cluster):
+    await (await start_cluster("simulated")).cluster.abandon()
+    local_cluster = await start_cluster("none")
+    assert (await local_cluster.client.list(resources.NODE)).items == []

@@ -42,8 +42,8 @@ class Cluster:
         self.directory = directory
         self.process = None
 
-    def start(self, runtime="process"):
-        command = [sys.executable, "-m", "pykueue", "up", "--runtime", runtime, "--listen", "127.0.0.1:0"]
+    def start(self, *options):
+        command = [sys.executable, "-m", "pykueue", "up", "--listen", "127.0.0.1:0", *options]
         self.process = subprocess.Popen(
             [*command, "--data-dir", str(self.directory)], stdout=subprocess.PIPE, text=True, env=self.environment
         )
@@ -55,12 +55,24 @@ class Cluster:
         return {**os.environ, "PYTHONPATH": str(SOURCE), "KUBECONFIG": str(self.directory / "kubeconfig")}
 
     def stop(self, number=signal.SIGTERM):
+        """Send a signal, wait for the end, and return what was printed since the start."""
         self.process.send_signal(number)
-        self.process.wait(timeout=30)
-        self.process.stdout.close()
+        output, _ = self.process.communicate(timeout=30)
+        return output
 
     def run(self, *words, code=0):
-        done = subprocess.run(
+        done = self._run(words)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+
+    def fail(self, *words):
+        """What a command that exits with 1 prints to stderr."""
+        done = self._run(words)
+        assert done.returncode == 1, done.stdout + done.stderr
+        return done.stderr
+
+    def _run(self, words):
+        return subprocess.run(
             [sys.executable, "-m", "pykueue", *words],
             capture_output=True,
             text=True,
@@ -69,13 +81,12 @@ class Cluster:
             cwd=self.directory,
             check=False,
         )
-        assert done.returncode == code, done.stdout + done.stderr
-        return done.stdout
 
 
 @pytest.fixture
 def cluster(tmp_path):
     started = Cluster(tmp_path / "data").start()
     yield started
-    if started.process.poll() is None:
-        started.stop()
+    started.run("down", "--data-dir", str(started.directory))
+    if started.process.returncode is None:
+        started.process.communicate(timeout=30)

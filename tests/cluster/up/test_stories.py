@@ -77,10 +77,10 @@ def test_a_process_that_ended_during_a_restart_is_counted(queue, tmp_path):
     assert (tmp_path / "starts").read_text() == "start\n"
 
 
-def test_stopping_leaves_no_process(queue, tmp_path):
+def test_down_lets_processes_save(queue, tmp_path):
     queue.run("submit", "--name", "long", "--", sys.executable, "-c", TRAINING, str(tmp_path))
     until(tmp_path / "ready")
-    queue.stop()
+    queue.run("down", "--data-dir", str(queue.directory))
     assert (tmp_path / "checkpoint").exists()
 
 

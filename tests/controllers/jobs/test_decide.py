@@ -214,6 +214,20 @@ def test_a_child_runs_only_while_its_ancestor_is_admitted():
     assert plan(child, ancestor=ancestor, ancestor_workloads=(workload(job(), is_admitted=True),)).actions == ()
 
 
+def test_a_child_of_an_elastic_ancestor_runs_while_the_ancestor_grows():
+    elastic = {"kueue.x-k8s.io/elastic-job": "true"}
+    ancestor = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "lq"}, "annotations": elastic}}
+    child = job(suspend=False)
+    old, new = workload(job(), is_admitted=True), workload(job())
+    assert plan(child, ancestor=ancestor, ancestor_workloads=(old, new)).actions == ()
+    replaced = copy.deepcopy(old)
+    transitions.finish(replaced, reason="WorkloadSliceReplaced", message="", now_ns=NOW)
+    assert plan(child, ancestor=ancestor, ancestor_workloads=(replaced, new)).actions == ()
+    conditions.put(new, "Evicted", status=True, reason="Preempted", message="", now_ns=NOW)
+    assert events(plan(child, ancestor=ancestor, ancestor_workloads=(replaced, new))) == ["Suspended"]
+    assert events(plan(child, ancestor=ancestor)) == ["Suspended"]
+
+
 def test_partial_admission_runs_with_what_was_admitted():
     obj = job(annotations={"kueue.x-k8s.io/job-min-parallelism": "1"})
     wl = workload(obj, is_admitted=True)

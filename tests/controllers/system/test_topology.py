@@ -96,6 +96,21 @@ async def test_a_lost_node_is_replaced_and_its_pod_runs_elsewhere(cluster_with_n
     assert "unhealthyNodes" not in (await cluster_with_nodes.workload_of("train"))["status"]
 
 
+async def test_the_pods_of_a_grown_elastic_job_run(cluster_with_nodes):
+    await make_topology(cluster_with_nodes)
+    elastic = placed_job("train", 2)
+    elastic["metadata"]["annotations"] = {"kueue.x-k8s.io/elastic-job": "true"}
+    elastic["spec"] |= {"parallelism": 1, "completions": 9}
+    await cluster_with_nodes.create(JOBS, elastic, "default")
+
+    async def runs(count):
+        return len(await running_on(cluster_with_nodes)) == count
+
+    await cluster_with_nodes.until(runs, 1)
+    await cluster_with_nodes.client.patch(JOBS, "train", "default", {"spec": {"parallelism": 2}})
+    await cluster_with_nodes.until(runs, 2)
+
+
 async def test_without_another_node_the_workload_is_evicted(cluster_with_nodes):
     await make_topology(cluster_with_nodes)
     await cluster_with_nodes.create(JOBS, placed_job("train", 3), "default")

@@ -135,6 +135,8 @@ def _status(name: str, field: str, column_type: str = "string", priority: int = 
 
 
 _LAST_CONDITION = Column(name="State", json_path=".status.conditions[-1:].type")
+_TRUE_CONDITION = Column(name="State", json_path=".status.conditions[?(@.status=='True')].type")
+"""For kinds that keep conditions with status False: a resumed TrainJob has Suspended=False."""
 
 
 def _frameworks() -> list[Kind]:
@@ -220,7 +222,7 @@ def _others() -> list[Kind]:
             Column(name="Age", json_path=".metadata.creationTimestamp", type="date"),
         ),
         _leader_worker_set(),
-        _framework("trainer.kubeflow.org/v1alpha1", "TrainJob", _LAST_CONDITION, _AGE),
+        _framework("trainer.kubeflow.org/v1alpha1", "TrainJob", _TRUE_CONDITION, _AGE),
         _framework("trainer.kubeflow.org/v1alpha1", "TrainingRuntime", _AGE),
         _framework("trainer.kubeflow.org/v1alpha1", "ClusterTrainingRuntime", _AGE, namespaced=False),
         _framework(

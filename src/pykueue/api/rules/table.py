@@ -8,7 +8,7 @@ are skipped while its integration is disabled.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pykueue.api.rules import cluster_queue, quota, resource_flavor, workload
+from pykueue.api.rules import cluster_queue, operators, quota, resource_flavor, workload
 from pykueue.api.rules.builtin import job as builtin_job
 from pykueue.api.rules.builtin import objects, owners
 from pykueue.api.rules.builtin import pod as builtin_pod
@@ -140,6 +140,7 @@ def _with_builtin(builtin: Defaulter, kueue: AdmissionRules) -> AdmissionRules:
 
 
 _BATCH_JOB, _POD = WEBHOOKS["batch", "Job"], WEBHOOKS["", "Pod"]
+_JOB_SET = WEBHOOKS["jobset.x-k8s.io", "JobSet"]
 RULES: Mapping[tuple[str, str], AdmissionRules] = {
     **WEBHOOKS,
     ("batch", "Job"): AdmissionRules(
@@ -155,6 +156,9 @@ RULES: Mapping[tuple[str, str], AdmissionRules] = {
     ("apps", "StatefulSet"): _with_builtin(objects.stateful_set, WEBHOOKS["apps", "StatefulSet"]),
     ("apps", "ReplicaSet"): AdmissionRules(defaulter=objects.replica_set, validator=owners.validate_replicated),
     ("apps", "DaemonSet"): AdmissionRules(defaulter=objects.daemon_set, validator=owners.validate_replicated),
+    ("jobset.x-k8s.io", "JobSet"): AdmissionRules(
+        defaulter=_one_after_another(operators.default_job_set, _JOB_SET.defaulter), validator=_JOB_SET.validator
+    ),
     ("", "Node"): AdmissionRules(defaulter=objects.node),
     ("", "PersistentVolumeClaim"): AdmissionRules(defaulter=objects.persistent_volume_claim),
     ("", "ResourceQuota"): AdmissionRules(defaulter=objects.resource_quota),
@@ -164,7 +168,7 @@ RULES: Mapping[tuple[str, str], AdmissionRules] = {
     ("", "LimitRange"): AdmissionRules(defaulter=objects.limit_range),
     ("scheduling.k8s.io", "PriorityClass"): AdmissionRules(defaulter=objects.priority_class),
 }
-"""Kueue's webhooks and the rules of Kubernetes itself, for the embedded API server."""
+"""Webhooks of Kueue and of operators, and Kubernetes' rules, for the embedded API server."""
 
 
 _CUSTOM_JOB_RULES = AdmissionRules(defaulter=custom.default, validator=custom.validate)

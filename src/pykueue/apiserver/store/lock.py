@@ -1,15 +1,39 @@
 """The lock of a data directory. Only one process may use the directory at a time."""
 
+import contextlib
 import fcntl
 import json
 import os
 import socket
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from pykueue.apiserver.store.log import StoreInUseError
 
 LOCK = "lock"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockHolder:
+    pid: int
+    host: str
+    since: str
+
+
+def holder(directory: Path) -> LockHolder | None:
+    """The process that uses the directory; None if there is none."""
+    try:
+        file = (directory / LOCK).open(encoding="utf-8")
+    except OSError:
+        return None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            with contextlib.suppress(ValueError, TypeError):
+                return LockHolder(**json.loads(file.read()))
+    return None
 
 
 class DirectoryLock:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pykueue.api import conditions, objects, resources
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
+from pykueue.cluster import nodes
 from pykueue.cluster.autoscaler import plan, provisioning
 from pykueue.cluster.autoscaler.plan import StartingNode
 from pykueue.cluster.autoscaler.pool import Pool, flavor_mismatch
@@ -21,8 +22,9 @@ _PERIOD_SECONDS = 1.0
 
 class Autoscaler:
     def __init__(
-        self, cache: ObjectCache, scheduler: SchedulerController, executor: WriteExecutor, clock: Clock
+        self, cache: ObjectCache, scheduler: SchedulerController, executor: WriteExecutor, clock: Clock, *, runtime: str
     ) -> None:
+        self._runtime = runtime
         self._scheduler = scheduler
         self._executor = executor
         self._clock = clock
@@ -89,7 +91,10 @@ class Autoscaler:
         """Create the Node objects whose start delay is over."""
         due = [starting for starting in self._starting if starting.ready_at <= now]
         self._starting = [starting for starting in self._starting if starting.ready_at > now]
-        return [writes.Create(resource=resources.NODE, object=starting.node) for starting in due]
+        return [
+            writes.Create(resource=resources.NODE, object=nodes.created_by(starting.node, self._runtime))
+            for starting in due
+        ]
 
     def _shrink(self, pools: list[Pool], now: datetime) -> list[writes.Action]:
         fleet = self._scheduler.fleet

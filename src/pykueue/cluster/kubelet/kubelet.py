@@ -69,6 +69,7 @@ class Kubelet:
         self._background = BackgroundTasks()
         self._is_running = False
         cache.on_change(resources.POD, self._pod_changed)
+        cache.on_change(resources.NODE, self._node_changed)
 
     async def run(self) -> None:
         """Adopt or remove the containers of an earlier kubelet, then run every bound pod."""
@@ -134,13 +135,23 @@ class Kubelet:
         elif uid in self.runtime.pods():
             self._background.start(self.forget(uid))
 
+    def _node_changed(self, old: Object | None, new: Object | None) -> None:
+        """Run the pods that were bound to a new node before the cache had it."""
+        if self._is_running and old is None and new is not None:
+            for pod in self.cache.all(resources.POD):
+                if pods.node_name(pod) == objects.name(new):
+                    self._follow(pod)
+
     def _follow(self, pod: Object) -> None:
+        """Run a pod that is bound to a node; the pods of deleted nodes are garbage."""
         uid = objects.uid(pod)
         if worker := self._workers.get(uid):
             worker.changed(pod)
-        elif pods.node_name(pod) and not pods.is_finished(pod):
+        elif self.cache.get(resources.NODE, pods.node_name(pod)) is None:
+            return
+        elif not pods.is_finished(pod):
             self._workers[uid] = PodWorker(self, pod)
-        elif pods.node_name(pod) and objects.is_deleted(pod):
+        elif objects.is_deleted(pod):
             self._background.start(self.remove(pod))
 
     async def forget(self, uid: str) -> None:

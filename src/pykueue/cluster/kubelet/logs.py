@@ -71,6 +71,11 @@ def find(pod: Object, query: Query, log_of: LogOf) -> Path | bytes:
     waiting = objects.nested(status, "state", "waiting")
     if log is None and attempt:
         log = log_of(pod, name, attempt - 1)
+    terminated = objects.nested(status, "state", "terminated") or objects.nested(status, "lastState", "terminated")
+    if log is None and terminated:
+        cause = terminated.get("message") or f"exit code {terminated.get('exitCode', 0)}"
+        reason = f"{terminated.get('reason', 'Error')}: {cause}"
+        raise errors.bad_request(f'container "{name}" in pod "{objects.name(pod)}" has no output: {reason}')
     if log is None:
         reason = waiting.get("reason", "ContainerCreating")
         raise errors.bad_request(f'container "{name}" in pod "{objects.name(pod)}" is waiting to start: {reason}')

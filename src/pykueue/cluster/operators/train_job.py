@@ -10,6 +10,7 @@ from datetime import datetime
 
 from pykueue.api import conditions as api_conditions
 from pykueue.api import objects, resources
+from pykueue.api.rules import operators
 from pykueue.api.scheme import Object
 from pykueue.cluster import statuses
 from pykueue.cluster.job_controller.job_view import INDEX
@@ -88,8 +89,8 @@ def _job_set(job: Object, runtime: Object) -> Object:
     spec = copy.deepcopy(objects.spec(template))
     spec["replicatedJobs"] = training_runtime.replicated_jobs(job, runtime, as_admitted=True)
     spec["suspend"] = _is_suspended(job)
+    operators.default_job_set_spec(spec)
     for replicated in spec["replicatedJobs"]:
-        replicated["template"]["spec"].setdefault("completionMode", "Indexed")
         _add_variables(job, replicated, objects.nested(runtime, "spec", "mlPolicy"))
     template_metadata = objects.nested(template, "metadata")
     metadata: Object = {

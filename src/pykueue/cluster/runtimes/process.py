@@ -13,7 +13,11 @@ import os
 import secrets
 import shutil
 import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from pykueue.api import objects, resource_lists
 from pykueue.api.scheme import Object
@@ -35,6 +39,9 @@ exit "$code"
 """
 _INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 _RESET_SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGCHLD)
+_PODS = "pods"
+_POD_FILE = "pod.json"
+"""Namespace, name and owner of a pod, for `running_pods`."""
 LIMITS = "pykueue.dev/memory-limit"
 """Annotation of a pod; with `ignore` its memory limits are not enforced."""
 LOST = Exit(
@@ -48,7 +55,7 @@ class ProcessRuntime:
     name = "process"
 
     def __init__(self, root: Path) -> None:
-        self._root = root / "pods"
+        self._root = root / _PODS
         self._root.mkdir(parents=True, exist_ok=True)
         self._ports = port_mapping.PortMappings(root / "ports")
 
@@ -57,6 +64,7 @@ class ProcessRuntime:
         directory = self._attempts(request) / f"{request.attempt}-{secrets.token_hex(4)}"
         directory.mkdir(parents=True)
         (directory / "boot").write_text(linux_processes.boot_id())
+        (self._root / objects.uid(request.pod) / _POD_FILE).write_bytes(_description(request.pod))
         work = self._working_directory(request)
         executions.find_executable(command[0], environment, work)
         pid = self._spawn(directory, work, environment, [*_memory_limit(request), *command])
@@ -153,6 +161,16 @@ class ProcessRuntime:
         return max(logs, key=lambda path: path.stat().st_mtime) if logs else None
 
 
+def _description(pod: Object) -> bytes:
+    owner = objects.controller_of(pod)
+    return msgspec.json.encode(
+        {
+            "name": f"{objects.namespace(pod)}/{objects.name(pod)}",
+            "owner": owner["uid"] if owner is not None else objects.uid(pod),
+        }
+    )
+
+
 def _quoted(text: str) -> str:
     return text.replace("'", "'\\''")
 
@@ -206,3 +224,50 @@ class ProcessContainer:
         if self._process.is_this_boot:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, number)
+
+
+# Without a kubelet
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningPod:
+    """A pod with a process that runs, read from the files of the runtime."""
+
+    uid: str
+    name: str
+    """Namespace and name; the uid if a pykueue that wrote no such file started the pod."""
+    owner: str
+    """The uid of the pod's controller, else of the pod."""
+    containers: tuple[ProcessContainer, ...]
+
+
+def running_pods(root: Path) -> list[RunningPod]:
+    """The pods that a `ProcessRuntime` with this root started and that still run.
+
+    `pykueue up` leaves them running when it stops, and the next one adopts them.
+    """
+    running = []
+    for directory in sorted((root / _PODS).glob("*")):
+        uid = directory.name
+        description = {"name": uid, "owner": uid}
+        with contextlib.suppress(OSError, msgspec.DecodeError):
+            description |= msgspec.json.decode((directory / _POD_FILE).read_bytes())
+        attempts = [path.parent for path in directory.glob("containers/*/*-*/process")]
+        containers = tuple(
+            ProcessContainer(attempt, process, uid)
+            for attempt in attempts
+            if (process := _started_process(attempt)) is not None and process.is_alive()
+        )
+        if containers:
+            running.append(RunningPod(uid=uid, containers=containers, **description))
+    return running
+
+
+async def stop_pods(pods: Sequence[RunningPod], grace_seconds: float) -> None:
+    """Send SIGTERM to all containers, and SIGKILL to what still runs after the grace period.
+
+    The exit codes are in files, which the next kubelet reads.
+    """
+    await asyncio.gather(*(container.stop(grace_seconds) for pod in pods for container in pod.containers))
+    for pod in pods:
+        await asyncio.to_thread(linux_processes.kill_pod_processes, pod.uid)

@@ -16,7 +16,14 @@ _RETRY_SECONDS = 1.0
 
 
 class SchedulerController:
-    def __init__(self, cache: ObjectCache, executor: WriteExecutor, clock: Clock) -> None:
+    """Binds pods to nodes.
+
+    With `binds=False` it only reports pods of a cluster without nodes; where there are nodes, it
+    leaves pods to another scheduler.
+    """
+
+    def __init__(self, cache: ObjectCache, executor: WriteExecutor, clock: Clock, *, binds: bool = True) -> None:
+        self._binds = binds
         self.fleet = Fleet()
         self.waiting: dict[str, Object] = {}
         self._executor = executor
@@ -58,7 +65,7 @@ class SchedulerController:
         while True:
             await self._changed.wait()
             self._changed.clear()
-            if not self.waiting:
+            if not self.waiting or (self.fleet.nodes and not self._binds):
                 continue
             now = datetime.fromtimestamp(self._clock.now_ns() / SECOND_NS, UTC)
             done = await self._executor.run(scheduling_pass.schedule(list(self.waiting.values()), self.fleet, now))

@@ -57,8 +57,7 @@ def _follow_ancestor(context: JobContext, job: Object, ancestor: Object) -> Plan
         return Plan()
     if context.kind.finished(job) is not None or framework.is_suspended(context.kind, job):
         return Plan()
-    unfinished = [workload for workload in context.ancestor_workloads if not predicates.is_finished(workload)]
-    if unfinished and predicates.is_admitted(unfinished[-1]):
+    if _may_run_child(context, job, ancestor):
         return Plan()
     suspended = framework.suspended(context.kind, job)
     return Plan(
@@ -67,6 +66,20 @@ def _follow_ancestor(context: JobContext, job: Object, ancestor: Object) -> Plan
             Event(about=job, reason="Suspended", message="Kueue managed child job suspended"),
         )
     )
+
+
+def _may_run_child(context: JobContext, job: Object, ancestor: Object) -> bool:
+    """Whether the newest Workload of the ancestor lets the child run.
+
+    While an elastic job grows, its newest slice is not admitted and the old one may be finished
+    already. The child then goes on, unless the slice was evicted.
+    """
+    unfinished = [workload for workload in context.ancestor_workloads if not predicates.is_finished(workload)]
+    if not unfinished:
+        return False
+    if slices.is_elastic(context, job) or slices.is_elastic(context, ancestor):
+        return not predicates.is_evicted(unfinished[-1])
+    return predicates.is_admitted(unfinished[-1])
 
 
 def _managed(context: JobContext, job: Object) -> Plan:
@@ -148,7 +161,7 @@ def _without_workload(context: JobContext, job: Object) -> Plan:
         label_keys=context.policy.label_keys_to_copy,
     )
     if is_elastic:
-        generation = str(job["metadata"].get("generation", ""))
+        generation = str(job["metadata"].get("generation", "")) + context.kind.slice_name_suffix
         workload["metadata"]["name"] = construction.name_of(context.kind, job, generation)
         workload = slices.as_slice(workload, slices.unfinished(context.workloads))
     return Plan(

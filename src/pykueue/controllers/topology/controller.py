@@ -1,9 +1,9 @@
 """The topology ungater: removes the gate of pods whose topology domain is assigned."""
 
 from pykueue.api import objects, resources
-from pykueue.api.labels import WORKLOAD_ANNOTATION
+from pykueue.api.labels import WORKLOAD_ANNOTATION, WORKLOAD_SLICE_NAME
 from pykueue.api.scheme import Object
-from pykueue.controllers.cache import split_key
+from pykueue.controllers.jobs import slices
 from pykueue.controllers.topology import decide
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
@@ -19,33 +19,42 @@ class TopologyUngater:
         self._cache = cache
         self._executor = executor
         self.queue: WorkQueue[Key] = WorkQueue("topologyungater", clock)
-        cache.add_index(resources.POD, INDEX, _workload_of)
+        cache.add_index(resources.POD, INDEX, _slice_of_pod)
+        cache.add_index(resources.WORKLOAD, INDEX, _slice_of_workload)
         cache.on_change(resources.POD, self._pod_changed)
         cache.on_change(resources.WORKLOAD, self._workload_changed)
 
     def _pod_changed(self, _old: Object | None, new: Object | None) -> None:
         """A deleted pod needs no look: the pod that replaces it is a change of its own."""
         if new is not None and decide.is_gated(new):
-            for key in _workload_of(new):
-                self.queue.add(split_key(key))
+            for slice_key in _slice_of_pod(new):
+                for workload in self._cache.indexed(resources.WORKLOAD, INDEX, slice_key):
+                    self.queue.add(key_of(workload))
 
     def _workload_changed(self, _old: Object | None, new: Object | None) -> None:
-        if new is not None and any(
-            map(decide.is_gated, self._cache.indexed(resources.POD, INDEX, predicates.key(new)))
-        ):
+        if new is not None and any(map(decide.is_gated, self._pods(new))):
             self.queue.add(key_of(new))
+
+    def _pods(self, workload: Object) -> list[Object]:
+        """The pods of the Workload. Those of an elastic job belong to all its slices."""
+        return [pod for key in _slice_of_workload(workload) for pod in self._cache.indexed(resources.POD, INDEX, key)]
 
     async def reconcile(self, key: Key) -> int:
         namespace, name = key
         workload = self._cache.get(resources.WORKLOAD, name, namespace)
-        if workload is None:
+        if workload is None or predicates.is_finished(workload):
             return 0
-        pods = self._cache.indexed(resources.POD, INDEX, f"{namespace}/{name}")
-        ordered = sorted(pods, key=lambda pod: str(pod["metadata"]["name"]))
+        ordered = sorted(self._pods(workload), key=lambda pod: str(pod["metadata"]["name"]))
         await self._executor.apply(decide.plan(workload, ordered))
         return 0
 
 
-def _workload_of(pod: Object) -> list[str]:
-    name = objects.annotations(pod).get(WORKLOAD_ANNOTATION)
+def _slice_of_pod(pod: Object) -> list[str]:
+    """The name that all slices of the pod's job share; without slices the name of its Workload."""
+    annotations = objects.annotations(pod)
+    name = annotations.get(WORKLOAD_SLICE_NAME) or annotations.get(WORKLOAD_ANNOTATION)
     return [f"{objects.namespace(pod)}/{name}"] if name else []
+
+
+def _slice_of_workload(workload: Object) -> list[str]:
+    return [f"{objects.namespace(workload)}/{slices.slice_name(workload)}"]

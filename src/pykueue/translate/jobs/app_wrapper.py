@@ -76,7 +76,7 @@ def _pod_set_templates(job: Object, options: JobOptions) -> list[PodSetTemplate]
 def _pod_sets(job: Object, component: int, options: JobOptions) -> list[Object]:
     """The pod sets of the component's status, else declared ones, else those of its kind."""
     observed = value_at(job, ("status", "componentStatus", component, "podSets"))
-    declared = value_at(job, ("spec", "components", component, "declaredPodSets"))
+    declared = value_at(job, ("spec", "components", component, "podSets"))
     return list(
         observed or declared or _inferred(value_at(job, ("spec", "components", component, "template")), options)
     )
@@ -87,7 +87,7 @@ def _inferred(wrapped: Object, options: JobOptions) -> Iterator[Object]:
 
     for framework in registry.FRAMEWORKS.values():
         resource = framework.resource
-        if framework.dependency is not None:
+        if framework.dependency is not None and not framework.dependency.is_optional:
             continue
         if (wrapped.get("apiVersion"), wrapped.get("kind")) == (resource.api_version, resource.kind):
             for template in framework.pod_set_templates(wrapped, options):

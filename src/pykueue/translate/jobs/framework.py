@@ -76,6 +76,8 @@ class JobDependency:
     reference: Callable[[Object], ObjectReference | None]
     framework_for: Callable[[Object | None], "JobFramework"]
     """Returns the framework of jobs that refer to this object (None: it does not exist)."""
+    is_optional: bool = False
+    """Whether jobs have pod sets without the object too."""
 
 
 Injection = Callable[[Object, Sequence[PodSetTemplate], Sequence[PodSetInfo]], None]
@@ -125,6 +127,8 @@ class JobFramework:
     changes_while_suspended: bool = False
     """Whether `inject` and `eject` may write only while the job is suspended."""
     dependency: JobDependency | None = None
+    slice_name_suffix: str = ""
+    """Added to the job's generation in the names of slices, if another object scales the job."""
 
     @property
     def name(self) -> str:

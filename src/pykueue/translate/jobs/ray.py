@@ -5,16 +5,20 @@ counted here. The default submitter of a RayJob counts only if the Configuration
 the user describes always counts.
 """
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from pykueue.api import conditions, objects, quantity
+from pykueue.api import conditions, objects, quantity, resources
 from pykueue.api.json_copy import copied
 from pykueue.api.rules.jobs import job_kinds
 from pykueue.api.scheme import Object
 from pykueue.translate.jobs.framework import (
+    JobDependency,
     JobFramework,
     JobOptions,
     JobResult,
+    ObjectReference,
     Path,
     PodSetTemplate,
     is_elastic,
@@ -186,6 +190,31 @@ def _rayservice_is_ready(job: Object) -> bool:
     return conditions.is_true(job, "Ready")
 
 
+def _autoscaled(framework: JobFramework, cluster_spec: Path, cluster_name: Callable[[Object], str]) -> JobFramework:
+    """The framework with the sizes of the RayCluster that an in-tree autoscaler changes."""
+
+    def reference(job: Object) -> ObjectReference | None:
+        name = cluster_name(job)
+        is_autoscaled = bool((value_at(job, cluster_spec) or {}).get("enableInTreeAutoscaling"))
+        if not name or not is_autoscaled or not is_elastic(job, JobOptions()):
+            return None
+        return ObjectReference(resource=resources.RAY_CLUSTER, name=name, namespace=objects.namespace(job))
+
+    def framework_for(cluster: Object | None) -> JobFramework:
+        if cluster is None:
+            return framework
+        return replace(
+            framework,
+            pod_set_templates=lambda job, options: framework.pod_set_templates(job, replace(options, scaled=cluster)),
+            slice_name_suffix=f"_{cluster['metadata'].get('generation', '')}",
+        )
+
+    dependency = JobDependency(
+        resources=(resources.RAY_CLUSTER,), reference=reference, framework_for=framework_for, is_optional=True
+    )
+    return replace(framework, dependency=dependency)
+
+
 FRAMEWORKS = (
     JobFramework(
         description=job_kinds.RAY_CLUSTER,
@@ -194,21 +223,29 @@ FRAMEWORKS = (
         is_active=_raycluster_is_ready,
         pods_ready=_raycluster_is_ready,
     ),
-    JobFramework(
-        description=job_kinds.RAY_JOB,
-        pod_set_templates=_rayjob_templates,
-        finished=_rayjob_finished,
-        is_active=_rayjob_is_active,
-        pods_ready=_rayjob_is_ready,
-        skips=_rayjob_skips,
-        is_on_hold=_rayjob_is_on_hold,
-        runs_without_suspend=True,
+    _autoscaled(
+        JobFramework(
+            description=job_kinds.RAY_JOB,
+            pod_set_templates=_rayjob_templates,
+            finished=_rayjob_finished,
+            is_active=_rayjob_is_active,
+            pods_ready=_rayjob_is_ready,
+            skips=_rayjob_skips,
+            is_on_hold=_rayjob_is_on_hold,
+            runs_without_suspend=True,
+        ),
+        _CLUSTER_SPEC,
+        lambda job: str(objects.status(job).get("rayClusterName", "")),
     ),
-    JobFramework(
-        description=job_kinds.RAY_SERVICE,
-        pod_set_templates=_rayservice_templates,
-        finished=_never_finished,
-        is_active=_rayservice_is_ready,
-        pods_ready=_rayservice_is_ready,
+    _autoscaled(
+        JobFramework(
+            description=job_kinds.RAY_SERVICE,
+            pod_set_templates=_rayservice_templates,
+            finished=_never_finished,
+            is_active=_rayservice_is_ready,
+            pods_ready=_rayservice_is_ready,
+        ),
+        ("spec", "rayClusterConfig"),
+        lambda job: str(objects.nested(job, "status", "activeServiceStatus").get("rayClusterName", "")),
     ),
 )

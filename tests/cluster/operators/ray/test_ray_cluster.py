@@ -4,7 +4,7 @@ import pytest
 from tests.cluster.operators.ray.ray_fixture import RayFixture, cluster_spec
 
 from pykueue.api import conditions, objects
-from pykueue.cluster.operators.ray import names
+from pykueue.cluster.operators.ray import commands, names
 
 
 def test_a_cluster_gets_a_head_and_its_workers():
@@ -84,5 +84,28 @@ def test_a_settled_cluster_is_not_written_again():
 def test_the_head_starts_ray_with_its_size():
     head = next(pod for pod in RayFixture().add_cluster().sync().api.of("Pod") if "head" in objects.name(pod))
     (script,) = head["spec"]["containers"][0]["args"]
-    assert script.startswith("ray start --head --block")
+    assert "; ray start --head --block" in script
     assert "--num-cpus=2" in script
+
+
+def test_a_cluster_whose_head_crashes_is_not_ready_and_names_missing_ray():
+    fixture = RayFixture().add_cluster().sync().start_pods()
+    assert fixture.one("RayCluster")["status"]["state"] == "ready"
+    head = next(pod for pod in fixture.api.objects.values() if "head" in objects.name(pod) and pod["kind"] == "Pod")
+    crash_loop = {"waiting": {"reason": "CrashLoopBackOff"}}
+    head["status"] = {
+        "phase": "Running",
+        "conditions": [{"type": "Ready", "status": "False"}],
+        "containerStatuses": [{"name": "ray", "state": crash_loop, "lastState": {"terminated": {"exitCode": 127}}}],
+    }
+    status = fixture.sync().one("RayCluster")["status"]
+    assert status.get("state", "") == ""
+    condition = conditions.find({"status": status}, "HeadPodReady")
+    assert (condition["status"], condition["message"]) == ("False", commands.NO_RAY)
+    assert ("Warning", "RayNotFound", commands.NO_RAY) in fixture.api.events
+
+
+def test_a_ray_pod_is_ready_only_if_there_is_ray():
+    for pod in RayFixture().add_cluster().sync().api.of("Pod"):
+        (container,) = pod["spec"]["containers"]
+        assert container["startupProbe"]["exec"]["command"] == ["/bin/sh", "-c", "command -v ray"]

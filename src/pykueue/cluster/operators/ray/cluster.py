@@ -7,11 +7,12 @@ from pykueue.api import conditions, objects, resource_lists, resources, times
 from pykueue.api.quantity import Quantity
 from pykueue.api.scheme import Object
 from pykueue.cluster import pods, statuses
-from pykueue.cluster.operators.ray import names
+from pykueue.cluster.operators.ray import commands, names
 from pykueue.cluster.operators.ray import pods as ray_pods
 from pykueue.kube.controller import writes
 
 _UNBOUNDED = 2**31 - 1
+_HEAD_POD_READY = "HeadPodReady"
 
 
 def sync(cluster: Object, owned: Sequence[Object], now: datetime) -> writes.Sync:
@@ -33,8 +34,20 @@ def sync(cluster: Object, owned: Sequence[Object], now: datetime) -> writes.Sync
         ):
             yield [_created(cluster, results[0])]
             current = [*current, results[0]]
-    errors += yield from statuses.write(resources.RAY_CLUSTER, cluster, _status(cluster, current, now))
+    new_status = _status(cluster, current, now)
+    if event := _missing_ray(cluster, new_status):
+        yield [event]
+    errors += yield from statuses.write(resources.RAY_CLUSTER, cluster, new_status)
     return writes.Done(errors=errors)
+
+
+def _missing_ray(cluster: Object, new_status: Object) -> writes.Event | None:
+    """An event if the head has just failed for want of Ray."""
+    before = conditions.find(cluster, _HEAD_POD_READY)
+    after = conditions.find({"status": new_status}, _HEAD_POD_READY)
+    if after is None or after["message"] != commands.NO_RAY or (before and before["message"] == commands.NO_RAY):
+        return None
+    return writes.Event(about=cluster, type="Warning", reason=after["reason"], message=commands.NO_RAY)
 
 
 def _service(cluster: Object, owned: Sequence[Object]) -> list[writes.Action]:
@@ -168,7 +181,21 @@ def _state(cluster: Object, owned: Sequence[Object], head: Object | None, counts
     if head is not None and pods.is_ready(head) and counts["readyWorkerReplicas"] >= counts["desiredWorkerReplicas"]:
         return "ready"
     stored = str(objects.status(cluster).get("state", ""))
-    return stored if stored == "ready" and head is not None else ""
+    return stored if stored == "ready" and head is not None and not _has_crashed(head) else ""
+
+
+def _exit_codes(pod: Object) -> list[int]:
+    """Exit codes of the containers that have ended or wait for a restart."""
+    states = [
+        objects.nested(status, "state", "terminated") or objects.nested(status, "lastState", "terminated")
+        for status in pods.container_statuses(pod)
+        if "running" not in objects.nested(status, "state")
+    ]
+    return [int(state.get("exitCode", 0)) for state in states if state]
+
+
+def _has_crashed(pod: Object) -> bool:
+    return not pods.is_ready(pod) and any(_exit_codes(pod))
 
 
 def _totals(cluster: Object) -> dict[str, str]:
@@ -214,7 +241,7 @@ def _conditions(cluster: Object, owned: Sequence[Object], state: str, now: datet
     was_provisioned = conditions.is_true(cluster, "RayClusterProvisioned")
     is_provisioned = state == "ready" or (was_provisioned and not cluster["spec"].get("suspend"))
     updates = [
-        _condition("HeadPodReady", "HeadPodRunningAndReady", "HeadPodNotFound", is_true=is_head_ready),
+        _condition(_HEAD_POD_READY, "HeadPodRunningAndReady", _unready_reason(head), is_true=is_head_ready),
         _condition(
             "RayClusterProvisioned",
             "AllPodRunningAndReadyFirstTime",
@@ -229,11 +256,19 @@ def _conditions(cluster: Object, owned: Sequence[Object], state: str, now: datet
     return stored
 
 
+def _unready_reason(head: Object | None) -> str:
+    if head is None:
+        return "HeadPodNotFound"
+    return "RayNotFound" if commands.NOT_FOUND_EXIT_CODE in _exit_codes(head) else "ContainersNotReady"
+
+
 def _condition(type_: str, reason_if_true: str, reason_if_false: str, *, is_true: bool) -> Object:
     messages = {
         "AllPodRunningAndReadyFirstTime": "All Ray Pods are ready for the first time",
         "RayClusterPodsProvisioning": "RayCluster Pods are being provisioned for first time",
         "HeadPodNotFound": "Head Pod not found",
+        "ContainersNotReady": "Head Pod is not ready",
+        "RayNotFound": commands.NO_RAY,
     }
     reason = reason_if_true if is_true else reason_if_false
     return {

@@ -22,6 +22,11 @@ _HEAD_OPTIONS = {
     "dashboard-host": "0.0.0.0",  # noqa: S104 - as KubeRay starts it
 }
 _NODE_OPTIONS = {"dashboard-agent-listen-port": "0", "metrics-export-port": "0", "disable-usage-stats": "", "block": ""}
+NO_RAY = "no `ray` on the PATH of pykueue: pip install 'ray[default]'"
+NOT_FOUND_EXIT_CODE = 127
+_REQUIRE_RAY = f"command -v ray >/dev/null || {{ echo {shlex.quote(NO_RAY)} >&2; exit {NOT_FOUND_EXIT_CODE}; }}; "
+STARTUP_PROBE = {"exec": {"command": ["/bin/sh", "-c", "command -v ray"]}, "periodSeconds": 1}
+"""Without it, a pod without `ray` would be ready for the moment before its command fails."""
 DEPLOY = """\
 printf '%s' "$SERVE_CONFIG" > serve-config.yaml
 until serve deploy --address "http://$RAY_DASHBOARD_ADDRESS" serve-config.yaml; do sleep 1; done
@@ -35,14 +40,13 @@ Retries until the dashboard answers, and ends when one runs.
 
 def start_head(parameters: Mapping[str, str], resources: Object) -> str:
     options = _HEAD_OPTIONS | _NODE_OPTIONS | _resource_options(resources) | dict(parameters)
-    return f"ray start --head {_flags(options)}"
+    return f"{_REQUIRE_RAY}ray start --head {_flags(options)}"
 
 
 def start_worker(parameters: Mapping[str, str], resources: Object) -> str:
     options = {"address": "$RAY_ADDRESS"} | _NODE_OPTIONS | _resource_options(resources) | dict(parameters)
-    return (
-        f"until ray health-check --address $RAY_ADDRESS >/dev/null 2>&1; do sleep 1; done; ray start {_flags(options)}"
-    )
+    health_check = "until ray health-check --address $RAY_ADDRESS >/dev/null 2>&1; do sleep 1; done"
+    return f"{_REQUIRE_RAY}{health_check}; ray start {_flags(options)}"
 
 
 def _resource_options(resources: Object) -> dict[str, str]:

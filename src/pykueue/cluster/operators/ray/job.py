@@ -220,6 +220,7 @@ def _cluster(state: _RayJobSync) -> writes.Create:
             "name": state.status["rayClusterName"],
             "namespace": metadata["namespace"],
             "labels": names.cluster_labels(state.ray_job),
+            "annotations": dict(objects.annotations(state.ray_job)),
             "ownerReferences": [objects.controller_reference(state.ray_job)],
         },
         "spec": copy.deepcopy(state.spec["rayClusterSpec"]) | {"suspend": False},

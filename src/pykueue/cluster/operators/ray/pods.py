@@ -41,6 +41,7 @@ def _pod(
         container["args"] = [
             f"{own_command} && {start}" if own_words and own_words[0] not in ("/bin/sh", "/bin/bash") else start
         ]
+        container.setdefault("startupProbe", copy.deepcopy(commands.STARTUP_PROBE))
     variables = container.get("env") or []
     names_in_use = {variable["name"] for variable in variables}
     container["env"] = [

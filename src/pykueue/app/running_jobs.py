@@ -1,0 +1,29 @@
+"""Jobs of the process runtime that run although no `pykueue up` does.
+
+`cli.up` counts them when it stops, and `cli.down` ends them.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pykueue.app.components import CLUSTER_DIRECTORY
+from pykueue.cluster.runtimes import process
+from pykueue.cluster.runtimes.process import RunningPod
+
+GRACE_SECONDS = 30.0
+"""Kubernetes' default for the time between SIGTERM and SIGKILL."""
+
+
+def find(data_dir: Path) -> list[RunningPod]:
+    return process.running_pods(data_dir / CLUSTER_DIRECTORY)
+
+
+def count(pods: Sequence[RunningPod], verbs: tuple[str, str]) -> str:
+    """For example "2 jobs go on (3 pods)"; `verbs` has the singular and the plural."""
+    jobs = len({pod.owner for pod in pods})
+    subject = f"1 job {verbs[0]}" if jobs == 1 else f"{jobs} jobs {verbs[1]}"
+    return subject if len(pods) == jobs else f"{subject} ({len(pods)} pods)"
+
+
+async def stop(pods: Sequence[RunningPod]) -> None:
+    await process.stop_pods(pods, GRACE_SECONDS)

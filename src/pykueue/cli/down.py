@@ -1,0 +1,62 @@
+"""`pykueue down`: stop `pykueue up` and end the jobs that run on this machine."""
+
+import asyncio
+import os
+import signal
+import socket
+from pathlib import Path
+
+import click
+
+from pykueue.cli.up import resolve_data_dir, with_data_dir
+
+_STOP_SECONDS = 60.0
+
+
+@click.command()
+@with_data_dir
+def down(data_dir: Path | None) -> None:
+    """Stop `pykueue up` and end its running jobs.
+
+    It also ends jobs that an earlier `pykueue up` left running. The data stay:
+    the next `pykueue up` shows these jobs as they ended.
+    """
+    from pykueue.app import running_jobs
+
+    directory = resolve_data_dir(data_dir)
+    was_running = asyncio.run(_stop_server(directory))
+    pods = running_jobs.find(directory)
+    asyncio.run(running_jobs.stop(pods))
+    if was_running:
+        click.echo(f"pykueue with data in {directory} is stopped.")
+    if pods:
+        click.echo(f"{running_jobs.count(pods, ('was', 'were'))} ended:")
+        for pod in pods:
+            click.echo(f"  {pod.name}")
+    if not was_running and not pods:
+        click.echo(f"Nothing runs with data in {directory}.")
+
+
+async def _stop_server(directory: Path) -> bool:
+    """Stop the process that uses the directory; return whether there was one."""
+    from pykueue.apiserver.store import lock
+    from pykueue.cluster.runtimes.linux_processes import ProcessIdentity
+
+    holder = lock.holder(directory)
+    if holder is None:
+        return False
+    if holder.host != socket.gethostname():
+        raise click.ClickException(f"{directory} is in use by a process on {holder.host}. Run `pykueue down` there.")
+    try:
+        process = ProcessIdentity.of(holder.pid)
+        os.kill(holder.pid, signal.SIGTERM)
+        await asyncio.wait_for(process.ended(), _STOP_SECONDS)
+    except PermissionError:
+        raise click.ClickException(
+            f"Process {holder.pid} belongs to another user. Run `pykueue down` as that user."
+        ) from None
+    except TimeoutError:
+        raise click.ClickException(f"Process {holder.pid} has not stopped within {_STOP_SECONDS:g} s.") from None
+    except (FileNotFoundError, ProcessLookupError):
+        pass  # it ended in the meantime
+    return True
