@@ -4,13 +4,11 @@ Called on every write, between the decoding of a request and its admission.
 """
 
 import re
-import secrets
-import uuid
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import Any
 
-from pykueue.api import errors
+from pykueue.api import entropy, errors
 from pykueue.api.errors import FieldError
 from pykueue.api.scheme import Kind, Object
 from pykueue.api.times import SECOND_NS, from_ns
@@ -89,7 +87,7 @@ def timestamp(now: datetime) -> str:
 
 
 def generate_name(prefix: str) -> str:
-    return prefix[:_LONGEST_PREFIX] + "".join(secrets.choice(_ALPHABET) for _ in range(_SUFFIX_LENGTH))
+    return prefix[:_LONGEST_PREFIX] + entropy.token(_ALPHABET, _SUFFIX_LENGTH)
 
 
 def prepare_create(kind: Kind, obj: Object, now: datetime) -> None:
@@ -97,7 +95,7 @@ def prepare_create(kind: Kind, obj: Object, now: datetime) -> None:
     metadata = obj["metadata"]
     for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion", "selfLink", "generation"):
         metadata.pop(name, None)
-    metadata["uid"] = str(uuid.uuid4())
+    metadata["uid"] = entropy.new_uid()
     metadata["creationTimestamp"] = timestamp(now)
     if has_generation(kind):
         metadata["generation"] = 1

@@ -1,9 +1,9 @@
 """The random ends of names, in the alphabet of Kubernetes (no vowels, so no words)."""
 
-import secrets
+from pykueue.api import entropy
 
 ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 
 
 def random_suffix() -> str:
-    return "".join(secrets.choice(ALPHABET) for _ in range(5))
+    return entropy.token(ALPHABET, 5)

@@ -11,13 +11,13 @@ Objects handed out are shared: read them, never change them.
 import asyncio
 import contextlib
 import logging
-import random
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from typing import NamedTuple
 
 import msgspec
 
+from pykueue.api import entropy
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object, Resource
 from pykueue.kube.client import Client, ListOptions, WatchEvent
@@ -149,7 +149,7 @@ class Informer:
     async def _wait_after(self, error: Exception) -> None:
         self._failures += 1
         longest = min(_SHORTEST_WAIT * 2**self._failures, _LONGEST_WAIT)
-        wait = longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, guards nothing
+        wait = longest * entropy.uniform(0.5, 1.0)
         if isinstance(error, ApiError) and error.code == 404:
             self._tell_missing()
         else:

@@ -2,10 +2,9 @@
 
 import asyncio
 import logging
-import secrets
 from collections import OrderedDict, deque
 
-from pykueue.api import resources
+from pykueue.api import entropy, resources
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object
 from pykueue.api.times import from_ns
@@ -75,7 +74,7 @@ def _event(about: Object, *, type_: str, reason: str, message: str, component: s
     return {
         "apiVersion": "v1",
         "kind": "Event",
-        "metadata": {"name": f"{metadata['name']}.{secrets.token_hex(8)}", "namespace": namespace or "default"},
+        "metadata": {"name": f"{metadata['name']}.{entropy.hex_token(16)}", "namespace": namespace or "default"},
         "involvedObject": involved,
         "type": type_,
         "reason": reason,

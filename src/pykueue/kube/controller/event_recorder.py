@@ -6,11 +6,10 @@ for events are news and not state.
 
 import asyncio
 import logging
-import uuid
 from collections import OrderedDict, deque
 from dataclasses import dataclass
 
-from pykueue.api import resources
+from pykueue.api import entropy, resources
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS, from_ns
@@ -57,7 +56,7 @@ class EventRecorder:
             self._put(series, {"series": observed})
             return
         namespace = metadata.get("namespace") or "default"
-        series = _Series(f"{metadata['name']}.{uuid.uuid4().hex[:16]}", namespace, 1, now_ns)
+        series = _Series(f"{metadata['name']}.{entropy.hex_token(16)}", namespace, 1, now_ns)
         self._series[identity] = series
         if len(self._series) > MOST_REMEMBERED:
             self._series.popitem(last=False)

@@ -61,7 +61,7 @@ def changes(resource: Resource, old: Object, new: Object) -> list[Action]:
 def merge_patch(old: Object, new: Object) -> Object:
     """The JSON merge patch (RFC 7386) that turns `old` into `new`."""
     patch: Object = {}
-    for name in old.keys() | new.keys():
+    for name in {**old, **new}:
         before, after = old.get(name), new.get(name)
         if before == after:
             continue
