@@ -53,6 +53,17 @@ class Process:
             task.cancel()
 
 
+class SimulationTask(asyncio.Task[Any]):
+    """A task whose hash does not depend on its address, so that sets of tasks have one order."""
+
+    def __init__(self, *args: Any, number: int, **options: Any) -> None:
+        self._number = number
+        super().__init__(*args, **options)
+
+    def __hash__(self) -> int:
+        return self._number
+
+
 _process: contextvars.ContextVar[Process | None] = contextvars.ContextVar("process", default=None)
 
 
@@ -70,6 +81,7 @@ class SimulationLoop(asyncio.AbstractEventLoop):
         self._ready: list[asyncio.Handle] = []
         self._timers: list[tuple[int, int, asyncio.TimerHandle]] = []
         self._timers_set = 0
+        self._tasks_created = 0
         self._is_closed = False
 
     # Running
@@ -167,7 +179,8 @@ class SimulationLoop(asyncio.AbstractEventLoop):
         name: str | None = None,
         context: contextvars.Context | None = None,
     ) -> asyncio.Task[Any]:
-        task: asyncio.Task[Any] = asyncio.Task(coro, loop=self, name=name, context=context)
+        self._tasks_created += 1
+        task = SimulationTask(coro, loop=self, name=name, context=context, number=self._tasks_created)
         process = _process.get() if context is None else context.get(_process)
         if process is not None:
             process.add(task)
