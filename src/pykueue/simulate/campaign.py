@@ -15,6 +15,8 @@ from pathlib import Path
 
 from pykueue.api import entropy
 from pykueue.api.times import SECOND_NS
+from pykueue.engine.invariants import InvariantError
+from pykueue.engine.invariants import check as check_engine
 from pykueue.simulate import invariants
 from pykueue.simulate.faults import FaultRates
 from pykueue.simulate.system import System
@@ -68,7 +70,7 @@ class Campaign:
                 system.loop.run_until_complete(_awaited(story(self)))
                 self._fail_if_violated()
                 return self._report()
-            except invariants.invariants.InvariantError as error:
+            except InvariantError as error:
                 raise ViolationError(self._failure([str(error)])) from error
             finally:
                 system.loop.close()
@@ -116,19 +118,18 @@ class Campaign:
             await asyncio.sleep(1)
             await self.rest()
         await self.check_rest()
-        left = [title for title in invariants.state(self.system) if title.startswith(("Workload ", "Pod "))]
-        for title in left:
+        for title in invariants.leftovers(self.system):
             self.system.monitor.report(f"{title} is left after everything was deleted")
 
     # Rest
 
-    async def rest(self) -> None:
+    async def rest(self, seconds: float = REST_SECONDS) -> None:
         """Stop all faults, and wait until nothing has been written for a while."""
         system = self.system
         system.faults.is_calm = True
         begun_ns = system.clock.now_ns()
         system.monitor.last_changes.clear()
-        while system.clock.now_ns() - system.monitor.last_change_ns < REST_SECONDS * SECOND_NS or not system.leading:
+        while system.clock.now_ns() - system.monitor.last_change_ns < seconds * SECOND_NS or not system.leading:
             await asyncio.sleep(1)
             if system.clock.now_ns() - begun_ns > LONGEST_UNREST_SECONDS * SECOND_NS:
                 system.monitor.report(f"no rest: {system.monitor.last_changes.most_common(5)} were written on and on")
@@ -161,7 +162,7 @@ class Campaign:
             self._next_check = system.loop.steps + CHECK_STEPS
             system.monitor.check_owners()
             for controllers in system.leading.values():
-                invariants.invariants.check(controllers.scheduler.engine, quota_shrank=True)
+                check_engine(controllers.scheduler.engine, quota_shrank=True)
             if system.loop.steps % _COLLECT_STEPS < CHECK_STEPS:
                 gc.collect()
 

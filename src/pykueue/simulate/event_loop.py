@@ -10,9 +10,11 @@ import heapq
 import random
 import sys
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
-from typing import Any
+from typing import Any, TypeVarTuple
 
 from pykueue.api.times import SECOND_NS
+
+Arguments = TypeVarTuple("Arguments")
 
 STEP_NS = 10_000
 """The virtual time that a step takes, so that timers run out while callbacks are ready."""
@@ -110,7 +112,7 @@ class SimulationLoop(asyncio.AbstractEventLoop):
         last_step = self.steps + _CLOSING_STEPS
         while (tasks := asyncio.all_tasks(self) - {asyncio.current_task(self)}) and self.steps < last_step:
             for task in tasks:
-                task.cancel()  # type: ignore[union-attr]
+                task.cancel()
             await asyncio.sleep(1)
 
     def _step(self) -> None:
@@ -141,20 +143,39 @@ class SimulationLoop(asyncio.AbstractEventLoop):
     def time(self) -> float:
         return self.now_ns / SECOND_NS
 
-    def call_soon(self, callback: Any, *args: Any, context: contextvars.Context | None = None) -> asyncio.Handle:
+    def call_soon(
+        self,
+        callback: Callable[[*Arguments], object],
+        *args: *Arguments,
+        context: contextvars.Context | None = None,
+    ) -> asyncio.Handle:
         handle = asyncio.Handle(callback, args, self, context)
         self._ready.append(handle)
         return handle
 
-    call_soon_threadsafe = call_soon
+    def call_soon_threadsafe(
+        self,
+        callback: Callable[[*Arguments], object],
+        *args: *Arguments,
+        context: contextvars.Context | None = None,
+    ) -> asyncio.Handle:
+        return self.call_soon(callback, *args, context=context)
 
     def call_later(
-        self, delay: float, callback: Any, *args: Any, context: contextvars.Context | None = None
+        self,
+        delay: float,
+        callback: Callable[[*Arguments], object],
+        *args: *Arguments,
+        context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:
         return self._set_timer(self.now_ns + int(delay * SECOND_NS), callback, args, context)
 
     def call_at(
-        self, when: float, callback: Any, *args: Any, context: contextvars.Context | None = None
+        self,
+        when: float,
+        callback: Callable[[*Arguments], object],
+        *args: *Arguments,
+        context: contextvars.Context | None = None,
     ) -> asyncio.TimerHandle:
         return self._set_timer(int(when * SECOND_NS), callback, args, context)
 

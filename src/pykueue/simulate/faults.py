@@ -54,7 +54,7 @@ class Faults:
         return True
 
     def is_either(self) -> bool:
-        return self._random.random() < 0.5  # noqa: PLR2004 - a coin
+        return self._random.random() < 0.5
 
     async def delay(self) -> None:
         """Often nothing, sometimes some milliseconds, seldom seconds."""
@@ -203,7 +203,9 @@ class FaultyClient:
             self._leave_behind(request)
             raise
         if guarded and self._faults.happens("conflict", self._faults.rates.conflict):
-            raise ApiError(409, "Conflict", "the object has been modified; please apply your changes to the latest version")
+            raise ApiError(
+                409, "Conflict", "the object has been modified; please apply your changes to the latest version"
+            )
         answer = await self._send(request)
         if self._is_remote and self._faults.happens("answer lost", self._faults.rates.answer_lost):
             raise TimeoutError("no answer in time")

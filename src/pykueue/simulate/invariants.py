@@ -7,7 +7,7 @@ start from the stored objects changes nothing.
 from collections.abc import Iterator
 from typing import Any
 
-from pykueue.api import conditions, objects, resources
+from pykueue.api import conditions, objects
 from pykueue.api.scheme import Object
 from pykueue.controllers.scheduler import snapshot
 from pykueue.engine import decisions, events, invariants
@@ -57,7 +57,7 @@ def _running_without_admission(system: System) -> Iterator[str]:
             yield f"{objects.name(process.pod)} runs, but the API has no such pod"
         elif objects.status(pod).get("phase") != "Running":
             yield f"{objects.name(pod)} runs, but its phase is {objects.status(pod).get('phase')}"
-        elif not system.monitor.is_admitted(pod):
+        elif system.monitor.needs_admission(pod) and not system.monitor.is_admitted(pod):
             yield f"{objects.name(pod)} runs without an admission"
 
 
@@ -108,17 +108,20 @@ def _decisions(engine: Engine, workloads: dict[Any, Object], now_ns: int) -> Ite
 
 def state(system: System) -> dict[str, Object]:
     """Every stored object by its name, without what a restart may change."""
-    return {
-        _title(obj): _comparable(obj)
+    return {_title(obj): _comparable(obj) for obj in _stored(system) if obj["kind"] not in ("Lease", "Event", "Node")}
+
+
+def leftovers(system: System) -> list[str]:
+    """Pods, and Workloads that are not finished: when every job is deleted, nothing has a use for them."""
+    return [
+        _title(obj)
         for obj in _stored(system)
-        if obj["kind"] not in ("Lease", "Event", "Node")
-    }
+        if obj["kind"] == "Pod" or (obj["kind"] == "Workload" and not conditions.is_true(obj, "Finished"))
+    ]
 
 
 def _comparable(obj: Object) -> Object:
-    metadata = {
-        key: value for key, value in obj["metadata"].items() if key not in ("resourceVersion", "managedFields")
-    }
+    metadata = {key: value for key, value in obj["metadata"].items() if key not in ("resourceVersion", "managedFields")}
     return obj | {"metadata": metadata}
 
 

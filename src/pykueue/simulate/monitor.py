@@ -98,10 +98,7 @@ class Monitor:
         if workload is None:
             return
         self._workloads[key] = workload
-        if conditions.is_true(workload, "Admitted"):
-            for owner in objects.owner_references(workload):
-                self._last_admitted_ns[owner["uid"]] = self._clock.now_ns()
-        elif before is not None and conditions.is_true(before, "Admitted"):
+        if conditions.is_true(workload, "Admitted") or (before is not None and conditions.is_true(before, "Admitted")):
             for owner in objects.owner_references(workload):
                 self._last_admitted_ns[owner["uid"]] = self._clock.now_ns()
         if holds_quota(workload) and (before is None or not holds_quota(before)):
@@ -116,7 +113,9 @@ class Monitor:
             self.report(f"{key} holds quota in a queue that does not exist")
             return
         cohort = objects.spec(queue).get("cohortName", "")
-        members = [other for other in self._queues.values() if cohort and objects.spec(other).get("cohortName") == cohort]
+        members = [
+            other for other in self._queues.values() if cohort and objects.spec(other).get("cohortName") == cohort
+        ]
         for names, limit in (([queue], _limits(queue)), (members or [queue], _total(members or [queue]))):
             used = self.usage(objects.name(member) for member in names)
             for index, amount in used.items():
@@ -180,7 +179,7 @@ class Monitor:
             self.report(f"{process.id} of {objects.name(pod)} started twice")
         uids = [objects.uid(pod), *self._ancestors(pod)]
         admitted_ns = max((self._last_admitted_ns.get(uid, -1) for uid in uids), default=-1)
-        if self._needs_admission(uids, pod) and self._clock.now_ns() - admitted_ns > GRACE_NS:
+        if self.needs_admission(pod) and self._clock.now_ns() - admitted_ns > GRACE_NS:
             self.report(f"{objects.name(pod)} runs without an admission")
 
     def is_admitted(self, pod: Object) -> bool:
@@ -203,9 +202,9 @@ class Monitor:
                 owners += objects.owner_references(stored.peek())
         return uids
 
-    def _needs_admission(self, uids: list[str], pod: Object) -> bool:
-        """Everything that the random user creates is in a queue; only its relatives may be gone already."""
-        stored = [self._objects[self._by_uid[uid]].peek() for uid in uids if uid in self._by_uid]
+    def needs_admission(self, pod: Object) -> bool:
+        """Whether the pod or one of its owners is in a queue. Pods that an owner left behind run on without one."""
+        stored = [self._objects[self._by_uid[uid]].peek() for uid in self._ancestors(pod) if uid in self._by_uid]
         return any("kueue.x-k8s.io/queue-name" in objects.labels(obj) for obj in [pod, *stored])
 
 

@@ -99,7 +99,8 @@ class System:
         self, seed: int, directory: Path, *, rates: FaultRates | None = None, keeps_trace: bool = False
     ) -> None:
         self.seed = seed
-        self.loop = SimulationLoop(self.stream("order"), window=self.stream("window").choice((1, 2, 8, 1000)))
+        window = self.stream("window").choice((1, 2, 8, 1000))
+        self.loop = SimulationLoop(self.stream("order"), window=window)  # type: ignore[abstract] # of I/O it has nothing
         self.trace = Trace(self.loop, keeps_all=keeps_trace)
         self.clock = VirtualClock(self.loop)
         self.faults = Faults(self.stream("faults"), self.trace, rates or FaultRates())

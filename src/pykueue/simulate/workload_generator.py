@@ -4,7 +4,6 @@ Every draw comes from one generator. What the API refuses is part of the life of
 """
 
 import asyncio
-import random
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -234,7 +233,7 @@ class RandomUser:
             await self._delete(*chosen)
 
     async def _delete(self, kind: Resource, job: Object) -> None:
-        policy = self._random.choice(("Background", "Background", "Foreground"))
+        policy = self._random.choice(("Background", "Background", "Foreground", "Orphan"))
         options = DeleteOptions(propagation_policy="Background" if kind == resources.POD else policy)
         await self._system.client.delete(kind, objects.name(job), NAMESPACE, options)
 
