@@ -31,7 +31,7 @@ def workload_object(number: int) -> dict[str, object]:
 
 def main() -> None:
     objects = [workload_object(number) for number in range(COUNT)]
-    options = workload.Options()
+    options = workload.WorkloadOptions()
     start = time.process_time()
     for obj in objects:
         adjusted = requests.adjusted(obj, runtime_classes={}, limit_ranges=())

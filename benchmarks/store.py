@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pykueue.api import registry
-from pykueue.apiserver.calls import ListCall, Target, WatchCall
+from pykueue.apiserver.calls import ListCall, ResourceTarget, WatchCall
 from pykueue.apiserver.core import Core
 from pykueue.apiserver.local_client import LocalClient
 from pykueue.apiserver.store.sqlite import SqliteLog
@@ -94,7 +94,7 @@ class Counter:
 
 async def fan_out(core: Core, client: Client, watchers: int, events: int) -> None:
     assert WORKLOADS is not None
-    target = Target(kind=WORKLOADS, namespace="team")
+    target = ResourceTarget(kind=WORKLOADS, namespace="team")
     version = str(core.store.revision)
     for _ in range(watchers):
         await core.watch(target, WatchCall(resource_version=version), Counter())
@@ -110,7 +110,7 @@ async def listing(core: Core, repeats: int = 5) -> None:
     times = []
     for _ in range(repeats):
         start = time.perf_counter()
-        data = (await core.list(Target(kind=WORKLOADS), ListCall())).encode()
+        data = (await core.list(ResourceTarget(kind=WORKLOADS), ListCall())).encode()
         times.append(time.perf_counter() - start)
     count = len(core.store.select("kueue.x-k8s.io", "workloads"))
     what = f"list of {count:,} workloads"

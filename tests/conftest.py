@@ -1,15 +1,15 @@
-"""The cluster that PYKUEUE_E2E_KUBECONFIG names, shared by all tests that run on one."""
+"""The external cluster that all end-to-end tests share, if there is one."""
 
 import pytest
-from tests.e2e.given_cluster import GIVEN, GivenCluster
+from tests.e2e.external_cluster import EXTERNAL_KUBECONFIG, ExternalCluster
 
 
 @pytest.fixture(scope="session")
-def given(tmp_path_factory):
-    """None: tests start an embedded API."""
-    if not GIVEN:
+def external_cluster(tmp_path_factory):
+    """The cluster of PYKUEUE_E2E_KUBECONFIG; None if the tests start an embedded API."""
+    if not EXTERNAL_KUBECONFIG:
         yield None
         return
-    made = GivenCluster(GIVEN, tmp_path_factory.mktemp("given"))
-    yield made
-    made.remove()
+    cluster = ExternalCluster(EXTERNAL_KUBECONFIG, tmp_path_factory.mktemp("external"))
+    yield cluster
+    cluster.remove()

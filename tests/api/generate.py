@@ -1,4 +1,4 @@
-"""Objects drawn from a structural schema: every one of them has the right structure, though CEL rules may refuse it."""
+"""Objects drawn from a structural schema: their structure is valid, CEL rules may refuse them."""
 
 import re
 
@@ -47,8 +47,8 @@ def _object(schema):
         return st.dictionaries(st.sampled_from(NAMES), value(schema["additionalProperties"]), max_size=2)
     properties = schema.get("properties")
     if not properties:
-        kept = {"spec": {"containers": [{"name": "c", "args": ["yes", "1"]}]}}
-        return st.just(kept if schema.get("x-kubernetes-preserve-unknown-fields") else {})
+        template = {"spec": {"containers": [{"name": "c", "args": ["yes", "1"]}]}}
+        return st.just(template if schema.get("x-kubernetes-preserve-unknown-fields") else {})
     required = set(schema.get("required", ()))
     return st.fixed_dictionaries(
         {name: value(part) for name, part in properties.items() if name in required},

@@ -1,4 +1,4 @@
-"""Each of our rules runs as Python; the CEL library, reading the rule's own text, says the same."""
+"""Each of our rules runs as Python, with the result of the CEL library for its text."""
 
 import copy
 import json
@@ -18,7 +18,7 @@ KINDS = [kind for kind in registry.scheme() if kind.group == "kueue.x-k8s.io"]
 
 
 def places(part, value, old):
-    """(rule text, self, oldSelf) wherever a rule applies; lists are paired by position, which is enough to compare."""
+    """Each (rule text, self, oldSelf) where a rule applies; list items are paired by position."""
     for rule in part.get("x-kubernetes-validations", ()):
         yield rule["rule"], value, old
     if isinstance(value, dict):
@@ -40,8 +40,8 @@ def verdict(program, value, old):
 
 def check(kind, value, old):
     """Rules meet objects only after defaulting."""
-    for each in (value, old):
-        schema.apply_defaults(kind.schema, each)
+    for obj in (value, old):
+        schema.apply_defaults(kind.schema, obj)
     for text, own, before in places(kind.schema, value, old):
         if cel.uses_old_self(text) and before is None:
             continue
@@ -81,8 +81,8 @@ def test_they_agree_on_workloads_that_hold_quota(version, data):
     new, old = data.draw(generate.objects(kind)), data.draw(generate.objects(kind))
     for workload in (new, old):
         workload.setdefault("spec", {"podSets": []})
-        held = [RESERVED, RESERVED | {"type": "Admitted"}]
-        workload.setdefault("status", {})["conditions"] = data.draw(st.lists(st.sampled_from(held), max_size=2))
+        conditions = [RESERVED, RESERVED | {"type": "Admitted"}]
+        workload.setdefault("status", {})["conditions"] = data.draw(st.lists(st.sampled_from(conditions), max_size=2))
     check(kind, new, old)
 
 

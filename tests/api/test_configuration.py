@@ -175,8 +175,8 @@ def test_extensions_are_read():
     ],
 )  # fmt: skip
 def test_fault_names_its_field_and_the_remedy(text, problem):
-    found = problems(V2 + text)
-    assert any(each.startswith(problem) for each in found), found
+    messages = problems(V2 + text)
+    assert any(message.startswith(problem) for message in messages), messages
 
 
 def test_every_fault_is_found_at_once():

@@ -129,7 +129,7 @@ def test_what_one_version_lacks_waits_in_an_annotation():
     obj = written("v1beta2", "MultiKueueConfig", spec={"clusters": ["a"], "quotaManagement": "Manual"})
     old = conversion.to_v1beta1(obj)
     assert old["spec"] == {"clusters": ["a"]}
-    assert old["metadata"]["annotations"] == {conversion.KEPT: '{"spec.quotaManagement": "Manual"}'}
+    assert old["metadata"]["annotations"] == {conversion.UNCONVERTED_ANNOTATION: '{"spec.quotaManagement": "Manual"}'}
 
 
 def test_the_original_is_left_alone():

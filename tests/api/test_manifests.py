@@ -46,7 +46,10 @@ def test_the_line_of_a_field_or_its_nearest_ancestor(path, line):
 
 def test_a_list_is_taken_apart():
     documents, _ = manifests.read("kind: List\nitems:\n- kind: A\n- kind: B\n  spec: {}\n")
-    assert [(each.object["kind"], each.line, each.line_of("spec")) for each in documents] == [("A", 3, 3), ("B", 4, 5)]
+    assert [(document.object["kind"], document.line, document.line_of("spec")) for document in documents] == [
+        ("A", 3, 3),
+        ("B", 4, 5),
+    ]
 
 
 def test_a_broken_document_does_not_hide_the_others():
@@ -109,7 +112,7 @@ def test_a_huge_file_is_refused():
 def test_no_bytes_crash_the_reader(data):
     documents, faults = manifests.read(data)
     assert all(isinstance(document.object, dict) for document in documents)
-    assert all(each.line >= 1 for each in faults)
+    assert all(document.line >= 1 for document in faults)
 
 
 TEXT = st.text(st.characters(codec="utf-8"))

@@ -30,9 +30,9 @@ CANONICAL = [
 ]
 
 
-@pytest.mark.parametrize(("text", "shown"), CANONICAL)
-def test_canonical_form(text, shown):
-    assert str(quantity.parse(text)) == shown
+@pytest.mark.parametrize(("text", "canonical"), CANONICAL)
+def test_canonical_form(text, canonical):
+    assert str(quantity.parse(text)) == canonical
 
 
 @pytest.mark.parametrize("text", ["", " 1", "1 Gi", "1K", "1Zi", "abc", "1.2.3", "--1", "1e", ".", "١", "1" * 300])
@@ -52,8 +52,8 @@ def test_fractions_of_a_unit_round_up():
 
 @given(st.integers(-(2**62), 2**62), st.sampled_from(quantity.Format))
 def test_printing_and_parsing_agree(units, quantity_format):
-    shown = quantity.Quantity(units * quantity.NANO_PER_UNIT, quantity_format)
-    assert quantity.parse(str(shown)).nano == shown.nano
+    canonical = quantity.Quantity(units * quantity.NANO_PER_UNIT, quantity_format)
+    assert quantity.parse(str(canonical)).nano == canonical.nano
 
 
 @given(st.integers(0, 10**15), st.integers(0, 10**15))

@@ -1,4 +1,7 @@
-"""Our CRDs on a real API server. Set REAL_KUBECONFIG to a cluster of Kubernetes 1.36 to run it; nothing is changed there."""
+"""Our CRDs on a real API server.
+
+Set REAL_KUBECONFIG to a cluster of Kubernetes 1.36 to run it; nothing is changed there.
+"""
 
 import os
 import subprocess

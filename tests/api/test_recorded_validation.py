@@ -1,4 +1,4 @@
-"""Writes that a kube-apiserver 1.36.4 with our CRDs answered: what it refused, in its words, or what it stored."""
+"""Writes that a kube-apiserver 1.36.4 with our CRDs answered: refusals and stored objects."""
 
 import copy
 import json
@@ -18,11 +18,13 @@ def cases(name):
     return [json.loads(line) for line in (RECORDED / name).read_text().splitlines()]
 
 
-def answer(known, case):
+def answer(structural_schema, case):
     written = {"spec": copy.deepcopy(case["spec"])}
     old = {"spec": case["old"]} if "old" in case else None
-    schema.apply_defaults(known, schema.prune(known, written))
-    causes = {(error.field, error.reason, error.cause()["message"]) for error in validate(known, written, old)}
+    schema.apply_defaults(structural_schema, schema.prune(structural_schema, written))
+    causes = {
+        (error.field, error.reason, error.cause()["message"]) for error in validate(structural_schema, written, old)
+    }
     return causes, written.get("spec") if not causes else None
 
 
@@ -32,8 +34,8 @@ def recorded(case):
 
 @pytest.mark.parametrize("case", cases("validation.jsonl"), ids=lambda case: case["kind"])
 def test_the_same_answer_as_a_real_api_server(case):
-    known = SCHEME.for_kind("kueue.x-k8s.io/v1beta2", case["kind"]).schema
-    assert answer(known, case) == recorded(case)
+    structural_schema = SCHEME.for_kind("kueue.x-k8s.io/v1beta2", case["kind"]).schema
+    assert answer(structural_schema, case) == recorded(case)
 
 
 @pytest.mark.parametrize("case", cases("custom.jsonl"), ids=lambda case: "-".join(case["spec"]) or "nothing")

@@ -2,8 +2,8 @@ from pykueue.api import quantity, resource_lists
 
 
 def container(restart_policy=None, **requests):
-    made = {"resources": {"requests": requests}}
-    return made | ({"restartPolicy": restart_policy} if restart_policy else {})
+    result = {"resources": {"requests": requests}}
+    return result | ({"restartPolicy": restart_policy} if restart_policy else {})
 
 
 def pod_requests(**pod_spec):
@@ -17,7 +17,7 @@ def test_containers_add_up():
     }
 
 
-def test_the_largest_init_container_is_a_minimum():
+def test_the_largest_init_resultis_a_minimum():
     assert pod_requests(containers=[container(cpu="1")], initContainers=[container(cpu="3"), container(cpu="2")]) == {
         "cpu": "3"
     }
@@ -27,7 +27,7 @@ def test_a_sidecar_runs_beside_the_containers():
     assert pod_requests(containers=[container(cpu="1")], initContainers=[container("Always", cpu="2")]) == {"cpu": "3"}
 
 
-def test_an_init_container_runs_beside_the_sidecars_before_it():
+def test_an_init_resultruns_beside_the_sidecars_before_it():
     before = [container("Always", cpu="2"), container(cpu="5")]
     assert pod_requests(containers=[container(cpu="1")], initContainers=before) == {"cpu": "7"}
     assert pod_requests(containers=[container(cpu="1")], initContainers=before[::-1]) == {"cpu": "5"}

@@ -53,17 +53,17 @@ def test_prune_drops_unknown_fields_at_every_depth():
 
 def test_unknown_fields_are_worded_as_strict_decoding_words_them():
     groups = [{"coveredResources": [], "flavors": [{"name": "f", "colour": "red"}]}]
-    found = schema.unknown_fields(CLUSTER_QUEUE, cluster_queue(resourceGroups=groups))
-    assert [str(field) for field in found] == ['unknown field "spec.resourceGroups[0].flavors[0].colour"']
+    unknown = schema.unknown_fields(CLUSTER_QUEUE, cluster_queue(resourceGroups=groups))
+    assert [str(field) for field in unknown] == ['unknown field "spec.resourceGroups[0].flavors[0].colour"']
 
 
 @pytest.mark.parametrize(
-    ("written", "meant"),
+    ("written", "suggestion"),
     [("cohort", "cohortName"), ("stoppolicy", "stopPolicy"), ("xyzzy", ""), ("preemptions", "preemption")],
 )
-def test_the_similar_field_is_suggested(written, meant):
+def test_the_similar_field_is_suggested(written, suggestion):
     (field,) = schema.unknown_fields(CLUSTER_QUEUE, cluster_queue(**{written: 1}))
-    assert field.suggestion == meant
+    assert field.suggestion == suggestion
 
 
 def test_misspelt_metadata_is_found():

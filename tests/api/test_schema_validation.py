@@ -8,9 +8,9 @@ SCHEME = registry.scheme()
 
 def faults(kind, spec, old=None, version="v1beta2"):
     """The texts for an object of this kind after defaulting."""
-    known = SCHEME.for_kind(f"kueue.x-k8s.io/{version}", kind).schema
-    objects = [schema.apply_defaults(known, {"spec": one}) for one in (spec, old) if one is not None]
-    return [str(error) for error in validate(known, *objects)]
+    structural_schema = SCHEME.for_kind(f"kueue.x-k8s.io/{version}", kind).schema
+    objects = [schema.apply_defaults(structural_schema, {"spec": one}) for one in (spec, old) if one is not None]
+    return [str(error) for error in validate(structural_schema, *objects)]
 
 
 def group(*flavors, covered=("cpu",)):
@@ -67,8 +67,8 @@ def test_a_transition_rule_needs_an_old_value():
 
 
 def test_int32_is_bounded():
-    known = SCHEME.for_kind("kueue.x-k8s.io/v1beta2", "WorkloadPriorityClass").schema
-    (error,) = validate(known, {"value": 2**31})
+    structural_schema = SCHEME.for_kind("kueue.x-k8s.io/v1beta2", "WorkloadPriorityClass").schema
+    (error,) = validate(structural_schema, {"value": 2**31})
     assert str(error) == '<nil>: Invalid value: "": Checked value must be of type integer with format int32 in value'
 
 

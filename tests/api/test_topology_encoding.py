@@ -1,10 +1,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pykueue.api.kueue.topology_encoding import Domain, decode, encode, encode_in_runs
+from pykueue.api.kueue.topology_encoding import (
+    TopologyDomainAssignment,
+    decode,
+    encode,
+    encode_in_runs,
+)
 
 HOSTS = st.from_regex(r"[ab]{1,2}(-[ab]{1,2}){0,3}", fullmatch=True)
-DOMAINS = st.lists(st.builds(Domain, st.tuples(HOSTS), st.integers(1, 3)), max_size=12)
+DOMAINS = st.lists(st.builds(TopologyDomainAssignment, st.tuples(HOSTS), st.integers(1, 3)), max_size=12)
 LEVELS = ["kubernetes.io/hostname"]
 
 
@@ -19,10 +24,16 @@ def test_runs_give_back_the_domains(domains):
 
 
 def test_prefix_and_suffix_never_overlap():
-    (part,) = encode(["rack"], [Domain(("ababa",), 1), Domain(("aba",), 1)])["slices"]
+    (part,) = encode(["rack"], [TopologyDomainAssignment(("ababa",), 1), TopologyDomainAssignment(("aba",), 1)])[
+        "slices"
+    ]
     assert part["valuesPerLevel"] == [{"individual": {"roots": ["ab", ""], "suffix": "aba"}}]
 
 
 def test_long_runs_of_hosts_become_slices():
-    domains = [Domain((f"pool-{pool}-nodes-with-a-long-name-{node}",), 1) for pool in "ab" for node in range(20)]
+    domains = [
+        TopologyDomainAssignment((f"pool-{pool}-nodes-with-a-long-name-{node}",), 1)
+        for pool in "ab"
+        for node in range(20)
+    ]
     assert [part["domainCount"] for part in encode(LEVELS, domains)["slices"]] == [20, 20]

@@ -1,6 +1,6 @@
-"""Our CRDs beside upstream's: same fields, types, limits, defaults, enums, list types, rules' messages, columns and names.
+"""Our CRDs have the fields, limits, defaults, list types, messages and columns of upstream's.
 
-Set KUEUE_CRDS to the folder `config/components/crd/bases` of a checkout of Kueue v0.19.2 to run it.
+Set KUEUE_CRDS to the folder `config/components/crd/bases` of a checkout of Kueue v0.19.2.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Whatever the body is, the answer is an object or a refusal: never another exception, never a 5xx."""
+"""Any body leads to an object or an ApiError below 500, never to another exception."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from pykueue.api import registry
 from pykueue.api.errors import ApiError
-from pykueue.apiserver.calls import Patch, Target, WriteCall
+from pykueue.apiserver.calls import PatchBody, ResourceTarget, WriteCall
 from pykueue.apiserver.core import Core
 from pykueue.apiserver.store.memory import MemoryLog
 from pykueue.apiserver.store.store import Store
@@ -19,8 +19,10 @@ KINDS = [
     ("kueue.x-k8s.io/v1beta2", "ClusterQueue"),
     ("kueue.x-k8s.io/v1beta1", "Workload"),
 ]
-WORDS = """name metadata spec status labels finalizers ownerReferences managedFields template containers
-resourceGroups flavors podSets $patch $setElementOrder/containers kind uid"""
+WORDS = (
+    "name metadata spec status labels finalizers ownerReferences managedFields template containers "
+    "resourceGroups flavors podSets $patch $setElementOrder/containers kind uid"
+)
 NAMES = st.sampled_from(WORDS.split())
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.sampled_from(["", "a", "1Gi", "-1", "\u0000"]),
@@ -33,7 +35,7 @@ VALUES = st.recursive(
 async def core():
     core = Core(Store(MemoryLog()), registry.scheme())
     namespace = core.scheme.for_kind("v1", "Namespace")
-    await core.create(Target(kind=namespace), {"metadata": {"name": "default"}}, WriteCall())
+    await core.create(ResourceTarget(kind=namespace), {"metadata": {"name": "default"}}, WriteCall())
     yield core
     await core.store.close()
 
@@ -58,9 +60,9 @@ async def test_any_body_is_answered(core, *, api_version, name, body, patch, pat
     kind = core.scheme.for_kind(api_version, name)
     namespace = "default" if kind.namespaced else ""
     call = WriteCall(field_manager="m", force=True)
-    one = Target(kind=kind, namespace=namespace, name="a", subresource=subresource)
+    target = ResourceTarget(kind=kind, namespace=namespace, name="a", subresource=subresource)
     fresh = {"metadata": {"name": "a"}, "spec": body, "status": body}
-    await answered(core.create(Target(kind=kind, namespace=namespace), fresh, call))
-    await answered(core.create(Target(kind=kind, namespace=namespace), body, call))
-    await answered(core.update(one, body, call))
-    await answered(core.patch(one, Patch(type=patch_type, body=patch), call))
+    await answered(core.create(ResourceTarget(kind=kind, namespace=namespace), fresh, call))
+    await answered(core.create(ResourceTarget(kind=kind, namespace=namespace), body, call))
+    await answered(core.update(target, body, call))
+    await answered(core.patch(target, PatchBody(type=patch_type, body=patch), call))

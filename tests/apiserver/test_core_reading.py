@@ -7,18 +7,18 @@ import pytest
 
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Kind, Scheme
-from pykueue.apiserver.calls import DeleteCall, ListCall, Target, WatchCall, WriteCall
+from pykueue.apiserver.calls import DeleteCall, ListCall, ResourceTarget, WatchCall, WriteCall
 from pykueue.apiserver.core import Core
 from pykueue.apiserver.store.memory import MemoryLog
 from pykueue.apiserver.store.store import Store
 
 NAMESPACE = Kind(group="", version="v1", kind="Namespace", plural="namespaces", namespaced=False)
 CONFIG_MAP = Kind(group="", version="v1", kind="ConfigMap", plural="configmaps", namespaced=True, has_status=False)
-ALL = Target(kind=CONFIG_MAP, namespace="default")
+ALL = ResourceTarget(kind=CONFIG_MAP, namespace="default")
 
 
 class Recorder:
-    """A sink that remembers."""
+    """A sink that records its frames."""
 
     def __init__(self):
         self.frames = []
@@ -31,7 +31,7 @@ class Recorder:
         self.closed.set()
 
     @property
-    def seen(self):
+    def events(self):
         return [(frame.type, frame.decode()["metadata"].get("name")) for frame in self.frames]
 
 
@@ -39,7 +39,7 @@ class Recorder:
 async def core():
     core = Core(Store(MemoryLog(), history_changes=10), Scheme([NAMESPACE, CONFIG_MAP]))
     await core.start()
-    await core.create(Target(kind=NAMESPACE), {"metadata": {"name": "default"}}, WriteCall())
+    await core.create(ResourceTarget(kind=NAMESPACE), {"metadata": {"name": "default"}}, WriteCall())
     yield core
     await core.stop()
 
@@ -50,7 +50,7 @@ async def make(core, name, **labels):
 
 
 async def names(core, **call):
-    return [each["metadata"]["name"] for each in (await core.list(ALL, ListCall(**call))).decode()]
+    return [obj["metadata"]["name"] for obj in (await core.list(ALL, ListCall(**call))).decode()]
 
 
 async def refusal(awaitable):
@@ -108,7 +108,7 @@ async def test_initial_events_end_with_a_bookmark(core):
     sink = Recorder()
     call = WatchCall(send_initial_events=True, resource_version_match="NotOlderThan", allow_bookmarks=True)
     await core.watch(ALL, call, sink)
-    assert sink.seen == [("ADDED", "a"), ("BOOKMARK", None)]
+    assert sink.events == [("ADDED", "a"), ("BOOKMARK", None)]
     assert sink.frames[-1].decode()["metadata"]["annotations"] == {"k8s.io/initial-events-end": "true"}
 
 
@@ -117,13 +117,13 @@ async def test_initial_events_can_be_declined(core):
     sink = Recorder()
     await core.watch(ALL, WatchCall(send_initial_events=False, resource_version_match="NotOlderThan"), sink)
     await make(core, "b")
-    assert sink.seen == [("ADDED", "b")]
+    assert sink.events == [("ADDED", "b")]
 
 
 async def test_bookmarks_carry_the_newest_version_of_all(core):
     sink = Recorder()
     await core.watch(ALL, WatchCall(allow_bookmarks=True), sink)
-    newest = (await core.create(Target(kind=NAMESPACE), {"metadata": {"name": "other"}}, WriteCall())).decode()
+    newest = (await core.create(ResourceTarget(kind=NAMESPACE), {"metadata": {"name": "other"}}, WriteCall())).decode()
     core.hub.send_bookmarks()
     assert sink.frames[-1].decode()["metadata"]["resourceVersion"] == newest["metadata"]["resourceVersion"]
 
@@ -134,7 +134,7 @@ async def test_a_watch_ends_when_its_time_is_over(core):
     await asyncio.wait_for(sink.closed.wait(), 10)
 
 
-async def test_a_cancelled_watch_hears_nothing_more(core):
+async def test_a_cancelled_watch_gets_no_more_events(core):
     sink = Recorder()
     watch = await core.watch(ALL, WatchCall(), sink)
     watch.cancel()
@@ -162,10 +162,10 @@ async def test_watchers_share_a_frame(core):
 
 async def test_a_watch_of_one_object(core):
     sink = Recorder()
-    await core.watch(Target(kind=CONFIG_MAP, namespace="default", name="b"), WatchCall(), sink)
+    await core.watch(ResourceTarget(kind=CONFIG_MAP, namespace="default", name="b"), WatchCall(), sink)
     await make(core, "a")
     await make(core, "b")
-    assert sink.seen == [("ADDED", "b")]
+    assert sink.events == [("ADDED", "b")]
 
 
 async def test_a_collection_is_deleted_by_selector(core):
@@ -177,14 +177,14 @@ async def test_a_collection_is_deleted_by_selector(core):
 
 async def test_a_deletion_answers_with_a_status(core):
     await make(core, "a")
-    answer = await core.delete(Target(kind=CONFIG_MAP, namespace="default", name="a"), DeleteCall())
+    answer = await core.delete(ResourceTarget(kind=CONFIG_MAP, namespace="default", name="a"), DeleteCall())
     status = answer.decode()
     assert (status["kind"], status["status"], status["details"]["name"]) == ("Status", "Success", "a")
 
 
 async def test_a_dry_deletion_deletes_nothing(core):
     await make(core, "a")
-    await core.delete(Target(kind=CONFIG_MAP, namespace="default", name="a"), DeleteCall(dry_run=True))
+    await core.delete(ResourceTarget(kind=CONFIG_MAP, namespace="default", name="a"), DeleteCall(dry_run=True))
     assert await names(core) == ["a"]
 
 
@@ -206,8 +206,8 @@ async def test_a_watcher_that_cannot_be_shown_a_change_is_ended_and_the_others_g
 
     broken = dataclasses.replace(CONFIG_MAP, version="v0", from_storage=fail)
     first, second = Recorder(), Recorder()
-    await core.watch(Target(kind=broken, namespace="default"), WatchCall(), first)
+    await core.watch(ResourceTarget(kind=broken, namespace="default"), WatchCall(), first)
     await core.watch(ALL, WatchCall(), second)
     await make(core, "a")
     assert first.closed.is_set()
-    assert second.seen == [("ADDED", "a")]
+    assert second.events == [("ADDED", "a")]

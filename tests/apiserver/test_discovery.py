@@ -10,7 +10,7 @@ def kind(name, group="kueue.x-k8s.io", version="v1beta2", **more):
     return Kind(group=group, version=version, kind=name, plural=f"{name.lower()}s", namespaced=True, **more)
 
 
-def made(*kinds):
+def discovery_of(*kinds):
     scheme, hooks = Scheme(kinds), Hooks()
     return scheme, hooks, Discovery(scheme, hooks)
 
@@ -32,34 +32,34 @@ def test_stable_versions_are_preferred_to_newer_unstable_ones():
 
 
 def test_the_newest_version_of_a_group_is_preferred():
-    _, _, discovery = made(kind("Workload", version="v1beta1"), kind("Workload"))
+    _, _, discovery = discovery_of(kind("Workload", version="v1beta1"), kind("Workload"))
     (group,) = read(discovery.document("/apis"))["groups"]
     assert group["preferredVersion"]["version"] == "v1beta2"
 
 
 def test_resources_have_their_subresources_and_short_names():
     scale = {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}
-    _, _, discovery = made(kind("Workload", short_names=("wl",), scale=scale))
+    _, _, discovery = discovery_of(kind("Workload", short_names=("wl",), scale=scale))
     resources = read(discovery.document("/apis/kueue.x-k8s.io/v1beta2"))["resources"]
     assert [resource["name"] for resource in resources] == ["workloads", "workloads/status", "workloads/scale"]
     assert resources[0]["shortNames"] == ["wl"]
 
 
 def test_aggregated_discovery_nests_subresources():
-    _, _, discovery = made(kind("Workload"))
+    _, _, discovery = discovery_of(kind("Workload"))
     document = read(discovery.aggregated("/apis", "v2"))
     (resource,) = document["items"][0]["versions"][0]["resources"]
-    assert [each["subresource"] for each in resource["subresources"]] == ["status"]
+    assert [subresource["subresource"] for subresource in resource["subresources"]] == ["status"]
 
 
 def test_the_core_group_is_apart():
-    _, _, discovery = made(kind("Pod", group="", version="v1"), kind("Workload"))
+    _, _, discovery = discovery_of(kind("Pod", group="", version="v1"), kind("Workload"))
     core, named = read(discovery.aggregated("/api", "v2")), read(discovery.aggregated("/apis", "v2"))
     assert [len(core["items"]), len(named["items"])] == [1, 1]
 
 
 def test_an_extra_group_is_discovered_at_once():
-    _, hooks, discovery = made(kind("Workload"))
+    _, hooks, discovery = discovery_of(kind("Workload"))
     assert discovery.document("/apis/visibility.kueue.x-k8s.io/v1beta2") is None
 
     async def handler(call):
@@ -76,7 +76,7 @@ def test_an_extra_group_is_discovered_at_once():
 
 
 def test_a_new_kind_changes_the_etag():
-    scheme, _, discovery = made(kind("Workload"))
+    scheme, _, discovery = discovery_of(kind("Workload"))
     before = discovery.aggregated("/apis", "v2")[1]
     scheme.register(kind("Cohort"))
     discovery.changed()

@@ -25,10 +25,10 @@ from pykueue.apiserver.http import routes
 def test_a_path_means(method, target, expected):
     path, query = routes.split_target(target)
     route = routes.parse(method, path, query)
-    found = (route.verb, route.group, route.version, route.plural, route.namespace, route.name, route.subresource)
-    assert found == expected
+    actual = (route.verb, route.group, route.version, route.plural, route.namespace, route.name, route.subresource)
+    assert actual == expected
 
 
-def test_talking_to_a_pod_takes_the_right_to_create():
-    asked = routes.parse("GET", "/api/v1/namespaces/ml/pods/p/exec", {"command": "ls"}).ask()
-    assert (asked.verb, asked.subresource) == ("create", "exec")
+def test_exec_needs_the_permission_to_create():
+    access = routes.parse("GET", "/api/v1/namespaces/ml/pods/p/exec", {"command": "ls"}).access_request()
+    assert (access.verb, access.subresource) == ("create", "exec")

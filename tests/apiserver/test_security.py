@@ -1,4 +1,5 @@
 import datetime as dt
+import json
 import ssl
 import stat
 import time
@@ -6,25 +7,25 @@ import time
 import pytest
 
 from pykueue.api.errors import ApiError
-from pykueue.apiserver.calls import User
+from pykueue.apiserver.calls import UserInfo
 from pykueue.apiserver.http import service_accounts
-from pykueue.apiserver.http.hooks import Call
+from pykueue.apiserver.http.messages import HttpRequest
 from pykueue.apiserver.http.routes import Route
 from pykueue.apiserver.security import certificates, kubeconfig, roles, rules, tokens
 from pykueue.apiserver.security.authorizer import Authorizer
 from pykueue.apiserver.security.impersonation import effective_user
-from pykueue.apiserver.security.rules import AccessRequest
+from pykueue.kube.delegation import AccessRequest
 
 NOW = dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
-JANE = User(name="jane", groups=("research", "system:authenticated"))
+JANE = UserInfo(name="jane", groups=("research", "system:authenticated"))
 
 
 @pytest.fixture
 def authorizer():
-    made = Authorizer()
+    authorizer = Authorizer()
     for obj in roles.defaults():
-        made.observe(f"{obj['kind'].lower()}s", "ADDED", obj)
-    return made
+        authorizer.observe(f"{obj['kind'].lower()}s", "ADDED", obj)
+    return authorizer
 
 
 def bind(authorizer, role, *, namespace="", subject=None):
@@ -50,19 +51,21 @@ def test_a_certificate_for_other_hosts_or_near_its_end_is_renewed(tmp_path, host
 
 
 def test_private_files_are_for_their_owner_only(tmp_path):
-    made = certificates.ensure(tmp_path / "pki", (), NOW)
-    assert {stat.S_IMODE(path.stat().st_mode) for path in made.directory.iterdir()} == {0o600}
+    pki = certificates.ensure(tmp_path / "pki", (), NOW)
+    assert {stat.S_IMODE(path.stat().st_mode) for path in pki.directory.iterdir()} == {0o600}
 
 
 def test_the_serving_certificate_can_be_loaded(tmp_path):
-    made = certificates.ensure(tmp_path, (), NOW)
-    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(made.serving, made.serving_key)
+    pki = certificates.ensure(tmp_path, (), NOW)
+    ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(pki.serving, pki.serving_key)
 
 
 def test_a_kubeconfig_reads_back(tmp_path):
-    access = kubeconfig.Access(server="https://[::1]:1", authority=b"pem", user="jane", token="t", namespace="ml")
-    kubeconfig.write(tmp_path / "config", access)
-    assert kubeconfig.read(tmp_path / "config") == access
+    credentials = kubeconfig.ClusterCredentials(
+        server="https://[::1]:1", authority=b"pem", user="jane", token="t", namespace="ml"
+    )
+    kubeconfig.write(tmp_path / "config", credentials)
+    assert kubeconfig.read(tmp_path / "config") == credentials
 
 
 def test_a_user_keeps_the_token(tmp_path):
@@ -72,13 +75,13 @@ def test_a_user_keeps_the_token(tmp_path):
 
 
 def test_a_running_server_sees_users_come_and_go(tmp_path, monkeypatch):
-    monkeypatch.setattr(tokens, "_LOOK_AGAIN_SECONDS", 0)
-    known = tokens.Tokens(tmp_path / "tokens")
-    assert known.user("") is None
+    monkeypatch.setattr(tokens, "_REFRESH_SECONDS", 0)
+    users = tokens.Tokens(tmp_path / "tokens")
+    assert users.user("") is None
     entry = tokens.ensure(tmp_path / "tokens", "jane", ("research",))
-    assert known.user(entry.token) == User(name="jane", uid=entry.uid, groups=JANE.groups)
+    assert users.user(entry.token) == UserInfo(name="jane", uid=entry.uid, groups=JANE.groups)
     tokens.remove(tmp_path / "tokens", "jane")
-    assert known.user(entry.token) is None
+    assert users.user(entry.token) is None
 
 
 def test_a_broken_token_file_names_the_line(tmp_path):
@@ -88,7 +91,7 @@ def test_a_broken_token_file_names_the_line(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("rule", "ask", "allowed"),
+    ("rule", "access", "allowed"),
     [
         (roles.rule("", ["pods"], ["get"]), AccessRequest(verb="get", resource="pods"), True),
         (roles.rule("", ["pods"], ["get"]), AccessRequest(verb="list", resource="pods"), False),
@@ -111,17 +114,17 @@ def test_a_broken_token_file_names_the_line(tmp_path):
         ({"nonResourceURLs": ["/api"], "verbs": ["get"]}, AccessRequest(verb="get", path="/apis"), False),
     ],
 )
-def test_a_rule_allows(rule, ask, allowed):
-    assert rules.allow([rule], ask) is allowed
+def test_a_rule_allows(rule, access, allowed):
+    assert rules.allow([rule], access) is allowed
 
 
 def test_a_role_binding_holds_in_its_namespace_only(authorizer):
     bind(authorizer, "edit", namespace="ml")
-    asks = [
+    requests = [
         AccessRequest(verb="create", group="batch", resource="jobs", namespace=namespace)
         for namespace in ("ml", "other", "")
     ]
-    assert [authorizer.allows(JANE, ask) for ask in asks] == [True, False, False]
+    assert [authorizer.allows(JANE, access) for access in requests] == [True, False, False]
 
 
 def test_an_editor_does_not_hand_out_rights(authorizer):
@@ -135,7 +138,7 @@ def test_an_editor_does_not_hand_out_rights(authorizer):
     ("subject", "user"),
     [
         ({"kind": "Group", "name": "research"}, JANE),
-        ({"kind": "ServiceAccount", "name": "bot", "namespace": "ml"}, User(name="system:serviceaccount:ml:bot")),
+        ({"kind": "ServiceAccount", "name": "bot", "namespace": "ml"}, UserInfo(name="system:serviceaccount:ml:bot")),
     ],
 )
 def test_groups_and_service_accounts_are_subjects(authorizer, subject, user):
@@ -144,36 +147,38 @@ def test_groups_and_service_accounts_are_subjects(authorizer, subject, user):
 
 
 def test_masters_may_do_everything():
-    assert Authorizer().allows(User(name="root", groups=("system:masters",)), AccessRequest(verb="x", path="/y"))
+    assert Authorizer().allows(UserInfo(name="root", groups=("system:masters",)), AccessRequest(verb="x", path="/y"))
 
 
 def test_rights_end_with_their_binding(authorizer):
     bind(authorizer, "view")
-    ask = AccessRequest(verb="list", resource="pods")
-    assert authorizer.allows(JANE, ask)
+    access = AccessRequest(verb="list", resource="pods")
+    assert authorizer.allows(JANE, access)
     authorizer.observe("clusterrolebindings", "DELETED", {"metadata": {"name": "view-binding"}})
-    assert not authorizer.allows(JANE, ask)
+    assert not authorizer.allows(JANE, access)
 
 
 def test_a_batch_user_submits_jobs_and_sees_queues_but_makes_none(authorizer):
     bind(authorizer, "kueue-batch-user-role", namespace="ml")
-    asks = [
+    requests = [
         AccessRequest(verb="create", group="batch", resource="jobs", namespace="ml"),
         AccessRequest(verb="list", group="kueue.x-k8s.io", resource="localqueues", namespace="ml"),
         AccessRequest(verb="create", group="kueue.x-k8s.io", resource="localqueues", namespace="ml"),
     ]
-    assert [authorizer.allows(JANE, ask) for ask in asks] == [True, True, False]
+    assert [authorizer.allows(JANE, access) for access in requests] == [True, True, False]
 
 
 def test_a_refusal_is_worded_as_kubernetes_does():
-    ask = AccessRequest(verb="list", group="batch", resource="jobs", namespace="ml")
-    assert ask.refusal("jane") == 'User "jane" cannot list resource "jobs" in API group "batch" in the namespace "ml"'
+    access = AccessRequest(verb="list", group="batch", resource="jobs", namespace="ml")
+    assert (
+        access.refusal("jane") == 'User "jane" cannot list resource "jobs" in API group "batch" in the namespace "ml"'
+    )
 
 
-def test_nobody_hands_on_more_than_he_has():
+def test_a_user_can_grant_only_own_permissions():
     owned = [roles.rule("", ["pods"], ["get", "list"])]
-    wanted = [roles.rule("", ["pods"], ["get", "delete"])]
-    assert [ask.verb for ask in rules.uncovered(owned, wanted)] == ["delete"]
+    granted = [roles.rule("", ["pods"], ["get", "delete"])]
+    assert [access.verb for access in rules.uncovered(owned, granted)] == ["delete"]
 
 
 def test_impersonation_needs_the_right(authorizer):
@@ -184,15 +189,15 @@ def test_impersonation_needs_the_right(authorizer):
     )
 
 
-def test_an_administrator_may_be_anybody(authorizer):
-    admin = User(name="admin", groups=("system:masters",))
+def test_an_administrator_may_impersonate_any_user(authorizer):
+    admin = UserInfo(name="admin", groups=("system:masters",))
     headers = {"impersonate-user": ["joe"], "impersonate-group": ["dev"]}
-    assert effective_user(admin, headers, authorizer) == User(name="joe", groups=("dev", "system:authenticated"))
+    assert effective_user(admin, headers, authorizer) == UserInfo(name="joe", groups=("dev", "system:authenticated"))
 
 
-def account_call(**spec):
+def token_request(**spec):
     route = Route(verb="create", path="", version="v1", plural="serviceaccounts", namespace="ml", name="bot")
-    return Call(method="POST", route=route, user=JANE, body={"spec": spec})
+    return HttpRequest(method="POST", route=route, user=JANE, data=json.dumps({"spec": spec}).encode())
 
 
 def accounts(uid="uid-1", key=b"key"):
@@ -201,8 +206,8 @@ def accounts(uid="uid-1", key=b"key"):
     )
 
 
-async def issued(made, **spec):
-    return (await made.request(account_call(**spec))).body["status"]["token"]
+async def issued(service_accounts, **spec):
+    return (await service_accounts.request(token_request(**spec))).body["status"]["token"]
 
 
 async def test_a_service_account_is_known_by_its_token():
@@ -210,7 +215,7 @@ async def test_a_service_account_is_known_by_its_token():
     assert (user.name, user.groups[1]) == ("system:serviceaccount:ml:bot", "system:serviceaccounts:ml")
 
 
-async def test_a_token_of_another_cluster_is_nobodys():
+async def test_a_token_of_another_cluster_is_invalid():
     assert accounts(key=b"other").user(await issued(accounts())) is None
 
 
@@ -231,5 +236,5 @@ async def test_a_token_lives_ten_minutes_at_least():
 
 
 @pytest.mark.parametrize("token", ["", "a.b.c", "..", "a.b", "\u00fc.b.c", "e30.e30.e30"])
-def test_what_is_no_token_is_nobodys(token):
+def test_an_invalid_token_has_no_user(token):
     assert accounts().user(token) is None

@@ -25,7 +25,7 @@ class Client:
 
 
 def frames(data, size=1 << 20):
-    reader = spdy.Reader()
+    reader = spdy.SpdyDecoder()
     return [frame for at in range(0, len(data), size) for frame in reader.feed(data[at : at + size])]
 
 
@@ -33,7 +33,7 @@ def frames(data, size=1 << 20):
 def test_streams_and_their_data_are_read_however_they_are_cut(size):
     client = Client()
     sent = client.opens(1, HEADERS, is_last=True) + client.opens(3, HEADERS)
-    sent += b"".join(spdy.Writer.data(3, b"hello", is_last=True))
+    sent += b"".join(spdy.SpdyEncoder.data(3, b"hello", is_last=True))
     assert frames(sent, size) == [
         spdy.Opened(stream=1, headers=HEADERS, is_last=True),
         spdy.Opened(stream=3, headers=HEADERS, is_last=False),
@@ -42,14 +42,14 @@ def test_streams_and_their_data_are_read_however_they_are_cut(size):
 
 
 def test_pings_come_back():
-    writer = spdy.Writer()
+    writer = spdy.SpdyEncoder()
     assert frames(writer.pong(7)) == [spdy.Ping(number=7)]
 
 
 def test_large_data_go_in_pieces_of_which_the_last_ends_the_stream():
-    found = frames(b"".join(spdy.Writer.data(1, b"x" * 100_000, is_last=True)))
-    assert b"".join(frame.data for frame in found) == b"x" * 100_000
-    assert [frame.is_last for frame in found] == [False] * (len(found) - 1) + [True]
+    pieces = frames(b"".join(spdy.SpdyEncoder.data(1, b"x" * 100_000, is_last=True)))
+    assert b"".join(frame.data for frame in pieces) == b"x" * 100_000
+    assert [frame.is_last for frame in pieces] == [False] * (len(pieces) - 1) + [True]
 
 
 @given(st.binary(max_size=200))

@@ -12,7 +12,7 @@ def kind(name, group="", **more):
     return Kind(group=group, version="v1", kind=name, plural=f"{name.lower()}s", namespaced=True, **more)
 
 
-def shown(a_kind, obj, *, wide=False):
+def printed(a_kind, obj, *, wide=False):
     obj = {"apiVersion": a_kind.api_version, "kind": a_kind.kind} | obj
     obj["metadata"] = {"name": "it", "creationTimestamp": CREATED} | obj.get("metadata", {})
     (row,) = render.rows(a_kind, [obj], NOW)
@@ -64,7 +64,7 @@ def test_a_running_pod():
             ],
         },
     }
-    assert shown(kind("Pod"), pod, wide=True) == {
+    assert printed(kind("Pod"), pod, wide=True) == {
         "Name": "it",
         "Ready": "1/2",
         "Status": "Running",
@@ -116,7 +116,7 @@ TERMINATED = {"terminated": {"exitCode": 1, "reason": "Error"}}
     ],
 )
 def test_pod_status(pod, status):
-    assert shown(kind("Pod"), pod)["Status"] == status
+    assert printed(kind("Pod"), pod)["Status"] == status
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_pod_status(pod, status):
     ],
 )
 def test_a_job(job, cells):
-    row = shown(kind("Job", "batch"), job)
+    row = printed(kind("Job", "batch"), job)
     assert (row["Status"], row["Completions"], row["Duration"]) == cells
 
 
@@ -151,7 +151,7 @@ def test_a_node():
         "spec": {"unschedulable": True},
         "status": {"conditions": [{"type": "Ready", "status": "True"}], "nodeInfo": {"kubeletVersion": "v1"}},
     }
-    row = shown(kind("Node"), node)
+    row = printed(kind("Node"), node)
     assert row == {"Name": "it", "Status": "Ready,SchedulingDisabled", "Roles": "worker", "Age": "10s", "Version": "v1"}
 
 
@@ -162,7 +162,7 @@ def test_both_faces_of_an_event_print_alike(group):
         event = {"regarding": regarding, "note": "Quota reserved", "eventTime": CREATED}
     else:
         event = {"involvedObject": regarding, "message": "Quota reserved", "firstTimestamp": CREATED}
-    assert shown(kind("Event", group), event | {"type": "Normal", "reason": "QuotaReserved"}) == {
+    assert printed(kind("Event", group), event | {"type": "Normal", "reason": "QuotaReserved"}) == {
         "Last Seen": "10s",
         "Type": "Normal",
         "Reason": "QuotaReserved",
@@ -179,7 +179,7 @@ def test_declared_columns_follow_their_paths_and_types():
         Column(name="Age", json_path=".metadata.creationTimestamp", type="date"),
     )
     obj = {"spec": {"queueName": "main", "pods": 3}}
-    assert shown(kind("Workload", "kueue.x-k8s.io", columns=columns), obj) == {
+    assert printed(kind("Workload", "kueue.x-k8s.io", columns=columns), obj) == {
         "Name": "it",
         "Queue": "main",
         "Admitted": None,
@@ -189,9 +189,9 @@ def test_declared_columns_follow_their_paths_and_types():
 
 
 def test_a_kind_without_columns_shows_name_and_age():
-    assert shown(kind("Cohort", "kueue.x-k8s.io"), {}) == {"Name": "it", "Age": "10s"}
+    assert printed(kind("Cohort", "kueue.x-k8s.io"), {}) == {"Name": "it", "Age": "10s"}
 
 
 def test_every_builtin_printer_survives_an_empty_object():
     for group, name in render._BUILTIN:
-        shown(kind(name, group), {}, wide=True)
+        printed(kind(name, group), {}, wide=True)

@@ -1,8 +1,8 @@
-"""Watch contract under random clients: ordered, no duplicates, no gaps, over resume and compaction.
+"""The watch contract with random clients: ordered, no duplicates, no gaps, despite compaction.
 
-Writers and watchers run against one core with very little history. Each watcher keeps its own copy by list and watch,
-breaks off at random, resumes from its last version, and lists again when told 410. Afterwards a checker compares what
-each was shown with the log of all changes.
+Writers and watchers run against one core with a very short history. Each watcher keeps a copy with
+list and watch, disconnects at random, resumes from its last version, and lists again after a 410.
+At the end a checker compares the events of each watcher with the log of all changes.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ WATCHERS = 4
 
 
 class Watcher:
-    """A client with a copy. `sessions` has the version that each watch began at, and the events that it was shown."""
+    """A client with a copy. `sessions` has the first version of each watch and its events."""
 
     def __init__(self, client, choice, selector):
         self.client = client
@@ -71,7 +71,7 @@ class Watcher:
                 break
         await events.aclose()
         if self.choice.random() < 0.2:
-            await asyncio.sleep(self.choice.uniform(0, 0.05))  # a client that was away
+            await asyncio.sleep(self.choice.uniform(0, 0.05))  # disconnected for a while
 
     def take(self, event):
         if event.type == "BOOKMARK":
@@ -91,7 +91,7 @@ class Watcher:
 
 
 class History:
-    """Every committed change, and what a watcher ought to be shown of it."""
+    """All committed changes, and the events that a watcher must get."""
 
     def __init__(self, store):
         self.changes = []
@@ -108,9 +108,9 @@ class History:
                     yield kind, change.revision, change.now.key.name
 
     def check(self, watcher):
-        for begin, seen in watcher.sessions:
-            if seen:
-                assert seen == list(self.expected(watcher, begin, seen[-1][1]))
+        for begin, events in watcher.sessions:
+            if events:
+                assert events == list(self.expected(watcher, begin, events[-1][1]))
 
 
 LONGEST_WAIT_SECONDS = 30
@@ -136,7 +136,7 @@ async def write_forever(client, choice):
 
 
 async def campaign(log, seconds, seed):
-    """For that many seconds, and on until some watcher was overtaken by compaction: a busy machine takes longer."""
+    """Run for some seconds, and then until compaction has overtaken a watcher."""
     core = Core(Store(log, history_changes=60), SCHEME)
     history = History(core.store)
     await core.start()
@@ -161,7 +161,7 @@ async def campaign(log, seconds, seed):
     for task in writing:
         task.cancel()
     await asyncio.gather(*writing, return_exceptions=True)
-    await client.create(CONFIG_MAPS, {"metadata": {"name": "the-end", "namespace": "default"}})  # after all others
+    await client.create(CONFIG_MAPS, {"metadata": {"name": "last", "namespace": "default"}})
     await agree(core, watchers, watching)
     await core.stop()
     for watcher in watchers:
@@ -170,7 +170,7 @@ async def campaign(log, seconds, seed):
 
 
 async def agree(core, watchers, watching):
-    """When nobody writes any more, every copy becomes equal to the truth."""
+    """After the last write, every copy becomes equal to the store."""
     truth = {stored.key.name: stored.decode() for stored in core.store.select("", "configmaps")}
     deadline = time.monotonic() + 10
     for watcher in watchers:
@@ -188,7 +188,7 @@ async def agree(core, watchers, watching):
 async def test_watches_agree_with_history(seed):
     watchers, writes = await campaign(MemoryLog(), 1.0, seed)
     assert writes > 100
-    assert sum(watcher.relists for watcher in watchers) > 0, "compaction was never met"
+    assert sum(watcher.relists for watcher in watchers) > 0, "compaction did not happen"
 
 
 async def test_watches_agree_with_history_on_disk(tmp_path):

@@ -1,5 +1,7 @@
 """The controllers of `pykueue up` do not stay away after a failure."""
 
+import asyncio
+
 import pytest
 from tests.cluster.waiting import eventually
 
@@ -34,3 +36,15 @@ async def test_controllers_that_fail_are_told_of_and_start_again(api, monkeypatc
     await eventually(lambda: "default" in controllers.scheduler.engine.world.flavors)
     await controllers.stop()
     assert "a fault of ours" in caplog.text
+
+
+async def test_the_start_does_not_wait_for_controllers_that_failed_before_they_were_ready(api, monkeypatch):
+    monkeypatch.setattr(configured_controllers, "PAUSE_SECONDS", 0.01)
+    controllers = ConfiguredControllers(api, {})
+
+    async def fail():
+        raise ArithmeticError("a fault of ours")
+
+    monkeypatch.setattr(controllers._controllers, "run", fail)
+    await asyncio.wait_for(controllers.start(), 10)
+    await controllers.stop()

@@ -1,4 +1,4 @@
-"""Scenarios in which Kueue's workloads preempt each other for ever come to rest with the loop guard."""
+"""Scenarios in which workloads preempt each other for ever settle with the loop guard."""
 
 from pathlib import Path
 
@@ -24,7 +24,7 @@ def guarded(scenario):
 
 
 def settles(scenario):
-    return len(list(cycles.Run(scenario).cycles(LIMIT))) < LIMIT
+    return len(list(cycles.ScenarioRun(scenario).cycles(LIMIT))) < LIMIT
 
 
 @pytest.mark.parametrize("scenario", unsettled())

@@ -1,10 +1,13 @@
-"""Every recording that we can replay is reproduced. Upstream's tables are used where they lie beside the project."""
+"""Every recording that has a runner is reproduced.
+
+Upstream's tables are used if they lie beside the project.
+"""
 
 from pathlib import Path
 
 import pytest
 
-from pykueue.conformance import corpus, session, suites
+from pykueue.conformance import corpus, session
 
 PROJECT = Path(__file__).parents[2]
 DECISIONS = Path(__file__).parent / "decisions"
@@ -16,7 +19,7 @@ NOT_REPRODUCED: dict[str, str] = {}
 
 def replayable(folder):
     return (
-        [path for path in corpus.recordings([folder]) if corpus.name_of(path) in suites.RUNNERS]
+        [path for path in corpus.recordings([folder]) if corpus.name_of(path) in session.RUNNERS]
         if folder.exists()
         else []
     )
@@ -24,7 +27,7 @@ def replayable(folder):
 
 @pytest.mark.parametrize("path", corpus.recordings([DECISIONS]), ids=corpus.name_of)
 def test_decisions(path):
-    """Cycle by cycle: admissions in order, preemptions with reasons, queues, and the words of the final conditions."""
+    """Compares admissions in order, preemptions with reasons, queues and the final conditions."""
     report = session.replay(path)
     assert [(failure.title, failure.crash, *map(str, failure.differences[:3])) for failure in report.failures] == []
     assert report.total > 200
@@ -38,6 +41,6 @@ def test_upstream_table(path):
         f"{report.name}/{failure.title}": (failure.crash, *map(str, failure.differences[:3]))
         for failure in report.failures
     }
-    assert {name: found for name, found in differing.items() if name not in NOT_REPRODUCED} == {}
+    assert {name: mismatch for name, mismatch in differing.items() if name not in NOT_REPRODUCED} == {}
     stale = {name for name in NOT_REPRODUCED if name.startswith(f"{report.name}/")} - differing.keys()
     assert not stale, "reproduced after all: take them off the list"

@@ -57,5 +57,5 @@ def test_folders_give_their_recordings_in_order(tmp_path):
 
 
 def test_differences_name_the_path():
-    found = differences.between({"a": [{"b": 1}], "c": 2}, {"a": [{"b": 3}]})
-    assert [str(item) for item in found] == ["a[0].b: expected 1, got 3", "c: expected 2, got nothing"]
+    mismatches = differences.between({"a": [{"b": 1}], "c": 2}, {"a": [{"b": 3}]})
+    assert [str(mismatch) for mismatch in mismatches] == ["a[0].b: expected 1, got 3", "c: expected 2, got nothing"]

@@ -7,14 +7,14 @@ import pytest
 from pykueue.api.resources import EVENT
 from pykueue.api.scheme import Resource
 from pykueue.kube.clock import WallClock
-from pykueue.kube.controller.event_recorder import EventRecorder
+from pykueue.kube.controller.event_recorder import EventRecorder, EventsV1
 
 WIDGETS = Resource("example.dev", "v1", "widgets", "Widget", namespaced=True)
 
 
 @pytest.fixture
 async def recorder(client):
-    recorder = EventRecorder(client, WallClock(), controller="example.dev/me", instance="me-1")
+    recorder = EventRecorder(client, WallClock(), EventsV1(instance="me-1"))
     running = asyncio.create_task(recorder.run())
     yield recorder
     running.cancel()
@@ -36,7 +36,7 @@ async def events_when(client, is_enough):
 
 async def test_an_event_tells_about_its_object(client, recorder):
     widget = await client.create(WIDGETS, {"metadata": {"name": "w", "namespace": "default"}})
-    recorder.record(widget, reason="Admitted", message="Admitted by queue q")
+    recorder.record(widget, reason="Admitted", message="Admitted by queue q", component="example.dev/me")
     (event,) = await events_when(client, bool)
     assert (event["reason"], event["note"], event["type"]) == ("Admitted", "Admitted by queue q", "Normal")
     assert event["regarding"]["uid"] == widget["metadata"]["uid"]
@@ -44,8 +44,8 @@ async def test_an_event_tells_about_its_object(client, recorder):
 
 async def test_a_repeat_extends_the_series(client, recorder):
     widget = await client.create(WIDGETS, {"metadata": {"name": "w", "namespace": "default"}})
-    recorder.record(widget, reason="Pending", message="no quota", warning=True)
+    recorder.record(widget, reason="Pending", message="no quota", component="example.dev/me", event_type="Warning")
     await events_when(client, bool)
-    recorder.record(widget, reason="Pending", message="no quota", warning=True)
+    recorder.record(widget, reason="Pending", message="no quota", component="example.dev/me", event_type="Warning")
     (event,) = await events_when(client, lambda found: any("series" in each for each in found))
     assert event["series"]["count"] == 2

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from pykueue.api.resources import LEASE
-from pykueue.kube.lease import LeaderElection, Terms
+from pykueue.kube.lease import LeaderElector, LeaseTiming
 
-TERMS = Terms(lease_seconds=15, renew_seconds=10, retry_seconds=2)
+TIMING = LeaseTiming(lease_seconds=15, renew_seconds=10, retry_seconds=2)
 
 
 class VirtualClock:
@@ -43,8 +43,8 @@ class VirtualClock:
 
 class Candidate:
     def __init__(self, client, clock, identity):
-        self.election = LeaderElection(
-            client, clock, namespace="default", name="pykueue", identity=identity, terms=TERMS
+        self.election = LeaderElector(
+            client, clock, namespace="default", name="pykueue", identity=identity, timing=TIMING
         )
         self.clock = clock
         self.leads = asyncio.Event()

@@ -1,6 +1,6 @@
-"""One server for the whole session, started as a user would, and real kubectl to talk to it.
+"""One server for the whole session, started with `pykueue up`, and real kubectl as its client.
 
-With PYKUEUE_E2E_KUBECONFIG it is a cluster of somebody else's; see `given_cluster`.
+With PYKUEUE_E2E_KUBECONFIG the tests use an external cluster instead; see `external_cluster`.
 """
 
 import itertools
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.controller_process import environment
-from tests.e2e.given_cluster import GIVEN
+from tests.e2e.external_cluster import EXTERNAL_KUBECONFIG
 from tests.e2e.real_kubectl import KUBECTL, Kubectl
 
 CONFIGURATION = {
@@ -50,7 +50,7 @@ class Server:
 
 
 def start_server(directory, *options):
-    """`pykueue up` in a process of its own; returns when it says that it is ready."""
+    """Start `pykueue up` in another process and wait until it is ready."""
     command = [sys.executable, "-m", "pykueue", "up", "--runtime", "none", "--data-dir", str(directory)]
     log = directory.parent / f"{directory.name}.log"
     with log.open("a") as stderr:
@@ -77,23 +77,23 @@ def stop_server(server):
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory):
-    made = start_server(tmp_path_factory.mktemp("up") / "data")
-    yield made
-    stop_server(made)
-    log = (made.directory.parent / "data.log").read_text()
+    server = start_server(tmp_path_factory.mktemp("up") / "data")
+    yield server
+    stop_server(server)
+    log = (server.directory.parent / "data.log").read_text()
     assert "Traceback" not in log, log
 
 
 @contextmanager
-def running_api(given, directory, *, configuration=CONFIGURATION, controllers=True):
-    """The kubeconfig of an API with nothing in it but pykueue: the given cluster, or an embedded API of its own."""
-    if given is not None:
-        given.clean()
-        given.configure(configuration, controllers=controllers)
+def running_api(external_cluster, directory, *, configuration=CONFIGURATION, controllers=True):
+    """The kubeconfig of an empty API with pykueue: the external cluster or a new embedded API."""
+    if external_cluster is not None:
+        external_cluster.clean()
+        external_cluster.configure(configuration, controllers=controllers)
         try:
-            yield given.kubeconfig
+            yield external_cluster.kubeconfig
         finally:
-            given.clean()
+            external_cluster.clean()
         return
     (directory / "config.yaml").write_text(json.dumps(configuration))
     options = ["--config", str(directory / "config.yaml")] + ([] if controllers else ["--no-controllers"])
@@ -110,20 +110,20 @@ def kubectl_home(tmp_path_factory):
 
 
 @pytest.fixture
-def kubeconfig(given, request):
-    """Of a server that the tests share."""
-    if given is None:
+def kubeconfig(external_cluster, request):
+    """The kubeconfig of the server that the tests share."""
+    if external_cluster is None:
         return request.getfixturevalue("server").kubeconfig
-    given.configure(CONFIGURATION)
-    return given.kubeconfig
+    external_cluster.configure(CONFIGURATION)
+    return external_cluster.kubeconfig
 
 
 @pytest.fixture
 def kubectl(kubeconfig, kubectl_home):
-    """Kubectl as the administrator, in a namespace of its own."""
+    """Kubectl as the administrator, in a new namespace."""
     if KUBECTL is None:
         pytest.skip("kubectl is not on PATH")
-    unique = f"-{uuid.uuid4().hex[:5]}" if GIVEN else ""
-    made = Kubectl(kubeconfig=kubeconfig, namespace=f"test-{next(_numbers)}{unique}", home=kubectl_home)
-    made("create", "namespace", made.namespace)
-    return made
+    unique = f"-{uuid.uuid4().hex[:5]}" if EXTERNAL_KUBECONFIG else ""
+    kubectl = Kubectl(kubeconfig=kubeconfig, namespace=f"test-{next(_numbers)}{unique}", home=kubectl_home)
+    kubectl("create", "namespace", kubectl.namespace)
+    return kubectl

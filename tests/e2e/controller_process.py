@@ -1,4 +1,4 @@
-"""`pykueue controller` in a process of its own."""
+"""`pykueue controller` in another process."""
 
 import json
 import os
@@ -20,12 +20,12 @@ def environment():
 
 
 def wait_for(claim, what, seconds=DEADLINE_SECONDS):
-    """What the claim returns once it is true; both ends are real processes, so there is nothing to watch in here."""
+    """Poll until `claim` returns a true value, and return that."""
     deadline = time.monotonic() + seconds
-    while not (found := claim()):
+    while not (result := claim()):
         assert time.monotonic() < deadline, f"not in {seconds} s: {what}"
         time.sleep(0.05)
-    return found
+    return result
 
 
 def free_port():
@@ -42,8 +42,8 @@ class Controller:
 
     def page(self, path):
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{path}", timeout=5) as answer:
-                return answer.read().decode()
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/{path}", timeout=5) as response:
+                return response.read().decode()
         except OSError:
             return ""
 
@@ -55,15 +55,15 @@ class Controller:
         self.process.wait(timeout=DEADLINE_SECONDS)
 
     def end(self):
-        """Stops it if it still runs; it must not have failed on the way."""
+        """Stop the process if it still runs. Its log must contain no traceback."""
         if self.process.poll() is None:
             self.stop()
-        said = self.log.read_text()
-        assert "Traceback" not in said, said
+        log = self.log.read_text()
+        assert "Traceback" not in log, log
 
 
 def start_controller(kubeconfig, directory, configuration, *options):
-    """It listens on ports of its own, whatever the configuration says."""
+    """Start the process. It listens on free ports instead of those of the configuration."""
     port = free_port()
     address = f"127.0.0.1:{port}"
     document = {

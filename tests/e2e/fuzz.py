@@ -1,4 +1,4 @@
-"""Random requests, some sensible, some guided by schemas, some plainly broken; the same seed makes the same requests."""
+"""Random requests: some valid, some guided by schemas, some broken. A seed repeats them."""
 
 import copy
 import json
@@ -112,7 +112,7 @@ class Fuzzer:
         name = f"/{pick(NAMES)}{pick(SUBRESOURCES)}" if is_named else ""
         query = "&".join(self._random.sample(QUERIES, self._random.randrange(3)))
         if "watch=1" in query and "timeoutSeconds=-5" in query:
-            query = ""  # a watch without end
+            query = ""  # this watch would have no timeout
         return f"{root}{inside}/{kind.plural}{name}" + (f"?{query}" if query else "")
 
     def _body(self, kind, content_type):
@@ -173,15 +173,15 @@ class Fuzzer:
         if kind == "object":
             properties = schema.get("properties") or {}
             likely = 0.9 if depth == 0 else 0.4
-            chosen = {
+            fields = {
                 name: self._value(below, depth + 1)
                 for name, below in properties.items()
                 if name in (schema.get("required") or ()) or self._random.random() < likely
             }
             extra = schema.get("additionalProperties")
             if isinstance(extra, dict):
-                chosen |= {self._text(): self._value(extra, depth + 1) for _ in range(self._random.randrange(3))}
-            return chosen
+                fields |= {self._text(): self._value(extra, depth + 1) for _ in range(self._random.randrange(3))}
+            return fields
         if kind == "array":
             return [self._value(schema.get("items") or {}, depth + 1) for _ in range(self._random.randrange(3))]
         return self._scalar(kind)

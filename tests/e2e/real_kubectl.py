@@ -1,4 +1,4 @@
-"""Real kubectl, run in one namespace; what it creates is remembered, so that a cluster of somebody else's can be left clean."""
+"""Real kubectl in one namespace. It records what it creates, so that a cluster can be cleaned."""
 
 import json
 import os
@@ -15,8 +15,8 @@ _CREATED = re.compile(r"^(\S+/\S+) (?:created|serverside-applied)$", re.MULTILIN
 
 class Created(NamedTuple):
     namespace: str
-    what: str
-    """As kubectl names it: `job.batch/sweep`."""
+    name: str
+    """Kind, group and name as kubectl prints them: `job.batch/sweep`."""
 
 
 CREATED: list[Created] = []
@@ -24,12 +24,12 @@ CREATED: list[Created] = []
 
 @dataclass(frozen=True, kw_only=True)
 class Kubectl:
-    """`fails` gives what it says when it is refused. Without a namespace, manifests say where things go."""
+    """`fails` returns the error output. Without a namespace, that of the manifests is used."""
 
     kubeconfig: Path
     namespace: str
     home: Path
-    is_remembered: bool = True
+    records_created: bool = True
 
     def run(self, *arguments, stdin=None, environment=(), timeout=60):
         env = {**self._environment, **dict(environment)}
@@ -37,8 +37,8 @@ class Kubectl:
         done = subprocess.run(
             command, input=stdin, capture_output=True, text=True, env=env, timeout=timeout, check=False
         )
-        if self.is_remembered:
-            CREATED.extend(Created(self.namespace, what) for what in _CREATED.findall(done.stdout))
+        if self.records_created:
+            CREATED.extend(Created(self.namespace, name) for name in _CREATED.findall(done.stdout))
         return done
 
     def __call__(self, *arguments, stdin=None, environment=()):
@@ -70,5 +70,5 @@ class Kubectl:
         return {**os.environ, "KUBECONFIG": str(self.kubeconfig), "HOME": str(self.home)}
 
     def _command(self, arguments):
-        place = ["-n", self.namespace] if self.namespace else []
-        return [KUBECTL, f"--cache-dir={self.home}/cache", *place, *arguments]
+        scope = ["-n", self.namespace] if self.namespace else []
+        return [KUBECTL, f"--cache-dir={self.home}/cache", *scope, *arguments]

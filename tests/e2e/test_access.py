@@ -11,7 +11,7 @@ import urllib.request
 import pytest
 from tests.e2e.conftest import start_server, stop_server
 from tests.e2e.controller_process import environment
-from tests.e2e.given_cluster import embedded
+from tests.e2e.external_cluster import embedded
 
 pytestmark = embedded("its users, tokens and files")
 
@@ -23,7 +23,7 @@ def pykueue(*arguments):
 
 @pytest.fixture
 def jane(kubectl, server, tmp_path):
-    """Kubectl as a user who was given the namespace of the test."""
+    """Kubectl as a user with permissions in the namespace of the test."""
     config = tmp_path / "jane.kubeconfig"
     options = ["--namespace", kubectl.namespace, "--data-dir", str(server.directory), "--kubeconfig", str(config)]
     done = pykueue("user", "add", f"jane-{kubectl.namespace}", *options)
@@ -70,15 +70,15 @@ def test_nothing_else_is_shown_without_a_good_token(server, path, token):
     ],
 )
 def test_refusals_have_the_code_and_reason_of_kubernetes(server, method, path, code, reason):
-    found, body = status(server, path, token=server.token, method=method, data=b"" if method != "GET" else None)
-    assert (found, json.loads(body)["reason"]) == (code, reason)
+    actual_code, body = status(server, path, token=server.token, method=method, data=b"" if method != "GET" else None)
+    assert (actual_code, json.loads(body)["reason"]) == (code, reason)
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
 def test_an_unknown_group_is_a_page_that_is_not_there(server, method):
     data = b"{}" if method == "POST" else None
-    found = status(server, "/apis/no.such/v1/things", token=server.token, method=method, data=data)
-    assert found == (404, "404 page not found\n")
+    response = status(server, "/apis/no.such/v1/things", token=server.token, method=method, data=data)
+    assert response == (404, "404 page not found\n")
 
 
 def test_a_body_too_large_is_refused(server):
@@ -156,8 +156,8 @@ def test_an_aggregated_role_gathers_new_rules(kubectl):
     kubectl.apply(gathering)
     kubectl("create", "clusterrole", f"{kubectl.namespace}-part", "--verb=get", "--resource=pods")
     kubectl("label", "clusterrole", f"{kubectl.namespace}-part", f"{label}=true")
-    wanted = "--for=jsonpath={.rules[0].resources[0]}=pods"
-    kubectl("wait", wanted, f"clusterrole/{kubectl.namespace}-all", "--timeout=20s")
+    condition = "--for=jsonpath={.rules[0].resources[0]}=pods"
+    kubectl("wait", condition, f"clusterrole/{kubectl.namespace}-all", "--timeout=20s")
 
 
 def test_a_removed_user_is_out(jane, server):

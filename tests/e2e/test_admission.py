@@ -1,8 +1,8 @@
-"""What a user of real kubectl is told about an object that breaks a rule, or bends one."""
+"""The errors and warnings that kubectl prints for objects that break a rule."""
 
 import json
 
-from tests.e2e.given_cluster import embedded
+from tests.e2e.external_cluster import embedded
 
 SEED_FLAVOR = {
     "apiVersion": "kueue.x-k8s.io/v1beta1",

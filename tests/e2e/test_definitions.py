@@ -4,7 +4,7 @@ import json
 
 import pytest
 from tests.e2e.controller_process import wait_for
-from tests.e2e.given_cluster import embedded
+from tests.e2e.external_cluster import embedded
 
 STRING = {"type": "string"}
 
@@ -85,10 +85,10 @@ def test_a_pattern_may_be_written_as_go_has_it(kubectl, group):
 
 
 def test_a_rule_in_cel_is_obeyed(kubectl, group):
-    made = definition(group)
-    spec = made["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    crd = definition(group)
+    spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]
     spec["x-kubernetes-validations"] = [{"rule": "self.size < 10", "message": "too big"}]
-    kubectl.apply(made)
+    kubectl.apply(crd)
     assert "too big" in kubectl.fails("apply", "-f", "-", stdin=json.dumps(widget(group, size=11)))
 
 
@@ -106,8 +106,8 @@ def test_status_and_scale_are_subresources(kubectl, group):
 def test_every_version_shows_the_same_object(kubectl, group):
     kubectl.apply(definition(group, versions=("v1", "v1beta1")))
     kubectl.apply(widget(group, version="v1beta1", size=2))
-    shown = kubectl.json("get", f"widgets.v1.{group}", "it")
-    assert (shown["apiVersion"], shown["spec"]["size"]) == (f"{group}/v1", 2)
+    obj = kubectl.json("get", f"widgets.v1.{group}", "it")
+    assert (obj["apiVersion"], obj["spec"]["size"]) == (f"{group}/v1", 2)
     assert kubectl.json("get", f"widgets.v1beta1.{group}", "it")["apiVersion"] == f"{group}/v1beta1"
 
 
@@ -122,11 +122,11 @@ def test_deleting_a_definition_deletes_its_objects_and_its_kind(kubectl, group):
 
 @embedded("it has kinds built in")
 def test_a_definition_of_a_kind_that_is_built_in_leaves_ours_in_charge(kubectl):
-    theirs = definition("kueue.x-k8s.io")
-    theirs["metadata"]["name"] = "cohorts.kueue.x-k8s.io"
-    theirs["spec"]["names"] = {"plural": "cohorts", "kind": "Cohort"}
-    theirs["spec"]["scope"] = "Cluster"
-    kubectl.apply(theirs)
+    crd = definition("kueue.x-k8s.io")
+    crd["metadata"]["name"] = "cohorts.kueue.x-k8s.io"
+    crd["spec"]["names"] = {"plural": "cohorts", "kind": "Cohort"}
+    crd["spec"]["scope"] = "Cluster"
+    kubectl.apply(crd)
     kubectl("wait", "--for=condition=Established", "crd/cohorts.kueue.x-k8s.io", "--timeout=20s")
     assert "kueue.x-k8s.io/v1 " not in kubectl("api-resources", "--api-group=kueue.x-k8s.io")
     kubectl("delete", "crd", "cohorts.kueue.x-k8s.io")
@@ -142,7 +142,7 @@ def test_a_definition_of_a_kind_that_is_built_in_leaves_ours_in_charge(kubectl):
     ],
 )
 def test_a_broken_definition_is_refused(kubectl, group, change, words):
-    made = definition(group)
-    made["metadata"] |= change.get("metadata", {})
-    made["spec"] |= change.get("spec", {})
-    assert words in kubectl.fails("create", "-f", "-", stdin=json.dumps(made))
+    crd = definition(group)
+    crd["metadata"] |= change.get("metadata", {})
+    crd["spec"] |= change.get("spec", {})
+    assert words in kubectl.fails("create", "-f", "-", stdin=json.dumps(crd))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.e2e.conftest import KUBECTL, start_server, stop_server
-from tests.e2e.given_cluster import embedded
+from tests.e2e.external_cluster import embedded
 from tests.e2e.transcripts import masked
 
 EXAMPLES = sorted(path.parent for path in Path(__file__).parents[2].glob("examples/*/play.sh"))

@@ -1,4 +1,4 @@
-"""Whatever is sent, the server answers below 500, logs no traceback, keeps its memory and goes on."""
+"""The server answers every request below 500, logs no traceback, and does not leak memory."""
 
 import asyncio
 import http.client
@@ -12,15 +12,15 @@ import aiohttp
 import pytest
 import yarl
 from tests.e2e.conftest import start_server, stop_server
+from tests.e2e.external_cluster import embedded
 from tests.e2e.fuzz import Fuzzer
-from tests.e2e.given_cluster import embedded
 
 pytestmark = embedded("what it makes of broken requests")
 
 SEED = int(os.environ.get("PYKUEUE_FUZZ_SEED", "1"))
 MOST_GROWTH_MB = 150
-FROM_THE_FUTURE = 504
-"""What Kubernetes answers, too, to a resource version that it has not reached."""
+FUTURE_VERSION = 504
+"""The code for a resourceVersion that does not exist yet, as in Kubernetes."""
 BROKEN_HEADS = (
     b"",
     b"\x00" * 100,
@@ -40,9 +40,9 @@ def resident_mb(pid):
 
 @pytest.fixture
 def target(tmp_path):
-    made = start_server(tmp_path / "data", "--log-level", "error")
-    yield made
-    stop_server(made)
+    server = start_server(tmp_path / "data", "--log-level", "error")
+    yield server
+    stop_server(server)
 
 
 def tls(server):
@@ -50,7 +50,7 @@ def tls(server):
 
 
 async def send_all(server, count, lanes):
-    """Send requests over a few connections; returns how many got which code, and those that got 500 and above."""
+    """Send requests over a few connections; return the number of each code, and the failures."""
     bad, codes = [], Counter()
     headers = {"Authorization": f"Bearer {server.token}"}
     connector = aiohttp.TCPConnector(ssl=tls(server), limit=lanes)
@@ -67,7 +67,7 @@ async def send_all(server, count, lanes):
                 ) as answer:
                     text = await answer.read()
                     codes[answer.status] += 1
-                    if answer.status >= 500 and answer.status != FROM_THE_FUTURE:
+                    if answer.status >= 500 and answer.status != FUTURE_VERSION:
                         bad.append((answer.status, request, text[:300]))
 
         await asyncio.gather(*(lane(number) for number in range(lanes)))

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from tests.e2e.given_cluster import embedded
+from tests.e2e.external_cluster import embedded
 
 
 def config_map(name, **data):

@@ -1,16 +1,16 @@
-"""Manifests as people have published them, with the oddities they have: every one applies as printed."""
+"""Published manifests, with all their peculiarities, apply unchanged."""
 
 from pathlib import Path
 
 import pytest
-from tests.e2e.given_cluster import embedded
+from tests.e2e.external_cluster import embedded
 
 MANIFESTS = Path(__file__).parent / "manifests"
 
 
 @pytest.mark.parametrize("name", ["team-preemption", "single-gpu-queue", "ray-and-pytorch"])
 def test_a_manifest_applies_again_and_again(kubectl, name):
-    """Quantities that were written as numbers are stored as text: for good in Jobs, at first in queues, as with Kueue."""
+    """Quantities written as numbers are stored as text: always in Jobs, at first in queues."""
     path = str(MANIFESTS / f"{name}.yaml")
     bare = kubectl.everywhere()
     for _ in range(2):

@@ -11,8 +11,8 @@ from kubernetes import client, config, watch
 
 @pytest.fixture
 def official(kubeconfig):
-    with config.new_client_from_config(str(kubeconfig)) as made:
-        yield made
+    with config.new_client_from_config(str(kubeconfig)) as api_client:
+        yield api_client
 
 
 @pytest.fixture
@@ -43,13 +43,13 @@ def test_a_patch_merges(official, namespace):
 def test_a_watch_sees_what_happens_after_a_list(official, namespace):
     core = client.CoreV1Api(official)
     version = core.list_namespaced_config_map(namespace).metadata.resource_version
-    seen = []
+    events = []
 
     def follow():
         stream = watch.Watch()
         arguments = {"resource_version": version, "timeout_seconds": 20, "label_selector": "watched=yes"}
         for event in stream.stream(core.list_namespaced_config_map, namespace, **arguments):
-            seen.append((event["type"], event["object"].data))
+            events.append((event["type"], event["object"].data))
             if event["type"] == "DELETED":
                 stream.stop()
 
@@ -59,7 +59,7 @@ def test_a_watch_sees_what_happens_after_a_list(official, namespace):
     core.patch_namespaced_config_map("it", namespace, {"data": {"b": "2"}})
     core.delete_namespaced_config_map("it", namespace)
     follower.join(timeout=30)
-    assert seen == [("ADDED", None), ("MODIFIED", {"b": "2"}), ("DELETED", {"b": "2"})]
+    assert events == [("ADDED", None), ("MODIFIED", {"b": "2"}), ("DELETED", {"b": "2"})]
 
 
 def test_custom_objects(official):
@@ -71,19 +71,19 @@ def test_custom_objects(official):
         "spec": {"nodeLabels": {"gpu": "a100"}},
     }
     custom.create_cluster_custom_object("kueue.x-k8s.io", "v1beta2", "resourceflavors", flavor)
-    found = custom.get_cluster_custom_object("kueue.x-k8s.io", "v1beta2", "resourceflavors", "from-python")
-    assert found["spec"]["nodeLabels"] == {"gpu": "a100"}
+    stored = custom.get_cluster_custom_object("kueue.x-k8s.io", "v1beta2", "resourceflavors", "from-python")
+    assert stored["spec"]["nodeLabels"] == {"gpu": "a100"}
 
 
 @pytest.mark.filterwarnings("ignore:Kubernetes version .* is not supported:UserWarning")
 async def test_kr8s_creates_patches_watches_and_deletes(kubeconfig, namespace):
     api = await kr8s.asyncio.api(kubeconfig=str(kubeconfig))
-    made = await ConfigMap({"metadata": {"name": "it", "namespace": namespace}, "data": {"a": "1"}}, api=api)
-    await made.create()
-    await made.patch({"data": {"b": "2"}})
-    listed = [each.name async for each in api.get("configmaps", namespace=namespace) if each.name == "it"]
-    assert (made.raw["data"], listed) == ({"a": "1", "b": "2"}, ["it"])
-    await made.delete()
-    await made.wait("delete", timeout=20)
-    assert not await made.exists()
+    config_map = await ConfigMap({"metadata": {"name": "it", "namespace": namespace}, "data": {"a": "1"}}, api=api)
+    await config_map.create()
+    await config_map.patch({"data": {"b": "2"}})
+    listed = [item.name async for item in api.get("configmaps", namespace=namespace) if item.name == "it"]
+    assert (config_map.raw["data"], listed) == ({"a": "1", "b": "2"}, ["it"])
+    await config_map.delete()
+    await config_map.wait("delete", timeout=20)
+    assert not await config_map.exists()
     await api._session.aclose()

@@ -1,4 +1,4 @@
-"""Real Python jobs on this machine, queued, preempted, resumed and found again, as kubectl shows them."""
+"""Real Python jobs on this machine: queued, preempted, resumed, and adopted after a restart."""
 
 import sys
 import time
@@ -7,7 +7,7 @@ import urllib.request
 import pytest
 from tests.e2e.conftest import KUBECTL, Kubectl, start_server, stop_server
 from tests.e2e.controller_process import free_port
-from tests.e2e.given_cluster import embedded
+from tests.e2e.external_cluster import embedded
 
 pytestmark = [
     pytest.mark.skipif(KUBECTL is None, reason="kubectl is not on PATH"),
@@ -108,9 +108,9 @@ class Machine:
 
 @pytest.fixture
 def machine(tmp_path):
-    made = Machine(tmp_path)
-    yield made
-    stop_server(made.server)
+    machine = Machine(tmp_path)
+    yield machine
+    stop_server(machine.server)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The documents' own stories, told with kubectl up to the point where pods would start."""
+"""The scenarios of the documents, played with kubectl up to the start of pods."""
 
 import itertools
 import json
@@ -18,17 +18,17 @@ _names = itertools.count(1)
 
 
 @contextmanager
-def fresh_cluster(given, directory):
+def fresh_cluster(external_cluster, directory):
     if KUBECTL is None:
         pytest.skip("kubectl is not on PATH")
-    with running_api(given, directory) as kubeconfig:
+    with running_api(external_cluster, directory) as kubeconfig:
         yield Kubectl(kubeconfig=kubeconfig, namespace="", home=directory)
 
 
 @pytest.fixture
-def kubectl(given, tmp_path):
-    with fresh_cluster(given, tmp_path) as made:
-        yield made
+def kubectl(external_cluster, tmp_path):
+    with fresh_cluster(external_cluster, tmp_path) as kubectl:
+        yield kubectl
 
 
 def until(question):
@@ -37,7 +37,7 @@ def until(question):
         if answer := question():
             return answer
         time.sleep(0.2)
-    raise AssertionError("it did not come to pass")
+    raise AssertionError("the condition did not become true")
 
 
 def seed(kubectl, pattern):
@@ -69,10 +69,10 @@ def _anonymous(text):
 
 
 def events_in(kubectl, namespace):
-    found = kubectl.json("get", "events.events.k8s.io", "-n", namespace)["items"]
+    events = kubectl.json("get", "events.events.k8s.io", "-n", namespace)["items"]
     return {
         (event["reason"], re.sub(r"was \d+s", "was <n>s", _anonymous(event["note"])))
-        for event in found
+        for event in events
         if "kueue" in event["reportingController"]
     }
 
@@ -97,9 +97,9 @@ RESERVED = (
 
 
 @pytest.fixture(scope="module")
-def two_teams(given, tmp_path_factory):
+def two_teams(external_cluster, tmp_path_factory):
     """Team B borrows the shared CPUs, then team A's job takes them back."""
-    with fresh_cluster(given, tmp_path_factory.mktemp("teams")) as kubectl:
+    with fresh_cluster(external_cluster, tmp_path_factory.mktemp("teams")) as kubectl:
         yield preempted(kubectl)
 
 
@@ -211,7 +211,7 @@ def test_ray_jobs_queue_by_priority_and_all_run_when_quota_grows(kubectl):
 
 
 def test_a_ray_cluster_waits_for_its_queue(kubectl):
-    """The cluster is made first: it stays suspended until there is a queue for it, then runs in the team's quota."""
+    """A cluster that exists before its queue stays suspended until the queue is created."""
     kubectl("create", "namespace", "team-a")
     cluster = {
         "apiVersion": "ray.io/v1",

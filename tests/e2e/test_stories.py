@@ -1,6 +1,6 @@
-"""Stories recorded on Kueue v0.19.2, played again: those beside the project, and our own in `stories/`.
+"""Replays of stories recorded on Kueue v0.19.2: external ones, and our own in `stories/`.
 
-Their player lies beside the project; without it the tests are skipped.
+The tests are skipped without the story player.
 """
 
 import subprocess
@@ -13,7 +13,7 @@ from tests.e2e.conftest import running_api
 
 STORIES = Path(__file__).parents[3] / "shared" / "stories"
 OWN = Path(__file__).parent / "stories"
-"""Recorded by us, in the same form."""
+"""Our own recordings, in the same format."""
 BASE = """
 apiVersion: config.kueue.x-k8s.io/v1beta2
 kind: Configuration
@@ -40,10 +40,10 @@ def run(*arguments):
 
 
 class Stage:
-    """Where stories are played: a cluster given to us, or one of our own."""
+    """The cluster on which stories are played: the external one or an embedded API."""
 
-    def __init__(self, given, directory):
-        self.given = given
+    def __init__(self, external_cluster, directory):
+        self.external_cluster = external_cluster
         self.directory = directory
         self.out = directory / "out"
 
@@ -52,37 +52,37 @@ class Stage:
         override = STORIES / "stories" / variant / "config.yaml"
         configuration = yaml.safe_load(run("--render-config", self.directory / "base.yaml", override))
         stories = [root / "stories" / variant / f"{name}.yaml" for name in names]
-        with running_api(self.given, self.directory, configuration=configuration) as kubeconfig:
+        with running_api(self.external_cluster, self.directory, configuration=configuration) as kubeconfig:
             run("--kubeconfig", kubeconfig, "--out", self.out, "--parallel", at_a_time, *stories)
 
     def differences(self, root, variant, names):
-        """What differs, by story; every recorded one must have been played."""
-        told = run("--diff", root / "golden", self.out, "--only", f"{variant}/*", "--limit", 10000)
-        found, played = {}, set()
-        for line in told.splitlines():
+        """The differences by story. Every recorded story must have been played."""
+        report = run("--diff", root / "golden", self.out, "--only", f"{variant}/*", "--limit", 10000)
+        differences, played = {}, set()
+        for line in report.splitlines():
             if line.startswith(("same ", "differs ")):
                 story = line.split()[1]
                 played.add(story)
                 if line.startswith("differs "):
-                    found[story] = []
+                    differences[story] = []
             elif line.startswith(("    /", "    event ")):
-                found[story].append(line.strip())
-        assert played == {f"{variant}/{name}.json" for name in names}, told
-        if self.given is not None:
-            return {story: paths for story, paths in found.items() if not all(map(is_wording, paths))}
-        return found
+                differences[story].append(line.strip())
+        assert played == {f"{variant}/{name}.json" for name in names}, report
+        if self.external_cluster is not None:
+            return {story: paths for story, paths in differences.items() if not all(map(is_wording, paths))}
+        return differences
 
 
 def is_wording(path):
-    """A policy refuses what a webhook refuses, in other words, and makes no hashes; nobody converts what is read as v1beta1."""
+    """Differences of an external cluster: policies word errors differently and set no hashes."""
     if path.endswith("/annotations/kueue.x-k8s.io|role-hash"):
         return True
     return path.startswith(("/responses/", "/warnings/", "/reads/")) and not path.endswith("/accepted")
 
 
 @pytest.fixture
-def stage(given, tmp_path):
-    return Stage(given, tmp_path)
+def stage(external_cluster, tmp_path):
+    return Stage(external_cluster, tmp_path)
 
 
 @pytest.mark.torture

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.e2e.given_cluster import embedded
+from tests.e2e.external_cluster import embedded
 
 KUEUE = "kueue.x-k8s.io/v1beta2"
 
@@ -45,6 +45,6 @@ def test_the_visibility_api_tells_the_place(waiting, version):
 def test_explain_says_what_is_short(waiting):
     command = [sys.executable, "-m", "pykueue", "explain", "large", "-n", waiting.namespace]
     env = {**os.environ, "KUBECONFIG": str(waiting.kubeconfig)}
-    said = subprocess.run(command, capture_output=True, text=True, env=env, timeout=60, check=True).stdout
-    assert "cpu: 4 asked, 1 unused, 3 short (nominal 1, at most 1)" in said
-    assert f"raise the nominal quota of ClusterQueue {waiting.namespace}: 3 more cpu" in said
+    output = subprocess.run(command, capture_output=True, text=True, env=env, timeout=60, check=True).stdout
+    assert "cpu: 4 asked, 1 unused, 3 short (nominal 1, at most 1)" in output
+    assert f"raise the nominal quota of ClusterQueue {waiting.namespace}: 3 more cpu" in output

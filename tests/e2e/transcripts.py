@@ -1,4 +1,4 @@
-"""Transcripts of shell scripts made comparable: what differs from run to run is masked."""
+"""Masks the parts of shell transcripts that differ from run to run."""
 
 import re
 from itertools import groupby
@@ -16,7 +16,7 @@ _MASKS = (
 
 
 def masked(transcript):
-    """Random parts of names, ages and times masked; rows that random names put in any order are sorted."""
+    """Mask random names, ages and times. Rows with random names are sorted."""
     lines = [_masked_line(line) for line in transcript.splitlines()]
     runs = groupby(lines, key=lambda line: NAME in line)
     return [line for is_random, run in runs for line in (sorted(run) if is_random else run)]

@@ -16,7 +16,7 @@ from pykueue.install import chart
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts" / "pykueue"
 VALUES = ROOT / "tests" / "seeds" / "001-01-controllermanager.yaml"
-MADE = chart.files()
+FILES = chart.files()
 HELM = shutil.which("helm") or shutil.which("helm", path=str(Path(sys.executable).parent))
 
 needs_helm = pytest.mark.skipif(HELM is None, reason="helm is not installed (helm-binary)")
@@ -29,7 +29,7 @@ def helm(*arguments):
 
 
 def documents(text):
-    return [each for each in yaml.load_all(text, Loader=yaml.CSafeLoader) if each]
+    return [obj for obj in yaml.load_all(text, Loader=yaml.CSafeLoader) if obj]
 
 
 def template(*options):
@@ -37,12 +37,12 @@ def template(*options):
 
 
 def by_name(objects):
-    return {(each["kind"], each["metadata"]["name"]): each for each in objects}
+    return {(obj["kind"], obj["metadata"]["name"]): obj for obj in objects}
 
 
-@pytest.mark.parametrize("path", MADE)
+@pytest.mark.parametrize("path", FILES)
 def test_the_made_files_are_those_of_now(path):
-    assert (CHART / path).read_text() == MADE[path], "run: python tools/chart.py"
+    assert (CHART / path).read_text() == FILES[path], "run: python tools/chart.py"
 
 
 @needs_helm
@@ -92,7 +92,7 @@ def without_image(obj):
 
 @needs_helm
 def test_the_values_become_the_configuration_of_the_controller():
-    (config_map,) = [each for each in template("--values", str(VALUES)) if each["kind"] == "ConfigMap"]
+    (config_map,) = [obj for obj in template("--values", str(VALUES)) if obj["kind"] == "ConfigMap"]
     configuration = yaml.safe_load(config_map["data"]["controller_manager_config.yaml"])
     assert config_map["metadata"]["name"] == "kueue-manager-config"
     assert configuration["integrations"]["frameworks"] == ["batch/job", "kubeflow.org/pytorchjob"]
@@ -100,15 +100,15 @@ def test_the_values_become_the_configuration_of_the_controller():
 
 @needs_helm
 def test_policies_are_left_out_where_a_cluster_does_not_know_them():
-    assert not [each for each in template() if "Policy" in each["kind"]]
+    assert not [obj for obj in template() if "Policy" in obj["kind"]]
 
 
 @needs_helm
 def test_a_configured_port_reaches_the_probes():
     values = {"controllerManager": {"manager": {"configuration": {"health": {"healthProbeBindAddress": ":9999"}}}}}
     (deployment,) = [
-        each for each in template("--set-json", f"controllerManager={json.dumps(values['controllerManager'])}")
-        if each["kind"] == "Deployment"
+        obj for obj in template("--set-json", f"controllerManager={json.dumps(values['controllerManager'])}")
+        if obj["kind"] == "Deployment"
     ]  # fmt: skip
     container = deployment["spec"]["template"]["spec"]["containers"][0]
     assert container["livenessProbe"]["httpGet"]["port"] == 9999

@@ -1,4 +1,4 @@
-"""Each problem of a cluster is found, and each finding of a problem names the command that repairs it."""
+"""Each problem of a cluster is found, and its finding has the command that repairs it."""
 
 from dataclasses import replace
 

@@ -5,63 +5,66 @@ import itertools
 import hypothesis
 import pytest
 from hypothesis import strategies
-from tests.install import jobs, verdicts
-from tests.install.jobs import JOBS, changed, marked, placed, suspended
+from tests.install import job_objects, policy_verdicts
+from tests.install.job_objects import JOBS, changed, marked, placed, suspended
 
 REPRESENTATIVE = ("Job", "JobSet", "Pod", "LeaderWorkerSet", "SparkApplication")
 """Kinds whose templates stand differently: each of them is tried with everything."""
 
 
 def disagreements(writes, of=None):
-    return [(write, found) for write in writes if (found := verdicts.disagreement(*write, of=of))]
+    return [(write, difference) for write in writes if (difference := policy_verdicts.disagreement(*write, of=of))]
 
 
 @pytest.mark.parametrize("kind", JOBS)
 def test_labels_and_annotations_are_refused_by_both_or_by_neither(kind):
     job = JOBS[kind]
     created = [
-        *(marked(job, labels) for labels in jobs.LABELS),
-        *(marked(job, None, annotations) for annotations in jobs.ANNOTATIONS),
+        *(marked(job, labels) for labels in job_objects.LABELS),
+        *(marked(job, None, annotations) for annotations in job_objects.ANNOTATIONS),
     ]
     assert disagreements((obj,) for obj in created) == []
 
 
-@pytest.mark.parametrize("kind", jobs.TEMPLATES)
+@pytest.mark.parametrize("kind", job_objects.TEMPLATES)
 def test_placement_is_refused_by_both_or_by_neither(kind):
-    wishes = jobs.PLACEMENTS if kind in REPRESENTATIVE else jobs.PLACEMENTS[::5]
-    places = itertools.product(wishes, range(len(jobs.TEMPLATES[kind])))
-    created = [*(placed(JOBS[kind], wish) for wish in wishes), *(placed(JOBS[kind], *place) for place in places)]
+    placements = job_objects.PLACEMENTS if kind in REPRESENTATIVE else job_objects.PLACEMENTS[::5]
+    places = itertools.product(placements, range(len(job_objects.TEMPLATES[kind])))
+    created = [
+        *(placed(JOBS[kind], placement) for placement in placements),
+        *(placed(JOBS[kind], *place) for place in places),
+    ]
     assert disagreements((obj,) for obj in created) == []
 
 
 def of_a_pair(first, second):
     """A JobSet whose two jobs form a group."""
-    ask = {jobs.TOGETHER: "g"}
+    ask = {job_objects.TOGETHER: "g"}
     return placed(placed(JOBS["JobSet"], ask | first, 0), ask | second, 1)
 
 
 @pytest.mark.parametrize(
     ("first", "second", "is_refused"),
     [
-        ({jobs.REQUIRED: "rack"}, {jobs.REQUIRED: "rack"}, False),
-        ({jobs.REQUIRED: "rack"}, {jobs.REQUIRED: "block"}, True),
-        ({jobs.REQUIRED: "rack"}, {jobs.PREFERRED: "rack"}, True),
-        ({jobs.REQUIRED: "rack"}, {jobs.REQUIRED: "rack", jobs.TOGETHER: "other"}, True),
+        ({job_objects.REQUIRED: "rack"}, {job_objects.REQUIRED: "rack"}, False),
+        ({job_objects.REQUIRED: "rack"}, {job_objects.REQUIRED: "block"}, True),
+        ({job_objects.REQUIRED: "rack"}, {job_objects.PREFERRED: "rack"}, True),
+        ({job_objects.REQUIRED: "rack"}, {job_objects.REQUIRED: "rack", job_objects.TOGETHER: "other"}, True),
     ],
 )
 def test_a_group_of_two_asks_for_one_topology(first, second, is_refused):
     job = of_a_pair(first, second)
-    assert (bool(verdicts.complaints(job)), bool(verdicts.refusals(job))) == (is_refused, is_refused)
+    assert (bool(policy_verdicts.complaints(job)), bool(policy_verdicts.refusals(job))) == (is_refused, is_refused)
 
 
 LABELS = [
-    {}, {jobs.QUEUE: "lq"}, {jobs.QUEUE: "other"}, *({jobs.QUEUE: "lq", key: value} for key, value in (
-        (jobs.CLASS, "high"), (jobs.TIME, "5"), (jobs.PREBUILT, "w"), (jobs.GROUP, "g")))
+    {}, {job_objects.QUEUE: "lq"}, {job_objects.QUEUE: "other"}, *({job_objects.QUEUE: "lq", key: value} for key, value in (
+        (job_objects.CLASS, "high"), (job_objects.TIME, "5"), (job_objects.PREBUILT, "w"), (job_objects.GROUP, "g")))
 ]  # fmt: skip
 ANNOTATIONS = [
-    {}, {jobs.ELASTIC: "true"}, {jobs.GATES: "a.io/b"}, {jobs.GATES: "a.io/b,c.io/d"}, {jobs.PREBUILT: "w"},
-    {jobs.LEAST: "1"}, {jobs.EQUAL: "true"}, {jobs.GROUP: "g", jobs.COUNT: "1"},
-    {jobs.GROUP: "g", jobs.COUNT: "1", jobs.RETRIABLE: "false"},
+    {}, {job_objects.ELASTIC: "true"}, {job_objects.GATES: "a.io/b"}, {job_objects.GATES: "a.io/b,c.io/d"}, {job_objects.PREBUILT: "w"},
+    {job_objects.LEAST: "1"}, {job_objects.EQUAL: "true"}, {job_objects.GROUP: "g", job_objects.COUNT: "1"},
+    {job_objects.GROUP: "g", job_objects.COUNT: "1", job_objects.RETRIABLE: "false"},
 ]  # fmt: skip
 
 
@@ -91,18 +94,18 @@ OWN_RULES = [
     changed(JOBS["RayJob"], (*RAY, "enableInTreeAutoscaling"), True),
     changed(JOBS["RayJob"], (*RAY, "workerGroupSpecs", 0, "groupName"), "head"),
     *(changed(JOBS["RayJob"], (*RAY, "workerGroupSpecs"), [{"groupName": f"g{n}"} for n in range(count)]) for count in (17, 18)),
-    *(marked(changed(JOBS[kind], (*path, "enableInTreeAutoscaling"), True), None, {jobs.ELASTIC: "true"})
+    *(marked(changed(JOBS[kind], (*path, "enableInTreeAutoscaling"), True), None, {job_objects.ELASTIC: "true"})
       for kind, path in (("RayJob", RAY), ("RayCluster", ("spec",)), ("RayService", ("spec", "rayClusterConfig")))),
     changed(JOBS["SparkApplication"], ("spec", "mode"), "client"),
     *(marked(changed(JOBS["SparkApplication"], ("spec", "dynamicAllocation", "enabled"), True), None, annotations)
-      for annotations in ({}, {jobs.ELASTIC: "true"})),
-    *(changed(changed(JOBS["SparkApplication"], ("spec", "driver", "annotations"), {jobs.REQUIRED: level}),
-              ("spec", "driver", "template", "metadata", "annotations"), {jobs.REQUIRED: other})
+      for annotations in ({}, {job_objects.ELASTIC: "true"})),
+    *(changed(changed(JOBS["SparkApplication"], ("spec", "driver", "annotations"), {job_objects.REQUIRED: level}),
+              ("spec", "driver", "template", "metadata", "annotations"), {job_objects.REQUIRED: other})
       for level, other in itertools.product(("rack", "a b"), repeat=2)),
     *(changed(JOBS["LeaderWorkerSet"], ("spec", "replicas"), count) for count in (-1, 0, 1_000_000, 1_000_001)),
 ]  # fmt: skip
-ELASTIC_CLUSTER = marked(JOBS["RayCluster"], None, {jobs.ELASTIC: "true"})
-for _path in jobs.TEMPLATES["RayCluster"]:
+ELASTIC_CLUSTER = marked(JOBS["RayCluster"], None, {job_objects.ELASTIC: "true"})
+for _path in job_objects.TEMPLATES["RayCluster"]:
     ELASTIC_CLUSTER = changed(ELASTIC_CLUSTER, (*_path, "spec", "schedulingGates"), GATED)
 OWN_RULES += [
     ELASTIC_CLUSTER,
@@ -112,8 +115,8 @@ OWN_RULES += [
 
 @pytest.mark.parametrize("manages_all", [False, True])
 def test_rules_of_single_kinds_refuse_by_both_or_by_neither(manages_all):
-    of = verdicts.settings(manages_all=manages_all)
-    created = [(each,) for job in OWN_RULES for each in (job, marked(job, {}))]
+    of = policy_verdicts.settings(manages_all=manages_all)
+    created = [(obj,) for job in OWN_RULES for obj in (job, marked(job, {}))]
     assert disagreements(created, of) == []
 
 
@@ -160,43 +163,43 @@ GATES_OFF = (
 
 @pytest.mark.parametrize("gate", GATES_OFF)
 def test_a_gate_that_is_off_is_off_for_both(gate):
-    of = verdicts.settings(gate)
+    of = policy_verdicts.settings(gate)
     created = [
         marked(JOBS[kind], None, {key: value})
         for kind in ("Job", "Pod", "RayJob", "Deployment")
         for key, value in (
-            (jobs.GATES, "bad"),
-            (jobs.PREBUILT, "Bad"),
-            (jobs.PREBUILT, "B" * 70),
-            (jobs.ELASTIC, "true"),
+            (job_objects.GATES, "bad"),
+            (job_objects.PREBUILT, "Bad"),
+            (job_objects.PREBUILT, "B" * 70),
+            (job_objects.ELASTIC, "true"),
         )
     ]
-    created += [placed(JOBS["Job"], {jobs.LAYERS: '[{"topology": "rack", "size": 1}]'})]
+    created += [placed(JOBS["Job"], {job_objects.LAYERS: '[{"topology": "rack", "size": 1}]'})]
     assert disagreements([(obj,) for obj in created], of) == []
 
 
 def test_a_queue_is_kept_where_there_is_a_default_queue():
     job = suspended(JOBS["Job"], value=True)
-    assert verdicts.complaints(marked(job, {}), job, has_default_queue=True)
+    assert policy_verdicts.complaints(marked(job, {}), job, has_default_queue=True)
     (policy, binding) = [
-        each for each in verdicts.policies() if each["metadata"]["name"].startswith("keep-queue-jobs-batch")
+        obj for obj in policy_verdicts.policies() if obj["metadata"]["name"].startswith("keep-queue-jobs-batch")
     ]
-    conditions = [each["expression"] for each in policy["spec"]["matchConditions"]]
+    conditions = [condition["expression"] for condition in policy["spec"]["matchConditions"]]
     values = {"object": marked(job, {}), "oldObject": job}
-    assert all(verdicts.evaluate(text, values) for text in conditions)
-    assert not any(verdicts.evaluate(text, {"object": job, "oldObject": job}) for text in conditions)
+    assert all(policy_verdicts.evaluate(text, values) for text in conditions)
+    assert not any(policy_verdicts.evaluate(text, {"object": job, "oldObject": job}) for text in conditions)
     assert binding["spec"]["paramRef"] == {"name": "default", "parameterNotFoundAction": "Allow"}
 
 
 KEYS = {
     "labels": {
-        jobs.QUEUE: ("lq", "", "Bad"), jobs.TIME: ("1", "0"), jobs.PREBUILT: ("w", ""), jobs.CLASS: ("high", ""),
-        jobs.GROUP: ("g", "w"), jobs.MANAGED: ("true", "no"),
+        job_objects.QUEUE: ("lq", "", "Bad"), job_objects.TIME: ("1", "0"), job_objects.PREBUILT: ("w", ""), job_objects.CLASS: ("high", ""),
+        job_objects.GROUP: ("g", "w"), job_objects.MANAGED: ("true", "no"),
     },
     "annotations": {
-        jobs.ELASTIC: ("true", "false"), jobs.GATES: ("a.io/b", "a.io/b,c.io/d", "x"), jobs.PREBUILT: ("w", "g"),
-        jobs.LEAST: ("1", "9"), jobs.GROUP: ("g",), jobs.COUNT: ("1", "0"), jobs.REQUIRED: ("rack", "a b"),
-        jobs.SLICE: ("rack",), jobs.SIZE: ("1", "7"), jobs.TOGETHER: ("g",), jobs.RETRIABLE: ("false",),
+        job_objects.ELASTIC: ("true", "false"), job_objects.GATES: ("a.io/b", "a.io/b,c.io/d", "x"), job_objects.PREBUILT: ("w", "g"),
+        job_objects.LEAST: ("1", "9"), job_objects.GROUP: ("g",), job_objects.COUNT: ("1", "0"), job_objects.REQUIRED: ("rack", "a b"),
+        job_objects.SLICE: ("rack",), job_objects.SIZE: ("1", "7"), job_objects.TOGETHER: ("g",), job_objects.RETRIABLE: ("false",),
     },
 }  # fmt: skip
 
@@ -215,10 +218,10 @@ def written(draw, kind):
 @hypothesis.settings(max_examples=60, deadline=None)
 def test_any_change_is_refused_by_both_or_by_neither(kind, data):
     old, new = data.draw(strategies.one_of(strategies.none(), written(kind))), data.draw(written(kind))
-    assert verdicts.disagreement(new, old) is None
+    assert policy_verdicts.disagreement(new, old) is None
 
 
 @pytest.mark.parametrize("kind", ["Job", "Pod", "Deployment", "RayJob", "TrainJob"])
 def test_what_has_nothing_of_kueue_passes(kind):
     stranger = marked(JOBS[kind], {"app": "mine"}, {"note": "mine"})
-    assert verdicts.refusals(stranger) == verdicts.refusals(stranger, stranger) == []
+    assert policy_verdicts.refusals(stranger) == policy_verdicts.refusals(stranger, stranger) == []

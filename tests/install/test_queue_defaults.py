@@ -1,15 +1,15 @@
-"""The policies of a cluster fill in of queues, flavors and Workloads what the rules of the embedded API fill in."""
+"""The policies set the same defaults in queues, flavors and Workloads as the embedded API."""
 
 import copy
 
 import pytest
 from tests.cli import malformed
-from tests.install import mutations, verdicts
-from tests.install.jobs import changed
+from tests.install import policy_mutations, policy_verdicts
+from tests.install.job_objects import changed
 
 from pykueue.api.rules import table
-from pykueue.api.scheme import Request
-from pykueue.install import queue_defaults
+from pykueue.api.scheme import AdmissionRequest
+from pykueue.install.mutations import queue_defaults
 
 CREATED = {
     "queue": malformed.QUEUE,
@@ -23,8 +23,8 @@ CREATED = {
 @pytest.mark.parametrize("name", CREATED)
 @pytest.mark.parametrize("gate", ["PartialAdmission", "-PartialAdmission"])
 def test_policies_fill_in_what_the_rules_fill_in(name, gate):
-    of, obj = verdicts.settings(gate), copy.deepcopy(CREATED[name])
-    made = mutations.applied(queue_defaults.policies(of), obj)
-    rules = table.rules_of(*verdicts.group_and_kind(obj))
-    rules.defaulter(Request(operation="CREATE", object=obj, lookup=verdicts.Cluster(), settings=of))
-    assert made == obj
+    of, obj = policy_verdicts.settings(gate), copy.deepcopy(CREATED[name])
+    by_policies = policy_mutations.applied(queue_defaults.policies(of), obj)
+    rules = table.rules_of(*policy_verdicts.group_and_kind(obj))
+    rules.defaulter(AdmissionRequest(operation="CREATE", object=obj, lookup=policy_verdicts.Cluster(), settings=of))
+    assert by_policies == obj

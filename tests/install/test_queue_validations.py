@@ -1,11 +1,11 @@
-"""ClusterQueues, Cohorts and ResourceFlavors are refused by the policies of a cluster as by the embedded API."""
+"""The policies refuse the same ClusterQueues, Cohorts and ResourceFlavors as the embedded API."""
 
 import copy
 
 import pytest
 from tests.cli import malformed
-from tests.install import verdicts
-from tests.install.jobs import changed
+from tests.install import policy_verdicts
+from tests.install.job_objects import changed
 
 from pykueue.api import registry, schema, schema_validation
 
@@ -23,14 +23,14 @@ def group(*flavors, covered=("cpu",)):
 
 def many(groups, flavors, resources):
     """A queue with so many groups of so many flavors and resources."""
-    made = [
+    resource_groups = [
         group(
-            *(f"g{number}-f{each}" for each in range(flavors)),
-            covered=[f"g{number}-r{each}" for each in range(resources)],
+            *(f"g{number}-f{index}" for index in range(flavors)),
+            covered=[f"g{number}-r{index}" for index in range(resources)],
         )
         for number in range(groups)
     ]
-    return changed(QUEUE, ("spec", "resourceGroups"), made)
+    return changed(QUEUE, ("spec", "resourceGroups"), resource_groups)
 
 
 LARGE = [many(4, 64, 1), many(5, 64, 1), many(5, 1, 64), many(1, 64, 8), many(1, 64, 9)]
@@ -100,7 +100,7 @@ def disagreement(obj, old=None, *gates):
     obj = schema.apply_defaults(kind.schema, copy.deepcopy(obj))
     if schema_validation.validate(kind.schema, obj, old):
         return None
-    return verdicts.disagreement(obj, old, verdicts.settings(*gates))
+    return policy_verdicts.disagreement(obj, old, policy_verdicts.settings(*gates))
 
 
 @pytest.mark.parametrize("obj", CREATED)
@@ -120,8 +120,8 @@ def test_concurrent_admission_is_refused_by_both_or_by_neither(obj):
 
 
 def test_every_rule_refuses_something_here():
-    refused = {message for obj in CREATED for message in verdicts.refusals(obj)}
-    refused |= {message for old, new in UPDATED for message in verdicts.refusals(new, old)}
+    refused = {message for obj in CREATED for message in policy_verdicts.refusals(obj)}
+    refused |= {message for old, new in UPDATED for message in policy_verdicts.refusals(new, old)}
     for obj in (QUEUE, FLAVOR, COHORT):
-        rules = verdicts.tables(verdicts.settings())[verdicts.group_and_kind(obj)].validations
-        assert {each.message for each in rules} - refused == set()
+        rules = policy_verdicts.tables(policy_verdicts.settings())[policy_verdicts.group_and_kind(obj)].validations
+        assert {rule.message for rule in rules} - refused == set()

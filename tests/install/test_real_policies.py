@@ -1,6 +1,8 @@
-"""The policies on a real API server. PYKUEUE_POLICIES_KUBECONFIG names one of Kubernetes 1.36 that may be filled with things.
+"""The policies on a real API server.
 
-Everything is applied in one pass; what is written afterwards is a dry run, whose verdict is that of the rules in Python.
+PYKUEUE_POLICIES_KUBECONFIG names a cluster of Kubernetes 1.36 in which objects may be created. The
+policies are applied once; all further writes are dry runs, whose verdicts must equal those of the
+rules in Python.
 """
 
 import asyncio
@@ -13,13 +15,20 @@ from pathlib import Path
 
 import pytest
 from tests.cli import malformed
-from tests.install import cases, jobs, test_job_validations, test_suspension, test_workload_validations, verdicts
-from tests.install.jobs import JOBS, changed, marked, placed, suspended
+from tests.install import (
+    job_objects,
+    policy_verdicts,
+    test_job_validations,
+    test_suspension,
+    test_workload_validations,
+    write_cases,
+)
+from tests.install.job_objects import JOBS, changed, marked, placed, suspended
 
 from pykueue.api import crds, manifests, registry, schema, schema_validation, yaml_text
 from pykueue.api.errors import ApiError
 from pykueue.api.rules import syntax
-from pykueue.api.rules.jobs import frameworks
+from pykueue.api.rules.jobs import job_kinds
 from pykueue.api.scheme import Kind, Resource
 from pykueue.apiserver.core import Core
 from pykueue.apiserver.local_client import LocalClient
@@ -53,25 +62,27 @@ def kubectl(*arguments, text=None):
 
 
 def definitions_of_frameworks():
-    """Kinds of job frameworks that take any fields, so that nobody else refuses them."""
-    resources = [each.resource for each in frameworks.FRAMEWORKS.values() if each.resource.group not in BUILT_IN]
+    """Kinds of job frameworks that accept any fields, so that only the policies refuse them."""
+    resources = [
+        job_kind.resource for job_kind in job_kinds.JOB_KINDS.values() if job_kind.resource.group not in BUILT_IN
+    ]
     kinds = [
         Kind(
-            group=each.group, version=each.version, kind=each.kind, plural=each.plural, namespaced=True, schema=_OPEN,
+            group=resource.group, version=resource.version, kind=resource.kind, plural=resource.plural, namespaced=True, schema=_OPEN,
             is_builtin=False,
         )
-        for each in resources
+        for resource in resources
     ]  # fmt: skip
     approval = {"api-approved.kubernetes.io": "unapproved, for tests"}
-    return [changed(each, ("metadata", "annotations"), approval) for each in crds.definitions(kinds)]
+    return [changed(definition, ("metadata", "annotations"), approval) for definition in crds.definitions(kinds)]
 
 
 def resource_of(obj):
     """The address of an object of a known kind, also of one that our registry does not have."""
     group, _, version = obj["apiVersion"].rpartition("/")
-    for framework in frameworks.FRAMEWORKS.values():
-        if (framework.resource.group, framework.resource.kind) == (group, obj["kind"]):
-            return Resource(group, version, framework.resource.plural, obj["kind"], namespaced=True)
+    for job_kind in job_kinds.JOB_KINDS.values():
+        if (job_kind.resource.group, job_kind.resource.kind) == (group, obj["kind"]):
+            return Resource(group, version, job_kind.resource.plural, obj["kind"], namespaced=True)
     kind = SCHEME.for_object(obj)
     return None if kind is None else kind.resource
 
@@ -90,11 +101,13 @@ def installed():
     queue["metadata"] = {"name": "default", "namespace": "with-default"}
     kubectl("apply", "--server-side", "-f", "-", text=yaml_text.dump([queue]))
     kinds = {resource_of(obj) for obj in OLD}
-    kubectl("delete", ",".join(f"{each.plural}.{each.group}" for each in kinds), "--all", "--namespace", "n")
+    kubectl(
+        "delete", ",".join(f"{resource.plural}.{resource.group}" for resource in kinds), "--all", "--namespace", "n"
+    )
     asyncio.run(_write_old_objects())
-    made = policies.objects(verdicts.settings())
-    kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", text=yaml_text.dump(made))
-    _wait_until_policies_act(len(made) // 2)
+    objects = policies.objects(policy_verdicts.settings())
+    kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", text=yaml_text.dump(objects))
+    _wait_until_policies_act(len(objects) // 2)
     return KUBECONFIG
 
 
@@ -152,7 +165,7 @@ class RealCluster:
     async def accepts(self, obj):
         return await self.complaint(obj) is None
 
-    async def made(self, obj):
+    async def created(self, obj):
         """What a creation would make."""
         async with self._slots:
             return await self._client.create(resource_of(obj), obj, obj["metadata"]["namespace"], DRY_RUN)
@@ -198,28 +211,28 @@ async def _client():
 
 
 async def by_embedded_api(objects):
-    core = Core(Store(MemoryLog()), registry.scheme(), settings=verdicts.settings())
+    core = Core(Store(MemoryLog()), registry.scheme(), settings=policy_verdicts.settings())
     await core.start()
     client = LocalClient(core, SCHEME)
     for name in NAMESPACES:
         await client.create(SCHEME.for_kind("v1", "Namespace").resource, {"metadata": {"name": name}})
-    found = []
+    messages = []
     for obj in objects:
         resource = SCHEME.for_object(obj).resource
         namespace = (obj["metadata"].get("namespace") or "ns") if resource.namespaced else ""
         try:
             await client.create(resource, obj, namespace, DRY_RUN)
-            found.append(None)
+            messages.append(None)
         except ApiError as error:
-            found.append(error.message)
+            messages.append(error.message)
     await core.stop()
-    return found
+    return messages
 
 
 def readable():
     for text in malformed.manifests(400).values():
         documents, _ = manifests.read(text)
-        for obj in (each.object for each in documents):
+        for obj in (document.object for document in documents):
             shape = [type(obj.get(name)) for name in ("apiVersion", "kind", "metadata")]
             if shape == [str, str, dict] and SCHEME.for_object(obj):
                 yield obj
@@ -227,28 +240,35 @@ def readable():
 
 async def differences(objects, expected):
     async with await _client() as client:
-        found = await asyncio.gather(*(client.complaint(obj) for obj in objects))
+        messages = await asyncio.gather(*(client.complaint(obj) for obj in objects))
     return [
         (real, ours, obj)
-        for obj, real, ours in zip(objects, found, expected, strict=True)
+        for obj, real, ours in zip(objects, messages, expected, strict=True)
         if (real is None) != (ours is None)
     ]
 
 
 async def test_malformed_manifests_and_all_cases_get_the_verdict_of_the_embedded_api(installed):
-    objects = [*readable(), *cases.CREATED]
+    objects = [*readable(), *write_cases.CREATED]
     assert await differences(objects, await by_embedded_api(objects)) == []
 
 
 async def test_jobs_of_frameworks_get_the_verdict_of_the_rules(installed):
     objects = [
-        *(marked(job, labels) for job in OF_FRAMEWORKS for labels in jobs.LABELS),
-        *(marked(job, None, annotations) for job in OF_FRAMEWORKS for annotations in jobs.ANNOTATIONS),
-        *(placed(job, wish) for job in OF_FRAMEWORKS if job["kind"] in jobs.TEMPLATES for wish in jobs.PLACEMENTS),
+        *(marked(job, labels) for job in OF_FRAMEWORKS for labels in job_objects.LABELS),
+        *(marked(job, None, annotations) for job in OF_FRAMEWORKS for annotations in job_objects.ANNOTATIONS),
+        *(
+            placed(job, placement)
+            for job in OF_FRAMEWORKS
+            if job["kind"] in job_objects.TEMPLATES
+            for placement in job_objects.PLACEMENTS
+        ),
         *(obj for job in test_job_validations.OWN_RULES for obj in (job, marked(job, {}))),
     ]
-    created = [suspended(obj, value=True) if obj["kind"] in jobs.SUSPEND else obj for obj in objects if has_labels(obj)]
-    expected = [(verdicts.complaints(test_suspension.by_rules(obj)) or [None])[0] for obj in created]
+    created = [
+        suspended(obj, value=True) if obj["kind"] in job_objects.SUSPEND else obj for obj in objects if has_labels(obj)
+    ]
+    expected = [(policy_verdicts.complaints(test_suspension.by_rules(obj)) or [None])[0] for obj in created]
     assert await differences(created, expected) == []
 
 
@@ -267,11 +287,11 @@ async def test_changes_get_the_verdict_of_the_rules(installed):
         if OLD[index]["kind"] == new["kind"] and (index % 3 == 0 or new["kind"] == "Workload")
     ]
     async with await _client() as client:
-        found = await asyncio.gather(*(client.complaint_about_change(*pair) for pair in pairs))
+        messages = await asyncio.gather(*(client.complaint_about_change(*pair) for pair in pairs))
     wrong = []
-    for (index, new), real in zip(pairs, found, strict=True):
+    for (index, new), real in zip(pairs, messages, strict=True):
         after, before = _as_seen(named(new, index), named(OLD[index], index))
-        ours = verdicts.complaints(after, before)
+        ours = policy_verdicts.complaints(after, before)
         if after["kind"] == "Workload":
             ours += faults_of_schema(after, before)
         if (real is None) == bool(ours):
@@ -290,36 +310,36 @@ def _as_seen(new, old):
 def mentions(value):
     """Everything of Kueue's in an object, but for the hash that only the controller can make."""
     if isinstance(value, dict):
-        return sorted(each for item in value.items() for part in item for each in mentions(part))
+        return sorted(name for item in value.items() for part in item for name in mentions(part))
     if isinstance(value, list):
-        return sorted(each for part in value for each in mentions(part))
+        return sorted(name for part in value for name in mentions(part))
     is_ours = isinstance(value, str) and "kueue.x-k8s.io" in value and value != test_suspension.ROLE_HASH
     return [str(value)] if is_ours or value is True else []
 
 
 @pytest.mark.parametrize("namespace", ["n", "with-default"])
 async def test_what_is_created_is_changed_as_the_rules_change_it(installed, namespace):
-    wanted = [marked(JOBS[kind], labels) for kind in test_suspension.KINDS for labels in test_suspension.LABELS]
-    wanted += [
-        job for job in test_suspension.SPECIAL.values() if not verdicts.complaints(test_suspension.by_rules(job))
+    jobs = [marked(JOBS[kind], labels) for kind in test_suspension.KINDS for labels in test_suspension.LABELS]
+    jobs += [
+        job for job in test_suspension.SPECIAL.values() if not policy_verdicts.complaints(test_suspension.by_rules(job))
     ]
-    wanted = [
+    jobs = [
         changed(job, ("metadata", "namespace"), namespace)
-        for job in wanted
+        for job in jobs
         if job["metadata"]["labels"].get(QUEUE_RULE) != ""
     ]
     async with await _client() as client:
-        made = await asyncio.gather(*(client.made(job) for job in wanted))
-    expected = [test_suspension.by_rules(job, has_defaults=namespace == "with-default") for job in wanted]
+        created = await asyncio.gather(*(client.created(job) for job in jobs))
+    expected = [test_suspension.by_rules(job, has_defaults=namespace == "with-default") for job in jobs]
     wrong = [
         (sorted(set(mentions(real)) ^ set(mentions(ours))), ours, real)
-        for real, ours in zip(made, expected, strict=True)
-        if mentions(_kept(real)) != mentions(_kept(ours))
+        for real, ours in zip(created, expected, strict=True)
+        if mentions(_without_kubernetes_defaults(real)) != mentions(_without_kubernetes_defaults(ours))
     ]
     assert wrong == []
 
 
-def _kept(obj):
+def _without_kubernetes_defaults(obj):
     """Kubernetes says `true` in places of its own."""
     spec = {key: value for key, value in obj["spec"].items() if key != "enableServiceLinks"}
     return {
@@ -330,6 +350,6 @@ def _kept(obj):
 
 async def test_no_expression_is_of_a_wrong_type(installed):
     """As the controller manager of the cluster sees it, where one runs."""
-    found = json.loads(kubectl("get", "validatingadmissionpolicies", "--output", "json"))["items"]
-    warnings = [each.get("status", {}).get("typeChecking", {}).get("expressionWarnings") for each in found]
-    assert [each for each in warnings if each] == []
+    items = json.loads(kubectl("get", "validatingadmissionpolicies", "--output", "json"))["items"]
+    warnings = [policy.get("status", {}).get("typeChecking", {}).get("expressionWarnings") for policy in items]
+    assert [warning for warning in warnings if warning] == []

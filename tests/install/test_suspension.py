@@ -1,13 +1,13 @@
-"""The policies in a cluster and the rules of the embedded API make the same of a job that is created."""
+"""The policies and the rules of the embedded API change a created job in the same way."""
 
 import copy
 
 import pytest
-from tests.install import jobs, mutations, verdicts
-from tests.install.jobs import JOBS, changed, marked, placed
+from tests.install import job_objects, policy_mutations, policy_verdicts
+from tests.install.job_objects import JOBS, changed, marked, placed
 
 from pykueue.api.rules import table
-from pykueue.api.scheme import Request, Settings
+from pykueue.api.scheme import AdmissionRequest, Settings
 
 ROLE_HASH = "kueue.x-k8s.io/role-hash"
 PARENT, INDEX = "kueue.x-k8s.io/pod-suspending-parent", "kueue.x-k8s.io/pod-group-pod-index-label"
@@ -26,7 +26,7 @@ OF_KUEUE = {*JOBS, "Namespace"}
 
 
 class Cluster:
-    """Holds the parents of jobs, all of which have a queue, and perhaps a queue and a priority class `default`."""
+    """The parents of jobs, all of which have a queue, and perhaps a default queue and class."""
 
     def __init__(self, *, has_defaults):
         self.has_defaults = has_defaults
@@ -35,7 +35,9 @@ class Cluster:
         if resource.kind in ("LocalQueue", "WorkloadPriorityClass"):
             return {"metadata": {"name": name}} if self.has_defaults and name == "default" else None
         return (
-            {"metadata": {"name": name, "uid": "u", "labels": {jobs.QUEUE: "q"}}} if resource.kind in OF_KUEUE else {}
+            {"metadata": {"name": name, "uid": "u", "labels": {job_objects.QUEUE: "q"}}}
+            if resource.kind in OF_KUEUE
+            else {}
         )
 
     def list(self, resource, namespace=""):
@@ -49,15 +51,17 @@ def owned(job, api_version, kind):
 
 def by_policies(obj, old=None, of=None, *, has_defaults=False):
     parameters = ("LocalQueue", "WorkloadPriorityClass") if has_defaults else ()
-    return without_hash(mutations.applied(verdicts.policies(of), obj, old, parameters=parameters))
+    return without_hash(policy_mutations.applied(policy_verdicts.policies(of), obj, old, parameters=parameters))
 
 
 def by_rules(obj, old=None, of=None, *, has_defaults=False):
     obj = copy.deepcopy(obj)
     operation = "CREATE" if old is None else "UPDATE"
     lookup = Cluster(has_defaults=has_defaults)
-    table.webhook_of(*verdicts.group_and_kind(obj)).defaulter(
-        Request(operation=operation, object=obj, old=old, lookup=lookup, settings=of or verdicts.settings())
+    table.webhook_of(*policy_verdicts.group_and_kind(obj)).defaulter(
+        AdmissionRequest(
+            operation=operation, object=obj, old=old, lookup=lookup, settings=of or policy_verdicts.settings()
+        )
     )
     return without_hash(obj)
 
@@ -68,15 +72,21 @@ def without_hash(pod):
     return pod
 
 
-LABELS = ({}, {"a": "b"}, {jobs.QUEUE: ""}, {jobs.QUEUE: "q"}, {jobs.QUEUE: "q", jobs.CLASS: "high"})
+LABELS = (
+    {},
+    {"a": "b"},
+    {job_objects.QUEUE: ""},
+    {job_objects.QUEUE: "q"},
+    {job_objects.QUEUE: "q", job_objects.CLASS: "high"},
+)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("has_defaults", [True, False])
 def test_policies_make_of_a_new_job_what_the_rules_make(kind, has_defaults):
     created = [marked(JOBS[kind], labels) for labels in LABELS]
-    made = [by_policies(job, has_defaults=has_defaults) for job in created]
-    assert made == [by_rules(job, has_defaults=has_defaults) for job in created]
+    admitted = [by_policies(job, has_defaults=has_defaults) for job in created]
+    assert admitted == [by_rules(job, has_defaults=has_defaults) for job in created]
 
 
 @pytest.mark.parametrize("kind", ["Job", "Pod", "RayCluster"])
@@ -87,20 +97,22 @@ def test_policies_leave_to_an_owner_what_the_rules_leave(kind, owner):
 
 
 SPECIAL = {
-    "elastic job": marked(JOBS["Job"], None, {jobs.ELASTIC: "true"}),
-    "elastic cluster": marked(JOBS["RayCluster"], None, {jobs.ELASTIC: "true"}),
-    "elastic service": marked(JOBS["RayService"], None, {jobs.ELASTIC: "true"}),
+    "elastic job": marked(JOBS["Job"], None, {job_objects.ELASTIC: "true"}),
+    "elastic cluster": marked(JOBS["RayCluster"], None, {job_objects.ELASTIC: "true"}),
+    "elastic service": marked(JOBS["RayService"], None, {job_objects.ELASTIC: "true"}),
     "pod of a parent": marked(JOBS["Pod"], {}, {PARENT: "deployment"}),
-    "pod with an index": marked(JOBS["Pod"], {jobs.QUEUE: "q", "app/index": "7"}, {INDEX: "app/index"}),
+    "pod with an index": marked(JOBS["Pod"], {job_objects.QUEUE: "q", "app/index": "7"}, {INDEX: "app/index"}),
     "pod without its index": marked(JOBS["Pod"], None, {INDEX: "app/index"}),
     "pod with another gate": changed(JOBS["Pod"], ("spec", "schedulingGates"), [{"name": "mine"}]),
     "stateful set of another": changed(
         JOBS["StatefulSet"], ("spec", "template", "metadata", "annotations"), {PARENT: "another"}
     ),
     "workers alone": changed(JOBS["LeaderWorkerSet"], ("spec", "leaderWorkerTemplate", "leaderTemplate"), None),
-    "group of leader and workers": placed(JOBS["LeaderWorkerSet"], {jobs.TOGETHER: "g"}),
+    "group of leader and workers": placed(JOBS["LeaderWorkerSet"], {job_objects.TOGETHER: "g"}),
     "working launcher": changed(JOBS["MPIJob"], ("spec", "runLauncherAsWorker"), True),
-    "grouped launcher": placed(changed(JOBS["MPIJob"], ("spec", "runLauncherAsWorker"), True), {jobs.TOGETHER: "g"}),
+    "grouped launcher": placed(
+        changed(JOBS["MPIJob"], ("spec", "runLauncherAsWorker"), True), {job_objects.TOGETHER: "g"}
+    ),
     "patched train job": changed(JOBS["TrainJob"], ("spec", "runtimePatches"), [{"manager": "mine"}]),
 }
 
@@ -114,9 +126,9 @@ def test_policies_add_what_the_rules_add(name):
     "gate", ["-TopologyAwareScheduling", "-ElasticJobsViaWorkloadSlices", "WorkloadPriorityClassDefaulting"]
 )
 def test_a_gate_is_the_same_to_policies_and_rules(gate):
-    of = verdicts.settings(gate)
-    made = [by_policies(job, of=of, has_defaults=True) for job in SPECIAL.values()]
-    assert made == [by_rules(job, of=of, has_defaults=True) for job in SPECIAL.values()]
+    of = policy_verdicts.settings(gate)
+    admitted = [by_policies(job, of=of, has_defaults=True) for job in SPECIAL.values()]
+    assert admitted == [by_rules(job, of=of, has_defaults=True) for job in SPECIAL.values()]
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "LeaderWorkerSet"])
@@ -126,7 +138,7 @@ def test_what_gets_a_queue_later_is_marked_later(kind):
 
 
 def test_all_jobs_are_suspended_where_all_are_managed():
-    of = verdicts.settings(manages_all=True)
+    of = policy_verdicts.settings(manages_all=True)
     created = [marked(JOBS[kind], {}) for kind in KINDS]
     assert [by_policies(job, of=of) for job in created] == [by_rules(job, of=of) for job in created]
 
@@ -138,14 +150,14 @@ def test_nothing_is_changed_twice(kind):
 
 
 def test_only_what_depends_on_other_objects_may_fail_quietly():
-    policies = [each for each in verdicts.policies() if each["kind"] == "MutatingAdmissionPolicy"]
-    quiet = [each["spec"]["failurePolicy"] == "Ignore" for each in policies]
-    assert quiet == ["paramKind" in each["spec"] for each in policies]
+    policies = [policy for policy in policy_verdicts.policies() if policy["kind"] == "MutatingAdmissionPolicy"]
+    quiet = [policy["spec"]["failurePolicy"] == "Ignore" for policy in policies]
+    assert quiet == ["paramKind" in policy["spec"] for policy in policies]
 
 
 def test_a_described_kind_is_known_by_its_plural():
     key = ("example.com", "Mouse")
     settings = Settings(frameworks=frozenset(), custom_jobs={key: ("spec", "halt")}, custom_plurals={key: "mice"})
-    (policy, *_) = (each for each in verdicts.policies(settings) if "example" in each["metadata"]["name"])
+    (policy, *_) = (policy for policy in policy_verdicts.policies(settings) if "example" in policy["metadata"]["name"])
     rule = policy["spec"]["matchConstraints"]["resourceRules"][0]
     assert (rule["resources"], rule["apiVersions"]) == (["mice"], ["*"])

@@ -4,7 +4,7 @@ import copy
 import itertools
 
 import pytest
-from tests.install import mutations
+from tests.install import policy_mutations
 
 from pykueue.install import version_aliases
 
@@ -24,7 +24,7 @@ SPECS = {
 }  # fmt: skip
 
 
-def made(kind, spec, version):
+def obj_of(kind, spec, version):
     """An object without a specification has none at all."""
     obj = {"apiVersion": f"kueue.x-k8s.io/{version}", "kind": kind, "metadata": {"name": "x"}}
     return obj | ({"spec": copy.deepcopy(spec)} if spec else {})
@@ -34,7 +34,7 @@ def made(kind, spec, version):
 @pytest.mark.parametrize("kind", SPECS)
 def test_a_webhook_reads_what_the_policies_read(kind, version):
     for old, new in itertools.product([None, *SPECS[kind]], SPECS[kind]):
-        before, after = None if old is None else made(kind, old, version), made(kind, new, version)
-        by_policies = mutations.applied(POLICIES, after, before)
-        version_aliases.respell(after, before, version)
+        before, after = None if old is None else obj_of(kind, old, version), obj_of(kind, new, version)
+        by_policies = policy_mutations.applied(POLICIES, after, before)
+        version_aliases.apply(after, before, version)
         assert after == by_policies

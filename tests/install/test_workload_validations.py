@@ -1,14 +1,14 @@
-"""Workloads are refused by the policies of a cluster as by the embedded API, in specification, status and changes of both."""
+"""The policies refuse the same writes of a Workload's spec and status as the embedded API."""
 
 import functools
 import itertools
 
 import pytest
 from tests.cli import malformed
-from tests.install import verdicts
-from tests.install.jobs import ELASTIC, GATES, changed
+from tests.install import policy_verdicts
+from tests.install.job_objects import ELASTIC, GATES, changed
 
-from pykueue.install.validations import workloads
+from pykueue.install.validations import workload as workloads
 
 WORKLOAD = malformed.WORKLOAD
 POD_SET = WORKLOAD["spec"]["podSets"][0]
@@ -23,10 +23,10 @@ def annotated(workload, **annotations):
 
 
 def reserved(workload, admission=None, **status):
-    told = {"reason": "QuotaReserved", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
-    conditions = [{"type": "QuotaReserved", "status": "True", **told}]
-    given = {} if admission is None else {"admission": admission}
-    return changed(workload, ("status",), {"conditions": conditions, **given, **status})
+    details = {"reason": "QuotaReserved", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+    conditions = [{"type": "QuotaReserved", "status": "True", **details}]
+    status_of_admission = {} if admission is None else {"admission": admission}
+    return changed(workload, ("status",), {"conditions": conditions, **status_of_admission, **status})
 
 
 def admission(name="main", count=2, queue="cq", **fields):
@@ -54,7 +54,7 @@ CREATED = [
         {"podSetSliceRequiredTopology": "rack", "podSetSliceSize": 1}, {"podSetSliceRequiredTopology": "rack", "podSetSliceSize": 0},
         {"podsetSliceRequiredTopologyConstraints": [{"topology": "rack", "size": 0}]},
         {"podsetSliceRequiredTopologyConstraints": [{"topology": "rack", "size": 1}]})),
-    changed(WORKLOAD, ("spec", "podSets"), [each | {"minCount": 1} for each in SECOND]),
+    changed(WORKLOAD, ("spec", "podSets"), [pod_set | {"minCount": 1} for pod_set in SECOND]),
     changed(WORKLOAD, ("spec", "podSets", 0, "minCount"), 1),
     annotated(changed(WORKLOAD, ("spec", "podSets", 0, "minCount"), 1), elastic="true"),
     *(reserved(WORKLOAD, admission(**fields)) for fields in (
@@ -95,28 +95,28 @@ GATES_OFF = (
 
 @pytest.mark.parametrize("gates", [(), GATES_OFF], ids=["default", "otherwise"])
 def test_a_creation_is_refused_by_both_or_by_neither(gates):
-    of = verdicts.settings(*gates)
-    assert [(obj, found) for obj in CREATED if (found := verdicts.disagreement(obj, None, of))] == []
+    of = policy_verdicts.settings(*gates)
+    assert [(obj, difference) for obj in CREATED if (difference := policy_verdicts.disagreement(obj, None, of))] == []
 
 
 @functools.cache
 def refused_changes():
     """The messages of policies, by the indexes of the old and the new state."""
     pairs = itertools.product(range(len(STATES)), repeat=2)
-    return {(old, new): verdicts.refusals(STATES[new], STATES[old]) for old, new in pairs}
+    return {(old, new): policy_verdicts.refusals(STATES[new], STATES[old]) for old, new in pairs}
 
 
 def test_a_change_is_refused_by_both_or_by_neither():
     wrong = [
         (old, new, messages)
         for (old, new), messages in refused_changes().items()
-        if bool(messages) != bool(verdicts.complaints(STATES[new], STATES[old]))
+        if bool(messages) != bool(policy_verdicts.complaints(STATES[new], STATES[old]))
     ]
     assert wrong == []
 
 
 def test_fewer_rules_are_enough_for_a_write_of_the_status():
-    enough = {each.message for each in workloads.of_statuses(verdicts.settings()).validations}
+    enough = {rule.message for rule in workloads.of_statuses(policy_verdicts.settings()).validations}
     by_others_alone = [
         (old, new, messages)
         for (old, new), messages in refused_changes().items()
@@ -130,8 +130,8 @@ def without_status(workload):
 
 
 def test_every_rule_refuses_something_here():
-    of = verdicts.settings("PriorityBoost")
-    refused = {message for obj in CREATED for message in verdicts.refusals(obj, None, of)}
+    of = policy_verdicts.settings("PriorityBoost")
+    refused = {message for obj in CREATED for message in policy_verdicts.refusals(obj, None, of)}
     refused |= {message for messages in refused_changes().values() for message in messages}
-    rules = verdicts.tables(of)[verdicts.group_and_kind(WORKLOAD)].validations
-    assert {each.message for each in rules} - refused == set()
+    rules = policy_verdicts.tables(of)[policy_verdicts.group_and_kind(WORKLOAD)].validations
+    assert {rule.message for rule in rules} - refused == set()

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from pykueue.api.errors import ApiError, gone
+from pykueue.api.errors import ApiError, expired
 from pykueue.api.scheme import Resource
 from pykueue.kube.client import ObjectList, WatchEvent
 from pykueue.kube.informer import Informer
@@ -52,7 +52,7 @@ async def play(client, setup=lambda informer: None, **options):
     """Run an informer until the script is over; returns it and the changes that it told."""
     told = []
     informer = Informer(client, WIDGETS, **options)
-    informer.add_handler(lambda change: told.append((change.type, change.key.name)))
+    informer.add_handler(lambda change: told.append((change.type, change.key[1])))
     setup(informer)
     running = asyncio.create_task(informer.run())
     await asyncio.wait_for(client.is_over.wait(), 10)
@@ -89,7 +89,7 @@ async def test_bookmarks_move_the_place_to_resume_from():
 async def test_gone_means_list_again_and_tell_the_difference():
     client = ScriptedClient(
         [5, widget("same", 1), widget("changed", 2), widget("lost", 3)],
-        gone("too old"),
+        expired("too old"),
         [9, widget("same", 1), widget("changed", 8), widget("new", 9)],
     )
     informer, told = await play(client)
@@ -98,7 +98,7 @@ async def test_gone_means_list_again_and_tell_the_difference():
 
 
 async def test_an_object_made_anew_is_told_as_deleted_and_added():
-    client = ScriptedClient([5, widget("a", 1, uid="1")], gone(""), [9, widget("a", 8, uid="2")])
+    client = ScriptedClient([5, widget("a", 1, uid="1")], expired(""), [9, widget("a", 8, uid="2")])
     _, told = await play(client)
     assert told == [("ADDED", "a"), ("DELETED", "a"), ("ADDED", "a")]
 
@@ -129,7 +129,7 @@ async def test_indexes_follow_changes():
 async def test_a_late_handler_hears_of_everything():
     informer, _ = await play(ScriptedClient([5, widget("a", 1)]))
     heard = []
-    informer.add_handler(lambda change: heard.append(change.key.name))
+    informer.add_handler(lambda change: heard.append(change.key[1]))
     assert heard == ["a"]
 
 
@@ -141,7 +141,7 @@ async def test_a_faulty_handler_does_not_stop_the_others(caplog):
     informer = Informer(client, WIDGETS)
     heard = []
     informer.add_handler(fail)
-    informer.add_handler(lambda change: heard.append(change.key.name))
+    informer.add_handler(lambda change: heard.append(change.key[1]))
     running = asyncio.create_task(informer.run())
     await asyncio.wait_for(client.is_over.wait(), 10)
     running.cancel()

@@ -52,12 +52,12 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster(given, tmp_path):
+def cluster(external_cluster, tmp_path):
     if KUBECTL is None:
         pytest.skip("kubectl is not on PATH")
-    with running_api(given, tmp_path, controllers=False) as kubeconfig:
+    with running_api(external_cluster, tmp_path, controllers=False) as kubeconfig:
         kubectl = Kubectl(kubeconfig=kubeconfig, namespace="default", home=tmp_path)
-        made = Cluster(given.controller_kubeconfig if given else kubeconfig, kubectl, tmp_path)
+        made = Cluster(external_cluster.controller_kubeconfig if external_cluster else kubeconfig, kubectl, tmp_path)
         kubectl("apply", "-f", os.fspath(QUEUES))
         yield made
         for controller in made.controllers:

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from tests.e2e.controller_process import environment, wait_for
-from tests.e2e.given_cluster import embedded
+from tests.e2e.external_cluster import embedded
 
 
 def test_jobs_start_by_a_controller_in_another_process(cluster):

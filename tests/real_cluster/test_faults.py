@@ -40,11 +40,14 @@ class Stage:
 
 
 @asynccontextmanager
-async def stage(given):
-    with tempfile.TemporaryDirectory() as name, running_api(given, Path(name), controllers=False) as kubeconfig:
+async def stage(external_cluster):
+    with (
+        tempfile.TemporaryDirectory() as name,
+        running_api(external_cluster, Path(name), controllers=False) as kubeconfig,
+    ):
         directory = Path(name)
         client = HttpClient(await access.from_kubeconfig(kubeconfig))
-        shown = given.controller_kubeconfig if given else kubeconfig
+        shown = external_cluster.controller_kubeconfig if external_cluster else kubeconfig
         async with running_proxy(await access.from_kubeconfig(shown)) as (proxy, address):
             controllers = Controllers(_through(address, shown, directory), None, directory)
             try:
@@ -72,45 +75,45 @@ async def _remove_jobs(client):
         await client.delete(PYTORCH_JOBS, job["metadata"]["name"], "default")
 
 
-async def play_undisturbed(given):
-    async with stage(given) as on:
+async def play_undisturbed(external_cluster):
+    async with stage(external_cluster) as on:
         on.start_controller()
         return await on.play(), on.proxy.writes
 
 
-async def play_with_kills_at(given, writes):
+async def play_with_kills_at(external_cluster, writes):
     """How it ends, and at which writes a controller was killed, each time with another one started at once."""
-    async with stage(given) as on:
+    async with stage(external_cluster) as on:
         on.start_controller()
         on.proxy.end_at(writes, on.replace_controller)
         return await on.play(), on.proxy.ended_at
 
 
 @pytest.fixture(scope="module")
-def undisturbed(given):
+def undisturbed(external_cluster):
     """How it ends, and with how many writes."""
-    return asyncio.run(play_undisturbed(given))
+    return asyncio.run(play_undisturbed(external_cluster))
 
 
-async def test_kills_at_writes_change_nothing(given, undisturbed):
+async def test_kills_at_writes_change_nothing(external_cluster, undisturbed):
     expected, _ = undisturbed
     kills = {3: "after", 18: "before", 33: "after"}
-    assert await play_with_kills_at(given, kills) == (expected, list(kills))
+    assert await play_with_kills_at(external_cluster, kills) == (expected, list(kills))
 
 
 @pytest.mark.torture
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("when", ["before", "after"])
-async def test_a_kill_at_every_write_changes_nothing(given, when, undisturbed):
+async def test_a_kill_at_every_write_changes_nothing(external_cluster, when, undisturbed):
     expected, writes = undisturbed
     for write in range(1, writes + 1):
-        state, _ = await play_with_kills_at(given, {write: when})
+        state, _ = await play_with_kills_at(external_cluster, {write: when})
         assert state == expected, f"killed {when} write {write} of {writes}"
 
 
-async def test_watches_that_are_late_and_break_change_nothing(given, undisturbed):
+async def test_watches_that_are_late_and_break_change_nothing(external_cluster, undisturbed):
     expected, _ = undisturbed
-    async with stage(given) as on:
+    async with stage(external_cluster) as on:
         on.proxy.break_watches()
         on.start_controller()
         assert await on.play() == expected
@@ -121,9 +124,9 @@ LONG = [pytest.param(plural, marks=pytest.mark.torture) for plural in ("pytorchj
 
 
 @pytest.mark.parametrize("plural", ["workloads", *LONG])
-async def test_a_watch_far_behind_changes_nothing(given, plural, undisturbed):
+async def test_a_watch_far_behind_changes_nothing(external_cluster, plural, undisturbed):
     expected, _ = undisturbed
-    async with stage(given) as on:
+    async with stage(external_cluster) as on:
         on.proxy.delay_watches(plural, 0.2)
         on.start_controller()
         assert await on.play() == expected

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 from tests.e2e.conftest import KUBECTL, Kubectl, start_server, stop_server
 from tests.e2e.controller_process import wait_for
-from tests.e2e.given_cluster import embedded
+from tests.e2e.external_cluster import embedded
 from tests.install.test_chart import CHART, HELM, VALUES, needs_helm
 
 TRAINING = {

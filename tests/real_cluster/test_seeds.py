@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.e2e.conftest import CONFIGURATION
 from tests.e2e.controller_process import wait_for
-from tests.e2e.given_cluster import GIVEN
+from tests.e2e.external_cluster import EXTERNAL_KUBECONFIG
 
 SEEDS = Path(__file__).parents[1] / "seeds"
 
@@ -41,7 +41,9 @@ def test_a_team_takes_its_quota_back(cluster):
     wait_for(lambda: is_suspended(cluster, "job", "team-b-job", "team-b"), "team B's job waits again")
 
 
-@pytest.mark.skipif(not GIVEN, reason="the embedded API makes pods where it runs them, and here it runs none")
+@pytest.mark.skipif(
+    not EXTERNAL_KUBECONFIG, reason="the embedded API makes pods where it runs them, and here it runs none"
+)
 def test_pods_follow_the_decisions(cluster):
     def living_pods(team):
         found = cluster.kubectl.json("get", "pods", "--namespace", team)["items"]

@@ -29,7 +29,7 @@ from pykueue.kube.http_client import HttpClient
 GROUP = "/apis/visibility.kueue.x-k8s.io"
 PENDING = f"{GROUP}/v1beta2/clusterqueues/cq/pendingworkloads"
 NOW = dt.datetime.now(dt.UTC)
-LIFE = issuing.Life(begin=NOW, end=NOW + dt.timedelta(days=1))
+LIFE = issuing.Validity(begin=NOW, end=NOW + dt.timedelta(days=1))
 
 
 def front_proxy(authority, common_name):
@@ -102,7 +102,7 @@ async def waiting():
 
 
 async def test_whom_the_api_server_vouches_for_is_answered(tmp_path, waiting):
-    view = (waiting.controllers.scheduler.engine.world, waiting.controllers.mirror)
+    view = (waiting.controllers.scheduler.engine.world, waiting.controllers.cache)
     masters = {"X-Remote-User": "admin", "X-Remote-Group": "system:masters"}
     nobody = {"X-Remote-User": "jane"}
     async with serving(tmp_path, lambda: view) as asking:
@@ -119,7 +119,7 @@ async def test_whom_the_api_server_vouches_for_is_answered(tmp_path, waiting):
 
 
 async def test_a_token_is_judged_by_the_api_server(tmp_path, waiting):
-    view = (waiting.controllers.scheduler.engine.world, waiting.controllers.mirror)
+    view = (waiting.controllers.scheduler.engine.world, waiting.controllers.cache)
     async with serving(tmp_path, lambda: view) as asking:
         from_file = await access.from_kubeconfig(tmp_path / "api" / "kubeconfig")
         headers = {"Authorization": f"Bearer {await from_file.token()}"}

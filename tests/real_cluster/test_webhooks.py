@@ -9,7 +9,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from tests.e2e.controller_process import free_port, start_controller, wait_for
-from tests.e2e.given_cluster import embedded
+from tests.e2e.external_cluster import embedded
 from tests.real_cluster.test_controller import doctor
 
 from pykueue.cli.main import cli

@@ -34,7 +34,7 @@ def test_a_quota_becomes_an_integer(resource, text, amount):
     ],
 )
 def test_an_amount_is_shown_in_the_format_of_its_resource(resource, amount, text):
-    assert amounts.shown(resource, amount) == text
+    assert amounts.to_text(resource, amount) == text
 
 
 def test_scaling_saturates():

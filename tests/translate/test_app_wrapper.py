@@ -1,5 +1,5 @@
 from pykueue.translate.jobs import app_wrapper, framework
-from pykueue.translate.jobs.framework import Options
+from pykueue.translate.jobs.framework import JobOptions
 from pykueue.translate.pod_set_info import PodSetInfo
 
 JOB = {
@@ -15,7 +15,9 @@ def wrapper(**component):
 
 
 def pod_sets(job):
-    return [(each["name"], each["count"]) for each in framework.pod_sets(app_wrapper.FRAMEWORK, job, Options())]
+    return [
+        (pod_set["name"], pod_set["count"]) for pod_set in framework.pod_sets(app_wrapper.FRAMEWORK, job, JobOptions())
+    ]
 
 
 def test_pod_sets_follow_from_the_wrapped_kind():
@@ -28,7 +30,7 @@ def test_declared_pod_sets_come_first():
 
 def test_a_start_hands_over_and_leaves_the_templates_alone():
     started = framework.started(
-        app_wrapper.FRAMEWORK, wrapper(), [PodSetInfo(node_selector={"pool": "spot"})], Options()
+        app_wrapper.FRAMEWORK, wrapper(), [PodSetInfo(node_selector={"pool": "spot"})], JobOptions()
     )
     assert started["spec"]["components"][0] == {"template": JOB, "podSetInfos": [{"nodeSelector": {"pool": "spot"}}]}
     assert not started["spec"]["suspend"]
@@ -36,7 +38,7 @@ def test_a_start_hands_over_and_leaves_the_templates_alone():
 
 def test_a_stop_takes_back():
     running = wrapper(podSetInfos=[{"labels": {"a": "b"}}])
-    assert framework.restored(app_wrapper.FRAMEWORK, running, [PodSetInfo()], Options()) == wrapper()
+    assert framework.restored(app_wrapper.FRAMEWORK, running, [PodSetInfo()], JobOptions()) == wrapper()
 
 
 def test_a_failed_wrapper_is_finished_once_its_resources_are_gone():

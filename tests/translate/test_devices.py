@@ -3,7 +3,7 @@
 import pytest
 
 from pykueue.translate import devices
-from pykueue.translate.devices import Counted, DeviceRules, Fault
+from pykueue.translate.devices import DeviceCounts, DeviceFault, DeviceRules
 
 RULES = DeviceRules(resource_of={"gpu.example.com": "gpu"})
 
@@ -53,7 +53,7 @@ def of_model(model):
 
 def test_requests_of_one_class_are_summed():
     counted = devices.count(workload(), RULES, Inventory(exactly(count=2), exactly()))
-    assert counted == Counted(added={"main": {"gpu": 3}})
+    assert counted == DeviceCounts(added={"main": {"gpu": 3}})
 
 
 @pytest.mark.parametrize(
@@ -70,22 +70,24 @@ def test_some_ways_of_asking_are_not_supported(request_, detail):
     assert fault.text.endswith(f"ResourceClaimTemplate t: {detail}")
 
 
-@pytest.mark.parametrize(("wanted", "is_faulty"), [(2, False), (3, True)])
-def test_devices_that_a_claim_describes_must_exist(wanted, is_faulty):
+@pytest.mark.parametrize(("count", "is_faulty"), [(2, False), (3, True)])
+def test_devices_that_a_claim_describes_must_exist(count, is_faulty):
     inventory = Inventory(
-        selecting("a", wanted), classes=[device_class()], devices=[of_model("a"), of_model("b"), of_model("a")]
+        selecting("a", count), classes=[device_class()], devices=[of_model("a"), of_model("b"), of_model("a")]
     )
-    assert isinstance(devices.count(workload(), RULES, inventory), Fault) is is_faulty
+    assert isinstance(devices.count(workload(), RULES, inventory), DeviceFault) is is_faulty
 
 
 def test_an_extended_resource_with_a_class_behind_it_counts_under_its_name():
     inventory = Inventory(classes=[device_class(extendedResourceName="example.com/gpu")])
     counted = devices.count(workload(resources={"requests": {"example.com/gpu": "2"}}), RULES, inventory)
-    assert counted == Counted(added={"main": {"gpu": 2}}, replaced={"main": frozenset({"example.com/gpu"})})
+    assert counted == DeviceCounts(added={"main": {"gpu": 2}}, replaced={"main": frozenset({"example.com/gpu"})})
 
 
 def test_an_extended_resource_without_a_class_is_left_alone():
-    assert devices.count(workload(resources={"requests": {"example.com/gpu": "2"}}), RULES, Inventory()) == Counted()
+    assert (
+        devices.count(workload(resources={"requests": {"example.com/gpu": "2"}}), RULES, Inventory()) == DeviceCounts()
+    )
 
 
 def test_a_class_that_is_counted_by_sources_is_refused():

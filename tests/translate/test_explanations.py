@@ -69,20 +69,20 @@ def test_shortage_and_holders_in_quantities():
 
 
 def test_preemption_names_victims_and_the_spared():
-    told = text(
+    output = text(
         victims=(Victim(holder=HOLDER, reason=reasons.PreemptionReason.IN_COHORT_RECLAMATION),),
         spared=(Spared(holder=HOLDER, refusal=Refusal.WITHIN_NOMINAL),),
     )
-    assert "To make room it would preempt:\n  ns/r (7, for 1h30m, priority 1, b): InCohortReclamation" in told
-    assert "Not preempted:\n  ns/r (7, for 1h30m, priority 1, b): its queue uses no more than its own quota" in told
+    assert "To make room it would preempt:\n  ns/r (7, for 1h30m, priority 1, b): InCohortReclamation" in output
+    assert "Not preempted:\n  ns/r (7, for 1h30m, priority 1, b): its queue uses no more than its own quota" in output
 
 
 def test_remedies_are_things_to_do():
-    told = text(
+    output = text(
         pending=reasons.NoLongerFits(),
         remedies=(MoreQuota(amounts={CPU: 2000}), HigherPriority(priority=51), FewerPods(counts={"main": 3})),
     )
-    assert told.splitlines()[-4:] == [
+    assert output.splitlines()[-4:] == [
         "Any one of these would let it in now:",
         "  - raise the nominal quota of ClusterQueue a: 2 more cpu in flavor spot",
         "  - give it priority 51 (it has 3)",

@@ -1,7 +1,7 @@
 import pytest
 
 from pykueue.translate.jobs import registry
-from pykueue.translate.jobs.framework import Options, pod_sets, restored, started
+from pykueue.translate.jobs.framework import JobOptions, pod_sets, restored, started
 from pykueue.translate.pod_set_info import PodSetInfo, from_pod_set
 
 TEMPLATE = {"spec": {"containers": [{"name": "c"}]}}
@@ -17,8 +17,8 @@ def ray_job(**spec):
 
 
 def names(framework, job, options=None):
-    found = pod_sets(registry.FRAMEWORKS[framework], job, options or Options())
-    return [(pod_set["name"], pod_set["count"]) for pod_set in found]
+    sets = pod_sets(registry.FRAMEWORKS[framework], job, options or JobOptions())
+    return [(pod_set["name"], pod_set["count"]) for pod_set in sets]
 
 
 def test_ray_worker_groups_count_their_hosts():
@@ -30,7 +30,7 @@ def test_the_default_submitter_of_a_ray_job_is_not_counted():
 
 
 def test_the_default_submitter_is_counted_when_so_configured():
-    assert names("ray.io/rayjob", ray_job(), Options(count_default_submitter=True))[-1] == ("submitter", 1)
+    assert names("ray.io/rayjob", ray_job(), JobOptions(count_default_submitter=True))[-1] == ("submitter", 1)
 
 
 def test_a_described_submitter_is_counted():
@@ -39,7 +39,7 @@ def test_a_described_submitter_is_counted():
 
 def test_the_autoscaler_is_counted_with_the_head():
     job = {"metadata": {}, "spec": ray_cluster(enableInTreeAutoscaling=True)}
-    head = pod_sets(registry.FRAMEWORKS["ray.io/raycluster"], job, Options())[0]
+    head = pod_sets(registry.FRAMEWORKS["ray.io/raycluster"], job, JobOptions())[0]
     assert [container["name"] for container in head["template"]["spec"]["containers"]] == ["c", "autoscaler"]
 
 
@@ -52,7 +52,7 @@ def test_replica_types_keep_their_order():
 def test_labels_of_the_job_controller_are_not_copied():
     labels = {"controller-uid": "u", "batch.kubernetes.io/job-name": "a", "mine": "yes"}
     job = {"metadata": {}, "spec": {"template": {"metadata": {"labels": labels}, "spec": {}}}}
-    [pod_set] = pod_sets(registry.FRAMEWORKS["batch/job"], job, Options())
+    [pod_set] = pod_sets(registry.FRAMEWORKS["batch/job"], job, JobOptions())
     assert set(pod_set["template"]["metadata"]["labels"]) == {"batch.kubernetes.io/job-name", "mine"}
 
 
@@ -60,10 +60,10 @@ def test_labels_of_the_job_controller_are_not_copied():
 def test_what_was_injected_is_taken_out_again(framework):
     kind = registry.FRAMEWORKS[framework]
     job = ray_job() if framework == "ray.io/rayjob" else {"metadata": {}, "spec": {"template": TEMPLATE}}
-    before = pod_sets(kind, job, Options())
-    running = started(kind, job, [PodSetInfo(node_selector={"a": "b"})] * len(before), Options())
-    assert pod_sets(kind, running, Options()) != before
-    back = restored(kind, running, [from_pod_set(pod_set) for pod_set in before], Options())
-    assert [each["template"]["spec"] for each in pod_sets(kind, back, Options())] == [
-        each["template"]["spec"] for each in before
+    before = pod_sets(kind, job, JobOptions())
+    running = started(kind, job, [PodSetInfo(node_selector={"a": "b"})] * len(before), JobOptions())
+    assert pod_sets(kind, running, JobOptions()) != before
+    back = restored(kind, running, [from_pod_set(pod_set) for pod_set in before], JobOptions())
+    assert [pod_set["template"]["spec"] for pod_set in pod_sets(kind, back, JobOptions())] == [
+        pod_set["template"]["spec"] for pod_set in before
     ]

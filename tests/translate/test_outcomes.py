@@ -28,7 +28,7 @@ def admit(**changes):
     return decisions.Admit(workload="ns/a", cluster_queue="team-a", admission=ADMISSION, **(settings | changes))
 
 
-def park(pending, no_fit_reason=reasons.NoFitReason.WAITING_FOR_QUOTA):
+def mark_inadmissible(pending, no_fit_reason=reasons.NoFitReason.WAITING_FOR_QUOTA):
     return decisions.MarkInadmissible(
         workload="ns/a",
         cluster_queue="team-a",
@@ -80,22 +80,22 @@ def test_a_reservation_that_waits_for_checks_is_not_yet_admitted():
 
 
 def test_a_shortage_is_told_in_quantities():
-    assert outcomes.pending_message(park(SHORT)) == (
+    assert outcomes.pending_message(mark_inadmissible(SHORT)) == (
         "couldn't assign flavors to pod set main: insufficient unused quota for memory in flavor spot, 1Gi more needed"
     )
 
 
 def test_granular_reasons_are_an_option():
-    assert outcomes.pending_reason(park(SHORT), is_granular=False) == "Pending"
-    assert outcomes.pending_reason(park(SHORT), is_granular=True) == "WaitingForQuota"
+    assert outcomes.pending_reason(mark_inadmissible(SHORT), is_granular=False) == "Pending"
+    assert outcomes.pending_reason(mark_inadmissible(SHORT), is_granular=True) == "WaitingForQuota"
 
 
 def test_blocked_admission_is_waiting():
-    assert outcomes.pending_reason(park(reasons.PodsNotReady()), is_granular=False) == "Waiting"
+    assert outcomes.pending_reason(mark_inadmissible(reasons.PodsNotReady()), is_granular=False) == "Waiting"
 
 
 def test_a_pending_event_is_a_warning_cut_to_a_kilobyte():
-    event = outcomes.pending_event(park(reasons.RequestsInvalid(text="x" * 5000)), is_granular=False)
+    event = outcomes.pending_event(mark_inadmissible(reasons.RequestsInvalid(text="x" * 5000)), is_granular=False)
     assert event.is_warning
     assert len(event.message) == 1024
 

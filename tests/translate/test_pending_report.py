@@ -36,8 +36,12 @@ def world():
     for name in ("main", "other"):
         local_queue = values.LocalQueue(key=f"ns/{name}", cluster_queue="team")
         engine.handle(events.LocalQueueChanged(local_queue=local_queue))
-    for each in (workload("late", created=3), workload("o1", queue="other", created=2), workload("high", priority=9)):
-        engine.handle(events.WorkloadArrived(workload=each))
+    for pending in (
+        workload("late", created=3),
+        workload("o1", queue="other", created=2),
+        workload("high", priority=9),
+    ):
+        engine.handle(events.WorkloadArrived(workload=pending))
     return engine.world
 
 

@@ -1,7 +1,7 @@
 import copy
 
 from pykueue.translate import requests
-from pykueue.translate.requests import Rules
+from pykueue.translate.requests import RequestRules
 
 
 def pod_set(count=1, name="main", limits=None, **quantities):
@@ -14,11 +14,11 @@ def workload(*pod_sets, **status):
 
 
 def counted(obj, rules=None):
-    return [(each.count, each.requests) for each in requests.total_requests(obj, rules or Rules())]
+    return [(pod_set.count, pod_set.requests) for pod_set in requests.total_requests(obj, rules or RequestRules())]
 
 
 def transformed(quantities, *configured):
-    rules = Rules(transformations=requests.transformations_from(configured))
+    rules = RequestRules(transformations=requests.transformations_from(configured))
     return counted(workload(pod_set(**quantities)), rules)[0][1]
 
 
@@ -43,7 +43,7 @@ def test_admitted_usage_shrinks_with_reclaimed_pods():
 
 
 def test_excluded_prefixes_are_not_counted():
-    rules = Rules(excluded_prefixes=("networking.example.com/",))
+    rules = RequestRules(excluded_prefixes=("networking.example.com/",))
     assert counted(workload(pod_set(**{"cpu": "1", "networking.example.com/vpc": "1"})), rules) == [(1, {"cpu": 1000})]
 
 
@@ -95,4 +95,4 @@ def test_usage_is_by_flavor_and_resource():
         ]
     }
     obj = workload(pod_set(name="a", cpu="1"), pod_set(name="b", cpu="2"), admission=admission)
-    assert requests.usage(requests.total_requests(obj, Rules())) == {("spot", "cpu"): 3000}
+    assert requests.usage(requests.total_requests(obj, RequestRules())) == {("spot", "cpu"): 3000}

@@ -3,7 +3,7 @@ import copy
 import pytest
 
 from pykueue.translate.jobs import framework, spark_application
-from pykueue.translate.jobs.framework import Options
+from pykueue.translate.jobs.framework import JobOptions
 from pykueue.translate.pod_set_info import PodSetInfo
 
 SPARK = spark_application.FRAMEWORK
@@ -17,7 +17,7 @@ def application(driver=None, **executor):
 
 
 def pod_sets(job):
-    return framework.pod_sets(SPARK, job, Options())
+    return framework.pod_sets(SPARK, job, JobOptions())
 
 
 def resources(job, role):
@@ -25,7 +25,10 @@ def resources(job, role):
 
 
 def test_one_driver_and_the_executors_asked_for():
-    assert [(each["name"], each["count"]) for each in pod_sets(application())] == [("driver", 1), ("executor", 3)]
+    assert [(pod_set["name"], pod_set["count"]) for pod_set in pod_sets(application())] == [
+        ("driver", 1),
+        ("executor", 3),
+    ]
 
 
 @pytest.mark.parametrize(("java", "kubernetes"), [("512m", "512Mi"), ("2g", "2Gi"), ("1gb", "1Gi"), ("512Mi", "512Mi")])
@@ -34,8 +37,8 @@ def test_memory_is_read_as_java_writes_it(java, kubernetes):
 
 
 def test_gpus_are_limits():
-    found = resources(application(gpu={"name": "nvidia.com/gpu", "quantity": 2}), 1)
-    assert found["limits"] == {"nvidia.com/gpu": "2"}
+    container_resources = resources(application(gpu={"name": "nvidia.com/gpu", "quantity": 2}), 1)
+    assert container_resources["limits"] == {"nvidia.com/gpu": "2"}
 
 
 def test_sidecars_count():
@@ -46,7 +49,7 @@ def test_sidecars_count():
 
 def test_a_start_writes_into_the_fields_of_each_role():
     infos = [PodSetInfo(node_selector={"pool": "a"}), PodSetInfo(node_selector={"pool": "b"}, labels={"x": "y"})]
-    started = framework.started(SPARK, application(), infos, Options())
+    started = framework.started(SPARK, application(), infos, JobOptions())
     assert started["spec"]["driver"]["nodeSelector"] == {"pool": "a"}
     assert started["spec"]["executor"] == {"instances": 3, "nodeSelector": {"pool": "b"}, "labels": {"x": "y"}}
     assert not started["spec"]["suspend"]
@@ -54,10 +57,10 @@ def test_a_start_writes_into_the_fields_of_each_role():
 
 def test_a_stop_restores_what_was_there():
     job = application()
-    kept = [PodSetInfo(name="driver", count=1), PodSetInfo(name="executor", count=3)]
+    original = [PodSetInfo(name="driver", count=1), PodSetInfo(name="executor", count=3)]
     infos = [PodSetInfo(node_selector={"pool": "a"}), PodSetInfo(tolerations=({"key": "spot"},))]
-    running = framework.started(SPARK, copy.deepcopy(job), infos, Options())
-    assert framework.suspended(SPARK, framework.restored(SPARK, running, kept, Options())) == job
+    running = framework.started(SPARK, copy.deepcopy(job), infos, JobOptions())
+    assert framework.suspended(SPARK, framework.restored(SPARK, running, original, JobOptions())) == job
 
 
 def test_pods_are_ready_when_the_executors_are():

@@ -2,8 +2,9 @@ import copy
 
 import pytest
 
+from pykueue.api import resources
 from pykueue.translate.jobs import framework, train_job, training_runtime
-from pykueue.translate.jobs.framework import MissingDependencyError, Options
+from pykueue.translate.jobs.framework import JobOptions, MissingDependencyError
 from pykueue.translate.pod_set_info import PodSetInfo
 
 TRAIN_JOB = train_job.FRAMEWORK
@@ -51,35 +52,35 @@ def job(*, patches=(), status=None, **spec):
     }
 
 
-def given(found):
-    return TRAIN_JOB.dependency.given(found)
+def framework_of(of_runtime):
+    return TRAIN_JOB.dependency.framework_for(of_runtime)
 
 
-def pod_sets(of, found):
-    return framework.pod_sets(given(found), of, Options())
+def pod_sets(of, of_runtime):
+    return framework.pod_sets(framework_of(of_runtime), of, JobOptions())
 
 
-def counts(of, found):
-    return {each["name"]: each["count"] for each in pod_sets(of, found)}
+def counts(of, of_runtime):
+    return {pod_set["name"]: pod_set["count"] for pod_set in pod_sets(of, of_runtime)}
 
 
-def container(of, found, index=0):
-    return pod_sets(of, found)[index]["template"]["spec"]["containers"][0]
+def container(of, of_runtime, index=0):
+    return pod_sets(of, of_runtime)[index]["template"]["spec"]["containers"][0]
 
 
 @pytest.mark.parametrize(
     ("reference", "resource", "namespace"),
     [
-        ({"name": "r"}, train_job.CLUSTER_RUNTIME, ""),
-        ({"name": "r", "kind": "TrainingRuntime"}, train_job.RUNTIME, "ns"),
+        ({"name": "r"}, resources.CLUSTER_TRAINING_RUNTIME, ""),
+        ({"name": "r", "kind": "TrainingRuntime"}, resources.TRAINING_RUNTIME, "ns"),
     ],
 )
-def test_a_runtime_is_for_all_namespaces_unless_told_otherwise(reference, resource, namespace):
-    found = TRAIN_JOB.dependency.reference(job(runtimeRef=reference))
-    assert (found.resource, found.name, found.namespace) == (resource, "r", namespace)
+def test_a_runtime_is_for_all_namespaces_by_default(reference, resource, namespace):
+    dependency = TRAIN_JOB.dependency.reference(job(runtimeRef=reference))
+    assert (dependency.resource, dependency.name, dependency.namespace) == (resource, "r", namespace)
 
 
-def test_without_its_runtime_nobody_knows_its_pods():
+def test_without_its_runtime_its_pods_are_unknown():
     with pytest.raises(MissingDependencyError, match="runtime 'torch' not found"):
         pod_sets(job(), None)
 
@@ -101,26 +102,30 @@ def test_the_parallelism_of_other_jobs_counts():
 
 
 def test_resources_per_node_replace_those_of_the_runtime():
-    asked = job(trainer={"resourcesPerNode": {"requests": {"cpu": "8"}}})
-    assert container(asked, TORCH)["resources"] == {"requests": {"cpu": "8"}}
+    train_job_object = job(trainer={"resourcesPerNode": {"requests": {"cpu": "8"}}})
+    assert container(train_job_object, TORCH)["resources"] == {"requests": {"cpu": "8"}}
 
 
 def test_workers_of_mpi_get_the_resources_too():
-    asked = job(trainer={"resourcesPerNode": {"limits": {"nvidia.com/gpu": "1"}}})
-    assert container(asked, MPI, 1)["resources"] == {"limits": {"nvidia.com/gpu": "1"}}
+    train_job_object = job(trainer={"resourcesPerNode": {"limits": {"nvidia.com/gpu": "1"}}})
+    assert container(train_job_object, MPI, 1)["resources"] == {"limits": {"nvidia.com/gpu": "1"}}
 
 
 def test_the_job_says_what_the_trainer_runs():
-    asked = job(trainer={"image": "mine", "command": ["train"], "env": [{"name": "A", "value": "b"}]})
-    found = container(asked, TORCH)
-    assert (found["image"], found["command"], found["env"]) == ("mine", ["train"], [{"name": "A", "value": "b"}])
+    train_job_object = job(trainer={"image": "mine", "command": ["train"], "env": [{"name": "A", "value": "b"}]})
+    trainer_container = container(train_job_object, TORCH)
+    assert (trainer_container["image"], trainer_container["command"], trainer_container["env"]) == (
+        "mine",
+        ["train"],
+        [{"name": "A", "value": "b"}],
+    )
 
 
 def test_an_initializer_is_told_where_the_data_is():
-    asked = job(initializer={"dataset": {"storageUri": "hf://x", "secretRef": {"name": "token"}}})
-    found = container(asked, INITIALIZED)
-    assert found["env"] == [{"name": "STORAGE_URI", "value": "hf://x"}]
-    assert found["envFrom"] == [{"secretRef": {"name": "token"}}]
+    train_job_object = job(initializer={"dataset": {"storageUri": "hf://x", "secretRef": {"name": "token"}}})
+    trainer_container = container(train_job_object, INITIALIZED)
+    assert trainer_container["env"] == [{"name": "STORAGE_URI", "value": "hf://x"}]
+    assert trainer_container["envFrom"] == [{"secretRef": {"name": "token"}}]
 
 
 def patch(manager, **pod_spec):
@@ -131,8 +136,8 @@ def patch(manager, **pod_spec):
 def test_patches_are_merged_by_name():
     sidecar = {"name": "log", "resources": {"requests": {"cpu": "1"}}}
     env = {"name": "node", "env": [{"name": "A", "value": "b"}]}
-    [found] = pod_sets(job(patches=[patch("me", containers=[env, sidecar])]), TORCH)
-    node, log = found["template"]["spec"]["containers"]
+    [pod_set] = pod_sets(job(patches=[patch("me", containers=[env, sidecar])]), TORCH)
+    node, log = pod_set["template"]["spec"]["containers"]
     assert (node["resources"], node["env"]) == ({"requests": {"cpu": "1"}}, env["env"])
     assert log == sidecar
 
@@ -144,18 +149,20 @@ def test_reading_a_job_leaves_its_runtime_as_it_is():
 
 
 def test_what_is_made_of_a_job_is_no_part_of_it():
-    asked = job(patches=[patch("me", nodeSelector={"a": "b"})], trainer={"env": [{"name": "A", "value": "b"}]})
-    before = copy.deepcopy(asked)
-    [found] = training_runtime.replicated_jobs(asked, TORCH)
-    spec = found["template"]["spec"]["template"]["spec"]
+    train_job_object = job(
+        patches=[patch("me", nodeSelector={"a": "b"})], trainer={"env": [{"name": "A", "value": "b"}]}
+    )
+    before = copy.deepcopy(train_job_object)
+    [replicated_job] = training_runtime.replicated_jobs(train_job_object, TORCH)
+    spec = replicated_job["template"]["spec"]["template"]["spec"]
     spec["nodeSelector"]["more"] = spec["containers"][0]["env"][0]["value"] = "c"
-    assert asked == before
+    assert train_job_object == before
 
 
 def test_an_admission_becomes_a_patch_and_goes_again():
     waiting = job(patches=[patch("me", nodeSelector={"mine": "yes"})])
     info = PodSetInfo(name="node", count=2, node_selector={"pool": "a"}, tolerations=({"key": "spot"},))
-    running = framework.started(given(TORCH), waiting, [info], Options())
+    running = framework.started(framework_of(TORCH), waiting, [info], JobOptions())
     [_, own] = running["spec"]["runtimePatches"]
     [change] = own["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"]
     assert change["template"]["spec"]["template"]["spec"] == {
@@ -163,13 +170,13 @@ def test_an_admission_becomes_a_patch_and_goes_again():
         "tolerations": [{"key": "spot"}],
     }
     assert not running["spec"]["suspend"]
-    stopped = framework.restored(given(TORCH), framework.suspended(TRAIN_JOB, running), [info], Options())
+    stopped = framework.restored(framework_of(TORCH), framework.suspended(TRAIN_JOB, running), [info], JobOptions())
     assert stopped == waiting
 
 
 def test_what_an_admission_gave_is_not_asked_for():
     info = PodSetInfo(name="node", count=2, node_selector={"pool": "a"})
-    running = framework.started(given(TORCH), job(), [info], Options())
+    running = framework.started(framework_of(TORCH), job(), [info], JobOptions())
     assert pod_sets(running, TORCH) == pod_sets(job(), TORCH)
 
 
@@ -182,12 +189,12 @@ def test_it_ends_with_a_condition(condition, is_success):
 
 def test_pods_are_ready_when_every_replicated_job_is():
     status = {"jobsStatus": [{"name": "dataset-initializer", "succeeded": 1}, {"name": "node", "ready": 0}]}
-    assert not given(INITIALIZED).pods_ready(job(status=status))
+    assert not framework_of(INITIALIZED).pods_ready(job(status=status))
     status["jobsStatus"][1]["ready"] = 1
-    assert given(INITIALIZED).pods_ready(job(status=status))
+    assert framework_of(INITIALIZED).pods_ready(job(status=status))
 
 
 def test_a_replicated_job_that_is_done_gives_its_pods_back():
     status = {"jobsStatus": [{"name": "dataset-initializer", "succeeded": 1}, {"name": "node", "active": 1}]}
-    assert given(INITIALIZED).reclaimable(job(status=status)) == [{"name": "dataset-initializer", "count": 1}]
+    assert framework_of(INITIALIZED).reclaimable(job(status=status)) == [{"name": "dataset-initializer", "count": 1}]
     assert TRAIN_JOB.is_active(job(status=status))

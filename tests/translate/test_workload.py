@@ -1,6 +1,7 @@
 import copy
 
 from pykueue.api import times
+from pykueue.api.labels import ADMISSION_GATED_BY, PRIORITY_BOOST
 from pykueue.engine import values
 from pykueue.translate import policy, workload
 
@@ -36,13 +37,13 @@ def condition(kind, *, status="True", reason="Because"):
 
 
 def read(source, **options):
-    return workload.workload(source, workload.Options(**options))
+    return workload.workload(source, workload.WorkloadOptions(**options))
 
 
 def test_names_times_and_requests():
-    made = read(obj())
-    assert (made.key, made.local_queue, made.created_at_ns, made.priority) == ("team/job-1", "team/main", NOON, 5)
-    assert made.pod_sets[0].requests == {"cpu": 2000}
+    value = read(obj())
+    assert (value.key, value.local_queue, value.created_at_ns, value.priority) == ("team/job-1", "team/main", NOON, 5)
+    assert value.pod_sets[0].requests == {"cpu": 2000}
 
 
 def test_an_admission_counts_only_while_quota_is_reserved():
@@ -51,14 +52,14 @@ def test_an_admission_counts_only_while_quota_is_reserved():
         "podSetAssignments": [{"name": "main", "count": 2, "flavors": {"cpu": "spot"}, "resourceUsage": {"cpu": "2"}}],
     }
     assert read(obj(admission=admission)).admission is None
-    held = read(obj(admission=admission, conditions=[condition("QuotaReserved")]))
-    assert held.admission.pod_sets[0].usage == {"cpu": 2000}
-    assert held.reserved_at_ns == NOON
+    value = read(obj(admission=admission, conditions=[condition("QuotaReserved")]))
+    assert value.admission.pod_sets[0].usage == {"cpu": 2000}
+    assert value.reserved_at_ns == NOON
 
 
 def test_evictions_carry_their_reason_and_time():
-    made = read(obj(conditions=[condition("Evicted", reason="PodsReadyTimeout")]))
-    assert made.eviction == values.Eviction(reason="PodsReadyTimeout", at_ns=NOON)
+    value = read(obj(conditions=[condition("Evicted", reason="PodsReadyTimeout")]))
+    assert value.eviction == values.Eviction(reason="PodsReadyTimeout", at_ns=NOON)
 
 
 def test_a_past_eviction_is_none():
@@ -66,13 +67,13 @@ def test_a_past_eviction_is_none():
 
 
 def test_a_workload_on_hold_may_not_queue():
-    made = read(obj(conditions=[condition("QuotaReserved", status="False", reason="OnHold")]))
-    assert not made.may_queue
+    value = read(obj(conditions=[condition("QuotaReserved", status="False", reason="OnHold")]))
+    assert not value.may_queue
 
 
 def test_an_admission_gate_keeps_it_out_of_the_queue():
     gated = obj()
-    gated["metadata"]["annotations"][workload.ADMISSION_GATED_BY] = "example.com/gate"
+    gated["metadata"]["annotations"][ADMISSION_GATED_BY] = "example.com/gate"
     assert read(gated).admission_gated
 
 
@@ -98,8 +99,8 @@ def test_another_request_is_another_shape():
 
 def test_the_priority_boost_counts_only_when_switched_on():
     boosted = obj()
-    boosted["metadata"]["annotations"][workload.PRIORITY_BOOST] = "10"
-    assert (read(boosted).priority, read(boosted, honours_priority_boost=True).priority) == (5, 15)
+    boosted["metadata"]["annotations"][PRIORITY_BOOST] = "10"
+    assert (read(boosted).priority, read(boosted, honors_priority_boost=True).priority) == (5, 15)
 
 
 def test_requests_above_limits_are_a_fault_in_words():
@@ -122,17 +123,17 @@ def test_node_affinity_terms_are_alternatives():
 
 
 def test_a_policy_follows_configuration_and_gates():
-    made = policy.engine_policy(
+    engine_policy = policy.engine_policy(
         {
             "fairSharing": {"preemptionStrategies": ["LessThanInitialShare"]},
             "admissionFairSharing": {"usageHalfLifeTime": "1m30s"},
             "featureGates": {"PartialAdmission": False},
         }
     )
-    assert made.fair_sharing.preemption_strategies == ("LessThanInitialShare",)
-    assert made.admission_fair_sharing.half_life_ns == 90 * 10**9
-    assert not made.partial_admission
-    assert made.flavor_fungibility
+    assert engine_policy.fair_sharing.preemption_strategies == ("LessThanInitialShare",)
+    assert engine_policy.admission_fair_sharing.half_life_ns == 90 * 10**9
+    assert not engine_policy.partial_admission
+    assert engine_policy.flavor_fungibility
 
 
 def test_an_unknown_operator_matches_nothing():

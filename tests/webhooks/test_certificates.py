@@ -1,4 +1,4 @@
-"""The API server trusts whoever serves, at every moment of a long life, and nobody has to renew anything."""
+"""At every moment of a long life the API server trusts the serving certificate."""
 
 import asyncio
 import base64
@@ -11,12 +11,12 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 from cryptography.x509.verification import PolicyBuilder, Store
-from tests.webhooks.neighbourhood import (
+from tests.webhooks.webhook_cluster import (
     CONFIGURATION,
     ENDPOINT,
     HOST,
     NAMESPACES,
-    PLACE,
+    SERVICE,
     VirtualClock,
     api,
     bundles,
@@ -30,8 +30,8 @@ from pykueue.api.errors import ApiError
 from pykueue.api.resources import SECRET
 from pykueue.install.webhooks import MUTATING, QUEUED, Endpoint
 from pykueue.kube import issuing
-from pykueue.webhooks.certificate_lifecycle import Credentials, Renewal, Terms
-from pykueue.webhooks.service import Address, Webhooks
+from pykueue.webhooks.certificate_lifecycle import CertificateLifetimes, Credentials, Renewal
+from pykueue.webhooks.service import ListenAddress, Webhooks
 
 _NO_CHECK_TIME = ssl.VerifyFlags(0x200000)
 """Of OpenSSL: it knows the time of this machine only, so `served` compares times itself."""
@@ -52,8 +52,8 @@ async def served(port, bundle, now, host=HOST):
 
 async def seen_by_all(client, port, now):
     """The certificate, if every webhook trusts it."""
-    found = [await served(port, bundle, now) for bundle in set(await bundles(client))]
-    return found[0]
+    certificates = [await served(port, bundle, now) for bundle in set(await bundles(client))]
+    return certificates[0]
 
 
 async def trusts(client):
@@ -61,23 +61,23 @@ async def trusts(client):
 
 
 class Reported:
-    """A client that tells after each write."""
+    """A client that calls `on_write` after each write."""
 
-    def __init__(self, client, tell):
+    def __init__(self, client, on_write):
         self._client = client
-        self._tell = tell
+        self._on_write = on_write
 
     def __getattr__(self, name):
         return getattr(self._client, name)
 
     async def update(self, *arguments, **options):
         done = await self._client.update(*arguments, **options)
-        await self._tell()
+        await self._on_write()
         return done
 
     async def patch(self, *arguments, **options):
         done = await self._client.patch(*arguments, **options)
-        await self._tell()
+        await self._on_write()
         return done
 
 
@@ -95,22 +95,22 @@ async def test_a_dozen_years_pass_and_the_certificate_is_trusted_at_every_write_
             clock.advance(dt.timedelta(days=182))
             await until(lambda: is_young(client, service.port, clock))
             await look()
-        authorities = {each.issuer for each in looks}
-    assert len({each.serial_number for each in looks}) > 12
+        authorities = {certificate.issuer for certificate in looks}
+    assert len({certificate.serial_number for certificate in looks}) > 12
     assert len(authorities) == 2
 
 
 async def is_young(client, port, clock):
-    """Whether less than two thirds of the certificate's life are over. Time goes on while an authority settles."""
+    """Whether less than two thirds of the certificate's life have passed."""
     clock.advance(dt.timedelta(seconds=1))
-    found = await seen_by_all(client, port, clock.now)
-    return found.not_valid_after_utc - clock.now > dt.timedelta(days=365) / 3
+    certificate = await seen_by_all(client, port, clock.now)
+    return certificate.not_valid_after_utc - clock.now > dt.timedelta(days=365) / 3
 
 
 async def test_a_new_authority_is_trusted_a_minute_before_it_signs():
     clock, life = VirtualClock(), dt.timedelta(days=90)
-    terms = Terms(authority=life, serving=life)
-    async with cluster() as client, replica(client, clock, terms=terms) as service:
+    lifetimes = CertificateLifetimes(authority=life, serving=life)
+    async with cluster() as client, replica(client, clock, lifetimes=lifetimes) as service:
         await until(lambda: trusts(client))
         old = await seen_by_all(client, service.port, clock.now)
         clock.advance(life * 2 / 3)
@@ -123,7 +123,7 @@ async def test_a_new_authority_is_trusted_a_minute_before_it_signs():
 
 
 async def trust_two(client):
-    return all(each.count(b"BEGIN CERTIFICATE") == 2 for each in await bundles(client))
+    return all(bundle.count(b"BEGIN CERTIFICATE") == 2 for bundle in await bundles(client))
 
 
 async def is_of_another(client, port, clock, issuer):
@@ -134,20 +134,20 @@ async def test_two_replicas_serve_one_certificate():
     now = dt.datetime.now(dt.UTC)
     async with cluster() as client, replica(client) as one, replica(client) as other:
         await until(lambda: trusts(client))
-        serials = {(await seen_by_all(client, each.port, now)).serial_number for each in (one, other)}
+        serials = {(await seen_by_all(client, service.port, now)).serial_number for service in (one, other)}
         assert len(serials) == 1
 
 
 async def test_two_replicas_that_start_at_once_agree():
     async with cluster() as client:
         pair = [Webhooks(client, CONFIGURATION), Webhooks(client, CONFIGURATION)]
-        keeping = [asyncio.create_task(each._keep_certificate()) for each in pair]
-        await asyncio.gather(*(each._identity.known.wait() for each in pair))
+        keeping = [asyncio.create_task(service._keep_certificate()) for service in pair]
+        await asyncio.gather(*(service._certificate.is_loaded.wait() for service in pair))
         await until(lambda: trusts(client))
-        secret = await client.get(SECRET, PLACE.secret, PLACE.namespace)
+        secret = await client.get(SECRET, SERVICE.secret, SERVICE.namespace)
         assert set(await bundles(client)) == {base64.b64decode(secret["data"]["ca.crt"])}
-        for each in keeping:
-            each.cancel()
+        for task in keeping:
+            task.cancel()
         await asyncio.gather(*keeping, return_exceptions=True)
 
 
@@ -155,45 +155,45 @@ async def test_a_bundle_that_somebody_reverts_is_put_right():
     async with cluster() as client, replica(client):
         await until(lambda: trusts(client))
         before = await bundles(client)
-        (found,) = [
-            each for each in await configurations(client)
-            if (each["kind"], each["metadata"]["name"]) == (MUTATING.kind, QUEUED)
+        (configuration,) = [
+            obj for obj in await configurations(client)
+            if (obj["kind"], obj["metadata"]["name"]) == (MUTATING.kind, QUEUED)
         ]  # fmt: skip
-        for each in found["webhooks"]:
-            del each["clientConfig"]["caBundle"]
-        await client.update(MUTATING, found)
+        for webhook in configuration["webhooks"]:
+            del webhook["clientConfig"]["caBundle"]
+        await client.update(MUTATING, configuration)
         await until(lambda: are(client, before))
 
 
-async def are(client, wanted):
-    return await bundles(client) == wanted
+async def are(client, expected):
+    return await bundles(client) == expected
 
 
 async def test_a_secret_that_somebody_deletes_comes_back_the_same():
     async with cluster() as client, replica(client):
-        before = await client.get(SECRET, PLACE.secret, PLACE.namespace)
-        await client.delete(SECRET, PLACE.secret, PLACE.namespace)
+        before = await client.get(SECRET, SERVICE.secret, SERVICE.namespace)
+        await client.delete(SECRET, SERVICE.secret, SERVICE.namespace)
         assert await until(lambda: data_of(client)) == before["data"]
 
 
 async def data_of(client):
     try:
-        return (await client.get(SECRET, PLACE.secret, PLACE.namespace))["data"]
+        return (await client.get(SECRET, SERVICE.secret, SERVICE.namespace))["data"]
     except ApiError:
         return None
 
 
 def mixed():
     """Parts of two that do not belong together."""
-    one, other = (Renewal(hosts=PLACE.hosts).fresh(dt.datetime.now(dt.UTC)).data() for _ in range(2))
+    one, other = (Renewal(hosts=SERVICE.hosts).fresh(dt.datetime.now(dt.UTC)).data() for _ in range(2))
     return one | {"tls.key": other["tls.key"]}
 
 
 @pytest.mark.parametrize("data", [{}, {"ca.crt": "Cg=="}, mixed()], ids=["empty", "half", "mixed"])
 async def test_a_secret_that_cannot_be_used_is_replaced(data):
     async with cluster() as client:
-        place = {"name": PLACE.secret, "namespace": PLACE.namespace}
-        await client.create(SECRET, {"metadata": place, "data": data}, PLACE.namespace)
+        place = {"name": SERVICE.secret, "namespace": SERVICE.namespace}
+        await client.create(SECRET, {"metadata": place, "data": data}, SERVICE.namespace)
         async with replica(client) as service:
             await until(lambda: trusts(client))
             assert await seen_by_all(client, service.port, dt.datetime.now(dt.UTC))
@@ -204,7 +204,7 @@ def test_what_kueue_left_is_used():
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
     authority = of_rsa(key)
     now = dt.datetime.now(dt.UTC)
-    life = issuing.Life(begin=now, end=now + dt.timedelta(days=365))
+    life = issuing.Validity(begin=now, end=now + dt.timedelta(days=365))
     serving = issuing.make_server(authority, "kueue", [HOST], life)
     left = Credentials(authorities=(authority.certificate,), authority_key=authority.key, serving=serving)
     assert Credentials.read(left.data()) == left
@@ -234,11 +234,11 @@ async def test_the_certificate_is_good_for_the_url_of_a_controller_outside():
 async def test_without_a_certificate_nobody_is_ready():
     clock = VirtualClock()
     async with api() as client:
-        service = Webhooks(client, CONFIGURATION, address=Address(host="127.0.0.1", port=0), clock=clock)
+        service = Webhooks(client, CONFIGURATION, address=ListenAddress(host="127.0.0.1", port=0), clock=clock)
         running = asyncio.create_task(service.run())
-        await until(lambda: service._neighbours.is_synced and clock.sleeps)
+        await until(lambda: service._lookups.is_synced and clock.sleeps)
         assert not service.is_ready
-        await client.create(NAMESPACES, {"metadata": {"name": PLACE.namespace}})
+        await client.create(NAMESPACES, {"metadata": {"name": SERVICE.namespace}})
         clock.advance(dt.timedelta(seconds=2))
         await until(lambda: service.is_ready)
         running.cancel()

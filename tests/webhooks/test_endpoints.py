@@ -9,25 +9,25 @@ from datetime import timedelta
 import aiohttp
 import msgspec
 import pytest
-from tests.webhooks.neighbourhood import (
+from tests.webhooks.webhook_cluster import (
     CONFIGURATION,
     HOST,
-    PLACE,
     QUEUE_NAME,
+    SERVICE,
     VirtualClock,
-    asked,
     bundles,
     cluster,
     job,
     patched,
     replica,
+    review_request,
     until,
 )  # fmt: skip
 
 from pykueue.api.configuration.types import InternalCertManagement, Webhook
 from pykueue.api.scheme import Resource
 from pykueue.webhooks.certificate_lifecycle import Renewal
-from pykueue.webhooks.service import Address, Webhooks
+from pykueue.webhooks.service import ListenAddress, Webhooks
 
 RAY_JOBS = Resource("ray.io", "v1", "rayjobs", "RayJob", namespaced=True)
 
@@ -58,7 +58,7 @@ async def post(server, path, body):
 
 
 async def review(server, path, obj):
-    envelope = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked(obj)}
+    envelope = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": review_request(obj)}
     status, text = await post(server, path, json.dumps(envelope))
     assert status == 200, text
     return json.loads(text)
@@ -117,15 +117,15 @@ async def test_a_certificate_that_others_keep_is_read_again(tmp_path):
         internal_cert_management=InternalCertManagement(enable=False),
     )
     async with cluster() as client:
-        service = Webhooks(client, configuration, address=Address(host="127.0.0.1", port=0), clock=clock)
+        service = Webhooks(client, configuration, address=ListenAddress(host="127.0.0.1", port=0), clock=clock)
         running = asyncio.create_task(service.run())
         await until(lambda: clock.sleeps)
-        for made in (Renewal(hosts=PLACE.hosts).fresh(clock.now) for _ in range(2)):
+        for credentials in (Renewal(hosts=SERVICE.hosts).fresh(clock.now) for _ in range(2)):
             for name in ("tls.crt", "tls.key"):
-                (tmp_path / name).write_bytes(base64.b64decode(made.data()[name]))
+                (tmp_path / name).write_bytes(base64.b64decode(credentials.data()[name]))
             clock.advance(timedelta(seconds=11))
             await until(lambda: service.is_ready)
-            await until(lambda trust=made.trust: is_trusted(service.port, trust))
+            await until(lambda trust=credentials.trust: is_trusted(service.port, trust))
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
 

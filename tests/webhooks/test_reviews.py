@@ -1,5 +1,13 @@
 import pytest
-from tests.webhooks.neighbourhood import CONFIGURATION, QUEUE_NAME, Nothing, Objects, asked, job, patched
+from tests.webhooks.webhook_cluster import (
+    CONFIGURATION,
+    QUEUE_NAME,
+    EmptyLookup,
+    ObjectLookup,
+    job,
+    patched,
+    review_request,
+)
 
 from pykueue.webhooks.reviews import Reviewer
 
@@ -13,16 +21,16 @@ PARENT = {
 OWNED = [{"apiVersion": "ray.io/v1", "kind": "RayJob", "name": "parent", "uid": "p", "controller": True}]
 
 
-def reviewer(*neighbours):
-    return Reviewer(lookup=Objects(*neighbours) if neighbours else Nothing(), settings=CONFIGURATION.settings())
+def reviewer(*others):
+    return Reviewer(lookup=ObjectLookup(*others) if others else EmptyLookup(), settings=CONFIGURATION.settings())
 
 
-def mutated(obj, *neighbours):
-    return patched(obj, reviewer(*neighbours).mutate(asked(obj)))
+def mutated(obj, *others):
+    return patched(obj, reviewer(*others).mutate(review_request(obj)))
 
 
 @pytest.mark.parametrize(
-    ("obj", "neighbours", "queue", "is_suspended"),
+    ("obj", "others", "queue", "is_suspended"),
     [
         (job(queue="q"), (TEAM,), "q", True),
         (job(), (TEAM,), "", False),
@@ -33,14 +41,14 @@ def mutated(obj, *neighbours):
     ],
     ids=["queued", "unqueued", "default queue", "unmanaged namespace", "below a queued job", "below nobody"],
 )
-def test_a_job_is_created_with_its_queue_and_suspended(obj, neighbours, queue, is_suspended):
-    made = mutated(obj, *neighbours)
-    assert made["metadata"]["labels"].get(QUEUE_NAME, "") == queue
-    assert made["spec"].get("suspend", False) is is_suspended
+def test_a_job_is_created_with_its_queue_and_suspended(obj, others, queue, is_suspended):
+    admitted = mutated(obj, *others)
+    assert admitted["metadata"]["labels"].get(QUEUE_NAME, "") == queue
+    assert admitted["spec"].get("suspend", False) is is_suspended
 
 
 def test_what_needs_no_change_gets_no_patch():
-    response = reviewer(TEAM).mutate(asked(job()))
+    response = reviewer(TEAM).mutate(review_request(job()))
     assert response == {"uid": "u", "allowed": True}
 
 
@@ -56,7 +64,7 @@ def test_a_pod_with_a_queue_is_gated():
 
 
 def test_the_api_server_puts_the_name_before_our_words():
-    response = reviewer().validate(asked(job(queue="bad_queue")))
+    response = reviewer().validate(review_request(job(queue="bad_queue")))
     assert (response["status"]["code"], response["status"]["reason"]) == (403, "Forbidden")
     assert response["status"]["message"].startswith(f'metadata.labels[{QUEUE_NAME}]: Invalid value: "bad_queue": ')
 
@@ -65,12 +73,12 @@ def test_what_cannot_be_read_is_refused_while_mutating():
     quota = {"name": "cpu", "nominalQuota": "ten"}
     groups = [{"coveredResources": ["cpu"], "flavors": [{"name": "f", "resources": [quota]}]}]
     queue = kueue("ClusterQueue", {"resourceGroups": groups})
-    response = reviewer().mutate(asked(queue))
+    response = reviewer().mutate(review_request(queue))
     assert (response["allowed"], response["status"]["code"]) == (False, 400)
 
 
 def test_a_running_job_keeps_its_queue():
-    response = reviewer().validate(asked(job(queue="other"), job(queue="q")))
+    response = reviewer().validate(review_request(job(queue="other"), job(queue="q")))
     assert not response["allowed"]
 
 
@@ -105,7 +113,7 @@ def test_older_spellings_are_read(kind, old, new, version):
 )
 def test_of_two_spellings_the_one_that_changed_wins(before, written, after):
     old, new = (kueue("ClusterQueue", spec, "v1beta1") for spec in (before, written))
-    response = reviewer().mutate(asked(new, old))
+    response = reviewer().mutate(review_request(new, old))
     assert patched(new, response)["spec"] == after
 
 
@@ -113,4 +121,4 @@ def test_a_status_is_checked_too():
     pod_set = {"name": "main", "count": 1, "template": {"spec": {"containers": []}}}
     workload = kueue("Workload", {"podSets": [pod_set]})
     broken = workload | {"status": {"reclaimablePods": [{"name": "unknown", "count": 1}]}}
-    assert not reviewer().validate(asked(broken, workload, "status"))["allowed"]
+    assert not reviewer().validate(review_request(broken, workload, "status"))["allowed"]

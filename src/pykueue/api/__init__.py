@@ -1,5 +1,8 @@
 """What users write: types of every kind, quantities, defaults, validation, conversion, schemas.
 
-Invariant: imports nothing of ours, and no rule is stated twice. The structs are the one source of schemas and CRDs;
-the rules beside them are the one source of validation in every way of running.
+`objects`, `conditions`, `times`, `selectors` and `resources` read well-formed objects for all
+other packages.
+
+Invariant: imports no other package of ours. The structs are the one source of schemas and CRDs;
+`rules` and `admission` are the one source of admission in every way of running.
 """

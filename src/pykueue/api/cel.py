@@ -1,8 +1,9 @@
-"""CEL rules of a schema: the text that a real cluster evaluates and the Python check that we run, declared together.
+"""CEL rules of a schema: the text for a real cluster, and the Python check that we run.
 
-A `Rule` beside a struct holds both, so neither can be forgotten. Schemas carry only the text (they are plain JSON); the
-walk in `schema_validation` asks `program` for something to run. A text that one of our rules declared runs as Python, some
-fifty times faster; any other text (a user's own CustomResourceDefinition) is compiled by the CEL library.
+A `Rule` beside a struct declares both. Schemas are plain JSON and contain the text only;
+`schema_validation` asks `program` for the check. A text that one of our rules declares runs as
+Python, some fifty times faster; any other text, of a user's CustomResourceDefinition, is compiled
+by the CEL library.
 """
 
 import functools
@@ -11,13 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 Check = Callable[[Any, Any], bool]
-"""Takes `self` and `oldSelf`; a missing key may raise KeyError, as CEL stops with `no such key`."""
+"""Takes `self` and `oldSelf`. A KeyError means CEL's `no such key`."""
 
 _checks: dict[str, Check] = {}
 
 
 class EvaluationError(Exception):
-    """The rule could not be evaluated; the text is what CEL says."""
+    """The rule could not be evaluated; the message is that of CEL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +42,10 @@ def uses_old_self(text: str) -> bool:
 
 
 def program(text: str) -> Check:
-    """Something to run for a rule's text: our own check of it, or the compiled text. Raises EvaluationError when run."""
+    """The check of a rule's text: the one we declared, or the compiled text.
+
+    It raises EvaluationError when it runs.
+    """
     check = _checks.get(text)
     return functools.partial(_run_check, check) if check else compiled(text)
 
@@ -61,7 +65,7 @@ def _run_check(check: Check, value: Any, old: Any) -> bool:
 
 
 def every(items: Iterable[Any], holds: Callable[[Any], bool]) -> bool:
-    """CEL's `all`: one item that fails decides, even when another could not be evaluated."""
+    """CEL's `all`: an item that fails decides, even if another one could not be evaluated."""
     missing: KeyError | None = None
     for item in items:
         try:

@@ -1,7 +1,7 @@
-"""Users' own CEL rules, run by the CEL library with the functions that Kubernetes adds to the language.
+"""Evaluates CEL with the CEL library and the functions that Kubernetes adds to the language.
 
-Imported only when a rule turns up that none of our structs declares, because loading the library takes a while. A quantity is an
-integer count of thousandths here, which compares and adds as it should and leaves room up to peta-units.
+Imported only for rules that none of our structs declares, because loading the library is slow. A
+quantity is an integer number of thousandths here, which fits an int64 up to peta-units.
 """
 
 import functools
@@ -21,11 +21,11 @@ _VARIABLES = ("self", "oldSelf", "object", "oldObject", "request", "variables", 
 
 
 class CompilationError(Exception):
-    """The text of a rule is not CEL; the message says where."""
+    """The text is not CEL; the message says where."""
 
 
 def compile_rule(text: str) -> Check:
-    """A check that raises EvaluationError as the API server words it."""
+    """A check of the rule; it raises EvaluationError with the words of the API server."""
     expression = compile_expression(text)
 
     def run(value: Any, old: Any) -> bool:
@@ -49,7 +49,10 @@ def evaluate(expression: Any, value: Any, old: Any) -> Any:
 
 
 def evaluate_with(expression: Any, variables: dict[str, Any]) -> Any:
-    """With any of `self`, `oldSelf`, and what admission policies have, such as `object` and `variables`."""
+    """Evaluate with these variables.
+
+    Rules have `self` and `oldSelf`; admission policies have `object`, `variables` and others.
+    """
     result = expression.eval(data=variables)
     if result.type() == cel.Type.ERROR:
         raise EvaluationError(_kubernetes_words(str(result.value())))

@@ -38,7 +38,7 @@ def is_false_because(obj: Object, condition_type: str, reason: str) -> bool:
 
 
 def transition_ns(condition: Condition | None) -> int | None:
-    """When the status of the condition last changed; None if there is no condition or no time in it."""
+    """When the status of the condition last changed; None if that is not known."""
     stamp = condition and condition.get("lastTransitionTime")
     return times.to_ns(stamp) if stamp else None
 
@@ -48,7 +48,10 @@ def since_ns(condition: Condition) -> int:
 
 
 def put(obj: Object, condition_type: str, *, status: bool, reason: str, message: str, now_ns: int) -> bool:
-    """Set a condition in place; its transition time changes only with its status. True if anything changed."""
+    """Set a condition in place; return whether anything changed.
+
+    The transition time changes only with the status.
+    """
     condition = {
         "type": condition_type,
         "status": "True" if status else "False",

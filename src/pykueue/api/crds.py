@@ -1,7 +1,8 @@
-"""CustomResourceDefinitions from registered kinds: what `pykueue manifests crds` prints and a real API server accepts.
+"""CustomResourceDefinitions of the registered kinds, as `pykueue manifests crds` prints them.
 
-v1beta2 is stored. Without a conversion webhook an API server merely relabels versions, which would lose renamed fields, so a version
-whose fields need converting is then listed but not served.
+v1beta2 is the storage version. Without a conversion webhook an API server only relabels versions,
+which would lose renamed fields; so a version whose fields need conversion is then listed but not
+served.
 """
 
 from collections.abc import Iterable
@@ -13,7 +14,7 @@ from pykueue.api.scheme import Column, Kind, Object
 
 
 def definitions(kinds: Iterable[Kind], *, conversion_service: str = "") -> list[Object]:
-    """One definition for each kind; `conversion_service` is `namespace/name` of a service that converts."""
+    """One definition for each kind; `conversion_service` is `namespace/name` of the webhook."""
     custom = sorted((kind for kind in kinds if not kind.is_builtin), key=lambda kind: (kind.group, kind.plural))
     return [
         _definition(list(versions), conversion_service)
@@ -71,18 +72,18 @@ def _version(kind: Kind, *, is_converted: bool) -> Object:
 
 
 def _needs_conversion(kind: Kind) -> bool:
-    return kind.to_storage is not None and kind.kind in conversion.RESHAPED
+    return kind.to_storage is not None and kind.kind in conversion.KINDS_WITH_RENAMED_FIELDS
 
 
 def _column(column: Column) -> dict[str, Any]:
-    shown: dict[str, Any] = {"name": column.name, "type": column.type, "jsonPath": column.json_path}
+    printer_column: dict[str, Any] = {"name": column.name, "type": column.type, "jsonPath": column.json_path}
     if column.description:
-        shown["description"] = column.description
+        printer_column["description"] = column.description
     if column.priority:
-        shown["priority"] = column.priority
+        printer_column["priority"] = column.priority
     if column.format:
-        shown["format"] = column.format
-    return shown
+        printer_column["format"] = column.format
+    return printer_column
 
 
 def _webhook(service: str) -> Object:

@@ -1,11 +1,12 @@
-"""Everything that can be wrong with a request or an object, in the shape that Kubernetes gives it.
+"""Errors of requests and objects, in the form that Kubernetes gives them.
 
-    FieldError            one field of one object: type, path, value, detail (a value, collected in lists)
-    ApiError              a request was refused; carries a Kubernetes Status
-      bad_request 400 · unauthorized 401 · forbidden 403 · not_found 404 · already_exists 409 · conflict 409
-      gone 410 · too_large 413 · unsupported_media_type 415 · invalid 422 · too_many_requests 429
+    FieldError    one field of one object: type, path, value, detail (collected in lists)
+    ApiError      a request was refused; has a Kubernetes Status
+      bad_request 400 · unauthorized 401 · forbidden 403 · not_found 404 · already_exists 409
+      conflict 409 · expired 410 · too_large 413 · unsupported_media_type 415 · invalid 422
+      too_many_requests 429
 
-Raised by the API server, by every client, and by whoever reads files; caught at the edges only.
+The API server, every client and the readers of files raise ApiError; only the edges catch it.
 """
 
 import json
@@ -38,7 +39,10 @@ _WITHOUT_VALUE = {
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One fault; `str()` is the text of k8s.io/apimachinery: `path: Invalid value: "x": detail`."""
+    """The error of one field.
+
+    `str()` is the text of k8s.io/apimachinery: `path: Invalid value: "x": detail`.
+    """
 
     reason: str
     field: str
@@ -49,8 +53,8 @@ class FieldError:
         words = _WORDS[self.reason]
         if self.reason in _WITHOUT_VALUE or self.value is OMIT_VALUE:
             return f"{words}: {self.detail}" if self.detail else words
-        shown = self.value if isinstance(self.value, ShownAs) else json.dumps(self.value, separators=(",", ":"))
-        return f"{words}: {shown}: {self.detail}" if self.detail else f"{words}: {shown}"
+        value = self.value if isinstance(self.value, Verbatim) else json.dumps(self.value, separators=(",", ":"))
+        return f"{words}: {value}: {self.detail}" if self.detail else f"{words}: {value}"
 
     def __str__(self) -> str:
         return f"{self.field}: {self.body()}"
@@ -59,14 +63,17 @@ class FieldError:
         return {"reason": self.reason, "message": self.body(), "field": self.field}
 
 
-class ShownAs(str):
-    """A value printed as it is, for the types that Go prints in its own way."""
+class Verbatim(str):
+    """A value that is printed as it is, for types that Go prints in a special way."""
 
     __slots__ = ()
 
 
 def aggregate(errors: Sequence[FieldError]) -> str:
-    """The text of several faults, as `ErrorList.ToAggregate` prints it: repeats dropped, brackets when more than one."""
+    """The text of several errors, as `ErrorList.ToAggregate` prints it.
+
+    Repeated texts are dropped; two or more are put in brackets.
+    """
     texts = list(dict.fromkeys(str(error) for error in errors))
     return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
 
@@ -135,7 +142,7 @@ def conflict(group: str, plural: str, name: str, why: str) -> ApiError:
     return ApiError(409, "Conflict", message, _details(group, plural, name))
 
 
-def gone(message: str) -> ApiError:
+def expired(message: str) -> ApiError:
     return ApiError(410, "Expired", message)
 
 
@@ -158,7 +165,7 @@ def invalid(group: str, kind: str, name: str, errors: Sequence[FieldError]) -> A
 
 
 class WebhookError(ApiError):
-    """`why` is what the webhook itself says; the API server puts its name before it."""
+    """`why` is the message of the webhook; the API server puts the webhook's name before it."""
 
     def __init__(self, code: int, reason: str, webhook: str, why: str) -> None:
         super().__init__(code, reason, f'admission webhook "{webhook}" denied the request: {why}')
@@ -166,12 +173,12 @@ class WebhookError(ApiError):
 
 
 def denied(webhook: str, errors: Sequence[FieldError]) -> WebhookError:
-    """A validating webhook's refusal: 403 without causes."""
+    """The refusal of a validating webhook: 403 without causes."""
     return WebhookError(403, "Forbidden", webhook, aggregate(errors))
 
 
 def undecodable(webhook: str, why: str) -> WebhookError:
-    """A mutating webhook's refusal of what it cannot decode: 400 without a reason."""
+    """The refusal of a mutating webhook that cannot decode the object: 400 without a reason."""
     return WebhookError(400, "", webhook, why)
 
 

@@ -1,9 +1,11 @@
-"""Says quickly that an object is sound: it has no unknown field, no stray null, and its structure is as its schema asks.
+"""A fast check whether an object is certainly valid.
 
-Nearly every write is sound, and a walk over it in Python costs more than all else that happens to it. So a schema is turned once into
-msgspec types, and reading an object into them is the check. A "no" means only that the walks of `schema` and `schema_validation` must
-look: they know the whole of JSON schema, forgive what an update did not touch, and find the words. Rules of CEL and the keys of lists
-are not judged here. Asked by the API server's admission.
+That is: it has no unknown field, no null that must be removed, and a valid structure. Nearly every
+write is valid, and a walk over it in Python costs more than the rest of the write. So each schema
+is turned once into msgspec types, and converting an object to them is the check. False means only
+that `schema` and `schema_validation` must walk the object: they know all keywords of JSON schema,
+tolerate what an update did not change, and write the messages. CEL rules and list keys are not
+checked here. Used by `api.admission`.
 """
 
 import re
@@ -14,22 +16,21 @@ from typing import Annotated, Any, Literal, Optional
 import msgspec
 
 from pykueue.api import text_formats
-from pykueue.api.per_schema import PerSchema
-from pykueue.api.schema import OBJECT_META_FIELDS
+from pykueue.api.schema import OBJECT_META_FIELDS, PerSchema
 from pykueue.api.scheme import Object, Schema
 
-_NOT_JUDGED = ("allOf", "not", "oneOf", "uniqueItems", "multipleOf", "exclusiveMinimum", "exclusiveMaximum")
+_UNDECIDED_KEYWORDS = ("allOf", "not", "oneOf", "uniqueItems", "multipleOf", "exclusiveMinimum", "exclusiveMaximum")
 _TIME = r"(?a)\A\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?Z\Z"
-"""Most times of a year, and certainly times."""
-_EITHER = [{"type": "integer"}, {"type": "string"}]
-_SIZES = {"int32": 2**31}
-"""An integer is at least minus this, and less than this; others are int64."""
+"""A pattern that only valid times match; days after the 28th are left to the full check."""
+_INT_OR_STRING = [{"type": "integer"}, {"type": "string"}]
+_INTEGER_BOUNDS = {"int32": 2**31}
+"""The bound of each integer format: value >= -bound and value < bound; others are int64."""
 
 
-class _Doubtful(msgspec.Struct, forbid_unknown_fields=True):
-    """What no value satisfies: a place whose schema is not judged here."""
+class _Undecided(msgspec.Struct, forbid_unknown_fields=True):
+    """A type that no value has, for schemas that cannot be decided here."""
 
-    nothing_has_this_field: int
+    never_present: int
 
 
 _META = msgspec.defstruct(
@@ -37,12 +38,15 @@ _META = msgspec.defstruct(
 )
 
 
-def is_sound(schema: Schema, obj: Object, settled: Container[str] = ()) -> bool:
-    """Whether the walks would find nothing; settled fields at the top are taken to be so."""
+def is_certainly_valid(schema: Schema, obj: Object, unchanged: Container[str] = ()) -> bool:
+    """Whether the full check would find nothing.
+
+    `unchanged` are top-level fields that need no check.
+    """
     if any(name not in obj for name in schema.get("required", ())):
         return False
-    if settled:
-        obj = {name: value for name, value in obj.items() if name not in settled}
+    if unchanged:
+        obj = {name: value for name, value in obj.items() if name not in unchanged}
     try:
         msgspec.convert(obj, _whole(schema))
     except msgspec.ValidationError:
@@ -52,50 +56,54 @@ def is_sound(schema: Schema, obj: Object, settled: Container[str] = ()) -> bool:
 
 @PerSchema
 def _whole(schema: Schema) -> Any:
-    """The type of a whole object, of which parts may be left out."""
+    """The type of a whole object, whose top-level fields may be absent."""
     try:
-        found = _whole_type(schema)
-        msgspec.convert({}, found)
-    except (TypeError, ValueError, re.error):  # msgspec has no such type: a limit or pattern of another kind than usual
-        return _Doubtful
-    return found
+        whole_type = _whole_type(schema)
+        msgspec.convert({}, whole_type)
+    except (TypeError, ValueError, re.error):  # msgspec cannot express it
+        return _Undecided
+    return whole_type
 
 
 def _whole_type(schema: Schema) -> Any:
-    if schema.get("x-kubernetes-embedded-resource") or any(name in schema for name in (*_NOT_JUDGED, "anyOf")):
-        return _Doubtful
+    if schema.get("x-kubernetes-embedded-resource") or any(name in schema for name in (*_UNDECIDED_KEYWORDS, "anyOf")):
+        return _Undecided
     properties = dict(schema.get("properties") or {})
     if not properties and not schema.get("x-kubernetes-preserve-unknown-fields"):
-        return _Doubtful
+        return _Undecided
     fields: list[tuple[str, Any]] = [(name, _field(part)) for name, part in properties.items() if name != "metadata"]
-    known = {name for name, _ in fields}
-    fields += [(name, str) for name in ("apiVersion", "kind") if name not in known]
+    names = {name for name, _ in fields}
+    fields += [(name, str) for name in ("apiVersion", "kind") if name not in names]
     return _struct([*fields, ("metadata", _META)], required=(), keeps_unknown=_keeps_unknown(schema))
 
 
 def _field(schema: Schema) -> Any:
-    found = _type(schema)
-    return Optional[found] if schema.get("nullable") else found  # noqa: UP045 - `|` does not know every such type
+    field_type = _type(schema)
+    if schema.get("nullable"):
+        return Optional[field_type]  # noqa: UP045 - `|` does not accept all such types
+    return field_type
 
 
 @PerSchema
 def _type(schema: Schema) -> Any:
-    if any(name in schema for name in _NOT_JUDGED) or schema.get("x-kubernetes-embedded-resource"):
-        return _Doubtful
+    if any(name in schema for name in _UNDECIDED_KEYWORDS) or schema.get("x-kubernetes-embedded-resource"):
+        return _Undecided
     if schema.get("x-kubernetes-int-or-string"):
-        is_plain = "enum" not in schema and "type" not in schema and schema.get("anyOf", _EITHER) == _EITHER
-        return int | _text(schema) if is_plain else _Doubtful
+        is_plain = (
+            "enum" not in schema and "type" not in schema and schema.get("anyOf", _INT_OR_STRING) == _INT_OR_STRING
+        )
+        return int | _text(schema) if is_plain else _Undecided
     if "anyOf" in schema:
-        return _Doubtful
+        return _Undecided
     match schema.get("type"):
         case None:
-            return Any if schema.keys() <= {"description", "x-kubernetes-preserve-unknown-fields"} else _Doubtful
+            return Any if schema.keys() <= {"description", "x-kubernetes-preserve-unknown-fields"} else _Undecided
         case "string":
             return _text(schema)
         case "boolean" if "enum" not in schema:
             return bool
         case "integer" if "enum" not in schema:
-            size = _SIZES.get(schema.get("format", ""), 2**63)
+            size = _INTEGER_BOUNDS.get(schema.get("format", ""), 2**63)
             return _limited(int, ge=schema.get("minimum", -size), le=schema.get("maximum", size - 1))
         case "number" if "enum" not in schema:
             return _limited(float, ge=schema.get("minimum"), le=schema.get("maximum"))
@@ -104,18 +112,18 @@ def _type(schema: Schema) -> Any:
             return _limited(items, min_length=schema.get("minItems"), max_length=schema.get("maxItems"))
         case "object" if "enum" not in schema:
             return _object(schema)
-    return _Doubtful
+    return _Undecided
 
 
 def _text(schema: Schema) -> Any:
     if "enum" in schema:
-        is_plain = all(isinstance(each, str) for each in schema["enum"]) and "format" not in schema
-        return Literal[tuple(schema["enum"])] if is_plain else _Doubtful
+        is_plain = all(isinstance(value, str) for value in schema["enum"]) and "format" not in schema
+        return Literal[tuple(schema["enum"])] if is_plain else _Undecided
     patterns = []
     if "pattern" in schema:
         compiled = text_formats.pattern(schema["pattern"]).pattern
         if compiled.startswith("(?"):
-            return _Doubtful
+            return _Undecided
         patterns.append(f"(?a){compiled}")
     match schema.get("format"):
         case None:
@@ -123,9 +131,9 @@ def _text(schema: Schema) -> Any:
         case "date-time":
             patterns.append(_TIME)
         case _:
-            return _Doubtful
+            return _Undecided
     if len(patterns) > 1:
-        return _Doubtful
+        return _Undecided
     pattern = patterns[0] if patterns else None
     return _limited(str, min_length=schema.get("minLength"), max_length=schema.get("maxLength"), pattern=pattern)
 
@@ -134,11 +142,11 @@ def _object(schema: Schema) -> Any:
     properties, additional = schema.get("properties"), schema.get("additionalProperties")
     if properties:
         if additional is not None or "minProperties" in schema or "maxProperties" in schema:
-            return _Doubtful
+            return _Undecided
         fields = [(name, _field(part)) for name, part in properties.items()]
         return _struct(fields, required=schema.get("required", ()), keeps_unknown=_keeps_unknown(schema))
     if schema.get("required"):
-        return _Doubtful
+        return _Undecided
     if isinstance(additional, dict):
         values = _field(additional)
     elif _keeps_unknown(schema):
@@ -157,10 +165,10 @@ def _keeps_unknown(schema: Schema) -> bool:
 
 
 def _struct(fields: list[tuple[str, Any]], *, required: Collection[str], keeps_unknown: bool) -> Any:
-    """Fields get names of our own: theirs may be words of Python."""
-    known = {name for name, _ in fields}
-    if any(name not in known for name in required):
-        return _Doubtful
+    """Fields get generated names, because theirs may be Python keywords."""
+    names = {name for name, _ in fields}
+    if any(name not in names for name in required):
+        return _Undecided
     described = [
         (f"field_{number}", type_, msgspec.field(name=name))
         if name in required
@@ -171,5 +179,5 @@ def _struct(fields: list[tuple[str, Any]], *, required: Collection[str], keeps_u
 
 
 def _limited(type_: Any, **limits: Any) -> Any:
-    given = {name: limit for name, limit in limits.items() if limit is not None}
-    return Annotated[type_, msgspec.Meta(**given)] if given else type_
+    constraints = {name: limit for name, limit in limits.items() if limit is not None}
+    return Annotated[type_, msgspec.Meta(**constraints)] if constraints else type_

@@ -1,7 +1,8 @@
-"""Kueue's feature gates: default, stage and what each needs.
+"""Kueue's feature gates: default, stage, and the gates that each one requires.
 
-Read by admission rules (through `Settings.feature_gates`, which holds only what the administrator set) and by
-`api.configuration`, which refuses unknown gates, locked values and a gate without the gates that it needs.
+Admission rules read them through `Settings.feature_gates`, which holds only what the administrator
+set. `api.configuration` refuses unknown gates, locked values and a gate without the gates that it
+requires.
 """
 
 import enum
@@ -9,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 
-class Stage(enum.Enum):
+class GateStage(enum.Enum):
     ALPHA = "Alpha"
     BETA = "Beta"
     STABLE = "GA"
@@ -19,23 +20,23 @@ class Stage(enum.Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
     is_on: bool
-    stage: Stage
+    stage: GateStage
     is_locked: bool = False
     needs: tuple[str, ...] = ()
 
 
-_BETA_ON = Gate(is_on=True, stage=Stage.BETA)
-_BETA_OFF = Gate(is_on=False, stage=Stage.BETA)
-_ALPHA = Gate(is_on=False, stage=Stage.ALPHA)
-_STABLE = Gate(is_on=True, stage=Stage.STABLE, is_locked=True)
+_BETA_ON = Gate(is_on=True, stage=GateStage.BETA)
+_BETA_OFF = Gate(is_on=False, stage=GateStage.BETA)
+_ALPHA = Gate(is_on=False, stage=GateStage.ALPHA)
+_STABLE = Gate(is_on=True, stage=GateStage.STABLE, is_locked=True)
 
 
 def _on(*needs: str) -> Gate:
-    return Gate(is_on=True, stage=Stage.BETA, needs=needs)
+    return Gate(is_on=True, stage=GateStage.BETA, needs=needs)
 
 
 def _alpha(*needs: str) -> Gate:
-    return Gate(is_on=False, stage=Stage.ALPHA, needs=needs)
+    return Gate(is_on=False, stage=GateStage.ALPHA, needs=needs)
 
 
 _TAS = "TopologyAwareScheduling"
@@ -73,7 +74,7 @@ GATES: Mapping[str, Gate] = {
     "MetricsForCohorts": _BETA_ON,
     "MultiKueue": _BETA_ON,
     "MultiKueueAdaptersForCustomJobs": _BETA_ON,
-    "MultiKueueAllowInsecureKubeconfigs": Gate(is_on=False, stage=Stage.DEPRECATED, is_locked=True),
+    "MultiKueueAllowInsecureKubeconfigs": Gate(is_on=False, stage=GateStage.DEPRECATED, is_locked=True),
     "MultiKueueClusterProfile": _ALPHA,
     "MultiKueueIncrementalDispatcherConfig": _BETA_ON,
     "MultiKueueIncrementalDispatcherRespectConfigOrder": _BETA_ON,
@@ -115,7 +116,9 @@ GATES: Mapping[str, Gate] = {
     "TASMultiLayerTopology": _on(_TAS),
     "TASProfileMixed": _on(_TAS),
     "TASRecomputeAssignmentWithinSchedulingCycle": _on(_TAS),
-    "TASReplaceNodeDueToNotReadyOverFixedTime": Gate(is_on=False, stage=Stage.DEPRECATED, needs=(_TAS, _REPLACEMENT)),
+    "TASReplaceNodeDueToNotReadyOverFixedTime": Gate(
+        is_on=False, stage=GateStage.DEPRECATED, needs=(_TAS, _REPLACEMENT)
+    ),
     "TASReplaceNodeOnNodeTaints": _on(_TAS),
     "TASReplaceNodeOnPodTermination": _on(_TAS, _REPLACEMENT),
     "TASRespectNodeAffinityPreferred": _alpha(_TAS),
@@ -123,7 +126,7 @@ GATES: Mapping[str, Gate] = {
     "TLSOptions": _BETA_ON,
     "TopologyAwareScheduling": _BETA_ON,
     "UnadmittedWorkloadsExplicitStatus": Gate(
-        is_on=False, stage=Stage.BETA, needs=("UnadmittedWorkloadsObservability",)
+        is_on=False, stage=GateStage.BETA, needs=("UnadmittedWorkloadsObservability",)
     ),
     "UnadmittedWorkloadsObservability": _BETA_OFF,
     "ValidateRayAndSparkJobUpdates": _BETA_ON,
@@ -138,5 +141,8 @@ GATES: Mapping[str, Gate] = {
 
 
 def is_enabled(settings: Mapping[str, bool], name: str) -> bool:
-    """The value in force: what the administrator set, else the default. Asking for an unknown gate is our mistake."""
+    """Whether the gate is enabled: as the administrator set it, else by default.
+
+    An unknown gate is a programming error (KeyError).
+    """
     return settings.get(name, GATES[name].is_on)

@@ -1,7 +1,7 @@
-"""LimitRanges of a namespace, summarised, and the pod specs they forbid.
+"""The LimitRanges of a namespace, summarised, and the errors of pod specs against them.
 
-Several LimitRanges act together: the tightest bound counts, and the first default found. Called by `translate` (defaults) and
-by the scheduler's admissibility check (bounds).
+If there are several LimitRanges, the tightest bound and the first default hold. Called by
+`translate` (defaults) and by the scheduler (bounds).
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ BELOW_MINIMUM = "requests must not be below the limitRange min"
 ABOVE_LIMITS = "requests must not exceed its limits"
 
 Summary = dict[str, dict[str, resource_lists.ResourceList]]
-"""Limit type (`Container`, `Pod`, …) to the bounds and defaults that hold for it."""
+"""Limit type (`Container`, `Pod`, …) to its bounds and defaults."""
 
 _MERGES = {
     "max": resource_lists.keep_smallest,
@@ -39,7 +39,7 @@ def summarize(limit_ranges: Iterable[Object]) -> Summary:
 
 
 def pod_spec_errors(summary: Mapping[str, Any], pod_spec: Mapping[str, Any], path: str) -> list[FieldError]:
-    """Faults of a pod spec against the summary; `path` is where the spec stands in its object."""
+    """The errors of a pod spec against the summary; `path` is the path of the spec."""
     errors: list[FieldError] = []
     if bounds := summary.get("Container"):
         for field in ("initContainers", "containers"):
@@ -52,7 +52,7 @@ def pod_spec_errors(summary: Mapping[str, Any], pod_spec: Mapping[str, Any], pat
 
 
 def requests_above_limits(pod_sets: Iterable[Object]) -> list[FieldError]:
-    """Containers, or pods with pod-level resources, that ask for more than their own limits."""
+    """The errors of containers, and of pods with resources, whose requests exceed their limits."""
     return [
         FieldError("FieldValueInvalid", path, ABOVE_LIMITS, names)
         for index, pod_set in enumerate(pod_sets)

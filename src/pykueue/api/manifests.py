@@ -1,8 +1,8 @@
-"""Reads the files that users write: YAML or JSON, many documents, with the line of every field for error messages.
+"""Reads manifests in YAML or JSON, with the line of each field for error messages.
 
-Safe against hostile files (bombs of aliases, bottomless nesting, huge files, bytes that are no text): a fault with a place, never
-a crash. Values are read as `kubectl` reads them, so `yes` is true, `0644` is 420 and a date stays text. Called by every
-command that takes `-f`.
+Safe against hostile files: expanding aliases, deep nesting, huge files and bytes that are not
+UTF-8 give an error with a line, never a crash. Values are read as `kubectl` reads them: `yes` is
+true, `0644` is 420 and a date stays a string. Called by every command with `-f`.
 """
 
 import copy
@@ -17,7 +17,7 @@ import msgspec
 import yaml
 
 from pykueue.api.scheme import Object
-from pykueue.api.yaml_scalars import NotJsonError, key_text, plain_value
+from pykueue.api.yaml_text import NotJsonError, key_text, plain_value
 
 LARGEST_BYTES = 64 * 2**20
 DEEPEST = 100
@@ -28,8 +28,8 @@ _MERGE = object()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
-    """Something that could not be read."""
+class ManifestError:
+    """A document that could not be read."""
 
     file: str
     line: int
@@ -41,36 +41,39 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """One object and where it was written."""
+    """One object, and its position in a file."""
 
     object: Object
     file: str
     line: int
     source: str
-    """Text in which the object stands, beginning at `first_line`."""
+    """The text of the document, which starts at `first_line`."""
     first_line: int
     prefix: str = ""
-    """Path of the object inside its document, for items of a List."""
+    """The path of the object in its document, for items of a List."""
 
     def line_of(self, path: str) -> int:
-        """The line of a field such as `spec.podSets[0].count`, or of its nearest ancestor that was written."""
+        """The line of a field such as `spec.podSets[0].count`, or of its nearest ancestor."""
         full = ".".join(part for part in (self.prefix, path) if part and part != "<nil>")
         return self.first_line + _find_line(self.source, _steps(full))
 
 
-def read(data: bytes | str, file: str = "-") -> tuple[list[Document], list[Fault]]:
-    """Every document that can be read, and a fault for every one that cannot. Lists are taken apart into their items."""
+def read(data: bytes | str, file: str = "-") -> tuple[list[Document], list[ManifestError]]:
+    """Every document that can be read, and an error for each one that cannot.
+
+    The items of a List are documents of their own.
+    """
     try:
         text = _decoded(data)
     except _BadInputError as bad:
-        return [], [Fault(file=file, line=bad.line + 1, message=bad.message)]
+        return [], [ManifestError(file=file, line=bad.line + 1, message=bad.message)]
     documents: list[Document] = []
-    faults: list[Fault] = []
+    faults: list[ManifestError] = []
     for first_line, source in _split(text):
         try:
             value = _build(source)
         except _BadInputError as bad:
-            faults.append(Fault(file=file, line=first_line + bad.line, message=bad.message))
+            faults.append(ManifestError(file=file, line=first_line + bad.line, message=bad.message))
             continue
         if value is not None:
             line = first_line + _content_line(source)
@@ -87,7 +90,7 @@ class _BadInputError(Exception):
 
 
 class _NotYamlError(_BadInputError):
-    """The parser gave up."""
+    """The text is not YAML."""
 
 
 def _decoded(data: bytes | str) -> str:
@@ -103,7 +106,7 @@ def _decoded(data: bytes | str) -> str:
 
 
 def _split(text: str) -> Iterator[tuple[int, str]]:
-    """(number of its first line, text) of each document."""
+    """The number of the first line and the text of each document."""
     starts = [0, *(match.start() for match in _SEPARATOR.finditer(text)), len(text)]
     line = 1
     for start, end in itertools.pairwise(starts):
@@ -134,7 +137,7 @@ def _items(document: Document) -> Iterator[Document]:
 
 
 def _events(source: str) -> Iterator[Any]:
-    """The parser's events; its errors become ours."""
+    """The events of the YAML parser; its errors become `_NotYamlError`."""
     try:
         yield from yaml.parse(source, Loader=yaml.CSafeLoader)
     except yaml.MarkedYAMLError as error:
@@ -146,7 +149,7 @@ def _events(source: str) -> Iterator[Any]:
 
 
 class _Frame:
-    """A mapping or sequence that is being filled."""
+    """A mapping or sequence under construction."""
 
     __slots__ = ("anchor", "first_node", "key", "merged", "value")
 
@@ -156,11 +159,11 @@ class _Frame:
         self.first_node = first_node
         self.key: Any = None
         self.merged: set[str] = set()
-        """Keys that came in by `<<`; one that is written out overrides them."""
+        """Keys that came from a merge key (`<<`); a key in the mapping itself overrides them."""
 
 
 class _Builder:
-    """Turns events into plain values without recursion, so that depth and size are ours to bound."""
+    """Builds plain values from events without recursion, so that depth and size can be limited."""
 
     def __init__(self) -> None:
         self.result: Any = None
@@ -276,7 +279,7 @@ def _build(source: str) -> Object | None:
 
 
 def _json(source: str) -> Any:
-    """JSON that the YAML parser refuses: keys beyond 1,024 characters, escaped surrogate pairs."""
+    """Parse JSON that the YAML parser refuses, such as keys beyond 1,024 characters."""
     try:
         return msgspec.json.decode(source.removeprefix("---"))
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
@@ -284,7 +287,7 @@ def _json(source: str) -> Any:
 
 
 def _steps(path: str) -> list[str | int]:
-    """`spec.podSets[0].count` and `spec.nodeLabels[a.b/c]` as steps."""
+    """The steps of a path such as `spec.podSets[0].count` or `spec.nodeLabels[a.b/c]`."""
     steps: list[str | int] = []
     for name, index in re.findall(r"([^.\[\]]+)|\[([^\]]*)\]", path):
         steps.append(name or (int(index) if index.isdecimal() else index))
@@ -304,15 +307,18 @@ def _find_line(source: str, steps: list[str | int]) -> int:
         return line
     position = 0
     while position < len(steps):
-        found = _child(node, steps, position)
-        if found is None:
+        child = _child(node, steps, position)
+        if child is None:
             break
-        line, node, position = found
+        line, node, position = child
     return line
 
 
 def _child(node: Any, steps: list[str | int], position: int) -> tuple[int, Any, int] | None:
-    """The line, node and next position of a step down; a key that holds dots takes several steps at once."""
+    """The line, the node and the next position, one step down.
+
+    A key that contains dots takes several steps at once.
+    """
     step = steps[position]
     if isinstance(node, yaml.SequenceNode):
         if isinstance(step, int) and step < len(node.value):

@@ -1,4 +1,4 @@
-"""What every object has: metadata, owner references, conditions, label selectors. Used by the structs of each kind."""
+"""Types of the metadata and of parts that many kinds have: conditions, label selectors."""
 
 from typing import Annotated, Literal
 
@@ -19,7 +19,7 @@ Int32 = Annotated[int, about(format="int32")]
 Int64 = Annotated[int, about(format="int64")]
 Time = Annotated[str, about(format="date-time")]
 Quantity = Annotated[str | int | float, about(pattern=QUANTITY)]
-"""An amount as it is written; `api.quantity.parse` reads it."""
+"""A quantity as it is written; `api.quantity.parse` reads it."""
 Resources = dict[str, Quantity]
 
 
@@ -84,7 +84,7 @@ class LabelSelectorRequirement(Part):
 
 
 class LabelSelector(Part):
-    """Selects objects by label; every requirement must hold, and an empty selector selects everything."""
+    """Selects objects by label; all requirements must hold, and an empty one selects all."""
 
     match_labels: Annotated[dict[str, str] | None, about("Labels that must have exactly these values.")] = None
     match_expressions: Annotated[

@@ -1,7 +1,8 @@
-"""The one reader of what every API object has: metadata, spec, status, owners.
+"""The one reader of well-formed API objects: metadata, spec, status, owners.
 
-Objects are plain dicts (decision 1). A field that may be absent or null reads as empty, never as None.
-Rules that must survive values of the wrong JSON type use `api.rules.reading` instead.
+Objects are plain dicts (decision 1). A field that may be absent or null reads as empty, never as
+None. Admission rules may meet values of any JSON type; they use `api.rules.reading`, which treats
+a value of the wrong type as absent.
 """
 
 from typing import Any
@@ -14,7 +15,7 @@ def name(obj: Object) -> str:
 
 
 def namespace(obj: Object) -> str:
-    """The namespace, or "" for an object of the cluster's scope."""
+    """The namespace, or "" for a cluster-scoped object."""
     return str(obj["metadata"].get("namespace", ""))
 
 
@@ -39,7 +40,7 @@ def owner_references(obj: Object) -> list[Object]:
 
 
 def is_deleted(obj: Object) -> bool:
-    """Whether the object has a deletionTimestamp: it stays only until its finalizers are removed."""
+    """Whether the object has a deletionTimestamp, so that only finalizers keep it."""
     return "deletionTimestamp" in obj["metadata"]
 
 
@@ -75,7 +76,7 @@ def is_controlled_by(obj: Object, owner: Object) -> bool:
 
 
 def controller_reference(owner: Object) -> Object:
-    """The owner reference that a controller puts on what it creates, as `metav1.NewControllerRef` does."""
+    """The owner reference of a controller's children, as `metav1.NewControllerRef` makes it."""
     return {
         "apiVersion": owner["apiVersion"],
         "kind": owner["kind"],

@@ -1,8 +1,8 @@
 """Kubernetes quantities: exact, parsed and printed as Kubernetes does.
 
-A quantity is an integer count of nano-units (the finest that Kubernetes keeps; finer input is rounded up) and the
-format in which it is shown. Called by validation, by `translate` (which hands plain integers to the engine) and
-wherever an amount is printed.
+A quantity is an integer number of nano-units (the finest unit of Kubernetes; finer input is
+rounded up) and a format. Used by validation, by `translate` (which passes plain integers to the
+engine) and wherever a quantity is printed.
 """
 
 import enum
@@ -31,7 +31,7 @@ SYNTAX_ERROR = "quantities must match the regular expression '^([+-]?[0-9.]+)([e
 
 
 class QuantityError(ValueError):
-    """The text is not a quantity; the message is the one that Kubernetes gives."""
+    """The text is not a quantity; the message is that of Kubernetes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def from_units(amount: int, quantity_format: Format = Format.DECIMAL_SI) -> Quan
 
 
 def _scaled_up(numerator: int, exponent: int) -> int:
-    """`numerator * 10**exponent`, rounded up; huge exponents are cut before they cost anything."""
+    """`numerator * 10**exponent`, rounded up; a huge exponent is limited before it is computed."""
     if numerator == 0:
         return 0
     if exponent >= 0:

@@ -1,4 +1,4 @@
-"""Every kind that we know, in one Scheme. Called once by whoever serves, reads or prints kinds."""
+"""The registry of all kinds that `api` defines, with their admission rules, in one Scheme."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from pykueue.api.scheme import Kind, Scheme
 
 
 def scheme() -> Scheme:
-    """A register of its own for each caller, because a server adds its users' kinds to it."""
+    """A Scheme of its own for each caller, because a server registers its users' kinds in it."""
     return Scheme(map(_with_rules, [*builtin_kinds.kinds(), *kueue_kinds.kinds()]))
 
 

@@ -1,7 +1,8 @@
-"""Resource lists (`{"cpu": "500m", "memory": "1Gi"}`): merging, comparing, and what one pod asks for in all.
+"""Resource lists (`{"cpu": "500m", "memory": "1Gi"}`), and the requests of a pod.
 
-Lists keep the text that the user wrote; quantities are read only where values are compared or added. Called by LimitRange
-validation, by `translate` (which makes engine amounts of the result) and by whoever places pods on nodes.
+Lists keep the text that the user wrote; quantities are parsed only where they are compared or
+added. Used by LimitRange validation, by `translate` and by the kube-scheduler of the embedded
+cluster.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -24,7 +25,10 @@ def parse(resources: Mapping[str, Any] | None) -> Quantities:
 
 
 def amount(resource: str, value: Quantity) -> int:
-    """The integer in which Kueue counts a resource: thousandths for `cpu`, whole units for the rest, held within int64."""
+    """The integer in which Kueue counts a resource, limited to int64.
+
+    Thousandths for `cpu`, whole units for the others.
+    """
     exact = value.milli() if resource == "cpu" else value.units()
     return max(_SMALLEST_AMOUNT, min(exact, LARGEST_AMOUNT))
 
@@ -42,7 +46,10 @@ def keep_largest(first: Mapping[str, Any] | None, second: Mapping[str, Any] | No
 
 
 def names_above(requests: Mapping[str, Any] | None, bounds: Mapping[str, Any] | None) -> list[str]:
-    """Names whose amount in `requests` is above that in `bounds`, sorted; a name that only one of them has is not compared."""
+    """The names whose amount in `requests` is above that in `bounds`, sorted.
+
+    A name that only one of them has is not compared.
+    """
     return sorted(
         name
         for name, text in (requests or {}).items()
@@ -51,10 +58,11 @@ def names_above(requests: Mapping[str, Any] | None, bounds: Mapping[str, Any] | 
 
 
 def pod_requests(pod_spec: Mapping[str, Any]) -> Quantities:
-    """What Kubernetes reserves for one pod.
+    """The requests that Kubernetes reserves for one pod.
 
-    Containers and sidecars run together. An ordinary init container runs beside the sidecars started before it, and the pod
-    needs the largest of these stages. Pod-level requests replace the sum for the resources they name; overhead comes on top.
+    Containers and sidecars run together. An ordinary init container runs beside the sidecars
+    started before it, and the pod needs the largest of these stages. Pod-level requests replace
+    the sum for the resources they name; overhead comes on top.
     """
     running = total(_requests(container) for container in pod_spec.get("containers") or ())
     sidecars: Quantities = {}

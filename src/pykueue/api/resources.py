@@ -1,4 +1,4 @@
-"""The API resources that pykueue itself reads and writes: group, version, plural, kind and scope, each once."""
+"""The API resources that pykueue reads and writes: group, version, plural, kind and scope."""
 
 from pykueue.api.scheme import Resource
 
@@ -55,11 +55,29 @@ RAY_SERVICE = Resource("ray.io", "v1", "rayservices", "RayService", namespaced=T
 JOB_SET = Resource("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet", namespaced=True)
 LEADER_WORKER_SET = Resource("leaderworkerset.x-k8s.io", "v1", "leaderworkersets", "LeaderWorkerSet", namespaced=True)
 TRAIN_JOB = Resource("trainer.kubeflow.org", "v1alpha1", "trainjobs", "TrainJob", namespaced=True)
+TRAINING_RUNTIME = Resource("trainer.kubeflow.org", "v1alpha1", "trainingruntimes", "TrainingRuntime", namespaced=True)
+CLUSTER_TRAINING_RUNTIME = Resource(
+    "trainer.kubeflow.org", "v1alpha1", "clustertrainingruntimes", "ClusterTrainingRuntime", namespaced=False
+)
 APP_WRAPPER = Resource("workload.codeflare.dev", "v1beta2", "appwrappers", "AppWrapper", namespaced=True)
 SPARK_APPLICATION = Resource(
     "sparkoperator.k8s.io", "v1beta2", "sparkapplications", "SparkApplication", namespaced=True
 )
 PROVISIONING_REQUEST = Resource(
     "autoscaling.x-k8s.io", "v1", "provisioningrequests", "ProvisioningRequest", namespaced=True
+)
+MUTATING_WEBHOOK_CONFIGURATION = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "mutatingwebhookconfigurations",
+    "MutatingWebhookConfiguration",
+    namespaced=False,
+)
+VALIDATING_WEBHOOK_CONFIGURATION = Resource(
+    "admissionregistration.k8s.io",
+    "v1",
+    "validatingwebhookconfigurations",
+    "ValidatingWebhookConfiguration",
+    namespaced=False,
 )
 NODE_POOL = Resource("karpenter.sh", "v1", "nodepools", "NodePool", namespaced=False)

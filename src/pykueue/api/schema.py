@@ -1,19 +1,43 @@
-"""Walks over objects along a structural schema: prune, default, find unknown fields.
+"""Walks an object along its structural schema: finds unknown fields, prunes, sets defaults.
 
-They treat any structural schema alike, ours or that of a user's CustomResourceDefinition, and follow the API server: nulls that a
-schema does not allow vanish, `x-kubernetes-preserve-unknown-fields` keeps what it does not know but still looks into what it does,
-and an embedded resource keeps its apiVersion, kind and metadata. The write path of the API server calls them in this order:
-`unknown_fields` or `prune`, then `apply_defaults`, then `schema_validation.validate`.
+All structural schemas are treated alike, ours and those of users' CustomResourceDefinitions. As in
+the API server, nulls that the schema does not allow are removed,
+`x-kubernetes-preserve-unknown-fields` keeps unknown fields but known fields are still checked, and
+an embedded resource has apiVersion, kind and metadata. `api.admission` calls `unknown_fields` and
+`prune`, then `apply_defaults`, then `schema_validation.validate`.
 """
 
 import copy
 import difflib
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from pykueue.api.per_schema import PerSchema
 from pykueue.api.scheme import Object, Schema
+
+_MOST_CACHED_SCHEMAS = 200_000
+_Answer = TypeVar("_Answer")
+
+
+class PerSchema(Generic[_Answer]):
+    """A function of a schema that is computed once for each schema.
+
+    Schemas never change after registration. An entry keeps its schema alive, so that its id is not
+    reused.
+    """
+
+    def __init__(self, compute: Callable[[Schema], _Answer]) -> None:
+        self._compute = compute
+        self._answers: dict[int, tuple[Schema, _Answer]] = {}
+
+    def __call__(self, schema: Schema) -> _Answer:
+        entry = self._answers.get(id(schema))
+        if entry is None:
+            if len(self._answers) >= _MOST_CACHED_SCHEMAS:
+                self._answers.clear()
+            entry = self._answers[id(schema)] = (schema, self._compute(schema))
+        return entry[1]
+
 
 _META_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 OBJECT_META_FIELDS = frozenset(
@@ -38,16 +62,16 @@ OBJECT_META_FIELDS = frozenset(
 _EMPTY: Schema = {}
 
 
-def prune(schema: Schema, obj: Object, settled: Container[str] = ()) -> Object:
-    """Drop, in place, every field that the schema does not know. Settled fields at the top are not looked into."""
-    for parent, name, _ in list(_unknown(schema, obj, settled)):
+def prune(schema: Schema, obj: Object, unchanged: Container[str] = ()) -> Object:
+    """Remove unknown fields in place. `unchanged` are top-level fields that need no check."""
+    for parent, name, _ in list(_unknown(schema, obj, unchanged)):
         parent.pop(name, None)
     return obj
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownField:
-    """A field that the schema does not know, and the known ones that could have been meant."""
+    """A field that the schema does not have, and the names of its siblings that it has."""
 
     path: str
     name: str
@@ -58,7 +82,7 @@ class UnknownField:
 
     @property
     def suggestion(self) -> str:
-        """The most similar known name, or ""."""
+        """The most similar name that the schema has, or ""."""
         by_lower = {sibling.lower(): sibling for sibling in self.siblings}
         matches = difflib.get_close_matches(self.name.lower(), by_lower, n=1, cutoff=0.6)
         return by_lower[matches[0]] if matches else ""
@@ -67,23 +91,23 @@ class UnknownField:
         return f"{self}; did you mean {self.suggestion!r}?" if self.suggestion else str(self)
 
 
-def unknown_fields(schema: Schema, obj: Object, settled: Container[str] = ()) -> list[UnknownField]:
-    """Fields that the schema does not know, sorted by path; `str` of one is the strict decoding error."""
-    found = [
-        UnknownField(path, name, _known(parent_schema))
-        for _, name, (path, parent_schema) in _unknown(schema, obj, settled)
+def unknown_fields(schema: Schema, obj: Object, unchanged: Container[str] = ()) -> list[UnknownField]:
+    """The unknown fields, sorted by path; `str` of one is the strict decoding error."""
+    unknown = [
+        UnknownField(path, name, _field_names(parent_schema))
+        for _, name, (path, parent_schema) in _unknown(schema, obj, unchanged)
     ]
-    return sorted(found, key=lambda field: field.path)
+    return sorted(unknown, key=lambda field: field.path)
 
 
-def apply_defaults(schema: Schema, obj: Object, settled: Container[str] = ()) -> Object:
-    """Fill in defaults in place; nulls where the schema allows none are first removed."""
-    _default_object(schema, obj, settled)
+def apply_defaults(schema: Schema, obj: Object, unchanged: Container[str] = ()) -> Object:
+    """Set defaults in place, after removing nulls that the schema does not allow."""
+    _default_object(schema, obj, unchanged)
     return obj
 
 
-def fill_in_defaults(schema: Schema, value: Any, settled: Container[str] = ()) -> None:
-    """`apply_defaults` for an object without stray nulls: only parts of the schema that have defaults are visited."""
+def fill_in_defaults(schema: Schema, value: Any, unchanged: Container[str] = ()) -> None:
+    """`apply_defaults` for an object without such nulls: visits only parts that have defaults."""
     if isinstance(value, list):
         for item in value:
             fill_in_defaults(schema["items"], item)
@@ -92,7 +116,7 @@ def fill_in_defaults(schema: Schema, value: Any, settled: Container[str] = ()) -
             if name not in value:
                 value[name] = copy.deepcopy(default)
         for name, part in _defaulted_parts(schema):
-            if name in value and name not in settled:
+            if name in value and name not in unchanged:
                 fill_in_defaults(part, value[name])
         additional = schema.get("additionalProperties")
         if isinstance(additional, dict) and _has_defaults(additional):
@@ -111,28 +135,28 @@ def _default(schema: Schema, value: Any) -> None:
                     _default(items, item)
 
 
-def _default_object(schema: Schema, value: Object, settled: Container[str] = ()) -> None:
+def _default_object(schema: Schema, value: Object, unchanged: Container[str] = ()) -> None:
     properties = schema.get("properties", _EMPTY)
     additional = schema.get("additionalProperties")
     others = additional if isinstance(additional, dict) else None
     for name in [name for name, inner in value.items() if inner is None]:
-        known = properties.get(name, others)
-        if known is not None and not known.get("nullable"):
+        part = properties.get(name, others)
+        if part is not None and not part.get("nullable"):
             del value[name]
     for name, default in _property_defaults(schema):
         if name not in value:
             value[name] = copy.deepcopy(default)
     for name, inner in value.items():
-        if isinstance(inner, dict | list) and name not in settled:
-            known = properties.get(name, others)
-            if known is not None:
-                _default(known, inner)
+        if isinstance(inner, dict | list) and name not in unchanged:
+            part = properties.get(name, others)
+            if part is not None:
+                _default(part, inner)
 
 
 @PerSchema
 def _property_defaults(schema: Schema) -> list[tuple[str, Any]]:
     properties = schema.get("properties", _EMPTY)
-    return [(name, known["default"]) for name, known in properties.items() if known.get("default") is not None]
+    return [(name, part["default"]) for name, part in properties.items() if part.get("default") is not None]
 
 
 @PerSchema
@@ -142,7 +166,7 @@ def _defaulted_parts(schema: Schema) -> list[tuple[str, Schema]]:
 
 @PerSchema
 def _has_defaults(schema: Schema) -> bool:
-    """Whether any default lies below this schema."""
+    """Whether any default is below this schema."""
     if _property_defaults(schema) or _defaulted_parts(schema):
         return True
     below = (schema.get("items"), schema.get("additionalProperties"))
@@ -150,25 +174,25 @@ def _has_defaults(schema: Schema) -> bool:
 
 
 @PerSchema
-def _known(schema: Schema) -> tuple[str, ...]:
+def _field_names(schema: Schema) -> tuple[str, ...]:
     return tuple(schema.get("properties", _EMPTY))
 
 
-_Found = tuple[dict[str, Any], str, tuple[str, Schema]]
+_Location = tuple[dict[str, Any], str, tuple[str, Schema]]
 
 
-def _unknown(schema: Schema, obj: Object, settled: Container[str]) -> Iterator[_Found]:
-    """(the dict that holds it, its name, (its path, the schema of that dict)) of each unknown field."""
+def _unknown(schema: Schema, obj: Object, unchanged: Container[str]) -> Iterator[_Location]:
+    """The dict of each unknown field, its name, and (its path, the schema of the dict)."""
     if schema.get("x-kubernetes-preserve-unknown-fields") and not schema.get("properties"):
         yield from _unknown_in_metadata(obj, "")
     else:
-        yield from _unknown_in_object(schema, obj, "", is_resource=True, settled=settled)
+        yield from _unknown_in_object(schema, obj, "", is_resource=True, unchanged=unchanged)
 
 
 _META_SCHEMA: Schema = {"properties": dict.fromkeys(sorted(OBJECT_META_FIELDS), _EMPTY)}
 
 
-def _unknown_in_metadata(obj: Object, path: str) -> Iterator[_Found]:
+def _unknown_in_metadata(obj: Object, path: str) -> Iterator[_Location]:
     metadata = obj.get("metadata")
     if isinstance(metadata, dict):
         for name in metadata:
@@ -176,7 +200,7 @@ def _unknown_in_metadata(obj: Object, path: str) -> Iterator[_Found]:
                 yield metadata, name, (f"{path}.metadata.{name}" if path else f"metadata.{name}", _META_SCHEMA)
 
 
-def _unknown_in(schema: Schema, value: Any, path: str) -> Iterator[_Found]:
+def _unknown_in(schema: Schema, value: Any, path: str) -> Iterator[_Location]:
     if isinstance(value, dict):
         is_resource = bool(schema.get("x-kubernetes-embedded-resource"))
         yield from _unknown_in_object(schema, value, path, is_resource=is_resource)
@@ -190,21 +214,21 @@ def _unknown_in(schema: Schema, value: Any, path: str) -> Iterator[_Found]:
 
 
 def _unknown_in_object(
-    schema: Schema, value: Object, path: str, *, is_resource: bool, settled: Container[str] = ()
-) -> Iterator[_Found]:
+    schema: Schema, value: Object, path: str, *, is_resource: bool, unchanged: Container[str] = ()
+) -> Iterator[_Location]:
     properties = schema.get("properties", _EMPTY)
     additional = schema.get("additionalProperties")
     keeps_unknown = bool(schema.get("x-kubernetes-preserve-unknown-fields") or additional is True)
     if is_resource:
         yield from _unknown_in_metadata(value, path)
     for name, inner in value.items():
-        if (is_resource and name in _META_FIELDS) or name in settled:
+        if (is_resource and name in _META_FIELDS) or name in unchanged:
             continue
-        known = properties.get(name)
-        if known is None and isinstance(additional, dict):
-            known = additional
-        if known is not None:
+        part = properties.get(name)
+        if part is None and isinstance(additional, dict):
+            part = additional
+        if part is not None:
             if isinstance(inner, dict | list):
-                yield from _unknown_in(known, inner, f"{path}.{name}" if path else name)
+                yield from _unknown_in(part, inner, f"{path}.{name}" if path else name)
         elif not keeps_unknown:
             yield value, name, (f"{path}.{name}" if path else name, schema)

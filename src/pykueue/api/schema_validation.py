@@ -1,7 +1,8 @@
-"""Says what is wrong with an object, in the words of the API server.
+"""Validates objects by structural schemas, with the messages of the API server.
 
-`validate` checks types, limits, list keys and CEL rules against any structural schema, on create and on update (where a value that has
-not changed is not held against the user, as Kubernetes has it). Called by the API server after defaulting, and by `pykueue validate`.
+`validate` checks types, limits, list keys and CEL rules, on create and on update. As in
+Kubernetes, an update is not refused for a value that it did not change. Called by `api.admission`
+after defaulting.
 """
 
 import json
@@ -11,7 +12,7 @@ from typing import Any
 
 from pykueue.api import cel, text_formats
 from pykueue.api.errors import OMIT_VALUE, FieldError
-from pykueue.api.per_schema import PerSchema
+from pykueue.api.schema import PerSchema
 from pykueue.api.scheme import Object, Schema
 
 UNCHECKED = FieldError(
@@ -29,14 +30,19 @@ _BLOCKING = {
 }
 _ABSENT = object()
 _FORMATS = {"boolean": "", "object": "", "integer": "int64", "number": "float64"}
-"""How the API server names the format of a value that is no text."""
+"""The format that the API server names for a value that is not a string."""
 _INTEGERS = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 
 
-def validate(schema: Schema, obj: Object, old: Object | None = None, *, is_sound: bool = False) -> list[FieldError]:
-    """Every fault of the object, first those of its structure; rules run only on an object whose structure is sound."""
+def validate(
+    schema: Schema, obj: Object, old: Object | None = None, *, has_valid_structure: bool = False
+) -> list[FieldError]:
+    """All errors of the object, those of its structure first.
+
+    CEL rules run only on an object with a valid structure.
+    """
     before: Any = _ABSENT if old is None else old
-    errors = [] if is_sound else list(_structure(schema, _body(obj), before, ""))
+    errors = [] if has_valid_structure else list(_structure(schema, _body(obj), before, ""))
     duplicates = list(_duplicates(schema, _changed(obj, old), ""))
     if duplicates and (old is None or not any(_duplicates(schema, old, ""))):
         errors += duplicates
@@ -49,14 +55,14 @@ def validate(schema: Schema, obj: Object, old: Object | None = None, *, is_sound
 
 
 def _body(obj: Object) -> Object:
-    """The object without its metadata, which obeys rules of its own."""
+    """The object without its metadata, which has rules of its own."""
     if not isinstance(obj.get("metadata"), dict):
         return obj
     return {name: value for name, value in obj.items() if name != "metadata"}
 
 
 def _changed(obj: Object, old: Object | None) -> Object:
-    """The object without those of its fields that are as they were."""
+    """The object without the fields that equal the old ones."""
     if old is None:
         return obj
     return {name: value for name, value in obj.items() if name not in old or old[name] != value}
@@ -83,13 +89,16 @@ def _structure(schema: Schema, value: Any, old: Any, path: str) -> Iterator[Fiel
     enum = schema.get("enum")
     if enum is not None and value is not None and value not in enum:
         supported = ", ".join(json.dumps(one if isinstance(one, str) else json.dumps(one)) for one in enum)
-        yield FieldError("FieldValueNotSupported", path, f"supported values: {supported}", _shown(value))
+        yield FieldError("FieldValueNotSupported", path, f"supported values: {supported}", _as_go_prints(value))
     if "allOf" in schema or "oneOf" in schema or "not" in schema or "anyOf" in schema:
         yield from _combinations(schema, value, path)
 
 
 def _type_fault(schema: Schema, value: Any) -> tuple[str, str] | None:
-    """The type that was asked for and the one that was found. A format takes the place of the type in some messages."""
+    """The expected and the actual type, if they differ.
+
+    Some messages have the format in place of the type.
+    """
     expected = schema.get("type")
     actual = _json_type(value)
     if expected is None:
@@ -123,7 +132,7 @@ def _json_type(value: Any) -> str:
 
 
 def _text(schema: Schema, value: str, path: str) -> Iterator[FieldError]:
-    """The first limit that is broken, and the format."""
+    """The error of the first limit that is exceeded, and that of the format."""
     longest, shortest, pattern = schema.get("maxLength"), schema.get("minLength"), schema.get("pattern")
     if longest is not None and len(value) > longest:
         yield FieldError("FieldValueTooLong", path, f"may not be more than {longest} {_plural(longest, 'byte')}")
@@ -174,15 +183,15 @@ def _object(schema: Schema, value: Object, old: Any, path: str) -> Iterator[Fiel
     additional = schema.get("additionalProperties")
     before = old if isinstance(old, dict) else None
     for name, inner in value.items():
-        known = properties.get(name) if properties else None
-        if known is None:
+        part = properties.get(name) if properties else None
+        if part is None:
             if not isinstance(additional, dict):
                 continue
-            known = additional
-        if type(inner) is _only_type(known):
+            part = additional
+        if type(inner) is _only_type(part):
             continue
         old_inner = before.get(name, _ABSENT) if before is not None else _ABSENT
-        yield from _structure(known, inner, old_inner, f"{path}.{name}" if path else name)
+        yield from _structure(part, inner, old_inner, f"{path}.{name}" if path else name)
     required = schema.get("required", ())
     if schema.get("x-kubernetes-embedded-resource"):
         required = [*required, *(name for name in ("apiVersion", "kind") if name not in required)]
@@ -221,8 +230,8 @@ def _combinations(schema: Schema, value: Any, path: str) -> Iterator[FieldError]
         attempts = [faults(part) for part in schema["oneOf"]]
         valid = sum(not attempt for attempt in attempts)
         if valid != 1:
-            found = "Found none valid" if valid == 0 else f"Found {valid} valid alternatives"
-            yield _combination_error(path, f"must validate one and only one schema (oneOf). {found}")
+            outcome = "Found none valid" if valid == 0 else f"Found {valid} valid alternatives"
+            yield _combination_error(path, f"must validate one and only one schema (oneOf). {outcome}")
             if valid == 0:
                 yield from attempts[0]
     if "allOf" in schema:
@@ -241,11 +250,11 @@ def _combination_error(path: str, what: str) -> FieldError:
 
 
 def _invalid(path: str, value: Any, should: str) -> FieldError:
-    return FieldError("FieldValueInvalid", path, f"{path} in body {should}", _shown(value))
+    return FieldError("FieldValueInvalid", path, f"{path} in body {should}", _as_go_prints(value))
 
 
-def _shown(value: Any) -> Any:
-    """A whole number without its point, as Go prints it."""
+def _as_go_prints(value: Any) -> Any:
+    """A whole number without decimal point, as Go prints it."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -262,11 +271,11 @@ def _go_number(value: float) -> str:
 
 
 def _duplicates(schema: Schema, value: Any, path: str) -> Iterator[FieldError]:
-    """Repeated items of sets, repeated keys of maps, anywhere in the object."""
+    """Duplicate items of sets and duplicate keys of list-maps, anywhere in the object."""
     if isinstance(value, dict):
-        for name, known in _keyed_parts(schema):
+        for name, part in _keyed_parts(schema):
             if name in value:
-                yield from _duplicates(known, value[name], f"{path}.{name}" if path else name)
+                yield from _duplicates(part, value[name], f"{path}.{name}" if path else name)
         additional = schema.get("additionalProperties")
         if isinstance(additional, dict) and _has_keyed_lists(additional):
             for name in [name for name in value if name not in schema.get("properties", ())]:
@@ -281,28 +290,28 @@ def _duplicates(schema: Schema, value: Any, path: str) -> Iterator[FieldError]:
 
 def _repeated_items(schema: Schema, value: list[Any], path: str) -> Iterator[FieldError]:
     list_type = schema.get("x-kubernetes-list-type")
-    if "x-kubernetes-patch-strategy" in schema:  # a list of Kubernetes' own kinds, which have their own rules
+    if "x-kubernetes-patch-strategy" in schema:  # lists of Kubernetes' own kinds
         return
     if list_type == "map":
         names = schema.get("x-kubernetes-list-map-keys", ())
         for index, item in enumerate(value):
             if item is not None and not isinstance(item, dict):
                 detail = "must be an object for an array of list-type map"
-                yield FieldError("FieldValueInvalid", f"{path}[{index}]", detail, _shown(item))
+                yield FieldError("FieldValueInvalid", f"{path}[{index}]", detail, _as_go_prints(item))
                 return
-        shown = [{name: item[name] for name in names if name in item} if item else {} for item in value]
+        keys = [{name: item[name] for name in names if name in item} if item else {} for item in value]
     elif list_type == "set":
-        shown = value
+        keys = value
     else:
         return
     if len(value) < 2:
         return
-    for index in _repeats([json.dumps(item, sort_keys=True) for item in shown]):
-        yield FieldError("FieldValueDuplicate", f"{path}[{index}]", "", shown[index])
+    for index in _repeats([json.dumps(item, sort_keys=True) for item in keys]):
+        yield FieldError("FieldValueDuplicate", f"{path}[{index}]", "", keys[index])
 
 
 def _repeats(keys: list[str]) -> list[int]:
-    """Where a key turns up for the second time."""
+    """The positions at which a key occurs for the second time."""
     counts: dict[str, int] = {}
     repeated = []
     for index, key in enumerate(keys):
@@ -319,7 +328,10 @@ def _key(schema: Schema, item: Any) -> tuple[Any, ...] | None:
 
 
 def _earlier_items(schema: Schema, old: Any) -> dict[Any, Any]:
-    """The old items of a list-map by key; items of other lists cannot be told apart, so there are none."""
+    """The old items of a list-map by key.
+
+    Items of other lists have no identity, so that the result is empty.
+    """
     if not isinstance(old, list) or schema.get("x-kubernetes-list-type") != "map":
         return {}
     return {_key(schema, item): item for item in old}
@@ -327,7 +339,7 @@ def _earlier_items(schema: Schema, old: Any) -> dict[Any, Any]:
 
 @PerSchema
 def has_rules(schema: Schema) -> bool:
-    """Whether any CEL rule lies in or below this schema."""
+    """Whether any CEL rule is in or below this schema."""
     if schema.get("x-kubernetes-validations"):
         return True
     return any(has_rules(part) for part in [*_parts(schema), *schema.get("allOf", ())])
@@ -356,7 +368,7 @@ _PYTHON_TYPES: dict[str, type] = {"string": str, "boolean": bool}
 
 @PerSchema
 def _only_type(schema: Schema) -> type | None:
-    """The Python type whose every value satisfies the schema, if it asks for nothing but that."""
+    """The Python type, if every value of this type satisfies the schema."""
     if schema.keys() <= {"type", "description", "default", "x-kubernetes-validations"}:
         return _PYTHON_TYPES.get(schema.get("type", ""))
     return None
@@ -364,7 +376,7 @@ def _only_type(schema: Schema) -> type | None:
 
 @PerSchema
 def _has_transitions(schema: Schema) -> bool:
-    """Whether any CEL rule in or below this schema compares with what was."""
+    """Whether any CEL rule in or below this schema uses `oldSelf`."""
     if any(cel.uses_old_self(rule["rule"]) for rule in schema.get("x-kubernetes-validations", ())):
         return True
     return any(_has_transitions(part) for part in [*_parts(schema), *schema.get("allOf", ())])
@@ -396,10 +408,10 @@ def _rules_of_fields(schema: Schema, value: Object, old: Any, path: str) -> Iter
     additional = schema.get("additionalProperties")
     before = old if isinstance(old, dict) else {}
     for name, inner in value.items():
-        known = properties.get(name) if properties else None
-        if known is not None:
-            if has_rules(known):
-                yield from _rules(known, inner, before.get(name, _ABSENT), f"{path}.{name}" if path else name)
+        part = properties.get(name) if properties else None
+        if part is not None:
+            if has_rules(part):
+                yield from _rules(part, inner, before.get(name, _ABSENT), f"{path}.{name}" if path else name)
         elif isinstance(additional, dict) and has_rules(additional):
             yield from _rules(additional, inner, before.get(name, _ABSENT), f"{path}[{name}]")
 
@@ -412,17 +424,19 @@ def _run(rule: dict[str, Any], schema: Schema, value: Any, old: Any, *, path: st
         return None
     if not is_transition and not is_new and value == old:
         return None
-    stated = (rule.get("message") or "").strip()
+    message = (rule.get("message") or "").strip()
     kind = schema.get("type", "")
     try:
         if cel.program(text)(value, None if is_new else old):
             return None
     except cel.EvaluationError as error:
-        return FieldError("FieldValueInvalid", path or "<nil>", f"{error} evaluating rule: {stated or text}", kind)
+        return FieldError("FieldValueInvalid", path or "<nil>", f"{error} evaluating rule: {message or text}", kind)
     where = path + (rule.get("fieldPath") or "")
-    shown = OMIT_VALUE if kind in ("object", "array") else value
-    detail = _message(rule, value, None if is_new else old) or stated or f"failed rule: {text.strip()}"
-    return FieldError(rule.get("reason") or "FieldValueInvalid", where.removeprefix(".") or "<nil>", detail, shown)
+    reported_value = OMIT_VALUE if kind in ("object", "array") else value
+    detail = _message(rule, value, None if is_new else old) or message or f"failed rule: {text.strip()}"
+    return FieldError(
+        rule.get("reason") or "FieldValueInvalid", where.removeprefix(".") or "<nil>", detail, reported_value
+    )
 
 
 def _message(rule: dict[str, Any], value: Any, old: Any) -> str:

@@ -1,7 +1,8 @@
-"""The register of kinds: what a kind is called, what it looks like, and which rules it obeys.
+"""The registry of kinds: names, schema and rules of each kind.
 
-Every part that must treat kinds alike (API server, clients, CRD printer, validation) walks this register instead of
-knowing kinds by name. Modules of `api` fill it; a user's CustomResourceDefinition adds to the server's own copy.
+Every part that treats all kinds alike (API server, clients, CRD printer, validation) uses the
+Scheme instead of naming kinds. Modules of `api` fill it; a user's CustomResourceDefinition adds to
+the server's own copy.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,14 +14,14 @@ import msgspec
 from pykueue.api.errors import FieldError
 
 Object = dict[str, Any]
-"""A Kubernetes object as JSON has it. What we merely carry stays in this form, byte for byte."""
+"""A Kubernetes object as decoded JSON. Fields that we do not use are passed on unchanged."""
 
 Schema = dict[str, Any]
 """A structural OpenAPI v3 schema."""
 
 
 class Resource(msgspec.Struct, frozen=True, order=True, cache_hash=True):
-    """The address of a kind: enough to build a request."""
+    """The group, version and plural of a kind, from which requests are built."""
 
     group: str
     version: str
@@ -46,7 +47,7 @@ class Resource(msgspec.Struct, frozen=True, order=True, cache_hash=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column of `kubectl get`; `json_path` as in a CRD, `priority` above 0 shows only with `-o wide`."""
+    """A column of `kubectl get`, as in a CRD; a `priority` above 0 appears only with `-o wide`."""
 
     name: str
     json_path: str
@@ -57,15 +58,18 @@ class Column:
 
 
 class Lookup(Protocol):
-    """What admission may ask of the cluster: other objects, by address."""
+    """Reads other objects for admission rules."""
 
     def get(self, resource: Resource, namespace: str, name: str) -> Object | None: ...
 
     def list(self, resource: Resource, namespace: str = "") -> Iterable[Object]: ...
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
-    """One write as admission sees it. `operation` is CREATE, UPDATE or DELETE; `subresource` is "", "status", "scale"."""
+class AdmissionRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """One write as admission sees it.
+
+    `operation` is CREATE, UPDATE or DELETE; `subresource` is "", "status" or "scale".
+    """
 
     operation: str
     object: Object
@@ -84,31 +88,33 @@ class Settings:
     managed_jobs_namespace_selector: Mapping[str, Any] | None = None
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     custom_jobs: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
-    """Job kinds described in the Configuration: (group, kind) to the path of the field that suspends them."""
+    """(group, kind) of the job kinds that the Configuration describes, to their suspend field."""
     custom_plurals: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    """What these kinds are called in URLs, where it is not the kind in lower case with an s."""
+    """The plurals of these kinds, where they are not the kind in lower case with an s."""
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What validation found. `denied` faults come from a webhook rule (403 without causes), `invalid` from the schema
-    and CEL rules (422 with causes), as users of Kueue know them.
+class ValidationResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The errors and warnings of a validator.
+
+    `denied` are errors of a webhook (403 without causes), `invalid` those of the schema and of CEL
+    rules (422 with causes).
     """
 
     invalid: tuple[FieldError, ...] = ()
     denied: tuple[FieldError, ...] = ()
     warnings: tuple[str, ...] = ()
     webhook: str = ""
-    """The name of Kueue's webhook that denies, for `errors.denied`."""
+    """The name of Kueue's webhook, for `errors.denied`."""
 
 
-Defaulter = Callable[[Request], list[str]]
-"""Fills in `request.object` in place before validation; returns warnings.
+Defaulter = Callable[[AdmissionRequest], None]
+"""Sets defaults in `request.object` in place, before validation.
 Raises `ApiError` where Kueue's mutating webhook refuses what it cannot decode."""
 
-Validator = Callable[[Request], Verdict]
+Validator = Callable[[AdmissionRequest], ValidationResult]
 
 Reader = Callable[[Object], list[str]]
-"""Puts lenient spellings right in place, before unknown fields are looked for; returns warnings."""
+"""Replaces lenient spellings in place, before unknown fields are searched; returns warnings."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,14 +137,14 @@ class Kind:
     selectable_fields: tuple[str, ...] = ()
     deprecation_warning: str = ""
     storage_version: str = ""
-    """The version in which objects are kept; "" means this one."""
+    """The storage version; "" means this one."""
     to_storage: Callable[[Object], Object] | None = None
     from_storage: Callable[[Object], Object] | None = None
     reader: Reader | None = None
     defaulter: Defaulter | None = None
     validator: Validator | None = None
     is_builtin: bool = True
-    """Built into Kubernetes itself (strategic merge patch applies, no CRD is printed)."""
+    """Whether Kubernetes itself has the kind: strategic merge patch applies, no CRD is printed."""
 
     @property
     def resource(self) -> Resource:

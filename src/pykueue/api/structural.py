@@ -1,11 +1,13 @@
-"""Structs to structural OpenAPI v3 schemas: the one source of CRDs, `kubectl explain`, defaults and validation.
+"""Structs to structural OpenAPI v3 schemas: the one source of CRDs and of `kubectl explain`.
 
-A kind is a tree of msgspec Structs. A field's type and default say its schema's type, requiredness and default; `about`
-adds what Python types cannot say (a description, limits, patterns, how lists merge, CEL rules). None of the limits is
-enforced while decoding: the walks of `schema` and `schema_validation` do that, with the API server's words, and an object
-that an older version let in can still be read.
+A kind is a tree of msgspec Structs. The type and default of a field give its schema's type,
+default and whether it is required; `about` adds what Python types cannot express (description,
+limits, patterns, how lists merge, CEL rules). Decoding does not enforce the limits: `schema` and
+`schema_validation` do, with the API server's messages, so that an object of an older version can
+still be read.
 
-Result: inlined, no `$ref`, no `title`, a `type` everywhere, as Kubernetes asks of a structural schema.
+The result is inlined, without `$ref` and `title`, and has a `type` everywhere, as Kubernetes
+demands.
 """
 
 import types
@@ -19,7 +21,7 @@ from pykueue.api.cel import Rule
 from pykueue.api.scheme import Object, Schema
 
 ABSENT = object()
-"""As `default=`: the struct has a default, the schema has none."""
+"""As `default=`: the struct has a default but the schema has none."""
 
 
 @typing.dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(msgspec.field,))
@@ -49,8 +51,10 @@ _PLAIN = {str: "string", bool: "boolean", int: "integer", float: "number"}
 
 
 def about(description: str = "", *, rules: tuple[Rule, ...] = (), **keywords: Any) -> msgspec.Meta:
-    """What a field's type leaves unsaid. Keywords are schema keywords in snake case (`max_items=8`, `list_type="set"`);
-    `required` and `default` override what the struct says.
+    """What the type of a field cannot express.
+
+    Keywords are schema keywords in snake case (`max_items=8`, `list_type="set"`); `required` and
+    `default` override those of the struct.
     """
     schema: Schema = {"description": description} if description else {}
     for keyword, value in keywords.items():
@@ -63,7 +67,10 @@ def about(description: str = "", *, rules: tuple[Rule, ...] = (), **keywords: An
 
 
 def kind_schema(struct: type[msgspec.Struct]) -> Schema:
-    """The schema of a whole object. `spec` and `status` are neither required nor defaulted, as in every CRD."""
+    """The schema of a whole object.
+
+    As in every CRD, `spec` and `status` are neither required nor defaulted.
+    """
     schema = schema_of(struct)
     properties = schema["properties"]
     for name in ("spec", "status"):
@@ -86,7 +93,7 @@ def schema_of(struct: type[msgspec.Struct]) -> Schema:
         is_required = schema.pop("required", None) if isinstance(schema.get("required"), bool) else None
         if field.required if is_required is None else is_required:
             required.append(field.encode_name)
-        _settle_default(schema, field)
+        _set_default(schema, field)
         properties[field.encode_name] = schema
     result: Schema = {"type": "object"}
     if description := _docstring(struct):
@@ -137,7 +144,7 @@ def _union_schema(members: list[Any]) -> Schema:
     return {"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}
 
 
-def _settle_default(schema: Schema, field: msgspec.structs.FieldInfo) -> None:
+def _set_default(schema: Schema, field: msgspec.structs.FieldInfo) -> None:
     if "default" in schema:
         if schema["default"] is ABSENT:
             del schema["default"]
@@ -170,5 +177,5 @@ _Struct = TypeVar("_Struct", bound=msgspec.Struct)
 
 
 def decode(obj: Object | Mapping[str, Any], struct: type[_Struct]) -> _Struct:
-    """The struct of an object that was stored; unknown fields are left aside."""
+    """The struct of a stored object; unknown fields are ignored."""
     return msgspec.convert(obj, struct)

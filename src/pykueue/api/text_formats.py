@@ -1,4 +1,4 @@
-"""Patterns and formats of strings, as Go reads them. Asked by `schema_validation`."""
+"""Patterns and formats of strings, as Go reads them. Used by `schema_validation`."""
 
 import base64
 import binascii
@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 @functools.lru_cache(maxsize=4096)
 def pattern(text: str) -> re.Pattern[str]:
-    """A Go regular expression in Python: flags may stand anywhere, `$` is the very end."""
+    """A Go regular expression for Python: flags anywhere, `$` matches only at the end."""
     flags = "".join(re.findall(r"\(\?([ims]+)\)", text))
     body = re.sub(r"\(\?[ims]+\)", "", text).replace(r"\z", r"\Z")
     if "m" not in flags and body.endswith("$") and not body.endswith(r"\$"):
@@ -25,7 +25,7 @@ def pattern(text: str) -> re.Pattern[str]:
 
 
 def conforms(name: str, value: str) -> bool:
-    """Whether a string has the format; formats that Kubernetes does not know are not checked."""
+    """Whether a string has the format; formats that Kubernetes does not check are not checked."""
     check = _CHECKS.get(name)
     if check is None:
         return True

@@ -1,6 +1,6 @@
-"""Kubernetes timestamps: RFC 3339 in UTC, written with whole seconds as `metav1.Time` does.
+"""Kubernetes timestamps: RFC 3339 in UTC with whole seconds, as `metav1.Time` writes them.
 
-Inside pykueue a moment is an integer number of nanoseconds since the epoch, or a `datetime`.
+Inside pykueue a time is an integer number of nanoseconds since the epoch, or a `datetime`.
 """
 
 import functools
@@ -23,6 +23,11 @@ def to_ns(text: str) -> int:
 
 def from_ns(at_ns: int) -> str:
     return _from_seconds(at_ns // SECOND_NS)
+
+
+def micro_from_ns(at_ns: int) -> str:
+    """With microseconds, as `metav1.MicroTime` is written: events and leases use it."""
+    return f"{from_ns(at_ns)[:-1]}.{at_ns % SECOND_NS // 1000:06d}Z"
 
 
 @functools.lru_cache(maxsize=1024)

@@ -1,18 +1,98 @@
-"""Writes objects as YAML that every reader takes for what it is: `yes`, `0644`, `1e3` and `12:30` stay text. Used by every command
-that prints manifests.
+"""YAML as `kubectl` reads and writes it: YAML 1.1 with the scalars of Go's library.
+
+`plain_value` gives the value of a scalar, for `manifests`. `dump` writes objects so that every
+reader gets the same values back: `yes`, `0644`, `1e3` and `12:30` stay strings. Every command that
+prints manifests uses it.
 """
 
+import base64
+import binascii
+import functools
+import math
+import re
 from collections.abc import Iterable
 from typing import Any
 
 import yaml
 
 from pykueue.api.scheme import Object
-from pykueue.api.yaml_scalars import NotJsonError, plain_value
+
+_WORDS: dict[str, Any] = {
+    **dict.fromkeys(("", "~", "null", "Null", "NULL"), None),
+    **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
+    **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
+}
+_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_INTEGER = re.compile(r"[-+]?(?:0b[01]+|0x[0-9a-fA-F]+|0o?[0-7]*|[1-9]\d*)", re.ASCII)
+_FLOAT = re.compile(r"[-+]?(?:\.\d+|\d+(?:\.\d*)?)(?:[eE][-+]?\d+)?", re.ASCII)
+_STARTS_NUMBER = frozenset("+-.0123456789")
+_LONGEST_NUMBER = 400
+
+
+class NotJsonError(ValueError):
+    """A value that JSON cannot represent."""
+
+
+def plain_value(text: str, tag: str | None, *, is_plain: bool) -> Any:
+    """The value of a scalar; a quoted or `!!str` scalar is a string."""
+    if is_plain and tag is None:
+        return _resolved(text) if len(text) <= _LONGEST_NUMBER else text
+    if tag is None or tag in ("!", "tag:yaml.org,2002:str"):
+        return text
+    return _tagged(text, tag)
+
+
+@functools.lru_cache(maxsize=8192)
+def _resolved(text: str) -> Any:
+    if text in _WORDS:
+        return _WORDS[text]
+    if text[0] not in _STARTS_NUMBER:
+        return text
+    if _NOT_FINITE.fullmatch(text):
+        raise NotJsonError(f"{text} cannot be written as JSON")
+    digits = text.replace("_", "")
+    if _INTEGER.fullmatch(digits):
+        return _integer(digits)
+    if _FLOAT.fullmatch(digits):
+        value = float(digits)
+        if math.isinf(value):
+            raise NotJsonError(f"{text} is too large for a number")
+        return int(value) if value.is_integer() and abs(value) < 1e15 else value
+    return text
+
+
+def _integer(digits: str) -> int:
+    sign, body = (-1, digits[1:]) if digits[0] == "-" else (1, digits.lstrip("+"))
+    if re.fullmatch(r"0o?[0-7]+", body):
+        return sign * int(body.replace("o", ""), 8)
+    return sign * int(body, 0)
+
+
+def _tagged(text: str, tag: str) -> Any:
+    short = tag.removeprefix("tag:yaml.org,2002:")
+    if short == "binary":
+        try:
+            return base64.b64decode(text, validate=False).decode()
+        except (binascii.Error, UnicodeDecodeError):
+            raise NotJsonError("!!binary holds no text") from None
+    if short in ("int", "float", "bool", "null"):
+        return _resolved(text)
+    if short == "timestamp":
+        return text
+    raise NotJsonError(f"tag {tag} is not known here")
+
+
+def key_text(value: Any) -> str:
+    """A mapping key as JSON represents it."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "null" if value is None else str(value)
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Never writes aliases, and quotes whatever `manifests` would read as something else than text."""
+    """Never writes aliases, and quotes every string that would be read as another type."""
 
     def ignore_aliases(self, _data: Any) -> bool:
         return True
@@ -40,5 +120,5 @@ _Dumper.add_representer(str, _text)
 
 
 def dump(objects: Iterable[Object]) -> str:
-    """One document for each object, in the order of its fields."""
+    """One document for each object; fields keep their order."""
     return yaml.dump_all(objects, Dumper=_Dumper, sort_keys=False, explicit_start=True, allow_unicode=True, width=2**20)

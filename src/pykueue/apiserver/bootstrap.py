@@ -1,21 +1,33 @@
-"""The objects of a new cluster: namespaces, roles, the `kubernetes` service, and what every namespace is given.
+"""The objects of a new cluster: namespaces, roles, the `kubernetes` service, priority classes.
 
-`ensure` runs at each start and creates what is missing; what users changed stays as they left it.
+`ensure` runs at each start and creates missing objects. It does not change existing ones.
+`NamespaceDefaults` creates the default objects of every new namespace.
 """
 
 import asyncio
 import contextlib
 from collections.abc import Iterable
 
+from pykueue.api import objects
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object, Scheme
-from pykueue.apiserver.calls import Frame, Patch, Subscription, Target, User, Verbs, WatchCall, WriteCall
+from pykueue.apiserver.calls import (
+    PatchBody,
+    ResourceTarget,
+    Subscription,
+    UserInfo,
+    Verbs,
+    WatchCall,
+    WatchFrame,
+    WriteCall,
+)
 from pykueue.apiserver.security import roles
 from pykueue.kube.client import PatchType
+from pykueue.kube.supervisor import BackgroundTasks
 
 NAMESPACES = ("default", "kube-system", "kube-public", "kube-node-lease", "kueue-system")
-_WRITER = WriteCall(user=User(name="system:apiserver", groups=("system:masters",)), field_manager="kubectl")
-"""Applies as kubectl does, so that manifests with the same objects (Kueue's own roles) apply over ours without conflict."""
+_WRITER = WriteCall(user=UserInfo(name="system:apiserver", groups=("system:masters",)), field_manager="kubectl")
+"""The field manager of kubectl, so that manifests with the same objects apply without conflict."""
 
 
 async def ensure(verbs: Verbs, scheme: Scheme, port: int) -> None:
@@ -23,21 +35,21 @@ async def ensure(verbs: Verbs, scheme: Scheme, port: int) -> None:
     await _create(verbs, scheme, [*roles.defaults(), _service(port), *_priority_classes()])
 
 
-async def _create(verbs: Verbs, scheme: Scheme, objects: Iterable[Object]) -> None:
-    """Create together, so that all of them share one write to the disk."""
-    await asyncio.gather(*(_create_one(verbs, scheme, obj) for obj in objects))
+async def _create(verbs: Verbs, scheme: Scheme, manifests: Iterable[Object]) -> None:
+    """Create concurrently, so that all objects share one commit."""
+    await asyncio.gather(*(_create_one(verbs, scheme, obj) for obj in manifests))
 
 
 async def _create_one(verbs: Verbs, scheme: Scheme, obj: Object) -> None:
     kind = scheme.for_object(obj)
     assert kind is not None, f"{obj['kind']} must be registered"
-    place = Target(kind=kind, namespace=obj["metadata"].get("namespace", ""), name=obj["metadata"]["name"])
+    target = ResourceTarget(kind=kind, namespace=objects.namespace(obj), name=objects.name(obj))
     try:
-        await verbs.get(place)
+        await verbs.get(target)
     except ApiError as error:
         if error.code != 404:
             raise
-        await verbs.patch(place, Patch(type=PatchType.APPLY, body=obj), _WRITER)
+        await verbs.patch(target, PatchBody(type=PatchType.APPLY, body=obj), _WRITER)
 
 
 def _namespace(name: str) -> Object:
@@ -74,35 +86,34 @@ def _priority_classes() -> Iterable[Object]:
 
 
 class NamespaceDefaults:
-    """Gives every namespace its `default` service account and the certificate of the API's authority."""
+    """Creates the `default` service account and the CA certificate of every new namespace."""
 
     def __init__(self, verbs: Verbs, scheme: Scheme, authority: str) -> None:
         self._verbs = verbs
         self._scheme = scheme
         self._authority = authority
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks()
         self._subscription: Subscription | None = None
 
     async def start(self) -> None:
         kind = self._scheme.for_kind("v1", "Namespace")
         assert kind is not None
-        self._subscription = await self._verbs.watch(Target(kind=kind), WatchCall(), self)
+        self._subscription = await self._verbs.watch(ResourceTarget(kind=kind), WatchCall(), self)
 
     async def stop(self) -> None:
         if self._subscription:
             self._subscription.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        with contextlib.suppress(ApiError):
+            await self._tasks.wait()
 
-    def send(self, frame: Frame) -> None:
+    def send(self, frame: WatchFrame) -> None:
         if frame.type == "ADDED":
-            task = asyncio.get_running_loop().create_task(self._give(frame.decode()["metadata"]["name"]))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._tasks.start(self._create_defaults(objects.name(frame.decode())))
 
     def close(self) -> None:
-        """The server is stopping."""
+        """The server stops."""
 
-    async def _give(self, namespace: str) -> None:
+    async def _create_defaults(self, namespace: str) -> None:
         account: Object = {
             "apiVersion": "v1",
             "kind": "ServiceAccount",
@@ -114,5 +125,5 @@ class NamespaceDefaults:
             "metadata": {"name": "kube-root-ca.crt", "namespace": namespace},
             "data": {"ca.crt": self._authority},
         }
-        with contextlib.suppress(ApiError):  # a namespace may go as fast as it came
+        with contextlib.suppress(ApiError):  # the namespace may be deleted at once
             await _create(self._verbs, self._scheme, [account, certificate])

@@ -1,7 +1,8 @@
-"""What may be asked of the embedded API, free of any transport: targets, options, answers and the verbs.
+"""The interface of the embedded API without a transport: targets, options, responses, the verbs.
 
-`core.Core` implements `Verbs`. The HTTP application and the in-process client are its two callers: they turn their own
-form of a request into these values, and answer with what comes back. A refusal is raised as `api.errors.ApiError`.
+`core.Core` implements `Verbs`. Its two callers are the HTTP application and `LocalClient`: each
+converts its own requests to these values and the responses back. Errors are raised as
+`api.errors.ApiError`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,20 +15,21 @@ from pykueue.apiserver.store.rows import Stored
 from pykueue.kube.client import PatchType
 
 
-class User(msgspec.Struct, frozen=True, kw_only=True):
+class UserInfo(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     groups: tuple[str, ...] = ()
     uid: str = ""
     extra: Mapping[str, Sequence[str]] = msgspec.field(default_factory=dict)
 
 
-ADMIN = User(name="system:admin", groups=("system:masters", "system:authenticated"))
+ADMIN = UserInfo(name="system:admin", groups=("system:masters", "system:authenticated"))
 
 
-class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """The address of a request. `kind` carries the version asked for; `subresource` is "", "status" or "scale".
+class ResourceTarget(msgspec.Struct, frozen=True, kw_only=True):
+    """The resource or object that a request is about. `kind` is in the requested version.
 
-    An empty `namespace` of a namespaced kind means all namespaces (list, watch, delete_collection only).
+    `subresource` is "", "status", "scale" or "finalize". An empty `namespace` of a namespaced kind
+    means all namespaces (list, watch, delete_collection only).
     """
 
     kind: Kind
@@ -46,7 +48,7 @@ class ListCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WatchCall(msgspec.Struct, frozen=True, kw_only=True):
-    """`resource_version` "" or "0" starts with an ADDED event for each object that is there."""
+    """`resource_version` "" or "0" starts with an ADDED event for each existing object."""
 
     label_selector: str = ""
     field_selector: str = ""
@@ -55,28 +57,28 @@ class WatchCall(msgspec.Struct, frozen=True, kw_only=True):
     allow_bookmarks: bool = False
     send_initial_events: bool | None = None
     timeout_seconds: float = 0
-    """0 means: until the watcher goes away."""
+    """0 means no timeout."""
 
 
 class WriteCall(msgspec.Struct, frozen=True, kw_only=True):
     """Options of create, update and patch."""
 
-    user: User = ADMIN
+    user: UserInfo = ADMIN
     field_manager: str = ""
-    """"" lets the core take the first word of `user_agent`, as an API server does."""
+    """"" means the part of `user_agent` before the first slash, as in Kubernetes."""
     user_agent: str = ""
     dry_run: bool = False
     force: bool = False
     field_validation: str = ""
     """Strict, Warn or Ignore; "" means Warn."""
     decoding_faults: tuple[str, ...] = ()
-    """What the reader of the body noticed (`duplicate field "spec.a"`): refused or warned of like unknown fields."""
+    """Faults of the decoder, such as `duplicate field "spec.a"`. Handled like unknown fields."""
 
 
 class DeleteCall(msgspec.Struct, frozen=True, kw_only=True):
     """`propagation_policy` is Background, Foreground, Orphan or "" (the default of the kind)."""
 
-    user: User = ADMIN
+    user: UserInfo = ADMIN
     propagation_policy: str = ""
     grace_period_seconds: int | None = None
     precondition_uid: str = ""
@@ -84,32 +86,32 @@ class DeleteCall(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool = False
 
 
-class Patch(msgspec.Struct, frozen=True, kw_only=True):
-    """`body` is decoded JSON (for APPLY also decoded YAML): a list of operations for JSON patches, else an object."""
+class PatchBody(msgspec.Struct, frozen=True, kw_only=True):
+    """`body` is decoded JSON or YAML: a list of operations for a JSON patch, else an object."""
 
     type: PatchType
     body: Any
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """One object (or a Status) as JSON, ready to send."""
+class ObjectResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """One object, or a Status, encoded as JSON."""
 
     data: bytes
     warnings: tuple[str, ...] = ()
     is_created: bool = False
-    """The object did not exist before: HTTP answers 201."""
+    """The request created the object: HTTP answers 201."""
     is_accepted: bool = False
-    """Deletion began and is not over: what `delete` returns is the object, HTTP still answers 200."""
+    """The object is being deleted but still exists. HTTP answers 200 with the object."""
     stored: Stored | None = None
-    """What it shows, if it shows an object as it is stored."""
+    """The stored object, if `data` is the object exactly as it is stored."""
 
     def decode(self) -> Object:
-        """A fresh copy: yours to change."""
+        """A new copy, which the caller may change."""
         obj: Object = msgspec.json.decode(self.data)
         return obj
 
     def decode_unmanaged(self) -> Object:
-        """As `decode`, without `managedFields`."""
+        """A new copy without `managedFields`."""
         if self.stored is not None:
             return self.stored.decode_unmanaged()
         obj = self.decode()
@@ -118,7 +120,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
-    """A list, or one page of it; `items` are encoded objects in the version asked for."""
+    """A list, or one page of it. `items` are encoded objects in the requested version."""
 
     kind: Kind
     items: list[bytes]
@@ -136,7 +138,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
         return metadata
 
     def encode(self) -> bytes:
-        """The whole list as JSON, without decoding an item."""
+        """The list as JSON. Items are copied as they are, not decoded."""
         head = {"kind": self.kind.list_kind, "apiVersion": self.kind.api_version, "metadata": self.metadata()}
         return b'%s,"items":[%s]}' % (msgspec.json.encode(head)[:-1], b",".join(self.items))
 
@@ -144,61 +146,81 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
         return [msgspec.json.decode(item) for item in self.items]
 
 
-class Frame(Protocol):
-    """One watch event. It is shared by all watchers of a version, so whatever it gives is made once."""
+class WatchFrame:
+    """One watch event in one version of its kind, shared by all watchers of that version.
 
-    type: str
-    """ADDED, MODIFIED, DELETED, BOOKMARK or ERROR."""
-    data: bytes
-    """The object as JSON."""
+    `data` is the object as JSON. `stored` is set if the object is shown exactly as it is stored.
+    """
+
+    __slots__ = ("_line", "_object", "_stored", "data", "type")
+
+    def __init__(self, event_type: str, data: bytes, stored: Stored | None = None) -> None:
+        self.type = event_type  # ADDED, MODIFIED, DELETED, BOOKMARK or ERROR
+        self.data = data
+        self._line = b""
+        self._stored = stored
+        self._object: Object | None = None
 
     @property
     def line(self) -> bytes:
-        """The event as the wire has it: `{"type":…,"object":…}` and a newline."""
-        ...
+        """The event as one line of JSON (`{"type":…,"object":…}`), encoded once."""
+        if not self._line:
+            self._line = b'{"type":"%s","object":%s}\n' % (self.type.encode(), self.data)
+        return self._line
 
-    def decode(self) -> Object: ...
+    def decode(self) -> Object:
+        """A new copy of the object, which the caller may change."""
+        obj: Object = msgspec.json.decode(self.data)
+        return obj
 
     def shared(self) -> Object:
-        """The object without `managedFields`, decoded once for all who only read it."""
-        ...
+        """The object without `managedFields`, decoded once for all readers. Do not change it."""
+        if self._stored is not None:
+            return self._stored.shared()
+        if self._object is None:
+            self._object = self.decode()
+            self._object["metadata"].pop("managedFields", None)
+        return self._object
 
 
 class Sink(Protocol):
-    """Where a watch delivers. Called on the event loop; must neither block nor raise."""
+    """The receiver of a watch. Called on the event loop; must neither block nor raise."""
 
-    def send(self, frame: Frame) -> None: ...
+    def send(self, frame: WatchFrame) -> None: ...
 
     def close(self) -> None:
-        """The watch is over (timeout, shutdown, or after an ERROR frame). Called once."""
+        """Called once when the watch ends (timeout, shutdown, or after an ERROR frame)."""
         ...
 
 
 class Subscription(Protocol):
     def cancel(self) -> None:
-        """Stop delivering, without a call of `close`. May be called at any time, more than once."""
+        """Stop delivering; `close` is not called. May be called at any time and more than once."""
         ...
 
 
 class Verbs(Protocol):
-    async def get(self, target: Target, *, resource_version: str = "") -> Answer: ...
+    async def get(self, target: ResourceTarget, *, resource_version: str = "") -> ObjectResponse: ...
 
-    async def list(self, target: Target, call: ListCall) -> Page: ...
+    async def list(self, target: ResourceTarget, call: ListCall) -> Page: ...
 
-    async def watch(self, target: Target, call: WatchCall, sink: Sink) -> Subscription:
-        """Begin a watch. `target.name` narrows it to one object. Raises 400 and 410 before anything is sent."""
+    async def watch(self, target: ResourceTarget, call: WatchCall, sink: Sink) -> Subscription:
+        """Start a watch, of one object if `target.name` is set.
+
+        ApiError 400 or 410 is raised before the first frame is sent.
+        """
         ...
 
-    async def create(self, target: Target, body: Object, call: WriteCall) -> Answer: ...
+    async def create(self, target: ResourceTarget, body: Object, call: WriteCall) -> ObjectResponse: ...
 
-    async def update(self, target: Target, body: Object, call: WriteCall) -> Answer: ...
+    async def update(self, target: ResourceTarget, body: Object, call: WriteCall) -> ObjectResponse: ...
 
-    async def patch(self, target: Target, patch: Patch, call: WriteCall) -> Answer:
-        """All four patch types; server-side apply creates what is not there."""
+    async def patch(self, target: ResourceTarget, patch: PatchBody, call: WriteCall) -> ObjectResponse:
+        """All four patch types. Server-side apply creates the object if it does not exist."""
         ...
 
-    async def delete(self, target: Target, call: DeleteCall) -> Answer:
-        """The object if it stays for a while (finalizers, grace period), else a Status of Success."""
+    async def delete(self, target: ResourceTarget, call: DeleteCall) -> ObjectResponse:
+        """The object if finalizers or a grace period keep it for now, else a Status of Success."""
         ...
 
-    async def delete_collection(self, target: Target, selection: ListCall, call: DeleteCall) -> Page: ...
+    async def delete_collection(self, target: ResourceTarget, selection: ListCall, call: DeleteCall) -> Page: ...

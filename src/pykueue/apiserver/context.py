@@ -1,36 +1,65 @@
-"""What every verb needs: the store, the kinds, the settings of admission, and the time."""
+"""What every verb uses: the store, the kinds, the settings of admission, and the clock."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 import msgspec
 
-from pykueue.api.scheme import Kind, Scheme, Settings
-from pykueue.apiserver.admission import Admission
-from pykueue.apiserver.objects import StoreLookup
+from pykueue.api.scheme import Kind, Object, Resource, Scheme, Settings
+from pykueue.apiserver import versions
+from pykueue.apiserver.admission import ServerAdmission
+from pykueue.apiserver.calls import WriteCall
 from pykueue.apiserver.store.rows import Stored
 from pykueue.apiserver.store.store import Store
-
-OBJECT_BYTES = 1_572_864
-"""As large as etcd takes an object."""
 
 
 def now() -> datetime:
     return datetime.now(UTC)
 
 
+class StoreLookup:
+    """`api.scheme.Lookup` on the store. Objects have the version of the requested resource."""
+
+    def __init__(self, store: Store, scheme: Scheme) -> None:
+        self._store = store
+        self._scheme = scheme
+
+    def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
+        kind = self._kind(resource)
+        stored = self._store.head(versions.key_of(kind, namespace, name)) if kind else None
+        return _read(kind, stored) if kind and stored else None
+
+    def list(self, resource: Resource, namespace: str = "") -> Iterable[Object]:
+        kind = self._kind(resource)
+        if kind is None:
+            return
+        for stored in self._store.select(versions.storage_group(kind), kind.plural, namespace):
+            yield _read(kind, stored)
+
+    def _kind(self, resource: Resource) -> Kind | None:
+        return self._scheme.for_path(resource.group, resource.version, resource.plural)
+
+
+def _read(kind: Kind, stored: Stored) -> Object:
+    """The object in the version of `kind`. Admission must not change it."""
+    if versions.is_storage_version(kind):
+        return stored.shared_or_decoded()
+    return versions.from_storage(kind, stored.decode())
+
+
 @dataclass(slots=True, kw_only=True)
 class Context:
-    """Shared by all verbs; `settings` may be replaced while they serve."""
+    """Shared by all verbs. `settings` may be replaced while the server runs."""
 
     store: Store
     scheme: Scheme
     settings: Settings
     clock: Callable[[], datetime] = now
 
-    def admission(self, subresource: str, *, is_patch: bool = False) -> Admission:
-        return Admission(
+    def admission(self, call: WriteCall, subresource: str, *, is_patch: bool = False) -> ServerAdmission:
+        return ServerAdmission(
+            call=call,
             lookup=StoreLookup(self.store, self.scheme),
             settings=self.settings,
             is_patch=is_patch,
@@ -38,13 +67,16 @@ class Context:
         )
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a verb decided: the object as stored (or as it would be), to be shown when it is durable."""
+class WriteOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of a write: the object as it is stored, or would be stored in a dry run.
+
+    The response is sent when the revision of `stored` is committed.
+    """
 
     kind: Kind
     stored: Stored
     warnings: tuple[str, ...] = ()
     is_created: bool = False
-    is_gone: bool = False
+    is_removed: bool = False
     is_written: bool = True
-    """False for a dry run: there is nothing to wait for."""
+    """False for a dry run, which has nothing to commit."""

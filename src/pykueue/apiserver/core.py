@@ -1,43 +1,46 @@
 """The embedded API without a transport: the verbs of `calls.Verbs` on one store.
 
-A verb decides in one step (`reading`, `writing`, `deletion`), waits until the store has made the decision durable, and
-answers. The parts of Kubernetes that keep the store tidy (namespaces, owners, expiry) run beside it.
+A verb reads and decides in one step without `await` (`reading`, `writing`, `deletion`), waits
+until the store has committed the change, and returns the response. The controllers that
+Kubernetes runs behind its API (garbage collector, namespace deletion, expiry of events) run
+beside it.
 """
 
-import asyncio
 from collections.abc import Callable
 from datetime import datetime
 
 import msgspec
 
+from pykueue.api import objects
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object, Scheme, Settings
 from pykueue.apiserver import context, deletion, scales, versions
 from pykueue.apiserver.calls import (
-    Answer,
     DeleteCall,
     ListCall,
+    ObjectResponse,
     Page,
-    Patch,
+    PatchBody,
+    ResourceTarget,
     Sink,
     Subscription,
-    Target,
     WatchCall,
     WriteCall,
 )
-from pykueue.apiserver.context import Context, Outcome
-from pykueue.apiserver.controllers.expiry import EventExpiry
-from pykueue.apiserver.controllers.garbage import GarbageCollector
+from pykueue.apiserver.context import Context, WriteOutcome
+from pykueue.apiserver.controllers.event_expiry import EventExpiry
+from pykueue.apiserver.controllers.garbage_collector import GarbageCollector
 from pykueue.apiserver.controllers.namespaces import NamespaceTerminator
-from pykueue.apiserver.reading import Reader
+from pykueue.apiserver.reading import ReadHandler
 from pykueue.apiserver.store.log import StoreError
 from pykueue.apiserver.store.store import Store
-from pykueue.apiserver.watches import Hub
-from pykueue.apiserver.writing import Writing
+from pykueue.apiserver.watches import WatchHub
+from pykueue.apiserver.writing import WriteHandler
+from pykueue.kube.supervisor import Supervisor
 
 
 class Core:
-    """`calls.Verbs`, and the life of what stands behind them: `start` before the first call, `stop` after the last."""
+    """Implements `calls.Verbs`. Call `start` before the first verb and `stop` after the last."""
 
     def __init__(
         self,
@@ -49,63 +52,61 @@ class Core:
     ) -> None:
         self.scheme = scheme
         self.store = store
-        self.hub = Hub(lambda: store.revision)
+        self.hub = WatchHub(lambda: store.revision)
         self.context = Context(store=store, scheme=scheme, settings=settings or Settings(), clock=clock)
-        self._reader = Reader(store, self.hub)
-        self._writing = Writing(self.context)
-        self._deletion = deletion.Deletion(self.context)
-        self._upkeep: list[asyncio.Task[None]] = []
+        self._reads = ReadHandler(store, self.hub)
+        self._writes = WriteHandler(self.context)
+        self._deletes = deletion.DeleteHandler(self.context)
+        self._supervisor = Supervisor()
         store.listeners.append(self.hub.publish)
 
     async def start(self) -> None:
         self.hub.start()
         self.garbage = GarbageCollector(self, self.store, self.scheme)
-        self.namespace_ends = NamespaceTerminator(self, self.context)
-        parts = (self.garbage.worker, self.namespace_ends.worker, EventExpiry(self, self.context))
-        self._upkeep = [asyncio.create_task(part.run()) for part in parts]
+        self.namespace_terminator = NamespaceTerminator(self, self.context)
+        self._supervisor.start("garbage collector", self.garbage.run)
+        self._supervisor.start("namespace terminator", self.namespace_terminator.run)
+        self._supervisor.start("event expiry", EventExpiry(self, self.context).run)
 
     async def stop(self) -> None:
-        for task in self._upkeep:
-            task.cancel()
-        await asyncio.gather(*self._upkeep, return_exceptions=True)
+        await self._supervisor.stop()
         self.hub.stop()
         await self.store.close()
 
-    async def get(self, target: Target, *, resource_version: str = "") -> Answer:
-        return self._reader.get(target, resource_version)
+    async def get(self, target: ResourceTarget, *, resource_version: str = "") -> ObjectResponse:
+        return self._reads.get(target, resource_version)
 
-    async def list(self, target: Target, call: ListCall) -> Page:
-        return self._reader.list(target, call)
+    async def list(self, target: ResourceTarget, call: ListCall) -> Page:
+        return self._reads.list(target, call)
 
-    async def watch(self, target: Target, call: WatchCall, sink: Sink) -> Subscription:
-        return self._reader.watch(target, call, sink)
+    async def watch(self, target: ResourceTarget, call: WatchCall, sink: Sink) -> Subscription:
+        return self._reads.watch(target, call, sink)
 
-    async def create(self, target: Target, body: Object, call: WriteCall) -> Answer:
-        return await self._answer(target, self._writing.create(target, body, call))
+    async def create(self, target: ResourceTarget, body: Object, call: WriteCall) -> ObjectResponse:
+        return await self._respond(target, self._writes.create(target, body, call))
 
-    async def update(self, target: Target, body: Object, call: WriteCall) -> Answer:
-        return await self._answer(target, self._writing.update(target, body, call))
+    async def update(self, target: ResourceTarget, body: Object, call: WriteCall) -> ObjectResponse:
+        return await self._respond(target, self._writes.update(target, body, call))
 
-    async def patch(self, target: Target, patch: Patch, call: WriteCall) -> Answer:
-        return await self._answer(target, self._writing.patch(target, patch, call))
+    async def patch(self, target: ResourceTarget, patch: PatchBody, call: WriteCall) -> ObjectResponse:
+        return await self._respond(target, self._writes.patch(target, patch, call))
 
-    async def delete(self, target: Target, call: DeleteCall) -> Answer:
-        outcome = self._deletion.delete(target, call)
+    async def delete(self, target: ResourceTarget, call: DeleteCall) -> ObjectResponse:
+        outcome = self._deletes.delete(target, call)
         await self._settled(outcome)
         is_pod = (target.kind.group, target.kind.kind) == ("", "Pod")
-        if outcome.is_gone and not is_pod:
-            return Answer(data=msgspec.json.encode(deletion.success(outcome)), warnings=outcome.warnings)
-        data = versions.shown(outcome.kind, outcome.stored)
-        return Answer(data=data, warnings=outcome.warnings, is_accepted=not outcome.is_gone)
+        if outcome.is_removed and not is_pod:
+            return ObjectResponse(data=msgspec.json.encode(deletion.success(outcome)), warnings=outcome.warnings)
+        data = versions.encode_as(outcome.kind, outcome.stored)
+        return ObjectResponse(data=data, warnings=outcome.warnings, is_accepted=not outcome.is_removed)
 
-    async def delete_collection(self, target: Target, selection: ListCall, call: DeleteCall) -> Page:
-        page = self._reader.list(target, selection)
+    async def delete_collection(self, target: ResourceTarget, selection: ListCall, call: DeleteCall) -> Page:
+        page = self._reads.list(target, selection)
         outcomes = []
         for obj in page.decode():
-            place = obj["metadata"]
-            one = Target(kind=target.kind, namespace=place.get("namespace", ""), name=place["name"])
+            member = ResourceTarget(kind=target.kind, namespace=objects.namespace(obj), name=objects.name(obj))
             try:
-                outcomes.append(self._deletion.delete(one, call))
+                outcomes.append(self._deletes.delete(member, call))
             except ApiError as error:
                 if error.code != 404:
                     raise
@@ -113,17 +114,17 @@ class Core:
             await self._settled(outcome)
         return page
 
-    async def _answer(self, target: Target, outcome: Outcome) -> Answer:
+    async def _respond(self, target: ResourceTarget, outcome: WriteOutcome) -> ObjectResponse:
         await self._settled(outcome)
         stored = None
         if target.subresource == "scale":
             data = msgspec.json.encode(scales.read(outcome.kind, outcome.stored.decode()))
         else:
-            data = versions.shown(outcome.kind, outcome.stored)
-            stored = outcome.stored if versions.is_stored_as_shown(outcome.kind) else None
-        return Answer(data=data, warnings=outcome.warnings, is_created=outcome.is_created, stored=stored)
+            data = versions.encode_as(outcome.kind, outcome.stored)
+            stored = outcome.stored if versions.is_storage_version(outcome.kind) else None
+        return ObjectResponse(data=data, warnings=outcome.warnings, is_created=outcome.is_created, stored=stored)
 
-    async def _settled(self, outcome: Outcome) -> None:
+    async def _settled(self, outcome: WriteOutcome) -> None:
         if not outcome.is_written:
             return
         try:

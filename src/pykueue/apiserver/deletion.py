@@ -1,17 +1,17 @@
-"""Delete: at once, after a grace period, or when finalizers and dependents allow it."""
+"""Delete: at once, after a grace period, or when the last finalizer is removed."""
 
 from datetime import timedelta
 from typing import Any
 
 import msgspec
 
-from pykueue.api import errors
+from pykueue.api import errors, objects, times
 from pykueue.api.scheme import Kind, Object
 from pykueue.apiserver import metadata, versions
-from pykueue.apiserver.calls import DeleteCall, Target
-from pykueue.apiserver.context import Context, Outcome
+from pykueue.apiserver.calls import DeleteCall, ResourceTarget
+from pykueue.apiserver.context import Context, WriteOutcome
 from pykueue.apiserver.store.rows import Stored
-from pykueue.apiserver.writing import is_ready_to_go
+from pykueue.apiserver.writing import is_removable
 
 ORPHAN = "orphan"
 FOREGROUND = "foregroundDeletion"
@@ -23,12 +23,12 @@ _ORPHAN_WARNING = (
 )
 
 
-class Deletion:
+class DeleteHandler:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._store = context.store
 
-    def delete(self, target: Target, call: DeleteCall) -> Outcome:
+    def delete(self, target: ResourceTarget, call: DeleteCall) -> WriteOutcome:
         existing = self._store.head(versions.key_of(target.kind, target.namespace, target.name))
         if existing is None:
             raise errors.not_found(target.kind.group, target.kind.plural, target.name)
@@ -39,14 +39,18 @@ class Deletion:
             warnings.append(_ORPHAN_WARNING)
         obj = existing.decode()
         _set_policy_finalizer(kind, obj, call)
-        self._mark(kind, obj, _grace_seconds(kind, obj, call))
-        is_gone = is_ready_to_go(kind, obj)
-        if is_gone:
-            stored = existing if call.dry_run else self._store.remove(existing.key, _unmarked(obj, existing))
+        self._set_deletion_timestamp(kind, obj, _grace_seconds(kind, obj, call))
+        is_removed = is_removable(kind, obj)
+        if is_removed:
+            stored = existing if call.dry_run else self._store.remove(existing.key, _last_version(obj, existing))
         else:
-            stored = self._kept(existing, obj, call)
-        return Outcome(
-            kind=target.kind, stored=stored, warnings=tuple(warnings), is_gone=is_gone, is_written=not call.dry_run
+            stored = self._put(existing, obj, call)
+        return WriteOutcome(
+            kind=target.kind,
+            stored=stored,
+            warnings=tuple(warnings),
+            is_removed=is_removed,
+            is_written=not call.dry_run,
         )
 
     def _check_preconditions(self, kind: Kind, existing: Stored, call: DeleteCall) -> None:
@@ -54,28 +58,28 @@ class Deletion:
             ("UID", call.precondition_uid, existing.meta.uid, "deleted and then recreated"),
             ("ResourceVersion", call.precondition_resource_version, str(existing.revision), "modified"),
         )
-        for name, wanted, actual, happened in checks:
-            if wanted and wanted != actual:
+        for name, expected, actual, change in checks:
+            if expected and expected != actual:
                 why = (
-                    f"the {name} in the precondition ({wanted}) does not match the {name} in record ({actual}). "
-                    f"The object might have been {happened}"
+                    f"the {name} in the precondition ({expected}) does not match the {name} in record ({actual}). "
+                    f"The object might have been {change}"
                 )
                 raise errors.conflict(kind.group, kind.kind, existing.key.name, why)
 
-    def _mark(self, kind: Kind, obj: Object, grace_seconds: int) -> None:
-        """Set when the object is to be gone. A second deletion may shorten the time, not prolong it."""
-        given = obj["metadata"]
-        if "deletionTimestamp" in given:
-            if grace_seconds >= given.get("deletionGracePeriodSeconds", 0):
+    def _set_deletion_timestamp(self, kind: Kind, obj: Object, grace_seconds: int) -> None:
+        """A second deletion may shorten the grace period, not extend it."""
+        meta = obj["metadata"]
+        if "deletionTimestamp" in meta:
+            if grace_seconds >= meta.get("deletionGracePeriodSeconds", 0):
                 return
         elif metadata.has_generation(kind):
-            given["generation"] = given.get("generation", 0) + 1
-        given["deletionTimestamp"] = metadata.timestamp(self._context.clock() + timedelta(seconds=grace_seconds))
-        given["deletionGracePeriodSeconds"] = grace_seconds
+            meta["generation"] = meta.get("generation", 0) + 1
+        meta["deletionTimestamp"] = times.to_text(self._context.clock() + timedelta(seconds=grace_seconds))
+        meta["deletionGracePeriodSeconds"] = grace_seconds
         if kind.kind == "Namespace" and not kind.group:
-            obj["status"] = {**(obj.get("status") or {}), "phase": "Terminating"}
+            obj["status"] = {**objects.status(obj), "phase": "Terminating"}
 
-    def _kept(self, existing: Stored, obj: Object, call: DeleteCall) -> Stored:
+    def _put(self, existing: Stored, obj: Object, call: DeleteCall) -> Stored:
         if obj == existing.decode():
             return existing
         if call.dry_run:
@@ -85,8 +89,8 @@ class Deletion:
         return stored
 
 
-def success(outcome: Outcome) -> Object:
-    """The Status that answers a deletion which is over."""
+def success(outcome: WriteOutcome) -> Object:
+    """The Status with which a finished deletion is answered."""
     details: dict[str, Any] = {"name": outcome.stored.key.name, "kind": outcome.kind.plural}
     if outcome.kind.group:
         details["group"] = outcome.kind.group
@@ -94,15 +98,17 @@ def success(outcome: Outcome) -> Object:
     return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
 
 
-def _unmarked(obj: Object, existing: Stored) -> Object:
-    """What goes at once is shown to watchers as it was; marks remain only on what was seen with them."""
+def _last_version(obj: Object, existing: Stored) -> Object:
+    """The object that watchers get with the DELETED event.
+
+    It has a deletionTimestamp only if an earlier version had one, as in Kubernetes.
+    """
     return obj if existing.meta.deletion_timestamp else existing.decode()
 
 
 def _set_policy_finalizer(kind: Kind, obj: Object, call: DeleteCall) -> None:
-    """The last policy asked for holds: its finalizer is set, the other one is taken away."""
-    given = obj["metadata"]
-    finalizers = list(given.get("finalizers") or ())
+    """Set the finalizer of the propagation policy and remove that of an earlier one."""
+    finalizers = objects.finalizers(obj)
     policy = call.propagation_policy
     if policy and policy not in _FINALIZER_OF_POLICY:
         fault = errors.FieldError(
@@ -116,22 +122,26 @@ def _set_policy_finalizer(kind: Kind, obj: Object, call: DeleteCall) -> None:
         if {ORPHAN, FOREGROUND}.intersection(finalizers):
             return
         policy = "Orphan" if (kind.group, kind.kind) in _ORPHANS_BY_DEFAULT else "Background"
-    finalizers = [each for each in finalizers if each not in (ORPHAN, FOREGROUND)]
+    finalizers = [finalizer for finalizer in finalizers if finalizer not in (ORPHAN, FOREGROUND)]
     if _FINALIZER_OF_POLICY[policy]:
         finalizers.append(_FINALIZER_OF_POLICY[policy])
     if finalizers:
-        given["finalizers"] = finalizers
+        obj["metadata"]["finalizers"] = finalizers
     else:
-        given.pop("finalizers", None)
+        obj["metadata"].pop("finalizers", None)
 
 
 def _grace_seconds(kind: Kind, obj: Object, call: DeleteCall) -> int:
-    """Only pods linger: a running one is stopped by its node, which then deletes it with no grace."""
+    """The grace period, which only running pods have.
+
+    The kubelet stops such a pod and then deletes it with a grace period of 0.
+    """
     if kind.kind != "Pod" or kind.group:
         return 0
-    spec, status = obj.get("spec") or {}, obj.get("status") or {}
-    asked = call.grace_period_seconds
-    wanted = asked if asked is not None else spec.get("terminationGracePeriodSeconds", 30)
-    if not spec.get("nodeName") or status.get("phase") in ("Succeeded", "Failed"):
+    spec = objects.spec(obj)
+    if not spec.get("nodeName") or objects.status(obj).get("phase") in ("Succeeded", "Failed"):
         return 0
-    return max(int(wanted), 0)
+    seconds = call.grace_period_seconds
+    if seconds is None:
+        seconds = spec.get("terminationGracePeriodSeconds", 30)
+    return max(int(seconds), 0)

@@ -1,11 +1,11 @@
-"""The embedded API as one thing to start and stop: data, core, security, user-defined kinds, and the listener.
+"""The embedded API as one unit: store, verbs, access control, custom kinds, and HTTP listener.
 
-`pykueue up` starts it; tests may start it in process. Everything it needs is in one directory:
+`pykueue up` starts it; tests start it in process. All of its files are in one directory:
 
-    data.db …    the store (see `store`)
+    store.db …   the store (see `store`)
     pki/         certificate authority, serving certificate, key of service account tokens
     tokens.csv   users and their bearer tokens
-    kubeconfig   how the administrator gets in
+    kubeconfig   the credentials of the administrator
 """
 
 import datetime as dt
@@ -16,27 +16,27 @@ from pathlib import Path
 
 from pykueue.api.scheme import Scheme, Settings
 from pykueue.apiserver import bootstrap
-from pykueue.apiserver.calls import ADMIN, User
+from pykueue.apiserver.calls import ADMIN, UserInfo
+from pykueue.apiserver.controllers.cluster_role_aggregation import ClusterRoleAggregation
 from pykueue.apiserver.core import Core
 from pykueue.apiserver.definitions.controller import DefinitionController
-from pykueue.apiserver.http import pods, reviews, service_accounts
+from pykueue.apiserver.http import pod_subresources, reviews, service_accounts
 from pykueue.apiserver.http.app import Application
 from pykueue.apiserver.http.escalation import Escalation
 from pykueue.apiserver.http.listener import Listener
 from pykueue.apiserver.local_client import LocalClient
 from pykueue.apiserver.security import certificates, files, kubeconfig, tokens
-from pykueue.apiserver.security.aggregation import Aggregation
 from pykueue.apiserver.security.authorizer import Authorizer
-from pykueue.apiserver.store.rows import Key
+from pykueue.apiserver.store.rows import StoreKey
 from pykueue.apiserver.store.sqlite import SqliteLog
 from pykueue.apiserver.store.store import Store
 
-_WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - where to call one that listens everywhere
+_WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - local addresses
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerPaths:
-    """Where the embedded API keeps its data and listens; port 0 takes any free one."""
+    """The data directory and the address of the embedded API. Port 0 takes any free port."""
 
     directory: Path
     host: str = "127.0.0.1"
@@ -56,92 +56,92 @@ class ServerPaths:
 
 
 class EmbeddedApi:
-    def __init__(self, place: ServerPaths, scheme: Scheme, settings: Settings | None = None) -> None:
-        self.place = place
+    def __init__(self, paths: ServerPaths, scheme: Scheme, settings: Settings | None = None) -> None:
+        self.paths = paths
         self.scheme = scheme
-        files.private_directory(place.directory)
-        self.core = Core(Store(SqliteLog(place.directory)), scheme, settings=settings)
+        files.private_directory(paths.directory)
+        self.core = Core(Store(SqliteLog(paths.directory)), scheme, settings=settings)
         self.authorizer = Authorizer()
-        self._tokens = tokens.Tokens(place.tokens)
-        key = service_accounts.signing_key(files.private_directory(place.certificates) / "service-accounts.key")
+        self._tokens = tokens.Tokens(paths.tokens)
+        key = service_accounts.signing_key(files.private_directory(paths.certificates) / "service-accounts.key")
         self._accounts = service_accounts.ServiceAccounts(key, self._uid_of_account)
         self.application = Application(
             scheme=scheme, verbs=self.core, authorizer=self.authorizer, authenticate=self.authenticate
         )
         self.hooks = self.application.hooks
-        self.access: kubeconfig.Access | None = None
+        self.access: kubeconfig.ClusterCredentials | None = None
         self._listener = Listener(self.application)
-        self._keeper = DefinitionController(self.core, scheme, self.application.kinds_changed)
-        self._aggregation = Aggregation(self.core, scheme, self.authorizer)
-        self._gifts: bootstrap.NamespaceDefaults | None = None
+        self._definitions = DefinitionController(self.core, scheme, self.application.kinds_changed)
+        self._aggregation = ClusterRoleAggregation(self.core, scheme, self.authorizer)
+        self._namespace_defaults: bootstrap.NamespaceDefaults | None = None
 
-    def client(self, user: User = ADMIN) -> LocalClient:
-        """The same API without HTTP, for parts that live in this process."""
+    def client(self, user: UserInfo = ADMIN) -> LocalClient:
+        """A client without HTTP, for components of this process."""
         return LocalClient(self.core, self.scheme, user=user, shows_managers=False)
 
-    def authenticate(self, token: str) -> User | None:
-        """Whose token it is: a user's or a service account's."""
+    def authenticate(self, token: str) -> UserInfo | None:
+        """The user or service account of a token; None if the token is not valid."""
         return self._tokens.user(token) or self._accounts.user(token)
 
     def _uid_of_account(self, namespace: str, name: str) -> str:
-        stored = self.core.store.get(Key("", "serviceaccounts", namespace, name))
-        return str(stored.decode()["metadata"]["uid"]) if stored else ""
+        stored = self.core.store.get(StoreKey("", "serviceaccounts", namespace, name))
+        return stored.meta.uid if stored else ""
 
-    async def start(self) -> kubeconfig.Access:
-        """Returns when every client may connect, with the administrator's way in."""
-        place = self.place
+    async def start(self) -> kubeconfig.ClusterCredentials:
+        """Return the administrator's credentials when clients can connect."""
+        paths = self.paths
         self._add_hooks()
         await self.core.start()
-        await self.authorizer.follow(self.core, self.scheme)
-        await self._keeper.start()
-        made = certificates.ensure(place.certificates, _names(place.host), dt.datetime.now(dt.UTC))
-        admin = tokens.ensure(place.tokens, tokens.ADMIN_NAME, (tokens.MASTERS,))
-        port = await self._listener.start(place.host, place.port, _tls(made))
+        await self.authorizer.watch(self.core, self.scheme)
+        await self._definitions.start()
+        pki = certificates.ensure(paths.certificates, _names(paths.host), dt.datetime.now(dt.UTC))
+        admin = tokens.ensure(paths.tokens, tokens.ADMIN_NAME, (tokens.MASTERS,))
+        port = await self._listener.start(paths.host, paths.port, _tls(pki))
         await bootstrap.ensure(self.core, self.scheme, port)
-        self._gifts = bootstrap.NamespaceDefaults(self.core, self.scheme, made.authority.read_text())
-        await self._gifts.start()
+        self._namespace_defaults = bootstrap.NamespaceDefaults(self.core, self.scheme, pki.authority.read_text())
+        await self._namespace_defaults.start()
         await self._aggregation.start()
-        host = _WILDCARDS.get(place.host, place.host)
+        host = _WILDCARDS.get(paths.host, paths.host)
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self.application.address = address
-        self.access = kubeconfig.Access(
-            server=f"https://{address}", authority=made.authority.read_bytes(), user=admin.user, token=admin.token
+        self.access = kubeconfig.ClusterCredentials(
+            server=f"https://{address}", authority=pki.authority.read_bytes(), user=admin.user, token=admin.token
         )
-        kubeconfig.write(place.kubeconfig, self.access)
+        kubeconfig.write(paths.kubeconfig, self.access)
         return self.access
 
     async def stop(self) -> None:
         await self._listener.stop()
-        for part in (self._aggregation, self._gifts, self._keeper):
-            if part is not None:
-                await part.stop()
+        for controller in (self._aggregation, self._namespace_defaults, self._definitions):
+            if controller is not None:
+                await controller.stop()
         await self.core.stop()
 
     def _add_hooks(self) -> None:
         application = self.application
         for group in reviews.groups(self.authorizer, self.authenticate):
             application.hooks.add_group(group)
-        for resource, handler in pods.refusals():
+        for resource, handler in pod_subresources.refusals():
             application.hooks.add_subresource("", resource, handler)
         application.hooks.add_subresource("", service_accounts.TOKEN, self._accounts.request)
         application.guards.append(Escalation(self.authorizer, application.resources).guard)
 
 
 def _names(host: str) -> tuple[str, ...]:
-    """The names by which others may reach us: all of this machine's, if we listen everywhere."""
+    """The host names of the serving certificate: all of this machine for a wildcard address."""
     if host not in _WILDCARDS:
         return (host,)
     name = socket.gethostname()
     try:
-        addresses = {str(each[4][0]) for each in socket.getaddrinfo(name, None)}
+        addresses = {str(info[4][0]) for info in socket.getaddrinfo(name, None)}
     except OSError:
         addresses = set()
     return (name, *sorted(addresses))
 
 
-def _tls(made: certificates.Certificates) -> ssl.SSLContext:
+def _tls(pki: certificates.Certificates) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.load_cert_chain(made.serving, made.serving_key)
+    context.load_cert_chain(pki.serving, pki.serving_key)
     context.set_alpn_protocols(["http/1.1"])
     return context

@@ -1,47 +1,49 @@
-"""The `kube.client.Client` inside the server's own process: the same answers as over HTTP, without HTTP.
+"""The `kube.client.Client` of the server's own process: the same results as over HTTP.
 
-The embedded controllers and the machine room use it. Objects go in and come out as copies, as a wire would make them.
+The embedded controllers and the embedded cluster use it. Objects are copied in both directions,
+as HTTP would copy them, with one exception: without `shows_managers`, watch events carry the
+server's shared objects, which must not be changed.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator
 from typing import Any
-from urllib.parse import unquote
 
 import msgspec
 
-from pykueue.api import errors
+from pykueue.api import objects
 from pykueue.api.errors import ApiError
-from pykueue.api.scheme import Kind, Object, Resource, Scheme
+from pykueue.api.scheme import Object, Resource, Scheme
 from pykueue.apiserver.calls import (
     ADMIN,
-    Answer,
     DeleteCall,
-    Frame,
     ListCall,
-    Patch,
-    Target,
-    User,
+    ObjectResponse,
+    PatchBody,
+    ResourceTarget,
+    UserInfo,
     Verbs,
     WatchCall,
+    WatchFrame,
     WriteCall,
 )
+from pykueue.apiserver.http import routes
 from pykueue.kube.client import DeleteOptions, ListOptions, ObjectList, PatchType, WatchEvent, WriteOptions
 
-_MOST_UNREAD = 100_000
+_LONGEST_BACKLOG = 100_000
 
 
-class _Mailbox:
-    """A sink that keeps frames until they are read; a reader that falls too far behind is cut off."""
+class _FrameQueue:
+    """A sink that queues frames until they are read. It closes when its backlog gets too long."""
 
     def __init__(self) -> None:
-        self._frames: deque[Frame] = deque()
+        self._frames: deque[WatchFrame] = deque()
         self._is_open = True
         self._arrival = asyncio.Event()
 
-    def send(self, frame: Frame) -> None:
-        if len(self._frames) >= _MOST_UNREAD:
+    def send(self, frame: WatchFrame) -> None:
+        if len(self._frames) >= _LONGEST_BACKLOG:
             self.close()
         elif self._is_open:
             self._frames.append(frame)
@@ -51,8 +53,8 @@ class _Mailbox:
         self._is_open = False
         self._arrival.set()
 
-    async def read(self) -> Frame | None:
-        """The next frame, None when there will be no more."""
+    async def read(self) -> WatchFrame | None:
+        """The next frame, or None after the watch has ended."""
         while not self._frames:
             if not self._is_open:
                 return None
@@ -62,27 +64,28 @@ class _Mailbox:
 
 
 class LocalClient:
-    """Without `shows_managers` objects come without `managedFields`, which half their text often is and no controller reads;
-    those of a watch are then the server's own, shared by all who watch, and must not be changed.
+    """Without `shows_managers`, objects have no `managedFields`, which no controller reads.
+
+    The objects of watch events are then shared by all watchers and must not be changed.
     """
 
-    def __init__(self, core: Verbs, scheme: Scheme, *, user: User = ADMIN, shows_managers: bool = True) -> None:
+    def __init__(self, core: Verbs, scheme: Scheme, *, user: UserInfo = ADMIN, shows_managers: bool = True) -> None:
         self._core = core
         self._shows_managers = shows_managers
         self._scheme = scheme
         self._user = user
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
-        return self._taken(await self._core.get(self._target(resource, namespace, name)))
+        return self._decode(await self._core.get(self._target(resource, namespace, name)))
 
     async def list(self, resource: Resource, namespace: str = "", options: ListOptions | None = None) -> ObjectList:
-        asked = options or ListOptions()
+        options = options or ListOptions()
         call = ListCall(
-            label_selector=asked.label_selector,
-            field_selector=asked.field_selector,
-            limit=asked.limit,
-            continue_token=asked.continue_token,
-            resource_version=asked.resource_version,
+            label_selector=options.label_selector,
+            field_selector=options.field_selector,
+            limit=options.limit,
+            continue_token=options.continue_token,
+            resource_version=options.resource_version,
         )
         page = await self._core.list(self._target(resource, namespace), call)
         items = page.decode()
@@ -106,10 +109,10 @@ class LocalClient:
             field_selector=field_selector,
             allow_bookmarks=True,
         )
-        mailbox = _Mailbox()
-        subscription = await self._core.watch(self._target(resource, namespace), call, mailbox)
+        frames = _FrameQueue()
+        subscription = await self._core.watch(self._target(resource, namespace), call, frames)
         try:
-            while (frame := await mailbox.read()) is not None:
+            while (frame := await frames.read()) is not None:
                 if frame.type == "ERROR":
                     raise ApiError.from_status(frame.decode())
                 obj = frame.decode() if self._shows_managers else frame.shared()
@@ -120,15 +123,14 @@ class LocalClient:
     async def create(
         self, resource: Resource, obj: Object, namespace: str = "", options: WriteOptions | None = None
     ) -> Object:
-        inside = namespace or (obj.get("metadata") or {}).get("namespace", "")
-        return self._taken(await self._core.create(self._target(resource, inside), _copy(obj), self._call(options)))
+        namespace = namespace or objects.nested(obj, "metadata").get("namespace", "")
+        return self._decode(await self._core.create(self._target(resource, namespace), _copy(obj), self._call(options)))
 
     async def update(
         self, resource: Resource, obj: Object, *, subresource: str = "", options: WriteOptions | None = None
     ) -> Object:
-        place = obj["metadata"]
-        target = self._target(resource, place.get("namespace", ""), place["name"], subresource)
-        return self._taken(await self._core.update(target, _copy(obj), self._call(options)))
+        target = self._target(resource, objects.namespace(obj), objects.name(obj), subresource)
+        return self._decode(await self._core.update(target, _copy(obj), self._call(options)))
 
     async def patch(
         self,
@@ -142,88 +144,65 @@ class LocalClient:
         options: WriteOptions | None = None,
     ) -> Object:
         target = self._target(resource, namespace, name, subresource)
-        body = Patch(type=patch_type, body=_copy(patch))
-        return self._taken(await self._core.patch(target, body, self._call(options)))
+        body = PatchBody(type=patch_type, body=_copy(patch))
+        return self._decode(await self._core.patch(target, body, self._call(options)))
 
     async def delete(
         self, resource: Resource, name: str, namespace: str = "", options: DeleteOptions | None = None
     ) -> None:
-        asked = options or DeleteOptions()
+        options = options or DeleteOptions()
         call = DeleteCall(
             user=self._user,
-            propagation_policy=asked.propagation_policy,
-            grace_period_seconds=asked.grace_period_seconds,
-            precondition_uid=asked.preconditions.get("uid", ""),
-            precondition_resource_version=asked.preconditions.get("resourceVersion", ""),
-            dry_run=asked.dry_run,
+            propagation_policy=options.propagation_policy,
+            grace_period_seconds=options.grace_period_seconds,
+            precondition_uid=options.preconditions.get("uid", ""),
+            precondition_resource_version=options.preconditions.get("resourceVersion", ""),
+            dry_run=options.dry_run,
         )
         await self._core.delete(self._target(resource, namespace, name), call)
 
     async def raw(self, method: str, path: str, body: Any = None) -> Any:
-        """A request by its path, for what the other methods have no words for."""
-        target = self._parse(path)
-        match method:
-            case "GET" if target.name:
+        """A request by its path, for what no other method offers."""
+        route = routes.parse(method, *routes.split_target(path))
+        target = routes.find_target(self._scheme, route)
+        match route.verb:
+            case "get":
                 return (await self._core.get(target)).decode()
-            case "GET":
+            case "list":
                 return msgspec.json.decode((await self._core.list(target, ListCall())).encode())
-            case "POST":
+            case "create":
                 return (await self._core.create(target, _copy(body), self._call(None))).decode()
-            case "PUT":
+            case "update":
                 return (await self._core.update(target, _copy(body), self._call(None))).decode()
-            case "PATCH":
-                patch = Patch(type=PatchType.MERGE, body=_copy(body))
+            case "patch":
+                patch = PatchBody(type=PatchType.MERGE, body=_copy(body))
                 return (await self._core.patch(target, patch, self._call(None))).decode()
-            case "DELETE":
+            case "delete":
                 return (await self._core.delete(target, DeleteCall(user=self._user))).decode()
-        raise ApiError(405, "MethodNotAllowed", "the server does not allow this method on the requested resource")
+        raise routes.method_not_allowed()
 
     async def close(self) -> None:
-        """Nothing to give back: the server goes on."""
+        """There is nothing to close: the server keeps running."""
 
-    def _taken(self, answer: Answer) -> Object:
-        return answer.decode() if self._shows_managers else answer.decode_unmanaged()
+    def _decode(self, response: ObjectResponse) -> Object:
+        return response.decode() if self._shows_managers else response.decode_unmanaged()
 
-    def _target(self, resource: Resource, namespace: str = "", name: str = "", subresource: str = "") -> Target:
+    def _target(self, resource: Resource, namespace: str = "", name: str = "", subresource: str = "") -> ResourceTarget:
         kind = self._scheme.for_path(resource.group, resource.version, resource.plural)
         if kind is None:
-            raise _unknown_path()
-        return Target(kind=kind, namespace=namespace, name=name, subresource=subresource)
-
-    def _parse(self, path: str) -> Target:
-        match [unquote(part) for part in path.split("?", maxsplit=1)[0].strip("/").split("/")]:
-            case ["api", "v1", *rest]:
-                group, version = "", "v1"
-            case ["apis", group, version, *rest]:
-                pass
-            case _:
-                raise _unknown_path()
-        namespace = ""
-        if len(rest) > 2 and rest[0] == "namespaces" and self._kind(group, version, rest[2]) is not None:
-            _, namespace, *rest = rest
-        plural, name, subresource = [*rest, "", "", ""][:3]
-        kind = self._kind(group, version, plural)
-        if kind is None:
-            raise _unknown_path()
-        return Target(kind=kind, namespace=namespace, name=name, subresource=subresource)
-
-    def _kind(self, group: str, version: str, plural: str) -> Kind | None:
-        return self._scheme.for_path(group, version, plural)
+            raise routes.not_found()
+        return ResourceTarget(kind=kind, namespace=namespace, name=name, subresource=subresource)
 
     def _call(self, options: WriteOptions | None) -> WriteCall:
-        asked = options or WriteOptions()
+        options = options or WriteOptions()
         return WriteCall(
             user=self._user,
-            field_manager=asked.field_manager,
-            dry_run=asked.dry_run,
-            force=asked.force,
-            field_validation=asked.field_validation,
+            field_manager=options.field_manager,
+            dry_run=options.dry_run,
+            force=options.force,
+            field_validation=options.field_validation,
         )
 
 
 def _copy(value: Any) -> Any:
     return msgspec.json.decode(msgspec.json.encode(value))
-
-
-def _unknown_path() -> ApiError:
-    return errors.ApiError(404, "NotFound", "the server could not find the requested resource")

@@ -8,10 +8,19 @@ import msgspec
 from pykueue.api import errors
 from pykueue.api.errors import ApiError
 from pykueue.apiserver import scales, selection, versions
-from pykueue.apiserver.calls import Answer, ListCall, Page, Sink, Subscription, Target, WatchCall
+from pykueue.apiserver.calls import (
+    ListCall,
+    ObjectResponse,
+    Page,
+    ResourceTarget,
+    Sink,
+    Subscription,
+    WatchCall,
+    WatchFrame,
+)
 from pykueue.apiserver.store.rows import Stored
 from pykueue.apiserver.store.store import Store
-from pykueue.apiserver.watches import Frame, Hub, Watch, bookmark_frame
+from pykueue.apiserver.watches import Watch, WatchHub, bookmark_frame
 
 _CONTINUE_EXPIRED = (
     "The provided continue parameter is too old to display a consistent list result. You must start a new list without "
@@ -19,38 +28,41 @@ _CONTINUE_EXPIRED = (
 )
 
 
-class Reader:
-    def __init__(self, store: Store, hub: Hub) -> None:
+class ReadHandler:
+    """Reads see only committed changes."""
+
+    def __init__(self, store: Store, hub: WatchHub) -> None:
         self._store = store
         self._hub = hub
 
-    def get(self, target: Target, resource_version: str) -> Answer:
+    def get(self, target: ResourceTarget, resource_version: str) -> ObjectResponse:
         _number(resource_version)
         stored = self._store.get(versions.key_of(target.kind, target.namespace, target.name))
         if stored is None:
             raise errors.not_found(target.kind.group, target.kind.plural, target.name)
         if target.subresource == "scale":
-            return Answer(data=msgspec.json.encode(scales.read(target.kind, stored.decode())))
-        return Answer(data=versions.shown(target.kind, stored))
+            return ObjectResponse(data=msgspec.json.encode(scales.read(target.kind, stored.decode())))
+        return ObjectResponse(data=versions.encode_as(target.kind, stored))
 
-    def list(self, target: Target, call: ListCall) -> Page:
+    def list(self, target: ResourceTarget, call: ListCall) -> Page:
         selected = selection.parse(target, call.label_selector, call.field_selector)
-        revision, start = self._place(call)
-        found = self._found(selected, revision)
-        matching = [stored for stored in found if selected.matches(stored)] if not selected.is_everything else found
+        revision, start = self._position(call)
+        matching = self._candidates(selected, revision)
+        if not selected.is_everything:
+            matching = [stored for stored in matching if selected.matches(stored)]
         if start:
             matching = [stored for stored in matching if stored.key[2:] > start]
         page = matching[: call.limit] if call.limit else matching
         is_partial = len(page) < len(matching)
         return Page(
             kind=target.kind,
-            items=[versions.shown(target.kind, stored) for stored in page],
+            items=[versions.encode_as(target.kind, stored) for stored in page],
             resource_version=str(revision),
             continue_token=_token(revision, page[-1]) if is_partial else "",
             remaining_item_count=len(matching) - len(page) if is_partial and selected.is_everything else None,
         )
 
-    def watch(self, target: Target, call: WatchCall, sink: Sink) -> Subscription:
+    def watch(self, target: ResourceTarget, call: WatchCall, sink: Sink) -> Subscription:
         selected = selection.parse(target, call.label_selector, call.field_selector)
         begin = _number(call.resource_version)
         _check_initial_events(call)
@@ -60,59 +72,60 @@ class Reader:
         watch = Watch(self._hub, target.kind, selected, sink)
         watch.wants_bookmarks = call.allow_bookmarks
         if sends_state:
-            for stored in self._found(selected, self._store.revision):
+            for stored in self._candidates(selected, self._store.revision):
                 if selected.matches(stored):
-                    watch.send(Frame("ADDED", versions.shown(target.kind, stored)))
+                    watch.send(WatchFrame("ADDED", versions.encode_as(target.kind, stored)))
             if call.send_initial_events and call.allow_bookmarks:
                 watch.send(bookmark_frame(target.kind, self._store.revision, ends_initial_events=True))
-        missed = [] if sends_state or not begin else self._store.changes_after(begin)
-        self._hub.join(watch, missed)
+        history = [] if sends_state or not begin else self._store.changes_after(begin)
+        self._hub.add(watch, history)
         if call.timeout_seconds:
             watch.expire_after(call.timeout_seconds)
         return watch
 
-    def _found(self, selected: selection.Selection, revision: int) -> Sequence[Stored]:
+    def _candidates(self, selected: selection.Selection, revision: int) -> Sequence[Stored]:
+        """The objects of a revision that fit the namespace and the name of a selection."""
         group = versions.storage_group(selected.kind)
         if revision == self._store.revision:
-            found = self._store.select(group, selected.kind.plural, selected.namespace)
+            objects = self._store.select(group, selected.kind.plural, selected.namespace)
         else:
-            found = self._store.select_at(revision, group, selected.kind.plural, selected.namespace)
-        return [stored for stored in found if stored.key.name == selected.name] if selected.name else found
+            objects = self._store.select_at(revision, group, selected.kind.plural, selected.namespace)
+        return [stored for stored in objects if stored.key.name == selected.name] if selected.name else objects
 
-    def _place(self, call: ListCall) -> tuple[int, tuple[str, str] | None]:
-        """The revision to list at, and the place after which to go on."""
-        asked = _number(call.resource_version)
+    def _position(self, call: ListCall) -> tuple[int, tuple[str, str] | None]:
+        """The revision to list at, and the (namespace, name) after which the page starts."""
+        revision = _number(call.resource_version)
         if call.continue_token:
-            if asked:
+            if revision:
                 raise errors.bad_request("specifying resource version is not allowed when using continue")
             revision, start = _read_token(call.continue_token)
             if revision < self._store.floor:
-                raise errors.gone(_CONTINUE_EXPIRED)
+                raise errors.expired(_CONTINUE_EXPIRED)
             return min(revision, self._store.revision), start
-        _check_match(call, asked)
-        if asked > self._store.revision:
-            raise _too_large(asked, self._store.revision)
+        _check_match(call, revision)
+        if revision > self._store.revision:
+            raise _too_large(revision, self._store.revision)
         if call.resource_version_match == "Exact":
-            if asked < self._store.floor:
-                raise too_old(asked, self._store.floor)
-            return asked, None
+            if revision < self._store.floor:
+                raise too_old(revision, self._store.floor)
+            return revision, None
         return self._store.revision, None
 
 
 def too_old(revision: int, floor: int) -> ApiError:
-    return errors.gone(f"too old resource version: {revision} ({floor})")
+    return errors.expired(f"too old resource version: {revision} ({floor})")
 
 
-def _too_large(asked: int, current: int) -> ApiError:
+def _too_large(revision: int, current: int) -> ApiError:
     details = {
         "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}],
         "retryAfterSeconds": 1,
     }
-    message = f"Timeout: Too large resource version: {asked}, current: {current}"
+    message = f"Timeout: Too large resource version: {revision}, current: {current}"
     return ApiError(504, "Timeout", message, details)
 
 
-def _check_match(call: ListCall, asked: int) -> None:
+def _check_match(call: ListCall, revision: int) -> None:
     match = call.resource_version_match
     if not match:
         return
@@ -124,7 +137,7 @@ def _check_match(call: ListCall, asked: int) -> None:
         raise _invalid_option(
             "resourceVersionMatch: Forbidden: resourceVersionMatch is forbidden unless resourceVersion is provided"
         )
-    if match == "Exact" and asked == 0:
+    if match == "Exact" and revision == 0:
         raise _invalid_option(
             'resourceVersionMatch: Forbidden: resourceVersionMatch "exact" is forbidden for resourceVersion "0"'
         )

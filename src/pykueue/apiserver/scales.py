@@ -1,4 +1,4 @@
-"""The scale subresource: one small face for everything that has replicas."""
+"""The scale subresource: replicas of any kind as an autoscaling/v1 Scale."""
 
 from typing import Any
 
@@ -27,40 +27,40 @@ def read(kind: Kind, obj: Object) -> Object:
 
 
 def checked(kind: Kind, scale: Any) -> Object:
-    """The Scale with its parts in place; ApiError if it is none, or if the kind has none."""
+    """The Scale with `metadata` and `spec` set; ApiError if it is no Scale."""
     if kind.scale is None:
         raise errors.ApiError(404, "NotFound", "the server could not find the requested resource")
-    given = dict(scale) if isinstance(scale, dict) else {"spec": scale}
+    checked_scale = dict(scale) if isinstance(scale, dict) else {"spec": scale}
     for name in ("metadata", "spec"):
-        given[name] = given.get(name) or {}
-        if not isinstance(given[name], dict):
+        checked_scale[name] = checked_scale.get(name) or {}
+        if not isinstance(checked_scale[name], dict):
             raise errors.bad_request(
                 'Scale in version "v1" cannot be handled as a Scale: '
                 f"json: cannot unmarshal into Go struct field Scale.{name}"
             )
-    return given
+    return checked_scale
 
 
 def write(kind: Kind, obj: Object, scale: Object) -> None:
-    """Put the replicas of a Scale into the object; ApiError 422 if there are none to put."""
+    """Set the replicas of the object from a Scale; ApiError 422 if they are invalid."""
     assert kind.scale is not None
     replicas = checked(kind, scale)["spec"].get("replicas", 0)
     if not isinstance(replicas, int) or replicas < 0:
-        raise _negative(kind, obj["metadata"]["name"], replicas)
+        raise _invalid_replicas(kind, obj["metadata"]["name"], replicas)
     *parents, last = _names(kind.scale["specReplicasPath"])
-    place = obj
+    parent = obj
     for name in parents:
-        if not isinstance(place.get(name), dict):
-            place[name] = {}
-        place = place[name]
-    place[last] = replicas
+        if not isinstance(parent.get(name), dict):
+            parent[name] = {}
+        parent = parent[name]
+    parent[last] = replicas
 
 
-def _negative(kind: Kind, name: str, replicas: Any) -> errors.ApiError:
+def _invalid_replicas(kind: Kind, name: str, replicas: Any) -> errors.ApiError:
     if kind.is_builtin:
-        words = "must be greater than or equal to 0"
+        detail = "must be greater than or equal to 0"
         return errors.invalid(
-            "autoscaling", "Scale", name, [errors.FieldError("FieldValueInvalid", "spec.replicas", words, replicas)]
+            "autoscaling", "Scale", name, [errors.FieldError("FieldValueInvalid", "spec.replicas", detail, replicas)]
         )
     path = (kind.scale or {})["specReplicasPath"]
     fault = errors.FieldError("FieldValueInvalid", path, "should be a non-negative integer", replicas)
@@ -79,25 +79,11 @@ def _at(obj: Object, path: str) -> Any:
 
 
 def _selector_text(selector: Any) -> str:
+    """A ReplicationController has a map of labels, a custom kind may have a string."""
     if isinstance(selector, str):
         return selector
     if not isinstance(selector, dict):
         return ""
     if "matchLabels" not in selector and "matchExpressions" not in selector:
         selector = {"matchLabels": selector}
-    return ",".join(sorted(_requirement_text(each) for each in selectors.from_object(selector) or ()))
-
-
-def _requirement_text(requirement: selectors.Requirement) -> str:
-    values = ",".join(sorted(requirement.values))
-    match requirement.operator:
-        case "Exists":
-            return requirement.key
-        case "DoesNotExist":
-            return f"!{requirement.key}"
-        case "NotIn":
-            return f"{requirement.key} notin ({values})"
-        case _ if len(requirement.values) == 1:
-            return f"{requirement.key}={values}"
-        case _:
-            return f"{requirement.key} in ({values})"
+    return selectors.to_text(selector)

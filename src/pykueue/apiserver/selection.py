@@ -1,12 +1,12 @@
-"""Which objects a list, a watch or a delete of a collection is about: namespace, name, labels, fields."""
+"""The objects that a list, watch or deletecollection selects: by key, labels and fields."""
 
 from dataclasses import dataclass
 
 from pykueue.api import selectors
 from pykueue.api.scheme import Kind
 from pykueue.apiserver import versions
-from pykueue.apiserver.calls import Target
-from pykueue.apiserver.store.rows import Key, Stored
+from pykueue.apiserver.calls import ResourceTarget
+from pykueue.apiserver.store.rows import Stored, StoreKey
 
 _METADATA_FIELDS = frozenset({"metadata.name", "metadata.namespace"})
 _BUILTIN_FIELDS: dict[tuple[str, str], frozenset[str]] = {
@@ -71,19 +71,20 @@ class Selection:
     kind: Kind
     namespace: str = ""
     name: str = ""
-    labels: tuple[selectors.Requirement, ...] = ()
+    labels: tuple[selectors.LabelRequirement, ...] = ()
     fields: tuple[selectors.FieldRequirement, ...] = ()
 
     @property
     def is_everything(self) -> bool:
-        """Whatever is within reach is selected."""
+        """Whether there is neither a label selector nor a field selector."""
         return not self.labels and not self.fields
 
-    def reaches(self, key: Key) -> bool:
+    def includes(self, key: StoreKey) -> bool:
+        """Whether the namespace and the name fit."""
         return (not self.namespace or key.namespace == self.namespace) and (not self.name or key.name == self.name)
 
     def matches(self, stored: Stored) -> bool:
-        """`stored` is within reach; do its labels and fields fit?"""
+        """Whether the labels and fields fit. The caller has checked the key with `includes`."""
         return selectors.matches(self.labels, stored.meta.labels) and (not self.fields or self._fields_match(stored))
 
     def _fields_match(self, stored: Stored) -> bool:
@@ -101,7 +102,7 @@ class Selection:
         return True
 
 
-def parse(target: Target, label_selector: str, field_selector: str) -> Selection:
+def parse(target: ResourceTarget, label_selector: str, field_selector: str) -> Selection:
     fields = selectors.parse_fields(field_selector, supported_fields(target.kind)) if field_selector else ()
     name = target.name
     for requirement in fields:

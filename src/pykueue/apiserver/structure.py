@@ -1,6 +1,6 @@
-"""The shape that any object must have before rules look at it: apiVersion, kind, well-typed metadata.
+"""What every object must have before other rules apply: apiVersion, kind, typed metadata.
 
-Called first on every write, so that everything after it may read metadata without asking for its types.
+Every write calls `check` first, so all later steps may rely on the types of metadata.
 """
 
 import re
@@ -16,31 +16,31 @@ from pykueue.api.scheme import Kind, Object
 class _ManagedFieldsEntry(msgspec.Struct):
     manager: str | None = None
     operation: str | None = None
-    apiVersion: str | None = None  # noqa: N815 - the name in JSON
+    apiVersion: str | None = None  # noqa: N815 - JSON name
     time: str | None = None
-    fieldsType: str | None = None  # noqa: N815 - the name in JSON
-    fieldsV1: dict[str, Any] | None = None  # noqa: N815 - the name in JSON
+    fieldsType: str | None = None  # noqa: N815 - JSON name
+    fieldsV1: dict[str, Any] | None = None  # noqa: N815 - JSON name
     subresource: str | None = None
 
 
 class _ObjectMeta(msgspec.Struct):
-    """Field names and types of metadata; reading into it is the check."""
+    """Field names and types of metadata. Conversion to this struct is the check."""
 
     name: str | None = None
-    generateName: str | None = None  # noqa: N815 - the name in JSON
+    generateName: str | None = None  # noqa: N815 - JSON name
     namespace: str | None = None
-    selfLink: str | None = None  # noqa: N815 - the name in JSON
+    selfLink: str | None = None  # noqa: N815 - JSON name
     uid: str | None = None
-    resourceVersion: str | None = None  # noqa: N815 - the name in JSON
+    resourceVersion: str | None = None  # noqa: N815 - JSON name
     generation: int | None = None
-    creationTimestamp: str | None = None  # noqa: N815 - the name in JSON
-    deletionTimestamp: str | None = None  # noqa: N815 - the name in JSON
-    deletionGracePeriodSeconds: int | None = None  # noqa: N815 - the name in JSON
+    creationTimestamp: str | None = None  # noqa: N815 - JSON name
+    deletionTimestamp: str | None = None  # noqa: N815 - JSON name
+    deletionGracePeriodSeconds: int | None = None  # noqa: N815 - JSON name
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
-    ownerReferences: list[dict[str, str | bool | None]] | None = None  # noqa: N815 - the name in JSON
+    ownerReferences: list[dict[str, str | bool | None]] | None = None  # noqa: N815 - JSON name
     finalizers: list[str] | None = None
-    managedFields: list[_ManagedFieldsEntry] | None = None  # noqa: N815 - the name in JSON
+    managedFields: list[_ManagedFieldsEntry] | None = None  # noqa: N815 - JSON name
 
 
 _GO_TYPES = {"str": "string", "int": "int64", "object": "map", "array": "slice", "bool": "bool"}
@@ -55,7 +55,7 @@ _JSON_TYPES = {
 
 
 def check(kind: Kind, obj: Any) -> Object:
-    """The object with its apiVersion, kind and metadata in place; ApiError 400 if it is none of this kind."""
+    """Set missing apiVersion, kind and metadata; ApiError 400 for another kind."""
     if not isinstance(obj, dict):
         raise errors.bad_request(
             f"couldn't get version/kind; json parse error: the body must be an object, not {obj!r:.40}"
@@ -66,14 +66,14 @@ def check(kind: Kind, obj: Any) -> Object:
             f"the API version in the data ({api_version}) does not match the expected API version ({kind.api_version})"
         )
     if obj.setdefault("kind", kind.kind) != kind.kind:
-        raise errors.bad_request(_foreign_kind(kind, obj["kind"]))
+        raise errors.bad_request(_wrong_kind(kind, obj["kind"]))
     if obj.get("metadata") is None:
         obj["metadata"] = {}
     _check_metadata(kind, obj["metadata"])
     return obj
 
 
-def _foreign_kind(kind: Kind, name: Any) -> str:
+def _wrong_kind(kind: Kind, name: Any) -> str:
     if not kind.is_builtin:
         return f"the kind in the data ({name}) does not match the expected kind ({kind.kind})"
     package = kind.group.split(".")[0] or "core"
@@ -84,14 +84,14 @@ def _foreign_kind(kind: Kind, name: Any) -> str:
 
 
 def check_patched(kind: Kind, obj: Any, name: str, uid: str) -> Object:
-    """`check` for what a patch made of an object: identity that it changed is a fault of the object."""
+    """`check` for a patched object. A patch that changes kind or uid makes the object invalid."""
     if isinstance(obj, dict) and not kind.is_builtin and obj.get("kind") != kind.kind:
         fault = FieldError("FieldValueInvalid", "kind", f"must be {kind.kind}", obj.get("kind"))
         raise errors.invalid(kind.group, str(obj.get("kind")), name, [fault])
     checked = check(kind, obj)
-    given = checked["metadata"].get("uid", uid)
-    if given != uid:
-        fault = FieldError("FieldValueInvalid", "metadata.uid", "field is immutable", given)
+    new_uid = checked["metadata"].get("uid", uid)
+    if new_uid != uid:
+        fault = FieldError("FieldValueInvalid", "metadata.uid", "field is immutable", new_uid)
         raise errors.invalid(kind.group, kind.kind, name, [fault])
     return checked
 
@@ -101,15 +101,15 @@ def _check_metadata(kind: Kind, metadata: Any) -> None:
         msgspec.convert(metadata, _ObjectMeta)
     except msgspec.ValidationError as error:
         raise errors.bad_request(
-            f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {_go_words(kind, str(error))}'
+            f'{kind.kind} in version "{kind.version}" cannot be handled as a {kind.kind}: {_go_message(kind, str(error))}'
         ) from error
     for name in [name for name, value in metadata.items() if value is None]:
         del metadata[name]
 
 
-def _go_words(kind: Kind, fault: str) -> str:
-    """`Expected `str`, got `int` - at `$.labels[...]`` as a Go decoder says it."""
+def _go_message(kind: Kind, fault: str) -> str:
+    """Translate a message such as ``Expected `str`, got `int` - at `$.labels[...]` `` to Go's."""
     expected, got, field = [*re.findall(r"`([^`]*)`", fault), "", "", ""][:3]
-    wanted = next((_GO_TYPES[word] for word in expected.split(" | ") if word in _GO_TYPES), expected)
-    place = (".metadata" if kind.is_builtin else "") + field.removeprefix("$").replace("[...]", "")
-    return f"json: cannot unmarshal {_JSON_TYPES.get(got, got)} into Go struct field ObjectMeta{place} of type {wanted}"
+    go_type = next((_GO_TYPES[word] for word in expected.split(" | ") if word in _GO_TYPES), expected)
+    path = (".metadata" if kind.is_builtin else "") + field.removeprefix("$").replace("[...]", "")
+    return f"json: cannot unmarshal {_JSON_TYPES.get(got, got)} into Go struct field ObjectMeta{path} of type {go_type}"

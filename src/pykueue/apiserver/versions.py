@@ -1,7 +1,7 @@
-"""One storage, several faces: versions of a kind, and the two APIs that show the same Events.
+"""Versions of a kind: every object is stored in one version and served in all of them.
 
-Everything is kept in one version per resource; a request sees it through the Kind that it asked for. Called by the
-verbs on the way in and out, and by watches for each event.
+Kubernetes serves events in two groups, `v1` and `events.k8s.io/v1`; both read the same stored
+objects. The verbs convert objects here when they read and write, watches for each event.
 """
 
 from typing import Any
@@ -9,10 +9,10 @@ from typing import Any
 import msgspec
 
 from pykueue.api.scheme import Kind, Object, Scheme
-from pykueue.apiserver.store.rows import Key, Stored
+from pykueue.apiserver.store.rows import Stored, StoreKey
 
-_EVENTS = "events.k8s.io"
-_EVENT_FIELDS = {
+_EVENTS_GROUP = "events.k8s.io"
+_EVENTS_V1_FIELDS = {
     "regarding": "involvedObject",
     "note": "message",
     "reportingController": "reportingComponent",
@@ -21,52 +21,52 @@ _EVENT_FIELDS = {
     "deprecatedLastTimestamp": "lastTimestamp",
     "deprecatedCount": "count",
 }
-_CORE_EVENT_FIELDS = {core: new for new, core in _EVENT_FIELDS.items()}
+_CORE_EVENT_FIELDS = {core: new for new, core in _EVENTS_V1_FIELDS.items()}
 
 
 def storage_kind(scheme: Scheme, kind: Kind) -> Kind:
-    """The kind in the version in which its objects are kept, whose rules a write obeys."""
-    if is_event_face(kind):
+    """The kind in its storage version. The rules of that version apply to a write."""
+    if is_events_v1(kind):
         return scheme.for_kind("v1", "Event") or kind
     if kind.storage_version in ("", kind.version):
         return kind
     stored = scheme.for_path(kind.group, kind.storage_version, kind.plural)
-    assert stored is not None, f"{kind.plural}.{kind.group} is kept in {kind.storage_version}, which is not registered"
+    assert stored is not None, f"the storage version {kind.storage_version} of {kind.plural}.{kind.group} is missing"
     return stored
 
 
-def key_of(kind: Kind, namespace: str, name: str) -> Key:
-    return Key(storage_group(kind), kind.plural, namespace if kind.namespaced else "", name)
+def key_of(kind: Kind, namespace: str, name: str) -> StoreKey:
+    return StoreKey(storage_group(kind), kind.plural, namespace if kind.namespaced else "", name)
 
 
 def storage_group(kind: Kind) -> str:
-    return "" if is_event_face(kind) else kind.group
+    return "" if is_events_v1(kind) else kind.group
 
 
-def is_event_face(kind: Kind) -> bool:
-    return kind.group == _EVENTS and kind.plural == "events"
+def is_events_v1(kind: Kind) -> bool:
+    return kind.group == _EVENTS_GROUP and kind.plural == "events"
 
 
-def is_stored_as_shown(kind: Kind) -> bool:
-    """Stored bytes may be sent as they are."""
-    return kind.from_storage is None and not is_event_face(kind)
+def is_storage_version(kind: Kind) -> bool:
+    """Whether objects are stored in this version, so that stored bytes are sent unchanged."""
+    return kind.from_storage is None and not is_events_v1(kind)
 
 
 def to_storage(kind: Kind, obj: Object) -> Object:
-    if is_event_face(kind):
-        return _renamed(obj, _EVENT_FIELDS, "v1")
+    if is_events_v1(kind):
+        return _renamed(obj, _EVENTS_V1_FIELDS, "v1")
     return kind.to_storage(obj) if kind.to_storage else obj
 
 
 def from_storage(kind: Kind, obj: Object) -> Object:
-    if is_event_face(kind):
-        return _renamed(obj, _CORE_EVENT_FIELDS, f"{_EVENTS}/v1")
+    if is_events_v1(kind):
+        return _renamed(obj, _CORE_EVENT_FIELDS, f"{_EVENTS_GROUP}/v1")
     return kind.from_storage(obj) if kind.from_storage else obj
 
 
-def shown(kind: Kind, stored: Stored) -> bytes:
-    """The object as a reader of this kind gets it."""
-    if is_stored_as_shown(kind):
+def encode_as(kind: Kind, stored: Stored) -> bytes:
+    """The object as JSON in the version of `kind`."""
+    if is_storage_version(kind):
         return stored.data
     return msgspec.json.encode(from_storage(kind, stored.decode()))
 

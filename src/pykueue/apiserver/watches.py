@@ -1,8 +1,12 @@
-"""Watches: each committed change goes, in order and once, to everyone whose selection it touches.
+"""Watches: sends every committed change once, in order, to each watch whose selection it touches.
 
-An event is framed once per version and type, however many watchers there are. A watcher that starts from an old
-revision is given the history first and then joins the live stream; both happen without giving up the event loop, so
-that nothing can come between. `Hub` is fed by the store and called by the verbs.
+This is where a watch event leaves the store. The store calls `WatchHub.publish` with each
+committed batch; `_deliver` hands a `WatchFrame` to the watch's sink; `http/watch_streams.py`
+writes the frame to the connection, and `LocalClient.watch` yields it inside this process.
+
+An event is encoded once per version and type, however many watchers there are. A watch that
+starts at an old revision gets the changes since then and joins the live changes in the same step
+of the event loop, so no change is lost or sent twice (`tests/apiserver/test_watch_history.py`).
 """
 
 import asyncio
@@ -12,65 +16,29 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Kind, Object
 from pykueue.apiserver import versions
-from pykueue.apiserver.calls import Sink
+from pykueue.apiserver.calls import Sink, WatchFrame
 from pykueue.apiserver.selection import Selection
-from pykueue.apiserver.store.rows import Change, Stored
+from pykueue.apiserver.store.rows import StoreChange, Stored
 
 log = logging.getLogger(__name__)
 
 BOOKMARK_SECONDS = 60.0
 
 
-class Frame:
-    """A watch event of one version, encoded when first asked for. `stored` is what it shows, if it shows it as stored."""
-
-    __slots__ = ("_line", "_object", "_stored", "data", "type")
-
-    def __init__(self, type_: str, data: bytes, stored: Stored | None = None) -> None:
-        self.type = type_
-        self.data = data
-        self._line = b""
-        self._stored = stored
-        self._object: Object | None = None
-
-    @property
-    def line(self) -> bytes:
-        if not self._line:
-            self._line = b'{"type":"%s","object":%s}\n' % (self.type.encode(), self.data)
-        return self._line
-
-    def decode(self) -> Object:
-        obj: Object = msgspec.json.decode(self.data)
-        return obj
-
-    def shared(self) -> Object:
-        if self._stored is not None:
-            return self._stored.shared()
-        if self._object is None:
-            self._object = self.decode()
-            self._object["metadata"].pop("managedFields", None)
-        return self._object
-
-
-def error_frame(error: ApiError) -> Frame:
-    return Frame("ERROR", msgspec.json.encode(error.status()))
-
-
-def bookmark_frame(kind: Kind, revision: int, *, ends_initial_events: bool = False) -> Frame:
+def bookmark_frame(kind: Kind, revision: int, *, ends_initial_events: bool = False) -> WatchFrame:
     metadata: Object = {"resourceVersion": str(revision), "creationTimestamp": None}
     if ends_initial_events:
         metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
     bookmark: Object = {"kind": kind.kind, "apiVersion": kind.api_version, "metadata": metadata}
-    return Frame("BOOKMARK", msgspec.json.encode(bookmark))
+    return WatchFrame("BOOKMARK", msgspec.json.encode(bookmark))
 
 
 class Watch:
-    """One watcher. Ends by `cancel` (its own wish) or by `end` (ours)."""
+    """One watcher. The watcher stops it with `cancel`, the server with `end`."""
 
-    def __init__(self, hub: "Hub", kind: Kind, selection: Selection, sink: Sink) -> None:
+    def __init__(self, hub: "WatchHub", kind: Kind, selection: Selection, sink: Sink) -> None:
         self.kind = kind
         self.selection = selection
         self.wants_bookmarks = False
@@ -79,7 +47,7 @@ class Watch:
         self._sink = sink
         self._timer: asyncio.TimerHandle | None = None
 
-    def send(self, frame: Frame) -> None:
+    def send(self, frame: WatchFrame) -> None:
         self._sink.send(frame)
 
     def expire_after(self, seconds: float) -> None:
@@ -88,24 +56,25 @@ class Watch:
     def cancel(self) -> None:
         if self._timer:
             self._timer.cancel()
-        self._hub.drop(self)
+        self._hub.remove(self)
 
     def end(self) -> None:
-        if self._hub.drop(self):
+        if self._hub.remove(self):
             self.cancel()
             self._sink.close()
 
 
-class _Framing:
-    """The frames of one change, shared by all watchers that see it alike."""
+class _ChangeFrames:
+    """The frames of one change: one per version and event type, shared by all watchers."""
 
     __slots__ = ("_frames", "change")
 
-    def __init__(self, change: Change) -> None:
+    def __init__(self, change: StoreChange) -> None:
         self.change = change
-        self._frames: dict[tuple[str, str, str], Frame] = {}
+        self._frames: dict[tuple[str, str, str], WatchFrame] = {}
 
-    def frame(self, watch: Watch) -> Frame | None:
+    def frame(self, watch: Watch) -> WatchFrame | None:
+        """The frame for a watch; None if the change does not touch its selection."""
         change = self.change
         is_in = not change.is_deleted and watch.selection.matches(change.now)
         if change.before is None:
@@ -118,37 +87,48 @@ class _Framing:
             return self._shared("MODIFIED" if was_in else "ADDED", watch.kind)
         return self._shared("DELETED", watch.kind) if was_in else None
 
-    def _shared(self, type_: str, kind: Kind) -> Frame:
-        key = (type_, kind.group, kind.version)
+    def _shared(self, event_type: str, kind: Kind) -> WatchFrame:
+        key = (event_type, kind.group, kind.version)
         if key not in self._frames:
-            state = self._state(type_)
-            is_current = versions.is_stored_as_shown(kind) and type_ != "DELETED"
-            self._frames[key] = Frame(type_, versions.shown(kind, state), state if is_current else None)
+            stored = self._object_of(event_type)
+            is_current = versions.is_storage_version(kind) and event_type != "DELETED"
+            data = versions.encode_as(kind, stored)
+            self._frames[key] = WatchFrame(event_type, data, stored if is_current else None)
         return self._frames[key]
 
-    def _state(self, type_: str) -> Stored:
-        """What left a selection is shown as it was last seen there, at the revision of its leaving."""
+    def _object_of(self, event_type: str) -> Stored:
+        """The object of an event.
+
+        An object that a change moves out of a selection is sent as it was before the change, with
+        the resourceVersion of the change.
+        """
         change = self.change
-        if type_ != "DELETED" or change.is_deleted or change.before is None:
+        if event_type != "DELETED" or change.is_deleted or change.before is None:
             return change.now
         obj = change.before.decode()
         obj["metadata"]["resourceVersion"] = str(change.revision)
         return Stored(change.now.key, change.revision, msgspec.json.encode(obj), change.before.meta)
 
 
-def _deliver(watch: Watch, framing: _Framing) -> None:
-    """A watcher to whom a change cannot be shown is ended, lest it miss one; it will list again."""
+def _deliver(watch: Watch, frames: _ChangeFrames) -> None:
+    """Send a change to a watch.
+
+    If the change cannot be converted to the watch's version, the watch ends. Its client then lists
+    again and misses nothing.
+    """
     try:
-        frame = framing.frame(watch)
+        frame = frames.frame(watch)
     except Exception:
-        log.exception("revision %d cannot be shown as %s", framing.change.revision, watch.kind.api_version)
+        log.exception("revision %d cannot be shown as %s", frames.change.revision, watch.kind.api_version)
         watch.end()
         return
     if frame is not None:
         watch.send(frame)
 
 
-class Hub:
+class WatchHub:
+    """All watches by resource."""
+
     def __init__(self, current_revision: Callable[[], int]) -> None:
         self._current_revision = current_revision
         self._watches: dict[tuple[str, str], dict[Watch, None]] = defaultdict(dict)
@@ -163,33 +143,29 @@ class Hub:
         for watch in self._all():
             watch.end()
 
-    def join(self, watch: Watch, missed: Iterable[Change]) -> None:
-        """Deliver what was missed, then everything to come."""
+    def add(self, watch: Watch, history: Iterable[StoreChange]) -> None:
+        """Deliver the changes of `history`, then every later change."""
         self._watches[watch.resource][watch] = None
-        for change in missed:
+        for change in history:
             key = change.now.key
-            if (key.group, key.plural) == watch.resource and watch.selection.reaches(key):
-                _deliver(watch, _Framing(change))
+            if (key.group, key.plural) == watch.resource and watch.selection.includes(key):
+                _deliver(watch, _ChangeFrames(change))
 
-    def drop(self, watch: Watch) -> bool:
-        """True if it was still there."""
+    def remove(self, watch: Watch) -> bool:
+        """True if the watch was still active."""
         return self._watches[watch.resource].pop(watch, 0) is None
 
-    def end_watches_of(self, resource: tuple[str, str]) -> None:
-        """The resource is no longer served."""
-        for watch in list(self._watches[resource]):
-            watch.end()
-
-    def publish(self, changes: Sequence[Change]) -> None:
+    def publish(self, changes: Sequence[StoreChange]) -> None:
+        """Send committed changes to all watches. The store calls this after each commit."""
         for change in changes:
             key = change.now.key
             watches = self._watches.get((key.group, key.plural))
             if not watches:
                 continue
-            framing = _Framing(change)
+            frames = _ChangeFrames(change)
             for watch in list(watches):
-                if watch.selection.reaches(key):
-                    _deliver(watch, framing)
+                if watch.selection.includes(key):
+                    _deliver(watch, frames)
 
     def send_bookmarks(self) -> None:
         revision = self._current_revision()

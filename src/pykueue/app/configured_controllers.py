@@ -1,12 +1,12 @@
-"""The controllers of `pykueue up` with the Configuration in force, and their restart: with another one, or after a failure.
+"""The controllers of `pykueue up`: restarted with another Configuration, and after a failure.
 
-Controllers that fail are told of in the log and begin anew with a fresh view of everything, as after a restart of the process. A
-Configuration is installed as Helm charts do it: in the ConfigMap `kueue-manager-config` of the namespace `kueue-system`. While it
-is there it takes the place of the one given on the command line; one that cannot be used is reported and changes nothing.
+Controllers that fail are logged and replaced by new ones that read everything again, as after a
+restart of the process. A Configuration is installed as Helm charts do it, in the ConfigMap
+`kueue-manager-config` of namespace `kueue-system`. While the ConfigMap exists it replaces the
+Configuration of the command line. A Configuration with faults is logged and changes nothing.
 """
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Mapping
 from typing import Any
@@ -20,34 +20,37 @@ from pykueue.controllers.scheduler.controller import Scheduler
 from pykueue.controllers.system import Controllers
 from pykueue.kube.controller.cache import ObjectCache
 from pykueue.kube.informer import Change, Informer
+from pykueue.kube.supervisor import Supervisor
 
 log = logging.getLogger(__name__)
 
 NAME = "kueue-manager-config"
 PAUSE_SECONDS = 1.0
-"""Between a failure and a new beginning."""
+"""The pause between a failure and the restart."""
 _CONFIG_MAP = Resource("", "v1", "configmaps", "ConfigMap", namespaced=True)
 
 
 class ConfiguredControllers:
-    """A part of `pykueue up`; what it shows is that of the controllers that run now."""
+    """A part of `pykueue up`; its properties are those of the present controllers."""
 
     def __init__(self, api: EmbeddedApi, configuration: Mapping[str, Any]) -> None:
         self._api = api
-        self._given = self._in_force = configuration
+        self._default = self._in_force = configuration
         self._controllers = Controllers(api.client(), configuration)
-        self._wanted: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue()
-        self._tasks: list[asyncio.Task[None]] = []
-        self._running: asyncio.Task[None] | None = None
+        self._is_started = False
+        self._requested: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue()
+        self._supervisor = Supervisor()
+        self._controllers_supervisor = Supervisor()
+        self._is_ready = asyncio.Event()
 
     @property
     def configuration(self) -> Mapping[str, Any]:
-        """The one in force."""
+        """The Configuration in force."""
         return self._in_force
 
     @property
-    def mirror(self) -> ObjectCache:
-        return self._controllers.mirror
+    def cache(self) -> ObjectCache:
+        return self._controllers.cache
 
     @property
     def scheduler(self) -> Scheduler:
@@ -64,64 +67,53 @@ class ConfiguredControllers:
             namespace=settings.DEFAULT_NAMESPACE,
             field_selector=f"metadata.name={NAME}",
         )
-        informer.add_handler(self._changed)
-        following = asyncio.create_task(informer.run())
-        self._tasks.append(following)
-        await informer.synced()
-        await self._begin()
-        self._tasks.append(asyncio.create_task(self._obey()))
+        informer.add_handler(self._config_map_changed)
+        self._supervisor.start("informer of the Configuration", informer.run)
+        await self._supervisor.wait_for(informer.synced())
+        await self._start_controllers()
+        self._supervisor.start("Configuration", self._apply_configurations)
 
     async def stop(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        for task in self._tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-        await self._end()
+        await self._supervisor.stop()
+        await self._controllers_supervisor.stop()
 
-    async def _begin(self) -> None:
-        """Returns when decisions begin."""
-        self._running = asyncio.create_task(self._keep_running())
-        await self._controllers.listed()
+    async def _start_controllers(self) -> None:
+        """Return when decisions begin, also if the first controllers fail."""
+        self._is_ready.clear()
+        self._controllers_supervisor.start("controllers", self._run_controllers, restart_seconds=PAUSE_SECONDS)
+        await self._controllers_supervisor.wait_for(self._is_ready.wait())
 
-    async def _end(self) -> None:
-        if self._running is not None:
-            self._running.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._running
-
-    async def _keep_running(self) -> None:
-        while True:
-            try:
-                await self._controllers.run()
-            except Exception:  # whatever it was, jobs must not wait for somebody to notice
-                log.exception("the controllers failed and start again")
-            await asyncio.sleep(PAUSE_SECONDS)
+    async def _run_controllers(self) -> None:
+        if self._is_started:
             self._controllers = Controllers(self._api.client(), self._in_force)
+        self._is_started = True
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._controllers.run())
+            await self._controllers.listed()
+            self._is_ready.set()
 
-    def _changed(self, change: Change) -> None:
-        self._wanted.put_nowait(self._given if change.type == "DELETED" else self._read(change.object))
+    def _config_map_changed(self, change: Change) -> None:
+        self._requested.put_nowait(self._default if change.type == "DELETED" else self._read(change.object))
 
     def _read(self, config_map: Object) -> Mapping[str, Any]:
         """The Configuration in the ConfigMap; the one in force if it cannot be used."""
-        found = sources.find({**config_map, "kind": "ConfigMap"})
-        faults = loading.find_faults(found) if found else []
-        if found is None or faults:
+        source = sources.find({**config_map, "kind": "ConfigMap"})
+        faults = loading.find_faults(source) if source else []
+        if source is None or faults:
             reasons = "; ".join(map(str, faults)) or "it has no controller_manager_config.yaml"
             log.error("ConfigMap %s is not used: %s", NAME, reasons)
             return self._in_force
-        return loading.complete(found.configuration).document
+        return loading.complete(source.configuration).document
 
-    async def _obey(self) -> None:
+    async def _apply_configurations(self) -> None:
         while True:
-            wanted = await self._wanted.get()
-            if wanted != self._in_force and self._wanted.empty():
-                await self._restart(wanted)
+            configuration = await self._requested.get()
+            if configuration != self._in_force and self._requested.empty():
+                await self._restart(configuration)
 
     async def _restart(self, configuration: Mapping[str, Any]) -> None:
         log.info("the controllers start again with another Configuration")
-        await self._end()
+        await self._controllers_supervisor.stop()
         self._api.core.context.settings = settings.admission_settings(configuration)
         self._in_force = configuration
-        self._controllers = Controllers(self._api.client(), configuration)
-        await self._begin()
+        await self._start_controllers()

@@ -21,7 +21,7 @@ class LocalClusterComponent:
             runtime=surroundings.runtime,
             directory=surroundings.data_dir / "room",
             nodes=_nodes(surroundings.nodes),
-            shows_itself=True,
+            publish_components=True,
         )
         self._room = LocalCluster(surroundings.api.client(), WallClock(), furnishing)
 
@@ -44,7 +44,7 @@ def _keep_the_terminal_quiet() -> None:
     root = logging.getLogger()
     for handler in root.handlers:
         handler.setLevel(root.level)
-    for mirror in component_deployments.MIRRORS:
+    for mirror in component_deployments.COMPONENTS:
         for name in mirror.loggers:
             logging.getLogger(name).setLevel(min(logging.INFO, root.level))
 

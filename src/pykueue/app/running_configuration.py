@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from pykueue.api.errors import ApiError
-from pykueue.apiserver.http.hooks import Call, Hooks, Reply
+from pykueue.apiserver.http.hooks import Hooks
+from pykueue.apiserver.http.messages import HttpRequest, HttpResponse
 
 if TYPE_CHECKING:
     from pykueue.app.configured_controllers import ConfiguredControllers
@@ -20,8 +21,8 @@ _NOT_FOR_US = (401, 403, 404)
 
 
 def register(hooks: Hooks, controllers: "ConfiguredControllers") -> None:
-    async def show(_call: Call) -> Reply:
-        return Reply(body={_KEY: dict(controllers.configuration)})
+    async def show(_call: HttpRequest) -> HttpResponse:
+        return HttpResponse(body={_KEY: dict(controllers.configuration)})
 
     hooks.add_page(_PAGE, show)
 

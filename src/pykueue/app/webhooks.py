@@ -22,16 +22,16 @@ class WebhookOptions:
     certificate_life: str
 
     def made(self, client: "Client", configuration: "Configuration") -> "Webhooks":
-        from pykueue.webhooks.certificate_lifecycle import Terms
-        from pykueue.webhooks.service import Address, Webhooks
+        from pykueue.webhooks.certificate_lifecycle import CertificateLifetimes
+        from pykueue.webhooks.service import ListenAddress, Webhooks
 
         address = None
         if self.address != AS_CONFIGURED:
             host, _, port = self.address.rpartition(":")
             if not port.isdigit():
                 raise click.BadParameter(f"{self.address} is not ADDRESS:PORT", param_hint="--webhooks")
-            address = Address(host=host.strip("[]"), port=int(port))
-        return Webhooks(client, configuration, address=address, terms=Terms.of(self._life()))
+            address = ListenAddress(host=host.strip("[]"), port=int(port))
+        return Webhooks(client, configuration, address=address, lifetimes=CertificateLifetimes.of(self._life()))
 
     def _life(self) -> dt.timedelta:
         from pykueue.api import durations

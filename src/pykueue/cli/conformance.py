@@ -39,7 +39,7 @@ def conformance(paths: tuple[Path, ...], only: str | None, output: str, shown: i
         raise SystemExit(1)
 
 
-def _replayed(path: Path, only: str | None) -> session.Report | None:
+def _replayed(path: Path, only: str | None) -> session.FileReport | None:
     name = corpus.name_of(path)
     if only is None or fnmatch.fnmatchcase(name, only):
         return session.replay(path)
@@ -49,7 +49,7 @@ def _replayed(path: Path, only: str | None) -> session.Report | None:
     return session.replay(path, (title for title in titles if fnmatch.fnmatchcase(f"{name}/{title}", only)))
 
 
-def _show_failures(reports: Iterable[session.Report], shown: int) -> None:
+def _show_failures(reports: Iterable[session.FileReport], shown: int) -> None:
     failures = [(report, failure) for report in reports for failure in report.failures]
     for report, failure in failures[:shown]:
         click.echo(f"\n{report.name} / {failure.title}")
@@ -63,7 +63,7 @@ def _show_failures(reports: Iterable[session.Report], shown: int) -> None:
         click.echo(f"\n… and {len(failures) - shown} more cases that differ (--differences {len(failures)} shows all)")
 
 
-def _as_json(report: session.Report) -> dict[str, object]:
+def _as_json(report: session.FileReport) -> dict[str, object]:
     return {
         "name": report.name,
         "passed": report.passed,

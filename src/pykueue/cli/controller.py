@@ -139,8 +139,8 @@ class ControllerProcess:
 
     def _view(self) -> "tuple[World, ObjectCache] | None":
         if self._leading is not None:
-            return self._leading.scheduler.engine.world, self._leading.mirror
-        return None if self._observer is None else (self._observer.world, self._observer.mirror)
+            return self._leading.scheduler.engine.world, self._leading.cache
+        return None if self._observer is None else (self._observer.world, self._observer.cache)
 
     async def _observe(self) -> None:
         """Who leads knows the queues anyway; the others watch them."""
@@ -159,20 +159,20 @@ class ControllerProcess:
     async def run(self) -> None:
         from pykueue.api.times import SECOND_NS
         from pykueue.kube.clock import WallClock
-        from pykueue.kube.lease import LeaderElection, Terms
+        from pykueue.kube.lease import LeaderElector, LeaseTiming
 
         terms = self._configuration.value.leader_election
         self._is_running = True
         if not terms.leader_elect:
             await self._lead()
             return
-        election = LeaderElection(
+        election = LeaderElector(
             self._client,
             WallClock(),
             namespace=terms.resource_namespace or self._configuration.value.namespace,
             name=terms.resource_name,
             identity=f"{socket.gethostname()}_{uuid.uuid4()}",
-            terms=Terms(
+            timing=LeaseTiming(
                 lease_seconds=terms.lease_duration_ns / SECOND_NS,
                 renew_seconds=terms.renew_deadline_ns / SECOND_NS,
                 retry_seconds=terms.retry_period_ns / SECOND_NS,
@@ -203,5 +203,5 @@ class ControllerProcess:
         if self._leading is None:
             return b""
         metrics = self._leading.metrics
-        metrics.look()
+        metrics.refresh()
         return await asyncio.to_thread(metrics.text)

@@ -85,7 +85,7 @@ async def _print_part(client: "Client", config: Path | None, configuration: "Loa
 
 
 async def _facts(client: "Client", configuration: "Loaded", *, webhooks: bool, print_part: str) -> "Facts":
-    from pykueue.api.rules.jobs import frameworks
+    from pykueue.api.rules.jobs import job_kinds
     from pykueue.cli import manifests
     from pykueue.install.diagnosis import Facts
 
@@ -108,7 +108,7 @@ async def _facts(client: "Client", configuration: "Loaded", *, webhooks: bool, p
         lease_holder=holder,
         lease_age_seconds=age,
         namespace=configuration.value.namespace,
-        frameworks={name: frameworks.FRAMEWORKS[name].resource for name in enabled},
+        frameworks={name: job_kinds.JOB_KINDS[name].resource for name in enabled},
         served=served,
         unreachable=unreachable,
         print_part=print_part,
@@ -152,11 +152,11 @@ async def _webhooks(client: "Client") -> tuple[str, ...]:
 async def _missing_rights(client: "Client", configuration: "Loaded", *, webhooks: bool) -> tuple[str, ...]:
     """Asks the API server about every right that the controller's service account should have."""
     from pykueue.cli import manifests
-    from pykueue.install import rights
+    from pykueue.install import rbac
 
-    user = f"system:serviceaccount:{configuration.value.namespace}:{rights.NAME}"
+    user = f"system:serviceaccount:{configuration.value.namespace}:{rbac.NAME}"
     missing = []
-    for attributes in rights.needed(manifests.right_objects(configuration, webhooks=webhooks)):
+    for attributes in rbac.required_access(manifests.right_objects(configuration, webhooks=webhooks)):
         body = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SubjectAccessReview",

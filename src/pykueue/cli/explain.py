@@ -92,10 +92,10 @@ def _is_meant(obj: "Object", kind: str, name: str) -> bool:
 
 
 def _show(found: "Explanation", obj: "Object", output: str, *, now_ns: int) -> None:
-    from pykueue.translate import explanation_json, explanations
+    from pykueue.translate import explanations
 
     if output == "json":
-        outputs.show_json(explanation_json.as_json(found))
+        outputs.show_json(explanations.as_json(found))
         return
     for line in explanations.lines(found, now_ns=now_ns):
         click.echo(line)

@@ -123,7 +123,7 @@ def _namespace(configuration: "Loaded") -> "Object":
 
 
 def right_objects(configuration: "Loaded", *, webhooks: bool) -> "list[Object]":
-    from pykueue.install import rights
+    from pykueue.install import rbac as rights
 
     found = rights.objects(configuration.value)
     if webhooks:

@@ -17,7 +17,7 @@ from pykueue.app import serving
 
 if TYPE_CHECKING:
     from pykueue.apiserver.embedded import EmbeddedApi
-    from pykueue.apiserver.security.kubeconfig import Access
+    from pykueue.apiserver.security.kubeconfig import ClusterCredentials
     from pykueue.app.components import Component
 
 RUNTIMES = ("process", "simulated", "none")
@@ -120,13 +120,13 @@ async def _serve(api: "EmbeddedApi", parts: "list[Component]", kubeconfig: Path 
             await each.stop()
 
 
-def _announce(api: "EmbeddedApi", access: "Access", kubeconfig: Path | None) -> None:
+def _announce(api: "EmbeddedApi", access: "ClusterCredentials", kubeconfig: Path | None) -> None:
     from pykueue.apiserver.security import kubeconfig as files
 
-    where = api.place.kubeconfig
+    where = api.paths.kubeconfig
     if kubeconfig is not None:
         files.write(kubeconfig, access)
         where = kubeconfig.resolve()
-    click.echo(f"pykueue is ready at {access.server} (data in {api.place.directory})")
+    click.echo(f"pykueue is ready at {access.server} (data in {api.paths.directory})")
     click.echo(f"  export KUBECONFIG={where}")
     click.echo("  kubectl get clusterqueues")

@@ -47,7 +47,7 @@ def add(*, name: str, namespace: str, roles: tuple[str, ...], kubeconfig: Path |
     entry = tokens.ensure(place.tokens, name)
     admin = files.read(place.kubeconfig)
     target = (kubeconfig or Path(f"{name}.kubeconfig")).resolve()
-    access = files.Access(
+    access = files.ClusterCredentials(
         server=admin.server, authority=admin.authority, user=name, token=entry.token, namespace=namespace
     )
     files.write(target, access)

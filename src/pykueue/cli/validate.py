@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from pykueue.api import manifests
+from pykueue.api.manifest_validation import ManifestFinding, Severity, validate_manifests
 from pykueue.api.manifests import Document
-from pykueue.api.review import Finding, Severity, review
 from pykueue.cli import output as outputs
 
 _ENDINGS = (".yaml", ".yml", ".json")
@@ -29,12 +29,12 @@ _ENDINGS = (".yaml", ".yml", ".json")
 def validate(names: tuple[str, ...], output: str, verbose: bool) -> None:  # noqa: FBT001 - click passes options by name
     """Check manifests: fields, schemas, and the rules of Kueue's webhooks. Exit code 1 if anything would be refused."""
     documents: list[Document] = []
-    findings: list[Finding] = []
+    findings: list[ManifestFinding] = []
     for name, data in _inputs(names):
         read, wrong = manifests.read(data, name)
         documents += read
         findings += [_unreadable(fault) for fault in wrong]
-    findings += review(documents)
+    findings += validate_manifests(documents)
     findings.sort(key=lambda finding: (finding.file, finding.line))
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
     shown = [finding for finding in findings if verbose or finding.severity is not Severity.NOTE]
@@ -70,13 +70,13 @@ def _read(path: Path) -> bytes:
         raise click.ClickException(f"{path}: {error.strerror}") from error
 
 
-def _unreadable(fault: manifests.Fault) -> Finding:
-    return Finding(
+def _unreadable(fault: manifests.ManifestError) -> ManifestFinding:
+    return ManifestFinding(
         severity=Severity.ERROR, file=fault.file, line=fault.line, object="", field="", message=fault.message
     )
 
 
-def _print(findings: list[Finding], *, objects: int, errors: int) -> None:
+def _print(findings: list[ManifestFinding], *, objects: int, errors: int) -> None:
     for finding in findings:
         subject = f"{finding.object}: " if finding.object else ""
         click.echo(f"{finding.file}:{finding.line}: {finding.severity.value}: {subject}{finding.message}")
@@ -88,7 +88,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _as_json(finding: Finding) -> dict[str, str | int]:
+def _as_json(finding: ManifestFinding) -> dict[str, str | int]:
     return {
         "severity": finding.severity.value,
         "file": finding.file,

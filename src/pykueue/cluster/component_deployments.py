@@ -1,7 +1,7 @@
-"""The cluster shows itself: the parts that run inside pykueue appear as the deployments that a cluster would have.
+"""Deployments for the components that run inside pykueue, as a real cluster would have them.
 
-`kubectl get all -n kueue-system` then shows a controller manager, and `kubectl logs` of its pod reads the part's real log.
-The pods run nothing: they are up while pykueue is.
+`kubectl get all -n kueue-system` shows a controller manager, and `kubectl logs` of its pod reads
+the component's log. The pods run no command: they are Running while pykueue runs.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from pathlib import Path
 from pykueue.api import objects, resources
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object
-from pykueue.cluster.kubelet.agent import MIRROR
+from pykueue.cluster.kubelet.kubelet import COMPONENT_ANNOTATION
 from pykueue.cluster.kubelet.run import Exit
 from pykueue.cluster.runtimes.protocol import (
     Container,
@@ -39,7 +39,7 @@ class ComponentDeployment:
         labels = {"app.kubernetes.io/name": self.name, "control-plane": "controller-manager"}
         container = {"name": "manager", "image": self.image}
         template = {
-            "metadata": {"labels": labels, "annotations": {MIRROR: self.name}},
+            "metadata": {"labels": labels, "annotations": {COMPONENT_ANNOTATION: self.name}},
             "spec": {"containers": [container], "tolerations": [{"operator": "Exists"}]},
         }
         return {
@@ -50,7 +50,7 @@ class ComponentDeployment:
         }
 
 
-MIRRORS = (
+COMPONENTS = (
     ComponentDeployment(
         namespace="kueue-system",
         name="kueue-controller-manager",
@@ -61,47 +61,47 @@ MIRRORS = (
         namespace="kuberay-operator",
         name="kuberay-operator",
         image="pykueue/ray-operator",
-        loggers=("pykueue.room.raycluster-controller", "pykueue.room.rayjob-controller"),
+        loggers=("pykueue.cluster.raycluster-controller", "pykueue.cluster.rayjob-controller"),
     ),
     ComponentDeployment(
         namespace="kubeflow",
         name="training-operator",
         image="pykueue/training-operator",
-        loggers=("pykueue.room.pytorchjob-controller", "pykueue.room.tfjob-controller"),
+        loggers=("pykueue.cluster.pytorchjob-controller", "pykueue.cluster.tfjob-controller"),
     ),
     ComponentDeployment(
         namespace="jobset-system",
         name="jobset-controller-manager",
         image="pykueue/jobset-operator",
-        loggers=("pykueue.room.jobset",),
+        loggers=("pykueue.cluster.jobset",),
     ),
 )
-_BY_NAME = {mirror.name: mirror for mirror in MIRRORS}
+_BY_NAME = {component.name: component for component in COMPONENTS}
 
 
-async def ensure(client: Client, mirrors: Iterable[ComponentDeployment] = MIRRORS) -> None:
-    """Namespaces and deployments that are not there yet."""
-    for mirror in mirrors:
-        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": mirror.namespace}}
-        for resource, obj, inside in (
+async def ensure(client: Client, components: Iterable[ComponentDeployment] = COMPONENTS) -> None:
+    """Create the namespaces and deployments that do not exist yet."""
+    for component in components:
+        namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": component.namespace}}
+        for resource, obj, namespace_name in (
             (resources.NAMESPACE, namespace, ""),
-            (resources.DEPLOYMENT, mirror.deployment(), mirror.namespace),
+            (resources.DEPLOYMENT, component.deployment(), component.namespace),
         ):
             try:
-                await client.create(resource, obj, inside)
+                await client.create(resource, obj, namespace_name)
             except ApiError as error:
                 if error.code != 409:
                     raise
 
 
 def of(pod: Object) -> ComponentDeployment | None:
-    """The mirror that a pod is of; a pod elsewhere that only says so is none."""
-    found = _BY_NAME.get(objects.annotations(pod).get(MIRROR, ""))
-    return found if found is not None and found.namespace == objects.namespace(pod) else None
+    """The component that a pod in its namespace stands for; None for other pods."""
+    component = _BY_NAME.get(objects.annotations(pod).get(COMPONENT_ANNOTATION, ""))
+    return component if component is not None and component.namespace == objects.namespace(pod) else None
 
 
-class Journal:
-    """The log files behind the mirrors: what the parts log goes there as well."""
+class ComponentLogs:
+    """The log files of the components: handlers on their loggers write there as well."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -109,16 +109,16 @@ class Journal:
 
     def open(self) -> None:
         self._directory.mkdir(parents=True, exist_ok=True)
-        for mirror in MIRRORS:
+        for component in COMPONENTS:
             handler = logging.handlers.RotatingFileHandler(
-                self.path(mirror), maxBytes=_LARGEST_LOG, backupCount=1, encoding="utf-8", delay=False
+                self.path(component), maxBytes=_LARGEST_LOG, backupCount=1, encoding="utf-8", delay=False
             )
             handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-            for name in mirror.loggers:
+            for name in component.loggers:
                 logger = logging.getLogger(name)
                 logger.addHandler(handler)
                 self._handlers.append((logger, handler))
-            logging.getLogger(mirror.loggers[0]).info("%s runs inside pykueue", mirror.name)
+            logging.getLogger(component.loggers[0]).info("%s runs inside pykueue", component.name)
 
     def close(self) -> None:
         for logger, handler in self._handlers:
@@ -126,21 +126,21 @@ class Journal:
             handler.close()
         self._handlers.clear()
 
-    def path(self, mirror: ComponentDeployment) -> Path:
-        return self._directory / f"{mirror.name}.log"
+    def path(self, component: ComponentDeployment) -> Path:
+        return self._directory / f"{component.name}.log"
 
 
 class ComponentRuntime:
-    """A runtime beside another one: pods that mirror a part wait, all others run as they did."""
+    """Wraps a runtime: containers of component pods only wait, all others run on it."""
 
-    def __init__(self, inner: Runtime, journal: Journal) -> None:
+    def __init__(self, inner: Runtime, logs: ComponentLogs) -> None:
         self.name = inner.name
         self._inner = inner
-        self._journal = journal
+        self._logs = logs
 
     async def start(self, request: ContainerRequest) -> Container:
-        if (mirror := of(request.pod)) is not None:
-            return _MirrorContainer(f"mirror://{mirror.name}/{request.attempt}")
+        if (component := of(request.pod)) is not None:
+            return _ComponentContainer(f"mirror://{component.name}/{request.attempt}")
         return await self._inner.start(request)
 
     async def adopt(self, request: ContainerRequest, container_id: str) -> Container | None:
@@ -167,11 +167,11 @@ class ComponentRuntime:
         return self._inner.pods()
 
     def log(self, pod: Object, container: str, attempt: int) -> Path | bytes | None:
-        mirror = of(pod)
-        return self._inner.log(pod, container, attempt) if mirror is None else self._journal.path(mirror)
+        component = of(pod)
+        return self._inner.log(pod, container, attempt) if component is None else self._logs.path(component)
 
 
-class _MirrorContainer:
+class _ComponentContainer:
     def __init__(self, container_id: str) -> None:
         self.id = container_id
         self._stopped = asyncio.Event()

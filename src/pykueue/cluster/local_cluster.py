@@ -1,179 +1,167 @@
-"""The machine room as one thing to start and stop. `pykueue up` starts it beside the API; tests start it in process.
+"""The embedded cluster as one part of `pykueue up`; tests start it in process.
 
-none       Jobs get pods, CronJobs get Jobs, Deployments their ReplicaSets; nobody runs the pods
-simulated  also nodes, placement and an agent that lets time pass
-process    the same on this machine, with real processes
+runtime    what runs
+none       the controllers (Jobs get pods, Deployments get ReplicaSets), but no pods
+simulated  also nodes, a scheduler, and a kubelet that simulates containers
+process    the same, with containers as processes of this machine
 """
 
-import asyncio
-import contextlib
-import logging
-from collections.abc import Coroutine
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-from pykueue.api import resources
+from pykueue.api import objects, resources
 from pykueue.api.scheme import Object, Resource
 from pykueue.api.times import SECOND_NS
-from pykueue.cluster import component_deployments
-from pykueue.cluster import nodes as machines
+from pykueue.cluster import component_deployments, nodes
 from pykueue.cluster.apps import deployment, replica_set, stateful_set
 from pykueue.cluster.autoscaler.controller import Autoscaler
-from pykueue.cluster.component_deployments import ComponentRuntime, Journal
+from pykueue.cluster.component_deployments import ComponentLogs, ComponentRuntime
 from pykueue.cluster.cron_job_controller import sync as cron_sync
-from pykueue.cluster.job_controller import controller as jobs
-from pykueue.cluster.kubelet.agent import Agent
-from pykueue.cluster.node_lifecycle import NodeLifecycleController
+from pykueue.cluster.job_controller import sync as jobs
+from pykueue.cluster.kubelet.kubelet import Kubelet
 from pykueue.cluster.operators import job_set, leader_worker_set, train_job
 from pykueue.cluster.operators.kubeflow import sync as training
 from pykueue.cluster.operators.kubeflow.frameworks import FRAMEWORKS
 from pykueue.cluster.operators.ray import cluster as ray_cluster
 from pykueue.cluster.operators.ray import job as ray_job
 from pykueue.cluster.operators.ray import service as ray_service
+from pykueue.cluster.pod_garbage_collector import PodGarbageCollector
 from pykueue.cluster.runtimes.process import ProcessRuntime
 from pykueue.cluster.runtimes.protocol import Runtime
 from pykueue.cluster.runtimes.simulated import SimulatedRuntime
 from pykueue.cluster.scheduler.controller import SchedulerController
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock
+from pykueue.kube.controller.cache import InformerSet, ObjectCache
 from pykueue.kube.controller.controller import Controller, Sync
-from pykueue.kube.controller.core_event_recorder import Recorder
+from pykueue.kube.controller.event_recorder import CoreEvents, EventRecorder
 from pykueue.kube.controller.executor import WriteExecutor
-from pykueue.kube.controller.object_cache import Views
-from pykueue.translate.jobs.train_job import CLUSTER_RUNTIME, RUNTIME
+from pykueue.kube.supervisor import Supervisor
 
-log = logging.getLogger(__name__)
-
-PODS_TOGETHER_NS = 100_000_000
-"""Pods of a Job that end together are counted together, as Kubernetes counts them (it waits for a second)."""
+POD_BATCH_NS = 100_000_000
+"""Pods of a Job that end within this time are counted together (Kubernetes waits for a second)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterOptions:
-    """What the room is given: a runtime (none, simulated, process), a place for files, and Node and NodePool manifests if any."""
-
     runtime: str = "none"
+    """none, simulated or process."""
     directory: Path = Path()
+    """Where logs and volumes lie."""
     nodes: tuple[Object, ...] = ()
-    shows_itself: bool = False
-    """Whether the parts inside pykueue appear as deployments."""
+    """Node and NodePool manifests; without any, the runtime has its own nodes."""
+    publish_components: bool = False
+    """Whether the components inside pykueue appear as Deployments."""
 
 
 class LocalCluster:
-    def __init__(self, client: Client, clock: Clock, furnishing: ClusterOptions | None = None) -> None:
+    def __init__(self, client: Client, clock: Clock, options: ClusterOptions | None = None) -> None:
         self._client = client
         self._clock = clock
-        self._furnishing = furnishing or ClusterOptions()
-        self._views = Views(client)
-        self._recorder = Recorder(client, clock)
-        self._controllers = [self._job_controller(), *self._other_controllers()]
-        if self._furnishing.runtime != "none":
+        self._options = options or ClusterOptions()
+        self._cache = cache = ObjectCache()
+        self._recorder = EventRecorder(client, clock, CoreEvents())
+        self._supervisor = Supervisor()
+        self._controllers = [self._job_controller(), *self._builtin_controllers()]
+        self._component_logs = ComponentLogs(self._options.directory / "journal")
+        self.kubelet: Kubelet | None = None
+        if self._options.runtime != "none":
             self._controllers += self._operators()
-        self._tasks: list[asyncio.Task[None]] = []
-        self._journal = Journal(self._furnishing.directory / "journal")
-        self.placement: SchedulerController | None = None
-        self.agent: Agent | None = None
-        if self._furnishing.runtime != "none":
-            self.placement = SchedulerController(self._views, self._performer("default-scheduler"), clock)
-            self._lost_nodes = NodeLifecycleController(self._views, self._performer("pod-garbage-collector"), clock)
-            self._pools = Autoscaler(self._views, self.placement, self._performer("cluster-autoscaler"), clock)
-            self.agent = Agent(
-                self._views,
-                self._performer("kubelet"),
+            self._scheduler = SchedulerController(cache, self._executor("default-scheduler"), clock)
+            self._pod_garbage_collector = PodGarbageCollector(cache, self._executor("pod-garbage-collector"), clock)
+            self._autoscaler = Autoscaler(cache, self._scheduler, self._executor("cluster-autoscaler"), clock)
+            self.kubelet = Kubelet(
+                cache,
+                self._executor("kubelet"),
                 clock,
                 recorder=self._recorder,
                 runtime=self._runtime(),
-                root=self._furnishing.directory,
+                root=self._options.directory,
             )
 
     async def start(self) -> None:
-        """Returns when every view has been filled and everything runs."""
-        self._begin(self._recorder.run())
-        for informer in self._views.informers():
-            self._begin(informer.run())
-        for informer in self._views.informers():
-            await informer.synced()
-        if self.placement is not None and self.agent is not None:
-            await self._set_up_nodes()
-            self._journal.open()
-            if self._furnishing.shows_itself:
+        """Return when the cache is filled and everything runs."""
+        start = self._supervisor.start
+        start("event recorder", self._recorder.run)
+        start("informers", partial(InformerSet(self._client, self._cache, self._clock).run, self._cache.kinds))
+        await self._supervisor.wait_for(self._cache.listed(self._cache.kinds))
+        if self.kubelet is not None:
+            await self._create_nodes()
+            self._component_logs.open()
+            if self._options.publish_components:
                 await component_deployments.ensure(self._client)
-            self._begin(self.agent.run())
-            self._begin(self.placement.run())
-            self._begin(self._pools.run())
-            self._begin(self._lost_nodes.run())
+            start("kubelet", self.kubelet.run)
+            start("scheduler", self._scheduler.run)
+            start("autoscaler", self._autoscaler.run)
+            start("pod garbage collector", self._pod_garbage_collector.run)
         for controller in self._controllers:
-            self._begin(controller.run())
+            start(f"controller of {controller.resource.plural}", controller.run)
 
     async def stop(self) -> None:
-        """Ends every pod, then everything else."""
-        if self.agent is not None:
-            await self.agent.stop()
+        """Terminate all pods, then stop everything."""
+        if self.kubelet is not None:
+            await self.kubelet.stop()
         await self.abandon()
 
     async def abandon(self) -> None:
-        """Stops working and leaves what runs running: the next room takes it over."""
-        if self.agent is not None:
-            self.agent.abandon()
-        self._journal.close()
-        for task in reversed(self._tasks):
-            task.cancel()
-        for task in self._tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-        self._tasks.clear()
+        """Stop everything but the containers: the next kubelet adopts them."""
+        if self.kubelet is not None:
+            self.kubelet.abandon()
+        self._component_logs.close()
+        await self._supervisor.stop()
 
     def log_of(self, pod: Object, container: str, attempt: int) -> Path | bytes | None:
-        return None if self.agent is None else self.agent.runtime.log(pod, container, attempt)
+        return None if self.kubelet is None else self.kubelet.runtime.log(pod, container, attempt)
 
     def ports_of(self, pod: Object) -> dict[int, int]:
-        """Ports of the pod that stand elsewhere on this machine."""
-        return {} if self.agent is None else self.agent.runtime.ports(pod)
+        """The ports of the pod that are mapped to other ports of this machine."""
+        return {} if self.kubelet is None else self.kubelet.runtime.ports(pod)
 
     def is_running(self, pod_uid: str, container: str) -> bool:
-        return self.agent is not None and self.agent.is_running(pod_uid, container)
+        return self.kubelet is not None and self.kubelet.is_running(pod_uid, container)
 
     def _runtime(self) -> Runtime:
-        inner: Runtime = SimulatedRuntime(self._clock)
-        if self._furnishing.runtime == "process":
-            inner = ProcessRuntime(self._furnishing.directory)
-        return ComponentRuntime(inner, self._journal)
+        runtime: Runtime = SimulatedRuntime(self._clock)
+        if self._options.runtime == "process":
+            runtime = ProcessRuntime(self._options.directory)
+        return ComponentRuntime(runtime, self._component_logs)
 
-    async def _set_up_nodes(self) -> None:
-        """Makes the nodes that were given, or else those that the runtime implies; nodes that exist stay as they are."""
+    # Nodes
+
+    async def _create_nodes(self) -> None:
+        """Create the nodes of the options or of the runtime; existing nodes stay."""
         now = datetime.fromtimestamp(self._clock.now_ns() / SECOND_NS, UTC)
-        if self._furnishing.nodes:
-            await self._set_up_pools()
-            nodes_given = [found for found in self._furnishing.nodes if found.get("kind") != "NodePool"]
-            wanted = [machines.complete(found, now) for found in nodes_given]
-        elif self._furnishing.runtime == "process":
-            wanted = [machines.this_machine(now)]
+        if self._options.nodes:
+            pools = [manifest for manifest in self._options.nodes if manifest.get("kind") == "NodePool"]
+            await self._create_pools(pools)
+            manifests = [nodes.complete(manifest, now) for manifest in self._options.nodes if manifest not in pools]
+        elif self._options.runtime == "process":
+            manifests = [nodes.this_machine(now)]
         else:
-            wanted = machines.simulated_fleet(now)
-        nodes = self._views.of(resources.NODE)
-        for found in wanted:
-            if nodes.get(found["metadata"]["name"]) is None:
-                await self._client.create(resources.NODE, found)
-                name, status = found["metadata"]["name"], {"status": found["status"]}
-                nodes.wrote(await self._client.patch(resources.NODE, name, "", status, subresource="status"))
+            manifests = nodes.simulated_fleet(now)
+        for manifest in manifests:
+            name, status = objects.name(manifest), {"status": manifest["status"]}
+            if self._cache.get(resources.NODE, name) is None:
+                await self._client.create(resources.NODE, manifest)
+                node = await self._client.patch(resources.NODE, name, "", status, subresource="status")
+                self._cache.observe(resources.NODE, node)
 
-    async def _set_up_pools(self) -> None:
-        for found in self._furnishing.nodes:
-            if (
-                found.get("kind") == "NodePool"
-                and self._views.of(resources.NODE_POOL).get(found["metadata"]["name"]) is None
-            ):
-                await self._client.create(resources.NODE_POOL, found)
+    async def _create_pools(self, pools: list[Object]) -> None:
+        for pool in pools:
+            if self._cache.get(resources.NODE_POOL, objects.name(pool)) is None:
+                await self._client.create(resources.NODE_POOL, pool)
 
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        task.add_done_callback(_tell_failure)
-        self._tasks.append(task)
+    # Controllers
 
-    def _performer(self, component: str) -> WriteExecutor:
-        return WriteExecutor(self._client, self._views, self._recorder, component)
+    def _executor(self, component: str) -> WriteExecutor:
+        return WriteExecutor(self._client, self._cache, self._recorder, component)
+
+    def _controller(self, component: str, owner: Resource, sync: Sync, *children: Resource) -> Controller:
+        return Controller(
+            owner, children, sync=sync, cache=self._cache, executor=self._executor(component), clock=self._clock
+        )
 
     def _job_controller(self) -> Controller:
         reconciler = jobs.JobReconciler()
@@ -181,15 +169,15 @@ class LocalCluster:
             resources.JOB,
             (resources.POD,),
             sync=reconciler.sync,
-            views=self._views,
-            performer=self._performer("job-controller"),
+            cache=self._cache,
+            executor=self._executor("job-controller"),
             clock=self._clock,
-            gathers_ns=PODS_TOGETHER_NS,
-            orphaned=jobs.release,
-            forgotten=reconciler.forget,
+            batch_ns=POD_BATCH_NS,
+            release_orphans=jobs.release,
+            forget=reconciler.forget,
         )
 
-    def _other_controllers(self) -> list[Controller]:
+    def _builtin_controllers(self) -> list[Controller]:
         return [
             self._controller("cronjob-controller", resources.CRON_JOB, cron_sync.sync, resources.JOB),
             self._controller("replicaset-controller", resources.REPLICA_SET, replica_set.sync, resources.POD),
@@ -198,7 +186,7 @@ class LocalCluster:
         ]
 
     def _operators(self) -> list[Controller]:
-        """Controllers of kinds that Kubernetes does not know by itself."""
+        """The controllers of kinds that are not Kubernetes' own."""
         return [
             self._controller(
                 "raycluster-controller", resources.RAY_CLUSTER, ray_cluster.sync, resources.POD, resources.SERVICE
@@ -215,7 +203,7 @@ class LocalCluster:
                 resources.SERVICE,
             ),
             self._controller("jobset", resources.JOB_SET, job_set.sync, resources.JOB),
-            self._train_jobs(),
+            self._train_job_controller(),
             self._controller("leaderworkerset", resources.LEADER_WORKER_SET, leader_worker_set.sync, resources.POD),
             *(
                 self._controller(
@@ -228,22 +216,8 @@ class LocalCluster:
             ),
         ]
 
-    def _train_jobs(self) -> Controller:
-        runtimes = {resource: self._views.of(resource) for resource in (RUNTIME, CLUSTER_RUNTIME)}
-        sync = train_job.reconciler(lambda found: runtimes[found.resource].get(found.name, found.namespace))
+    def _train_job_controller(self) -> Controller:
+        for resource in (resources.TRAINING_RUNTIME, resources.CLUSTER_TRAINING_RUNTIME):
+            self._cache.add_kind(resource)
+        sync = train_job.reconciler(lambda runtime: self._cache.get(runtime.resource, runtime.name, runtime.namespace))
         return self._controller("trainjob", resources.TRAIN_JOB, sync, resources.JOB_SET)
-
-    def _controller(self, component: str, owner: Resource, sync: Sync, *children: Resource) -> Controller:
-        return Controller(
-            owner,
-            children,
-            sync=sync,
-            views=self._views,
-            performer=self._performer(component),
-            clock=self._clock,
-        )
-
-
-def _tell_failure(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        log.error("a part of the machine room stopped", exc_info=error)

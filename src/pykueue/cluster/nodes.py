@@ -1,4 +1,4 @@
-"""Nodes: this machine as it is, a simulated fleet, or whatever Node manifests say."""
+"""Node objects: this machine, simulated nodes, or completed Node manifests."""
 
 import contextlib
 import os
@@ -11,13 +11,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
-from pykueue.api import times
+from pykueue.api import objects, times
 from pykueue.api.scheme import Object
 from pykueue.cluster.kubelet.devices import GPU
 from pykueue.cluster.scheduler.fleet import DEFAULT_PODS
 
-RUNTIME_LABEL = "pykueue.dev/runtime"
-_QUERY = ("nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader,nounits")
+_GPU_QUERY = ("nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,noheader,nounits")
 _GIB = 1024**3
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 SIMULATED_FLEET = 3
@@ -34,7 +33,7 @@ def this_machine(now: datetime) -> Object:
 
 
 def simulated_fleet(now: datetime) -> list[Object]:
-    """Roomy nodes for whoever gives none: what runs is decided by quota then."""
+    """Large nodes for a cluster without Node manifests, so that only quota limits what runs."""
     resources = {"cpu": "64", "memory": "256Gi", GPU: "8"}
     return [node(f"simulated-{number}", resources, now) for number in range(1, SIMULATED_FLEET + 1)]
 
@@ -43,16 +42,16 @@ def node(name: str, resources: Mapping[str, str], now: datetime, labels: Mapping
     return complete({"metadata": {"name": name, "labels": dict(labels or {})}, "status": {"capacity": resources}}, now)
 
 
-def complete(given: Object, now: datetime) -> Object:
-    """A Node manifest with what a kubelet would add: labels, allocatable, readiness."""
-    metadata = given["metadata"]
+def complete(manifest: Object, now: datetime) -> Object:
+    """A Node manifest with the labels, allocatable and Ready condition of a kubelet."""
+    metadata = manifest["metadata"]
     name = metadata["name"]
-    usual = {
+    default_labels = {
         "kubernetes.io/hostname": name,
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": _ARCHITECTURES.get(platform.machine(), platform.machine()),
     }
-    status = given.get("status") or {}
+    status = objects.status(manifest)
     capacity = {"pods": str(DEFAULT_PODS)} | {
         key: str(value) for key, value in (status.get("capacity") or status.get("allocatable") or {}).items()
     }
@@ -69,8 +68,8 @@ def complete(given: Object, now: datetime) -> Object:
     return {
         "apiVersion": "v1",
         "kind": "Node",
-        "metadata": metadata | {"labels": usual | (metadata.get("labels") or {})},
-        "spec": given.get("spec") or {},
+        "metadata": metadata | {"labels": default_labels | (metadata.get("labels") or {})},
+        "spec": objects.spec(manifest),
         "status": {
             "capacity": capacity,
             "allocatable": allocatable,
@@ -104,19 +103,21 @@ def _processors() -> int:
 
 def _memory_kib() -> int:
     with contextlib.suppress(OSError):
-        found = re.search(r"^MemTotal:\s+(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
-        if found:
-            return int(found.group(1))
+        match = re.search(r"^MemTotal:\s+(\d+) kB", Path("/proc/meminfo").read_text(), re.MULTILINE)
+        if match:
+            return int(match.group(1))
     return 4 * _GIB // 1024
 
 
 def find_gpus() -> list[str]:
-    """Names of the NVIDIA GPUs of this machine, in the order of their indexes."""
-    tool = shutil.which(_QUERY[0])
-    if tool is None:
+    """Names of the NVIDIA GPUs of this machine, ordered by index."""
+    path = shutil.which(_GPU_QUERY[0])
+    if path is None:
         return []
     try:
-        answer = subprocess.run([tool, *_QUERY[1:]], capture_output=True, text=True, timeout=10, check=True)  # noqa: S603 - a fixed command
+        completed = subprocess.run(  # noqa: S603 - a fixed command
+            [path, *_GPU_QUERY[1:]], capture_output=True, text=True, timeout=10, check=True
+        )
     except (OSError, subprocess.SubprocessError):
         return []
-    return [line.partition(",")[0].strip() for line in answer.stdout.splitlines() if line.strip()]
+    return [line.partition(",")[0].strip() for line in completed.stdout.splitlines() if line.strip()]

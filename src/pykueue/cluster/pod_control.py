@@ -1,4 +1,4 @@
-"""Creating and deleting pods for an owner, with the events that Kubernetes' controllers record about it."""
+"""Creates and deletes the pods of an owner, and records the events of Kubernetes' controllers."""
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ _FIRST_BATCH = 1
 
 @dataclass(slots=True)
 class PodControlResult:
-    """The pods for which it worked, and why it did not for others."""
+    """The pods that were created or deleted, and the refusals of the others."""
 
     pods: list[Object] = field(default_factory=list)
     errors: list[Exception] = field(default_factory=list)
@@ -21,19 +21,19 @@ class PodControlResult:
 Change = Generator[writes.Batch, list[writes.Result], PodControlResult]
 
 
-def create(owner: Object, wanted: Sequence[Object]) -> Change:
-    """Slow start: one pod, then two, four …, so that a refusal that holds for all is not repeated for each."""
+def create(owner: Object, pods: Sequence[Object]) -> Change:
+    """Create pods with a slow start (one, two, four …), so that a refusal comes once."""
     outcome = PodControlResult()
     size = _FIRST_BATCH
-    while wanted and not outcome.errors:
-        batch, wanted = wanted[:size], wanted[size:]
+    while pods and not outcome.errors:
+        batch, pods = pods[:size], pods[size:]
         results = yield [writes.Create(resource=resources.POD, object=pod) for pod in batch]
-        yield [_told(owner, outcome, result) for result in results]
+        yield [_creation_event(owner, outcome, result) for result in results]
         size *= 2
     return outcome
 
 
-def _told(owner: Object, outcome: PodControlResult, result: writes.Result) -> writes.Event:
+def _creation_event(owner: Object, outcome: PodControlResult, result: writes.Result) -> writes.Event:
     if isinstance(result, writes.Refused):
         outcome.errors.append(result.error)
         return writes.Event(
@@ -45,19 +45,20 @@ def _told(owner: Object, outcome: PodControlResult, result: writes.Result) -> wr
     )
 
 
-def delete(owner: Object, some: Sequence[Object]) -> Change:
+def delete(owner: Object, pods: Sequence[Object]) -> Change:
     outcome = PodControlResult()
-    if not some:
+    if not pods:
         return outcome
-    results = yield [writes.Delete(resource=resources.POD, object=pod) for pod in some]
-    events: list[writes.Write] = []
-    for pod, result in zip(some, results, strict=True):
-        if isinstance(result, writes.Refused):
-            outcome.errors.append(result.error)
-            told = ("Warning", "FailedDelete", f"Error deleting: {result.error}")
-        else:
-            outcome.pods.append(pod)
-            told = ("Normal", "SuccessfulDelete", f"Deleted pod: {objects.name(pod)}")
-        events.append(writes.Event(about=owner, type=told[0], reason=told[1], message=told[2]))
-    yield events
+    results = yield [writes.Delete(resource=resources.POD, object=pod) for pod in pods]
+    yield [_deletion_event(owner, outcome, pod, result) for pod, result in zip(pods, results, strict=True)]
     return outcome
+
+
+def _deletion_event(owner: Object, outcome: PodControlResult, pod: Object, result: writes.Result) -> writes.Event:
+    if isinstance(result, writes.Refused):
+        outcome.errors.append(result.error)
+        return writes.Event(
+            about=owner, type="Warning", reason="FailedDelete", message=f"Error deleting: {result.error}"
+        )
+    outcome.pods.append(pod)
+    return writes.Event(about=owner, reason="SuccessfulDelete", message=f"Deleted pod: {objects.name(pod)}")

@@ -1,6 +1,10 @@
-"""Facts about one Pod that every controller of the machine room asks for. Pure functions on the object."""
+"""Facts about one Pod, and pods from templates, for every controller of the cluster.
+
+Functions without I/O.
+"""
 
 import copy
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,7 +15,7 @@ FINAL_PHASES = ("Succeeded", "Failed")
 
 
 def phase(pod: Object) -> str:
-    return str(pod.get("status", {}).get("phase", "Pending"))
+    return str(objects.status(pod).get("phase", "Pending"))
 
 
 def is_finished(pod: Object) -> bool:
@@ -27,24 +31,30 @@ def is_terminating(pod: Object) -> bool:
 
 
 def is_ready(pod: Object) -> bool:
-    ready = conditions.find(pod, "Ready")
-    return ready is not None and ready.get("status") == "True"
+    return conditions.is_true(pod, "Ready")
 
 
 def node_name(pod: Object) -> str:
-    return str(pod.get("spec", {}).get("nodeName") or "")
+    return str(objects.spec(pod).get("nodeName") or "")
+
+
+def containers(pod_spec: Object) -> list[Object]:
+    """Init containers, then main containers."""
+    return [*(pod_spec.get("initContainers") or ()), *(pod_spec.get("containers") or ())]
+
+
+def container_statuses(pod: Object) -> list[Object]:
+    """Statuses of main containers, then of init containers."""
+    status = objects.status(pod)
+    return [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
 
 
 def restarts(pod: Object) -> int:
-    status = pod.get("status", {})
-    return sum(
-        int(container.get("restartCount", 0))
-        for container in [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
-    )
+    return sum(int(status.get("restartCount", 0)) for status in container_statuses(pod))
 
 
 def finished_at(pod: Object) -> datetime:
-    """When the pod ended: the last container's end, else when it became unready, else when deletion began."""
+    """When the last container ended, or else the pod became unready or was deleted."""
     if (latest := _last_container_end(pod)) is not None:
         return latest
     ready = conditions.find(pod, "Ready")
@@ -59,22 +69,22 @@ def finished_at(pod: Object) -> datetime:
 
 
 def _last_container_end(pod: Object) -> datetime | None:
-    status = pod.get("status", {})
+    status = objects.status(pod)
     sidecars = {
         container["name"]
         for container in pod["spec"].get("initContainers") or ()
         if container.get("restartPolicy") == "Always"
     }
     statuses = list(status.get("containerStatuses") or ())
-    statuses += [found for found in status.get("initContainerStatuses") or () if found.get("name") in sidecars]
-    ends = [str(((found.get("state") or {}).get("terminated") or {}).get("finishedAt") or "") for found in statuses]
+    statuses += [entry for entry in status.get("initContainerStatuses") or () if entry.get("name") in sidecars]
+    ends = [str(objects.nested(entry, "state", "terminated").get("finishedAt") or "") for entry in statuses]
     if not ends or not all(ends):
         return None
     return max(map(times.parse, ends))
 
 
 def removal_order(pod: Object) -> tuple[Any, ...]:
-    """Sort key: the pods that lose least come first (unassigned, pending, unready, restarted, young, by name)."""
+    """Sort key for deletion: unassigned pods, then pending, unready, restarted, young ones."""
     metadata = pod["metadata"]
     return (
         bool(node_name(pod)),
@@ -86,13 +96,18 @@ def removal_order(pod: Object) -> tuple[Any, ...]:
     )
 
 
-def from_template(template: Object, owner: Object, *, generate_name: str = "") -> Object:
-    """A pod as a controller of Kubernetes makes it from a template, owned by `owner`."""
-    metadata = template.get("metadata") or {}
-    made: Object = {
-        key: copy.deepcopy(metadata[key]) for key in ("labels", "annotations", "finalizers") if metadata.get(key)
+def from_template(
+    template: Object, owner: Object, *, name: str = "", labels: Mapping[str, str] | None = None
+) -> Object:
+    """A pod from a template, controlled by `owner`; without a name, the API generates one."""
+    template_metadata = objects.nested(template, "metadata")
+    metadata: Object = {
+        key: copy.deepcopy(template_metadata[key])
+        for key in ("labels", "annotations", "finalizers")
+        if template_metadata.get(key)
     }
-    made["namespace"] = objects.namespace(owner)
-    made["generateName"] = generate_name or f"{objects.name(owner)}-"
-    made["ownerReferences"] = [objects.controller_reference(owner)]
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": made, "spec": copy.deepcopy(template.get("spec") or {})}
+    if labels:
+        metadata["labels"] = metadata.get("labels", {}) | labels
+    metadata |= {"name": name} if name else {"generateName": f"{objects.name(owner)}-"}
+    metadata |= {"namespace": objects.namespace(owner), "ownerReferences": [objects.controller_reference(owner)]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": copy.deepcopy(objects.spec(template))}

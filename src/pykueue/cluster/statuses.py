@@ -1,12 +1,13 @@
-"""Writing a status: only what changed, and conditions whose transition time moves only when they do."""
+"""Writes a status: only what changed."""
 
+from pykueue.api import objects
 from pykueue.api.scheme import Object, Resource
 from pykueue.kube.controller import writes
 
 
 def write(resource: Resource, obj: Object, status: Object) -> writes.Step:
-    """Writes the status that `obj` should have, if it differs; returns the refusals."""
-    patch = writes.merge_patch(obj.get("status") or {}, status)
+    """Write the status that `obj` should have, if it differs; return the refusals."""
+    patch = writes.merge_patch(objects.status(obj), status)
     if not patch:
         return ()
     results = yield [

@@ -1,7 +1,8 @@
-"""Recorded behaviour of Kueue v0.19.2, run again here and compared.
+"""Replays recorded decisions of Kueue v0.19.2 and compares the results.
 
-`corpus` reads recordings, `suites` knows who can replay which, one module a family replays them, `differences` says what is
-not the same, `session` runs files and counts.
+`corpus` reads recordings, one module for each family replays them, `differences` compares, and
+`session` runs files and counts.
 
-Invariant: a replay judges; it never adapts an answer to what was recorded.
+Invariant: a replay never adapts its result to the recording; where a replay models the recorder,
+the code says so.
 """

@@ -1,7 +1,8 @@
-"""A small cluster in memory: recorded objects, the engine that decides about them, and the writes that follow.
+"""A cluster in memory: recorded objects, the engine,
+and the writes that follow from its decisions.
 
-It plays the parts around the engine: objects become events, decisions become statuses of the workloads. Used by the replays
-of whole scheduling cycles.
+It takes the place of the scheduler controller: objects become events of the engine, and decisions
+become statuses of the workloads. Used by the replays of whole scheduling cycles.
 """
 
 import copy
@@ -18,20 +19,20 @@ from pykueue.engine.queues.cluster_queue import ClusterQueueState
 from pykueue.engine.quota import quota_tree
 from pykueue.translate import nodes, outcomes, policy, queues, workload
 
-_SOME_NOON = "2026-01-15T12:00:00Z"
+_DEFAULT_NOW = "2026-01-15T12:00:00Z"
 
 
-class Cluster:
-    def __init__(self, recorded: Mapping[str, Any], *, hears_of_writes: bool = True) -> None:
-        """Without `hears_of_writes` the engine is not told that what it decided was written: nobody watches the API."""
-        self._hears_of_writes = hears_of_writes
+class RecordedCluster:
+    def __init__(self, recorded: Mapping[str, Any], *, watches_writes: bool = True) -> None:
+        """Without `watches_writes` the engine gets no events about its own decisions."""
+        self._watches_writes = watches_writes
         configuration = _configuration(recorded.get("config") or {})
-        self.now_ns = times.to_ns(recorded.get("now") or _SOME_NOON)
+        self.now_ns = times.to_ns(recorded.get("now") or _DEFAULT_NOW)
         self.policy = policy.engine_policy(configuration)
         self.engine = Engine(self.policy)
         self.workloads: dict[values.WorkloadKey, Object] = {}
         self.preemptions: list[tuple[decisions.Preempt, decisions.PreemptedWorkload]] = []
-        self.events: list[outcomes.Event] = []
+        self.events: list[outcomes.WorkloadEvent] = []
         self._options = policy.workload_options(configuration)
         self._limit_ranges = _limit_ranges(recorded.get("otherObjects") or ())
         self._load(recorded)
@@ -40,7 +41,7 @@ class Cluster:
         return list(self.engine.handle(event))
 
     def cycle(self) -> list[decisions.Decision]:
-        """One scheduling cycle, written down at once."""
+        """Runs one scheduling cycle and writes its decisions."""
         decided = self.handle(events.CycleDue(at_ns=self.now_ns))
         self.write(decided)
         return decided
@@ -53,13 +54,13 @@ class Cluster:
                 case decisions.Preempt():
                     self.preempt(decision, self.value(decision.workload))
                 case decisions.AssignTopology():
-                    self._place(decision)
+                    self._assign_topology(decision)
                 case decisions.RetrySecondPass():
                     self.events.append(outcomes.no_place_event(decision))
                 case decisions.Evict():
                     self._evict(decision)
                 case decisions.Requeue() | decisions.MarkInadmissible():
-                    self._explain_pending(decision)
+                    self._set_pending(decision)
 
     def has_heads(self) -> bool:
         self.engine.world.settle()
@@ -68,19 +69,19 @@ class Cluster:
         )
 
     def reactivate(self, *names: str) -> None:
-        """What is parked in the trees of these cluster queues (default: of all) goes back to its heap."""
+        """Requeues the inadmissible workloads of these cluster queues' trees (default: all)."""
         for name in names or tuple(self.engine.world.cluster_queues):
             self.engine.world.reactivate_queue(values.ClusterQueueName(name))
 
     def pending(self) -> dict[str, list[str]]:
-        """Who waits in the heap of each cluster queue."""
+        """The workloads in the heap of each cluster queue."""
         return self._queued(lambda queue: queue.pending.in_heap())
 
-    def parked(self) -> dict[str, list[str]]:
+    def inadmissible(self) -> dict[str, list[str]]:
         return self._queued(lambda queue: queue.pending.parked())
 
     def usage(self) -> dict[str, dict[str, int]]:
-        """What each active cluster queue uses."""
+        """The usage of each active cluster queue."""
         return {
             name: self.by_name(queue.node.usage)
             for name, queue in self.engine.world.cluster_queues.items()
@@ -88,12 +89,12 @@ class Cluster:
         }
 
     def by_name(self, usage: Mapping[quota_tree.Index, int]) -> dict[str, int]:
-        """Amounts by `flavor/resource`; what is not used is not shown."""
+        """The amounts by `flavor/resource`, without zeros."""
         names = self.engine.world.tree.flavor_resources.names
         return outcomes.usage_by_name((names[index], amount) for index, amount in usage.items() if amount)
 
     def charge(self, usage: Mapping[str, Mapping[str, int]]) -> None:
-        """Usage that no workload stands for."""
+        """Adds usage that belongs to no workload."""
         world = self.engine.world
         world.settle()
         for name, amounts in usage.items():
@@ -101,7 +102,7 @@ class Cluster:
             world.ledger.charge(node, {self.index(key): amount for key, amount in amounts.items()})
 
     def index(self, name: str) -> quota_tree.Index:
-        """Of `flavor/resource`; resource names may have a slash of their own."""
+        """The index of `flavor/resource`; the resource name may contain a slash."""
         flavor, _, resource = name.partition("/")
         return self.engine.world.tree.flavor_resources.index(values.FlavorName(flavor), values.ResourceName(resource))
 
@@ -121,7 +122,7 @@ class Cluster:
             self.handle(events.WorkloadGone(at_ns=self.now_ns, key=key))
 
     def finish(self, key: values.WorkloadKey) -> None:
-        """The job ends well; one that is unknown or finished already is left alone."""
+        """Finishes the job of a workload; ignores unknown and finished workloads."""
         obj = self.workloads.get(key)
         if obj is None:
             return
@@ -130,7 +131,7 @@ class Cluster:
             self.handle(events.WorkloadFinished(at_ns=self.now_ns, key=key))
 
     def stop_evicted(self) -> list[values.WorkloadKey]:
-        """Every evicted workload that holds quota stops at once, gives it back and queues again."""
+        """Stops every evicted workload that holds quota, releases the quota and requeues it."""
         stopped = [
             key
             for key, obj in sorted(self.workloads.items())
@@ -155,13 +156,13 @@ class Cluster:
     def translated(self, obj: Object) -> values.Workload:
         return workload.workload(obj, self._options, self._limit_ranges.get(obj["metadata"].get("namespace", "")))
 
-    def _queued(self, chosen: Callable[[ClusterQueueState], list[queues_of_engine.Pending]]) -> dict[str, list[str]]:
+    def _queued(self, select: Callable[[ClusterQueueState], list[queues_of_engine.Pending]]) -> dict[str, list[str]]:
         self.engine.world.settle()
-        found = {
-            str(name): sorted(str(pending.key) for pending in chosen(queue))
+        queued = {
+            str(name): sorted(str(pending.key) for pending in select(queue))
             for name, queue in self.engine.world.cluster_queues.items()
         }
-        return {name: keys for name, keys in found.items() if keys}
+        return {name: keys for name, keys in queued.items() if keys}
 
     def _load(self, recorded: Mapping[str, Any]) -> None:
         for obj in recorded.get("namespaces") or ():
@@ -171,7 +172,7 @@ class Cluster:
             self.handle(events.FlavorChanged(at_ns=self.now_ns, flavor=queues.resource_flavor(obj)))
         for obj in recorded.get("admissionChecks") or ():
             self.handle(events.AdmissionCheckChanged(at_ns=self.now_ns, check=queues.admission_check(obj)))
-        self._load_places(recorded)
+        self._load_topology(recorded)
         for obj in recorded.get("cohorts") or ():
             self.put_cohort(obj)
         for obj in recorded.get("clusterQueues") or ():
@@ -181,7 +182,7 @@ class Cluster:
         for obj in recorded.get("workloads") or ():
             self.create(obj)
 
-    def _load_places(self, recorded: Mapping[str, Any]) -> None:
+    def _load_topology(self, recorded: Mapping[str, Any]) -> None:
         for obj in recorded.get("topologies") or ():
             levels = nodes.levels(obj)
             self.handle(events.TopologyChanged(at_ns=self.now_ns, name=obj["metadata"]["name"], levels=levels))
@@ -189,7 +190,7 @@ class Cluster:
             if (node := nodes.node(obj)) is not None:
                 self.handle(events.NodeChanged(at_ns=self.now_ns, node=node))
         for obj in recorded.get("otherObjects") or ():
-            if obj["kind"] == "Pod" and nodes.takes_room(obj) and not nodes.is_placed_by_us(obj):
+            if obj["kind"] == "Pod" and nodes.uses_node(obj) and not nodes.is_topology_aware(obj):
                 self.handle(
                     events.PodBound(
                         at_ns=self.now_ns,
@@ -200,7 +201,7 @@ class Cluster:
                 )
 
     def _written(self, key: values.WorkloadKey) -> None:
-        if self._hears_of_writes:
+        if self._watches_writes:
             self.changed(key)
 
     def _reserve(self, decision: decisions.Admit) -> None:
@@ -215,14 +216,16 @@ class Cluster:
             self._finish_slice(decision.replaces, self.value(decision.workload))
 
     def _finish_slice(self, key: values.WorkloadKey, replacement: values.Workload) -> None:
-        told = outcomes.slice_replaced_event(key, replacement)
-        transitions.finish(self.workloads[key], reason=told.reason, message=told.message, now_ns=self.now_ns)
-        self.events.append(told)
-        if self._hears_of_writes:
+        event = outcomes.slice_replaced_event(key, replacement)
+        transitions.finish(self.workloads[key], reason=event.reason, message=event.message, now_ns=self.now_ns)
+        self.events.append(event)
+        if self._watches_writes:
             self.handle(events.WorkloadFinished(at_ns=self.now_ns, key=key))
 
-    def _place(self, decision: decisions.AssignTopology) -> None:
-        transitions.place(self.workloads[decision.workload], outcomes.admission(decision.admission), self.now_ns)
+    def _assign_topology(self, decision: decisions.AssignTopology) -> None:
+        transitions.assign_topology(
+            self.workloads[decision.workload], outcomes.admission(decision.admission), self.now_ns
+        )
         self.events += outcomes.placement_events(decision)
         self._written(decision.workload)
 
@@ -249,7 +252,7 @@ class Cluster:
             self.events += outcomes.preemption_events(decision, target, preemptor=preemptor, victim=victim)
             self._written(target.workload)
 
-    def _explain_pending(self, decision: decisions.Requeue | decisions.MarkInadmissible) -> None:
+    def _set_pending(self, decision: decisions.Requeue | decisions.MarkInadmissible) -> None:
         obj = self.workloads[decision.workload]
         is_granular = self.policy.unadmitted_workloads_observability
         transitions.release_quota(
@@ -261,7 +264,7 @@ class Cluster:
         value = self.value(decision.workload)
         obj["status"]["resourceRequests"] = outcomes.resource_requests(value)
         self.events.append(outcomes.pending_event(decision, is_granular=is_granular))
-        if self._hears_of_writes:
+        if self._watches_writes:
             self.handle(events.WorkloadChanged(at_ns=self.now_ns, workload=value))
 
 
@@ -282,4 +285,4 @@ def _limit_ranges(objects: Iterable[Object]) -> dict[str, limit_range.Summary]:
     for obj in objects:
         if obj["kind"] == "LimitRange":
             by_namespace.setdefault(obj["metadata"].get("namespace", ""), []).append(obj)
-    return {namespace: limit_range.summarize(found) for namespace, found in by_namespace.items()}
+    return {namespace: limit_range.summarize(limit_ranges) for namespace, limit_ranges in by_namespace.items()}

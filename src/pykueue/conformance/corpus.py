@@ -1,4 +1,4 @@
-"""Recordings on disk: files of one JSON case a line, plain or compressed. Read by `session`, one case at a time."""
+"""Reads recordings: files with one JSON case on each line, plain or compressed."""
 
 import gzip
 import zlib
@@ -12,29 +12,29 @@ Case = dict[str, Any]
 
 ENDINGS = (".jsonl", ".jsonl.gz")
 DECISIONS = "decisions"
-"""The suite of cases that name none: scenarios with their recorded cycles."""
+"""The suite of cases without a suite: scenarios with their recorded cycles."""
 
 
 class CorpusError(Exception):
-    """A file is missing or is not a recording; the message says which and where."""
+    """A file is missing or is not a recording; the message names the file and the line."""
 
 
 def recordings(paths: Iterable[Path]) -> list[Path]:
-    """The recordings among files and folders, a folder's in the order of their names."""
-    found: list[Path] = []
+    """The recordings in files and folders; those of a folder are sorted by name."""
+    files: list[Path] = []
     for path in paths:
         if path.is_dir():
             inside = sorted(entry for entry in path.rglob("*") if entry.name.endswith(ENDINGS))
             if not inside:
                 raise CorpusError(f"{path}: no recordings in this folder (files ending in {' or '.join(ENDINGS)})")
-            found += inside
+            files += inside
         elif not path.exists():
             raise CorpusError(f"{path}: no such file or folder")
         elif path.name.endswith(ENDINGS):
-            found.append(path)
+            files.append(path)
         else:
             raise CorpusError(f"{path}: not a recording; its name must end in {' or '.join(ENDINGS)}")
-    return found
+    return files
 
 
 def name_of(path: Path) -> str:

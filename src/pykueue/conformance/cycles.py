@@ -1,25 +1,34 @@
-"""Recorded scenarios, cycle by cycle: who is admitted, preempted, pending and parked, until nothing more happens.
+"""Replays recorded scenarios cycle by cycle, and recorded tests of single steps of a cycle.
 
-Between cycles the world is played as the recorder played it: evicted workloads stop at once, time moves one second.
+A scenario runs until nothing changes. Between cycles it does what the recorder did: evicted
+workloads stop at once and the clock advances by one second.
 """
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
-from pykueue.api import quantity, times
+from pykueue.api import objects, quantity, times
 from pykueue.api.kueue import topology_encoding
 from pykueue.api.scheme import Object
 from pykueue.conformance import differences
-from pykueue.conformance.cluster import Cluster
+from pykueue.conformance.cluster import RecordedCluster
 from pykueue.conformance.corpus import DECISIONS, Case
 from pykueue.conformance.differences import Difference
 from pykueue.controllers.workloads import predicates
-from pykueue.engine import decisions
+from pykueue.engine import decisions, values
+from pykueue.engine.cycle import order, process
+from pykueue.engine.cycle.entries import Entry
+from pykueue.engine.flavors.assignment import Assignment
+from pykueue.engine.queues import pending_queue
+from pykueue.engine.queues.cluster_queue import ClusterQueueState
+from pykueue.engine.quota import quota_tree
+from pykueue.engine.reasons import MODE_WORDS
 from pykueue.translate import outcomes
 
-_UNPLACED = re.compile(r"pod set (leader|workers): topology")
+_TOPOLOGY_FAILURE = re.compile(r"pod set (leader|workers): topology")
 _SECOND_NS = 10**9
 _QUIET_CYCLES = 6
 
@@ -27,24 +36,26 @@ _QUIET_CYCLES = 6
 def scenario(case: Case) -> list[Difference]:
     expected = case["expected"]
     recorded = expected["cycles"]
-    run = Run(case["scenario"])
+    run = ScenarioRun(case["scenario"])
     limit = case["scenario"]["maxCycles"] if expected["converged"] else len(recorded)
-    for index, (wanted, cycle) in enumerate(zip_longest(recorded, run.cycles(limit), fillvalue=differences.ABSENT)):
-        if found := differences.between(wanted, cycle, f"cycles[{index}]"):
-            return found
+    for index, (expected_cycle, cycle) in enumerate(
+        zip_longest(recorded, run.cycles(limit), fillvalue=differences.ABSENT)
+    ):
+        if mismatches := differences.between(expected_cycle, cycle, f"cycles[{index}]"):
+            return mismatches
     return differences.between(_without_unused(expected["final"]), run.final(), "final") if "final" in expected else []
 
 
-class Run:
-    """One scenario being played."""
+class ScenarioRun:
+    """The replay of one scenario."""
 
     def __init__(self, recorded: Mapping[str, Any]) -> None:
-        self.cluster = Cluster(recorded)
+        self.cluster = RecordedCluster(recorded)
         self._timeline = recorded.get("timeline") or []
         self._sorts_admissions = (recorded.get("config") or {}).get("fairSharing") is not None
 
     def cycles(self, limit: int) -> Iterator[dict[str, Any]]:
-        """Until nothing happened for a while; of the quiet cycles at the end only the first is kept."""
+        """Runs until nothing changes for some cycles; of those only the first is returned."""
         last_event = max((entry["atCycle"] for entry in self._timeline), default=0)
         quiet: list[dict[str, Any]] = []
         for number in range(1, limit + 1):
@@ -52,7 +63,7 @@ class Run:
             is_idle = not self.cluster.has_heads()
             if is_idle and number > last_event:
                 break
-            before = (self.cluster.pending(), self.cluster.parked())
+            before = (self.cluster.pending(), self.cluster.inadmissible())
             cycle = self._cycle(number, is_idle=is_idle)
             changed = before != (cycle["pending"], cycle["inadmissible"])
             if changed or cycle["admissions"] or cycle["preemptions"] or number < last_event:
@@ -72,7 +83,7 @@ class Run:
                 key: _assignment(obj) for key, obj in sorted(cluster.workloads.items()) if predicates.holds_quota(obj)
             },
             "pending": cluster.pending(),
-            "inadmissible": cluster.parked(),
+            "inadmissible": cluster.inadmissible(),
             "usage": cluster.usage(),
             "conditions": {key: _conditions(obj) for key, obj in sorted(cluster.workloads.items())},
         }
@@ -99,7 +110,7 @@ class Run:
                 key=lambda entry: (entry["preemptor"], entry["workload"]),
             ),
             "pending": cluster.pending(),
-            "inadmissible": cluster.parked(),
+            "inadmissible": cluster.inadmissible(),
         }
 
     def _play_timeline(self, number: int) -> None:
@@ -116,14 +127,14 @@ class Run:
             self.cluster.create(obj)
         if obj := entry.get("updateClusterQueue"):
             self.cluster.put_cluster_queue(obj)
-            if _is_respelled(obj):
+            if _looks_changed(obj):
                 self.cluster.reactivate(obj["metadata"]["name"])
         if obj := entry.get("updateCohort"):
             self.cluster.put_cohort(obj)
 
 
-def _is_respelled(cluster_queue: Object) -> bool:
-    """The recorder compared specs as text: one with a quota like `0Gi`, stored as `0`, always looked new to it."""
+def _looks_changed(cluster_queue: Object) -> bool:
+    """The recorder compared specs as text, so a quota `0Gi`, stored as `0`, always differed."""
     return any(
         str(quantity.parse(entry[name])) != entry[name]
         for group in cluster_queue["spec"].get("resourceGroups") or ()
@@ -135,24 +146,27 @@ def _is_respelled(cluster_queue: Object) -> bool:
 
 
 def _without_unused(final: Mapping[str, Any]) -> dict[str, Any]:
-    """The recorder also shows what was used once and is free again."""
+    """Removes zero amounts: the recorder also lists usage that was released."""
     usage = {name: {key: amount for key, amount in used.items() if amount} for name, used in final["usage"].items()}
-    conditions = {key: [_anonymous(condition) for condition in found] for key, found in final["conditions"].items()}
+    conditions = {
+        key: [_anonymous(condition) for condition in recorded_conditions]
+        for key, recorded_conditions in final["conditions"].items()
+    }
     return {**final, "usage": usage, "conditions": conditions}
 
 
 def _anonymous(condition: dict[str, str]) -> dict[str, str]:
-    """Of pod sets that find no place together, a leader and its workers, the recorder names either."""
-    return {**condition, "message": _UNPLACED.sub("pod set …: topology", condition["message"])}
+    """Hides the name of the pod set: of a leader and its workers the recorder names either one."""
+    return {**condition, "message": _TOPOLOGY_FAILURE.sub("pod set …: topology", condition["message"])}
 
 
 def _admission(decision: decisions.Admit) -> dict[str, Any]:
-    shown = outcomes.admission(decision.admission)
+    admission = outcomes.admission(decision.admission)
     return {
         "workload": decision.workload,
         "clusterQueue": decision.cluster_queue,
         "borrows": decision.borrowing,
-        "podSets": [_with_domains(pod_set) for pod_set in shown["podSetAssignments"]],
+        "podSets": [_with_domains(pod_set) for pod_set in admission["podSetAssignments"]],
     }
 
 
@@ -163,7 +177,7 @@ def _assignment(obj: Object) -> dict[str, Any]:
 
 
 def _with_domains(pod_set: Object) -> Object:
-    """The recorder shows places in full beside their compact form."""
+    """Adds the decoded domains, which the recorder lists beside the compact form."""
     if "topologyAssignment" not in pod_set:
         return pod_set
     domains = [
@@ -174,11 +188,54 @@ def _with_domains(pod_set: Object) -> Object:
 
 
 def _conditions(obj: Object) -> list[dict[str, str]]:
-    shown = [
+    compared = [
         _anonymous({name: condition.get(name, "") for name in ("type", "status", "reason", "message")})
-        for condition in (obj.get("status") or {}).get("conditions") or ()
+        for condition in objects.nested_list(obj, "status", "conditions")
     ]
-    return sorted(shown, key=lambda condition: condition["type"])
+    return sorted(compared, key=lambda condition: condition["type"])
 
 
-RUNNERS = {DECISIONS: scenario}
+_MODES = {word: mode for mode, word in MODE_WORDS.items()}
+
+
+def entry_order(case: Case) -> list[Difference]:
+    cluster = RecordedCluster(case)
+    name = values.ClusterQueueName("queue")
+    queue = ClusterQueueState(
+        values.ClusterQueue(name=name), quota_tree.QuotaNode(name, is_cluster_queue=True), cluster.policy
+    )
+    cycle_entries = [
+        Entry(
+            pending=pending_queue.Pending(_numbered(cluster.translated(entry["workload"]), number), cluster.policy),
+            queue=queue,
+            is_preemptor=entry["isPreemptor"],
+            scan_before=None,
+            assignment=Assignment(borrowing=entry["borrowing"]),
+        )
+        for number, entry in enumerate(case["entries"])
+    ]
+    ordered = [entry.pending.key.rpartition("/")[2] for entry in order.ordered(cluster.engine.world, cycle_entries)]
+    return differences.between(case["expect"]["order"], ordered)
+
+
+def _numbered(workload: values.Workload, number: int) -> values.Workload:
+    """Sets a uid by position, because recorded workloads have none to break ties."""
+    return replace(workload, uid=workload.uid or f"{number:06}")
+
+
+def reserved_resources(case: Case) -> list[Difference]:
+    cluster = RecordedCluster(case)
+    cluster.charge(case["usage"])
+    recorded = case["assignment"]
+    assignment = Assignment(
+        mode=_MODES[recorded["mode"]],
+        borrowing=recorded["borrowing"],
+        usage={cluster.index(name): amount for name, amount in recorded["usage"].items()},
+    )
+    reservation = process.reservation(cluster.engine.world.tree.cluster_queues["cq"], assignment)
+    names = cluster.engine.world.tree.flavor_resources.names
+    amounts = {f"{names[index].flavor}/{names[index].resource}": amount for index, amount in reservation.items()}
+    return differences.between(case["expect"]["reserved"], amounts)
+
+
+RUNNERS = {DECISIONS: scenario, "TestEntryOrdering": entry_order, "TestResourcesToReserve": reserved_resources}

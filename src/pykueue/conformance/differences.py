@@ -1,8 +1,10 @@
-"""Where an answer departs from the recording, as paths that a reader can follow. Used by every replay."""
+"""Compares a result with the recording and lists the differences by path. Used by every replay."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from pykueue.conformance.corpus import Case
 
 _LONGEST_TEXT = 300
 
@@ -44,3 +46,7 @@ def _walk(expected: Any, actual: Any, path: str) -> Iterator[Difference]:
 def _shortened(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}…"
+
+
+Runner = Callable[[Case], list[Difference]]
+"""Replays one case and returns the differences; a case without differences passed."""

@@ -1,10 +1,10 @@
-"""Recorded tests of the flavor assigner alone: quota in use, a workload, and what preemption would answer if asked."""
+"""Replays recorded tests of the flavor assigner with recorded results of the preemption oracle."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pykueue.conformance import differences
-from pykueue.conformance.cluster import Cluster
+from pykueue.conformance.cluster import RecordedCluster
 from pykueue.conformance.corpus import Case
 from pykueue.conformance.differences import Difference
 from pykueue.engine import messages, values
@@ -23,7 +23,7 @@ _POSSIBILITIES = {
 
 
 class RecordedOracle:
-    """Answers as the recorded simulation of preemption did."""
+    """Returns the recorded results of the simulated preemption."""
 
     def __init__(self, simulation: Mapping[str, Any], names: quota_tree.FlavorResources) -> None:
         self._simulation = simulation
@@ -38,7 +38,7 @@ class RecordedOracle:
 
 
 def assign(case: Case) -> list[Difference]:
-    cluster = Cluster(case)
+    cluster = RecordedCluster(case)
     cluster.charge(case.get("usage") or {})
     world = cluster.engine.world
     assigner = FlavorAssigner(
@@ -51,11 +51,11 @@ def assign(case: Case) -> list[Difference]:
         places=world.places if cluster.policy.topology_aware else None,
         replaced=_replaced(case.get("replacedWorkloadSlice") or {}),
     )
-    return differences.between(case["expect"], _shown(assigner.assign(), world.tree.flavor_resources))
+    return differences.between(case["expect"], _as_recorded(assigner.assign(), world.tree.flavor_resources))
 
 
 def _replaced(recorded: Mapping[str, Any]) -> tuple[values.PodSetAdmission, ...]:
-    """What the slice of an elastic job holds that the workload replaces."""
+    """The admission of the slice that the workload of an elastic job replaces."""
     return tuple(
         values.PodSetAdmission(
             name=values.PodSetName(pod_set["Name"]),
@@ -68,7 +68,7 @@ def _replaced(recorded: Mapping[str, Any]) -> tuple[values.PodSetAdmission, ...]
 
 
 def reducer_search(case: Case) -> list[Difference]:
-    """The largest counts of pods, no less than each minimum, whose sum is within a limit."""
+    """Searches the largest counts, not below the minimum counts, with a sum within the limit."""
     pod_sets = [
         values.PodSet(
             name=values.PodSetName(pod_set.get("name", "")),
@@ -87,11 +87,11 @@ def reducer_search(case: Case) -> list[Difference]:
     return differences.between(case["expect"], {"found": total is not None, "totalCount": total or 0})
 
 
-def _shown(result: Assignment, names: quota_tree.FlavorResources) -> dict[str, Any]:
+def _as_recorded(result: Assignment, names: quota_tree.FlavorResources) -> dict[str, Any]:
     return {
         "representativeMode": MODE_WORDS[result.mode],
         "borrowing": result.borrowing,
-        "message": messages.flavors_short(result.shortages(), outcomes.shown),
+        "message": messages.flavors_short(result.shortages(), outcomes.amount_text),
         "noFitReason": result.no_fit_reason.value,
         "usage": outcomes.usage_by_name((names.names[index], amount) for index, amount in result.usage.items()),
         "lastTriedFlavorIdx": [dict(tried) for tried in result.tried()],
@@ -104,7 +104,7 @@ def _pod_set(pod_set: PodSetAssignment) -> dict[str, Any]:
         "name": pod_set.name,
         "count": pod_set.count,
         "mode": MODE_WORDS[pod_set.mode],
-        "requests": {name: outcomes.shown(name, amount) for name, amount in pod_set.requests.items()} or None,
+        "requests": {name: outcomes.amount_text(name, amount) for name, amount in pod_set.requests.items()} or None,
         "flavors": {
             resource: {
                 "name": choice.flavor,
@@ -114,17 +114,17 @@ def _pod_set(pod_set: PodSetAssignment) -> dict[str, Any]:
             }
             for resource, choice in pod_set.flavors.items()
         },
-        "reasons": messages.flavor_reasons(pod_set.reasons, outcomes.shown) or None,
+        "reasons": messages.flavor_reasons(pod_set.reasons, outcomes.amount_text) or None,
         "attempts": [_attempt(attempt) for attempt in pod_set.attempts],
         **({"error": pod_set.fault} if pod_set.fault else {}),
         **({} if pod_set.topology is None else {"topologyAssignment": _topology(pod_set.topology)}),
     }
 
 
-def _topology(placed: values.TopologyAssignment) -> dict[str, Any]:
+def _topology(assignment: values.TopologyAssignment) -> dict[str, Any]:
     return {
-        "Levels": list(placed.levels),
-        "Domains": [{"Values": list(domain.values), "Count": domain.pods} for domain in placed.domains],
+        "Levels": list(assignment.levels),
+        "Domains": [{"Values": list(domain.values), "Count": domain.pods} for domain in assignment.domains],
     }
 
 
@@ -135,7 +135,7 @@ def _attempt(attempt: FlavorAttempt) -> dict[str, Any]:
         "Borrow": attempt.borrowing,
         "NoFitReason": attempt.no_fit_reason.value,
         "PreemptionPossibility": None if attempt.possibility is None else int(attempt.possibility),
-        "Reasons": messages.flavor_reasons(attempt.reasons, outcomes.shown) or None,
+        "Reasons": messages.flavor_reasons(attempt.reasons, outcomes.amount_text) or None,
     }
 
 

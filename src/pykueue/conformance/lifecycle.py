@@ -1,17 +1,18 @@
-"""Recordings of Kueue's workload controller: one reconcile, the Workload and the events after it."""
+"""Replays recorded reconciles of Kueue's workload controller: Workload and events."""
 
 import copy
 from collections.abc import Mapping
 from typing import Any
 
+from pykueue.api import durations, objects
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS, to_ns
 from pykueue.conformance import differences
 from pykueue.conformance.corpus import Case, feature_gates
 from pykueue.conformance.differences import Difference
 from pykueue.controllers.workloads import decide, predicates
-from pykueue.controllers.workloads.policy import LifecyclePolicy, PodsReadyPolicy
-from pykueue.translate import devices, durations, policy
+from pykueue.controllers.workloads.decide import LifecyclePolicy, PodsReadyPolicy
+from pykueue.translate import devices, policy
 
 DEVICES = "WorkloadTestReconcileDRA"
 _MAPPINGS = [
@@ -21,38 +22,43 @@ _MAPPINGS = [
 """The recorder's configuration."""
 
 MISSING_TEMPLATE = ("resourceclaimtemplates.resource.k8s.io", "ResourceClaimTemplate.resource.k8s.io")
-"""What the recorder's client says, and Kueue's own."""
+"""The error text of the recorder's client, and that of Kueue's own."""
 
-KEPT_BY_THE_RECORDERS_CLIENT = ("requeueState", "unhealthyNodes", "admission")
-"""The recordings were made on a client whose server-side apply cannot take these away; on a real API they go."""
+NOT_REMOVED_BY_RECORDER = ("requeueState", "unhealthyNodes", "admission")
+"""Fields that the server-side apply of the recorder's client could not remove."""
 
 
 def reconciled(case: Case) -> list[Difference]:
     if case["expect"]["error"] and case["suite"] != DEVICES:
-        return []  # the recorder's client refused a write: nothing to compare
-    outcome = decide.decide(case["workload"], _neighbours(case), _policy(case), to_ns(case["now"]))
+        return []  # the recorder's client refused a write, so there is nothing to compare
+    plan = decide.decide(case["workload"], _context(case), _policy(case), to_ns(case["now"]))
     key = predicates.key(case["workload"])
     events = [
-        {"object": key, "type": event.type, "reason": event.reason, "message": event.message}
-        for event in outcome.events
+        {
+            "object": key,
+            "type": event.type,
+            "reason": event.reason,
+            "message": event.message,
+        }
+        for event in plan.events
     ]
     answer = {
         "events": events,
-        "again": outcome.requeue_after_ns,
-        "workload": _comparable(outcome.workload, outcome.workload),
+        "requeueAfter": plan.requeue_after_ns,
+        "workload": _comparable(plan.workload, plan.workload),
     }
     expected = {
         "events": case["expect"]["events"],
-        "again": durations.to_ns(case["expect"]["requeueAfter"]),
-        "workload": _comparable(case["expect"]["workload"], outcome.workload),
+        "requeueAfter": durations.to_ns(case["expect"]["requeueAfter"]),
+        "workload": _comparable(case["expect"]["workload"], plan.workload),
     }
     if case["expect"]["workload"] is None:
-        is_gone = outcome.delete or not outcome.workload["metadata"].get("finalizers")
-        expected["workload"], answer["workload"] = "gone", "gone" if is_gone else "kept"
+        is_deleted = plan.delete or not plan.workload["metadata"].get("finalizers")
+        expected["workload"], answer["workload"] = "deleted", "deleted" if is_deleted else "present"
     return differences.between(expected, answer)
 
 
-def _neighbours(case: Case) -> decide.WorkloadContext:
+def _context(case: Case) -> decide.WorkloadContext:
     metadata, queue_name = case["workload"]["metadata"], case["workload"]["spec"].get("queueName")
     local_queue = _find(case["localQueues"], queue_name, metadata["namespace"], case["localQueueTerminating"])
     name = local_queue["spec"].get("clusterQueue", "") if local_queue else ""
@@ -60,19 +66,19 @@ def _neighbours(case: Case) -> decide.WorkloadContext:
         local_queue=local_queue,
         cluster_queue_name=name,
         cluster_queue=_find(case["clusterQueues"], name, None, case["clusterQueueTerminating"]),
-        is_cluster_queue_active=False,  # the recorder's cache knows no ClusterQueue
+        is_cluster_queue_active=False,  # the recorder's cache has no ClusterQueues
         device_fault=_device_fault(case) if case["suite"] == DEVICES else None,
     )
 
 
-def _device_fault(case: Case) -> devices.Fault | None:
+def _device_fault(case: Case) -> devices.DeviceFault | None:
     rules = policy.device_rules({"featureGates": feature_gates(case), "resources": {"deviceClassMappings": _MAPPINGS}})
-    counted = devices.count(case["workload"], rules, _Recorded(case))
-    return counted if isinstance(counted, devices.Fault) else None
+    counted = devices.count(case["workload"], rules, _RecordedDevices(case))
+    return counted if isinstance(counted, devices.DeviceFault) else None
 
 
-class _Recorded:
-    """The devices of a recording."""
+class _RecordedDevices:
+    """The device inventory of a recording."""
 
     def __init__(self, case: Case) -> None:
         self._objects: list[Object] = case["otherObjects"]
@@ -99,10 +105,10 @@ class _Recorded:
 def _find(queues: list[Object], name: str | None, namespace: str | None, is_terminating: Any) -> Object | None:
     for queue in queues:
         if queue["metadata"]["name"] == name and queue["metadata"].get("namespace") == namespace:
-            found = copy.deepcopy(queue)
+            copy_of_queue = copy.deepcopy(queue)
             if is_terminating:
-                found["metadata"]["deletionTimestamp"] = "set"
-            return found
+                copy_of_queue["metadata"]["deletionTimestamp"] = "set"
+            return copy_of_queue
     return None
 
 
@@ -129,14 +135,14 @@ def _pods_ready(section: Mapping[str, Any] | None) -> PodsReadyPolicy | None:
 
 
 def _comparable(workload: Object | None, ours: Object) -> Any:
-    """Order of conditions and unset causes aside; what the recorder's client could not remove is dropped."""
+    """Sorts the conditions and drops the fields that the recorder's client could not remove."""
     if workload is None:
         return None
     workload = copy.deepcopy(workload)
     status = workload.setdefault("status", {})
     our_status = ours.get("status") or {}
     our_types = {condition["type"] for condition in our_status.get("conditions") or ()}
-    for name in KEPT_BY_THE_RECORDERS_CLIENT:
+    for name in NOT_REMOVED_BY_RECORDER:
         if name not in our_status:
             status.pop(name, None)
     status["conditions"] = sorted(
@@ -151,7 +157,7 @@ def _comparable(workload: Object | None, ours: Object) -> Any:
         condition["message"] = condition["message"].replace(*MISSING_TEMPLATE)
     for check in status.get("admissionChecks") or ():
         check.pop("lastTransitionTime", None)
-    for eviction in (status.get("schedulingStats") or {}).get("evictions") or ():
+    for eviction in objects.nested_list(status, "schedulingStats", "evictions"):
         eviction.setdefault("underlyingCause", "")
     return workload
 

@@ -1,12 +1,13 @@
-"""Recorded tests of topology placement alone: nodes, pods in the way, and where the pods of a workload go."""
+"""Replays recorded tests of topology assignments and of their compact encoding."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pykueue.api.kueue import topology_encoding
+from pykueue.api.kueue.topology_encoding import TopologyDomainAssignment
 from pykueue.conformance import differences
 from pykueue.conformance.corpus import Case, feature_gates
-from pykueue.conformance.differences import Difference
+from pykueue.conformance.differences import Difference, Runner
 from pykueue.engine import values
 from pykueue.engine.topology.cache import LostNode, TopologyCache, TopologyUsage
 from pykueue.engine.topology.demand import PlacementRequest
@@ -17,41 +18,41 @@ _SIBLING = values.FlavorName("sibling")
 
 
 def find_assignments(case: Case) -> list[Difference]:
-    places = _places(case)
-    demands = [_demand(pod_set) for pod_set in case["podSets"]]
+    topologies = _topology_cache(case)
+    placement_requests = [_placement_request(pod_set) for pod_set in case["podSets"]]
     owner = case.get("workload")
-    if owner is not None and _keeps_places(owner, feature_gates(case)):
-        return differences.between(case["expect"], _shown_all(_before(owner)))
-    found = places.place({_FLAVOR: demands}, lost=None if owner is None else _lost(owner))
-    if isinstance(found, dict):
-        return differences.between(case["expect"], _shown_all(found))
-    _, failure = found
+    if owner is not None and _skips_reassignment(owner, feature_gates(case)):
+        return differences.between(case["expect"], _as_recorded(_before(owner)))
+    result = topologies.place({_FLAVOR: placement_requests}, lost=None if owner is None else _lost(owner))
+    if isinstance(result, dict):
+        return differences.between(case["expect"], _as_recorded(result))
+    _, failure = result
     return differences.between(_reasons(case["expect"]), {failure.text})
 
 
-def _places(case: Case) -> TopologyCache:
-    places = TopologyCache()
+def _topology_cache(case: Case) -> TopologyCache:
+    topologies = TopologyCache()
     levels = tuple(case["levels"])
-    places.set_topology(case["topologyName"], levels)
+    topologies.set_topology(case["topologyName"], levels)
     for name in (_FLAVOR, _SIBLING):
         labels = case["flavorNodeLabels"] or {}
-        places.set_flavor(values.ResourceFlavor(name=name, node_labels=labels, topology=case["topologyName"]))
+        topologies.set_flavor(values.ResourceFlavor(name=name, node_labels=labels, topology=case["topologyName"]))
     for obj in case["nodes"]:
         if (node := nodes.node(obj)) is not None:
-            places.set_node(node)
+            topologies.set_node(node)
     for pod in case["pods"] or ():
-        if nodes.takes_room(pod):
-            places.set_pod(pod["metadata"]["name"], pod["spec"]["nodeName"], nodes.pod_requests(pod["spec"]))
+        if nodes.uses_node(pod):
+            topologies.set_pod(pod["metadata"]["name"], pod["spec"]["nodeName"], nodes.pod_requests(pod["spec"]))
     for entry in case["ownUsage"] or ():
-        taken = TopologyUsage(_FLAVOR, tuple(entry["Values"]), entry["SinglePodRequests"], entry["Count"])
-        places.book((taken,), 1)
+        usage = TopologyUsage(_FLAVOR, tuple(entry["Values"]), entry["SinglePodRequests"], entry["Count"])
+        topologies.book((usage,), 1)
     for domain, amounts in (case["otherFlavorsDomainUsage"] or {}).items():
         one_pod = {name: amount for name, amount in amounts.items() if name != values.PODS}
-        places.book((TopologyUsage(_SIBLING, (domain,), one_pod, 1),), 1)
-    return places
+        topologies.book((TopologyUsage(_SIBLING, (domain,), one_pod, 1),), 1)
+    return topologies
 
 
-def _demand(pod_set: Mapping[str, Any]) -> PlacementRequest:
+def _placement_request(pod_set: Mapping[str, Any]) -> PlacementRequest:
     affinity = pod_set.get("nodeAffinity")
     request = dict(pod_set.get("topologyRequest") or {})
     if pod_set.get("podSetGroupName"):
@@ -67,7 +68,7 @@ def _demand(pod_set: Mapping[str, Any]) -> PlacementRequest:
     )
 
 
-def _keeps_places(owner: Case, gates: Mapping[str, bool]) -> bool:
+def _skips_reassignment(owner: Case, gates: Mapping[str, bool]) -> bool:
     return workload.is_of_one_pod(owner) and gates.get("SkipReassignmentForPodOwnedWorkloads", True)
 
 
@@ -77,34 +78,62 @@ def _lost(owner: Case) -> LostNode:
 
 def _before(owner: Case) -> dict[values.PodSetName, values.TopologyAssignment]:
     return {
-        values.PodSetName(assigned["name"]): values.TopologyAssignment(
-            levels=tuple(assigned["topologyAssignment"]["levels"]),
+        values.PodSetName(assignment["name"]): values.TopologyAssignment(
+            levels=tuple(assignment["topologyAssignment"]["levels"]),
             domains=tuple(
                 values.TopologyDomain(domain.values, domain.count)
-                for domain in topology_encoding.decode(assigned["topologyAssignment"])
+                for domain in topology_encoding.decode(assignment["topologyAssignment"])
             ),
         )
-        for assigned in owner["status"]["admission"]["podSetAssignments"]
+        for assignment in owner["status"]["admission"]["podSetAssignments"]
     }
 
 
-def _shown_all(found: Mapping[values.PodSetName, values.TopologyAssignment]) -> dict[str, Any]:
+def _as_recorded(assignments: Mapping[values.PodSetName, values.TopologyAssignment]) -> dict[str, Any]:
     return {
         name: {
             "topologyAssignment": {
-                "levels": list(placed.levels),
-                "domains": [{"values": list(domain.values), "count": domain.pods} for domain in placed.domains],
+                "levels": list(assignment.levels),
+                "domains": [{"values": list(domain.values), "count": domain.pods} for domain in assignment.domains],
             }
         }
-        for name, placed in found.items()
+        for name, assignment in assignments.items()
     }
 
 
 def _reasons(expected: Mapping[str, Any]) -> set[str]:
-    """A failure is recorded for every pod set of the group that failed; groups before it had their places."""
-    return {found["failureReason"] for found in expected.values() if "failureReason" in found}
+    """The failure reasons; one is recorded for each pod set of the group that failed."""
+    return {pod_set["failureReason"] for pod_set in expected.values() if "failureReason" in pod_set}
 
 
-RUNNERS = dict.fromkeys(
-    ("TestFindTopologyAssignments", "TestFindTopologyAssignmentsMultiLayerReplacement"), find_assignments
-)
+def _domains(internal: Mapping[str, Any]) -> list[TopologyDomainAssignment]:
+    return [
+        TopologyDomainAssignment(tuple(domain["Values"]), domain["Count"]) for domain in internal.get("Domains", ())
+    ]
+
+
+def _encoded(encode: Callable[..., Any]) -> Runner:
+    def run(case: Case) -> list[Difference]:
+        internal = case["internal"]
+        expected = {"slices": [], **case["expect"]["v1beta2"]}
+        return differences.between(expected, encode(internal["Levels"], _domains(internal)))
+
+    return run
+
+
+def _decoded(case: Case) -> list[Difference]:
+    expected = _domains(case["expect"]["internal"])
+    return differences.between(_domains_json(expected), _domains_json(topology_encoding.decode(case["v1beta2"])))
+
+
+def _domains_json(domains: list[TopologyDomainAssignment]) -> list[dict[str, Any]]:
+    return [{"values": list(domain.values), "count": domain.count} for domain in domains]
+
+
+RUNNERS: Mapping[str, Runner] = {
+    "TestTopologyAssignmentEncode": _encoded(topology_encoding.encode),
+    "TestTopologyAssignmentEncodeHostnamePrefixRuns": _encoded(topology_encoding.encode_in_runs),
+    "TestTopologyAssignmentDecode": _decoded,
+    "TestFindTopologyAssignments": find_assignments,
+    "TestFindTopologyAssignmentsMultiLayerReplacement": find_assignments,
+}

@@ -1,10 +1,10 @@
-"""Recorded tests of preemption: whom to evict for a workload, in which order, and under which policy."""
+"""Replays recorded tests of preemption: the targets, their order and the preemption policies."""
 
 from dataclasses import replace
 from typing import Any
 
 from pykueue.conformance import differences
-from pykueue.conformance.cluster import Cluster
+from pykueue.conformance.cluster import RecordedCluster
 from pykueue.conformance.corpus import Case
 from pykueue.conformance.differences import Difference
 from pykueue.engine import decisions, events, values
@@ -18,13 +18,13 @@ _MODES = {word: mode for mode, word in MODE_WORDS.items()}
 
 
 def targets(case: Case) -> list[Difference]:
-    cluster = Cluster(case)
+    cluster = RecordedCluster(case)
     world = cluster.engine.world
     world.settle()
     queue = world.cluster_queues[values.ClusterQueueName(case["incomingClusterQueue"])]
     incoming = cluster.translated(case["incoming"])
     assigned = _assignment(cluster, case["assignment"])
-    found = preemption.find_targets(
+    victims = preemption.find_targets(
         preemption.Search(
             world=world,
             queue=queue,
@@ -42,13 +42,13 @@ def targets(case: Case) -> list[Difference]:
                     "reason": target.reason.value,
                     "clusterQueue": target.holding.cluster_queue,
                 }
-                for target in found
+                for target in victims
             ),
             key=lambda entry: str(entry["workload"]),
         )
     }
     if "conditions" in case["expect"]:
-        cluster.preempt(_decision(cluster, incoming, queue.node.path, found), incoming)
+        cluster.preempt(_decision(cluster, incoming, queue.node.path, victims), incoming)
         answer["conditions"] = {
             key: sorted(obj["status"]["conditions"], key=lambda condition: str(condition["type"]))
             for key, obj in cluster.workloads.items()
@@ -57,26 +57,26 @@ def targets(case: Case) -> list[Difference]:
 
 
 def candidates_order(case: Case) -> list[Difference]:
-    """Each candidate stands in a local queue of its own, whose usage is the recorded one."""
-    cluster = Cluster(_with_queues(case))
+    """Each candidate gets its own LocalQueue with the recorded usage."""
+    cluster = RecordedCluster(_with_queues(case))
     world = cluster.engine.world
-    found = []
+    candidates = []
     for number, candidate in enumerate(case["candidates"]):
         key = values.LocalQueueKey(f"/{number}")
         nano = {values.ResourceName("cpu"): int((candidate.get("localQueueFSUsage") or 0) * 10**9)}
         cluster.handle(events.LocalQueueUsageSampled(at_ns=cluster.now_ns, key=key, consumed=nano))
         admission = values.Admission(cluster_queue=values.ClusterQueueName(candidate["clusterQueue"]), pod_sets=())
         value = replace(cluster.translated(candidate["workload"]), admission=admission, local_queue=key)
-        found.append(reservations.from_admission(value, world.tree.flavor_resources))
+        candidates.append(reservations.from_admission(value, world.tree.flavor_resources))
     search = preemption.Search(
         world=world,
         queue=world.cluster_queues[values.ClusterQueueName(case["preemptorClusterQueue"])],
-        workload=found[0].workload,
+        workload=candidates[0].workload,
         timestamp_ns=0,
         requests={},
         needed=frozenset(),
     )
-    ordered = [holding.key.rpartition("/")[2] for holding in search.ordered(found)]
+    ordered = [reservation.key.rpartition("/")[2] for reservation in search.ordered(candidates)]
     return differences.between(case["expect"]["order"], ordered)
 
 
@@ -101,7 +101,7 @@ def _with_queues(case: Case) -> Case:
 
 
 def policy_is_satisfied(case: Case) -> list[Difference]:
-    cluster = Cluster(case)
+    cluster = RecordedCluster(case)
     preemptor = cluster.translated(case["preemptor"])
     timestamp_ns = pending_queue.queue_order_timestamp(preemptor, cluster.policy)
     satisfied = preemption.satisfies_policy(
@@ -113,8 +113,8 @@ def policy_is_satisfied(case: Case) -> list[Difference]:
     return differences.between(case["expect"]["satisfies"], satisfied)
 
 
-def _assignment(cluster: Cluster, recorded: Case) -> assignment.Assignment:
-    made = assignment.Assignment()
+def _assignment(cluster: RecordedCluster, recorded: Case) -> assignment.Assignment:
+    result = assignment.Assignment()
     for pod_set in recorded["podSets"]:
         flavors = {
             values.ResourceName(resource): assignment.FlavorChoice(
@@ -125,17 +125,17 @@ def _assignment(cluster: Cluster, recorded: Case) -> assignment.Assignment:
             )
             for resource, choice in (pod_set.get("flavors") or {}).items()
         }
-        made.pod_sets.append(
+        result.pod_sets.append(
             assignment.PodSetAssignment(
                 name=values.PodSetName(pod_set["name"]), count=pod_set["count"], requests={}, flavors=flavors
             )
         )
-    made.mode = Mode.PREEMPT
-    return made
+    result.mode = Mode.PREEMPT
+    return result
 
 
 def _decision(
-    cluster: Cluster, incoming: values.Workload, path: tuple[str, ...], found: list[preemption.Target]
+    cluster: RecordedCluster, incoming: values.Workload, path: tuple[str, ...], victims: list[preemption.Target]
 ) -> decisions.Preempt:
     nodes = cluster.engine.world.cluster_queues
     return decisions.Preempt(
@@ -150,7 +150,7 @@ def _decision(
                 path=nodes[target.holding.cluster_queue].node.path,
                 already_evicted=target.holding.evicted,
             )
-            for target in found
+            for target in victims
         ),
     )
 
@@ -159,7 +159,8 @@ def _sorted_by_type(expect: Case) -> Case:
     if "conditions" not in expect:
         return expect
     conditions = {
-        key: sorted(found, key=lambda condition: str(condition["type"])) for key, found in expect["conditions"].items()
+        key: sorted(recorded, key=lambda condition: str(condition["type"]))
+        for key, recorded in expect["conditions"].items()
     }
     return {**expect, "conditions": conditions}
 

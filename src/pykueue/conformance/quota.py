@@ -1,11 +1,11 @@
-"""Recorded tests of quota arithmetic: what is available, used and shared in a tree of queues and cohorts."""
+"""Replays recorded tests of quota: available amounts, usage and shares in trees of cohorts."""
 
 import math
 from collections.abc import Mapping
 from typing import Any
 
 from pykueue.conformance import differences
-from pykueue.conformance.cluster import Cluster
+from pykueue.conformance.cluster import RecordedCluster
 from pykueue.conformance.corpus import Case
 from pykueue.conformance.differences import Difference
 from pykueue.engine import events
@@ -14,7 +14,7 @@ from pykueue.translate import queue_report
 
 
 def snapshot(case: Case) -> list[Difference]:
-    cluster = Cluster(case)
+    cluster = RecordedCluster(case)
     cluster.charge(case.get("usage") or {})
     for key in case.get("remove") or ():
         cluster.handle(events.WorkloadGone(at_ns=cluster.now_ns, key=key))
@@ -29,7 +29,7 @@ def snapshot(case: Case) -> list[Difference]:
 
 
 def is_borrowing(case: Case) -> list[Difference]:
-    cluster = Cluster(case)
+    cluster = RecordedCluster(case)
     cluster.charge(case["usage"])
     node = cluster.engine.world.tree.cluster_queues["cq"]
     requested = [cluster.index(name) for name in case["requested"] or ()]
@@ -43,13 +43,13 @@ def is_borrowing(case: Case) -> list[Difference]:
 
 
 def cluster_queue_usage(case: Case) -> list[Difference]:
-    cluster = Cluster(case)
+    cluster = RecordedCluster(case)
     (state,) = cluster.engine.world.cluster_queues.values()
     status = queue_report.cluster_queue(state)
     return differences.between(case["expect"], {name: status[name] for name in case["expect"]})
 
 
-def _tree(cluster: Cluster) -> dict[str, Any]:
+def _tree(cluster: RecordedCluster) -> dict[str, Any]:
     world = cluster.engine.world
     active = {name: queue for name, queue in world.cluster_queues.items() if queue.node.participates}
     return {
@@ -61,7 +61,7 @@ def _tree(cluster: Cluster) -> dict[str, Any]:
                     key: quota_tree.potential_available(queue.node, index)
                     for key, index in _quotas(cluster, queue.node)
                 },
-                "workloads": sorted(holding.key for holding in queue.holdings),
+                "workloads": sorted(reservation.key for reservation in queue.holdings),
             }
             for name, queue in active.items()
         },
@@ -72,7 +72,7 @@ def _tree(cluster: Cluster) -> dict[str, Any]:
     }
 
 
-def _node(cluster: Cluster, node: quota_tree.QuotaNode) -> dict[str, Any]:
+def _node(cluster: RecordedCluster, node: quota_tree.QuotaNode) -> dict[str, Any]:
     names = cluster.engine.world.tree.flavor_resources.names
     return {
         "usage": cluster.by_name(node.usage),
@@ -84,17 +84,17 @@ def _node(cluster: Cluster, node: quota_tree.QuotaNode) -> dict[str, Any]:
     }
 
 
-def _quotas(cluster: Cluster, node: quota_tree.QuotaNode) -> list[tuple[str, quota_tree.Index]]:
+def _quotas(cluster: RecordedCluster, node: quota_tree.QuotaNode) -> list[tuple[str, quota_tree.Index]]:
     names = cluster.engine.world.tree.flavor_resources.names
     return [(f"{names[index].flavor}/{names[index].resource}", index) for index in node.nominal]
 
 
-def _available(cluster: Cluster, node: quota_tree.QuotaNode) -> dict[str, int]:
+def _available(cluster: RecordedCluster, node: quota_tree.QuotaNode) -> dict[str, int]:
     return {key: max(0, quota_tree.available(node, index)) for key, index in _quotas(cluster, node)}
 
 
 def _share(
-    cluster: Cluster, node: quota_tree.QuotaNode, additional: Mapping[quota_tree.Index, int] | None = None
+    cluster: RecordedCluster, node: quota_tree.QuotaNode, additional: Mapping[quota_tree.Index, int] | None = None
 ) -> dict[str, Any]:
     share = fair_sharing.share(cluster.engine.world.tree, node, additional)
     precise = share.weighted
@@ -106,7 +106,7 @@ def _share(
     }
 
 
-def _shares(cluster: Cluster, case: Case) -> list[dict[str, Any]]:
+def _shares(cluster: RecordedCluster, case: Case) -> list[dict[str, Any]]:
     world = cluster.engine.world
     request = {cluster.index(name): amount for name, amount in (case["additionalRequest"] or {}).items()}
     answers = []
@@ -119,18 +119,18 @@ def _shares(cluster: Cluster, case: Case) -> list[dict[str, Any]]:
 
 
 def _comparable(case: Case, tree: Mapping[str, Any]) -> dict[str, Any]:
-    """Usage of nothing is as good as none; where only usage was recorded, the workloads behind it are unknown."""
+    """Drops zero usage, and the workloads where the recording has only their usage."""
     hidden = {"workloads"} if "usage" in case else set()
-    shown = dict(tree)
+    compared = dict(tree)
     for kind in ("clusterQueues", "cohorts"):
-        shown[kind] = {
+        compared[kind] = {
             name: {
                 **{field: value for field, value in node.items() if field not in hidden},
                 "usage": {key: amount for key, amount in node["usage"].items() if amount},
             }
             for name, node in tree[kind].items()
         }
-    return shown
+    return compared
 
 
 RUNNERS = {

@@ -1,15 +1,18 @@
-"""Recordings about requests and pod templates: what is counted, and what is injected at start."""
+"""Replays recorded tests of requests, limit ranges, pod set infos and the pod sets of jobs."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from pykueue.api import limit_range
 from pykueue.api.errors import ApiError, FieldError
 from pykueue.conformance import differences
 from pykueue.conformance.corpus import Case, feature_gates
-from pykueue.conformance.differences import Difference
+from pykueue.conformance.differences import Difference, Runner
 from pykueue.engine.quota.amounts import UNLIMITED
-from pykueue.translate import amounts, pod_set_info, requests, topology
+from pykueue.translate import amounts, pod_set_info, requests
+from pykueue.translate.jobs import framework, pods, registry
+from pykueue.translate.jobs.framework import JobFramework, JobOptions
 from pykueue.translate.pod_set_info import PodSetConflictError, PodSetInfo
 
 
@@ -24,7 +27,7 @@ def adjusted_resources(case: Case) -> list[Difference]:
 
 def new_info(case: Case) -> list[Difference]:
     options = case["config"]["options"]
-    rules = requests.Rules(
+    rules = requests.RequestRules(
         excluded_prefixes=tuple(options.get("excludedResourcePrefixes") or ()),
         transformations=requests.transformations_from((options.get("resourceTransformations") or {}).values()),
         subtracts_reclaimable_pods=feature_gates(case).get("ReclaimablePods", True),
@@ -34,7 +37,7 @@ def new_info(case: Case) -> list[Difference]:
         case["expect"],
         {
             "clusterQueue": case["workload"].get("status", {}).get("admission", {}).get("clusterQueue", ""),
-            "totalRequests": [_shown(pod_set) for pod_set in pod_sets],
+            "totalRequests": [_pod_set_as_recorded(pod_set) for pod_set in pod_sets],
             "usage": {f"{flavor}/{name}": amount for (flavor, name), amount in requests.usage(pod_sets).items()},
         },
     )
@@ -59,7 +62,7 @@ def info_from_assignment(case: Case) -> list[Difference]:
         )
     except ApiError as error:
         return differences.between(case["expect"]["error"], error.message, "error")
-    return differences.between(case["expect"], {"error": None, "info": _as_recorded(info)})
+    return differences.between(case["expect"], {"error": None, "info": _info_as_recorded(info)})
 
 
 def info_merge(case: Case) -> list[Difference]:
@@ -102,25 +105,17 @@ def requests_within_limits(case: Case) -> list[Difference]:
     return _field_errors(case, limit_range.requests_above_limits(case["workload"]["spec"]["podSets"]))
 
 
-def _field_errors(case: Case, found: list[FieldError]) -> list[Difference]:
+def _field_errors(case: Case, errors: list[FieldError]) -> list[Difference]:
     expected = [(error["type"], error["message"]) for error in case["expect"]["errors"]]
-    return differences.between(expected, [(error.reason, str(error)) for error in found], "errors")
+    return differences.between(expected, [(error.reason, str(error)) for error in errors], "errors")
 
 
-def topology_decode(case: Case) -> list[Difference]:
-    expected = [
-        (tuple(domain["Values"]), domain["Count"]) for domain in case["expect"]["internal"].get("Domains") or ()
-    ]
-    decoded = topology.domains(case["v1beta2"])
-    return differences.between(expected, [(domain.values, domain.count) for domain in decoded], "domains")
-
-
-def _shown(pod_set: requests.PodSetRequests) -> Mapping[str, Any]:
-    shown: dict[str, Any] = {"name": pod_set.name, "count": pod_set.count, "requests": dict(pod_set.requests)}
+def _pod_set_as_recorded(pod_set: requests.PodSetRequests) -> Mapping[str, Any]:
+    recorded_form: dict[str, Any] = {"name": pod_set.name, "count": pod_set.count, "requests": dict(pod_set.requests)}
     if pod_set.flavors:
-        shown["flavors"] = dict(pod_set.flavors)
+        recorded_form["flavors"] = dict(pod_set.flavors)
     if pod_set.placement:
-        shown["topologyRequest"] = {
+        recorded_form["topologyRequest"] = {
             "Levels": list(pod_set.placement.levels),
             "DomainRequests": [
                 {
@@ -131,10 +126,10 @@ def _shown(pod_set: requests.PodSetRequests) -> Mapping[str, Any]:
                 for domain in pod_set.placement.domains
             ],
         }
-    return shown
+    return recorded_form
 
 
-def _as_recorded(info: PodSetInfo) -> Mapping[str, Any]:
+def _info_as_recorded(info: PodSetInfo) -> Mapping[str, Any]:
     return {
         "name": info.name,
         "count": info.count,
@@ -146,7 +141,26 @@ def _as_recorded(info: PodSetInfo) -> Mapping[str, Any]:
     }
 
 
-RUNNERS = {
+def pod_sets_of(case: Case, *, kind: JobFramework) -> list[Difference]:
+    """Counts the default submitter of a RayJob as Kueue does; for pykueue this is an option."""
+    topology_aware = feature_gates(case).get("TopologyAwareScheduling", True)
+    options = JobOptions(topology_aware=topology_aware, count_default_submitter=True, scaled=case.get("rayCluster"))
+    pod_sets = framework.pod_sets(kind, case["job"], options)
+    for pod_set in pod_sets:
+        pod_set["template"].setdefault("metadata", {})
+    return differences.between(case["expect"]["podSets"], pod_sets)
+
+
+def pod_sets_of_pod(case: Case) -> list[Difference]:
+    topology_aware = feature_gates(case).get("TopologyAwareScheduling", True)
+    group = pods.PodGroup(name="", pods=(case["job"],), role_hash=str)
+    pod_sets = group.pod_sets(JobOptions(topology_aware=topology_aware))
+    for pod_set in pod_sets:
+        pod_set["template"].setdefault("metadata", {})
+    return differences.between(case["expect"]["podSets"], pod_sets)
+
+
+RUNNERS: Mapping[str, Runner] = {
     "TestAdjustResources": adjusted_resources,
     "TestNewInfo": new_info,
     "TestAmountFromQuantity": amount_from_quantity,
@@ -156,6 +170,7 @@ RUNNERS = {
     "TestLimitRangeSummarize": limit_range_summary,
     "TestLimitRangeValidatePodSpec": limit_range_pod_spec,
     "TestValidateLimitRange": limit_range_workload,
-    "TestTopologyAssignmentDecode": topology_decode,
     "TestValidateResources": requests_within_limits,
+    "PodSets-Pod": pod_sets_of_pod,
+    **{f"PodSets-{kind.resource.kind}": partial(pod_sets_of, kind=kind) for kind in registry.FRAMEWORKS.values()},
 }

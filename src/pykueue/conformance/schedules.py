@@ -1,6 +1,6 @@
-"""Recorded tests of the whole scheduler: objects in, one or a few cycles, and everything that changed in the API.
+"""Replays recorded tests of the whole scheduler: one or a few cycles over recorded objects.
 
-Covers assignments, evictions, queues, usage, the full status of each workload and the events.
+Compares assignments, evictions, queues, usage, the status of each workload and the events.
 """
 
 import copy
@@ -8,11 +8,11 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pykueue.api import resource_lists
+from pykueue.api import objects, resource_lists
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
 from pykueue.conformance import differences
-from pykueue.conformance.cluster import Cluster
+from pykueue.conformance.cluster import RecordedCluster
 from pykueue.conformance.corpus import Case
 from pykueue.conformance.differences import Difference
 from pykueue.controllers.workloads import predicates
@@ -23,7 +23,7 @@ _WAIT = re.compile(r"was \d+s")
 
 
 def schedule(case: Case) -> list[Difference]:
-    run = Run(case)
+    run = ScheduleRun(case)
     if "steps" in case:
         return _steps(run, case)
     config = case["config"]
@@ -34,8 +34,8 @@ def schedule(case: Case) -> list[Difference]:
     return run.compare(case["expect"])
 
 
-def _steps(run: "Run", case: Case) -> list[Difference]:
-    found: list[Difference] = []
+def _steps(run: "ScheduleRun", case: Case) -> list[Difference]:
+    mismatches: list[Difference] = []
     for number, step in enumerate(case["steps"]):
         if "schedule" in step:
             run.cycle()
@@ -44,14 +44,14 @@ def _steps(run: "Run", case: Case) -> list[Difference]:
         if step.get("reactivateInadmissible"):
             run.cluster.reactivate()
         if number == 0:
-            found += run.compare(case["expect"]["afterStep1"], "afterStep1")
+            mismatches += run.compare(case["expect"]["afterStep1"], "afterStep1")
     final = {name: value for name, value in case["expect"].items() if name != "afterStep1"}
-    return found + run.compare(final)
+    return mismatches + run.compare(final)
 
 
-class Run:
+class ScheduleRun:
     def __init__(self, case: Case) -> None:
-        self.cluster = Cluster(case, hears_of_writes=False)
+        self.cluster = RecordedCluster(case, watches_writes=False)
         self._write_error: str = case["config"].get("admissionError") or ""
         for _ in case.get("secondPass") or ():
             self.cluster.now_ns += SECOND_NS
@@ -67,7 +67,7 @@ class Run:
         )
 
     def _is_refused(self, decision: decisions.Decision) -> bool:
-        """By the API. A workload that is not there any more needs no further thought."""
+        """Whether the API refuses the write; an eviction of a deleted workload has no event."""
         if not self._write_error:
             return False
         now_ns, key = self.cluster.now_ns, decision.workload
@@ -82,7 +82,7 @@ class Run:
         return False
 
     def churn(self, cycle: int) -> None:
-        """The quota of the second flavor goes down and up again between cycles."""
+        """Changes the quota of the second flavor between cycles, down and up again."""
         for obj in self._cluster_queues:
             flavors = obj["spec"]["resourceGroups"][0]["flavors"]
             flavors[1]["resources"][0]["nominalQuota"] = "4" if cycle % 2 else "5"
@@ -101,27 +101,33 @@ class Run:
 
     def answer(self) -> dict[str, Any]:
         cluster = self.cluster
-        holding = {
+        assignments = {
             key: obj["status"]["admission"]
             for key, obj in cluster.workloads.items()
             if key in cluster.engine.world.holdings and "admission" in obj["status"]
         }
-        held = {key: obj["status"]["admission"] for key, obj in self._before.items() if predicates.holds_quota(obj)}
+        assignments_before = {
+            key: obj["status"]["admission"] for key, obj in self._before.items() if predicates.holds_quota(obj)
+        }
         return {
-            "assignments": holding,
-            "admittedThisCycle": sorted(holding.keys() - held.keys()),
-            "reassignedThisCycle": sorted(key for key in holding.keys() & held.keys() if holding[key] != held[key]),
+            "assignments": assignments,
+            "admittedThisCycle": sorted(assignments.keys() - assignments_before.keys()),
+            "reassignedThisCycle": sorted(
+                key
+                for key in assignments.keys() & assignments_before.keys()
+                if assignments[key] != assignments_before[key]
+            ),
             "preempted": [
                 {"workload": target.workload, "reason": target.reason.value, "preemptor": decision.workload}
                 for decision, target in cluster.preemptions
             ],
             "evicted": self._evicted(),
             "left": cluster.pending(),
-            "inadmissible": cluster.parked(),
+            "inadmissible": cluster.inadmissible(),
             "skippedPreemptions": dict(cluster.engine.world.skipped_preemptions),
             "clusterQueueUsage": cluster.usage(),
             "conditions": {
-                key: (obj.get("status") or {}).get("conditions") or [] for key, obj in cluster.workloads.items()
+                key: objects.nested_list(obj, "status", "conditions") for key, obj in cluster.workloads.items()
             },
             "workloadStatus": {key: obj.get("status") or {} for key, obj in cluster.workloads.items()},
             "events": [
@@ -145,7 +151,7 @@ class Run:
         ]
 
     def _set_up_fair_admission(self, case: Case) -> None:
-        """`deleteLocalQueueBeforeScheduling` took it from the API only: the queues had not heard of it yet."""
+        """Sets the recorded usage of LocalQueues for admission fair sharing."""
         keys = {
             obj["metadata"]["name"]: values.LocalQueueKey(f"{obj['metadata']['namespace']}/{obj['metadata']['name']}")
             for obj in case.get("localQueues") or ()
@@ -159,15 +165,15 @@ class Run:
 
 
 def _comparable(name: str, value: Any) -> Any:
-    """Without what no reader may rely on: the order of sets, and waiting times measured by the recorder's clock."""
+    """Sorts unordered lists and masks waiting times, which depend on the recorder's clock."""
     match name:
         case "conditions":
-            return {key: _by_type(found) for key, found in value.items()}
+            return {key: _by_type(conditions) for key, conditions in value.items()}
         case "workloadStatus":
             return {key: _comparable_status(status) for key, status in value.items()}
         case "events":
-            shown = [{**event, "message": _WAIT.sub("was …s", event["message"])} for event in value]
-            return sorted(shown, key=lambda event: (event["object"], event["type"], event["reason"], event["message"]))
+            masked = [{**event, "message": _WAIT.sub("was …s", event["message"])} for event in value]
+            return sorted(masked, key=lambda event: (event["object"], event["type"], event["reason"], event["message"]))
         case "clusterQueueUsage":
             return {
                 key: {flavor_resource: amount for flavor_resource, amount in usage.items() if amount}
@@ -182,19 +188,21 @@ def _comparable(name: str, value: Any) -> Any:
 
 
 def _comparable_status(status: Mapping[str, Any]) -> dict[str, Any]:
-    """Without the marks of the recorder's client: it stamps checks that had no time, and cannot take away the requests
-    that a workload shows while it is pending, or the nodes that it lost.
+    """Drops artifacts of the recorder's client.
+
+    The client sets the time of checks without one, and cannot remove `resourceRequests` and
+    `unhealthyNodes`.
     """
-    shown = {**status, "conditions": _by_type(status.get("conditions") or ())}
+    compared = {**status, "conditions": _by_type(status.get("conditions") or ())}
     if "admission" in status:
-        shown.pop("resourceRequests", None)
-        shown.pop("unhealthyNodes", None)
+        compared.pop("resourceRequests", None)
+        compared.pop("unhealthyNodes", None)
     if "admissionChecks" in status:
-        shown["admissionChecks"] = [
+        compared["admissionChecks"] = [
             {name: value for name, value in check.items() if name != "lastTransitionTime"}
             for check in status["admissionChecks"]
         ]
-    return shown
+    return compared
 
 
 def _by_type(conditions: Any) -> list[Object]:

@@ -1,29 +1,58 @@
-"""Replays recordings and counts. Called by `pykueue conformance` and by the project's own tests."""
+"""Replays recordings and counts the results. A new family of recordings is listed in `RUNNERS`.
 
-from collections.abc import Iterator
+Called by `pykueue conformance` and by the tests.
+"""
+
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pykueue.conformance import corpus, suites
-from pykueue.conformance.differences import Difference
+from pykueue.conformance import (
+    corpus,
+    cycles,
+    flavors,
+    lifecycle,
+    placement,
+    preemption,
+    quota,
+    requests,
+    schedules,
+    webhooks,
+)
+from pykueue.conformance.differences import Difference, Runner
+
+RUNNERS: Mapping[str, Runner] = {
+    **requests.RUNNERS,
+    **webhooks.RUNNERS,
+    **lifecycle.RUNNERS,
+    **quota.RUNNERS,
+    **flavors.RUNNERS,
+    **preemption.RUNNERS,
+    **schedules.RUNNERS,
+    **cycles.RUNNERS,
+    **placement.RUNNERS,
+}
+
+RUNS_WITH_ALPHA_GATES: frozenset[str] = frozenset(webhooks.RUNNERS)
+"""Suites that are also replayed with alpha gates, because these do not change their results."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class CaseFailure:
     title: str
     differences: list[Difference] = field(default_factory=list)
     crash: str = ""
 
 
 @dataclass(slots=True, kw_only=True)
-class Report:
-    """The result of one file. `unknown_suites` have no runner: the file fails as a whole."""
+class FileReport:
+    """The result of one file; the file fails if it has suites without a runner."""
 
     name: str
     passed: int = 0
     total: int = 0
     skipped: int = 0
-    failures: list[Failure] = field(default_factory=list)
+    failures: list[CaseFailure] = field(default_factory=list)
     unknown_suites: set[str] = field(default_factory=set)
 
     @property
@@ -37,32 +66,32 @@ class Report:
         return f"{self.name}: {self.passed} of {self.total}{skipped}"
 
 
-def replay(path: Path, titles: Iterator[str] | None = None) -> Report:
-    """Replay one file; `titles` restricts it to the cases of these names."""
-    wanted = None if titles is None else set(titles)
-    report = Report(name=corpus.name_of(path))
+def replay(path: Path, titles: Iterator[str] | None = None) -> FileReport:
+    """Replays one file; `titles` selects cases by name."""
+    selected = None if titles is None else set(titles)
+    report = FileReport(name=corpus.name_of(path))
     for case in corpus.cases(path):
-        if wanted is None or corpus.title_of(case) in wanted:
+        if selected is None or corpus.title_of(case) in selected:
             _replay_case(case, report)
     return report
 
 
-def _replay_case(case: corpus.Case, report: Report) -> None:
+def _replay_case(case: corpus.Case, report: FileReport) -> None:
     suite = corpus.suite_of(case)
-    runner = suites.RUNNERS.get(suite)
+    runner = RUNNERS.get(suite)
     if runner is None:
         report.unknown_suites.add(suite)
         return
-    if corpus.alpha_gates(case) and suite not in suites.RUNS_WITH_ALPHA_GATES:
+    if corpus.alpha_gates(case) and suite not in RUNS_WITH_ALPHA_GATES:
         report.skipped += 1
         return
     report.total += 1
     try:
-        found = runner(case)
-    except Exception as error:  # noqa: BLE001 - a crash is one more way to differ, and the rest must still run
-        report.failures.append(Failure(title=corpus.title_of(case), crash=f"{type(error).__name__}: {error}"))
+        mismatches = runner(case)
+    except Exception as error:  # noqa: BLE001 - a crash is a failure of this case only
+        report.failures.append(CaseFailure(title=corpus.title_of(case), crash=f"{type(error).__name__}: {error}"))
         return
-    if found:
-        report.failures.append(Failure(title=corpus.title_of(case), differences=found))
+    if mismatches:
+        report.failures.append(CaseFailure(title=corpus.title_of(case), differences=mismatches))
     else:
         report.passed += 1

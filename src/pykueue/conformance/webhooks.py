@@ -1,17 +1,17 @@
-"""Recordings of Kueue's validating webhooks: which writes are refused, where, and in which words."""
+"""Replays recorded verdicts of Kueue's validating webhooks and compares the errors."""
 
 import re
 from collections.abc import Iterable
 
-from pykueue.api.rules import cluster_queue, cohort, resource_flavor, workload
-from pykueue.api.scheme import Object, Request, Resource, Settings
+from pykueue.api.rules import cluster_queue, quota, resource_flavor, workload
+from pykueue.api.scheme import AdmissionRequest, Object, Resource, Settings
 from pykueue.conformance import differences
 from pykueue.conformance.corpus import Case, feature_gates
 from pykueue.conformance.differences import Difference
 
 _VALIDATORS = {
     "ClusterQueue": cluster_queue.validate,
-    "Cohort": cohort.validate,
+    "Cohort": quota.validate_cohort,
     "ResourceFlavor": resource_flavor.validate,
     "Workload": workload.validate,
 }
@@ -26,24 +26,24 @@ class _EmptyCluster:
 
 
 def verdict(case: Case) -> list[Difference]:
-    request = Request(
+    request = AdmissionRequest(
         operation=case["operation"],
         object=case["object"],
         old=case.get("oldObject"),
         lookup=_EmptyCluster(),
         settings=Settings(feature_gates=feature_gates(case)),
     )
-    found = _VALIDATORS[case["object"]["kind"]](request)
+    verdict_of_rules = _VALIDATORS[case["object"]["kind"]](request)
     expected = sorted(
         (error["type"], error["field"], _comparable(error["message"])) for error in case["expect"]["errors"]
     )
-    answer = sorted((error.reason, error.field, _comparable(str(error))) for error in found.denied)
+    answer = sorted((error.reason, error.field, _comparable(str(error))) for error in verdict_of_rules.denied)
     faults = differences.between(expected, answer, "errors")
-    return faults + differences.between(case["expect"].get("warnings", []), list(found.warnings), "warnings")
+    return faults + differences.between(case["expect"].get("warnings", []), list(verdict_of_rules.warnings), "warnings")
 
 
 def _comparable(message: str) -> str:
-    """Kueue prints the address of a count where it means the count; we print the count."""
+    """Hides the count: Kueue prints its address instead of the number."""
     return re.sub(r"is not a multiple of \d+", "is not a multiple of N", message)
 
 

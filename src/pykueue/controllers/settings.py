@@ -1,21 +1,21 @@
-"""The Configuration as the controllers obey it: policies and job frameworks.
+"""The policies and job frameworks of the controllers, from the Configuration.
 
-Takes the configuration as JSON (v1beta2, with or without its defaults), as `translate.policy` does for the engine.
+The Configuration is JSON (v1beta2, with or without its defaults). `translate.policy` reads it for
+the engine.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from pykueue.api import feature_gates
+from pykueue.api import durations, feature_gates
 from pykueue.api.configuration import loading
 from pykueue.api.scheme import Settings
-from pykueue.controllers.jobs.policy import JobPolicy
+from pykueue.controllers.jobs.context import JobPolicy
 from pykueue.controllers.leader_worker_sets import decide
 from pykueue.controllers.nodes.decide import ReplacementPolicy
-from pykueue.controllers.workloads.policy import LifecyclePolicy, PodsReadyPolicy
-from pykueue.translate import durations
+from pykueue.controllers.workloads.decide import LifecyclePolicy, PodsReadyPolicy
 from pykueue.translate.jobs import custom, registry
-from pykueue.translate.jobs.framework import Framework, Options
+from pykueue.translate.jobs.framework import JobFramework, JobOptions
 
 Configuration = Mapping[str, Any]
 
@@ -27,7 +27,7 @@ def _gate(configuration: Configuration, name: str) -> bool:
 
 
 def waits_for_pods_ready(configuration: Configuration) -> bool:
-    """On unless the gate turns it off, even when the section is absent."""
+    """True also without the section, unless the feature gate turns it off."""
     return not _gate(configuration, "DisableWaitForPodsReady")
 
 
@@ -73,7 +73,7 @@ def job_policy(configuration: Configuration) -> JobPolicy:
         retain_deactivated_ns=lifecycle.retain_deactivated_ns,
         finish_orphans=lifecycle.finish_orphans,
         slices_workloads=_gate(configuration, "ElasticJobsViaWorkloadSlices"),
-        options=Options(
+        options=JobOptions(
             topology_aware=_gate(configuration, "TopologyAwareScheduling"),
             count_default_submitter=bool((integrations.get("rayJob") or {}).get("countDefaultSubmitter")),
         ),
@@ -98,23 +98,25 @@ def framework_names(configuration: Configuration) -> tuple[str, ...]:
     return tuple((configuration.get("integrations") or {}).get("frameworks") or ("batch/job",))
 
 
-_THROUGH_PODS = frozenset({"pod", "deployment", "statefulset", decide.NAME})
+_QUEUED_THROUGH_PODS = frozenset({"pod", "deployment", "statefulset", decide.NAME})
 
 
 def manages_pods(configuration: Configuration) -> bool:
     """Deployments, StatefulSets and LeaderWorkerSets are queued through their pods."""
-    return not _THROUGH_PODS.isdisjoint(framework_names(configuration))
+    return not _QUEUED_THROUGH_PODS.isdisjoint(framework_names(configuration))
 
 
-def frameworks(configuration: Configuration) -> dict[str, Framework]:
-    """The enabled ones: known by name, or described in the Configuration itself."""
-    chosen = {name: registry.FRAMEWORKS[name] for name in framework_names(configuration) if name in registry.FRAMEWORKS}
+def frameworks(configuration: Configuration) -> dict[str, JobFramework]:
+    """The enabled frameworks: builtin ones by name, and those that the Configuration describes."""
+    enabled = {
+        name: registry.FRAMEWORKS[name] for name in framework_names(configuration) if name in registry.FRAMEWORKS
+    }
     for description in (configuration.get("integrations") or {}).get("custom") or ():
         framework = custom.framework(description)
-        chosen[framework.name] = framework
-    return chosen
+        enabled[framework.name] = framework
+    return enabled
 
 
 def admission_settings(configuration: Configuration) -> Settings:
-    """What the API server's own rules need to know."""
+    """The settings of the API server's admission rules."""
     return loading.complete(dict(configuration)).value.settings()

@@ -1,15 +1,16 @@
-"""All controllers as one part: built on any client, started in process by `pykueue up` and on a cluster elsewhere."""
+"""All controllers together, on any client; started by `pykueue up` and by `pykueue controller`."""
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 from pykueue.api import resources as kinds
-from pykueue.api.scheme import Object, Resource
+from pykueue.api.scheme import Resource
 from pykueue.controllers import settings
+from pykueue.controllers.cache import new_cache
 from pykueue.controllers.jobs.controller import JobController
-from pykueue.controllers.jobs.policy import JobPolicy
 from pykueue.controllers.leader_worker_sets import decide
 from pykueue.controllers.leader_worker_sets.controller import LeaderWorkerSetController
 from pykueue.controllers.metrics import instruments
@@ -35,29 +36,39 @@ from pykueue.controllers.workload_slices.controller import SliceUngater
 from pykueue.controllers.workloads.controller import WorkloadController
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock, WallClock
-from pykueue.kube.controller.apply import Applier
-from pykueue.kube.controller.cache import ObjectCache
-from pykueue.kube.controller.event_recorder import EventRecorder
-from pykueue.kube.controller.informer_set import InformerSet
+from pykueue.kube.controller.cache import InformerSet
+from pykueue.kube.controller.event_recorder import EventRecorder, EventsV1
+from pykueue.kube.controller.executor import WriteExecutor
+from pykueue.kube.controller.work_queue import Reconcile, WorkQueue
+from pykueue.kube.supervisor import Supervisor
 
-MIRRORED: tuple[Resource, ...] = (
+CACHED_KINDS: tuple[Resource, ...] = (
     *REQUIRED_KINDS,
     kinds.NODE,
     kinds.WORKLOAD_PRIORITY_CLASS,
     kinds.PRIORITY_CLASS,
 )
+"""Kinds that every controller waits for."""
 
-OPTIONAL: tuple[Resource, ...] = (*PROVISIONING_RESOURCES, *DEVICE_RESOURCES)
+OPTIONAL_KINDS: tuple[Resource, ...] = (*PROVISIONING_RESOURCES, *DEVICE_RESOURCES)
 """Kinds that a cluster may lack."""
 
-Loop = Callable[[], Awaitable[None]]
+MANY_WORKERS = 32
+"""For kinds with thousands of objects: a worker mostly waits for an answer of the API."""
 
-_WORKERS = 32
-"""Of the kinds that come by the thousand: each mostly waits for an answer of the API."""
+
+@dataclass(frozen=True, slots=True)
+class ControllerLoop:
+    """A queue of keys and its reconciler; it waits for `CACHED_KINDS` and `kinds` in the cache."""
+
+    queue: WorkQueue[Any]
+    reconcile: Reconcile[Any]
+    kinds: tuple[Resource, ...] = ()
+    workers: int = 8
 
 
 class Controllers:
-    """`start` returns when the state is rebuilt from the API and decisions begin; `stop` leaves nothing running."""
+    """`start` returns when the state is rebuilt from the API; `stop` leaves nothing running."""
 
     def __init__(
         self,
@@ -70,159 +81,131 @@ class Controllers:
         clock = clock or WallClock()
         self._client = client
         self._clock = clock
-        self.mirror = mirror = ObjectCache()
-        _add_indexes(mirror)
-        self._recorder = EventRecorder(client, clock, controller="kueue", instance=f"kueue-{socket.gethostname()}")
+        self._configuration = configuration
+        self.cache = new_cache()
+        self._recorder = EventRecorder(client, clock, EventsV1(instance=f"kueue-{socket.gethostname()}"))
         self.scheduler = Scheduler(
-            client, mirror, self._applier("kueue-admission"), clock=clock, configuration=configuration
+            client, self.cache, self._executor("kueue-admission"), clock=clock, configuration=configuration
         )
-        frameworks = settings.frameworks(configuration)
+        self._frameworks = settings.frameworks(configuration)
         self.metrics = Metrics(
-            mirror,
+            self.cache,
             self.scheduler.engine.world,
             clock,
             configuration,
             role=role,
-            job_resources=(kinds.POD, *(kind.resource for kind in frameworks.values())),
+            job_resources=(kinds.POD, *(framework.resource for framework in self._frameworks.values())),
         )
         self.scheduler.metrics = self.metrics
-        self._workloads = WorkloadController(
-            self.scheduler,
-            mirror,
-            self._applier("kueue-workload-controller"),
+        self._topology = TopologyEventSource(self.cache, clock, self.scheduler.handle)
+        kueue_loops, job_loops = [*self._kueue_loops()], [*self._job_loops(), *self._pod_group_loops()]
+        self._loops = [*kueue_loops, *job_loops, *self._pod_loops(), *self._admission_check_loops()]
+        self._kinds = [*CACHED_KINDS, *OPTIONAL_KINDS, *(kind for loop in job_loops for kind in loop.kinds)]
+        self._supervisor = Supervisor()
+
+    def _executor(self, component: str) -> WriteExecutor:
+        return WriteExecutor(self._client, self.cache, self._recorder, component, field_manager=component)
+
+    # The controllers
+
+    def _kueue_loops(self) -> Iterator[ControllerLoop]:
+        """The controllers of Kueue's own kinds."""
+        scheduler, cache, clock, executor = self.scheduler, self.cache, self._clock, self._executor("kueue")
+        workloads = WorkloadController(
+            scheduler,
+            cache,
+            self._executor("kueue-workload-controller"),
             clock=clock,
-            policy=settings.lifecycle_policy(configuration),
+            policy=settings.lifecycle_policy(self._configuration),
         )
-        core = self._applier("kueue")
-        self._queues = QueueControllers(self.scheduler, mirror, core, clock)
-        self._usage: UsageSampler | None = None
-        if self.scheduler.usage_sharing is not None:
-            self._usage = UsageSampler(self.scheduler, mirror, core, clock=clock, config=self.scheduler.usage_sharing)
-        self._in_use = InUseController(mirror, core, clock)
-        self._classes = PriorityClassController(mirror, core, clock)
-        policy = settings.job_policy(configuration)
-        self._jobs = [
-            JobController(
-                kind,
-                client,
-                mirror,
-                self._applier("kueue-job-controller"),
-                clock=clock,
-                policy=policy,
-                frameworks=frameworks,
+        yield ControllerLoop(workloads.queue, workloads.reconcile, workers=MANY_WORKERS)
+        queues = QueueControllers(scheduler, cache, executor, clock)
+        yield ControllerLoop(queues.cluster_queues, queues.reconcile_cluster_queue)
+        yield ControllerLoop(queues.local_queues, queues.reconcile_local_queue)
+        yield ControllerLoop(queues.cohorts, queues.reconcile_cohort)
+        if scheduler.usage_sharing is not None:
+            sampler = UsageSampler(scheduler, cache, executor, clock=clock, config=scheduler.usage_sharing)
+            yield ControllerLoop(sampler.queue, sampler.reconcile)
+        in_use = InUseController(cache, executor, clock)
+        yield ControllerLoop(in_use.queue, in_use.reconcile)
+        priority_classes = PriorityClassController(cache, executor, clock)
+        yield ControllerLoop(priority_classes.queue, priority_classes.reconcile)
+
+    def _job_loops(self) -> Iterator[ControllerLoop]:
+        """One controller for each enabled job framework."""
+        for framework in self._frameworks.values():
+            jobs = JobController(
+                framework,
+                self._client,
+                self.cache,
+                self._executor("kueue-job-controller"),
+                clock=self._clock,
+                policy=settings.job_policy(self._configuration),
+                frameworks=self._frameworks,
             )
-            for kind in frameworks.values()
-        ]
-        self._places = TopologyEventSource(mirror, clock, self.scheduler.tell)
-        self._ungaters = (TopologyUngater(mirror, core, clock), SliceUngater(mirror, core, clock))
-        self._nodes = NodeController(mirror, self._applier(NODES), clock, settings.replacement_policy(configuration))
-        self._provisioning = ProvisioningController(mirror, self._applier(PROVISIONING), clock)
-        self._resources = [*MIRRORED, *OPTIONAL, *(resource for jobs in self._jobs for resource in jobs.resources)]
-        self._held_by_gates = self._controllers_of_gated_pods(configuration, policy)
-        self._resources += (resource for resources, _ in self._held_by_gates for resource in resources)
-        self._task: asyncio.Task[None] | None = None
+            yield ControllerLoop(jobs.queue, jobs.reconcile, jobs.resources, workers=MANY_WORKERS)
 
-    def _applier(self, name: str) -> Applier:
-        return Applier(self._client, self.mirror, self._recorder, name)
-
-    def _controllers_of_gated_pods(
-        self, configuration: Configuration, policy: JobPolicy
-    ) -> list[tuple[tuple[Resource, ...], Loop]]:
-        """For kinds that cannot be suspended: each loop with the kinds that it looks at."""
-        if not settings.manages_pods(configuration):
-            return []
-        names = settings.framework_names(configuration)
-        mirror, applier, clock = self.mirror, self._applier("kueue-job-controller"), self._clock
-        pods = PodController(mirror, applier, clock=clock, policy=policy)
-        found: list[tuple[tuple[Resource, ...], Loop]] = [((kinds.POD,), partial(pods.queue.run, pods.reconcile))]
+    def _pod_group_loops(self) -> Iterator[ControllerLoop]:
+        """The controllers of kinds that are queued through gated pods, not by suspending."""
+        if not settings.manages_pods(self._configuration):
+            return
+        names, policy = settings.framework_names(self._configuration), settings.job_policy(self._configuration)
+        cache, executor, clock = self.cache, self._executor("kueue-job-controller"), self._clock
+        pods = PodController(cache, executor, clock=clock, policy=policy)
+        yield ControllerLoop(pods.queue, pods.reconcile, (kinds.POD,))
         if "statefulset" in names:
-            sets = StatefulSetController(mirror, applier, clock=clock, policy=policy)
-            found.append(((kinds.POD, kinds.STATEFUL_SET), partial(sets.queue.run, sets.reconcile)))
+            stateful_sets = StatefulSetController(cache, executor, clock=clock, policy=policy)
+            yield ControllerLoop(stateful_sets.queue, stateful_sets.reconcile, (kinds.POD, kinds.STATEFUL_SET))
         if decide.NAME in names:
-            groups = LeaderWorkerSetController(mirror, applier, clock=clock, policy=policy)
-            seen = (kinds.POD, kinds.STATEFUL_SET, kinds.LEADER_WORKER_SET)
-            found.append((seen, partial(groups.queue.run, groups.reconcile)))
-        return found
+            groups = LeaderWorkerSetController(cache, executor, clock=clock, policy=policy)
+            group_kinds = (kinds.POD, kinds.STATEFUL_SET, kinds.LEADER_WORKER_SET)
+            yield ControllerLoop(groups.queue, groups.reconcile, group_kinds)
+
+    def _admission_check_loops(self) -> Iterator[ControllerLoop]:
+        provisioning = ProvisioningController(self.cache, self._executor(PROVISIONING), self._clock)
+        yield ControllerLoop(provisioning.checks, provisioning.reconcile_check, PROVISIONING_RESOURCES)
+        yield ControllerLoop(provisioning.workloads, provisioning.reconcile_workload, PROVISIONING_RESOURCES)
+
+    def _pod_loops(self) -> Iterator[ControllerLoop]:
+        """The controllers of admitted pods; they wait where pods are not listed."""
+        cache, clock, executor = self.cache, self._clock, self._executor("kueue")
+        for ungater in (TopologyUngater(cache, executor, clock), SliceUngater(cache, executor, clock)):
+            yield ControllerLoop(ungater.queue, ungater.reconcile, (kinds.POD,))
+        nodes = NodeController(cache, self._executor(NODES), clock, settings.replacement_policy(self._configuration))
+        yield ControllerLoop(nodes.queue, nodes.reconcile, (kinds.POD,))
+
+    # Running
 
     async def start(self) -> None:
-        self._task = asyncio.create_task(self.run())
-        while not all(self.mirror.is_listed(resource) for resource in REQUIRED_KINDS):
-            if self._task.done():
-                await self._task
-            await self._clock.sleep(0.01)
+        """Start everything and return when decisions begin."""
+        self._supervisor.start("controllers", self.run)
+        await self._supervisor.wait_for(self.listed())
 
     async def listed(self) -> None:
-        """Returns when all that decisions depend on has been seen."""
-        await self.mirror.listed(REQUIRED_KINDS)
+        """Wait until the cache has all kinds that decisions depend on."""
+        await self.cache.listed(REQUIRED_KINDS)
 
     async def stop(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        await self._supervisor.stop()
 
     async def run(self) -> None:
-        feeds = InformerSet(self._client, self.mirror, self._clock)
+        informers = InformerSet(self._client, self.cache, self._clock)
         async with asyncio.TaskGroup() as group:
-            group.create_task(feeds.run(self._resources))
+            group.create_task(informers.run(self._kinds))
             group.create_task(self._recorder.run())
             group.create_task(self.scheduler.run())
-            group.create_task(self._places.run())
-            group.create_task(self._follow_pods(feeds))
-            for resources, loop in self._loops():
-                group.create_task(self._once_listed(resources, loop))
+            group.create_task(self._topology.run())
+            group.create_task(self._watch_pods(informers))
+            for loop in self._loops:
+                group.create_task(self._run_loop(loop))
 
-    def _loops(self) -> Iterator[tuple[Iterable[Resource], Loop]]:
-        """Every controller's loop, and the kinds besides `MIRRORED` that it takes to be absent if it does not see them."""
-        yield (), partial(self._workloads.queue.run, self._workloads.reconcile, workers=_WORKERS)
-        yield (), partial(self._queues.cluster_queues.run, self._queues.reconcile_cluster_queue)
-        yield (), partial(self._queues.local_queues.run, self._queues.reconcile_local_queue)
-        yield (), partial(self._queues.cohorts.run, self._queues.reconcile_cohort)
-        yield (), partial(self._in_use.queue.run, self._in_use.reconcile)
-        yield (), partial(self._classes.queue.run, self._classes.reconcile)
-        yield PROVISIONING_RESOURCES, partial(self._provisioning.checks.run, self._provisioning.reconcile_check)
-        yield PROVISIONING_RESOURCES, partial(self._provisioning.workloads.run, self._provisioning.reconcile_workload)
-        for ungater in self._ungaters:
-            yield (kinds.POD, kinds.WORKLOAD), partial(ungater.queue.run, ungater.reconcile)
-        yield (kinds.POD,), partial(self._nodes.queue.run, self._nodes.reconcile)
-        for jobs in self._jobs:
-            yield jobs.resources, partial(jobs.queue.run, jobs.reconcile, workers=_WORKERS)
-        if self._usage is not None:
-            yield (), partial(self._usage.queue.run, self._usage.reconcile)
-        yield from self._held_by_gates
+    async def _watch_pods(self, informers: InformerSet) -> None:
+        """Watch pods, which are many, only when a topology or a job framework needs them."""
+        if kinds.POD not in self._kinds:
+            await self._topology.needed()
+            await informers.run([kinds.POD])
 
-    async def _follow_pods(self, feeds: InformerSet) -> None:
-        """Pods are many: without topologies or the pod integration nobody looks at them."""
-        if kinds.POD not in self._resources:
-            await self._places.needed()
-            await feeds.run([kinds.POD])
-
-    async def _once_listed(self, resources: Iterable[Resource], loop: Loop) -> None:
-        """A controller that looked earlier would take what is not here yet for gone, and let go of running jobs."""
-        await self.mirror.listed((*MIRRORED, *resources))
-        await loop()
-
-
-def _add_indexes(mirror: ObjectCache) -> None:
-    mirror.add_index(kinds.WORKLOAD, "localQueue", _local_queue_of)
-    mirror.add_index(kinds.WORKLOAD, "owner", _owner_of)
-    mirror.add_index(kinds.WORKLOAD, "workloadPriorityClass", _priority_class_of)
-    mirror.add_index(kinds.LOCAL_QUEUE, "clusterQueue", lambda queue: [queue["spec"].get("clusterQueue", "")])
-    mirror.add_index(kinds.LIMIT_RANGE, "namespace", lambda item: [item["metadata"]["namespace"]])
-
-
-def _local_queue_of(workload: Object) -> list[str]:
-    return [f"{workload['metadata']['namespace']}/{workload['spec'].get('queueName', '')}"]
-
-
-def _owner_of(workload: Object) -> list[str]:
-    namespace = workload["metadata"]["namespace"]
-    return [
-        f"{reference['kind']}/{namespace}/{reference['name']}"
-        for reference in workload["metadata"].get("ownerReferences") or ()
-        if reference.get("controller")
-    ]
-
-
-def _priority_class_of(workload: Object) -> list[str]:
-    reference = workload["spec"].get("priorityClassRef") or {}
-    return [reference["name"]] if reference.get("kind") == "WorkloadPriorityClass" else []
+    async def _run_loop(self, loop: ControllerLoop) -> None:
+        """Wait for the cache: a controller takes an object that is not in it for deleted."""
+        await self.cache.listed((*CACHED_KINDS, *loop.kinds))
+        await loop.queue.run(loop.reconcile, workers=loop.workers)

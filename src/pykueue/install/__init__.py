@@ -1,4 +1,5 @@
-"""What a cluster needs so that pykueue can work in it, as objects: definitions, rights, admission policies, the controller.
+"""What must be installed in a cluster: CRDs, RBAC, admission policies or webhooks, the controller.
 
-Invariant: pure functions of the Configuration; whoever prints or applies them is elsewhere.
+Invariant: these are pure functions of the Configuration, which return objects; nothing here prints
+or applies them.
 """

@@ -1,7 +1,7 @@
-"""Admission policies as objects: the frame that all of ours share. Called by the modules that say what they do.
+"""Builds admission policies and their bindings as objects.
 
-A policy runs inside the API server, so nobody's jobs wait for a controller, a certificate or a network. It comes with a
-binding, which puts it in force.
+A policy runs inside the API server, so that no job waits for a controller, a certificate or a
+network.
 """
 
 from collections.abc import Sequence
@@ -16,12 +16,12 @@ _DOMAIN = "pykueue.dev"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """Which writes of which resources a policy looks at; `conditions` are CEL texts by name."""
+    """The writes that a policy matches; `conditions` are (name, CEL) pairs."""
 
     resource: Resource
     operations: tuple[str, ...] = ("CREATE",)
     versions: tuple[str, ...] = ()
-    """Default: the version of the resource."""
+    """If empty, the version of the resource."""
     subresource: str = ""
     namespace_selector: Any = None
     conditions: tuple[tuple[str, str], ...] = ()
@@ -37,15 +37,15 @@ class Subject:
         constraints: Object = {"matchPolicy": "Equivalent", "resourceRules": [rule]}
         if self.namespace_selector is not None:
             constraints["namespaceSelector"] = dict(self.namespace_selector)
-        found: Object = {"matchConstraints": constraints}
+        spec: Object = {"matchConstraints": constraints}
         if self.conditions:
-            found["matchConditions"] = [{"name": name, "expression": text} for name, text in self.conditions]
-        return found
+            spec["matchConditions"] = [{"name": name, "expression": text} for name, text in self.conditions]
+        return spec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """An object that must be there for the policy to act: by this name, in the namespace of what is written."""
+    """An object in the namespace of the write; the policy acts only where it exists."""
 
     resource: Resource
     name: str
@@ -53,7 +53,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutation:
-    """`text` is CEL that makes an `Object{…}` to merge, or a list of JSON patches."""
+    """`text` is CEL for an `Object{…}` to merge or for a list of JSON patches."""
 
     text: str
     is_json_patch: bool = False
@@ -64,8 +64,8 @@ class Mutation:
         return {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": self.text}}
 
 
-def put(path: tuple[str, ...], value: str) -> str:
-    """CEL for an object that has this value at this path: `Object{spec: Object.spec{suspend: true}}`."""
+def object_with(path: tuple[str, ...], value: str) -> str:
+    """CEL for an object with the value at the path: `Object{spec: Object.spec{suspend: true}}`."""
     text = value
     for depth in range(len(path) - 1, -1, -1):
         kind = ".".join(("Object", *path[:depth]))
@@ -76,7 +76,11 @@ def put(path: tuple[str, ...], value: str) -> str:
 def mutating(
     name: str, subject: Subject, mutations: Sequence[Mutation], *, parameter: Parameter | None = None
 ) -> list[Object]:
-    """What depends on a parameter may not refuse anything: the kind of the parameter may not be there yet."""
+    """A mutating policy and its binding.
+
+    With a parameter its errors are ignored, because the kind of the parameter may not be installed
+    yet.
+    """
     spec: Object = {
         **subject.fields(),
         "failurePolicy": "Fail" if parameter is None else "Ignore",

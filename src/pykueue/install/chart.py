@@ -1,7 +1,8 @@
-"""The parts of the Helm chart that are made from the same functions as `pykueue manifests`. Called by `tools/chart.py`.
+"""The generated files of the Helm chart, from the functions that `pykueue manifests` uses.
 
-A chart cannot call Python, so each job kind's objects are a file of their own, of which the templates take those of the enabled
-kinds. What depends on the values is a placeholder in capitals that the templates replace.
+A chart cannot call Python, so each job kind has its own files, and the templates include those of
+the enabled kinds. Values of the chart are placeholders in capitals, which the templates replace.
+Called by `tools/chart.py`.
 """
 
 import json
@@ -13,13 +14,13 @@ import msgspec
 
 from pykueue.api import crds, yaml_text
 from pykueue.api.configuration import loading
-from pykueue.api.rules.jobs import frameworks
+from pykueue.api.rules.jobs import job_kinds
 from pykueue.api.scheme import Object
 from pykueue.install import (
     deployment,
     managed_kinds,
     policies,
-    rights,
+    rbac,
     version_aliases,
     visibility,
     webhooks,
@@ -30,35 +31,35 @@ SECRET, SERVICE = "@SECRET@", "@SERVICE@"
 _SELECTOR = {"@SELECTOR@": True}
 _HEALTH_PORT, _METRICS_PORT, _REPLICAS = 60001, 60002, 60003
 _VISIBILITY_PORT, _WEBHOOK_PORT = 60004, 60005
-"""Numbers cannot be words: the templates replace these."""
+"""Placeholders of numbers, which the templates replace too."""
 
 
 def files() -> dict[str, str]:
-    """Text by path inside the chart."""
-    found = {
-        f"crds/{each['spec']['names']['plural']}.yaml": yaml_text.dump([each])
-        for each in crds.definitions(version_aliases.kinds())
+    """The text of each file by its path inside the chart."""
+    texts = {
+        f"crds/{definition['spec']['names']['plural']}.yaml": yaml_text.dump([definition])
+        for definition in crds.definitions(version_aliases.kinds())
     }
-    found["files/rights.json"] = _lines(rights.of_controller(NAMESPACE))
-    found["files/visibility.json"] = _lines(visibility.of_port(_VISIBILITY_PORT, NAMESPACE))
-    found["files/rights-of-webhooks.json"] = _lines(rights.of_webhooks(NAMESPACE, SECRET))
-    found["files/controller.json"] = _lines(_controller(webhooks=False))
-    found["files/controller-with-webhooks.json"] = _lines(_controller(webhooks=True))
-    found["files/webhooks.json"] = _entries(webhooks.of_queues(_ENDPOINT))
-    found["files/policies.json"] = _lines(_of_queues())
-    for framework in frameworks.FRAMEWORKS.values():
-        name, resource = _slug(framework.name), framework.resource
-        found[f"files/kinds/{name}"] = managed_kinds.listed(framework)
-        found[f"files/rights/{name}.json"] = _lines(rights.of_jobs(resource.group, resource.plural, NAMESPACE))
-        found[f"files/policies/{name}.json"] = _policies(framework, manage_all=False)
-        found[f"files/policies-for-all/{name}.json"] = _policies(framework, manage_all=True)
-        found[f"files/webhooks/{name}.json"] = _entries_of_jobs(framework, manage_all=False)
-        found[f"files/webhooks-for-all/{name}.json"] = _entries_of_jobs(framework, manage_all=True)
-    return found
+    texts["files/rights.json"] = _lines(rbac.of_controller(NAMESPACE))
+    texts["files/visibility.json"] = _lines(visibility.of_port(_VISIBILITY_PORT, NAMESPACE))
+    texts["files/rights-of-webhooks.json"] = _lines(rbac.of_webhooks(NAMESPACE, SECRET))
+    texts["files/controller.json"] = _lines(_controller(webhooks=False))
+    texts["files/controller-with-webhooks.json"] = _lines(_controller(webhooks=True))
+    texts["files/webhooks.json"] = _entries(webhooks.of_queues(_ENDPOINT))
+    texts["files/policies.json"] = _lines(_of_queues())
+    for job_kind in job_kinds.JOB_KINDS.values():
+        name, resource = _slug(job_kind.name), job_kind.resource
+        texts[f"files/kinds/{name}"] = managed_kinds.listed(job_kind)
+        texts[f"files/rights/{name}.json"] = _lines(rbac.of_jobs(resource.group, resource.plural, NAMESPACE))
+        texts[f"files/policies/{name}.json"] = _policies(job_kind, manage_all=False)
+        texts[f"files/policies-for-all/{name}.json"] = _policies(job_kind, manage_all=True)
+        texts[f"files/webhooks/{name}.json"] = _entries_of_jobs(job_kind, manage_all=False)
+        texts[f"files/webhooks-for-all/{name}.json"] = _entries_of_jobs(job_kind, manage_all=True)
+    return texts
 
 
-def _slug(framework: str) -> str:
-    return framework.replace("/", "-").replace(".", "-")
+def _slug(job_kind: str) -> str:
+    return job_kind.replace("/", "-").replace(".", "-")
 
 
 def _lines(objects: Iterable[Any]) -> str:
@@ -69,38 +70,41 @@ def _of_queues() -> list[Object]:
     return policies.objects(replace(loading.complete({}).value.settings(), frameworks=frozenset()))
 
 
-def _policies(framework: frameworks.Framework, *, manage_all: bool) -> str:
+def _policies(job_kind: job_kinds.JobKind, *, manage_all: bool) -> str:
     settings = replace(
         loading.complete({}).value.settings(),
-        frameworks=frozenset(frameworks.FRAMEWORKS),
+        frameworks=frozenset(job_kinds.JOB_KINDS),
         managed_jobs_namespace_selector=_SELECTOR,
         manage_jobs_without_queue_name=manage_all,
     )
-    objects = policies.of_framework(framework, settings)
-    listed = ", ".join(managed_kinds.listed(each) for _, each in sorted(frameworks.FRAMEWORKS.items()))
+    objects = policies.of_job_kind(job_kind, settings)
+    listed = ", ".join(managed_kinds.listed(kind) for _, kind in sorted(job_kinds.JOB_KINDS.items()))
     return _lines(objects).replace(listed, KINDS)
 
 
 _ENDPOINT = webhooks.Endpoint(namespace=NAMESPACE, service=SERVICE)
 
 
-def _entries_of_jobs(framework: frameworks.Framework, *, manage_all: bool) -> str:
+def _entries_of_jobs(job_kind: job_kinds.JobKind, *, manage_all: bool) -> str:
     settings = replace(
         loading.complete({}).value.settings(),
         managed_jobs_namespace_selector=_SELECTOR,
         manage_jobs_without_queue_name=manage_all,
     )
-    return _entries(webhooks.of_jobs(framework, settings, _ENDPOINT))
+    return _entries(webhooks.of_jobs(job_kind, settings, _ENDPOINT))
 
 
 def _entries(entries: webhooks.Entries) -> str:
-    """By the configuration that they belong to; the templates join those of the enabled kinds."""
-    found = {f"{each['kind']}/{each['metadata']['name']}": each["webhooks"] for each in entries.configurations()}
-    return json.dumps(found, ensure_ascii=False) + "\n"
+    """Webhooks by configuration; the templates join those of the enabled kinds."""
+    webhooks_by_configuration = {
+        f"{configuration['kind']}/{configuration['metadata']['name']}": configuration["webhooks"]
+        for configuration in entries.configurations()
+    }
+    return json.dumps(webhooks_by_configuration, ensure_ascii=False) + "\n"
 
 
 def _controller(*, webhooks: bool) -> list[Object]:
-    """Without the ConfigMap, which is made of the values."""
+    """The controller without its ConfigMap, which the templates make of the values."""
     addresses = {
         "namespace": NAMESPACE,
         "health": {"healthProbeBindAddress": f":{_HEALTH_PORT}"},
@@ -109,5 +113,5 @@ def _controller(*, webhooks: bool) -> list[Object]:
         "internalCertManagement": {"enable": True, "webhookServiceName": SERVICE},
     }
     objects = deployment.objects(loading.complete(addresses), image=IMAGE, replicas=_REPLICAS, webhooks=webhooks)
-    plain: list[Object] = [msgspec.to_builtins(each) for each in objects]
-    return [each for each in plain if each["kind"] != "ConfigMap"]
+    plain: list[Object] = [msgspec.to_builtins(obj) for obj in objects]
+    return [obj for obj in plain if obj["kind"] != "ConfigMap"]

@@ -1,25 +1,26 @@
-"""The controller as a Deployment, its configuration as a ConfigMap, and a Service for its metrics.
+"""The controller's Deployment, its ConfigMap, and the Services for metrics and webhooks.
 
-It runs without privileges: no root, nothing to write, no capabilities. Two replicas wait for each other by the Lease.
+The container runs without root, without capabilities and with a read-only file system. With two
+replicas one leads and the other waits for the Lease.
 """
 
 from pykueue.api import yaml_text
 from pykueue.api.configuration.loading import Loaded
 from pykueue.api.scheme import Object
-from pykueue.install import rights
+from pykueue.install import rbac
 
 NAME = "pykueue-controller"
 CONFIG_MAP = "kueue-manager-config"
 CONFIG_KEY = "controller_manager_config.yaml"
 _FOLDER = "/etc/pykueue"
 _SCRATCH: Object = {"name": "scratch", "emptyDir": {"medium": "Memory"}}
-"""Certificates pass through files, for OpenSSL reads nothing else; these never leave memory."""
-_SECONDS_TO_TAKE_LEAVE = "5"
+"""OpenSSL reads certificates from files only; this volume keeps them in memory."""
+_PRE_STOP_SECONDS = "5"
 _LABELS = {"app.kubernetes.io/name": "pykueue", "app.kubernetes.io/component": "controller"}
 
 
 def labels() -> dict[str, str]:
-    """Of the controller's pods, and of what belongs to them."""
+    """The labels of the controller's pods and of objects that belong to them."""
     return dict(_LABELS)
 
 
@@ -40,13 +41,15 @@ def objects(configuration: Loaded, *, image: str, replicas: int, webhooks: bool 
 
 
 def _serve_webhooks(configuration: Loaded, pod: Object) -> None:
-    """With certificates of its own, or somebody else keeps them in the Secret, which is mounted then.
+    """Make the pod serve webhooks.
 
-    One that is to go answers until the API server has heard of it, so that a rollout refuses nobody.
+    Without `internalCertManagement` the Secret that somebody else keeps is mounted. A pod that
+    terminates goes on serving for some seconds, until the API server no longer calls it, so that a
+    rollout refuses no job.
     """
     value, container = configuration.value, pod["containers"][0]
     container["args"].append("--webhooks")
-    container["lifecycle"] = {"preStop": {"exec": {"command": ["sleep", _SECONDS_TO_TAKE_LEAVE]}}}
+    container["lifecycle"] = {"preStop": {"exec": {"command": ["sleep", _PRE_STOP_SECONDS]}}}
     container["ports"].append({"name": "webhooks", "containerPort": value.webhook.port})
     if not value.internal_cert_management.enable:
         secret = value.internal_cert_management.webhook_secret_name
@@ -77,7 +80,7 @@ def _config_map(configuration: Loaded) -> Object:
 
 def _deployment(configuration: Loaded, image: str, replicas: int) -> Object:
     pod: Object = {
-        "serviceAccountName": rights.NAME,
+        "serviceAccountName": rbac.NAME,
         "securityContext": {"runAsNonRoot": True, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [_container(configuration, image)],
         "volumes": [{"name": "configuration", "configMap": {"name": CONFIG_MAP}}, _SCRATCH],
@@ -121,7 +124,7 @@ def _probe(endpoint: str, port: int) -> Object:
 
 
 def _port(address: str) -> int:
-    """0 where nobody listens."""
+    """The port of the address, 0 if it has none."""
     return int(address.rpartition(":")[2] or 0)
 
 

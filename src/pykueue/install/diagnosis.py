@@ -1,6 +1,6 @@
-"""What can be wrong with a cluster that should have pykueue, as data: each finding names what to do about it.
+"""What can be wrong with an installation, as data: each finding has the command that repairs it.
 
-Pure: `Facts` are gathered by `pykueue doctor`, which also prints the findings.
+Pure: `pykueue doctor` collects the `Facts` and prints the findings.
 """
 
 from collections.abc import Iterator
@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pykueue.api.scheme import Object, Resource
 
 POLICIES_SINCE = (1, 36)
-"""The Kubernetes version whose MutatingAdmissionPolicy is generally available."""
+"""The Kubernetes version in which MutatingAdmissionPolicy became generally available."""
 _LARGEST_CLOCK_ERROR_SECONDS = 5
 _RESTART = "kubectl rollout restart deployment/pykueue-controller --namespace {namespace}"
 _PRINT = "pykueue manifests {part}"
 _APPLY = " | kubectl apply --server-side -f - --force-conflicts"
-_UNCONVERTED = """--type=merge --patch '{"spec":{"conversion":{"strategy":"None","webhook":null}}}'"""
-"""Applying alone would leave a field that somebody else wrote."""
+_UNCONVERTED = '--type=merge --patch \'{"spec":{"conversion":{"strategy":"None","webhook":null}}}\''
+"""A patch, because `kubectl apply` leaves fields that another manager wrote."""
 _VISIBILITY = "visibility.kueue.x-k8s.io"
 
 
@@ -25,12 +25,12 @@ class Finding:
     is_good: bool
     detail: str
     repair: str = ""
-    """The one command that repairs it."""
+    """The command that repairs it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookFacts:
-    """Of a cluster where webhooks stand for policies."""
+    """Facts about an installation with webhooks instead of policies."""
 
     missing: tuple[str, ...] = ()
     is_trusted: bool = True
@@ -53,18 +53,18 @@ class Facts:
     policies: frozenset[str]
     own_webhooks: WebhookFacts | None = None
     webhooks: tuple[str, ...] = ()
-    """Configurations of webhooks that Kueue's own installation left."""
+    """Webhook configurations that Kueue's own installation left."""
     missing_rights: tuple[str, ...] = ()
     lease_holder: str = ""
     lease_age_seconds: float | None = None
     namespace: str = "kueue-system"
     frameworks: dict[str, Resource] = field(default_factory=dict)
     served: frozenset[tuple[str, str]] = frozenset()
-    """(group, plural) of what the API server serves."""
+    """(group, plural) of the resources that the API server serves."""
     unreachable: frozenset[str] = frozenset()
-    """Groups that the API server leaves to somebody who does not answer."""
+    """API groups whose extension API server does not answer."""
     print_part: str = _PRINT
-    """The command that prints a part of the installation with the Configuration in question."""
+    """The command that prints a part of the installation with the current Configuration."""
 
 
 def findings(facts: Facts) -> Iterator[Finding]:
@@ -83,10 +83,10 @@ def findings(facts: Facts) -> Iterator[Finding]:
 
 
 def _version(facts: Facts) -> Finding:
-    shown = ".".join(map(str, facts.version))
+    version = ".".join(map(str, facts.version))
     if facts.version >= POLICIES_SINCE or facts.own_webhooks is not None:
-        return Finding(subject="version", is_good=True, detail=f"Kubernetes {shown}")
-    detail = f"Kubernetes {shown} may not suspend jobs by policy; webhooks can"
+        return Finding(subject="version", is_good=True, detail=f"Kubernetes {version}")
+    detail = f"Kubernetes {version} may not suspend jobs by policy; webhooks can"
     repair = "pykueue manifests --webhooks | kubectl apply --server-side -f -"
     return Finding(subject="version", is_good=False, detail=detail, repair=repair)
 
@@ -143,7 +143,7 @@ def _own_webhooks(facts: WebhookFacts, namespace: str, install: str) -> Iterator
 
 
 def _certificate(facts: WebhookFacts, repair: str) -> Finding:
-    """Controllers renew it and make it trusted at once: if not, none runs that does."""
+    """Controllers renew the certificate and every `caBundle`; else no controller runs."""
     if facts.days_left is None:
         return Finding(subject="certificate", is_good=False, detail="there is none", repair=repair)
     if facts.days_left <= 0:
@@ -179,7 +179,7 @@ def _leader(facts: Facts) -> Finding:
 
 
 def _visibility(facts: Facts) -> Iterator[Finding]:
-    """A group that nobody answers for also holds up the deletion of namespaces."""
+    """An unavailable API group also blocks the deletion of namespaces."""
     if _VISIBILITY in facts.unreachable:
         repair = f"kubectl rollout restart deployment/pykueue-controller --namespace {facts.namespace}"
         detail = f"no controller answers the API server for {_VISIBILITY}"

@@ -1,8 +1,9 @@
-"""Older spellings on a cluster without a conversion webhook: one shape under two version names.
+"""v1beta1 on a cluster without a conversion webhook: one schema, old field names as aliases.
 
-An API server that converts nothing relabels objects and drops what the schema of the version asked for does not know.
-So both versions get the same schema, v1beta2's with the older spellings beside it, and nothing can be lost; a policy in
-the API server copies what was written in the old spelling to the new one, which is all that controllers read.
+An API server without conversion relabels objects and drops the fields that the schema of the
+requested version does not have. So both versions get the schema of v1beta2 with the old field
+names beside the new ones, and nothing is lost. A policy in the API server copies a value that was
+written under the old name to the new one, which the controllers read.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,30 +20,34 @@ from pykueue.install.admission_policies import Mutation, Subject
 OLD_VERSION = "v1beta1"
 _VERSIONS = (OLD_VERSION, STORAGE_VERSION)
 _NOT_SERVED = frozenset({"MultiKueueCluster"})
-"""Its v1beta1 form has the same names one level higher; nobody needs it without the other clusters being up to date."""
+"""Kinds of which v1beta1 is not served.
+
+In v1beta1 the fields of a MultiKueueCluster are one level higher, so that one schema cannot serve
+both versions.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alias:
-    """A field of v1beta1 and the field of v1beta2 that takes its value; both below `spec`."""
+    """A field of v1beta1 and the field of v1beta2 that has its value; both are below `spec`."""
 
     kind: str
     old: str
     new: str
     value: str
-    """CEL that makes the new value of the old field; `made` is the same in Python."""
+    """CEL for the new value of the old field; `convert` is the same in Python."""
     schema: Schema
-    made: Callable[[Any], Any] = json_copy.copied
+    convert: Callable[[Any], Any] = json_copy.copied
 
-    def respell(self, spec: Object, old_spec: Object, version: str) -> bool:
-        """What `mutations` do, for a webhook; tells whether the old spelling was written."""
+    def apply(self, spec: Object, old_spec: Object, version: str) -> bool:
+        """Do what `mutations` do, for a webhook; return whether the old name was written."""
         if self.old in spec and (self.old not in old_spec or spec[self.old] != old_spec[self.old]):
-            spec[self.new] = self.made(spec[self.old])
+            spec[self.new] = self.convert(spec[self.old])
             return True
         if self.old in old_spec and self.old not in spec:
             if version == OLD_VERSION and self.new in spec and spec[self.new] == old_spec.get(self.new):
                 del spec[self.new]
-        elif self.old in spec and spec.get(self.new) != self.made(spec[self.old]):
+        elif self.old in spec and spec.get(self.new) != self.convert(spec[self.old]):
             del spec[self.old]
         return False
 
@@ -52,18 +57,16 @@ class Alias:
 
     @property
     def mutations(self) -> tuple[Mutation, ...]:
-        """What was changed wins: the old spelling if it was written, the new one if it alone was."""
+        """The field that was changed wins: the old one if it was written, else the new one."""
         old, new = f"object.spec.{self.old}", f"object.spec.{self.new}"
         had_old = f"(has(oldObject.spec) && has(oldObject.spec.{self.old}))"
-        kept_old = f"oldObject.spec.{self.old} == {old}"
-        is_written = f"has({old}) && (oldObject == null || !{had_old} || !({kept_old}))"
+        is_old_unchanged = f"oldObject.spec.{self.old} == {old}"
+        is_written = f"has({old}) && (oldObject == null || !{had_old} || !({is_old_unchanged}))"
         is_withdrawn = (
             f"request.resource.version == '{OLD_VERSION}' && oldObject != null && {had_old} && !has({old}) && "
             f"has({new}) && has(oldObject.spec.{self.new}) && {new} == oldObject.spec.{self.new}"
         )
-        is_overruled = (
-            f"oldObject != null && has({old}) && {had_old} && {kept_old} && (!has({new}) || {new} != {self.value})"
-        )
+        is_overruled = f"oldObject != null && has({old}) && {had_old} && {is_old_unchanged} && (!has({new}) || {new} != {self.value})"
         return (
             _patch(is_written, f"JSONPatch{{op: 'add', path: '/spec/{self.new}', value: {self.value}}}"),
             _patch(is_withdrawn, f"JSONPatch{{op: 'remove', path: '/spec/{self.new}'}}"),
@@ -84,7 +87,7 @@ _CHECKS = Alias(
     new="admissionChecksStrategy",
     value="{'admissionChecks': object.spec.admissionChecks.map(check, {'name': check})}",
     schema={"type": "array", "maxItems": 64, "items": {"type": "string", "maxLength": 316}},
-    made=lambda names: {"admissionChecks": [{"name": name} for name in reading.sequence(names)]},
+    convert=lambda names: {"admissionChecks": [{"name": name} for name in reading.sequence(names)]},
 )
 _NODE_SELECTOR = Alias(
     kind="ResourceFlavor",
@@ -101,13 +104,13 @@ _GROUP_INDEXES = ", ".join(map(str, range(16)))
 
 
 def kinds() -> list[Kind]:
-    """The kinds of Kueue as a cluster without conversion serves them."""
-    known = [kind for kind in registry.scheme() if kind.group == GROUP]
-    current = {kind.kind: _widened(kind) for kind in known if kind.version == STORAGE_VERSION}
-    return [*current.values(), *(_relabelled(kind, current[kind.kind]) for kind in known if kind.to_storage)]
+    """Kueue's kinds as a cluster without conversion serves them."""
+    kueue_kinds = [kind for kind in registry.scheme() if kind.group == GROUP]
+    current = {kind.kind: _with_aliases(kind) for kind in kueue_kinds if kind.version == STORAGE_VERSION}
+    return [*current.values(), *(_relabelled(kind, current[kind.kind]) for kind in kueue_kinds if kind.to_storage)]
 
 
-def _widened(kind: Kind) -> Kind:
+def _with_aliases(kind: Kind) -> Kind:
     schema: Schema = json_copy.copied(kind.schema)
     for alias in ALIASES:
         if alias.kind == kind.kind:
@@ -138,28 +141,28 @@ def policies() -> list[Object]:
     by_kind["ClusterQueue"] += _synonyms()
     for kind in _WITH_QUOTA:
         by_kind.setdefault(kind, []).append(_covered_resources())
-    found: list[Object] = []
+    objects: list[Object] = []
     for kind, mutations in by_kind.items():
         subject = Subject(resource=resources[kind], versions=_VERSIONS, operations=("CREATE", "UPDATE"))
-        found += admission_policies.mutating(f"spellings-{resources[kind].plural}", subject, mutations)
-    return found
+        objects += admission_policies.mutating(f"spellings-{resources[kind].plural}", subject, mutations)
+    return objects
 
 
-def respell(obj: Object, old: Object | None, version: str) -> list[str]:
-    """What the policies do, for clusters that need a webhook for it; returns warnings. Nobody has checked the object yet."""
+def apply(obj: Object, old: Object | None, version: str) -> list[str]:
+    """Do what the policies do, for a webhook; return warnings. The object is not validated yet."""
     spec, kind = obj.get("spec"), str(obj.get("kind"))
     if not str(obj.get("apiVersion")).startswith(f"{GROUP}/") or not isinstance(spec, dict):
         return []
     old_spec = reading.mapping((old or {}).get("spec"))
-    written = [alias for alias in ALIASES if alias.kind == kind and alias.respell(spec, old_spec, version)]
-    told = [alias.warning for alias in written if version != OLD_VERSION]
+    written = [alias for alias in ALIASES if alias.kind == kind and alias.apply(spec, old_spec, version)]
+    warnings = [alias.warning for alias in written if version != OLD_VERSION]
     fungibility = reading.mapping(spec.get("flavorFungibility"))
     for field, synonym in _SYNONYMS:
         if fungibility.get(field) == synonym:
             fungibility[field] = _SYNONYM
     if kind in _WITH_QUOTA:
-        told += quota.take_covered_resources_from_flavors(obj)
-    return told
+        warnings += quota.set_covered_resources(obj)
+    return warnings
 
 
 def _synonyms() -> Iterable[Mutation]:
@@ -171,7 +174,7 @@ def _synonyms() -> Iterable[Mutation]:
 
 
 def _covered_resources() -> Mutation:
-    """A group that does not say which resources it covers covers those of its first flavor."""
+    """Set the missing `coveredResources` of a group to the resources of its first flavor."""
     groups = "object.spec.resourceGroups"
     is_silent = f"i < size({groups}) && !has({groups}[i].coveredResources) && size({groups}[i].flavors) > 0"
     names = f"{groups}[i].flavors[0].resources.map(resource, resource.name)"

@@ -1,11 +1,11 @@
-"""What makes the cluster's API server pass questions about pending workloads on to the controllers.
+"""Registers the visibility API, by which the API server forwards requests to the controllers.
 
-Two APIServices, the Service behind them, the rights to ask who a user is and what they may see, and roles for users.
+Two APIServices, the Service behind them, rules for token and access reviews, and roles for users.
 """
 
 from pykueue.api.configuration.types import Configuration
 from pykueue.api.scheme import Object
-from pykueue.install import deployment, rights
+from pykueue.install import deployment, rbac
 
 GROUP = "visibility.kueue.x-k8s.io"
 SERVICE = "visibility-server"
@@ -13,7 +13,7 @@ _RBAC = "rbac.authorization.k8s.io"
 
 
 def objects(configuration: Configuration) -> list[Object]:
-    """Nothing if the feature is off."""
+    """Empty if the feature is disabled."""
     if not configuration.is_on("VisibilityOnDemand") or not configuration.visibility_server.bind_port:
         return []
     return of_port(configuration.visibility_server.bind_port, configuration.namespace)
@@ -28,8 +28,8 @@ def of_port(port: int, namespace: str) -> list[Object]:
 
 
 def _rights(namespace: str) -> list[Object]:
-    account = {"kind": "ServiceAccount", "name": rights.NAME, "namespace": namespace}
-    name = f"{rights.NAME}-visibility"
+    account = {"kind": "ServiceAccount", "name": rbac.NAME, "namespace": namespace}
+    name = f"{rbac.NAME}-visibility"
     asks = [
         _rule("authentication.k8s.io", "tokenreviews", "create"),
         _rule("authorization.k8s.io", "subjectaccessreviews", "create"),
@@ -70,7 +70,7 @@ def _service(port: int, namespace: str) -> Object:
 
 
 def _api_service(version: str, namespace: str) -> Object:
-    """Nobody checks the certificate of the controllers, as with Kueue: they hold nothing secret."""
+    """Without verification of the controllers' certificate, as in Kueue."""
     return {
         "apiVersion": "apiregistration.k8s.io/v1",
         "kind": "APIService",

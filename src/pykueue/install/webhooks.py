@@ -1,46 +1,44 @@
-"""Webhook configurations, for clusters that cannot suspend jobs by policy: what the API server asks of the controller.
+"""Webhook configurations, for clusters whose API server cannot run our admission policies.
 
-A job with a queue must not start unseen, so it is refused while nobody answers. A job without one is never refused for
-that: it stands in a configuration of its own, whose failures are ignored. Both use Kueue's names, which users see in refusals.
+A job with a queue must not start unmanaged, so that it is refused while no webhook answers. A job
+without a queue is not refused then: it matches a configuration of its own, whose failures are
+ignored. The webhooks have Kueue's names, which users see in refusals.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pykueue.api import registry
+from pykueue.api import registry, resources
 from pykueue.api.configuration.types import Configuration
 from pykueue.api.kueue.kinds import GROUP, STORAGE_VERSION
 from pykueue.api.rules import table
 from pykueue.api.rules.jobs import management
-from pykueue.api.rules.jobs.frameworks import Framework
+from pykueue.api.rules.jobs.job_kinds import JobKind
 from pykueue.api.scheme import Object, Resource, Settings
 from pykueue.install import managed_kinds, version_aliases
 
 MUTATE, VALIDATE = "/mutate", "/validate"
 QUEUED, UNQUEUED = "pykueue-webhooks", "pykueue-webhooks-unqueued"
-"""Names of the configurations; there is a mutating and a validating one of each."""
+"""Names of the configurations; each exists as a mutating and as a validating one."""
 API_VERSION = "admissionregistration.k8s.io/v1"
-MUTATING, VALIDATING = (
-    Resource("admissionregistration.k8s.io", "v1", f"{kind.lower()}s", kind, namespaced=False)
-    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
-)
+MUTATING, VALIDATING = resources.MUTATING_WEBHOOK_CONFIGURATION, resources.VALIDATING_WEBHOOK_CONFIGURATION
 _CREATE, _WRITES = ("CREATE",), ("CREATE", "UPDATE")
-_SECONDS_TO_ANSWER, _SECONDS_TO_WAIT_IN_VAIN = 10, 2
+_TIMEOUT_SECONDS, _IGNORED_TIMEOUT_SECONDS = 10, 2
 _HAS_QUEUE, _HAS_NONE = (
     {"matchExpressions": [{"key": management.QUEUE_NAME, "operator": operator}]}
     for operator in ("Exists", "DoesNotExist")
 )
-_NOT_GOING = {
+_NOT_BEING_DELETED = {
     "name": "not-going",
     "expression": "request.operation != 'UPDATE' || !has(object.metadata.deletionTimestamp)",
 }
-"""What is being deleted may go, whether anybody answers or not."""
+"""Updates of objects that are being deleted pass, whether the webhook answers or not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where the API server finds the controller: at its Service, or outside the cluster at a URL (https://host:port)."""
+    """The address of the webhooks: a Service, or a URL outside the cluster (https://host:port)."""
 
     namespace: str
     service: str
@@ -59,7 +57,7 @@ class Endpoint:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entries:
-    """The webhooks of one kind, or of many: those that must be answered, and those that need not be."""
+    """The webhooks of one kind or of several, by configuration."""
 
     mutating: tuple[Object, ...] = ()
     validating: tuple[Object, ...] = ()
@@ -78,21 +76,24 @@ class Entries:
 
 
 def configurations(settings: Settings, endpoint: Endpoint) -> list[Object]:
-    parts = [of_queues(endpoint), *(of_jobs(each, settings, endpoint) for each in managed_kinds.enabled(settings))]
+    parts = [
+        of_queues(endpoint),
+        *(of_jobs(job_kind, settings, endpoint) for job_kind in managed_kinds.enabled(settings)),
+    ]
     return list(_joined(parts).configurations())
 
 
 def _joined(parts: Sequence[Entries]) -> Entries:
     return Entries(
-        mutating=tuple(each for part in parts for each in part.mutating),
-        validating=tuple(each for part in parts for each in part.validating),
-        mutating_unqueued=tuple(each for part in parts for each in part.mutating_unqueued),
-        validating_unqueued=tuple(each for part in parts for each in part.validating_unqueued),
+        mutating=tuple(webhook for part in parts for webhook in part.mutating),
+        validating=tuple(webhook for part in parts for webhook in part.validating),
+        mutating_unqueued=tuple(webhook for part in parts for webhook in part.mutating_unqueued),
+        validating_unqueued=tuple(webhook for part in parts for webhook in part.validating_unqueued),
     )
 
 
 def of_queues(endpoint: Endpoint) -> Entries:
-    """Of Kueue's own kinds."""
+    """The webhooks of Kueue's own kinds."""
     mutating, validating = [], []
     for kind in registry.scheme():
         if (kind.group, kind.version) != (GROUP, STORAGE_VERSION) or (kind.group, kind.kind) not in table.WEBHOOKS:
@@ -106,20 +107,26 @@ def of_queues(endpoint: Endpoint) -> Entries:
     return Entries(mutating=tuple(mutating), validating=tuple(validating))
 
 
-def of_jobs(framework: Framework, settings: Settings, endpoint: Endpoint) -> Entries:
-    """Where jobs without a queue are managed too, those of the managed namespaces must not start unseen either."""
-    resource, kind = framework.resource, framework.resource.kind
-    written = [_rule(resource, _WRITES if framework.implies_pods else _CREATE)]
+def of_jobs(job_kind: JobKind, settings: Settings, endpoint: Endpoint) -> Entries:
+    """The webhooks of a job kind.
+
+    If jobs without a queue are managed, they must not start unmanaged either, so that failures are
+    not ignored.
+    """
+    resource, kind = job_kind.resource, job_kind.resource.kind
+    written = [_rule(resource, _WRITES if job_kind.implies_pods else _CREATE)]
     checked = [_rule(resource, _WRITES)]
     everywhere = _namespaces({}, endpoint)
     managed = _namespaces(settings.managed_jobs_namespace_selector or {}, endpoint)
     queued = {"objectSelector": _HAS_QUEUE, "namespaceSelector": everywhere}
-    in_vain = {} if settings.manage_jobs_without_queue_name else _IGNORED
+    failure_options = {} if settings.manage_jobs_without_queue_name else _IGNORED
     return Entries(
         mutating=(_mutating(kind, endpoint, written, queued),),
         validating=(_validating(kind, endpoint, checked, queued),),
         mutating_unqueued=(
-            _mutating(kind, endpoint, written, {"objectSelector": _HAS_NONE, "namespaceSelector": managed, **in_vain}),
+            _mutating(
+                kind, endpoint, written, {"objectSelector": _HAS_NONE, "namespaceSelector": managed, **failure_options}
+            ),
         ),
         validating_unqueued=(
             _validating(
@@ -129,17 +136,20 @@ def of_jobs(framework: Framework, settings: Settings, endpoint: Endpoint) -> Ent
     )
 
 
-_IGNORED = {"failurePolicy": "Ignore", "timeoutSeconds": _SECONDS_TO_WAIT_IN_VAIN}
+_IGNORED = {"failurePolicy": "Ignore", "timeoutSeconds": _IGNORED_TIMEOUT_SECONDS}
 
 
 def _namespaces(selector: Mapping[str, Any], endpoint: Endpoint) -> Object:
-    """Never those of the system and of the controller, or it could not start again."""
+    """The selector without kube-system and the controller's own namespace.
+
+    Otherwise the controller could not start while no webhook answers.
+    """
     own = {
         "key": "kubernetes.io/metadata.name",
         "operator": "NotIn",
         "values": ["kube-system", endpoint.namespace],
     }
-    expressions = [each for each in selector.get("matchExpressions") or () if each != own]
+    expressions = [expression for expression in selector.get("matchExpressions") or () if expression != own]
     return {**selector, "matchExpressions": [*expressions, own]}
 
 
@@ -150,7 +160,7 @@ def _rule(
         "apiGroups": [resource.group],
         "apiVersions": list(versions or (resource.version,)),
         "operations": list(operations),
-        "resources": [resource.plural, *(f"{resource.plural}/{each}" for each in subresources)],
+        "resources": [resource.plural, *(f"{resource.plural}/{subresource}" for subresource in subresources)],
         "scope": "Namespaced" if resource.namespaced else "Cluster",
     }
 
@@ -170,9 +180,9 @@ def _webhook(name: str, client_config: Object, rules: list[Object], terms: Objec
         "clientConfig": client_config,
         "rules": rules,
         "matchPolicy": "Equivalent",
-        "matchConditions": [_NOT_GOING],
+        "matchConditions": [_NOT_BEING_DELETED],
         "failurePolicy": "Fail",
-        "timeoutSeconds": _SECONDS_TO_ANSWER,
+        "timeoutSeconds": _TIMEOUT_SECONDS,
         "sideEffects": "None",
         "admissionReviewVersions": ["v1"],
         **terms,

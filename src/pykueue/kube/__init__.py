@@ -1,4 +1,4 @@
-"""How we talk to a Kubernetes API: one Client protocol, an HTTP client, informers, events, leases.
+"""The client side of Kubernetes: clients, informers, leases, the controller runtime.
 
 Invariant: the only package that speaks HTTP as a client.
 """

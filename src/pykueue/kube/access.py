@@ -1,7 +1,8 @@
-"""The way into a cluster: its address, whom to trust, and who we are.
+"""Access to a cluster: its address, its certificate authority and our credentials.
 
-Plain kubeconfigs (tokens, token files, client certificates) and the files of a pod are read here. Whatever runs a
-plugin or speaks to an identity provider is left to kubernetes_asyncio, which is imported only then.
+This module reads plain kubeconfigs (tokens, token files, client certificates) and the service
+account files of a pod. kubernetes_asyncio reads those with a credential plugin or an identity
+provider; it is imported only for them.
 """
 
 import asyncio
@@ -21,11 +22,11 @@ _SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _TOKEN_SECONDS = 60.0
 
 Token = Callable[[], Awaitable[str]]
-"""A bearer token that is good now; "" if there is none."""
+"""Returns a bearer token that is valid now, or ""."""
 
 
 class AccessError(Exception):
-    """There is no way in; the message says what was looked at and what is missing."""
+    """There is no access to the cluster; the message says what was read and what is missing."""
 
 
 async def _no_token() -> str:
@@ -36,7 +37,7 @@ async def _no_token() -> str:
 class Access:
     server: str
     tls: ssl.SSLContext | None = None
-    """None: as the address says, with the machine's own authorities."""
+    """None: the certificate authorities of this machine."""
     token: Token = field(default=_no_token)
     namespace: str = "default"
     headers: dict[str, str] = field(default_factory=dict)
@@ -44,12 +45,12 @@ class Access:
 
 def default_kubeconfig() -> Path:
     """The first file that KUBECONFIG names, else the one in the home directory."""
-    named = [part for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
-    return Path(named[0]) if named else Path.home() / ".kube" / "config"
+    paths = [part for part in os.environ.get("KUBECONFIG", "").split(os.pathsep) if part]
+    return Path(paths[0]) if paths else Path.home() / ".kube" / "config"
 
 
 async def find(path: Path | None = None, context: str = "") -> Access:
-    """By the file given, or by KUBECONFIG, or by the pod that we run in, or by the file in the home directory."""
+    """From `path`, else KUBECONFIG, else the pod that we run in, else ~/.kube/config."""
     if path is None and not os.environ.get("KUBECONFIG") and os.environ.get("KUBERNETES_SERVICE_HOST"):
         return from_pod()
     return await from_kubeconfig(path or default_kubeconfig(), context)
@@ -72,15 +73,15 @@ def from_pod(directory: Path = _SERVICE_ACCOUNT) -> Access:
 
 async def from_kubeconfig(path: Path, context: str = "") -> Access:
     config = _read(path)
-    chosen = context or config.get("current-context") or ""
-    place = _named(path, config, "contexts", chosen).get("context") or {}
-    cluster = _named(path, config, "clusters", place.get("cluster", "")).get("cluster") or {}
-    user = (_named(path, config, "users", place["user"]).get("user") or {}) if place.get("user") else {}
+    context_name = context or config.get("current-context") or ""
+    entry = _entry(path, config, "contexts", context_name).get("context") or {}
+    cluster = _entry(path, config, "clusters", entry.get("cluster", "")).get("cluster") or {}
+    user = (_entry(path, config, "users", entry["user"]).get("user") or {}) if entry.get("user") else {}
     if not cluster.get("server"):
-        raise AccessError(f"{path}: the cluster of context {chosen!r} has no server")
-    namespace = place.get("namespace") or "default"
+        raise AccessError(f"{path}: the cluster of context {context_name!r} has no server")
+    namespace = entry.get("namespace") or "default"
     if "exec" in user or "auth-provider" in user:
-        return await _from_plugin(path, chosen, namespace)
+        return await _from_plugin(path, context_name, namespace)
     tls = _tls(path, cluster, user) if str(cluster["server"]).startswith("https") else None
     return Access(
         server=str(cluster["server"]).rstrip("/"),
@@ -103,7 +104,7 @@ def _read(path: Path) -> dict[str, Any]:
     return config
 
 
-def _named(path: Path, config: dict[str, Any], section: str, name: str) -> dict[str, Any]:
+def _entry(path: Path, config: dict[str, Any], section: str, name: str) -> dict[str, Any]:
     for entry in config.get(section) or ():
         if entry.get("name") == name:
             return dict(entry)
@@ -132,7 +133,7 @@ def _token(path: Path, user: dict[str, Any]) -> Token:
 
 
 def _token_from_file(path: Path) -> Token:
-    """Tokens in files are replaced before they expire: read again once a minute."""
+    """Read the file once a minute, because its token is replaced before it expires."""
     read_at, token = 0.0, ""
 
     async def current() -> str:
@@ -159,24 +160,24 @@ def _tls(path: Path, cluster: dict[str, Any], user: dict[str, Any]) -> ssl.SSLCo
 
 
 def _load_identity(context: ssl.SSLContext, path: Path, user: dict[str, Any]) -> None:
-    """OpenSSL reads identities from files only, so one given as data is written where only we can read it."""
+    """Load the client certificate, from private files, because OpenSSL reads only files."""
     with tempfile.TemporaryDirectory(prefix="pykueue-") as directory:
-        places = []
+        paths = []
         for name in ("client-certificate", "client-key"):
             if user.get(f"{name}-data"):
-                place = Path(directory) / name
-                place.touch(mode=0o600)
-                place.write_bytes(base64.b64decode(user[f"{name}-data"]))
+                file = Path(directory) / name
+                file.touch(mode=0o600)
+                file.write_bytes(base64.b64decode(user[f"{name}-data"]))
             elif user.get(name):
-                place = path.parent / user[name]
+                file = path.parent / user[name]
             else:
                 raise AccessError(f"{path}: the user has a client certificate but no {name}")
-            places.append(str(place))
-        context.load_cert_chain(*places)
+            paths.append(str(file))
+        context.load_cert_chain(*paths)
 
 
 async def _from_plugin(path: Path, context: str, namespace: str) -> Access:
-    """Credentials that a program or an identity provider gives: kubernetes_asyncio knows how."""
+    """Access with the credentials of a plugin or an identity provider."""
     try:
         from kubernetes_asyncio.client import Configuration
         from kubernetes_asyncio.config import load_kube_config

@@ -1,7 +1,7 @@
-"""The seam between us and any Kubernetes API: one protocol, two implementations, one contract suite.
+"""The client of a Kubernetes API: one protocol, two implementations, one contract suite.
 
-`kube.http_client` speaks to a server over HTTP; `apiserver.local_client` calls the embedded server in this process.
-Both raise `api.errors.ApiError` with the same codes, reasons and messages.
+`kube.http_client` calls a server over HTTP; `apiserver.local_client` calls the embedded server in
+this process. Both raise `api.errors.ApiError` with the same codes, reasons and messages.
 """
 
 from collections.abc import AsyncIterator
@@ -21,7 +21,7 @@ class PatchType(StrEnum):
 
 
 class WatchEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """`type` is ADDED, MODIFIED, DELETED or BOOKMARK. An ERROR event is raised as ApiError instead (410: list again)."""
+    """`type` is ADDED, MODIFIED, DELETED or BOOKMARK; an ERROR event raises ApiError."""
 
     type: str
     object: Object

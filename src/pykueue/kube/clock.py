@@ -1,7 +1,7 @@
-"""Time as an argument: whoever waits or stamps a time is given one of these.
+"""The clock as an argument, so that tests can run the same code in virtual time.
 
-Controllers and the machine room take a `Clock`, so that tests and the simulation can run the same code in virtual time.
-Times on the wire are RFC 3339 with whole seconds; inside we count integer nanoseconds since the epoch.
+Times on the wire are RFC 3339 with whole seconds. Inside pykueue a time is an integer number of
+nanoseconds since the epoch.
 """
 
 import asyncio

@@ -1,13 +1,16 @@
-"""Who asks, and may they? As an extension of another API server finds out: that one vouches for users, or judges tokens, and decides.
+"""Delegated authentication and authorization, for servers that clusters reach by an APIService.
 
-The API server that passes requests on shows a certificate of its own and names the user in headers; which authority signed
-it stands in a ConfigMap. Used by servers that clusters reach by an APIService.
+The API server that forwards a request presents a client certificate and names the user in request
+headers; a ConfigMap has the authority of that certificate. Bearer tokens are checked by
+TokenReview, and access is checked by SubjectAccessReview.
 """
 
 import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+import msgspec
 
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object, Resource
@@ -23,76 +26,88 @@ _ALL_POWERFUL = "system:masters"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class User:
+class AuthenticatedUser:
     name: str
     groups: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
-    """What somebody wants to read."""
+class AccessRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a user asks to do: a verb on a resource, or on a path when `path` is set."""
 
-    group: str
-    resource: str
-    subresource: str
-    namespace: str
-    name: str
+    verb: str
+    group: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    path: str = ""
+
+    @property
+    def qualified(self) -> str:
+        return f"{self.resource}/{self.subresource}" if self.subresource else self.resource
+
+    def refusal(self, user: str) -> str:
+        """The message of an API server that forbids the request."""
+        if self.path:
+            return f'User "{user}" cannot {self.verb} path "{self.path}"'
+        where = f'in the namespace "{self.namespace}"' if self.namespace else "at the cluster scope"
+        return f'User "{user}" cannot {self.verb} resource "{self.qualified}" in API group "{self.group}" {where}'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestHeaderAuth:
-    """How the other API server shows itself, and names users."""
+    """How the forwarding API server identifies itself and its users."""
 
     authority: str = ""
-    """PEM; "" if it vouches for nobody."""
+    """PEM of the authority of its client certificate; "" if request headers are not accepted."""
     names: tuple[str, ...] = ()
-    """Common names of its certificate; empty: any."""
+    """The accepted common names of its certificate; empty: any."""
     user_headers: tuple[str, ...] = ("X-Remote-User",)
     group_headers: tuple[str, ...] = ("X-Remote-Group",)
 
 
-class Delegation:
+class DelegatedAuth:
     def __init__(self, client: Client) -> None:
         self._client = client
-        self.vouching = RequestHeaderAuth()
+        self.request_header = RequestHeaderAuth()
 
-    async def learn(self) -> None:
-        """Who vouches for users; without the right to know, only tokens count."""
+    async def read_request_header_auth(self) -> None:
+        """Read the ConfigMap; without access to it only tokens are accepted."""
         try:
-            found = await self._client.get(_CONFIG_MAP, _NAME, _NAMESPACE)
+            config_map = await self._client.get(_CONFIG_MAP, _NAME, _NAMESPACE)
         except ApiError as error:
             log.debug("ConfigMap %s/%s cannot be read: %s; only tokens are accepted", _NAMESPACE, _NAME, error)
             return
-        self.vouching = _vouching(found.get("data") or {})
+        self.request_header = _request_header_auth(config_map.get("data") or {})
 
-    async def user(self, peer: str | None, headers: Mapping[str, Sequence[str]]) -> User | None:
-        """`peer` is the common name of the certificate that the connection was opened with, if any. None: unknown."""
-        if peer is not None and (not self.vouching.names or peer in self.vouching.names):
-            name = next(iter(_all(headers, self.vouching.user_headers)), "")
+    async def user(self, peer: str | None, headers: Mapping[str, Sequence[str]]) -> AuthenticatedUser | None:
+        """The user of a request; `peer` is the common name of the client certificate."""
+        if peer is not None and (not self.request_header.names or peer in self.request_header.names):
+            name = next(iter(_all(headers, self.request_header.user_headers)), "")
             if name:
-                return User(name=name, groups=tuple(_all(headers, self.vouching.group_headers)))
+                return AuthenticatedUser(name=name, groups=tuple(_all(headers, self.request_header.group_headers)))
         (authorization, *_) = [*_all(headers, ("Authorization",)), ""]
         scheme, _, token = authorization.partition(" ")
         return await self._bearer(token.strip()) if scheme.lower() == "bearer" and token else None
 
-    async def _bearer(self, token: str) -> User | None:
+    async def _bearer(self, token: str) -> AuthenticatedUser | None:
         review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
         status = (await self._client.raw("POST", _TOKEN_REVIEWS, review)).get("status") or {}
         user = status.get("user") or {}
         if not status.get("authenticated") or not user.get("username"):
             return None
-        return User(name=user["username"], groups=tuple(user.get("groups") or ()))
+        return AuthenticatedUser(name=user["username"], groups=tuple(user.get("groups") or ()))
 
-    async def may_read(self, user: User, wish: Wish) -> bool:
+    async def is_allowed(self, user: AuthenticatedUser, request: AccessRequest) -> bool:
         if _ALL_POWERFUL in user.groups:
             return True
         attributes = {
-            "verb": "get",
-            "group": wish.group,
-            "resource": wish.resource,
-            "subresource": wish.subresource,
-            "name": wish.name,
-            **({"namespace": wish.namespace} if wish.namespace else {}),
+            "verb": request.verb,
+            "group": request.group,
+            "resource": request.resource,
+            "subresource": request.subresource,
+            "name": request.name,
+            **({"namespace": request.namespace} if request.namespace else {}),
         }
         spec = {"user": user.name, "groups": list(user.groups), "resourceAttributes": attributes}
         review: Object = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
@@ -100,16 +115,16 @@ class Delegation:
         return bool(status.get("allowed"))
 
 
-def _vouching(data: Mapping[str, str]) -> RequestHeaderAuth:
-    usual = RequestHeaderAuth()
+def _request_header_auth(data: Mapping[str, str]) -> RequestHeaderAuth:
+    default = RequestHeaderAuth()
     return RequestHeaderAuth(
         authority=data.get("requestheader-client-ca-file", ""),
         names=tuple(json.loads(data.get("requestheader-allowed-names") or "[]")),
-        user_headers=tuple(json.loads(data.get("requestheader-username-headers") or "[]")) or usual.user_headers,
-        group_headers=tuple(json.loads(data.get("requestheader-group-headers") or "[]")) or usual.group_headers,
+        user_headers=tuple(json.loads(data.get("requestheader-username-headers") or "[]")) or default.user_headers,
+        group_headers=tuple(json.loads(data.get("requestheader-group-headers") or "[]")) or default.group_headers,
     )
 
 
 def _all(headers: Mapping[str, Sequence[str]], names: Sequence[str]) -> list[str]:
-    wanted = {name.lower() for name in names}
-    return [value for name, values in headers.items() if name.lower() in wanted for value in values]
+    lower = {name.lower() for name in names}
+    return [value for name, values in headers.items() if name.lower() in lower for value in values]

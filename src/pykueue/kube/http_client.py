@@ -1,6 +1,6 @@
-"""The `Client` over HTTP: aiohttp carries, msgspec reads.
+"""The `Client` over HTTP, with aiohttp for the transport and msgspec for JSON.
 
-What goes wrong is an `ApiError` (the server refused) or an `OSError` (it could not be reached), nothing else.
+A request fails with `ApiError` (the server refused it) or `OSError` (the server was not reached).
 """
 
 import asyncio
@@ -49,7 +49,7 @@ _EVENT = msgspec.json.Decoder(_Event)
 
 
 class HttpClient:
-    """Made inside a running event loop, used by any number of tasks at once, closed once."""
+    """Create it inside a running event loop; any number of tasks may use it at once."""
 
     def __init__(self, access: Access, *, user_agent: str = f"pykueue/{pykueue.__version__}") -> None:
         self._access = access
@@ -62,13 +62,13 @@ class HttpClient:
         return obj
 
     async def list(self, resource: Resource, namespace: str = "", options: ListOptions | None = None) -> ObjectList:
-        asked = options or ListOptions()
+        options = options or ListOptions()
         query = {
-            "labelSelector": asked.label_selector,
-            "fieldSelector": asked.field_selector,
-            "limit": str(asked.limit or ""),
-            "continue": asked.continue_token,
-            "resourceVersion": asked.resource_version,
+            "labelSelector": options.label_selector,
+            "fieldSelector": options.field_selector,
+            "limit": str(options.limit or ""),
+            "continue": options.continue_token,
+            "resourceVersion": options.resource_version,
         }
         page = _LIST.decode(await self._request("GET", resource.path(namespace), query=query))
         items = page.items or []
@@ -109,16 +109,16 @@ class HttpClient:
     async def create(
         self, resource: Resource, obj: Object, namespace: str = "", options: WriteOptions | None = None
     ) -> Object:
-        inside = namespace or (obj.get("metadata") or {}).get("namespace", "")
-        body = _typed(resource, obj)
-        return await self._write("POST", resource.path(inside), body, options)
+        namespace = namespace or (obj.get("metadata") or {}).get("namespace", "")
+        body = _with_type_meta(resource, obj)
+        return await self._write("POST", resource.path(namespace), body, options)
 
     async def update(
         self, resource: Resource, obj: Object, *, subresource: str = "", options: WriteOptions | None = None
     ) -> Object:
-        place = obj["metadata"]
-        path = resource.path(place.get("namespace", ""), place["name"], subresource)
-        return await self._write("PUT", path, _typed(resource, obj), options)
+        metadata = obj["metadata"]
+        path = resource.path(metadata.get("namespace", ""), metadata["name"], subresource)
+        return await self._write("PUT", path, _with_type_meta(resource, obj), options)
 
     async def patch(
         self,
@@ -132,7 +132,7 @@ class HttpClient:
         options: WriteOptions | None = None,
     ) -> Object:
         path = resource.path(namespace, name, subresource)
-        body = _typed(resource, patch) if patch_type is PatchType.APPLY else patch
+        body = _with_type_meta(resource, patch) if patch_type is PatchType.APPLY else patch
         query = _write_query(options)
         if patch_type is PatchType.APPLY and options is not None and options.force:
             query["force"] = "true"
@@ -143,15 +143,15 @@ class HttpClient:
     async def delete(
         self, resource: Resource, name: str, namespace: str = "", options: DeleteOptions | None = None
     ) -> None:
-        asked = options or DeleteOptions()
+        options = options or DeleteOptions()
         body: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1"}
-        if asked.propagation_policy:
-            body["propagationPolicy"] = asked.propagation_policy
-        if asked.grace_period_seconds is not None:
-            body["gracePeriodSeconds"] = asked.grace_period_seconds
-        if asked.preconditions:
-            body["preconditions"] = asked.preconditions
-        if asked.dry_run:
+        if options.propagation_policy:
+            body["propagationPolicy"] = options.propagation_policy
+        if options.grace_period_seconds is not None:
+            body["gracePeriodSeconds"] = options.grace_period_seconds
+        if options.preconditions:
+            body["preconditions"] = options.preconditions
+        if options.dry_run:
             body["dryRun"] = ["All"]
         await self._request("DELETE", resource.path(namespace, name), body=body)
 
@@ -164,7 +164,7 @@ class HttpClient:
             return data.decode(errors="replace")
 
     async def stream(self, path: str, query: Mapping[str, str]) -> AsyncIterator[bytes]:
-        """The body of an answer as it comes, for as long as it comes: logs that are followed."""
+        """Yield the body of a response as it arrives; used to follow logs."""
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=_REQUEST_SECONDS)
         async with self._open("GET", path, query=query, timeout=timeout) as response:
             if response.status >= 400:
@@ -188,7 +188,7 @@ class HttpClient:
         body: Any = None,
         content_type: str = _JSON,
     ) -> bytes:
-        """The body of a good answer. A server that is busy is asked again when it says so."""
+        """Return the body of the response; repeat the request after a 429 with Retry-After."""
         timeout = aiohttp.ClientTimeout(total=_REQUEST_SECONDS)
         data = None if body is None else msgspec.json.encode(body)
         for attempt in range(1, _TRIES_WHEN_BUSY + 1):
@@ -196,13 +196,13 @@ class HttpClient:
             async with self._open(
                 method, path, query=query or {}, timeout=timeout, data=data, headers=headers
             ) as response:
-                answer = await response.read()
+                content = await response.read()
                 if response.status < 400:
-                    _tell_warnings(response)
-                    return answer
+                    _log_warnings(response)
+                    return content
                 wait = response.headers.get("Retry-After", "")
                 if response.status != 429 or not wait.isdecimal() or attempt == _TRIES_WHEN_BUSY:
-                    raise _refusal(response.status, answer)
+                    raise _refusal(response.status, content)
             await asyncio.sleep(min(float(wait), _LONGEST_BUSY_WAIT))
         raise AssertionError
 
@@ -217,10 +217,10 @@ class HttpClient:
         data: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        sent = dict(headers or {})
+        all_headers = dict(headers or {})
         token = await self._access.token()
         if token:
-            sent["Authorization"] = f"Bearer {token}"
+            all_headers["Authorization"] = f"Bearer {token}"
         parameters = {name: value for name, value in query.items() if value}
         try:
             async with self._session.request(
@@ -228,7 +228,7 @@ class HttpClient:
                 self._access.server + path,
                 params=parameters,
                 data=_payload(data),
-                headers=sent,
+                headers=all_headers,
                 timeout=timeout,
             ) as response:
                 yield response
@@ -237,12 +237,12 @@ class HttpClient:
 
 
 def _payload(data: bytes | None) -> bytes | io.BytesIO | None:
-    """Large bodies go out in pieces, so that the event loop is not held up."""
+    """Send a large body in pieces, so that it does not block the event loop."""
     return io.BytesIO(data) if data is not None and len(data) > _LARGE_BYTES else data
 
 
 async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    """Lines of any length; aiohttp's own reader refuses long ones."""
+    """Yield lines of any length; aiohttp's own reader refuses long lines."""
     rest = b""
     async for chunk in content.iter_any():
         *lines, rest = (rest + chunk).split(b"\n")
@@ -251,27 +251,27 @@ async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
                 yield line
 
 
-def _typed(resource: Resource, obj: Object) -> Object:
+def _with_type_meta(resource: Resource, obj: Object) -> Object:
     return {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
 
 
 def _write_query(options: WriteOptions | None) -> dict[str, str]:
-    asked = options or WriteOptions()
+    options = options or WriteOptions()
     return {
-        "fieldManager": asked.field_manager,
-        "dryRun": "All" if asked.dry_run else "",
-        "fieldValidation": asked.field_validation,
+        "fieldManager": options.field_manager,
+        "dryRun": "All" if options.dry_run else "",
+        "fieldValidation": options.field_validation,
     }
 
 
-def _refusal(code: int, answer: bytes) -> ApiError:
+def _refusal(code: int, content: bytes) -> ApiError:
     try:
-        status = msgspec.json.decode(answer, type=dict[str, Any])
+        status = msgspec.json.decode(content, type=dict[str, Any])
     except msgspec.MsgspecError:
-        return ApiError(code, "", answer.decode(errors="replace").strip() or f"the server answered {code}")
+        return ApiError(code, "", content.decode(errors="replace").strip() or f"the server answered {code}")
     return ApiError.from_status(status, code)
 
 
-def _tell_warnings(response: aiohttp.ClientResponse) -> None:
+def _log_warnings(response: aiohttp.ClientResponse) -> None:
     for warning in response.headers.getall("Warning", ()):
         log.info("%s %s: %s", response.method, response.url.path, warning)

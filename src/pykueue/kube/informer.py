@@ -1,11 +1,11 @@
-"""A local copy of one resource, kept up to date by list and watch, that tells handlers what changed.
+"""List and watch one resource (`Reflector`); a local copy with handlers (`Informer`).
 
-    listing ──ok──▶ watching ──stream ends──▶ watching again from the last version seen
+    listing ──ok──▶ watching ──stream ends──▶ watching again from the last version read
        ▲                │
-       └─── 410 Gone ───┘        any other failure: wait a little longer each time, then go on where it was
+       └─── 410 Gone ───┘        any other failure: back off, then continue in the same state
 
-Controllers and the machine room read from it instead of asking the API, and put keys into their queues from handlers.
-Objects handed out are shared: read them, never change them.
+Controllers read from an `ObjectCache`, which reflectors fill. Webhooks and commands that need one
+or two kinds use an `Informer`. Its objects are shared: never change them.
 """
 
 import asyncio
@@ -13,14 +13,13 @@ import contextlib
 import logging
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
-from typing import NamedTuple
 
 import msgspec
 
 from pykueue.api import entropy
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object, Resource
-from pykueue.kube.client import Client, ListOptions, WatchEvent
+from pykueue.kube.client import Client, ListOptions
 
 log = logging.getLogger(__name__)
 
@@ -29,18 +28,17 @@ _LONGEST_WAIT = 30.0
 _PAGE = 500
 
 
-class Key(NamedTuple):
-    namespace: str
-    name: str
+Key = tuple[str, str]
+"""(namespace, name); the namespace of a cluster-scoped object is ""."""
 
 
 def key_of(obj: Object) -> Key:
     metadata = obj["metadata"]
-    return Key(metadata.get("namespace", ""), metadata["name"])
+    return metadata.get("namespace", ""), metadata["name"]
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """`type` is ADDED, MODIFIED or DELETED. A resync is a MODIFIED whose `old` is the object itself."""
+    """`type` is ADDED, MODIFIED or DELETED; a resync is a MODIFIED with the same `old`."""
 
     type: str
     object: Object
@@ -54,84 +52,44 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 Handler = Callable[[Change], None]
 Indexer = Callable[[Object], Iterable[str]]
 Sleep = Callable[[float], Awaitable[None]]
+ListHandler = Callable[[list[Object], str], None]
+"""Called with all objects and the version at which they were listed."""
+EventHandler = Callable[[str, Object], None]
+"""Called with the type (ADDED, MODIFIED, DELETED) and the object of a watch event."""
 
 
-class Informer:
-    """`run` keeps it going until it is cancelled; `synced` returns when the first list has been handed over."""
+class Reflector:
+    """Lists one resource and watches it until `run` is cancelled; it keeps no objects."""
 
     def __init__(
         self,
         client: Client,
         resource: Resource,
         *,
+        on_list: ListHandler,
+        on_event: EventHandler,
         namespace: str = "",
         label_selector: str = "",
         field_selector: str = "",
-        resync_seconds: float = 0,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self.resource = resource
         self.resource_version = ""
         self._client = client
+        self._on_list = on_list
+        self._on_event = on_event
         self._namespace = namespace
         self._label_selector = label_selector
         self._field_selector = field_selector
-        self._resync_seconds = resync_seconds
         self._sleep = sleep
-        self._objects: dict[Key, Object] = {}
-        self._indexers: dict[str, Indexer] = {}
-        self._indexes: dict[str, dict[str, dict[Key, None]]] = {}
-        self._handlers: list[Handler] = []
-        self._is_synced = asyncio.Event()
         self._failures = 0
 
-    # Reading
-
-    def get(self, name: str, namespace: str = "") -> Object | None:
-        return self._objects.get(Key(namespace, name))
-
-    def items(self, namespace: str = "") -> list[Object]:
-        if not namespace:
-            return list(self._objects.values())
-        return [obj for key, obj in self._objects.items() if key.namespace == namespace]
-
-    def indexed(self, index: str, value: str) -> list[Object]:
-        return [self._objects[key] for key in self._indexes[index].get(value, ())]
-
-    @property
-    def is_synced(self) -> bool:
-        return self._is_synced.is_set()
-
-    async def synced(self) -> None:
-        await self._is_synced.wait()
-
-    # Setting up
-
-    def add_handler(self, handler: Handler) -> None:
-        """Call the handler for every change; a late one first hears of everything that is there."""
-        self._handlers.append(handler)
-        for obj in list(self._objects.values()):
-            _call(handler, Change(type="ADDED", object=obj))
-
-    def add_index(self, name: str, indexer: Indexer) -> None:
-        self._indexers[name] = indexer
-        self._indexes[name] = defaultdict(dict)
-        for obj in self._objects.values():
-            self._index(name, obj)
-
-    # Running
-
     async def run(self) -> None:
-        resync = asyncio.create_task(self._resync_forever()) if self._resync_seconds else None
-        try:
-            while True:
-                await self._step()
-        finally:
-            if resync:
-                resync.cancel()
+        while True:
+            await self._step()
 
     async def _step(self) -> None:
-        """One list if there is no version to go on from, else one watch until it ends."""
+        """List once if there is no version to continue from, else watch until the stream ends."""
         try:
             if self.resource_version:
                 await self._watch()
@@ -142,40 +100,38 @@ class Informer:
             if error.code == 410:
                 self.resource_version = ""
                 return
-            await self._wait_after(error)
+            await self._back_off(error)
         except (TimeoutError, OSError) as error:
-            await self._wait_after(error)
+            await self._back_off(error)
 
-    async def _wait_after(self, error: Exception) -> None:
+    async def _back_off(self, error: Exception) -> None:
         self._failures += 1
         longest = min(_SHORTEST_WAIT * 2**self._failures, _LONGEST_WAIT)
         wait = longest * entropy.uniform(0.5, 1.0)
         if isinstance(error, ApiError) and error.code == 404:
-            self._tell_missing()
+            self._log_missing_kind()
         else:
-            log.warning("%s of %s failed, next try in %.1f s: %s", self._doing(), self.resource.plural, wait, error)
+            verb = "watch" if self.resource_version else "list"
+            log.warning("%s of %s failed, next try in %.1f s: %s", verb, self.resource.plural, wait, error)
         await self._sleep(wait)
 
-    def _tell_missing(self) -> None:
-        """Once: a kind whose definition is not there yet is waited for."""
+    def _log_missing_kind(self) -> None:
+        """Log once: a kind may wait for its CustomResourceDefinition for long."""
         if self._failures == 1:
             log.info("the API server has no %s of %s yet", self.resource.plural, self.resource.api_version)
 
-    def _doing(self) -> str:
-        return "watch" if self.resource_version else "list"
-
     async def _list(self) -> None:
-        found: dict[Key, Object] = {}
-        token = ""
+        items: list[Object] = []
+        version, token = "", ""
         while True:
             page = await self._client.list(self.resource, self._namespace, self._options(token))
-            found.update((key_of(obj), obj) for obj in page.items)
+            version = version or page.resource_version
+            items += page.items
             token = page.continue_token
             if not token:
                 break
-        self._replace(found)
+        self._on_list(items, version)
         self.resource_version = page.resource_version
-        self._is_synced.set()
 
     def _options(self, token: str) -> ListOptions:
         return ListOptions(
@@ -196,37 +152,113 @@ class Informer:
         try:
             async for event in events:
                 self._failures = 0
-                self._take(event)
+                self.resource_version = event.object["metadata"]["resourceVersion"]
+                if event.type != "BOOKMARK":
+                    self._on_event(event.type, event.object)
         finally:
             if isinstance(events, AsyncGenerator):
                 with contextlib.suppress(OSError):
                     await events.aclose()
 
-    def _take(self, event: WatchEvent) -> None:
-        self.resource_version = event.object["metadata"]["resourceVersion"]
-        if event.type == "BOOKMARK":
-            return
-        if event.type == "DELETED":
-            self._remove(key_of(event.object), event.object)
-        else:
-            self._set(event.object)
+
+class Informer:
+    """A local copy of one resource, filled by `run`; `synced` waits for the first list."""
+
+    def __init__(
+        self,
+        client: Client,
+        resource: Resource,
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        field_selector: str = "",
+        resync_seconds: float = 0,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self._reflector = Reflector(
+            client,
+            resource,
+            on_list=self._replace,
+            on_event=self._apply_event,
+            namespace=namespace,
+            label_selector=label_selector,
+            field_selector=field_selector,
+            sleep=sleep,
+        )
+        self._resync_seconds = resync_seconds
+        self._sleep = sleep
+        self._objects: dict[Key, Object] = {}
+        self._indexers: dict[str, Indexer] = {}
+        self._indexes: dict[str, dict[str, dict[Key, None]]] = {}
+        self._handlers: list[Handler] = []
+        self._is_synced = asyncio.Event()
+
+    # Reading
+
+    def get(self, name: str, namespace: str = "") -> Object | None:
+        return self._objects.get((namespace, name))
+
+    def items(self, namespace: str = "") -> list[Object]:
+        if not namespace:
+            return list(self._objects.values())
+        return [obj for key, obj in self._objects.items() if key[0] == namespace]
+
+    def indexed(self, index: str, value: str) -> list[Object]:
+        return [self._objects[key] for key in self._indexes[index].get(value, ())]
+
+    @property
+    def is_synced(self) -> bool:
+        return self._is_synced.is_set()
+
+    async def synced(self) -> None:
+        await self._is_synced.wait()
+
+    # Setting up
+
+    def add_handler(self, handler: Handler) -> None:
+        """Call the handler for every object in the copy, then for every change."""
+        self._handlers.append(handler)
+        for obj in list(self._objects.values()):
+            _call(handler, Change(type="ADDED", object=obj))
+
+    def add_index(self, name: str, indexer: Indexer) -> None:
+        self._indexers[name] = indexer
+        self._indexes[name] = defaultdict(dict)
+        for obj in self._objects.values():
+            self._index(name, obj)
+
+    # Running
+
+    async def run(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self._reflector.run())
+            if self._resync_seconds:
+                group.create_task(self._resync_forever())
 
     async def _resync_forever(self) -> None:
         while True:
             await self._sleep(self._resync_seconds)
             for obj in list(self._objects.values()):
-                self._tell(Change(type="MODIFIED", object=obj, old=obj))
+                self._notify(Change(type="MODIFIED", object=obj, old=obj))
 
     # The copy
 
-    def _replace(self, found: dict[Key, Object]) -> None:
-        """After a list: what is new, what changed, and what went away unseen."""
-        for key in [key for key in self._objects if key not in found]:
+    def _replace(self, items: list[Object], _version: str) -> None:
+        """Replace the copy by a list, and notify of the differences."""
+        listed = {key_of(obj): obj for obj in items}
+        for key in [key for key in self._objects if key not in listed]:
             self._remove(key, self._objects[key])
-        for key, obj in found.items():
+        for key, obj in listed.items():
             old = self._objects.get(key)
             if old is None or old["metadata"].get("resourceVersion") != obj["metadata"].get("resourceVersion"):
                 self._set(obj)
+        self._is_synced.set()
+
+    def _apply_event(self, event_type: str, obj: Object) -> None:
+        if event_type == "DELETED":
+            self._remove(key_of(obj), obj)
+        else:
+            self._set(obj)
 
     def _set(self, obj: Object) -> None:
         key = key_of(obj)
@@ -237,15 +269,15 @@ class Informer:
         for name in self._indexers:
             self._index(name, obj)
         if old is not None and old["metadata"].get("uid") != obj["metadata"].get("uid"):
-            self._tell(Change(type="DELETED", object=old))
+            self._notify(Change(type="DELETED", object=old))
             old = None
-        self._tell(Change(type="MODIFIED" if old is not None else "ADDED", object=obj, old=old))
+        self._notify(Change(type="MODIFIED" if old is not None else "ADDED", object=obj, old=old))
 
     def _remove(self, key: Key, last: Object) -> None:
         old = self._objects.pop(key, None)
         if old is not None:
             self._unindex(key, old)
-            self._tell(Change(type="DELETED", object=last, old=old))
+            self._notify(Change(type="DELETED", object=last, old=old))
 
     def _index(self, name: str, obj: Object) -> None:
         for value in self._indexers[name](obj):
@@ -260,7 +292,7 @@ class Informer:
                     if not keys:
                         del self._indexes[name][value]
 
-    def _tell(self, change: Change) -> None:
+    def _notify(self, change: Change) -> None:
         for handler in self._handlers:
             _call(handler, change)
 

@@ -1,7 +1,7 @@
-"""Making certificates: an authority of our own, and certificates for servers that it signs. All in PEM.
+"""Issues certificates in PEM: a certificate authority, and server certificates that it signs.
 
-Called by whoever serves over TLS: the embedded API and the webhooks of a controller. Imported late, because
-`cryptography` takes its time.
+Used by servers with TLS: the embedded API and the webhooks of a controller. They import this
+module late, because importing `cryptography` takes long.
 """
 
 import datetime as dt
@@ -16,7 +16,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 PrivateKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
 BACKDATED = dt.timedelta(hours=1)
-"""Certificates are good from a little before they are made: not every clock is right."""
+"""A certificate is valid from this long before it is issued, because clocks differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,17 +26,17 @@ class KeyPair:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Life:
-    """When a certificate is made, and when it ends."""
+class Validity:
+    """When a certificate is issued, and when it expires."""
 
     begin: dt.datetime
     end: dt.datetime
 
 
-def make_authority(name: str, life: Life) -> KeyPair:
+def make_authority(name: str, validity: Validity) -> KeyPair:
     key = ec.generate_private_key(ec.SECP256R1())
     builder = (
-        _certificate(name, _name(name), key, life)
+        _certificate(name, _name(name), key, validity)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_key_usage(signs_certificates=True), critical=True)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
@@ -44,12 +44,12 @@ def make_authority(name: str, life: Life) -> KeyPair:
     return _pair(builder, key, signer=key)
 
 
-def make_server(authority: KeyPair, name: str, hosts: Iterable[str], life: Life) -> KeyPair:
+def make_server(authority: KeyPair, name: str, hosts: Iterable[str], validity: Validity) -> KeyPair:
     issuer = x509.load_pem_x509_certificate(authority.certificate)
     signer = private_key(authority.key)
     key = ec.generate_private_key(ec.SECP256R1())
     builder = (
-        _certificate(name, issuer.subject, key, life)
+        _certificate(name, issuer.subject, key, validity)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(_key_usage(signs_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
@@ -60,7 +60,7 @@ def make_server(authority: KeyPair, name: str, hosts: Iterable[str], life: Life)
 
 
 def private_key(pem: bytes) -> PrivateKey:
-    """ValueError if it is none that can sign certificates here."""
+    """Read a private key; raise ValueError or TypeError if it cannot sign certificates here."""
     key = serialization.load_pem_private_key(pem, password=None)
     if not isinstance(key, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey):
         raise TypeError(f"a key of type {type(key).__name__} is not used for certificates here")
@@ -80,7 +80,7 @@ def _name(common_name: str) -> x509.Name:
 
 
 def _certificate(
-    subject: str, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, life: Life
+    subject: str, issuer: x509.Name, key: ec.EllipticCurvePrivateKey, validity: Validity
 ) -> x509.CertificateBuilder:
     return (
         x509.CertificateBuilder()
@@ -88,8 +88,8 @@ def _certificate(
         .issuer_name(issuer)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(life.begin - BACKDATED)
-        .not_valid_after(life.end)
+        .not_valid_before(validity.begin - BACKDATED)
+        .not_valid_after(validity.end)
     )
 
 

@@ -1,7 +1,7 @@
-"""Leader election by a Lease: of several controllers one works, and another takes over when it stops renewing.
+"""Leader election by a Lease: one replica leads; another takes over when it stops renewing.
 
-Written as Kubernetes' own components write it, so that `kubectl get lease` reads as usual. A holder that cannot renew
-within its deadline gives up before anyone else may take over.
+The Lease has the form that Kubernetes' own components write. A leader that cannot renew within its
+deadline stops leading before another one may take over.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from typing import Any
 from pykueue.api import entropy, resources
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object
-from pykueue.api.times import SECOND_NS, from_ns
+from pykueue.api.times import SECOND_NS, micro_from_ns
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock
 
@@ -22,15 +22,15 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
-    """How long a lease lasts unrenewed, how long a holder tries to renew, and how often anyone tries."""
+class LeaseTiming:
+    """client-go's leaseDuration, renewDeadline and retryPeriod."""
 
     lease_seconds: float = 15
     renew_seconds: float = 10
     retry_seconds: float = 2
 
 
-class LeaderElection:
+class LeaderElector:
     def __init__(
         self,
         client: Client,
@@ -39,7 +39,7 @@ class LeaderElection:
         namespace: str,
         name: str,
         identity: str,
-        terms: Terms | None = None,
+        timing: LeaseTiming | None = None,
     ) -> None:
         self.is_leader = False
         self._client = client
@@ -47,12 +47,13 @@ class LeaderElection:
         self._namespace = namespace
         self._name = name
         self._identity = identity
-        self._terms = terms or Terms()
-        self._seen: tuple[Any, ...] = ()
-        self._seen_ns = 0
+        self._timing = timing or LeaseTiming()
+        self._observed: tuple[Any, ...] = ()
+        self._observed_ns = 0
+        """When this process first observed the lease in its present state."""
 
     async def run(self, lead: Callable[[], Awaitable[None]]) -> None:
-        """Wait to become leader, then run `lead` until it ends or the lease is lost. The lease is given up at the end."""
+        """Wait to lead; run `lead` until it ends or the lease is lost; then release the lease."""
         await self._acquire()
         log.info("%s leads by lease %s/%s", self._identity, self._namespace, self._name)
         self.is_leader = True
@@ -65,33 +66,33 @@ class LeaderElection:
             for task in (leading, renewing):
                 task.cancel()
             results = await asyncio.gather(leading, renewing, return_exceptions=True)
-            await self._give_up()
+            await self._release()
         if isinstance(results[0], Exception):
             raise results[0]
 
     async def _acquire(self) -> None:
-        while not await self._try():
-            await self._clock.sleep(self._terms.retry_seconds * entropy.uniform(1.0, 1.2))
+        while not await self._try_acquire():
+            await self._clock.sleep(self._timing.retry_seconds * entropy.uniform(1.0, 1.2))
 
     async def _renew_until_lost(self) -> None:
         renewed_ns = self._clock.now_ns()
-        while self._clock.now_ns() - renewed_ns < self._terms.renew_seconds * SECOND_NS:
-            await self._clock.sleep(self._terms.retry_seconds)
-            if await self._try():
+        while self._clock.now_ns() - renewed_ns < self._timing.renew_seconds * SECOND_NS:
+            await self._clock.sleep(self._timing.retry_seconds)
+            if await self._try_acquire():
                 renewed_ns = self._clock.now_ns()
         log.warning("%s lost lease %s/%s", self._identity, self._namespace, self._name)
 
-    async def _try(self) -> bool:
-        """Take or renew the lease; False if someone else holds it, or if it could not be written."""
+    async def _try_acquire(self) -> bool:
+        """Acquire or renew the lease; False if that was not possible."""
         try:
-            return await self._take()
+            return await self._acquire_or_renew()
         except (ApiError, OSError) as error:
             is_race = isinstance(error, ApiError) and error.code == 409
             level = logging.DEBUG if is_race else logging.WARNING
             log.log(level, "lease %s/%s: %s", self._namespace, self._name, error)
             return False
 
-    async def _take(self) -> bool:
+    async def _acquire_or_renew(self) -> bool:
         now_ns = self._clock.now_ns()
         try:
             lease = await self._client.get(resources.LEASE, self._name, self._namespace)
@@ -102,35 +103,35 @@ class LeaderElection:
             await self._client.create(resources.LEASE, {"metadata": metadata, "spec": self._claim({}, now_ns)})
             return True
         spec = lease.get("spec") or {}
-        if not self._may_take(spec, now_ns):
+        if not self._may_acquire(spec, now_ns):
             return False
         await self._client.update(resources.LEASE, {**lease, "spec": self._claim(spec, now_ns)})
         return True
 
-    def _may_take(self, spec: dict[str, Any], now_ns: int) -> bool:
-        """Ours, nobody's, or not renewed for its whole duration as seen by our own clock."""
-        seen = (spec.get("holderIdentity"), spec.get("renewTime"), spec.get("leaseTransitions"))
-        if seen != self._seen:
-            self._seen, self._seen_ns = seen, now_ns
+    def _may_acquire(self, spec: dict[str, Any], now_ns: int) -> bool:
+        """Whether the lease is ours, free, or expired by our own clock."""
+        observed = (spec.get("holderIdentity"), spec.get("renewTime"), spec.get("leaseTransitions"))
+        if observed != self._observed:
+            self._observed, self._observed_ns = observed, now_ns
         holder = spec.get("holderIdentity")
         if not holder or holder == self._identity:
             return True
-        lasts_ns = int(spec.get("leaseDurationSeconds") or self._terms.lease_seconds) * SECOND_NS
-        return now_ns - self._seen_ns >= lasts_ns
+        duration_ns = int(spec.get("leaseDurationSeconds") or self._timing.lease_seconds) * SECOND_NS
+        return now_ns - self._observed_ns >= duration_ns
 
     def _claim(self, spec: dict[str, Any], now_ns: int) -> dict[str, Any]:
         is_ours = spec.get("holderIdentity") == self._identity
-        now = _micro_time(now_ns)
+        now = micro_from_ns(now_ns)
         return {
             "holderIdentity": self._identity,
-            "leaseDurationSeconds": int(self._terms.lease_seconds),
+            "leaseDurationSeconds": int(self._timing.lease_seconds),
             "acquireTime": spec.get("acquireTime", now) if is_ours else now,
             "renewTime": now,
             "leaseTransitions": int(spec.get("leaseTransitions") or 0) + (0 if is_ours or not spec else 1),
         }
 
-    async def _give_up(self) -> None:
-        """Let the next one in without waiting."""
+    async def _release(self) -> None:
+        """Release the lease, so that the next leader need not wait for its end."""
         with contextlib.suppress(ApiError, OSError):
             lease: Object = await self._client.get(resources.LEASE, self._name, self._namespace)
             spec = lease.get("spec") or {}
@@ -138,7 +139,3 @@ class LeaderElection:
                 await self._client.update(
                     resources.LEASE, {**lease, "spec": {**spec, "holderIdentity": "", "leaseDurationSeconds": 1}}
                 )
-
-
-def _micro_time(now_ns: int) -> str:
-    return f"{from_ns(now_ns)[:-1]}.{now_ns % SECOND_NS // 1000:06d}Z"

@@ -145,7 +145,7 @@ class FaultyClient:
                 if self._faults.happens("watch dropped", self._faults.rates.watch_dropped):
                     return
                 if self._faults.happens("watch expired", self._faults.rates.watch_expired):
-                    raise errors.gone("too old resource version")
+                    raise errors.expired("too old resource version")
                 yield event
 
     # Writing

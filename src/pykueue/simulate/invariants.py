@@ -32,7 +32,7 @@ async def faults_at_rest(system: System) -> list[str]:
 def _stored(system: System) -> Iterator[Object]:
     for group, plural in system.store.collections():
         for stored in system.store.select(group, plural):
-            yield stored.peek()
+            yield stored.shared_or_decoded()
 
 
 def _deletions(system: System) -> Iterator[str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pykueue.api import conditions, objects, quantity
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
-from pykueue.apiserver.store.rows import Change, Key, Stored
+from pykueue.apiserver.store.rows import StoreChange, Stored, StoreKey
 from pykueue.apiserver.store.store import Store
 from pykueue.kube.clock import Clock
 from pykueue.simulate.containers import SimulatedProcess
@@ -34,15 +34,15 @@ class Monitor:
         self.last_changes: Counter[str] = Counter()
         self._clock = clock
         self._trace = trace
-        self._objects: dict[Key, Stored] = {}
-        self._by_uid: dict[str, Key] = {}
-        self._workloads: dict[Key, Object] = {}
+        self._objects: dict[StoreKey, Stored] = {}
+        self._by_uid: dict[str, StoreKey] = {}
+        self._workloads: dict[StoreKey, Object] = {}
         self._queues: dict[str, Object] = {}
         self._queues_changed_ns = 0
         self._last_admitted_ns: dict[str, int] = {}
         """By the uid of the Workload's owner."""
-        self._orphaned_ns: dict[Key, int] = {}
-        self._pods_of: dict[str, dict[Key, Object]] = defaultdict(dict)
+        self._orphaned_ns: dict[StoreKey, int] = {}
+        self._pods_of: dict[str, dict[StoreKey, Object]] = defaultdict(dict)
         """Pods that may still run, by the uid of their Job."""
         self._most_pods: dict[str, int] = {}
         self._starts: Counter[str] = Counter()
@@ -55,7 +55,7 @@ class Monitor:
         """After a restart of the API server: what was not committed never happened."""
         assert store.revision >= max((stored.revision for stored in self._objects.values()), default=0)
 
-    def changed(self, changes: Sequence[Change]) -> None:
+    def changed(self, changes: Sequence[StoreChange]) -> None:
         for change in changes:
             key, now = change.now.key, change.now
             verb = "delete" if change.is_deleted else "write"
@@ -71,29 +71,29 @@ class Monitor:
                 self._by_uid[now.meta.uid] = key
             self._follow(key, now, is_deleted=change.is_deleted)
 
-    def _follow(self, key: Key, stored: Stored, *, is_deleted: bool) -> None:
+    def _follow(self, key: StoreKey, stored: Stored, *, is_deleted: bool) -> None:
         match key.plural:
             case "workloads":
-                self._workload_changed(key, None if is_deleted else stored.peek())
+                self._workload_changed(key, None if is_deleted else stored.shared_or_decoded())
             case "clusterqueues":
-                self._queue_changed(key, None if is_deleted else stored.peek())
+                self._queue_changed(key, None if is_deleted else stored.shared_or_decoded())
             case "pods":
-                self._pod_changed(key, stored.peek(), is_deleted=is_deleted)
+                self._pod_changed(key, stored.shared_or_decoded(), is_deleted=is_deleted)
             case "jobs":
-                parallelism = int(objects.spec(stored.peek()).get("parallelism", 1))
+                parallelism = int(objects.spec(stored.shared_or_decoded()).get("parallelism", 1))
                 uid = stored.meta.uid
                 self._most_pods[uid] = max(self._most_pods.get(uid, 0), parallelism)
 
     # Quota
 
-    def _queue_changed(self, key: Key, queue: Object | None) -> None:
+    def _queue_changed(self, key: StoreKey, queue: Object | None) -> None:
         before = self._queues.pop(key.name, None)
         if queue is not None:
             self._queues[key.name] = queue
         if before is None or queue is None or before["spec"] != queue["spec"]:
             self._queues_changed_ns = self._clock.now_ns()
 
-    def _workload_changed(self, key: Key, workload: Object | None) -> None:
+    def _workload_changed(self, key: StoreKey, workload: Object | None) -> None:
         before = self._workloads.pop(key, None)
         if workload is None:
             return
@@ -104,7 +104,7 @@ class Monitor:
         if holds_quota(workload) and (before is None or not holds_quota(before)):
             self._check_quota(key, workload)
 
-    def _check_quota(self, key: Key, workload: Object) -> None:
+    def _check_quota(self, key: StoreKey, workload: Object) -> None:
         """A new reservation fits into what its cohort has, and into what its queue may borrow."""
         if self._clock.now_ns() - self._queues_changed_ns < QUOTA_GRACE_NS:
             return
@@ -149,7 +149,7 @@ class Monitor:
 
     # Pods
 
-    def _pod_changed(self, key: Key, pod: Object, *, is_deleted: bool) -> None:
+    def _pod_changed(self, key: StoreKey, pod: Object, *, is_deleted: bool) -> None:
         owner = objects.controller_of(pod)
         if owner is None or owner["kind"] != "Job":
             return
@@ -162,7 +162,7 @@ class Monitor:
         if is_new:
             self._check_pods(owner, pods)
 
-    def _check_pods(self, owner: Object, pods: dict[Key, Object]) -> None:
+    def _check_pods(self, owner: Object, pods: dict[StoreKey, Object]) -> None:
         indexes = Counter(objects.annotations(pod).get(_INDEX) for pod in pods.values())
         for index, count in indexes.items():
             if index is not None and count > 1:
@@ -197,14 +197,16 @@ class Monitor:
         while owners:
             owner = owners.pop()
             uids.append(owner["uid"])
-            stored = self._objects.get(self._by_uid.get(owner["uid"], Key("", "", "", "")))
+            stored = self._objects.get(self._by_uid.get(owner["uid"], StoreKey("", "", "", "")))
             if stored is not None:
-                owners += objects.owner_references(stored.peek())
+                owners += objects.owner_references(stored.shared_or_decoded())
         return uids
 
     def needs_admission(self, pod: Object) -> bool:
         """Whether the pod or one of its owners is in a queue. Pods that an owner left behind run on without one."""
-        stored = [self._objects[self._by_uid[uid]].peek() for uid in self._ancestors(pod) if uid in self._by_uid]
+        stored = [
+            self._objects[self._by_uid[uid]].shared_or_decoded() for uid in self._ancestors(pod) if uid in self._by_uid
+        ]
         return any("kueue.x-k8s.io/queue-name" in objects.labels(obj) for obj in [pod, *stored])
 
 

@@ -23,7 +23,7 @@ from pykueue.apiserver.store.store import Store
 from pykueue.cluster.local_cluster import ClusterOptions, LocalCluster
 from pykueue.controllers import settings
 from pykueue.controllers.system import Controllers
-from pykueue.kube.lease import LeaderElection
+from pykueue.kube.lease import LeaderElector
 from pykueue.simulate.containers import Machine
 from pykueue.simulate.event_loop import Process, SimulationLoop, VirtualClock
 from pykueue.simulate.faults import ApiConnection, FaultRates, Faults, FaultyClient
@@ -176,7 +176,7 @@ class System:
     async def _run_controllers(self, process: Process) -> None:
         client = FaultyClient(process, self.connection, self.faults)
         namespace, name = LEASE
-        election = LeaderElection(client, self.clock, namespace=namespace, name=name, identity=process.name)
+        elector = LeaderElector(client, self.clock, namespace=namespace, name=name, identity=process.name)
 
         async def lead() -> None:
             self.trace.add("leads", process.name)
@@ -188,14 +188,14 @@ class System:
                     del self.leading[process.name]
 
         while True:
-            await election.run(lead)
+            await elector.run(lead)
 
     async def _run_cluster(self, process: Process) -> None:
         client = FaultyClient(process, self.connection, self.faults, is_remote=False)
         options = ClusterOptions(runtime="simulated", directory=self._directory)
         cluster = LocalCluster(client, self.clock, options)
-        assert cluster.agent is not None
-        cluster.agent.runtime = self.machine
+        assert cluster.kubelet is not None
+        cluster.kubelet.runtime = self.machine
         async with _closing_log_files(cluster):
             await cluster.start()
             await asyncio.Event().wait()
@@ -206,4 +206,4 @@ async def _closing_log_files(cluster: LocalCluster) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        cluster._journal.close()  # noqa: SLF001
+        cluster._component_logs.close()  # noqa: SLF001

@@ -1,4 +1,4 @@
-"""API objects to engine values and back.
+"""Converts API objects to engine values, and engine decisions to statuses, events and texts.
 
-Invariant: the only package that imports both `api` and `engine`.
+Invariant: pure functions; nothing here calls an API or reads a clock.
 """

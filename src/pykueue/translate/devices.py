@@ -1,76 +1,77 @@
-"""Devices that pods claim (dynamic resource allocation), counted as resources of quota.
+"""Counts the devices that pods claim (dynamic resource allocation) as quota resources.
 
-A ResourceClaimTemplate asks for devices of a class; the Configuration maps classes to names of resources. An extended resource
-that a DeviceClass stands behind is counted under that name too. What cannot be counted makes a workload inadmissible, and the
-fault says why. Called by the feed of the engine and by the workload controller.
+A ResourceClaimTemplate requests devices of a DeviceClass, and the Configuration maps classes to
+resource names. An extended resource that a DeviceClass provides counts under that name too. A
+claim that cannot be counted makes the workload inadmissible, with a `DeviceFault` as the reason.
+Called by the scheduler and by the workload controller.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from pykueue.api import errors, quantity
-from pykueue.api.errors import FieldError, ShownAs
+from pykueue.api import errors, objects, quantity
+from pykueue.api.errors import FieldError, Verbatim
 from pykueue.api.scheme import Object
 
-_NIL = ShownAs("null")
+_NIL = Verbatim("null")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceRules:
-    """The parts of the configuration that decide how devices are counted."""
+    """The parts of the Configuration that decide how devices are counted."""
 
     enabled: bool = True
     rejects_when_disabled: bool = True
     counts_extended_resources: bool = True
     resource_of: Mapping[str, str] = field(default_factory=dict)
-    """Of a DeviceClass."""
+    """The resource name of each DeviceClass."""
     counted_by_sources: frozenset[str] = frozenset()
-    """Classes of which quota counts what their devices hold, not the devices: we cannot."""
+    """Classes whose mapping has `sources`, which pykueue does not support."""
 
 
-class Inventory(Protocol):
-    """What the cluster says about devices."""
+class DeviceLister(Protocol):
+    """The ResourceClaimTemplates, DeviceClasses and ResourceSlices of the cluster."""
 
     def template(self, namespace: str, name: str) -> Object | None: ...
 
     def classes(self) -> Iterable[Object]: ...
 
     def slices(self) -> Iterable[Object]:
-        """Raises LookupError with the reason while they cannot be listed."""
+        """Raises LookupError with the reason if ResourceSlices cannot be listed."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
-    """Why a workload is inadmissible, as its conditions say."""
+class DeviceFault:
+    """Why a workload is inadmissible: the messages of its conditions."""
 
     text: str
     requeued_text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counted:
-    """Of one pod, by pod set: what devices add, and the extended resources that they stand for."""
+class DeviceCounts:
+    """For one pod of each pod set: added amounts, and the extended resources they replace."""
 
     added: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     replaced: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
-NO_DEVICES = Counted()
+NO_DEVICES = DeviceCounts()
 
 
 class _SelectorError(Exception):
-    """What an expression says about devices cannot be told."""
+    """A CEL selector cannot be compiled or evaluated."""
 
 
-class _FaultyError(Exception):
-    def __init__(self, *found: FieldError) -> None:
-        super().__init__(errors.aggregate(found))
+class _DeviceError(Exception):
+    def __init__(self, *faults: FieldError) -> None:
+        super().__init__(errors.aggregate(faults))
 
 
 def resource_names(mappings: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """`resources.deviceClassMappings` as class to resource; the first mapping of a class counts."""
+    """The resource of each class in `resources.deviceClassMappings`; the first mapping wins."""
     mapped: dict[str, str] = {}
     for mapping in mappings:
         for name in mapping.get("deviceClassNames") or ():
@@ -85,44 +86,44 @@ def with_sources(mappings: Iterable[Mapping[str, Any]]) -> frozenset[str]:
 
 
 def may_claim(workload: Object) -> bool:
-    """Whether devices may count for it at all: the others need no look at any inventory."""
+    """Whether the workload has claims or extended resources; others need no device lister."""
     return any(
         spec.get("resourceClaims") or _extended_requests(spec)
         for spec in (pod_set["template"]["spec"] for pod_set in workload["spec"].get("podSets") or ())
     )
 
 
-def count(workload: Object, rules: DeviceRules, inventory: Inventory) -> Counted | Fault:
+def count(workload: Object, rules: DeviceRules, lister: DeviceLister) -> DeviceCounts | DeviceFault:
     pod_specs = [pod_set["template"]["spec"] for pod_set in workload["spec"].get("podSets") or ()]
     has_claims = any(spec.get("resourceClaims") for spec in pod_specs)
     if not rules.enabled:
-        return _disabled() if rules.rejects_when_disabled and has_claims else Counted()
+        return _disabled() if rules.rejects_when_disabled and has_claims else DeviceCounts()
     claims = [claim for spec in pod_specs for claim in spec.get("resourceClaims") or ()]
     if any(claim.get("resourceClaimName") for claim in claims):
-        return Fault(
+        return DeviceFault(
             text="KueueDRAIntegration feature does not support use of resource claims",
             requeued_text="DRA resource claims not supported",
         )
     if not has_claims and not any(map(_extended_requests, pod_specs)):
-        return Counted()
+        return DeviceCounts()
     try:
-        return _Count(workload, rules, inventory).result()
-    except _FaultyError as fault:
-        return Fault(text=str(fault), requeued_text=str(fault))
+        return _Count(workload, rules, lister).result()
+    except _DeviceError as fault:
+        return DeviceFault(text=str(fault), requeued_text=str(fault))
 
 
-def _disabled() -> Fault:
+def _disabled() -> DeviceFault:
     text = "Workload uses DRA resources but the KueueDRAIntegration feature gate is not enabled"
-    return Fault(text=text, requeued_text=text)
+    return DeviceFault(text=text, requeued_text=text)
 
 
 class _Count:
-    def __init__(self, workload: Object, rules: DeviceRules, inventory: Inventory) -> None:
+    def __init__(self, workload: Object, rules: DeviceRules, lister: DeviceLister) -> None:
         self._workload = workload
         self._rules = rules
-        self._inventory = inventory
+        self._lister = lister
 
-    def result(self) -> Counted:
+    def result(self) -> DeviceCounts:
         added: dict[str, dict[str, int]] = {}
         replaced: dict[str, frozenset[str]] = {}
         for index, pod_set in enumerate(self._workload["spec"].get("podSets") or ()):
@@ -138,12 +139,12 @@ class _Count:
                     replaced[pod_set["name"]] = frozenset(backed)
             if amounts:
                 added[pod_set["name"]] = amounts
-        return Counted(added=added, replaced=replaced)
+        return DeviceCounts(added=added, replaced=replaced)
 
     # Claims.
 
     def _claimed(self, pod_set: Object, path: str) -> Iterator[tuple[str, int]]:
-        """Resource and number, request by request."""
+        """The resource name and the count of each device request."""
         for index, claim in enumerate(pod_set["template"]["spec"].get("resourceClaims") or ()):
             name = claim.get("resourceClaimTemplateName")
             if name is None:
@@ -156,81 +157,83 @@ class _Count:
                     detail = (
                         f"DeviceClass {device_class} is not mapped in DRA configuration for podset {pod_set['name']}"
                     )
-                    raise _FaultyError(
+                    raise _DeviceError(
                         FieldError("FieldValueNotFound", f"{where}.resourceClaimTemplateName", "", detail)
                     )
                 if device_class in self._rules.counted_by_sources:
                     detail = f"DeviceClass {device_class} is mapped with sources, which pykueue does not count"
-                    raise _FaultyError(FieldError("FieldValueForbidden", f"{where}.resourceClaimTemplateName", detail))
+                    raise _DeviceError(FieldError("FieldValueForbidden", f"{where}.resourceClaimTemplateName", detail))
                 yield resource, number
 
     def _requests(self, name: str, pod_set: Object, where: str) -> list[Object]:
-        template = self._inventory.template(self._workload["metadata"].get("namespace", ""), name)
+        template = self._lister.template(self._workload["metadata"].get("namespace", ""), name)
         if template is None:
             missing = _not_found("ResourceClaimTemplate", name)
             detail = f"failed to get claim spec for ResourceClaimTemplate {name} in podset {pod_set['name']}: {missing}"
-            raise _FaultyError(FieldError("InternalError", where, detail))
-        requests: list[Object] = (template["spec"]["spec"].get("devices") or {}).get("requests") or []
+            raise _DeviceError(FieldError("InternalError", where, detail))
+        requests: list[Object] = objects.nested_list(template["spec"]["spec"], "devices", "requests")
         _per_class(requests, name, where)
         self._check_selectors(requests, name, where)
         return requests
 
     def _check_selectors(self, requests: Sequence[Object], template: str, where: str) -> None:
-        """Devices that the claim describes must exist, as many as it asks for."""
-        selective = [(index, each["exactly"]) for index, each in enumerate(requests) if _expressions(each["exactly"])]
+        """Raises unless the cluster has enough devices that match the claim's selectors."""
+        selective = [
+            (index, request["exactly"]) for index, request in enumerate(requests) if _expressions(request["exactly"])
+        ]
         if not selective:
             return
         try:
-            devices = [device for each in self._inventory.slices() for device in _devices(each)]
+            devices = [device for resource_slice in self._lister.slices() for device in _devices(resource_slice)]
         except LookupError as error:
             detail = f"ResourceClaimTemplate {template}: failed to list ResourceSlices: {error.args[0]}"
-            raise _FaultyError(FieldError("InternalError", where, detail)) from None
-        classes = {each["metadata"]["name"]: each for each in self._inventory.classes()}
-        taken: set[int] = set()
+            raise _DeviceError(FieldError("InternalError", where, detail)) from None
+        classes = {objects.name(device_class): device_class for device_class in self._lister.classes()}
+        used: set[int] = set()
         for index, exactly in selective:
             path = f"{where}.devices.requests[{index}]"
-            name, wanted = exactly.get("deviceClassName", ""), int(exactly.get("count", 1))
+            name, count = exactly.get("deviceClassName", ""), int(exactly.get("count", 1))
             if name not in classes:
                 missing = _not_found("DeviceClass", name)
                 detail = f"ResourceClaimTemplate {template}: failed to get DeviceClass {name}: {missing}"
-                raise _FaultyError(FieldError("InternalError", path, detail))
+                raise _DeviceError(FieldError("InternalError", path, detail))
             texts = [*_expressions(classes[name]["spec"]), *_expressions(exactly)]
             try:
-                matching = _matching(devices, texts, taken, wanted)
+                matching = _matching(devices, texts, used, count)
             except _SelectorError as error:
                 detail = f"ResourceClaimTemplate {template}: CEL evaluation failed for DeviceClass {name}: {error}"
-                raise _FaultyError(FieldError("FieldValueInvalid", f"{path}.exactly.selectors", detail, _NIL)) from None
-            if matching < wanted:
+                raise _DeviceError(FieldError("FieldValueInvalid", f"{path}.exactly.selectors", detail, _NIL)) from None
+            if matching < count:
                 detail = (
                     f"ResourceClaimTemplate {template}: insufficient matching devices for CEL selector in"
-                    f" DeviceClass {name}: {matching} device(s) match in the cluster but {wanted} requested"
+                    f" DeviceClass {name}: {matching} device(s) match in the cluster but {count} requested"
                 )
-                raise _FaultyError(FieldError("InternalError", f"{path}.exactly.selectors", detail))
+                raise _DeviceError(FieldError("InternalError", f"{path}.exactly.selectors", detail))
 
     # Extended resources.
 
     def _extended(self, pod_spec: Object, path: str) -> dict[str, tuple[str, int]]:
-        """Those that a DeviceClass stands behind: to the resource that quota counts, and how many."""
-        found: dict[str, tuple[str, int]] = {}
+        """The quota resource and count of each extended resource that a DeviceClass provides."""
+        counted: dict[str, tuple[str, int]] = {}
         faults: list[FieldError] = []
         for name, total in sorted(_extended_requests(pod_spec).items()):
-            behind = [each for each in self._inventory.classes() if each["spec"].get("extendedResourceName") == name]
-            if not behind:
+            classes = [obj for obj in self._lister.classes() if obj["spec"].get("extendedResourceName") == name]
+            if not classes:
                 continue
             fractions = list(_fractions(pod_spec, path, name))
             faults += fractions
             if not fractions:
-                chosen = sorted(behind, key=lambda each: str(each["metadata"]["name"]))
-                latest = max(chosen, key=lambda each: str(each["metadata"].get("creationTimestamp") or ""))
-                resource = self._rules.resource_of.get(latest["metadata"]["name"], name)
-                found[name] = resource, total // quantity.NANO_PER_UNIT
+                by_name = sorted(classes, key=objects.name)
+                newest = max(by_name, key=lambda obj: str(obj["metadata"].get("creationTimestamp") or ""))
+                resource = self._rules.resource_of.get(objects.name(newest), name)
+                counted[name] = resource, total // quantity.NANO_PER_UNIT
         if faults:
-            raise _FaultyError(*faults)
-        return found
+            raise _DeviceError(*faults)
+        return counted
 
 
 def _not_found(kind: str, name: str) -> str:
-    """In the words of a cache, which knows kinds but no plurals."""
+    """The error text of Kueue's cache, which names the kind instead of the plural."""
     return f'{kind}.resource.k8s.io "{name}" not found'
 
 
@@ -239,7 +242,7 @@ def _per_class(requests: Sequence[Object], template: str, where: str) -> dict[st
     for index, request in enumerate(requests):
         fault = _unsupported(request, f"{where}.devices.requests[{index}]", template)
         if fault is not None:
-            raise _FaultyError(fault)
+            raise _DeviceError(fault)
         name = request["exactly"].get("deviceClassName", "")
         if name:
             counts[name] = counts.get(name, 0) + int(request["exactly"].get("count", 1))
@@ -263,44 +266,48 @@ def _unsupported(request: Object, path: str, template: str) -> FieldError | None
     return FieldError("FieldValueInvalid", path, f"ResourceClaimTemplate {template}: {detail}", value)
 
 
-def _expressions(selecting: Object) -> list[str]:
-    return [each["cel"]["expression"] for each in selecting.get("selectors") or () if each.get("cel")]
+def _expressions(spec: Object) -> list[str]:
+    return [selector["cel"]["expression"] for selector in spec.get("selectors") or () if selector.get("cel")]
 
 
 def _devices(resource_slice: Object) -> Iterator[Object]:
-    """As CEL sees them: attributes and capacity by domain, which is the driver where none is named."""
+    """The devices as CEL values: attributes and capacity by domain, by default the driver."""
     driver = resource_slice["spec"].get("driver", "")
     for device in resource_slice["spec"].get("devices") or ():
         yield {
             "driver": driver,
-            "attributes": _by_domain(driver, device.get("attributes") or {}, lambda each: next(iter(each.values()))),
+            "attributes": _by_domain(
+                driver, device.get("attributes") or {}, lambda attribute: next(iter(attribute.values()))
+            ),
             "capacity": _by_domain(
-                driver, device.get("capacity") or {}, lambda each: quantity.parse(str(each["value"])).milli()
+                driver, device.get("capacity") or {}, lambda capacity: quantity.parse(str(capacity["value"])).milli()
             ),
         }
 
 
-def _by_domain(driver: str, named: Mapping[str, Any], value_of: Any) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {driver: {}}
-    for qualified, value in named.items():
+def _by_domain(driver: str, values: Mapping[str, Any], value_of: Any) -> dict[str, dict[str, Any]]:
+    by_domain: dict[str, dict[str, Any]] = {driver: {}}
+    for qualified, value in values.items():
         domain, _, name = qualified.rpartition("/")
-        found.setdefault(domain or driver, {})[name] = value_of(value)
-    return found
+        by_domain.setdefault(domain or driver, {})[name] = value_of(value)
+    return by_domain
 
 
-def _matching(devices: Sequence[Object], texts: Sequence[str], taken: set[int], wanted: int) -> int:
-    """How many devices that nobody has taken yet meet all conditions, up to what is wanted. Takes them."""
-    # Few workloads describe their devices, and loading the CEL library takes a while.
+def _matching(devices: Sequence[Object], texts: Sequence[str], used: set[int], count: int) -> int:
+    """Counts up to `count` unused devices that match all expressions, and adds them to `used`."""
+    # Imported here because few workloads use selectors and loading the CEL library takes long.
     from pykueue.api import cel, cel_library
 
     matching = 0
     try:
         expressions = [cel_library.compile_expression(text) for text in texts]
         for index, device in enumerate(devices):
-            if matching == wanted:
+            if matching == count:
                 break
-            if index not in taken and all(cel_library.evaluate_with(each, {"device": device}) for each in expressions):
-                taken.add(index)
+            if index in used:
+                continue
+            if all(cel_library.evaluate_with(expression, {"device": device}) for expression in expressions):
+                used.add(index)
                 matching += 1
     except (cel.EvaluationError, cel_library.CompilationError) as error:
         raise _SelectorError(str(error)) from None
@@ -310,7 +317,7 @@ def _matching(devices: Sequence[Object], texts: Sequence[str], taken: set[int], 
 def _containers(pod_spec: Object) -> Iterator[tuple[str, int, Object]]:
     for kind in ("initContainers", "containers"):
         for index, container in enumerate(pod_spec.get(kind) or ()):
-            yield kind, index, (container.get("resources") or {}).get("requests") or {}
+            yield kind, index, objects.nested(container, "resources", "requests")
 
 
 def _is_extended(name: str) -> bool:
@@ -319,7 +326,7 @@ def _is_extended(name: str) -> bool:
 
 
 def _extended_requests(pod_spec: Object) -> dict[str, int]:
-    """In nano-units: the sum over containers, or what one init container asks for if that is more."""
+    """In nano-units: the sum of the containers, or the largest init container if greater."""
     totals: dict[str, dict[str, int]] = {"initContainers": {}, "containers": {}}
     for kind, _, requests in _containers(pod_spec):
         for name, text in requests.items():

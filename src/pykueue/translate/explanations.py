@@ -1,10 +1,12 @@
-"""An explanation in words: what a person reads after `pykueue explain`.
+"""The output of `pykueue explain`: the engine's `Explanation` as lines of text and as JSON.
 
-Pure: the engine's `Explanation` and the time go in, lines come out. The words of Kueue are used where it has them.
+Texts use Kueue's words where Kueue has them; quantities are written as Kubernetes writes them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
 
+from pykueue.api import times
 from pykueue.engine import messages, values
 from pykueue.engine.explain.explanation import (
     Explanation,
@@ -21,7 +23,7 @@ from pykueue.engine.explain.explanation import (
 )
 from pykueue.translate import amounts, outcomes
 
-_MOST_NAMED = 5
+_MAX_NAMES = 5
 
 _OBSTACLES = {
     Obstacle.DEACTIVATED: "it is deactivated (spec.active is false)",
@@ -41,7 +43,7 @@ def lines(explanation: Explanation, *, now_ns: int) -> Iterator[str]:
     if explanation.pending is None:
         yield "It fits now and will be admitted at its turn."
     else:
-        yield f"Why not now: {messages.pending(explanation.pending, outcomes.shown)}"
+        yield f"Why not now: {messages.pending(explanation.pending, outcomes.amount_text)}"
     if explanation.ahead:
         yield f"Ahead of it: {_named(explanation.ahead)}"
     for pod_set in explanation.pod_sets:
@@ -61,7 +63,7 @@ def _headline(explanation: Explanation) -> str:
             return f"Workload {name} has finished."
         case Standing.ADMITTED | Standing.RESERVED:
             assert explanation.admission is not None
-            flavors = sorted({flavor for each in explanation.admission.pod_sets for flavor in each.flavors.values()})
+            flavors = sorted({name for pod_set in explanation.admission.pod_sets for name in pod_set.flavors.values()})
             words = (
                 "is admitted" if explanation.standing is Standing.ADMITTED else "holds quota, its checks are pending,"
             )
@@ -69,9 +71,9 @@ def _headline(explanation: Explanation) -> str:
         case Standing.OUTSIDE:
             why = _OBSTACLES[explanation.obstacle] if explanation.obstacle else "nothing leads it to a ClusterQueue"
             return f"Workload {name} is in no queue: {why}."
-    parked = ", parked until something changes" if explanation.standing is Standing.PARKED else ""
-    place = f"{explanation.position} of {explanation.queue_length}"
-    return f"Workload {name} is pending in ClusterQueue {queue}, {place}{parked} (priority {explanation.workload.priority})."
+    inadmissible = ", parked until something changes" if explanation.standing is Standing.PARKED else ""
+    position = f"{explanation.position} of {explanation.queue_length}"
+    return f"Workload {name} is pending in ClusterQueue {queue}, {position}{inadmissible} (priority {explanation.workload.priority})."
 
 
 def _pod_set(pod_set: PodSetFit, now_ns: int) -> Iterator[str]:
@@ -84,7 +86,7 @@ def _pod_set(pod_set: PodSetFit, now_ns: int) -> Iterator[str]:
 
 def _flavor(flavor: FlavorFit, now_ns: int) -> Iterator[str]:
     if flavor.mismatch is not None:
-        yield f"  {flavor.flavor}: {messages.flavor_reason(flavor.mismatch, outcomes.shown)}"
+        yield f"  {flavor.flavor}: {messages.flavor_reason(flavor.mismatch, outcomes.amount_text)}"
         return
     yield f"  {flavor.flavor}: {'fits' if flavor.fits else 'short'}"
     for fit in flavor.resources:
@@ -94,12 +96,12 @@ def _flavor(flavor: FlavorFit, now_ns: int) -> Iterator[str]:
 
 
 def _amounts(fit: ResourceFit) -> str:
-    def shown(amount: int) -> str:
-        return messages.amount(fit.resource, amount, outcomes.shown)
+    def text(amount: int) -> str:
+        return messages.amount(fit.resource, amount, outcomes.amount_text)
 
-    asked = f"{shown(fit.requested)} asked, {shown(fit.unused)} unused"
-    known = f"nominal {shown(fit.nominal)}, at most {shown(fit.capacity)}"
-    return f"{asked}, {shown(fit.short)} short ({known})" if fit.short else f"{asked} ({known})"
+    requested = f"{text(fit.requested)} asked, {text(fit.unused)} unused"
+    limits = f"nominal {text(fit.nominal)}, at most {text(fit.capacity)}"
+    return f"{requested}, {text(fit.short)} short ({limits})" if fit.short else f"{requested} ({limits})"
 
 
 def _preemption(explanation: Explanation, now_ns: int) -> Iterator[str]:
@@ -111,17 +113,17 @@ def _preemption(explanation: Explanation, now_ns: int) -> Iterator[str]:
     if explanation.spared:
         yield ""
         yield "Not preempted:"
-        for spared in explanation.spared[:_MOST_NAMED]:
+        for spared in explanation.spared[:_MAX_NAMES]:
             yield f"  {_holder(spared.holder, now_ns)}: {spared.refusal.value}"
-        if len(explanation.spared) > _MOST_NAMED:
-            yield f"  … and {len(explanation.spared) - _MOST_NAMED} more"
+        if len(explanation.spared) > _MAX_NAMES:
+            yield f"  … and {len(explanation.spared) - _MAX_NAMES} more"
 
 
 def _remedy(remedy: Remedy, explanation: Explanation) -> str:
     match remedy:
         case MoreQuota(amounts=short):
             parts = [
-                f"{amounts.shown(name.resource, amount)} more {name.resource} in flavor {name.flavor}"
+                f"{amounts.to_text(name.resource, amount)} more {name.resource} in flavor {name.flavor}"
                 for name, amount in sorted(short.items())
             ]
             return f"raise the nominal quota of ClusterQueue {explanation.cluster_queue}: {', '.join(parts)}"
@@ -132,27 +134,27 @@ def _remedy(remedy: Remedy, explanation: Explanation) -> str:
 
 
 def _holders(holders: tuple[Holder, ...], now_ns: int) -> str:
-    named = ", ".join(_holder(holder, now_ns) for holder in holders[:_MOST_NAMED])
-    return named if len(holders) <= _MOST_NAMED else f"{named} and {len(holders) - _MOST_NAMED} more"
+    named = ", ".join(_holder(holder, now_ns) for holder in holders[:_MAX_NAMES])
+    return named if len(holders) <= _MAX_NAMES else f"{named} and {len(holders) - _MAX_NAMES} more"
 
 
 def _holder(holder: Holder, now_ns: int) -> str:
     since = "" if holder.since_ns is None else f", for {_age(now_ns - holder.since_ns)}"
-    used = ", ".join(amounts.shown(name.resource, amount) for name, amount in holder.usage.items())
+    used = ", ".join(amounts.to_text(name.resource, amount) for name, amount in holder.usage.items())
     return f"{holder.workload} ({used}{since}, priority {holder.priority}, {holder.cluster_queue})"
 
 
 def _named(keys: tuple[values.WorkloadKey, ...]) -> str:
-    named = ", ".join(keys[:_MOST_NAMED])
-    return named if len(keys) <= _MOST_NAMED else f"{named} and {len(keys) - _MOST_NAMED} more"
+    named = ", ".join(keys[:_MAX_NAMES])
+    return named if len(keys) <= _MAX_NAMES else f"{named} and {len(keys) - _MAX_NAMES} more"
 
 
 def _quantities(requests: Mapping[values.ResourceName, int]) -> str:
-    return ", ".join(f"{name} {amounts.shown(name, amount)}" for name, amount in requests.items()) or "nothing"
+    return ", ".join(f"{name} {amounts.to_text(name, amount)}" for name, amount in requests.items()) or "nothing"
 
 
 def _age(elapsed_ns: int) -> str:
-    """The two greatest units, as kubectl shows ages."""
+    """The age in its two largest units, as kubectl prints it."""
     seconds = max(0, elapsed_ns // 10**9)
     parts = _split(seconds, (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)))
     return "".join(list(parts)[:2]) or "0s"
@@ -163,3 +165,86 @@ def _split(seconds: int, units: Iterable[tuple[str, int]]) -> Iterator[str]:
         count, seconds = divmod(seconds, size)
         if count:
             yield f"{count}{unit}"
+
+
+def as_json(explanation: Explanation) -> dict[str, Any]:
+    """The output of `pykueue explain -o json`."""
+    pending = explanation.pending
+    return {
+        "workload": explanation.workload.key,
+        "priority": explanation.workload.priority,
+        "standing": explanation.standing.value,
+        "clusterQueue": explanation.cluster_queue,
+        "obstacle": explanation.obstacle and explanation.obstacle.value,
+        "admission": explanation.admission and outcomes.admission(explanation.admission),
+        "position": explanation.position,
+        "queueLength": explanation.queue_length,
+        "ahead": list(explanation.ahead),
+        "message": pending and messages.pending(pending, outcomes.amount_text),
+        "podSets": [_pod_set_json(pod_set) for pod_set in explanation.pod_sets],
+        "preempts": [{**_holder_json(victim.holder), "reason": victim.reason.value} for victim in explanation.victims],
+        "spared": [{**_holder_json(spared.holder), "reason": spared.refusal.value} for spared in explanation.spared],
+        "remedies": [_remedy_json(remedy) for remedy in explanation.remedies],
+    }
+
+
+def _pod_set_json(pod_set: PodSetFit) -> dict[str, Any]:
+    return {
+        "name": pod_set.name,
+        "count": pod_set.count,
+        "requests": {name: amounts.to_text(name, amount) for name, amount in pod_set.requests.items()},
+        "undeclared": list(pod_set.undeclared),
+        "flavors": [_flavor_json(flavor) for flavor in pod_set.flavors],
+    }
+
+
+def _flavor_json(flavor: FlavorFit) -> dict[str, Any]:
+    mismatch = flavor.mismatch
+    return {
+        "name": flavor.flavor,
+        "fits": flavor.fits,
+        "mismatch": mismatch and messages.flavor_reason(mismatch, outcomes.amount_text),
+        "resources": [_resource_json(fit) for fit in flavor.resources],
+    }
+
+
+def _resource_json(fit: ResourceFit) -> dict[str, Any]:
+    named = {
+        "requested": fit.requested,
+        "unused": fit.unused,
+        "nominal": fit.nominal,
+        "capacity": fit.capacity,
+        "short": fit.short,
+    }
+    return {
+        "name": fit.resource,
+        **{name: messages.amount(fit.resource, amount, outcomes.amount_text) for name, amount in named.items()},
+        "holders": [_holder_json(holder) for holder in fit.holders],
+    }
+
+
+def _holder_json(holder: Holder) -> dict[str, Any]:
+    return {
+        "workload": holder.workload,
+        "clusterQueue": holder.cluster_queue,
+        "priority": holder.priority,
+        "usage": _by_flavor_json(holder.usage),
+        "since": None if holder.since_ns is None else times.from_ns(holder.since_ns),
+    }
+
+
+def _remedy_json(remedy: Remedy) -> dict[str, Any]:
+    match remedy:
+        case MoreQuota(amounts=short):
+            return {"kind": "MoreQuota", "amounts": _by_flavor_json(short)}
+        case HigherPriority(priority=priority):
+            return {"kind": "HigherPriority", "priority": priority}
+        case FewerPods(counts=counts):
+            return {"kind": "FewerPods", "counts": dict(counts)}
+
+
+def _by_flavor_json(usage: Mapping[values.FlavorResource, int]) -> dict[str, dict[str, str]]:
+    nested: dict[str, dict[str, str]] = {}
+    for name, amount in usage.items():
+        nested.setdefault(name.flavor, {})[name.resource] = amounts.to_text(name.resource, amount)
+    return nested

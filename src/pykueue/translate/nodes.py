@@ -1,67 +1,62 @@
-"""Nodes, Topologies and the pods that take room on nodes, as engine values. Called by the feed of the engine and by replays."""
+"""Converts Nodes, Topologies and the pods on nodes to engine values.
+
+Called by the scheduler and by replays.
+"""
 
 from collections.abc import Mapping
 
-from pykueue.api import resource_lists
+from pykueue.api import conditions, objects, resource_lists
 from pykueue.api.scheme import Object
 from pykueue.engine import values
 from pykueue.translate import amounts, selectors
 from pykueue.translate.jobs import topology_request
 
-_WISHES = (
-    "required-topology",
-    "preferred-topology",
-    "unconstrained-topology",
-    "slice-required-topology",
-    "slice-required-topology-constraints",
-)
-_ENDED = ("Succeeded", "Failed")
+_TERMINAL_PHASES = ("Succeeded", "Failed")
 
 
 def node(obj: Object) -> values.Node | None:
-    """None while it takes no pods: cordoned, or not ready."""
-    spec, status = obj.get("spec") or {}, obj.get("status") or {}
+    """None if the node is cordoned or not ready, so that no pod may be placed on it."""
+    spec = objects.spec(obj)
     if spec.get("unschedulable") or not is_ready(obj):
         return None
     return values.Node(
         name=obj["metadata"]["name"],
-        labels=dict(obj["metadata"].get("labels") or {}),
+        labels=dict(objects.labels(obj)),
         taints=selectors.taints(spec.get("taints")),
-        allocatable=_named(amounts.of_requests(status.get("allocatable"))),
+        allocatable=_named(amounts.of_requests(objects.status(obj).get("allocatable"))),
     )
 
 
 def is_ready(obj: Object) -> bool:
-    conditions = (obj.get("status") or {}).get("conditions") or ()
-    return any(condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions)
+    return conditions.is_true(obj, "Ready")
 
 
 def levels(obj: Object) -> tuple[str, ...]:
-    """Of a Topology, the widest first."""
-    return tuple(level["nodeLabel"] for level in (obj.get("spec") or {}).get("levels") or ())
+    """The node labels of a Topology, the widest level first."""
+    return tuple(level["nodeLabel"] for level in objects.nested_list(obj, "spec", "levels"))
 
 
-def has_ended(pod: Object) -> bool:
-    return (pod.get("status") or {}).get("phase") in _ENDED
+def is_terminated(pod: Object) -> bool:
+    return objects.status(pod).get("phase") in _TERMINAL_PHASES
 
 
-def takes_room(pod: Object) -> bool:
-    """It is on a node and has not ended."""
-    return bool((pod.get("spec") or {}).get("nodeName")) and not has_ended(pod)
+def uses_node(pod: Object) -> bool:
+    """Whether the pod is bound to a node and has not terminated."""
+    return bool(objects.spec(pod).get("nodeName")) and not is_terminated(pod)
 
 
-def is_placed_by_us(pod: Object) -> bool:
-    """Its template asked for a place, so its workload is charged for it."""
-    annotations = pod["metadata"].get("annotations") or {}
-    return any(f"{topology_request.PREFIX}{wish}" in annotations for wish in _WISHES)
+def is_topology_aware(pod: Object) -> bool:
+    """Whether the pod requests topology-aware scheduling; its workload then counts its usage."""
+    annotations = objects.annotations(pod)
+    return any(name in annotations for name in topology_request.ANNOTATIONS)
 
 
 def pod_requests(pod_spec: Object) -> dict[values.ResourceName, int]:
-    """What one pod takes from a node: all that it asks for, whatever quota makes of it."""
+    """The requests of one pod on a node: all resources, also those that do not count for quota."""
     return _named(
         {name: resource_lists.amount(name, value) for name, value in resource_lists.pod_requests(pod_spec).items()}
     )
 
 
-def _named(found: Mapping[str, int]) -> dict[values.ResourceName, int]:
-    return {values.ResourceName(name): amount for name, amount in found.items()}
+def _named(amounts_by_name: Mapping[str, int]) -> dict[values.ResourceName, int]:
+    return {values.ResourceName(name): amount for name, amount in amounts_by_name.items()}

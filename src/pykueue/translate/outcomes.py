@@ -1,25 +1,25 @@
-"""The engine's decisions as the API shows them: `status.admission`, `status.resourceRequests`, conditions' words, events.
+"""Converts the engine's decisions to statuses, condition messages and events of Workloads.
 
-Pure: a decision and the engine values it is about go in, JSON and texts come out. Called by the scheduler, which writes them,
-and by replays, which compare them.
+Pure functions of a decision and the engine values that it is about. Called by the scheduler, which
+writes the results, and by replays, which compare them.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from pykueue.api import conditions
 from pykueue.api.kueue import topology_encoding
 from pykueue.api.scheme import Object
 from pykueue.engine import decisions, messages, reasons, values
 from pykueue.translate import amounts
 
-LONGEST_EVENT_BYTES = 1024
 SLICE_REPLACED = "WorkloadSliceReplaced"
-_LONGEST_WAIT_NS = 2**63 - 1
+_MAX_WAIT_NS = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
-    """An event about one workload."""
+class WorkloadEvent:
+    """A Kubernetes event about one workload."""
 
     workload: values.WorkloadKey
     reason: str
@@ -28,7 +28,7 @@ class Event:
 
 
 def admission(admitted: values.Admission) -> Object:
-    """`status.admission`."""
+    """The value of `status.admission`."""
     return {
         "clusterQueue": admitted.cluster_queue,
         "podSetAssignments": [
@@ -37,36 +37,39 @@ def admission(admitted: values.Admission) -> Object:
                 **({"flavors": dict(pod_set.flavors)} if pod_set.flavors else {}),
                 **({"resourceUsage": _quantities(pod_set.usage)} if pod_set.usage else {}),
                 "count": pod_set.count,
-                **_placed(pod_set),
+                **_topology_fields(pod_set),
             }
             for pod_set in admitted.pod_sets
         ],
     }
 
 
-def _placed(pod_set: values.PodSetAdmission) -> Object:
-    shown: Object = {}
+def _topology_fields(pod_set: values.PodSetAdmission) -> Object:
+    fields: Object = {}
     if pod_set.topology is not None:
-        domains = [topology_encoding.Domain(domain.values, domain.pods) for domain in pod_set.topology.domains]
-        shown["topologyAssignment"] = topology_encoding.encode(list(pod_set.topology.levels), domains)
+        domains = [
+            topology_encoding.TopologyDomainAssignment(domain.values, domain.pods)
+            for domain in pod_set.topology.domains
+        ]
+        fields["topologyAssignment"] = topology_encoding.encode(list(pod_set.topology.levels), domains)
     if pod_set.delayed_topology is not None:
-        shown["delayedTopologyRequest"] = pod_set.delayed_topology.value
-    return shown
+        fields["delayedTopologyRequest"] = pod_set.delayed_topology.value
+    return fields
 
 
 def resource_requests(workload: values.Workload) -> list[Object]:
-    """`status.resourceRequests`, shown while a workload is pending."""
+    """The value of `status.resourceRequests`, which is set while a workload is pending."""
     return [
         {"name": pod_set.name, **({"resources": _quantities(pod_set.requests)} if pod_set.requests else {})}
         for pod_set in workload.pod_sets
     ]
 
 
-def admission_events(decision: decisions.Admit, *, waited_ns: int) -> list[Event]:
-    """`waited_ns` is the time since the workload was queued: created, or put back into its queue."""
-    waited = f"{min(waited_ns, _LONGEST_WAIT_NS) / 10**9:.0f}s"
+def admission_events(decision: decisions.Admit, *, waited_ns: int) -> list[WorkloadEvent]:
+    """`waited_ns` is the time since the workload was created or last requeued."""
+    waited = f"{min(waited_ns, _MAX_WAIT_NS) / 10**9:.0f}s"
     text = f"{messages.quota_reserved(decision.cluster_queue)}, wait time since queued was {waited}"
-    if considered := messages.considered_flavors(decision.considered, shown):
+    if considered := messages.considered_flavors(decision.considered, amount_text):
         text += f"; Flavors considered: {considered}"
     events = [_event(decision.workload, "QuotaReserved", text)]
     if decision.admitted:
@@ -74,46 +77,48 @@ def admission_events(decision: decisions.Admit, *, waited_ns: int) -> list[Event
     return events
 
 
-def slice_replaced_event(replaced: values.WorkloadKey, replacement: values.Workload) -> Event:
-    """Its message is also that of the Finished condition of the slice that ended."""
+def slice_replaced_event(replaced: values.WorkloadKey, replacement: values.Workload) -> WorkloadEvent:
+    """The event about the replaced slice; the message is also that of its Finished condition."""
     return _event(replaced, SLICE_REPLACED, messages.slice_replaced(replacement))
 
 
-def placement_events(decision: decisions.AssignTopology) -> list[Event]:
-    """A workload that only got other nodes was admitted long ago."""
+def placement_events(decision: decisions.AssignTopology) -> list[WorkloadEvent]:
+    """The Admitted event; a workload that only got replacement nodes was admitted before."""
     return [_admitted(decision)] if decision.admitted and not decision.replaces_nodes else []
 
 
-def no_place_event(decision: decisions.RetrySecondPass | decisions.Evict) -> Event:
-    """Of a second pass that came to nothing."""
-    return _event(decision.workload, "SecondPassFailed", messages.pending(decision.pending, shown), is_warning=True)
+def no_place_event(decision: decisions.RetrySecondPass | decisions.Evict) -> WorkloadEvent:
+    """The event of a second pass that found no topology assignment."""
+    return _event(
+        decision.workload, "SecondPassFailed", messages.pending(decision.pending, amount_text), is_warning=True
+    )
 
 
 def no_replacement_message(decision: decisions.Evict) -> str:
     return messages.no_replacement(decision.lost_nodes)
 
 
-def no_replacement_event(decision: decisions.Evict) -> Event:
+def no_replacement_event(decision: decisions.Evict) -> WorkloadEvent:
     return _event(decision.workload, "EvictedDueToNodeFailures", no_replacement_message(decision))
 
 
-def _admitted(decision: decisions.Admit | decisions.AssignTopology) -> Event:
+def _admitted(decision: decisions.Admit | decisions.AssignTopology) -> WorkloadEvent:
     text = f"Admitted by ClusterQueue {decision.cluster_queue}, wait time since reservation was 0s"
     return _event(decision.workload, "Admitted", text)
 
 
 def pending_reason(decision: decisions.Requeue | decisions.MarkInadmissible, *, is_granular: bool) -> str:
-    """The reason of QuotaReserved=False; granular ones are an option of the configuration."""
+    """The reason of QuotaReserved=False; the Configuration may turn granular reasons on."""
     if is_granular and decision.no_fit_reason is not reasons.NoFitReason.NONE:
         return decision.no_fit_reason.value
     return "Waiting" if isinstance(decision.pending, reasons.PodsNotReady) else "Pending"
 
 
 def pending_message(decision: decisions.Requeue | decisions.MarkInadmissible) -> str:
-    return messages.pending(decision.pending, shown)
+    return messages.pending(decision.pending, amount_text)
 
 
-def pending_event(decision: decisions.Requeue | decisions.MarkInadmissible, *, is_granular: bool) -> Event:
+def pending_event(decision: decisions.Requeue | decisions.MarkInadmissible, *, is_granular: bool) -> WorkloadEvent:
     reason = pending_reason(decision, is_granular=is_granular)
     return _event(decision.workload, reason, pending_message(decision), is_warning=True)
 
@@ -131,8 +136,8 @@ def preemption_events(
     *,
     preemptor: values.Workload,
     victim: values.Workload,
-) -> list[Event]:
-    """Two events about the victim, one about who took its place."""
+) -> list[WorkloadEvent]:
+    """Two events about the preempted workload and one about the preemptor."""
     message = preemption_message(preemptor, decision, target)
     priorities = messages.priorities(preemptor, victim)
     return [
@@ -146,27 +151,24 @@ def preemption_events(
     ]
 
 
-def shown(resource: values.ResourceName, amount: int) -> str:
-    """How the engine's messages print an amount."""
-    return amounts.shown(resource, amount)
+def amount_text(resource: values.ResourceName, amount: int) -> str:
+    """Formats an amount for the messages of the engine."""
+    return amounts.to_text(resource, amount)
 
 
 def usage_by_name(usage: Iterable[tuple[values.FlavorResource, int]]) -> dict[str, int]:
-    """Usage keyed `flavor/resource`."""
+    """The usage with keys of the form `flavor/resource`."""
     return {f"{name.flavor}/{name.resource}": amount for name, amount in usage}
 
 
 def _quantities(usage: Mapping[values.ResourceName, int]) -> dict[str, str]:
-    return {name: amounts.shown(name, amount) for name, amount in usage.items()}
+    return {name: amounts.to_text(name, amount) for name, amount in usage.items()}
 
 
-def _event(workload: values.WorkloadKey, reason: str, message: str, *, is_warning: bool = False) -> Event:
-    return Event(workload=workload, reason=reason, message=_truncated(message), is_warning=is_warning)
-
-
-def _truncated(message: str) -> str:
-    encoded = message.encode()
-    if len(encoded) <= LONGEST_EVENT_BYTES:
-        return message
-    cut = " ..."
-    return encoded[: LONGEST_EVENT_BYTES - len(cut)].decode(errors="ignore") + cut
+def _event(workload: values.WorkloadKey, reason: str, message: str, *, is_warning: bool = False) -> WorkloadEvent:
+    return WorkloadEvent(
+        workload=workload,
+        reason=reason,
+        message=conditions.truncate(message, conditions.EVENT_MESSAGE_BYTES),
+        is_warning=is_warning,
+    )

@@ -1,14 +1,14 @@
-"""The pending workloads of a queue in their order: what the visibility API answers.
+"""The response of the visibility API: the pending workloads of a queue in their order.
 
-Pure: the engine's world and the Workload objects go in, a `PendingWorkloadsSummary` comes out. Called by the part that serves
-the group `visibility.kueue.x-k8s.io`.
+Builds a `PendingWorkloadsSummary` from the engine's state and the Workload objects. Called by the
+server of the group `visibility.kueue.x-k8s.io`.
 """
 
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
-from pykueue.api import errors
+from pykueue.api import errors, objects
 from pykueue.api.scheme import Object
 from pykueue.engine import values
 from pykueue.engine.queues.cluster_queue import ClusterQueueState
@@ -16,10 +16,10 @@ from pykueue.engine.world import World
 
 GROUP = "visibility.kueue.x-k8s.io"
 DEFAULT_LIMIT = 1000
-GREATEST_LIMIT = 100_000
+MAX_LIMIT = 100_000
 
 Find = Callable[[values.WorkloadKey], Object | None]
-"""The Workload as the API has it; None when it is gone."""
+"""Returns the Workload object, or None if it no longer exists."""
 
 
 def of_cluster_queue(world: World, name: str, find: Find) -> Iterator[Object]:
@@ -43,7 +43,7 @@ def of_local_queue(world: World, namespace: str, name: str, find: Find) -> Itera
 
 
 def summary(items: Iterator[Object], *, version: str, offset: int = 0, limit: int = DEFAULT_LIMIT) -> Object:
-    limit = min(max(limit, 0), GREATEST_LIMIT)
+    limit = min(max(limit, 0), MAX_LIMIT)
     offset = max(offset, 0)
     return {
         "kind": "PendingWorkloadsSummary",
@@ -54,13 +54,13 @@ def summary(items: Iterator[Object], *, version: str, offset: int = 0, limit: in
 
 
 def _items(queue: ClusterQueueState, find: Find) -> Iterator[Object]:
-    """In queue order, those that are parked included; positions count from 0."""
-    waiting = sorted((*queue.pending.in_heap(), *queue.pending.parked()), key=lambda pending: pending.order)
+    """The pending and the inadmissible workloads in queue order; positions start at 0."""
+    ordered = sorted((*queue.pending.in_heap(), *queue.pending.parked()), key=lambda pending: pending.order)
     in_local_queue: dict[values.LocalQueueKey, int] = {}
-    for position, pending in enumerate(waiting):
+    for position, pending in enumerate(ordered):
         workload = pending.workload
-        place = in_local_queue.get(workload.local_queue, 0)
-        in_local_queue[workload.local_queue] = place + 1
+        position_in_local_queue = in_local_queue.get(workload.local_queue, 0)
+        in_local_queue[workload.local_queue] = position_in_local_queue + 1
         obj = find(workload.key)
         if obj is not None:
             yield {
@@ -68,15 +68,15 @@ def _items(queue: ClusterQueueState, find: Find) -> Iterator[Object]:
                 "priority": workload.priority - workload.priority_boost,
                 "localQueueName": obj["spec"].get("queueName", ""),
                 "positionInClusterQueue": position,
-                "positionInLocalQueue": place,
+                "positionInLocalQueue": position_in_local_queue,
             }
 
 
 def _metadata(obj: Object) -> dict[str, Any]:
     metadata = obj["metadata"]
-    shown = {name: metadata[name] for name in ("name", "namespace", "creationTimestamp") if name in metadata}
+    fields = {name: metadata[name] for name in ("name", "namespace", "creationTimestamp") if name in metadata}
     owners = [
         {name: reference[name] for name in ("apiVersion", "kind", "name", "uid")}
-        for reference in metadata.get("ownerReferences") or ()
+        for reference in objects.owner_references(obj)
     ]
-    return shown | ({"ownerReferences": owners} if owners else {})
+    return fields | ({"ownerReferences": owners} if owners else {})

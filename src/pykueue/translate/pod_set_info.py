@@ -1,7 +1,9 @@
-"""What is injected into a pod template when its job starts, and taken out again when it stops.
+"""Pod set infos: what is injected into a pod template
+when its job starts, and removed when the job stops.
 
-An admission names flavors; their node labels and tolerations, with the updates that admission checks ask for, are merged into
-the template. A key that already has another value is a conflict that no retry can heal. Called by the job controllers.
+The node labels and tolerations of the assigned flavors and the pod set updates of admission checks
+are merged into the template. A key that already has another value is a permanent conflict. Called
+by the job controllers.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,16 +12,15 @@ from typing import Any
 
 from pykueue.api import errors
 from pykueue.api.json_copy import copied
+from pykueue.api.labels import POD_SET_UNCONSTRAINED_TOPOLOGY, TOPOLOGY_GATE, WORKLOAD_ANNOTATION, WORKLOAD_SLICE_NAME
 from pykueue.api.scheme import Object
-
-UNCONSTRAINED_TOPOLOGY_ANNOTATION = "kueue.x-k8s.io/podset-unconstrained-topology"
-TOPOLOGY_SCHEDULING_GATE = "kueue.x-k8s.io/topology"
-WORKLOAD_ANNOTATION = "kueue.x-k8s.io/workload"
-WORKLOAD_SLICE_NAME_ANNOTATION = "kueue.x-k8s.io/workload-slice-name"
 
 
 class PodSetConflictError(Exception):
-    """The template and what must be injected contradict each other: permanent, the workload fails to start."""
+    """The template and its pod set info have different values for a key.
+
+    The workload fails to start.
+    """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,15 +39,15 @@ class PodSetInfo:
             annotations=_without_conflict("annotations", self.annotations, other.annotations),
             labels=_without_conflict("labels", self.labels, other.labels),
             node_selector=_without_conflict("nodeSelector", self.node_selector, other.node_selector),
-            tolerations=_without_repeats(self.tolerations, other.tolerations),
-            scheduling_gates=_without_repeats(self.scheduling_gates, other.scheduling_gates),
+            tolerations=_without_duplicates(self.tolerations, other.tolerations),
+            scheduling_gates=_without_duplicates(self.scheduling_gates, other.scheduling_gates),
         )
 
 
 def from_assignment(
     assignment: Object, pod_set: Object, *, flavors: Mapping[str, Object], topology_aware: bool = True
 ) -> PodSetInfo:
-    """What a pod set gets by its admission. A flavor that is gone raises the API's "not found"."""
+    """The info of a pod set from its admission; ApiError 404 if a flavor does not exist."""
     node_selector: dict[str, str] = {}
     tolerations: list[Object] = []
     for name in dict.fromkeys(flavor for _, flavor in sorted((assignment.get("flavors") or {}).items())):
@@ -55,19 +56,21 @@ def from_assignment(
         spec = flavors[name].get("spec") or {}
         node_selector |= spec.get("nodeLabels") or {}
         tolerations += spec.get("tolerations") or ()
-    is_placed = topology_aware and bool(assignment.get("topologyAssignment"))
+    has_topology = topology_aware and bool(assignment.get("topologyAssignment"))
     return PodSetInfo(
         name=assignment["name"],
         count=int(assignment.get("count") or pod_set.get("count") or 0),
-        annotations={UNCONSTRAINED_TOPOLOGY_ANNOTATION: "true"} if is_placed and not _asks_topology(pod_set) else {},
+        annotations={POD_SET_UNCONSTRAINED_TOPOLOGY: "true"}
+        if has_topology and not _has_topology_request(pod_set)
+        else {},
         node_selector=node_selector,
         tolerations=tuple(tolerations),
-        scheduling_gates=({"name": TOPOLOGY_SCHEDULING_GATE},) if is_placed else (),
+        scheduling_gates=({"name": TOPOLOGY_GATE},) if has_topology else (),
     )
 
 
 def from_update(update: Object) -> PodSetInfo:
-    """What an admission check adds (`podSetUpdates[]`)."""
+    """The info from one entry of an admission check's `podSetUpdates`."""
     return PodSetInfo(
         name=update.get("name", ""),
         annotations=update.get("annotations") or {},
@@ -78,7 +81,7 @@ def from_update(update: Object) -> PodSetInfo:
 
 
 def from_pod_set(pod_set: Object) -> PodSetInfo:
-    """What a template had before anything was injected, as the workload keeps it."""
+    """The info of the original template, which the Workload stores."""
     return replace(from_template(pod_set["template"]), name=pod_set["name"], count=int(pod_set.get("count", 0)))
 
 
@@ -94,11 +97,14 @@ def from_template(template: Object) -> PodSetInfo:
 
 
 def merged_template(template: Object, info: PodSetInfo, *, elastic_slices: bool = True) -> Object:
-    """The template with the info merged in. An elastic workload may overwrite the names of its earlier slices."""
+    """The template with the info merged in.
+
+    The names of an elastic job's newest slice replace the earlier ones.
+    """
     present = from_template(template)
     if elastic_slices:
-        stale = {WORKLOAD_SLICE_NAME_ANNOTATION}
-        if WORKLOAD_SLICE_NAME_ANNOTATION in info.annotations:
+        stale = {WORKLOAD_SLICE_NAME}
+        if WORKLOAD_SLICE_NAME in info.annotations:
             stale.add(WORKLOAD_ANNOTATION)
         stale &= info.annotations.keys()
         present = replace(
@@ -108,7 +114,7 @@ def merged_template(template: Object, info: PodSetInfo, *, elastic_slices: bool 
 
 
 def restored_template(template: Object, info: PodSetInfo) -> Object:
-    """The template with exactly the info's metadata, selector, tolerations and gates; the rest is left alone."""
+    """The template with exactly the info's metadata, node selector, tolerations and gates."""
     metadata: dict[str, Any] = {"annotations": info.annotations, "labels": info.labels}
     spec: dict[str, Any] = {
         "nodeSelector": info.node_selector,
@@ -129,7 +135,7 @@ def _replace_fields(target: dict[str, Any], fields: Mapping[str, Any]) -> None:
             target.pop(name, None)
 
 
-def _asks_topology(pod_set: Object) -> bool:
+def _has_topology_request(pod_set: Object) -> bool:
     request = pod_set.get("topologyRequest") or {}
     return any(request.get(name) is not None for name in ("required", "preferred", "unconstrained"))
 
@@ -144,14 +150,14 @@ def _without_conflict(what: str, present: Mapping[str, str], added: Mapping[str,
     return {**present, **added}
 
 
-def _without_repeats(present: Iterable[Object], added: Iterable[Object]) -> tuple[Object, ...]:
-    kept = list(present)
-    seen = [_with_default_operator(item) for item in kept]
+def _without_duplicates(present: Iterable[Object], added: Iterable[Object]) -> tuple[Object, ...]:
+    merged = list(present)
+    present_keys = [_with_default_operator(item) for item in merged]
     for item in added:
-        if _with_default_operator(item) not in seen:
-            kept.append(item)
-            seen.append(_with_default_operator(item))
-    return tuple(kept)
+        if _with_default_operator(item) not in present_keys:
+            merged.append(item)
+            present_keys.append(_with_default_operator(item))
+    return tuple(merged)
 
 
 def _with_default_operator(toleration: Object) -> Object:

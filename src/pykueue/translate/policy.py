@@ -1,14 +1,15 @@
-"""The Configuration and its feature gates as the engine's `Policy` and as the options with which workloads are read.
+"""Converts the Configuration and its feature gates to the engine's `Policy` and other options.
 
-Takes the configuration as JSON (v1beta2, with or without its defaults). Called once at start by whoever drives the engine.
+Takes the configuration as JSON (v1beta2, with or without its defaults). Called once at start by
+the scheduler, `pykueue explain` and replays.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
-from pykueue.api import feature_gates
+from pykueue.api import durations, feature_gates
 from pykueue.engine import policy, values
-from pykueue.translate import devices, durations, requests, workload
+from pykueue.translate import devices, requests, workload
 
 _DEFAULT_SAMPLING_INTERVAL = "5m"
 
@@ -48,19 +49,19 @@ def engine_policy(configuration: Mapping[str, Any]) -> policy.Policy:
     )
 
 
-def workload_options(configuration: Mapping[str, Any]) -> workload.Options:
+def workload_options(configuration: Mapping[str, Any]) -> workload.WorkloadOptions:
     gates = configuration.get("featureGates") or {}
     resources = configuration.get("resources") or {}
-    return workload.Options(
-        rules=requests.Rules(
+    return workload.WorkloadOptions(
+        rules=requests.RequestRules(
             excluded_prefixes=tuple(resources.get("excludeResourcePrefixes") or ()),
             transformations=requests.transformations_from(resources.get("transformations") or ()),
             subtracts_reclaimable_pods=feature_gates.is_enabled(gates, "ReclaimablePods"),
         ),
         device_rules=device_rules(configuration),
-        hashes_shapes=feature_gates.is_enabled(gates, "SchedulingEquivalenceHashing"),
-        honours_admission_gates=feature_gates.is_enabled(gates, "AdmissionGatedBy"),
-        honours_priority_boost=feature_gates.is_enabled(gates, "PriorityBoost"),
+        computes_hash=feature_gates.is_enabled(gates, "SchedulingEquivalenceHashing"),
+        honors_admission_gates=feature_gates.is_enabled(gates, "AdmissionGatedBy"),
+        honors_priority_boost=feature_gates.is_enabled(gates, "PriorityBoost"),
         replaces_slices=feature_gates.is_enabled(gates, "ElasticJobsViaWorkloadSlices"),
     )
 

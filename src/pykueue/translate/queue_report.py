@@ -1,17 +1,17 @@
-"""What the engine knows of a queue, as the status of its ClusterQueue or LocalQueue shows it: counts, usage, activity.
+"""The status of ClusterQueues and LocalQueues: counts, usage and the Active condition.
 
-Called by the queue controllers.
+Called by the queue controllers and by replays.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pykueue.api.scheme import Object
 from pykueue.engine import values
 from pykueue.engine.queues.cluster_queue import ClusterQueueState, InactiveReason, Inactivity
-from pykueue.engine.quota import amounts
+from pykueue.engine.quota import amounts as engine_amounts
 from pykueue.engine.quota.reservations import Reservation
 from pykueue.engine.world import World
-from pykueue.translate import queue_status
+from pykueue.translate import amounts
 
 _PARTS = {
     InactiveReason.STOPPED: "is stopped",
@@ -23,42 +23,42 @@ _PARTS = {
 
 
 def cluster_queue(state: ClusterQueueState) -> Object:
-    """Counts and usage; the conditions are the controller's."""
+    """The status without conditions, which the controller sets."""
     reserving = list(state.holdings)
-    admitted = [holding for holding in reserving if holding.workload.admitted]
+    admitted = [reservation for reservation in reserving if reservation.workload.admitted]
     return {
         "pendingWorkloads": len(state.pending),
         "reservingWorkloads": len(reserving),
         "admittedWorkloads": len(admitted),
-        "flavorsReservation": queue_status.cluster_queue_flavors(state.value, _usage(reserving)),
-        "flavorsUsage": queue_status.cluster_queue_flavors(state.value, _usage(admitted)),
+        "flavorsReservation": cluster_queue_flavors(state.value, _usage(reserving)),
+        "flavorsUsage": cluster_queue_flavors(state.value, _usage(admitted)),
     }
 
 
 def local_queue(world: World, state: ClusterQueueState, key: values.LocalQueueKey) -> Object:
-    reserving = [holding for holding in state.holdings if holding.workload.local_queue == key]
-    admitted = [holding for holding in reserving if holding.workload.admitted]
+    reserving = [reservation for reservation in state.holdings if reservation.workload.local_queue == key]
+    admitted = [reservation for reservation in reserving if reservation.workload.admitted]
     return {
         "pendingWorkloads": pending_in(world, key),
         "reservingWorkloads": len(reserving),
         "admittedWorkloads": len(admitted),
-        "flavorsReservation": queue_status.local_queue_flavors(state.value, _usage(reserving)),
-        "flavorsUsage": queue_status.local_queue_flavors(state.value, _usage(admitted)),
+        "flavorsReservation": local_queue_flavors(state.value, _usage(reserving)),
+        "flavorsUsage": local_queue_flavors(state.value, _usage(admitted)),
     }
 
 
 def pending_in(world: World, key: values.LocalQueueKey) -> int:
-    """None of a stopped LocalQueue are in the queues."""
+    """The number of pending workloads; a stopped LocalQueue has none."""
     queue = world.local_queues.get(key)
     if queue is None or queue.stop_policy is not values.StopPolicy.NONE:
         return 0
     return sum(
-        (workload.may_queue and workload.key not in world.holdings) or _keeps_its_place(world, workload)
+        (workload.may_queue and workload.key not in world.holdings) or _waits_for_replacement(world, workload)
         for workload in world.workloads_of(key)
     )
 
 
-def _keeps_its_place(world: World, workload: values.Workload) -> bool:
+def _waits_for_replacement(world: World, workload: values.Workload) -> bool:
     queue = world.queue_of(workload) if workload.waiting_for_replacement_pods else None
     return queue is not None and workload.key in queue.pending
 
@@ -70,18 +70,61 @@ def activity(inactivity: tuple[Inactivity, ...]) -> tuple[bool, str, str]:
     if inactivity[0].reason is InactiveReason.TERMINATING:
         return False, "Terminating", "Can't admit new workloads; clusterQueue is terminating"
     parts = [
-        _PARTS[found.reason].format(names=",".join(found.names), quoted=[f'"{name}"' for name in found.names])
-        for found in inactivity
+        _PARTS[cause.reason].format(names=",".join(cause.names), quoted=[f'"{name}"' for name in cause.names])
+        for cause in inactivity
     ]
     return False, inactivity[0].reason.value, f"Can't admit new workloads: {', '.join(parts)}."
 
 
-def _usage(holdings: Iterable[Reservation]) -> dict[values.FlavorResource, int]:
+def _usage(reservations: Iterable[Reservation]) -> dict[values.FlavorResource, int]:
     usage: dict[values.FlavorResource, int] = {}
-    for holding in holdings:
-        for pod_set in holding.admission.pod_sets:
+    for reservation in reservations:
+        for pod_set in reservation.admission.pod_sets:
             for resource, amount in pod_set.usage.items():
                 if resource in pod_set.flavors:
                     name = values.FlavorResource(pod_set.flavors[resource], resource)
-                    usage[name] = amounts.add(usage.get(name, 0), amount)
+                    usage[name] = engine_amounts.add(usage.get(name, 0), amount)
     return usage
+
+
+Usage = Mapping[values.FlavorResource, int]
+
+
+def cluster_queue_flavors(queue: values.ClusterQueue, usage: Usage) -> list[Object]:
+    """The value of `flavorsReservation` or `flavorsUsage`; only a queue in a cohort can borrow."""
+    return [
+        {
+            "name": flavor.name,
+            "resources": [
+                {
+                    "name": resource,
+                    "total": amounts.to_text(resource, total := _used(usage, flavor, resource)),
+                    "borrowed": amounts.to_text(
+                        resource, max(0, engine_amounts.sub(total, quota.nominal)) if queue.cohort else 0
+                    ),
+                }
+                for resource, quota in sorted(flavor.resources.items())
+            ],
+        }
+        for group in queue.resource_groups
+        for flavor in group.flavors
+    ]
+
+
+def local_queue_flavors(queue: values.ClusterQueue, usage: Usage) -> list[Object]:
+    """The flavors of the ClusterQueue, with the amounts of the LocalQueue."""
+    return [
+        {
+            "name": flavor.name,
+            "resources": [
+                {"name": resource, "total": amounts.to_text(resource, _used(usage, flavor, resource))}
+                for resource in sorted(flavor.resources)
+            ],
+        }
+        for group in queue.resource_groups
+        for flavor in group.flavors
+    ]
+
+
+def _used(usage: Usage, flavor: values.FlavorQuotas, resource: values.ResourceName) -> int:
+    return usage.get(values.FlavorResource(flavor.name, resource), 0)

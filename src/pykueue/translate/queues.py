@@ -1,12 +1,13 @@
-"""ClusterQueues, Cohorts, LocalQueues, ResourceFlavors and AdmissionChecks as engine values.
+"""Converts ClusterQueues, Cohorts, LocalQueues,
+ResourceFlavors and AdmissionChecks to engine values.
 
-Objects come with their defaults or, in recordings of unit tests, without: what is absent means what Kueue takes it to mean.
-Called by the controllers that feed the engine, and by replays.
+Objects may lack their defaults, as in recordings of unit tests: an absent field has the meaning
+that Kueue gives it. Called by the scheduler and by replays.
 """
 
 from collections.abc import Iterable, Mapping
 
-from pykueue.api import conditions, quantity
+from pykueue.api import conditions, objects, quantity
 from pykueue.api.scheme import Object
 from pykueue.engine import values
 from pykueue.translate import amounts, selectors
@@ -15,7 +16,7 @@ _USAGE_BASED = "UsageBasedAdmissionFairSharing"
 
 
 def cluster_queue(obj: Object) -> values.ClusterQueue:
-    spec = obj.get("spec") or {}
+    spec = objects.spec(obj)
     return values.ClusterQueue(
         name=values.ClusterQueueName(obj["metadata"]["name"]),
         cohort=_cohort_name(spec.get("cohortName")),
@@ -27,13 +28,13 @@ def cluster_queue(obj: Object) -> values.ClusterQueue:
         admission_checks=_admission_checks(spec.get("admissionChecksStrategy") or {}),
         stop_policy=_stop_policy(spec),
         fair_weight=_fair_weight(spec),
-        uses_admission_fair_sharing=(spec.get("admissionScope") or {}).get("admissionMode") == _USAGE_BASED,
-        terminating="deletionTimestamp" in obj["metadata"],
+        uses_admission_fair_sharing=objects.nested(spec, "admissionScope").get("admissionMode") == _USAGE_BASED,
+        terminating=objects.is_deleted(obj),
     )
 
 
 def cohort(obj: Object) -> values.Cohort:
-    spec = obj.get("spec") or {}
+    spec = objects.spec(obj)
     return values.Cohort(
         name=values.CohortName(obj["metadata"]["name"]),
         parent=_cohort_name(spec.get("parentName")),
@@ -43,10 +44,9 @@ def cohort(obj: Object) -> values.Cohort:
 
 
 def local_queue(obj: Object) -> values.LocalQueue:
-    spec = obj.get("spec") or {}
-    metadata = obj["metadata"]
+    spec = objects.spec(obj)
     return values.LocalQueue(
-        key=values.LocalQueueKey(f"{metadata.get('namespace', '')}/{metadata['name']}"),
+        key=values.LocalQueueKey(f"{objects.namespace(obj)}/{objects.name(obj)}"),
         cluster_queue=values.ClusterQueueName(spec.get("clusterQueue", "")),
         stop_policy=_stop_policy(spec),
         fair_weight=1.0 if (weight := _fair_weight(spec)) is None else weight,
@@ -54,7 +54,7 @@ def local_queue(obj: Object) -> values.LocalQueue:
 
 
 def resource_flavor(obj: Object) -> values.ResourceFlavor:
-    spec = obj.get("spec") or {}
+    spec = objects.spec(obj)
     return values.ResourceFlavor(
         name=values.FlavorName(obj["metadata"]["name"]),
         node_labels=dict(spec.get("nodeLabels") or {}),
@@ -67,7 +67,7 @@ def resource_flavor(obj: Object) -> values.ResourceFlavor:
 def admission_check(obj: Object) -> values.AdmissionCheck:
     return values.AdmissionCheck(
         name=values.CheckName(obj["metadata"]["name"]),
-        controller=(obj.get("spec") or {}).get("controllerName", ""),
+        controller=objects.spec(obj).get("controllerName", ""),
         active=conditions.is_true(obj, "Active"),
     )
 
@@ -81,7 +81,7 @@ def _stop_policy(spec: Object) -> values.StopPolicy:
 
 
 def _fair_weight(spec: Object) -> float | None:
-    weight = (spec.get("fairSharing") or {}).get("weight")
+    weight = objects.nested(spec, "fairSharing").get("weight")
     return None if weight is None else quantity.parse(weight).nano / quantity.NANO_PER_UNIT
 
 

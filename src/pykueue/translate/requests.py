@@ -1,8 +1,9 @@
-"""What a workload asks of quota: its pod sets' requests in the engine's integers.
+"""The quota requests of a workload's pod sets, in the engine's integers.
 
-`adjusted` completes pod templates as the API server will (RuntimeClass overhead, LimitRange defaults, limits as requests);
-`total_requests` then counts each pod set: exclusions, transformations, pods already reclaimed, and for a workload that holds
-quota what it was admitted with. Called when a workload enters the engine, and by validation of its admissibility.
+`adjusted` completes the pod templates as the API server will complete the pods: RuntimeClass
+overhead, LimitRange defaults, limits as requests. `total_requests` applies exclusions,
+transformations and reclaimable pods to each pod set; for a workload with a reservation it counts
+the admitted usage. Called when a workload enters the engine.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,18 +11,22 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from pykueue.api import limit_range, quantity, resource_lists
+from pykueue.api import limit_range, objects, quantity, resource_lists
 from pykueue.api.errors import FieldError
+from pykueue.api.kueue import topology_encoding
 from pykueue.api.quantity import Quantity
 from pykueue.api.scheme import Object
 from pykueue.engine.quota import amounts as engine_amounts
-from pykueue.translate import amounts, topology
-from pykueue.translate.devices import NO_DEVICES, Counted
+from pykueue.translate import amounts
+from pykueue.translate.devices import NO_DEVICES, DeviceCounts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Transformation:
-    """How one requested resource is counted as others. `multiply_by` names a resource whose quantity scales the outputs."""
+class ResourceTransformation:
+    """Counts a requested resource as other resources.
+
+    The quantity of `multiply_by` scales the outputs.
+    """
 
     outputs: Mapping[str, str]
     replaces_input: bool = False
@@ -29,38 +34,38 @@ class Transformation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """The parts of the configuration that decide what is counted."""
+class RequestRules:
+    """The parts of the Configuration that decide what counts for quota."""
 
     excluded_prefixes: tuple[str, ...] = ()
-    transformations: Mapping[str, Transformation] = field(default_factory=dict)
+    transformations: Mapping[str, ResourceTransformation] = field(default_factory=dict)
     subtracts_reclaimable_pods: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSetRequests:
-    """The requests of all pods of a pod set together; `flavors` is empty until quota is reserved."""
+    """The requests of all pods of a pod set; `flavors` is empty until quota is reserved."""
 
     name: str
     count: int
     requests: Mapping[str, int]
     flavors: Mapping[str, str] = field(default_factory=dict)
-    placement: "Placement | None" = None
+    placement: "PodSetPlacement | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
-    """Where the pods of an admitted pod set were placed. Nodes hold what a pod really asks for, not what quota counts."""
+class PodSetPlacement:
+    """The topology assignment of an admitted pod set, with the requests of one pod on a node."""
 
     levels: tuple[str, ...]
-    domains: tuple[topology.Domain, ...]
+    domains: tuple[topology_encoding.TopologyDomainAssignment, ...]
     single_pod_requests: Mapping[str, int]
 
 
-def transformations_from(configured: Iterable[Mapping[str, Any]]) -> dict[str, Transformation]:
-    """The `resources.transformations` of a configuration."""
+def transformations_from(configured: Iterable[Mapping[str, Any]]) -> dict[str, ResourceTransformation]:
+    """Reads `resources.transformations` of the Configuration."""
     return {
-        entry["input"]: Transformation(
+        entry["input"]: ResourceTransformation(
             outputs=entry.get("outputs") or {},
             replaces_input=entry.get("strategy") == "Replace",
             multiply_by=entry.get("multiplyBy") or "",
@@ -70,7 +75,7 @@ def transformations_from(configured: Iterable[Mapping[str, Any]]) -> dict[str, T
 
 
 def adjusted(workload: Object, *, runtime_classes: Mapping[str, Object], limit_ranges: Iterable[Object]) -> Object:
-    """The workload with complete pod templates; the one given stays as it is stored, and shares what did not change."""
+    """The workload with complete pod templates; it shares unchanged parts with the original."""
     summary = limit_range.summarize(limit_ranges)
     pod_sets = []
     for pod_set in workload["spec"].get("podSets") or ():
@@ -79,33 +84,33 @@ def adjusted(workload: Object, *, runtime_classes: Mapping[str, Object], limit_r
     return {**workload, "spec": {**workload["spec"], "podSets": pod_sets}}
 
 
-def total_requests(workload: Object, rules: Rules) -> list[PodSetRequests]:
-    admission = workload.get("status", {}).get("admission")
+def total_requests(workload: Object, rules: RequestRules) -> list[PodSetRequests]:
+    admission = objects.status(workload).get("admission")
     return _admitted_requests(workload, admission, rules) if admission else requests_of_pod_sets(workload, rules)
 
 
 def usage(pod_sets: Iterable[PodSetRequests]) -> dict[tuple[str, str], int]:
-    """Amounts by (flavor, resource); the flavor is empty where none is assigned."""
-    summed: dict[tuple[str, str], int] = {}
+    """The amounts by (flavor, resource); the flavor is "" if none is assigned."""
+    totals: dict[tuple[str, str], int] = {}
     for pod_set in pod_sets:
         for resource, amount in pod_set.requests.items():
             key = pod_set.flavors.get(resource, ""), resource
-            summed[key] = engine_amounts.add(summed.get(key, 0), amount)
-    return summed
+            totals[key] = engine_amounts.add(totals.get(key, 0), amount)
+    return totals
 
 
-def counts_after_reclaim(workload: Object, rules: Rules) -> dict[str, int]:
-    """Pods by pod set that still need quota."""
+def counts_after_reclaim(workload: Object, rules: RequestRules) -> dict[str, int]:
+    """The number of pods that still need quota, by pod set."""
     counts = {_name(pod_set): int(pod_set.get("count", 0)) for pod_set in workload["spec"].get("podSets") or ()}
     if rules.subtracts_reclaimable_pods:
-        for reclaimable in workload.get("status", {}).get("reclaimablePods") or ():
+        for reclaimable in objects.status(workload).get("reclaimablePods") or ():
             if (name := reclaimable["name"]) in counts:
                 counts[name] -= min(int(reclaimable["count"]), counts[name])
     return counts
 
 
-def single_pod_requests(pod_spec: Object, rules: Rules) -> dict[str, int]:
-    """What one pod of a template takes from quota."""
+def single_pod_requests(pod_spec: Object, rules: RequestRules) -> dict[str, int]:
+    """The quota requests of one pod."""
     requests = {
         name: value
         for name, value in resource_lists.pod_requests(pod_spec).items()
@@ -115,40 +120,42 @@ def single_pod_requests(pod_spec: Object, rules: Rules) -> dict[str, int]:
     return {name: max(0, resource_lists.amount(name, value)) for name, value in transformed.items()}
 
 
-def requests_of_pod_sets(workload: Object, rules: Rules, counted: Counted = NO_DEVICES) -> list[PodSetRequests]:
+def requests_of_pod_sets(
+    workload: Object, rules: RequestRules, devices: DeviceCounts = NO_DEVICES
+) -> list[PodSetRequests]:
     counts = counts_after_reclaim(workload, rules)
-    found = []
+    pod_sets = []
     for pod_set in workload["spec"].get("podSets") or ():
         name = _name(pod_set)
-        of_one = _with_devices(single_pod_requests(pod_set["template"]["spec"], rules), counted, name)
-        found.append(PodSetRequests(name=name, count=counts[name], requests=amounts.scaled(of_one, counts[name])))
-    return found
+        requests = _with_devices(single_pod_requests(pod_set["template"]["spec"], rules), devices, name)
+        pod_sets.append(PodSetRequests(name=name, count=counts[name], requests=amounts.scaled(requests, counts[name])))
+    return pod_sets
 
 
-def _with_devices(requests: dict[str, int], counted: Counted, pod_set: str) -> dict[str, int]:
-    replaced, added = counted.replaced.get(pod_set, ()), counted.added.get(pod_set, {})
+def _with_devices(requests: dict[str, int], devices: DeviceCounts, pod_set: str) -> dict[str, int]:
+    replaced, added = devices.replaced.get(pod_set, ()), devices.added.get(pod_set, {})
     if not replaced and not added:
         return requests
-    found = {name: amount for name, amount in requests.items() if name not in replaced}
+    amounts_by_name = {name: amount for name, amount in requests.items() if name not in replaced}
     for name, amount in added.items():
-        found[name] = found.get(name, 0) + amount
-    return found
+        amounts_by_name[name] = amounts_by_name.get(name, 0) + amount
+    return amounts_by_name
 
 
 def _name(pod_set: Object) -> str:
     return str(pod_set.get("name", ""))
 
 
-def _admitted_requests(workload: Object, admission: Object, rules: Rules) -> list[PodSetRequests]:
-    declared = counts_after_reclaim(workload, Rules(subtracts_reclaimable_pods=False))
+def _admitted_requests(workload: Object, admission: Object, rules: RequestRules) -> list[PodSetRequests]:
+    declared = counts_after_reclaim(workload, RequestRules(subtracts_reclaimable_pods=False))
     remaining = counts_after_reclaim(workload, rules)
     pod_sets = []
     for assignment in admission.get("podSetAssignments") or ():
         name = assignment["name"]
         count = int(assignment.get("count", declared.get(name, 0)))
         requests = amounts.of_requests(assignment.get("resourceUsage"))
-        if (left := remaining.get(name, 0)) < count:
-            requests, count = amounts.rescaled(requests, from_count=count, to_count=left), left
+        if (remaining_count := remaining.get(name, 0)) < count:
+            requests, count = amounts.rescaled(requests, from_count=count, to_count=remaining_count), remaining_count
         pod_sets.append(
             PodSetRequests(
                 name=name,
@@ -161,7 +168,7 @@ def _admitted_requests(workload: Object, admission: Object, rules: Rules) -> lis
     return pod_sets
 
 
-def _placement(workload: Object, assignment: Object) -> Placement | None:
+def _placement(workload: Object, assignment: Object) -> PodSetPlacement | None:
     topology_assignment = assignment.get("topologyAssignment")
     if not topology_assignment:
         return None
@@ -169,9 +176,9 @@ def _placement(workload: Object, assignment: Object) -> Placement | None:
         pod_set["template"] for pod_set in workload["spec"]["podSets"] if pod_set["name"] == assignment["name"]
     )
     requests = resource_lists.pod_requests(template["spec"])
-    return Placement(
+    return PodSetPlacement(
         levels=tuple(topology_assignment["levels"]),
-        domains=tuple(topology.domains(topology_assignment)),
+        domains=tuple(topology_encoding.decode(topology_assignment)),
         single_pod_requests={name: resource_lists.amount(name, value) for name, value in requests.items()},
     )
 
@@ -179,7 +186,7 @@ def _placement(workload: Object, assignment: Object) -> Placement | None:
 def _adjusted_pod(pod_spec: Object, runtime_classes: Mapping[str, Object], summary: limit_range.Summary) -> Object:
     pod_spec = dict(pod_spec)
     if (class_name := pod_spec.get("runtimeClassName")) and not pod_spec.get("overhead"):
-        overhead = (runtime_classes.get(class_name, {}).get("overhead") or {}).get("podFixed")
+        overhead = objects.nested(runtime_classes.get(class_name, {}), "overhead").get("podFixed")
         if overhead:
             pod_spec["overhead"] = overhead
     for field_name in ("initContainers", "containers"):
@@ -194,7 +201,7 @@ def _adjusted_pod(pod_spec: Object, runtime_classes: Mapping[str, Object], summa
 
 
 def _completed(resources: Mapping[str, Any] | None, defaults: Mapping[str, Any] | None) -> Object:
-    """Own values first, then the defaults of the namespace; a resource with a limit alone requests as much."""
+    """Adds the defaults of the namespace; a limit without a request becomes the request."""
     own = dict(resources or {})
     if not defaults and not own.get("limits"):
         return own
@@ -206,10 +213,10 @@ def _completed(resources: Mapping[str, Any] | None, defaults: Mapping[str, Any] 
 
 
 def _transformed(
-    requests: Mapping[str, Quantity], transformations: Mapping[str, Transformation]
+    requests: Mapping[str, Quantity], transformations: Mapping[str, ResourceTransformation]
 ) -> Mapping[str, Quantity]:
-    """Outputs of all rules are summed before a negative sum is cut at zero, and only then join what is kept."""
-    kept = {
+    """Sums all outputs, raises negative sums to zero, then adds the other requests."""
+    remaining = {
         name: value
         for name, value in requests.items()
         if name not in transformations or not transformations[name].replaces_input
@@ -222,7 +229,7 @@ def _transformed(
             product = _exact(requests[name]) * _exact(scale) * _exact(quantity.parse(factor))
             generated[output] = generated.get(output, Fraction(0)) + product
     return resource_lists.total(
-        (kept, {name: _rounded_up(max(Fraction(0), value)) for name, value in generated.items()})
+        (remaining, {name: _rounded_up(max(Fraction(0), value)) for name, value in generated.items()})
     )
 
 
@@ -236,7 +243,7 @@ def _rounded_up(units: Fraction) -> Quantity:
 
 
 def limit_range_errors(workload: Object, summary: limit_range.Summary) -> list[FieldError]:
-    """Where the workload's pod templates break the LimitRanges of its namespace."""
+    """The violations of the namespace's LimitRanges in the pod templates."""
     return [
         error
         for index, pod_set in enumerate(workload["spec"].get("podSets") or ())

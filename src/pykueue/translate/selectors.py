@@ -1,7 +1,11 @@
-"""Label selectors, node affinity, taints and tolerations as engine values. Called by the other modules of `translate`."""
+"""Converts label selectors, node affinity, taints and tolerations to engine values.
+
+Called by the rest of `translate`.
+"""
 
 from collections.abc import Iterable
 
+from pykueue.api import objects
 from pykueue.api.scheme import Object
 from pykueue.engine import values
 
@@ -9,7 +13,7 @@ _OPERATORS = frozenset(operator.value for operator in values.Operator)
 
 
 def label_selector(selector: Object | None) -> values.LabelSelector | None:
-    """An absent selector selects nothing, an empty one everything."""
+    """None selects nothing; an empty selector selects everything."""
     if selector is None:
         return None
     exact = (
@@ -19,15 +23,20 @@ def label_selector(selector: Object | None) -> values.LabelSelector | None:
 
 
 def affinity_terms(pod_spec: Object) -> tuple[tuple[values.Requirement, ...], ...] | None:
-    """Required node affinity: terms are alternatives, the expressions of a term all hold."""
-    node_affinity = (pod_spec.get("affinity") or {}).get("nodeAffinity") or {}
+    """The terms of the required node affinity.
+
+    One term must match; a term matches if all its expressions do.
+    """
+    if not pod_spec.get("affinity"):
+        return None
+    node_affinity = objects.nested(pod_spec, "affinity", "nodeAffinity")
     required = node_affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     if required is None:
         return None
     return tuple(_requirements(term.get("matchExpressions") or ()) for term in required.get("nodeSelectorTerms") or ())
 
 
-def tolerations(listed: Iterable[Object] | None) -> tuple[values.Toleration, ...]:
+def tolerations(entries: Iterable[Object] | None) -> tuple[values.Toleration, ...]:
     return tuple(
         values.Toleration(
             key=toleration.get("key") or "",
@@ -35,13 +44,14 @@ def tolerations(listed: Iterable[Object] | None) -> tuple[values.Toleration, ...
             value=toleration.get("value") or "",
             effect=toleration.get("effect") or "",
         )
-        for toleration in listed or ()
+        for toleration in entries or ()
     )
 
 
-def taints(listed: Iterable[Object] | None) -> tuple[values.Taint, ...]:
+def taints(entries: Iterable[Object] | None) -> tuple[values.Taint, ...]:
     return tuple(
-        values.Taint(key=taint["key"], value=taint.get("value") or "", effect=taint["effect"]) for taint in listed or ()
+        values.Taint(key=taint["key"], value=taint.get("value") or "", effect=taint["effect"])
+        for taint in entries or ()
     )
 
 
@@ -50,7 +60,7 @@ def _requirements(expressions: Iterable[Object]) -> tuple[values.Requirement, ..
 
 
 def _requirement(expression: Object) -> values.Requirement:
-    """Nothing checks the operators inside a stored pod template: one that is unknown matches no label at all."""
+    """An unknown operator, which a stored pod template may have, matches no label."""
     operator = expression.get("operator", "")
     if operator not in _OPERATORS:
         return values.Requirement(key=expression.get("key", ""), operator=values.Operator.IN)

@@ -1,32 +1,40 @@
-"""Workloads as engine values: what they ask for, what they hold, and what state they are in.
+"""Converts Workloads to engine values: requests, admission and conditions.
 
-Called for every workload event by the scheduler's feed, and by replays. The object should be `requests.adjusted` first when
-the namespace has LimitRanges or its pods name a RuntimeClass.
+Called by the scheduler for every change of a Workload, and by replays. If the namespace has
+LimitRanges or the pods name a RuntimeClass, the caller applies `requests.adjusted` to the object
+first.
 """
 
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from pykueue.api import conditions, errors, limit_range, times
+import msgspec
+
+from pykueue.api import conditions, errors, limit_range, objects, times
+from pykueue.api.labels import (
+    ADMISSION_GATED_BY,
+    IS_GROUP_WORKLOAD,
+    JOB_UID,
+    PRIORITY_BOOST,
+    WORKLOAD_SLICE_REPLACEMENT_FOR,
+)
+from pykueue.api.rules.jobs import pod
 from pykueue.api.scheme import Object
 from pykueue.engine import values
-from pykueue.translate import devices, nodes, requests, scheduling_hash, selectors
-
-ADMISSION_GATED_BY = "kueue.x-k8s.io/admission-gated-by"
-PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
-IS_GROUP = "kueue.x-k8s.io/is-group-workload"
-REPLACEMENT_FOR = "kueue.x-k8s.io/workload-slice-replacement-for"
-JOB_UID = "kueue.x-k8s.io/job-uid"
+from pykueue.translate import devices, nodes, requests, selectors
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """The parts of the configuration that decide how a workload is read."""
+class WorkloadOptions:
+    """The parts of the Configuration that change how a Workload is read."""
 
-    rules: requests.Rules = field(default_factory=requests.Rules)
+    rules: requests.RequestRules = field(default_factory=requests.RequestRules)
     device_rules: devices.DeviceRules = field(default_factory=devices.DeviceRules)
-    hashes_shapes: bool = True
-    honours_admission_gates: bool = True
-    honours_priority_boost: bool = False
+    computes_hash: bool = True
+    honors_admission_gates: bool = True
+    honors_priority_boost: bool = False
     replaces_slices: bool = True
 
 
@@ -37,21 +45,21 @@ def key(obj: Object) -> values.WorkloadKey:
 
 def workload(
     obj: Object,
-    options: Options,
+    options: WorkloadOptions,
     limit_ranges: limit_range.Summary | None = None,
-    counted: devices.Counted | devices.Fault = devices.NO_DEVICES,
+    counted: devices.DeviceCounts | devices.DeviceFault = devices.NO_DEVICES,
 ) -> values.Workload:
-    """A workload whose devices cannot be counted is kept out of the queues."""
-    metadata, spec, status = obj["metadata"], obj["spec"], obj.get("status") or {}
-    namespace = metadata.get("namespace", "")
-    annotations = metadata.get("annotations") or {}
-    boost = _priority_boost(annotations) if options.honours_priority_boost else 0
+    """A Workload whose devices cannot be counted is admission-gated, so it is not queued."""
+    metadata, spec, status = obj["metadata"], obj["spec"], objects.status(obj)
+    namespace = objects.namespace(obj)
+    annotations = objects.annotations(obj)
+    boost = _priority_boost(annotations) if options.honors_priority_boost else 0
     priority = int(spec.get("priority") or 0) + boost
-    found = conditions.by_type(obj)
-    reserved = found.get("QuotaReserved")
+    by_type = conditions.by_type(obj)
+    reserved = by_type.get("QuotaReserved")
     is_reserved = conditions.has_status_true(reserved)
-    is_faulty = isinstance(counted, devices.Fault)
-    pod_sets = _pod_sets(obj, options, devices.NO_DEVICES if isinstance(counted, devices.Fault) else counted)
+    is_faulty = isinstance(counted, devices.DeviceFault)
+    pod_sets = _pod_sets(obj, options, devices.NO_DEVICES if isinstance(counted, devices.DeviceFault) else counted)
     return values.Workload(
         key=key(obj),
         uid=metadata.get("uid", ""),
@@ -62,29 +70,27 @@ def workload(
         priority=priority,
         priority_boost=boost,
         generation=int(metadata.get("generation") or 0),
-        shape=scheduling_hash.of_workload(spec.get("podSets") or (), pod_sets, priority)
-        if options.hashes_shapes
-        else "",
-        job_uid=(metadata.get("labels") or {}).get(JOB_UID, ""),
+        shape=scheduling_hash(spec.get("podSets") or (), pod_sets, priority) if options.computes_hash else "",
+        job_uid=objects.labels(obj).get(JOB_UID, ""),
         active=spec.get("active", True) is not False,
-        finished=conditions.has_status_true(found.get("Finished")),
+        finished=conditions.has_status_true(by_type.get("Finished")),
         on_hold=reserved is not None and not is_reserved and reserved.get("reason") == "OnHold",
-        admission_gated=is_faulty or (options.honours_admission_gates and bool(annotations.get(ADMISSION_GATED_BY))),
-        waiting_for_replacement_pods=conditions.has_status_true(found.get("WaitingForReplacementPods")),
+        admission_gated=is_faulty or (options.honors_admission_gates and bool(annotations.get(ADMISSION_GATED_BY))),
+        waiting_for_replacement_pods=conditions.has_status_true(by_type.get("WaitingForReplacementPods")),
         closed_preemption_gate=has_closed_preemption_gate(obj),
         admissibility_fault=admissibility_fault(obj, limit_ranges or {}),
         admission=_admission(obj, options) if is_reserved and status.get("admission") else None,
         reserved_at_ns=conditions.transition_ns(reserved) if is_reserved else None,
-        admitted=conditions.has_status_true(found.get("Admitted")),
-        eviction=_eviction(found.get("Evicted")),
-        preemption=_eviction(found.get("Preempted")),
-        requeued=_truth(found.get("Requeued")),
+        admitted=conditions.has_status_true(by_type.get("Admitted")),
+        eviction=_eviction(by_type.get("Evicted")),
+        preemption=_eviction(by_type.get("Preempted")),
+        requeued=_truth(by_type.get("Requeued")),
         requeue_at_ns=_requeue_at_ns(status),
         check_states={
             values.CheckName(check["name"]): values.CheckState(check.get("state") or "Pending")
             for check in status.get("admissionChecks") or ()
         },
-        pods_ready=conditions.has_status_true(found.get("PodsReady")),
+        pods_ready=conditions.has_status_true(by_type.get("PodsReady")),
         unhealthy_nodes=tuple(node["name"] for node in status.get("unhealthyNodes") or ()),
         replaces=_replaced_slice(annotations) if options.replaces_slices else None,
         keeps_lost_places=is_of_one_pod(obj),
@@ -92,27 +98,29 @@ def workload(
 
 
 def _replaced_slice(annotations: Object) -> values.WorkloadKey | None:
-    key = annotations.get(REPLACEMENT_FOR)
+    key = annotations.get(WORKLOAD_SLICE_REPLACEMENT_FOR)
     return None if key is None else values.WorkloadKey(key)
 
 
 def has_closed_preemption_gate(obj: Object) -> bool:
-    """A gate that only the spec names counts as closed, so that a workload can be created gated in one step."""
-    positions = {gate["name"]: gate["position"] for gate in (obj.get("status") or {}).get("preemptionGates") or ()}
-    return any(positions.get(gate["name"], "Closed") == "Closed" for gate in obj["spec"].get("preemptionGates") or ())
+    """A gate without an entry in the status is closed, so it can be closed at creation."""
+    gates = obj["spec"].get("preemptionGates")
+    if not gates:
+        return False
+    positions = {gate["name"]: gate["position"] for gate in objects.nested_list(obj, "status", "preemptionGates")}
+    return any(positions.get(gate["name"], "Closed") == "Closed" for gate in gates)
 
 
 def is_of_one_pod(obj: Object) -> bool:
-    """Its job is a single plain pod, not a group of them."""
-    metadata = obj["metadata"]
-    owners = list(metadata.get("ownerReferences") or ())
-    if (metadata.get("annotations") or {}).get(IS_GROUP) == "true":
+    """Whether the job of the Workload is a single pod, not a pod group."""
+    owners = objects.owner_references(obj)
+    if objects.annotations(obj).get(IS_GROUP_WORKLOAD) == "true":
         return False
     return len(owners) == 1 and (owners[0]["apiVersion"], owners[0]["kind"]) == ("v1", "Pod")
 
 
 def admissibility_fault(obj: Object, limit_ranges: limit_range.Summary) -> str:
-    """Why no ClusterQueue may admit these requests, in Kueue's words; empty when they are in order."""
+    """Why no ClusterQueue may admit these requests, in Kueue's words; "" if they are valid."""
     if faults := limit_range.requests_above_limits(obj["spec"].get("podSets") or ()):
         return f"resources validation failed: {errors.aggregate(faults)}"
     if faults := requests.limit_range_errors(obj, limit_ranges):
@@ -120,44 +128,44 @@ def admissibility_fault(obj: Object, limit_ranges: limit_range.Summary) -> str:
     return ""
 
 
+def _pod_sets(obj: Object, options: WorkloadOptions, device_counts: devices.DeviceCounts) -> tuple[values.PodSet, ...]:
+    pod_sets = obj["spec"].get("podSets") or ()
+    counted = requests.requests_of_pod_sets(obj, options.rules, device_counts)
+    return tuple(_pod_set(obj, pod_set, totals) for pod_set, totals in zip(pod_sets, counted, strict=True))
+
+
+def _pod_set(obj: Object, pod_set: Object, totals: requests.PodSetRequests) -> values.PodSet:
+    pod_spec = pod_set["template"]["spec"]
+    updates = _ready_updates(obj, totals.name)
+    return values.PodSet(
+        name=values.PodSetName(totals.name),
+        count=totals.count,
+        spec_count=int(pod_set.get("count", 0)),
+        min_count=pod_set.get("minCount"),
+        requests={values.ResourceName(name): amount for name, amount in totals.requests.items()},
+        tolerations=selectors.tolerations(pod_spec.get("tolerations")),
+        node_selector=dict(pod_spec.get("nodeSelector") or {}),
+        affinity_terms=selectors.affinity_terms(pod_spec),
+        topology_request=topology_request(pod_set.get("topologyRequest")),
+        pod_requests=nodes.pod_requests(pod_spec),
+        checked_node_selector={
+            key: value for update in updates for key, value in (update.get("nodeSelector") or {}).items()
+        },
+        checked_tolerations=selectors.tolerations(
+            toleration for update in updates for toleration in update.get("tolerations") or ()
+        ),
+    )
+
+
 def _ready_updates(obj: Object, pod_set: str) -> list[Object]:
-    """What admission checks that are ready add to the pods of a pod set."""
+    """The pod set updates of the admission checks that are ready."""
     return [
         update
-        for check in (obj.get("status") or {}).get("admissionChecks") or ()
+        for check in objects.status(obj).get("admissionChecks") or ()
         if check.get("state") == "Ready"
         for update in check.get("podSetUpdates") or ()
         if update["name"] == pod_set
     ]
-
-
-def _pod_sets(obj: Object, options: Options, device_counts: devices.Counted) -> tuple[values.PodSet, ...]:
-    counted = requests.requests_of_pod_sets(obj, options.rules, device_counts)
-    return tuple(
-        values.PodSet(
-            name=values.PodSetName(totals.name),
-            count=totals.count,
-            spec_count=int(pod_set.get("count", 0)),
-            min_count=pod_set.get("minCount"),
-            requests={values.ResourceName(name): amount for name, amount in totals.requests.items()},
-            tolerations=selectors.tolerations(pod_set["template"]["spec"].get("tolerations")),
-            node_selector=dict(pod_set["template"]["spec"].get("nodeSelector") or {}),
-            affinity_terms=selectors.affinity_terms(pod_set["template"]["spec"]),
-            topology_request=topology_request(pod_set.get("topologyRequest")),
-            pod_requests=nodes.pod_requests(pod_set["template"]["spec"]),
-            checked_node_selector={
-                key: value
-                for update in _ready_updates(obj, totals.name)
-                for key, value in (update.get("nodeSelector") or {}).items()
-            },
-            checked_tolerations=selectors.tolerations(
-                toleration
-                for update in _ready_updates(obj, totals.name)
-                for toleration in update.get("tolerations") or ()
-            ),
-        )
-        for pod_set, totals in zip(obj["spec"].get("podSets") or (), counted, strict=True)
-    )
 
 
 def topology_request(request: Object | None) -> values.TopologyRequest | None:
@@ -173,18 +181,18 @@ def topology_request(request: Object | None) -> values.TopologyRequest | None:
 
 
 def _slices(request: Object) -> tuple[values.SliceLayer, ...]:
-    """One layer may be told in two fields of its own."""
+    """The slice layers; a single layer may be given by two fields instead of the list."""
     layers = list(request.get("podsetSliceRequiredTopologyConstraints") or ())
     if not layers and request.get("podSetSliceRequiredTopology") is not None:
         layers = [{"topology": request["podSetSliceRequiredTopology"], "size": request.get("podSetSliceSize") or 0}]
     return tuple(values.SliceLayer(topology=layer["topology"], size=int(layer["size"])) for layer in layers)
 
 
-def _admission(obj: Object, options: Options) -> values.Admission:
+def _admission(obj: Object, options: WorkloadOptions) -> values.Admission:
     delayed = {
-        assigned["name"]: values.DelayedTopology(assigned["delayedTopologyRequest"])
-        for assigned in obj["status"]["admission"].get("podSetAssignments") or ()
-        if assigned.get("delayedTopologyRequest")
+        assignment["name"]: values.DelayedTopology(assignment["delayedTopologyRequest"])
+        for assignment in obj["status"]["admission"].get("podSetAssignments") or ()
+        if assignment.get("delayedTopologyRequest")
     }
     return values.Admission(
         cluster_queue=values.ClusterQueueName(obj["status"]["admission"].get("clusterQueue", "")),
@@ -204,7 +212,7 @@ def _admission(obj: Object, options: Options) -> values.Admission:
     )
 
 
-def _topology(placement: requests.Placement | None) -> values.TopologyAssignment | None:
+def _topology(placement: requests.PodSetPlacement | None) -> values.TopologyAssignment | None:
     if placement is None:
         return None
     return values.TopologyAssignment(
@@ -233,3 +241,42 @@ def _priority_boost(annotations: Object) -> int:
         return int(annotations.get(PRIORITY_BOOST, "0"))
     except ValueError:
         return 0
+
+
+_ENCODER = msgspec.json.Encoder(order="deterministic")
+
+
+def scheduling_hash(templates: Sequence[Object], pod_sets: Sequence[values.PodSet], effective_priority: int) -> str:
+    """A hash that is equal for workloads which the scheduler cannot distinguish.
+
+    If one of them does not fit, the others in the same queue need not be tried. `templates` are
+    the pod sets of the object, `pod_sets` are the engine values made from them.
+    """
+    fields = {
+        "priority": effective_priority,
+        "podSets": [
+            {
+                "name": pod_set.name,
+                "spec": scheduling_fields(template["template"]["spec"]),
+                "count": pod_set.count,
+                "requests": pod_set.requests,
+                "minCount": pod_set.min_count,
+                "topologyRequest": template.get("topologyRequest"),
+            }
+            for template, pod_set in zip(templates, pod_sets, strict=True)
+        ],
+    }
+    return hashlib.sha256(_ENCODER.encode(fields)).hexdigest()[:16]
+
+
+def scheduling_fields(pod_spec: Object) -> Mapping[str, Any]:
+    """The fields of a pod spec that decide on which nodes it may run."""
+    fields = {name: pod_spec.get(name) for name in pod.ROLE_FIELDS}
+    for name in ("initContainers", "containers"):
+        fields[name] = [
+            {"requests": (container.get("resources") or {}).get("requests"), "ports": container.get("ports")}
+            for container in pod_spec.get(name) or ()
+        ]
+    if pod_spec.get("resources") is not None:
+        fields["resources"] = pod_spec["resources"].get("requests")
+    return fields

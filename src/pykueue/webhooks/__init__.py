@@ -1,6 +1,8 @@
-"""Admission webhooks for clusters that cannot do it by policy: reviews answered by the rules of `api.rules`, over TLS.
+"""Admission webhooks, for clusters whose API server cannot run our admission policies.
 
-Certificates are made here and kept in a Secret, so that replicas share one and nobody has to renew it by hand.
+Reviews are answered by the rules of `api.rules`, over TLS. The certificate is kept in a Secret, so
+that all replicas share it, and it is renewed without an administrator.
 
-Invariant: no rule of its own; an object is refused and changed exactly as the embedded API does it.
+Invariant: the webhooks have no rule of their own. They refuse and change an object exactly as the
+embedded API does.
 """

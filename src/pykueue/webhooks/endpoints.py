@@ -1,6 +1,7 @@
-"""The HTTPS server of the webhooks: AdmissionReviews in, AdmissionReviews out. Every replica of the controller runs one.
+"""The HTTPS server of the webhooks. Every replica of the controller runs one.
 
-An answer that cannot be given is an error of HTTP, on which the API server does what the webhook's failurePolicy says.
+If a review cannot be answered, the response is an HTTP error, and the API server applies the
+failurePolicy.
 """
 
 import logging
@@ -20,7 +21,7 @@ from pykueue.webhooks.reviews import API_VERSION, KIND, Reviewer
 log = logging.getLogger(__name__)
 
 _REVIEW_BYTES = 16 * 1024 * 1024
-"""An object may have 1.5 MiB as etcd keeps it; a review holds two of them as JSON."""
+"""A review holds two objects of up to 1.5 MiB each, whose JSON may be larger."""
 _Decide = Callable[[Reviewer, Object], Object]
 
 
@@ -30,8 +31,8 @@ class _Kind(msgspec.Struct):
     kind: str
 
 
-class _Asked(msgspec.Struct):
-    """What every review must have; the rest of its request is the rules' to read."""
+class _ReviewRequest(msgspec.Struct):
+    """The fields that every request of a review must have."""
 
     uid: str
     operation: str
@@ -40,12 +41,12 @@ class _Asked(msgspec.Struct):
 
 
 class _Review(msgspec.Struct):
-    request: _Asked
+    request: _ReviewRequest
 
 
 class Endpoints:
-    def __init__(self, neighbours: LookupCache, settings: Settings) -> None:
-        self._neighbours = neighbours
+    def __init__(self, lookups: LookupCache, settings: Settings) -> None:
+        self._lookups = lookups
         self._settings = settings
         application = web.Application(client_max_size=_REVIEW_BYTES)
         application.router.add_post(MUTATE, partial(self._answer, Reviewer.mutate))
@@ -62,7 +63,7 @@ class Endpoints:
         return int(self._runner.addresses[0][1])
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext) -> None:
-        """OSError if somebody else listens there."""
+        """OSError if the address is in use."""
         await self._runner.setup()
         site = web.TCPSite(self._runner, host or None, port, ssl_context=tls)
         await site.start()
@@ -76,17 +77,17 @@ class Endpoints:
         body = await request.read()
         try:
             msgspec.json.decode(body, type=_Review)
-            asked: Object = msgspec.json.decode(body)["request"]
+            review_request: Object = msgspec.json.decode(body)["request"]
         except (msgspec.DecodeError, RecursionError) as error:
             return web.Response(text=f"not an AdmissionReview: {error}", status=400)
 
-        def decided(lookup: Lookup) -> Object:
-            return decide(Reviewer(lookup=lookup, settings=self._settings), asked)
+        def decide_with(lookup: Lookup) -> Object:
+            return decide(Reviewer(lookup=lookup, settings=self._settings), review_request)
 
         try:
-            response = await self._neighbours.consulted(decided)
+            response = await self._lookups.run_with_lookups(decide_with)
         except (ApiError, OSError, TimeoutError) as error:
-            log.warning("no answer to the review of a %s: %s", asked["kind"]["kind"], error)
+            log.warning("no answer to the review of a %s: %s", review_request["kind"]["kind"], error)
             return web.Response(text=f"cannot read what the decision depends on: {error}", status=503)
         answer = {"apiVersion": API_VERSION, "kind": KIND, "response": response}
         return web.Response(body=msgspec.json.encode(answer), content_type="application/json")

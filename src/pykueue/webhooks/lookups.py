@@ -1,28 +1,28 @@
-"""The other objects that rules ask for: queues and namespaces as informers know them, owners as the API server has them.
+"""The other objects that rules look up: from informers or from the API server.
 
-Rules are plain functions and cannot wait. One that asks for an object not read yet is interrupted; the object is read,
-and the rule starts again.
+Rules are plain functions and cannot await. A rule that asks for an object that was not read yet is
+interrupted; the object is read, and the rule runs again.
 """
 
 import asyncio
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+from pykueue.api import resources
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Lookup, Object, Resource
 from pykueue.kube.client import Client
 from pykueue.kube.informer import Informer
 
 Answer = TypeVar("Answer")
-_KUEUE = ("kueue.x-k8s.io", "v1beta2")
-FOLLOWED = (
-    Resource("", "v1", "namespaces", "Namespace", namespaced=False),
-    Resource(*_KUEUE, "localqueues", "LocalQueue", namespaced=True),
-    Resource(*_KUEUE, "clusterqueues", "ClusterQueue", namespaced=False),
-    Resource(*_KUEUE, "admissionchecks", "AdmissionCheck", namespaced=False),
-    Resource(*_KUEUE, "workloadpriorityclasses", "WorkloadPriorityClass", namespaced=False),
+CACHED = (
+    resources.NAMESPACE,
+    resources.LOCAL_QUEUE,
+    resources.CLUSTER_QUEUE,
+    resources.ADMISSION_CHECK,
+    resources.WORKLOAD_PRIORITY_CLASS,
 )
-"""Few, small, and asked for with every job."""
+"""Kinds with few, small objects that the rules of every job look up."""
 
 
 class _UnreadError(Exception):
@@ -34,7 +34,7 @@ class _UnreadError(Exception):
 class LookupCache:
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._informers = {resource: Informer(client, resource) for resource in FOLLOWED}
+        self._informers = {resource: Informer(client, resource) for resource in CACHED}
 
     @property
     def is_synced(self) -> bool:
@@ -49,31 +49,31 @@ class LookupCache:
         for informer in self._informers.values():
             await informer.synced()
 
-    async def consulted(self, decide: Callable[[Lookup], Answer]) -> Answer:
-        """What `decide` answers when it sees its neighbours."""
-        seen = _Seen(self._informers)
+    async def run_with_lookups(self, decide: Callable[[Lookup], Answer]) -> Answer:
+        """The result of `decide`, which is called again after each object that had to be read."""
+        lookup = _RequestLookup(self._informers)
         while True:
             try:
-                return decide(seen)
+                return decide(lookup)
             except _UnreadError as unread:
-                await self._read(unread, seen)
+                await self._read(unread, lookup)
 
-    async def _read(self, unread: _UnreadError, seen: "_Seen") -> None:
+    async def _read(self, unread: _UnreadError, lookup: "_RequestLookup") -> None:
         resource, namespace, name = unread.resource, unread.namespace, unread.name
         if not name:
-            seen.lists[resource, namespace] = (await self._client.list(resource, namespace)).items
+            lookup.lists[resource, namespace] = (await self._client.list(resource, namespace)).items
             return
         try:
-            found: Object | None = await self._client.get(resource, name, namespace)
+            obj: Object | None = await self._client.get(resource, name, namespace)
         except ApiError as error:
             if error.code != 404:
                 raise
-            found = None
-        seen.objects[resource, namespace, name] = found
+            obj = None
+        lookup.objects[resource, namespace, name] = obj
 
 
-class _Seen:
-    """`Lookup` for one decision."""
+class _RequestLookup:
+    """The `Lookup` of one review, so that its rules see each object in one version only."""
 
     def __init__(self, informers: dict[Resource, Informer]) -> None:
         self.objects: dict[tuple[Resource, str, str], Object | None] = {}

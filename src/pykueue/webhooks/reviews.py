@@ -1,20 +1,24 @@
-"""One AdmissionReview, answered: what a write becomes, or why it is refused. Pure; `endpoints` serves it.
+"""Answers one AdmissionReview: the patch that sets defaults, or the reason of a refusal. Pure.
 
-The API server has decoded, defaulted and pruned the object already, and puts the name of the webhook before our words.
+`endpoints` serves it. The API server has decoded, defaulted and pruned the object, so that only
+the steps `mutate` and `validate` of `api.admission` are left. It puts the name of the webhook
+before our message.
 """
 
 import base64
-from collections.abc import Iterable
+import functools
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
 from pykueue.api import errors, json_copy
+from pykueue.api.admission import AdmissionPipeline
 from pykueue.api.errors import ApiError
 from pykueue.api.rules import table
-from pykueue.api.scheme import Lookup, Object, Request, Settings
+from pykueue.api.scheme import AdmissionRequest, Kind, Lookup, Object, Settings
 from pykueue.install import version_aliases
-from pykueue.webhooks import json_difference
 
 API_VERSION = "admission.k8s.io/v1"
 KIND = "AdmissionReview"
@@ -25,65 +29,85 @@ class Reviewer:
     lookup: Lookup
     settings: Settings
 
-    def mutate(self, asked: Object) -> Object:
-        """The response to a review's request: the patch that our defaults make."""
-        obj, old = _subject(asked), asked.get("oldObject")
+    def mutate(self, review_request: Object) -> Object:
+        """The response to the `request` of a review: the patch that sets our defaults."""
+        admission, request = self._admission(review_request)
+        version = str(review_request["kind"]["version"])
         try:
-            warnings = [
-                *version_aliases.respell(obj, old, str(asked["kind"]["version"])),
-                *self._rules(asked).defaulter(self._request(asked, obj, old)),
-            ]
+            admission.warnings += version_aliases.apply(request.object, request.old, version)
+            admission.mutate(_kind(review_request), request)
         except ApiError as error:
-            return _refused(asked, error)
-        patch = list(json_difference.operations(asked["object"], obj))
-        return _allowed(asked, warnings) | (_patch(patch) if patch else {})
+            return _refused(review_request, error, [])
+        patch = list(json_patch(review_request["object"], request.object))
+        return _allowed(review_request, admission.warnings) | (_encoded(patch) if patch else {})
 
-    def validate(self, asked: Object) -> Object:
-        obj = _subject(asked)
-        verdict = self._rules(asked).validator(self._request(asked, obj, asked.get("oldObject")))
-        kind = asked["kind"]
-        if verdict.invalid:
-            name = str(obj["metadata"].get("name", ""))
-            return _refused(asked, errors.invalid(kind["group"], kind["kind"], name, verdict.invalid), verdict.warnings)
-        if verdict.denied:
-            return _refused(asked, errors.denied(verdict.webhook, verdict.denied), verdict.warnings)
-        return _allowed(asked, verdict.warnings)
+    def validate(self, review_request: Object) -> Object:
+        admission, request = self._admission(review_request)
+        try:
+            admission.validate(_kind(review_request), request)
+        except ApiError as error:
+            return _refused(review_request, error, admission.warnings)
+        return _allowed(review_request, admission.warnings)
 
-    def _rules(self, asked: Object) -> table.Rules:
-        return table.webhook_of(str(asked["kind"]["group"]), str(asked["kind"]["kind"]))
-
-    def _request(self, asked: Object, obj: Object, old: Object | None) -> Request:
-        return Request(
-            operation=str(asked["operation"]),
-            object=obj,
-            old=old,
-            subresource=str(asked.get("subResource") or ""),
-            lookup=self.lookup,
-            settings=self.settings,
-        )
+    def _admission(self, review_request: Object) -> tuple[AdmissionPipeline, AdmissionRequest]:
+        subresource = str(review_request.get("subResource") or "")
+        admission = AdmissionPipeline(lookup=self.lookup, settings=self.settings, subresource=subresource)
+        obj: Object = json_copy.copied(review_request["object"])
+        return admission, admission.request(obj, review_request.get("oldObject"), str(review_request["operation"]))
 
 
-def _subject(asked: Object) -> Object:
-    """A copy to change."""
-    obj: Object = json_copy.copied(asked["object"])
-    return obj
+def _kind(review_request: Object) -> Kind:
+    kind = review_request["kind"]
+    return _kind_with_webhook_rules(str(kind["group"]), str(kind["version"]), str(kind["kind"]))
 
 
-def _allowed(asked: Object, warnings: Iterable[str]) -> Object:
-    return {"uid": asked["uid"], "allowed": True, **_told(warnings)}
+@functools.lru_cache(maxsize=256)
+def _kind_with_webhook_rules(group: str, version: str, kind: str) -> Kind:
+    rules = table.webhook_of(group, kind)
+    return Kind(
+        group=group,
+        version=version,
+        kind=kind,
+        plural="",
+        namespaced=True,
+        defaulter=rules.defaulter,
+        validator=rules.validator,
+    )
 
 
-def _refused(asked: Object, error: ApiError, warnings: Iterable[str] = ()) -> Object:
+def _allowed(review_request: Object, warnings: list[str]) -> Object:
+    return {"uid": review_request["uid"], "allowed": True, **_warnings(warnings)}
+
+
+def _refused(review_request: Object, error: ApiError, warnings: list[str]) -> Object:
     status = error.status()
     if isinstance(error, errors.WebhookError):
         status["message"] = error.why
-    return {"uid": asked["uid"], "allowed": False, "status": status, **_told(warnings)}
+    return {"uid": review_request["uid"], "allowed": False, "status": status, **_warnings(warnings)}
 
 
-def _told(warnings: Iterable[str]) -> Object:
-    listed = list(dict.fromkeys(warnings))
-    return {"warnings": listed} if listed else {}
+def _warnings(warnings: list[str]) -> Object:
+    return {"warnings": list(dict.fromkeys(warnings))} if warnings else {}
 
 
-def _patch(operations: list[Object]) -> Object:
-    return {"patchType": "JSONPatch", "patch": base64.b64encode(msgspec.json.encode(operations)).decode()}
+def _encoded(patch: list[Object]) -> Object:
+    return {"patchType": "JSONPatch", "patch": base64.b64encode(msgspec.json.encode(patch)).decode()}
+
+
+def json_patch(before: Any, after: Any, path: str = "") -> Iterator[Object]:
+    """The JSON Patch (RFC 6902) between two values; a list that differs is replaced whole."""
+    if not isinstance(before, dict) or not isinstance(after, dict):
+        if before != after or type(before) is not type(after):
+            yield {"op": "replace", "path": path, "value": after}
+        return
+    for name in before.keys() - after.keys():
+        yield {"op": "remove", "path": _below(path, name)}
+    for name, value in after.items():
+        if name in before:
+            yield from json_patch(before[name], value, _below(path, name))
+        else:
+            yield {"op": "add", "path": _below(path, name), "value": value}
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}/{name.replace('~', '~0').replace('/', '~1')}"

@@ -1,6 +1,6 @@
-"""The webhooks of one replica: certificate, neighbours and server, started in the order in which they need each other.
+"""The webhooks of one replica: certificate, lookup cache and HTTPS server.
 
-Run by `pykueue controller --webhooks`, whether this replica leads or not.
+`pykueue controller --webhooks` runs them on every replica, whether it leads or not.
 """
 
 import asyncio
@@ -12,17 +12,17 @@ from pykueue.api.configuration.types import Configuration
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock, WallClock
 from pykueue.webhooks.certificate_controller import CertificateController, WebhookService
-from pykueue.webhooks.certificate_lifecycle import Terms
+from pykueue.webhooks.certificate_lifecycle import CertificateLifetimes
 from pykueue.webhooks.endpoints import Endpoints
-from pykueue.webhooks.identity import Identity, follow_files
 from pykueue.webhooks.lookups import LookupCache
+from pykueue.webhooks.serving_certificate import ServingCertificate, follow_files
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
-    """Where to listen; "" is every address of this machine."""
+class ListenAddress:
+    """Where to listen; the host "" is every address of this machine."""
 
     host: str
     port: int
@@ -34,30 +34,30 @@ class Webhooks:
         client: Client,
         configuration: Configuration,
         *,
-        address: Address | None = None,
-        terms: Terms | None = None,
+        address: ListenAddress | None = None,
+        lifetimes: CertificateLifetimes | None = None,
         clock: Clock | None = None,
     ) -> None:
         self._client = client
         self._configuration = configuration
-        self._address = address or Address(host=configuration.webhook.host, port=configuration.webhook.port)
-        self._terms = terms
+        self._address = address or ListenAddress(host=configuration.webhook.host, port=configuration.webhook.port)
+        self._lifetimes = lifetimes
         self._clock = clock or WallClock()
-        self._identity = Identity(configuration.tls)
-        self._neighbours = LookupCache(client)
-        self._endpoints = Endpoints(self._neighbours, configuration.settings())
+        self._certificate = ServingCertificate(configuration.tls)
+        self._lookups = LookupCache(client)
+        self._endpoints = Endpoints(self._lookups, configuration.settings())
 
     @property
     def is_ready(self) -> bool:
-        return self._endpoints.is_listening and self._identity.known.is_set() and self._neighbours.is_synced
+        return self._endpoints.is_listening and self._certificate.is_loaded.is_set() and self._lookups.is_synced
 
     @property
     def port(self) -> int:
         return self._endpoints.port
 
     async def run(self) -> None:
-        """Until it is cancelled; OSError if somebody else listens at our address."""
-        background = [asyncio.create_task(self._neighbours.run()), asyncio.create_task(self._keep_certificate())]
+        """Run until cancelled; OSError if the address is in use."""
+        background = [asyncio.create_task(self._lookups.run()), asyncio.create_task(self._keep_certificate())]
         serving = asyncio.create_task(self._serve())
         try:
             await asyncio.wait([*background, serving], return_when=asyncio.FIRST_EXCEPTION)
@@ -71,22 +71,24 @@ class Webhooks:
             await self._endpoints.stop()
 
     async def _keep_certificate(self) -> None:
-        managed = self._configuration.internal_cert_management
-        if not managed.enable:
-            await follow_files(self._identity, Path(self._configuration.webhook.cert_dir), self._clock)
+        management = self._configuration.internal_cert_management
+        if not management.enable:
+            await follow_files(self._certificate, Path(self._configuration.webhook.cert_dir), self._clock)
             return
-        place = WebhookService(
+        service = WebhookService(
             namespace=self._configuration.namespace,
-            secret=managed.webhook_secret_name,
-            service=managed.webhook_service_name,
+            secret=management.webhook_secret_name,
+            service=management.webhook_service_name,
         )
-        keeper = CertificateController(self._client, self._clock, place, self._identity.use, terms=self._terms)
-        await keeper.run()
+        controller = CertificateController(
+            self._client, self._clock, service, self._certificate.use, lifetimes=self._lifetimes
+        )
+        await controller.run()
 
     async def _serve(self) -> None:
-        """Not before we can answer well: until then the API server had better find nobody."""
-        await self._identity.known.wait()
-        await self._neighbours.synced()
-        await self._endpoints.start(self._address.host, self._address.port, self._identity.context)
+        """Listen only when every review can be answered."""
+        await self._certificate.is_loaded.wait()
+        await self._lookups.synced()
+        await self._endpoints.start(self._address.host, self._address.port, self._certificate.context)
         log.info("the webhooks are served at %s:%d", self._address.host or "*", self._endpoints.port)
         await asyncio.Event().wait()

@@ -5,35 +5,35 @@ import pytest
 
 from pykueue.api.errors import aggregate
 from pykueue.api.rules import table
-from pykueue.api.rules.jobs import frameworks
-from pykueue.api.scheme import Request, Settings
+from pykueue.api.rules.jobs import job_kinds
+from pykueue.api.scheme import AdmissionRequest, Settings
 
-EVERY_FRAMEWORK = Settings(frameworks=frozenset(frameworks.FRAMEWORKS))
+EVERY_FRAMEWORK = Settings(frameworks=frozenset(job_kinds.JOB_KINDS))
 
 
 class Objects:
-    """A cluster that holds what a test puts into it."""
+    """A `Lookup` in the objects that a test adds."""
 
     def __init__(self):
-        self.held = []
+        self.objects = []
 
     def add(self, obj):
-        self.held.append(obj)
+        self.objects.append(obj)
 
     def get(self, resource, namespace, name):
-        found = (each for each in self.list(resource, namespace) if each["metadata"]["name"] == name)
-        return next(found, None)
+        named = (obj for obj in self.list(resource, namespace) if obj["metadata"]["name"] == name)
+        return next(named, None)
 
     def list(self, resource, namespace=""):
         return [
-            each
-            for each in self.held
-            if each["kind"] == resource.kind and each["metadata"].get("namespace", "") in (namespace or "", "")
+            obj
+            for obj in self.objects
+            if obj["kind"] == resource.kind and obj["metadata"].get("namespace", "") in (namespace or "", "")
         ]
 
 
 class Admission:
-    """The rules of one cluster: `create` and `update` give the stored object, `refusal` the text of a denial."""
+    """The rules of one cluster: `stored` gives the object after defaulting, `refusal` a denial."""
 
     def __init__(self, settings):
         self.cluster = Objects()
@@ -41,7 +41,7 @@ class Admission:
         self.warnings = []
 
     def request(self, obj, old=None, subresource=""):
-        return Request(
+        return AdmissionRequest(
             operation="CREATE" if old is None else "UPDATE",
             object=copy.deepcopy(obj),
             old=old,
@@ -54,7 +54,7 @@ class Admission:
         request = self.request(obj, old)
         reader = rules(obj).reader
         self.warnings = reader(request.object) if reader else []
-        self.warnings += rules(obj).defaulter(request)
+        rules(obj).defaulter(request)
         return request.object
 
     def verdict(self, obj, old=None, subresource=""):

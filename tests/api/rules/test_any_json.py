@@ -1,4 +1,4 @@
-"""Defaulters meet objects before the schema has been checked: whatever JSON comes, no rule breaks."""
+"""Defaulters run before the schema is checked: no rule raises on any JSON."""
 
 import contextlib
 import copy
@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from pykueue.api.errors import ApiError
 from pykueue.api.rules import table
-from pykueue.api.rules.jobs import frameworks
-from pykueue.api.scheme import Request, Settings
+from pykueue.api.rules.jobs import job_kinds
+from pykueue.api.scheme import AdmissionRequest, Settings
 
 SOURCES = Path(table.__file__).parent.rglob("*.py")
 FIELDS = sorted({name for path in SOURCES for name in re.findall(r'"([A-Za-z][\w./-]*)"', path.read_text())})
@@ -39,12 +39,12 @@ class NoObjects:
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(obj=OBJECTS, old=st.none() | OBJECTS)
 def test_rules_take_any_json(rules, obj, old):
-    request = Request(
+    request = AdmissionRequest(
         operation="CREATE" if old is None else "UPDATE",
         object=copy.deepcopy(obj),
         old=old,
         lookup=NoObjects(),
-        settings=Settings(frameworks=frozenset(frameworks.FRAMEWORKS), manage_jobs_without_queue_name=True),
+        settings=Settings(frameworks=frozenset(job_kinds.JOB_KINDS), manage_jobs_without_queue_name=True),
     )
     if rules.reader:
         rules.reader(request.object)
@@ -138,7 +138,7 @@ FULL = {
 @pytest.mark.parametrize("value", [None, True, 7, 1.5, "text", [], [[1]], {}, {"a": {"b": 1}}], ids=repr)
 def test_rules_take_a_field_of_any_type(kind, value):
     rules, full = table.RULES[kind], FULL[kind]
-    settings = Settings(frameworks=frozenset(frameworks.FRAMEWORKS), feature_gates={"ConcurrentAdmission": True})
+    settings = Settings(frameworks=frozenset(job_kinds.JOB_KINDS), feature_gates={"ConcurrentAdmission": True})
     for path in places(full):
         for obj, old in (
             (replaced(full, path, value), None),
@@ -146,7 +146,7 @@ def test_rules_take_a_field_of_any_type(kind, value):
             (full, replaced(full, path, value)),
         ):
             operation = "CREATE" if old is None else "UPDATE"
-            request = Request(
+            request = AdmissionRequest(
                 operation=operation, object=copy.deepcopy(obj), old=old, lookup=NoObjects(), settings=settings
             )
             with contextlib.suppress(ApiError):

@@ -1,7 +1,18 @@
 """TrainJob, AppWrapper, SparkApplication and LeaderWorkerSet, in the words of Kueue's webhooks."""
 
 import pytest
-from tests.install.jobs import ELASTIC, JOBS, MANAGED, QUEUE, REQUIRED, SIZE, SLICE, changed, marked, placed
+from tests.install.job_objects import (
+    ELASTIC,
+    JOBS,
+    MANAGED,
+    QUEUE,
+    REQUIRED,
+    SIZE,
+    SLICE,
+    changed,
+    marked,
+    placed,
+)
 
 PARENT, SERVING = "kueue.x-k8s.io/pod-suspending-parent", "kueue.x-k8s.io/pod-group-serving"
 OFFSET = "kueue.x-k8s.io/pod-index-offset"
@@ -22,7 +33,7 @@ def test_job_without_a_queue_is_left_as_it_is(admission, kind):
 
 def test_train_job_gets_a_patch_of_kueue_after_those_of_users(admission):
     stored = admission.stored(changed(JOBS["TrainJob"], ("spec", "runtimePatches"), [{"manager": "mine"}]))
-    assert [each["manager"] for each in stored["spec"]["runtimePatches"]] == ["mine", "kueue.x-k8s.io/manager"]
+    assert [patch["manager"] for patch in stored["spec"]["runtimePatches"]] == ["mine", "kueue.x-k8s.io/manager"]
 
 
 def test_spark_application_runs_in_cluster_mode(admission):

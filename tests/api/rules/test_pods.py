@@ -62,7 +62,9 @@ def test_role_hash_is_the_one_that_kueue_gives(admission):
 def test_pods_of_one_shape_have_one_role(admission):
     first, second = queued(), queued()
     second["spec"]["containers"][0] |= {"name": "other", "image": "y"}
-    roles = [admission.stored(each)["metadata"]["annotations"]["kueue.x-k8s.io/role-hash"] for each in (first, second)]
+    roles = [
+        admission.stored(version)["metadata"]["annotations"]["kueue.x-k8s.io/role-hash"] for version in (first, second)
+    ]
     assert roles[0] == roles[1]
     assert len(roles[0]) == 8
 
@@ -70,7 +72,9 @@ def test_pods_of_one_shape_have_one_role(admission):
 def test_pods_that_ask_for_more_have_another_role(admission):
     first, second = queued(), queued()
     second["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "2"
-    roles = [admission.stored(each)["metadata"]["annotations"]["kueue.x-k8s.io/role-hash"] for each in (first, second)]
+    roles = [
+        admission.stored(version)["metadata"]["annotations"]["kueue.x-k8s.io/role-hash"] for version in (first, second)
+    ]
     assert roles[0] != roles[1]
 
 

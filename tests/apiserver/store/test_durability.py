@@ -1,4 +1,4 @@
-"""SIGKILL at random moments under concurrent writes: nothing acknowledged is lost, no version goes back."""
+"""SIGKILL during concurrent writes: no acknowledged write is lost, no revision is reused."""
 
 import random
 import subprocess
@@ -8,24 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from pykueue.apiserver.store.rows import Key
+from pykueue.apiserver.store.rows import StoreKey
 from pykueue.apiserver.store.sqlite import SqliteLog
 from pykueue.apiserver.store.store import Store
 
-VICTIM = Path(__file__).with_name("kill_victim.py")
+WRITER = Path(__file__).with_name("endless_writer.py")
 
 
 def run_and_kill(directory, seed):
-    """Let it write for a random while after its first acknowledgement, kill it, and return what it acknowledged."""
-    victim = subprocess.Popen([sys.executable, VICTIM, directory, str(seed)], stdout=subprocess.PIPE, text=True)
-    lines = [victim.stdout.readline()]
+    """Kill a writer at a random time after its first write; return the acknowledged writes."""
+    writer = subprocess.Popen([sys.executable, WRITER, directory, str(seed)], stdout=subprocess.PIPE, text=True)
+    lines = [writer.stdout.readline()]
     deadline = time.monotonic() + random.Random(seed).uniform(0.01, 0.4)
     while time.monotonic() < deadline:
-        lines.append(victim.stdout.readline())
-    victim.kill()
-    lines += victim.stdout.readlines()
-    victim.wait()
-    victim.stdout.close()
+        lines.append(writer.stdout.readline())
+    writer.kill()
+    lines += writer.stdout.readlines()
+    writer.wait()
+    writer.stdout.close()
     complete = [line.split() for line in lines if line.endswith("\n")]
     return [(int(revision), name, value) for revision, name, value in complete]
 
@@ -40,10 +40,10 @@ def check(directory, acknowledged, newest_before):
         by_revision = {change.revision: change for change in changes}
         for revision, name, value in acknowledged:
             if revision > store.floor:
-                kept = by_revision[revision].now
-                assert (kept.key.name, kept.decode()["data"]["value"]) == (name, value)
+                stored = by_revision[revision].now
+                assert (stored.key.name, stored.decode()["data"]["value"]) == (name, value)
             else:
-                current = store.get(Key("", "configmaps", "default", name))
+                current = store.get(StoreKey("", "configmaps", "default", name))
                 assert current is None or current.revision >= revision
         return store.revision
     finally:

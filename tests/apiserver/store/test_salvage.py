@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from pykueue.apiserver.store.log import StoreDamagedError, StoreError
-from pykueue.apiserver.store.rows import Key, Row
+from pykueue.apiserver.store.rows import Row, StoreKey
 from pykueue.apiserver.store.salvage import salvage
 from pykueue.apiserver.store.sqlite import SqliteLog
 from pykueue.apiserver.store.store import Store
@@ -16,7 +16,7 @@ def fill(directory, rows=200):
     data = b'{"metadata":{"uid":"%d","name":"n"},"data":"' + b"x" * 500 + b'"}'
     log.commit(
         [
-            Row(revision, Key("", "pods", "d", f"p{revision}"), 0, False, data % revision)
+            Row(revision, StoreKey("", "pods", "d", f"p{revision}"), 0, False, data % revision)
             for revision in range(1, rows + 1)
         ],
         [],

@@ -8,12 +8,12 @@ import sys
 import pytest
 
 from pykueue.apiserver.store.log import StoreDamagedError, StoreError, StoreInUseError
-from pykueue.apiserver.store.rows import Key, Row
+from pykueue.apiserver.store.rows import Row, StoreKey
 from pykueue.apiserver.store.sqlite import SqliteLog
 
 
 def row(revision, *, previous=0, data=b'{"metadata":{}}'):
-    return Row(revision, Key("", "pods", "default", f"pod-{revision}"), previous, False, data)
+    return Row(revision, StoreKey("", "pods", "default", f"pod-{revision}"), previous, False, data)
 
 
 def filled(directory, rows=50):
@@ -33,7 +33,7 @@ def loaded(directory):
         log.close()
 
 
-def test_a_second_process_is_told_who_holds_the_data(tmp_path):
+def test_a_second_process_is_refused_with_the_name_of_the_first(tmp_path):
     log = SqliteLog(tmp_path)
     script = "import sys, pathlib; from pykueue.apiserver.store.sqlite import SqliteLog; SqliteLog(pathlib.Path(sys.argv[1]))"
     second = subprocess.run([sys.executable, "-c", script, tmp_path], capture_output=True, text=True, check=False)
@@ -63,14 +63,14 @@ def test_two_rows_cannot_follow_the_same_revision(tmp_path):
     log.commit([row(1)], [], 0)
     with pytest.raises(StoreError, match="nothing of it was kept"):
         log.commit([Row(2, row(1).key, 0, False, b"{}")], [], 0)
-    assert [kept.revision for kept in log.load()] == [1]
+    assert [loaded_row.revision for loaded_row in log.load()] == [1]
     log.close()
 
 
-@pytest.mark.parametrize("kept", [0, 100, 4096, 9000])
-def test_a_truncated_database_is_refused(tmp_path, kept):
+@pytest.mark.parametrize("size_bytes", [0, 100, 4096, 9000])
+def test_a_truncated_database_is_refused(tmp_path, size_bytes):
     database = filled(tmp_path)
-    os.truncate(database, kept)
+    os.truncate(database, size_bytes)
     with pytest.raises(StoreDamagedError, match="pykueue salvage"):
         loaded(tmp_path)
 
@@ -89,19 +89,19 @@ def test_a_foreign_file_is_refused(tmp_path):
 
 
 def test_no_flipped_bit_passes_unnoticed(tmp_path):
-    """Wherever a bit flips, either we refuse or what we read is what was written."""
+    """With any flipped bit, the log is refused or reads as it was written."""
     database = filled(tmp_path / "data")
     before = loaded(tmp_path / "data")
     size = database.stat().st_size
-    for place in range(0, size, max(size // 97, 1)):
+    for position in range(0, size, max(size // 97, 1)):
         copy = tmp_path / "copy"
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(tmp_path / "data", copy)
         content = bytearray((copy / "store.db").read_bytes())
-        content[place] ^= 0x10
+        content[position] ^= 0x10
         (copy / "store.db").write_bytes(content)
         try:
-            assert loaded(copy) == before, f"byte {place}"
+            assert loaded(copy) == before, f"byte {position}"
         except StoreError:
             continue
 
@@ -113,8 +113,8 @@ def test_a_full_disk_is_named_and_nothing_acknowledged_is_lost(tmp_path):
     log._connection.execute(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(StoreError, match="No space is left"):
         log.commit([row(2, data=b"x" * 100_000)], [], 0)
-    assert [kept.revision for kept in log.load()] == [1]
+    assert [loaded_row.revision for loaded_row in log.load()] == [1]
     log._connection.execute("PRAGMA max_page_count = 100000")
     log.commit([row(2)], [], 0)
-    assert [kept.revision for kept in log.load()] == [1, 2]
+    assert [loaded_row.revision for loaded_row in log.load()] == [1, 2]
     log.close()

@@ -4,7 +4,7 @@ import pytest
 
 from pykueue.apiserver.store.log import StoreError
 from pykueue.apiserver.store.memory import MemoryLog
-from pykueue.apiserver.store.rows import Key
+from pykueue.apiserver.store.rows import StoreKey
 from pykueue.apiserver.store.sqlite import SqliteLog
 from pykueue.apiserver.store.store import Store
 
@@ -17,7 +17,7 @@ def reopen(request, tmp_path):
 
 
 def key(name, namespace="default"):
-    return Key("", "pods", namespace, name)
+    return StoreKey("", "pods", namespace, name)
 
 
 def pod(name, **labels):
@@ -173,7 +173,7 @@ async def test_floor_survives_reopening(reopen):
     await store.close()
 
 
-async def test_listeners_hear_each_change_once_and_in_order(reopen):
+async def test_listeners_get_each_change_once_and_in_order(reopen):
     store = reopen()
     heard = []
     store.listeners.append(lambda changes: heard.extend(change.revision for change in changes))
@@ -205,7 +205,7 @@ class FullDisk(MemoryLog):
         super().commit(rows, dead, floor)
 
 
-async def test_a_refused_write_leaves_no_trace():
+async def test_a_failed_commit_is_rolled_back():
     log = FullDisk()
     store = Store(log)
     first = await put(store, "a", x="1")
@@ -218,7 +218,7 @@ async def test_a_refused_write_leaves_no_trace():
     assert (await put(store, "a", x="3")).revision == first.revision + 1
 
 
-async def test_a_faulty_listener_does_not_keep_news_from_the_others(caplog):
+async def test_a_failing_listener_does_not_stop_the_others(caplog):
     store = Store(MemoryLog())
     heard = []
     store.listeners += [lambda changes: 1 / 0, heard.extend]
@@ -227,7 +227,7 @@ async def test_a_faulty_listener_does_not_keep_news_from_the_others(caplog):
     assert len(heard) == 2
 
 
-async def test_an_unexpected_failure_is_told_and_does_not_stop_the_store(caplog):
+async def test_an_unexpected_failure_is_logged_and_does_not_stop_the_store(caplog):
     class Broken(MemoryLog):
         is_broken = True
 

@@ -5,14 +5,16 @@ from hypothesis import strategies as st
 from pykueue.cluster.job_controller import indexes
 
 
-@pytest.mark.parametrize(("held", "text"), [([], ""), ([4], "4"), ([1, 2], "1,2"), ([0, 1, 2, 5, 7, 8], "0-2,5,7,8")])
-def test_text_is_compressed_as_kubernetes_does(held, text):
-    assert indexes.text(held) == text
+@pytest.mark.parametrize(
+    ("numbers", "text"), [([], ""), ([4], "4"), ([1, 2], "1,2"), ([0, 1, 2, 5, 7, 8], "0-2,5,7,8")]
+)
+def test_text_is_compressed_as_kubernetes_does(numbers, text):
+    assert indexes.text(numbers) == text
 
 
 @given(st.frozensets(st.integers(0, 60)))
-def test_text_reads_back(held):
-    assert indexes.parse(indexes.text(held), 61) == held
+def test_text_reads_back(numbers):
+    assert indexes.parse(indexes.text(numbers), 61) == numbers
 
 
 def test_indexes_beyond_completions_are_dropped():

@@ -24,13 +24,14 @@ def find(kind, name):
     return OBJECTS.get((kind, name))
 
 
-def told(**container):
+def variables(**container):
     return environment.variables(POD, container, find)
 
 
 def test_later_variables_may_use_earlier_ones():
     assert (
-        told(env=[{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)-$(NONE)-$$(A)"}])["B"] == "1-$(NONE)-$(A)"
+        variables(env=[{"name": "A", "value": "1"}, {"name": "B", "value": "$(A)-$(NONE)-$$(A)"}])["B"]
+        == "1-$(NONE)-$(A)"
     )
 
 
@@ -47,7 +48,7 @@ def test_later_variables_may_use_earlier_ones():
     ],
 )
 def test_downward_fields(path, value):
-    assert told(env=[{"name": "X", "valueFrom": {"fieldRef": {"fieldPath": path}}}]) == {"X": value}
+    assert variables(env=[{"name": "X", "valueFrom": {"fieldRef": {"fieldPath": path}}}]) == {"X": value}
 
 
 @pytest.mark.parametrize(
@@ -58,7 +59,7 @@ def test_downward_resources(resource, divisor, value):
     resources = {"limits": {"cpu": "1500m"}, "requests": {"memory": "256Mi"}}
     reference = {"resource": resource, "divisor": divisor}
     env = [{"name": "X", "valueFrom": {"resourceFieldRef": reference}}]
-    assert told(name="main", resources=resources, env=env) == {"X": value}
+    assert variables(name="main", resources=resources, env=env) == {"X": value}
 
 
 def test_config_maps_and_secrets():
@@ -66,7 +67,7 @@ def test_config_maps_and_secrets():
         {"name": "TOKEN", "valueFrom": {"secretKeyRef": {"name": "keys", "key": "token"}}},
         {"name": "NONE", "valueFrom": {"configMapKeyRef": {"name": "no", "key": "x", "optional": True}}},
     ]
-    assert told(envFrom=[{"prefix": "MY_", "configMapRef": {"name": "settings"}}], env=env) == {
+    assert variables(envFrom=[{"prefix": "MY_", "configMapRef": {"name": "settings"}}], env=env) == {
         "MY_COLOR": "blue",
         "MY_size": "9",
         "TOKEN": "s3cret",
@@ -75,7 +76,7 @@ def test_config_maps_and_secrets():
 
 def test_a_missing_config_map_is_named():
     with pytest.raises(environment.MissingSourceError, match='configmap "no" not found'):
-        told(envFrom=[{"configMapRef": {"name": "no"}}])
+        variables(envFrom=[{"configMapRef": {"name": "no"}}])
 
 
 def test_command_words_are_expanded():
@@ -97,12 +98,12 @@ def test_volumes_become_directories(tmp_path):
             ]
         }
     }
-    made = volumes.prepare(pod, tmp_path, find)
-    assert (made["code"] / "sub/size.txt").read_text() == "9"
-    assert (made["secret"] / "token").read_text() == "s3cret"
-    assert made["scratch"].is_dir()
-    assert (made["info"] / "name").read_text() == "p"
-    assert str(made["host"]) == "/srv"
+    directories = volumes.prepare(pod, tmp_path, find)
+    assert (directories["code"] / "sub/size.txt").read_text() == "9"
+    assert (directories["secret"] / "token").read_text() == "s3cret"
+    assert directories["scratch"].is_dir()
+    assert (directories["info"] / "name").read_text() == "p"
+    assert str(directories["host"]) == "/srv"
 
 
 def test_a_key_cannot_leave_its_volume(tmp_path):

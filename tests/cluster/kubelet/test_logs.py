@@ -15,8 +15,8 @@ def pod(*names, restarts=0):
     }
 
 
-async def read(found, is_running=lambda: False, **query):
-    return b"".join([chunk async for chunk in logs.stream(found, Query(**query), is_running)]).decode()
+async def read(source, is_running=lambda: False, **query):
+    return b"".join([chunk async for chunk in logs.stream(source, Query(**query), is_running)]).decode()
 
 
 @pytest.fixture

@@ -115,9 +115,9 @@ def test_the_second_restart_waits_and_says_so():
         run.exited("main", BAD, NOW)
     assert run.due(NOW) == []
     assert run.wake_at == NOW + timedelta(seconds=10)
-    shown = status.render(run, NOW, "10.0.0.1")["containerStatuses"][0]
-    assert shown["state"]["waiting"]["reason"] == "CrashLoopBackOff"
-    assert shown["lastState"]["terminated"]["exitCode"] == 1
+    container_status = status.render(run, NOW, "10.0.0.1")["containerStatuses"][0]
+    assert container_status["state"]["waiting"]["reason"] == "CrashLoopBackOff"
+    assert container_status["lastState"]["terminated"]["exitCode"] == 1
     assert run.due(NOW + timedelta(seconds=10)) == [Start(container="main", attempt=2)]
 
 
@@ -140,7 +140,7 @@ def test_stopping_ends_the_main_containers_then_the_sidecars():
     assert run.phase == "Failed"
 
 
-def test_a_pod_that_ends_well_when_asked_to_is_succeeded():
+def test_a_stopped_pod_that_exits_with_0_has_succeeded():
     run = begin("main")
     start_all(run)
     run.stop(NOW)
@@ -160,10 +160,10 @@ def test_the_deadline_of_a_pod_ends_it():
     assert (run.phase, status.render(run, NOW, "")["reason"]) == ("Failed", "DeadlineExceeded")
 
 
-def test_a_container_that_lacks_something_is_tried_again():
+def test_a_delayed_start_is_tried_again():
     run = begin("main")
     run.due(NOW)
-    run.held_back("main", ("CreateContainerConfigError", 'configmap "c" not found'), NOW)
+    run.start_delayed("main", ("CreateContainerConfigError", 'configmap "c" not found'), NOW)
     assert run.due(NOW) == []
     assert status.render(run, NOW, "")["containerStatuses"][0]["state"]["waiting"] == {
         "reason": "CreateContainerConfigError",
@@ -172,14 +172,14 @@ def test_a_container_that_lacks_something_is_tried_again():
     assert run.due(run.wake_at) == [Start(container="main", attempt=0)]
 
 
-def test_a_status_tells_readiness():
+def test_a_status_has_readiness():
     run = begin("a", "b")
     run.due(NOW)
     run.started("a", "id", NOW)
-    conditions = {found["type"]: found for found in status.render(run, NOW, "")["conditions"]}
+    conditions = {condition["type"]: condition for condition in status.render(run, NOW, "")["conditions"]}
     assert conditions["Ready"]["message"] == "containers with unready status: [b]"
     run.started("b", "id", NOW)
-    conditions = {found["type"]: found for found in status.render(run, NOW, "")["conditions"]}
+    conditions = {condition["type"]: condition for condition in status.render(run, NOW, "")["conditions"]}
     assert conditions["Ready"]["status"] == "True"
 
 

@@ -1,6 +1,6 @@
 import pytest
 from tests.apiserver.shared_copies import changed_by_a_reader
-from tests.cluster.local_cluster.house import House
+from tests.cluster.local_cluster.cluster_fixture import ClusterFixture
 
 from pykueue.api import registry
 from pykueue.apiserver import bootstrap
@@ -24,22 +24,22 @@ async def client():
 
 
 @pytest.fixture
-async def furnish(client, tmp_path):
-    """Opens houses by runtime; all are closed at the end."""
-    houses = []
+async def start_cluster(client, tmp_path):
+    """Starts clusters by runtime; all are stopped at the end."""
+    clusters = []
 
-    async def furnish(runtime, *nodes):
-        furnishing = ClusterOptions(runtime=runtime, directory=tmp_path / "room", nodes=nodes)
-        room = LocalCluster(client, WallClock(), furnishing)
-        await room.start()
-        houses.append(room)
-        return House(client, room)
+    async def start_cluster(runtime, *nodes):
+        options = ClusterOptions(runtime=runtime, directory=tmp_path / "cluster", nodes=nodes)
+        cluster = LocalCluster(client, WallClock(), options)
+        await cluster.start()
+        clusters.append(cluster)
+        return ClusterFixture(client, cluster)
 
-    yield furnish
-    for room in houses:
-        await room.stop()
+    yield start_cluster
+    for cluster in clusters:
+        await cluster.stop()
 
 
 @pytest.fixture
-async def house(furnish):
-    return await furnish("none")
+async def local_cluster(start_cluster):
+    return await start_cluster("none")

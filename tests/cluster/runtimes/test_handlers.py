@@ -42,8 +42,8 @@ async def test_a_command_is_judged_by_its_exit_code_and_sees_the_environment(run
 async def test_http_is_good_below_400(runtime, port):
     assert await handled(runtime, {"httpGet": {"port": port, "path": "/200"}}) == ""
     assert await handled(runtime, {"httpGet": {"port": port, "path": "/302"}}) == ""
-    said = await handled(runtime, {"httpGet": {"port": port, "path": "/503"}})
-    assert said == "HTTP probe failed with statuscode: 503"
+    error = await handled(runtime, {"httpGet": {"port": port, "path": "/503"}})
+    assert error == "HTTP probe failed with statuscode: 503"
 
 
 async def test_a_port_may_be_named(runtime, port):
@@ -51,17 +51,17 @@ async def test_a_port_may_be_named(runtime, port):
     assert await handled(runtime, {"httpGet": {"port": "web", "path": "/200"}}, container=container) == ""
 
 
-async def test_a_socket_that_nobody_listens_on_is_refused(runtime, port):
+async def test_a_closed_port_refuses_the_connection(runtime, port):
     assert await handled(runtime, {"tcpSocket": {"port": port}}) == ""
     assert "connect" in await handled(runtime, {"tcpSocket": {"port": 1}})
 
 
 async def test_a_terminal_is_one(runtime):
     execution = await runtime.execute(request(sys.executable, "-c", "print(__import__('os').isatty(0))"), terminal=True)
-    said = b""
+    output = b""
     while part := await execution.output():
-        said += part
-    assert said == b"True\r\n"
+        output += part
+    assert output == b"True\r\n"
     assert await execution.wait() == 0
     execution.close()
 

@@ -25,7 +25,7 @@ def request(*command, **annotations):
 
 
 @pytest.mark.parametrize(
-    ("asked", "seconds"),
+    ("container_request", "seconds"),
     [
         (request(runtime="90"), 90),
         (request(runtime="1h30m"), 5400),
@@ -35,11 +35,11 @@ def request(*command, **annotations):
         (request("sleep", "30", runtime="5s"), 5),
     ],
 )
-def test_how_long_a_pod_runs(asked, seconds):
-    assert simulated.seconds(asked.pod, asked.container) == seconds
+def test_how_long_a_pod_runs(container_request, seconds):
+    assert simulated.seconds(container_request.pod, container_request.container) == seconds
 
 
-async def test_the_exit_code_is_the_stated_one():
+async def test_the_exit_code_is_the_annotated_one():
     container = await simulated.SimulatedRuntime(WallClock()).start(request(runtime="0", exit_code="3"))
     assert await container.wait() == Exit(code=3)
 
@@ -49,7 +49,7 @@ async def test_a_node_gets_an_image_once():
     runtime = simulated.SimulatedRuntime(clock)
     with pytest.raises(StillPulling) as pulling:
         await runtime.start(request("sleep", "1", pull="5s"))
-    assert pulling.value.left == timedelta(seconds=5)
+    assert pulling.value.remaining == timedelta(seconds=5)
     clock.moment_ns += 5 * SECOND_NS
     await runtime.start(request("sleep", "1", pull="5s"))
 

@@ -1,4 +1,4 @@
-"""`pykueue up` with a runtime in a process of its own, and the commands of a user."""
+"""`pykueue up` in another process, and the commands of a user."""
 
 import os
 import signal
@@ -75,7 +75,7 @@ class Cluster:
 
 @pytest.fixture
 def cluster(tmp_path):
-    made = Cluster(tmp_path / "data").start()
-    yield made
-    if made.process.poll() is None:
-        made.stop()
+    started = Cluster(tmp_path / "data").start()
+    yield started
+    if started.process.poll() is None:
+        started.stop()

@@ -6,7 +6,7 @@ import shutil
 import sys
 
 import pytest
-from tests.cluster.up import applying
+from tests.cluster.up import api_calls
 
 from pykueue.api import conditions, resources
 from pykueue.cluster.operators.kubeflow.frameworks import FRAMEWORKS
@@ -36,12 +36,12 @@ def test_two_processes_reduce_with_gloo(cluster):
     }
 
     kubeconfig = cluster.directory / "kubeconfig"
-    applying.create(kubeconfig, json.dumps(job))
-    ended = applying.wait_until(
+    api_calls.create(kubeconfig, json.dumps(job))
+    ended = api_calls.wait_until(
         kubeconfig,
         PYTORCH_JOB,
         "gloo",
-        lambda found: conditions.is_true(found, "Succeeded") or conditions.is_true(found, "Failed"),
+        lambda obj: conditions.is_true(obj, "Succeeded") or conditions.is_true(obj, "Failed"),
         seconds=200,
     )
     assert conditions.is_true(ended, "Succeeded")
@@ -82,12 +82,12 @@ spec:
 @pytest.mark.timeout(400)
 def test_a_ray_job_runs_on_a_real_ray_cluster(cluster):
     kubeconfig = cluster.directory / "kubeconfig"
-    applying.create(kubeconfig, RAY_JOB)
-    ended = applying.wait_until(
+    api_calls.create(kubeconfig, RAY_JOB)
+    ended = api_calls.wait_until(
         kubeconfig,
         resources.RAY_JOB,
         "squares",
-        lambda found: found.get("status", {}).get("jobDeploymentStatus") in ("Complete", "Failed"),
+        lambda obj: obj.get("status", {}).get("jobDeploymentStatus") in ("Complete", "Failed"),
         seconds=300,
     )
     assert ended["status"]["jobStatus"] == "SUCCEEDED"

@@ -1,4 +1,4 @@
-"""pykueue killed again and again while short jobs run: each runs exactly once, and all are accounted for."""
+"""pykueue is killed many times while short jobs run: each job runs once and finishes."""
 
 import asyncio
 import random
@@ -7,7 +7,7 @@ import time
 
 import pytest
 from tests.cli.test_submit import WISHES
-from tests.cluster.up import applying
+from tests.cluster.up import api_calls
 from tests.cluster.up.conftest import QUEUE
 
 from pykueue.api import conditions, resources
@@ -26,24 +26,24 @@ def submit_all(cluster, names, runs):
                 "default",
             )
 
-    asyncio.run(applying.with_client(cluster.directory / "kubeconfig", work))
+    asyncio.run(api_calls.with_client(cluster.directory / "kubeconfig", work))
 
 
 def wait_for_all(cluster, names):
     async def work(client):
         async with asyncio.timeout(100):
             while True:
-                found = (await client.list(resources.JOB, "default")).items
-                if sum(job_view.finished_condition(job) is not None for job in found) == len(names):
-                    return found, (await client.list(resources.POD, "default")).items
+                jobs = (await client.list(resources.JOB, "default")).items
+                if sum(job_view.finished_condition(job) is not None for job in jobs) == len(names):
+                    return jobs, (await client.list(resources.POD, "default")).items
                 await asyncio.sleep(0.3)
 
-    return asyncio.run(applying.with_client(cluster.directory / "kubeconfig", work))
+    return asyncio.run(api_calls.with_client(cluster.directory / "kubeconfig", work))
 
 
 @pytest.mark.parametrize("kills", [3, pytest.param(40, marks=[pytest.mark.torture, pytest.mark.timeout(1200)])])
 def test_every_job_runs_once(cluster, tmp_path, kills):
-    applying.create(cluster.directory / "kubeconfig", QUEUE)
+    api_calls.create(cluster.directory / "kubeconfig", QUEUE)
     runs = tmp_path / "runs"
     names = []
     for number in range(kills):

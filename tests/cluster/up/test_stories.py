@@ -1,11 +1,11 @@
-"""What a user of one machine lives through, with real processes."""
+"""The commands of a user on one machine, with real processes."""
 
 import signal
 import sys
 import time
 
 import pytest
-from tests.cluster.up import applying
+from tests.cluster.up import api_calls
 from tests.cluster.up.conftest import QUEUE
 
 TRAINING = """
@@ -28,7 +28,7 @@ while not (here / "go").exists():
 
 @pytest.fixture
 def queue(cluster):
-    applying.create(cluster.directory / "kubeconfig", QUEUE)
+    api_calls.create(cluster.directory / "kubeconfig", QUEUE)
     return cluster
 
 
@@ -39,7 +39,7 @@ def until(path):
         time.sleep(0.02)
 
 
-def test_a_command_is_queued_followed_and_its_exit_code_told(queue):
+def test_a_command_is_queued_followed_and_its_exit_code_returned(queue):
     output = queue.run("submit", "--follow", "--", "sh", "-c", "echo $0 says hello")
     assert output.splitlines()[1:] == ["sh says hello", output.splitlines()[2]]
     assert output.splitlines()[2].endswith(" complete")
@@ -67,7 +67,7 @@ def test_a_killed_pykueue_finds_its_processes_again(queue, tmp_path):
     assert (tmp_path / "starts").read_text() == "start\n"
 
 
-def test_a_process_that_ended_unseen_is_accounted_for(queue, tmp_path):
+def test_a_process_that_ended_during_a_restart_is_counted(queue, tmp_path):
     queue.run("submit", "--name", "long", "--", sys.executable, "-c", TRAINING, str(tmp_path))
     until(tmp_path / "ready")
     queue.stop(signal.SIGKILL)
@@ -89,10 +89,10 @@ def test_waiting_may_time_out(queue):
     queue.run("wait", "long", "--timeout", "0.2", code=124)
 
 
-def test_several_queues_must_be_told_apart(queue):
+def test_with_several_queues_one_must_be_named(queue):
     other = (
         "apiVersion: kueue.x-k8s.io/v1beta2\nkind: LocalQueue\nmetadata: {name: other}\nspec: {clusterQueue: shared}"
     )
-    applying.create(queue.directory / "kubeconfig", other)
+    api_calls.create(queue.directory / "kubeconfig", other)
     queue.run("submit", "--", "true", code=1)
     queue.run("submit", "--queue", "other", "--follow", "--", "true")

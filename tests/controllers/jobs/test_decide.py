@@ -4,11 +4,10 @@ import pytest
 
 from pykueue.api import conditions
 from pykueue.api.times import SECOND_NS, to_ns
-from pykueue.controllers.jobs import construction, decide, naming, priority
-from pykueue.controllers.jobs.context import JobContext
-from pykueue.controllers.jobs.policy import JobPolicy
+from pykueue.controllers.jobs import construction, context, decide
+from pykueue.controllers.jobs.context import JobContext, JobPolicy
 from pykueue.controllers.workloads import predicates, transitions
-from pykueue.kube.controller.plan import Create, Delete, Event, Write
+from pykueue.kube.controller.writes import Create, Delete, Event, Update
 from pykueue.translate.jobs import batch_job, kubeflow
 
 NOW = to_ns("2026-01-15T12:00:00Z")
@@ -47,25 +46,25 @@ def workload(of, *, is_admitted=False):
     return obj
 
 
-def plan(obj, *workloads, **given):
-    given.setdefault("policy", JobPolicy(waits_for_pods_ready=False))
-    case = {"kind": JOB, "namespace_labels": {}, "flavors": FLAVORS, "now_ns": NOW, **given}
-    return decide.plan(JobContext(job=obj, workloads=workloads, **case))
+def plan(obj, *workloads, **changes):
+    changes.setdefault("policy", JobPolicy(waits_for_pods_ready=False))
+    context = {"kind": JOB, "namespace_labels": {}, "flavors": FLAVORS, "now_ns": NOW, **changes}
+    return decide.plan(JobContext(job=obj, workloads=workloads, **context))
 
 
 def written(result, kind):
-    return [action.new for action in result.actions if isinstance(action, Write) and action.resource.kind == kind][-1]
+    return [action.new for action in result.actions if isinstance(action, Update) and action.resource.kind == kind][-1]
 
 
-def told(result):
+def events(result):
     return [action.reason for action in result.actions if isinstance(action, Event)]
 
 
 def test_a_labelled_job_gets_a_workload():
-    [create, tell] = plan(job()).actions
+    [create, event] = plan(job()).actions
     assert isinstance(create, Create)
     assert create.object["spec"]["queueName"] == "lq"
-    assert tell.message == f"Created Workload: ns/{create.object['metadata']['name']}"
+    assert event.message == f"Created Workload: ns/{create.object['metadata']['name']}"
 
 
 def test_a_job_without_queue_name_is_left_alone():
@@ -91,7 +90,7 @@ def test_an_admitted_job_starts_on_its_flavor():
     assert started["spec"]["suspend"] is False
     assert started["spec"]["template"]["spec"]["nodeSelector"] == {"pool": "gpu"}
     assert started["spec"]["template"]["metadata"]["labels"]["kueue.x-k8s.io/cluster-queue-name"] == "cq"
-    assert told(result) == ["Started"]
+    assert events(result) == ["Started"]
 
 
 def test_a_running_job_with_its_workload_needs_nothing():
@@ -130,7 +129,7 @@ def test_a_template_is_restored_when_the_last_pod_is_gone():
     del stopping["status"]["active"]
     result = plan(stopping, wl)
     assert "nodeSelector" not in written(result, "Job")["spec"]["template"]["spec"]
-    assert told(result) == []
+    assert events(result) == []
 
 
 def test_quota_is_kept_while_pods_are_active():
@@ -158,7 +157,7 @@ def test_other_evictions_wait_before_they_queue_again():
 def test_a_running_job_that_is_not_admitted_is_stopped():
     result = plan(job(suspend=False), workload(job()))
     assert written(result, "Job")["spec"]["suspend"] is True
-    assert told(result) == ["Stopped"]
+    assert events(result) == ["Stopped"]
 
 
 def test_growing_after_admission_stops_the_job():
@@ -181,7 +180,7 @@ def test_a_pending_job_may_change():
     changed = job(parallelism=3)
     result = plan(changed, workload(job()))
     assert written(result, "Workload")["spec"]["podSets"][0]["count"] == 3
-    assert told(result) == ["UpdatedWorkload"]
+    assert events(result) == ["UpdatedWorkload"]
 
 
 def test_quantities_are_compared_by_value():
@@ -211,7 +210,7 @@ def test_a_deleted_job_lets_its_workload_go():
 def test_a_child_runs_only_while_its_ancestor_is_admitted():
     ancestor = {"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "lq"}}}
     child = job(suspend=False)
-    assert told(plan(child, ancestor=ancestor)) == ["Suspended"]
+    assert events(plan(child, ancestor=ancestor)) == ["Suspended"]
     assert plan(child, ancestor=ancestor, ancestor_workloads=(workload(job(), is_admitted=True),)).actions == ()
 
 
@@ -225,12 +224,12 @@ def test_partial_admission_runs_with_what_was_admitted():
 
 
 def test_a_missing_workload_priority_class_is_an_error():
-    with pytest.raises(priority.MissingPriorityClassError):
+    with pytest.raises(construction.MissingPriorityClassError):
         plan(job(labels={"kueue.x-k8s.io/priority-class": "none"}))
 
 
 def test_the_priority_class_label_is_followed():
-    classes = priority.PriorityClasses(workload={"high": {"metadata": {"name": "high"}, "value": 9}})
+    classes = context.PriorityClasses(workload={"high": {"metadata": {"name": "high"}, "value": 9}})
     obj = job(labels={"kueue.x-k8s.io/priority-class": "high"})
     wl = workload(obj)
     assert written(plan(obj, wl, classes=classes), "Workload")["spec"]["priority"] == 9
@@ -241,7 +240,7 @@ def test_a_foreign_prebuilt_workload_is_not_taken():
     foreign = workload(job(), is_admitted=True)
     foreign["metadata"]["name"] = "pre"
     foreign["metadata"]["ownerReferences"][0]["uid"] = "someone else"
-    assert all(not isinstance(action, Write) or action.resource.kind == "Job" for action in plan(obj, foreign).actions)
+    assert all(not isinstance(action, Update) or action.resource.kind == "Job" for action in plan(obj, foreign).actions)
 
 
 def test_an_out_of_sync_prebuilt_workload_is_finished():
@@ -274,8 +273,8 @@ def test_reclaimable_pods_are_told():
 
 
 def test_names_of_workloads_are_kueues():
-    assert naming.workload_name(JOB.resource, "victim", "u").startswith("job-victim-")
-    assert len(naming.workload_name(JOB.resource, "x" * 300, "u")) == 253
+    assert construction.workload_name(JOB.resource, "victim", "u").startswith("job-victim-")
+    assert len(construction.workload_name(JOB.resource, "x" * 300, "u")) == 253
 
 
 def test_a_kind_that_suspends_elsewhere_is_stopped_in_one_write():

@@ -1,8 +1,8 @@
-"""Names, labels and buckets equal those of Kueue v0.19.2, as its source declares them (`kueue_metrics.txt`)."""
+"""Names, labels and buckets equal those in the source of Kueue v0.19.2 (`kueue_metrics.txt`)."""
 
 from pathlib import Path
 
-from pykueue.controllers.metrics.catalog import BUILD_INFO, CATALOG, Kind
+from pykueue.controllers.metrics.catalog import BUILD_INFO, CATALOG, MetricType
 
 RECORDED = Path(__file__).with_name("kueue_metrics.txt").read_text().splitlines()
 
@@ -10,7 +10,7 @@ RECORDED = Path(__file__).with_name("kueue_metrics.txt").read_text().splitlines(
 def _row(measure):
     labels = measure.labels if measure is BUILD_INFO else (*measure.labels, "replica_role")
     row = [measure.name, measure.kind.value, ",".join(labels)]
-    if measure.kind is Kind.HISTOGRAM:
+    if measure.kind is MetricType.HISTOGRAM:
         first, last = (f"{bound:g}" for bound in (measure.buckets[0], measure.buckets[-1]))
         row.append(f"{len(measure.buckets)}:{first}..{last}")
     return " ".join(row)

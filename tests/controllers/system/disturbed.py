@@ -61,7 +61,7 @@ class LosingClient:
             if seen >= self._events_per_watch:
                 self._broken += 1
                 if self._broken % 2:
-                    raise errors.gone("too old resource version")
+                    raise errors.expired("too old resource version")
                 return
 
 

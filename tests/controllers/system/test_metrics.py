@@ -20,7 +20,7 @@ class Shown:
 
     def __init__(self, cluster):
         metrics = cluster.controllers.metrics
-        metrics.look()
+        metrics.refresh()
         self.text = metrics.text().decode()
 
     def __call__(self, metric, /, **labels):

@@ -73,8 +73,8 @@ async def running_on(cluster):
 
 @pytest.fixture
 async def room(cluster, tmp_path):
-    furnishing = ClusterOptions(runtime="simulated", directory=tmp_path, nodes=tuple(node(name) for name in "abc"))
-    made = LocalCluster(cluster.client, HurriedClock(), furnishing)
+    options = ClusterOptions(runtime="simulated", directory=tmp_path, nodes=tuple(node(name) for name in "abc"))
+    made = LocalCluster(cluster.client, HurriedClock(), options)
     await made.start()
     yield cluster
     await made.stop()

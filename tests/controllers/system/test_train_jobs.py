@@ -35,12 +35,12 @@ async def with_runtime(cluster):
         "spec": {"template": {"spec": {"containers": [container]}}},
     }
     runtime = {
-        "apiVersion": train_job.CLUSTER_RUNTIME.api_version,
+        "apiVersion": resources.CLUSTER_TRAINING_RUNTIME.api_version,
         "kind": "ClusterTrainingRuntime",
         "metadata": {"name": "plain"},
         "spec": {"mlPolicy": {}, "template": {"spec": {"replicatedJobs": [{"name": "node", "template": template}]}}},
     }
-    await cluster.create(train_job.CLUSTER_RUNTIME, runtime)
+    await cluster.create(resources.CLUSTER_TRAINING_RUNTIME, runtime)
 
 
 def gifts(job):

@@ -1,6 +1,7 @@
-"""The rules of the Configuration that its types cannot say, each fault with its field and what to do about it.
+"""The rules of the Configuration that its types cannot express.
 
-Work on the plain v1beta2 object, so that all faults are found at once, also beside a field of the wrong type.
+They work on the plain v1beta2 object, so that all errors are reported at once, even if a field has
+the wrong type.
 """
 
 import ipaddress
@@ -8,11 +9,11 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 
-from pykueue.api import durations, feature_gates
+from pykueue.api import durations, feature_gates, selectors
 from pykueue.api.configuration import types
 from pykueue.api.errors import FieldError
 from pykueue.api.rules import faults, reading, syntax
-from pykueue.api.rules.jobs import frameworks, management
+from pykueue.api.rules.jobs import job_kinds
 from pykueue.api.scheme import Object
 
 _STRATEGY_SETS = (
@@ -68,28 +69,28 @@ def _check_pods_ready(section: Object) -> Iterator[FieldError]:
 
 def _check_integrations(configuration: Object) -> Iterator[FieldError]:
     section = reading.mapping(configuration.get("integrations"))
-    seen: set[str] = set()
+    names: set[str] = set()
     for index, name in enumerate(reading.texts(section.get("frameworks"))):
         path = f"integrations.frameworks[{index}]"
-        if name not in frameworks.FRAMEWORKS:
-            yield faults.not_supported(path, name, sorted(frameworks.FRAMEWORKS))
-        elif name in seen:
+        if name not in job_kinds.JOB_KINDS:
+            yield faults.not_supported(path, name, sorted(job_kinds.JOB_KINDS))
+        elif name in names:
             yield faults.duplicate(path, name)
-        seen.add(name)
+        names.add(name)
     for index, name in enumerate(reading.texts(section.get("externalFrameworks"))):
         path = f"integrations.externalFrameworks[{index}]"
         if re.fullmatch(_KIND_VERSION_GROUP, name) is None:
             yield faults.invalid(path, name, "must be format, 'Kind.version.group.com'")
-        elif name in seen:
+        elif name in names:
             yield faults.duplicate(path, name)
-        seen.add(name)
+        names.add(name)
     for index, custom in enumerate(reading.mappings(section.get("custom"))):
         yield from _check_custom_framework(f"integrations.custom[{index}]", custom)
 
 
 def _check_custom_framework(path: str, custom: Object) -> Iterator[FieldError]:
     group, kind = reading.text(custom.get("group")), reading.text(custom.get("kind"))
-    if frameworks.of_owner(f"{group}/v", kind) is not None:
+    if job_kinds.of_owner(f"{group}/v", kind) is not None:
         detail = "Kueue manages this kind itself; name it in integrations.frameworks instead"
         yield faults.invalid(f"{path}.kind", kind, detail)
     paths = {name: custom.get(name) for name in ("suspend", "active")}
@@ -112,14 +113,14 @@ def _check_multi_kueue(configuration: Object) -> Iterator[FieldError]:
     origin = reading.text(section.get("origin"))
     if words := syntax.label_value(origin):
         yield faults.invalid("multiKueue.origin", origin, ",".join(words))
-    seen: set[str] = set()
-    for index, each in enumerate(reading.mappings(section.get("externalFrameworks"))):
-        path, name = f"multiKueue.externalFrameworks[{index}].name", reading.text(each.get("name"))
+    names: set[str] = set()
+    for index, framework in enumerate(reading.mappings(section.get("externalFrameworks"))):
+        path, name = f"multiKueue.externalFrameworks[{index}].name", reading.text(framework.get("name"))
         if re.fullmatch(_KIND_VERSION_GROUP, name) is None:
             yield faults.invalid(path, name, "must be in 'kind.version.group' format")
-        elif name in seen:
+        elif name in names:
             yield faults.duplicate(path, name)
-        seen.add(name)
+        names.add(name)
     profile = reading.mapping(section.get("clusterProfile"))
     if profile.get("accessProviders") and profile.get("credentialsProviders"):
         path = "multiKueue.clusterProfile.credentialsProviders"
@@ -170,18 +171,18 @@ def _check_resources(section: Object) -> Iterator[FieldError]:
     if section.get("quotaCheckStrategy") == "IgnoreUndeclared" and section.get("excludeResourcePrefixes"):
         detail = "excludeResourcePrefixes is not allowed when quotaCheckStrategy is IgnoreUndeclared"
         yield faults.invalid("resources.quotaCheckStrategy", "IgnoreUndeclared", detail)
-    seen: set[str] = set()
-    for index, each in enumerate(reading.mappings(section.get("transformations"))):
-        name = reading.text(each.get("input"))
-        if name in seen:
+    inputs: set[str] = set()
+    for index, transformation in enumerate(reading.mappings(section.get("transformations"))):
+        name = reading.text(transformation.get("input"))
+        if name in inputs:
             yield faults.duplicate(f"resources.transformations[{index}].input", name)
-        seen.add(name)
+        inputs.add(name)
     mappings = reading.mappings(section.get("deviceClassMappings"))
     if len(mappings) > 16:
         yield faults.too_many("resources.deviceClassMappings", len(mappings), 16)
-    names = Counter(reading.text(each.get("name")) for each in mappings)
-    for index, each in enumerate(mappings):
-        yield from _check_device_classes(f"resources.deviceClassMappings[{index}]", each, names)
+    names = Counter(reading.text(mapping.get("name")) for mapping in mappings)
+    for index, mapping in enumerate(mappings):
+        yield from _check_device_classes(f"resources.deviceClassMappings[{index}]", mapping, names)
 
 
 def _check_device_classes(path: str, mapping: Object, names: Counter[str]) -> Iterator[FieldError]:
@@ -194,10 +195,10 @@ def _check_device_classes(path: str, mapping: Object, names: Counter[str]) -> It
         yield faults.required(f"{path}.deviceClassNames", "at least one device class name is required")
     if len(classes) > 8:
         yield faults.too_many(f"{path}.deviceClassNames", len(classes), 8)
-    for index, each in enumerate(classes):
-        yield from syntax.check_label_key(f"{path}.deviceClassNames[{index}]", each)
-        if each in classes[:index]:
-            yield faults.duplicate(f"{path}.deviceClassNames[{index}]", each)
+    for index, device_class in enumerate(classes):
+        yield from syntax.check_label_key(f"{path}.deviceClassNames[{index}]", device_class)
+        if device_class in classes[:index]:
+            yield faults.duplicate(f"{path}.deviceClassNames[{index}]", device_class)
     for index, source in enumerate(reading.mappings(mapping.get("sources"))):
         if len({"counter", "capacity"} & source.keys()) != 1:
             yield faults.required(f"{path}.sources[{index}]", "exactly one source type must be set per entry")
@@ -212,7 +213,7 @@ def _check_namespace_selector(configuration: Object) -> Iterator[FieldError]:
     if wrong:
         return
     for namespace in ("kube-system", reading.text(configuration.get("namespace")) or "kueue-system"):
-        if management.selects(selector, {"kubernetes.io/metadata.name": namespace}):
+        if selectors.selects(selector, {"kubernetes.io/metadata.name": namespace}):
             yield faults.invalid(path, selector, f'should not match the "{namespace}" namespace')
 
 
@@ -278,8 +279,8 @@ def _check_tracked_values(path: str, label: Object) -> Iterator[FieldError]:
 
 
 def _check_feature_gates(gates: object) -> Iterator[FieldError]:
-    given = {name: value for name, value in reading.mapping(gates).items() if isinstance(value, bool)}
-    for name, value in given.items():
+    configured = {name: value for name, value in reading.mapping(gates).items() if isinstance(value, bool)}
+    for name, value in configured.items():
         gate = feature_gates.GATES.get(name)
         if gate is None:
             yield faults.invalid(f"featureGates.{name}", value, f"unrecognized feature gate: {name}")
@@ -287,8 +288,8 @@ def _check_feature_gates(gates: object) -> Iterator[FieldError]:
             detail = f"cannot set feature gate {name} to {str(value).lower()}, feature is locked to {str(gate.is_on).lower()}"
             yield faults.invalid(f"featureGates.{name}", value, detail)
     for name, gate in feature_gates.GATES.items():
-        missing = [needed for needed in gate.needs if not feature_gates.is_enabled(given, needed)]
-        if feature_gates.is_enabled(given, name):
+        missing = [needed for needed in gate.needs if not feature_gates.is_enabled(configured, needed)]
+        if feature_gates.is_enabled(configured, name):
             for needed in missing:
-                path = f"featureGates.{needed if needed in given else name}"
+                path = f"featureGates.{needed if needed in configured else name}"
                 yield faults.invalid(path, name, f"{name} requires {needed} to be enabled")

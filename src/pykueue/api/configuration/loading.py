@@ -1,4 +1,4 @@
-"""From a file to one frozen Configuration, or to every fault at once. Called at start and by `pykueue validate`."""
+"""Loads a file into one frozen Configuration, or reports all its faults."""
 
 import copy
 import functools
@@ -16,7 +16,7 @@ from pykueue.api.scheme import Object, Schema
 
 
 class ConfigurationError(Exception):
-    """The Configuration cannot be used; each line of the message names a field and what is wrong with it."""
+    """The Configuration is invalid; each line of the message names a field and its error."""
 
     def __init__(self, problems: list[str]) -> None:
         super().__init__("\n".join(problems))
@@ -27,53 +27,59 @@ class ConfigurationError(Exception):
 class Loaded:
     value: Configuration
     document: Object
-    """The same as a v1beta2 object, without defaults, for those who read JSON."""
+    """The same as a v1beta2 object without defaults, for readers of JSON."""
 
 
 def load(data: bytes | str, file: str = "-") -> Loaded:
-    """A file with one Configuration (also in a ConfigMap or in Helm values); an empty file means the defaults."""
+    """Load a file with one Configuration, also in a ConfigMap or in Helm values.
+
+    An empty file means the defaults.
+    """
     documents, wrong = manifests.read(data, file)
     problems = [str(fault) for fault in wrong]
-    found = [(document, sources.find(document.object)) for document in documents]
-    configurations = [(document, each) for document, each in found if each is not None]
+    candidates = [(document, sources.find(document.object)) for document in documents]
+    configurations = [(document, source) for document, source in candidates if source is not None]
     if not problems and documents and not configurations:
         problems.append(f"{file}: no Configuration; expected apiVersion {versions.V1BETA2} and kind Configuration")
     if len(configurations) > 1:
         problems.append(f"{file}: {len(configurations)} Configurations; keep one")
-    for document, each in configurations:
-        problems += [f"{file}:{document.line_of(placed(each, fault.field))}: {fault}" for fault in find_faults(each)]
+    for document, source in configurations:
+        problems += [
+            f"{file}:{document.line_of(path_in_document(source, fault.field))}: {fault}"
+            for fault in find_faults(source)
+        ]
     if problems:
         raise ConfigurationError(problems)
     return complete(configurations[0][1].configuration if configurations else {})
 
 
-def placed(found: sources.Found, path: str) -> str:
-    """A path of the Configuration as a path of the document in which it stands."""
+def path_in_document(source: sources.ConfigurationSource, path: str) -> str:
+    """The path in the whole document of a path in the Configuration."""
     if path.startswith(("managerConfig", "controllerManager", "data[")):
         return path
-    return ".".join(part for part in (found.prefix, path) if part)
+    return ".".join(part for part in (source.prefix, path) if part)
 
 
-def find_faults(found: sources.Found) -> list[FieldError]:
-    configuration = found.configuration
+def find_faults(source: sources.ConfigurationSource) -> list[FieldError]:
+    configuration = source.configuration
     version = configuration.get("apiVersion")
     if version not in (versions.V1BETA1, versions.V1BETA2):
         choices = (versions.V1BETA2, versions.V1BETA1)
-        return [*found.faults, faults.not_supported("apiVersion", version, choices)]
+        return [*source.faults, faults.not_supported("apiVersion", version, choices)]
     if configuration.get("kind") != "Configuration":
         wrong_kind = faults.not_supported("kind", configuration.get("kind"), ("Configuration",))
-        return [*found.faults, wrong_kind]
+        return [*source.faults, wrong_kind]
     shape = _schema() if version == versions.V1BETA2 else versions.v1beta1_schema(_schema())
     structure = [
-        *(_unknown(each) for each in schema.unknown_fields(shape, configuration)),
+        *(_unknown(field) for field in schema.unknown_fields(shape, configuration)),
         *schema_validation.validate(shape, configuration),
         *_check_durations(shape, configuration, ""),
     ]
-    return [*found.faults, *structure, *checks.check(_as_v1beta2(configuration))]
+    return [*source.faults, *structure, *checks.check(_as_v1beta2(configuration))]
 
 
 def complete(configuration: Object) -> Loaded:
-    """The value of a faultless Configuration."""
+    """The value of a valid Configuration."""
     document = _as_v1beta2(configuration)
     plain = {name: value for name, value in document.items() if name not in ("apiVersion", "kind", "metadata")}
     filled = _with_late_defaults(_with_nanoseconds(_schema(), plain))
@@ -82,13 +88,13 @@ def complete(configuration: Object) -> Loaded:
 
 @functools.cache
 def _schema() -> Schema:
-    found = structural.schema_of(Configuration)
-    found["properties"] |= {
+    configuration_schema = structural.schema_of(Configuration)
+    configuration_schema["properties"] |= {
         "apiVersion": {"type": "string"},
         "kind": {"type": "string"},
         "metadata": {"type": "object"},
     }
-    return found
+    return configuration_schema
 
 
 def _as_v1beta2(configuration: Object) -> Object:
@@ -118,19 +124,19 @@ def _check_durations(shape: Schema, value: Any, path: str) -> list[FieldError]:
 
 
 def _with_nanoseconds(shape: Schema, value: Any) -> Any:
-    """Durations as integers; nulls vanish, as everywhere in Kubernetes."""
+    """Durations become integers, and nulls are removed, as everywhere in Kubernetes."""
     if shape.get("format") == types.DURATION_FORMAT:
         return durations.to_ns(value)
     if isinstance(value, list):
-        return [_with_nanoseconds(shape.get("items", {}), each) for each in value]
+        return [_with_nanoseconds(shape.get("items", {}), item) for item in value]
     if not isinstance(value, dict):
         return value
     properties = shape.get("properties", {})
-    return {name: _with_nanoseconds(properties.get(name, {}), each) for name, each in value.items() if each is not None}
+    return {name: _with_nanoseconds(properties.get(name, {}), item) for name, item in value.items() if item is not None}
 
 
 def _with_late_defaults(plain: Object) -> Object:
-    """Defaults that depend on other fields, and zero values that Go takes for absent."""
+    """Set defaults that depend on other fields, and drop zero values that Go treats as absent."""
     pods_ready = plain.get("waitForPodsReady", {})
     if not pods_ready.get("timeout"):
         pods_ready.pop("timeout", None)

@@ -1,6 +1,7 @@
-"""The configuration for whoever gives none: job kinds as Kueue's release manifests enable them, and Kubeflow's too.
+"""The default configuration of `pykueue up` and `pykueue controller`.
 
-A job without a queue is left alone in any case, so that more kinds cost nothing. `pykueue up` and `pykueue controller` start with it.
+It enables the job kinds of Kueue's release manifests and those of Kubeflow. A job without a queue
+is not managed in any case, so that more kinds do no harm.
 """
 
 from pykueue.api.scheme import Object

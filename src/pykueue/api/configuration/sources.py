@@ -1,4 +1,4 @@
-"""Where a Configuration is found: by itself, in Kueue's ConfigMap, or inside the values of its Helm chart."""
+"""Finds a Configuration: by itself, in Kueue's ConfigMap, or in the values of its Helm chart."""
 
 import copy
 from dataclasses import dataclass, field
@@ -16,8 +16,8 @@ _GATES_IN_VALUES = "controllerManager.featureGates"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """A Configuration, and the path at which its fields stand in what was read ("" if it is the whole document)."""
+class ConfigurationSource:
+    """A Configuration, and the path of its fields in the document ("" if it is all of it)."""
 
     configuration: Object
     prefix: str = ""
@@ -36,9 +36,9 @@ def is_config_map(document: Object) -> bool:
     return document.get("kind") == "ConfigMap" and _IN_CONFIG_MAP in reading.mapping(document.get("data"))
 
 
-def find(document: Object) -> Found | None:
+def find(document: Object) -> ConfigurationSource | None:
     if is_configuration(document):
-        return Found(configuration=document)
+        return ConfigurationSource(configuration=document)
     if is_config_map(document):
         path = f"data[{_IN_CONFIG_MAP}]"
         return _from_text(reading.mapping(document.get("data"))[_IN_CONFIG_MAP], path)
@@ -47,21 +47,21 @@ def find(document: Object) -> Found | None:
     return None
 
 
-def _from_text(text: object, path: str) -> Found:
+def _from_text(text: object, path: str) -> ConfigurationSource:
     documents, wrong = manifests.read(reading.text(text), path)
-    found = [faults.invalid_without_value(path, fault.message) for fault in wrong]
+    errors = [faults.invalid_without_value(path, fault.message) for fault in wrong]
     configuration = documents[0].object if documents else {}
-    return Found(configuration=configuration, prefix=path, faults=found)
+    return ConfigurationSource(configuration=configuration, prefix=path, faults=errors)
 
 
-def _from_values(values: Object) -> Found:
+def _from_values(values: Object) -> ConfigurationSource:
     text = reading.at(values, *_TEXT_IN_VALUES.split("."))
-    base = _from_text(text, _TEXT_IN_VALUES) if text else Found(configuration={})
+    base = _from_text(text, _TEXT_IN_VALUES) if text else ConfigurationSource(configuration={})
     own = reading.at(values, *_IN_VALUES.split("."))
     wrong = list(base.faults)
     if own is not None and not isinstance(own, dict):
         wrong.append(faults.invalid_without_value(_IN_VALUES, "must be a mapping of Configuration fields"))
-    configuration = _laid_over(base.configuration, reading.mapping(own))
+    configuration = _merged(base.configuration, reading.mapping(own))
     configuration.setdefault("apiVersion", versions.V1BETA2)
     configuration.setdefault("kind", "Configuration")
     gates = {
@@ -73,12 +73,12 @@ def _from_values(values: Object) -> Found:
         wrong.append(faults.invalid(_GATES_IN_VALUES, gates, detail))
     if gates:
         configuration["featureGates"] = gates
-    return Found(configuration=configuration, prefix=_IN_VALUES if own else _TEXT_IN_VALUES, faults=wrong)
+    return ConfigurationSource(configuration=configuration, prefix=_IN_VALUES if own else _TEXT_IN_VALUES, faults=wrong)
 
 
-def _laid_over(base: Object, change: Object) -> Object:
+def _merged(base: Object, change: Object) -> Object:
     merged = copy.deepcopy(base)
     for name, value in change.items():
         inner = merged.get(name)
-        merged[name] = _laid_over(inner, value) if isinstance(inner, dict) and isinstance(value, dict) else value
+        merged[name] = _merged(inner, value) if isinstance(inner, dict) and isinstance(value, dict) else value
     return merged

@@ -1,6 +1,6 @@
-"""The Configuration as one frozen value. Field names and defaults are Kueue's (v1beta2); extensions say so.
+"""The Configuration as one frozen value. Field names and defaults are Kueue's (v1beta2).
 
-Durations are written as Go writes them (`30m`) and held in nanoseconds.
+Durations are written as in Go (`30m`) and stored in nanoseconds. Extensions of ours are marked.
 """
 
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ import msgspec
 
 from pykueue.api import feature_gates
 from pykueue.api.meta import Int32, LabelSelector, Resources
-from pykueue.api.rules.jobs import frameworks
+from pykueue.api.rules.jobs import job_kinds as frameworks
 from pykueue.api.scheme import Schema, Settings
 from pykueue.api.structural import ABSENT, Part, about
 
@@ -40,7 +40,7 @@ class Webhook(Part):
 
 
 class LeaderElection(Part):
-    """Which of several controllers acts."""
+    """Leader election among the replicas of the controller."""
 
     leader_elect: bool = True
     lease_duration_ns: Duration = _named("leaseDuration", 15 * SECOND_NS)
@@ -52,7 +52,7 @@ class LeaderElection(Part):
 
 
 class CustomLabel(Part):
-    """A label of ours on Kueue's metrics, taken from a label or annotation of the object measured."""
+    """An additional label of Kueue's metrics, from a label or annotation of the measured one."""
 
     name: str
     source_label_key: str = ""
@@ -62,14 +62,14 @@ class CustomLabel(Part):
 
 
 class LocalQueueMetrics(Part):
-    """Metrics of single LocalQueues."""
+    """Metrics of LocalQueues."""
 
     enable: bool = False
     local_queue_selector: LabelSelector | None = None
 
 
 class Metrics(Part):
-    """What is measured and where it is served."""
+    """The metrics and their endpoint."""
 
     bind_address: str = ":8443"
     enable_cluster_queue_resources: bool = False
@@ -78,7 +78,7 @@ class Metrics(Part):
 
 
 class Health(Part):
-    """Probes of the controller itself."""
+    """The health probes of the controller."""
 
     health_probe_bind_address: str = ":8081"
     readiness_endpoint_name: str = "readyz"
@@ -94,7 +94,7 @@ class Controller(Part):
 
 
 class Tls(Part):
-    """What our servers accept of TLS."""
+    """TLS options of our servers."""
 
     min_version: str = ""
     cipher_suites: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ class Tls(Part):
 
 
 class InternalCertManagement(Part):
-    """Certificates made and rotated by the controller itself."""
+    """Certificates that the controller creates and rotates."""
 
     enable: bool = True
     webhook_service_name: str = "kueue-webhook-service"
@@ -110,7 +110,7 @@ class InternalCertManagement(Part):
 
 
 class RequeuingStrategy(Part):
-    """How a workload whose pods were not ready in time is queued again."""
+    """How a workload is requeued after its pods were not ready in time."""
 
     timestamp: Literal["Eviction", "Creation"] = "Eviction"
     backoff_limit_count: Int32 | None = None
@@ -119,7 +119,7 @@ class RequeuingStrategy(Part):
 
 
 class WaitForPodsReady(Part):
-    """All or nothing: pods that are not all ready in time give their quota back."""
+    """Whether a workload loses its quota if its pods are not all ready in time."""
 
     timeout_ns: Duration = _named("timeout", 30 * MINUTE_NS)
     block_admission: bool = False
@@ -128,7 +128,7 @@ class WaitForPodsReady(Part):
 
 
 class ClientConnection(Part):
-    """How hard the API server may be asked."""
+    """Rate limits of requests to the API server."""
 
     qps: float = 300.0
     burst: Int32 = 500
@@ -143,7 +143,7 @@ class RayJobOptions(Part):
 
 
 class CustomPodSet(Part):
-    """Extension: where a custom kind keeps a pod template, and how many pods it makes of it."""
+    """Extension: the path of a pod template in a custom kind, and of its number of pods."""
 
     template: Annotated[str, about("Path of the pod template, such as spec.template.")]
     name: str = "main"
@@ -151,7 +151,7 @@ class CustomPodSet(Part):
 
 
 class FinishedConditions(Part):
-    """Extension: types of the conditions by which a custom kind says that it has ended."""
+    """Extension: the condition types by which a custom kind reports that it has finished."""
 
     succeeded: str = "Succeeded"
     failed: str = "Failed"
@@ -176,7 +176,7 @@ class CustomFramework(Part):
 
 
 class Integrations(Part):
-    """Which job kinds are managed."""
+    """The job kinds that are managed."""
 
     frameworks: tuple[str, ...] = ("batch/job",)
     external_frameworks: tuple[str, ...] = ()
@@ -194,7 +194,7 @@ class IncrementalDispatcher(Part):
 
 
 class AccessProvider(Part):
-    """How credentials for clusters of one provider are had."""
+    """How to get credentials for the clusters of one provider."""
 
     name: str = ""
     exec_config: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -210,7 +210,7 @@ INCREMENTAL = "kueue.x-k8s.io/multikueue-dispatcher-incremental"
 
 
 class MultiKueue(Part):
-    """Dispatch to other clusters."""
+    """MultiKueue: dispatch to other clusters."""
 
     gc_interval_ns: Duration = _named("gcInterval", MINUTE_NS)
     origin: str = "multikueue"
@@ -222,13 +222,13 @@ class MultiKueue(Part):
 
 
 class FairSharing(Part):
-    """Fair sharing is on if this section is there."""
+    """Fair sharing, which is enabled if this section is present."""
 
     preemption_strategies: tuple[str, ...] = ()
 
 
 class AdmissionFairSharing(Part):
-    """LocalQueues take turns by their past usage if this section is there."""
+    """Admission fair sharing between LocalQueues, which is enabled if this section is present."""
 
     usage_half_life_time_ns: Annotated[Duration, about(required=False)] = _named("usageHalfLifeTime", 0)
     usage_sampling_interval_ns: Duration = _named("usageSamplingInterval", 5 * MINUTE_NS)
@@ -236,7 +236,7 @@ class AdmissionFairSharing(Part):
 
 
 class Transformation(Part):
-    """Requests of one resource counted as others."""
+    """Counts the requests of one resource as other resources."""
 
     input: str
     strategy: Literal["Retain", "Replace"] = "Retain"
@@ -256,7 +256,7 @@ class DeviceClassSource(Part):
 
 
 class DeviceClassMapping(Part):
-    """Device classes counted as one resource."""
+    """Counts devices of these classes as one resource."""
 
     name: str
     device_class_names: tuple[str, ...] = ()
@@ -264,7 +264,7 @@ class DeviceClassMapping(Part):
 
 
 class ResourcesOptions(Part):
-    """How requests are counted."""
+    """How resource requests are counted."""
 
     quota_check_strategy: Literal["BlockUndeclared", "IgnoreUndeclared"] = "BlockUndeclared"
     exclude_resource_prefixes: tuple[str, ...] = ()
@@ -278,7 +278,7 @@ class WorkloadRetention(Part):
 
 
 class ObjectRetentionPolicies(Part):
-    """When finished objects are deleted; without a value, never."""
+    """When finished objects are deleted; never without a value."""
 
     workloads: Annotated[WorkloadRetention, about(default=ABSENT)] = WorkloadRetention()
 
@@ -289,7 +289,7 @@ class VisibilityServer(Part):
 
 
 class Configuration(Part):
-    """Everything that an administrator decides about the controller."""
+    """The Configuration of the controller."""
 
     namespace: str = "kueue-system"
     webhook: Annotated[Webhook, about(default=ABSENT)] = Webhook()
@@ -325,21 +325,21 @@ class Configuration(Part):
 
     @property
     def enabled_frameworks(self) -> frozenset[str]:
-        """Those listed, and pods where a listed kind is managed through its pods."""
+        """The listed frameworks, and pods if a listed kind is managed through its pods."""
         listed = frozenset(self.integrations.frameworks)
-        needs_pods = any(frameworks.FRAMEWORKS[name].implies_pods for name in listed)
+        needs_pods = any(frameworks.JOB_KINDS[name].implies_pods for name in listed)
         return listed | {frameworks.POD.name} if needs_pods else listed
 
     @property
     def namespace_selector(self) -> Mapping[str, Any]:
-        """Which namespaces' jobs are managed: by default all but the system's and our own."""
+        """The namespaces whose jobs are managed: by default all but kube-system and our own."""
         if self.managed_jobs_namespace_selector is not None:
             return self.managed_jobs_namespace_selector
         system = {"key": "kubernetes.io/metadata.name", "operator": "NotIn", "values": ["kube-system", self.namespace]}
         return {"matchExpressions": [system]}
 
     def settings(self) -> Settings:
-        """What admission reads."""
+        """The settings that admission reads."""
         return Settings(
             frameworks=self.enabled_frameworks,
             manage_jobs_without_queue_name=self.manage_jobs_without_queue_name,

@@ -1,4 +1,4 @@
-"""The v1beta1 Configuration read as v1beta2. Called by `loading` before anything else looks at the sections."""
+"""Converts the v1beta1 Configuration to v1beta2. Called by `loading` first of all."""
 
 import copy
 
@@ -13,7 +13,7 @@ _BOTH_STRATEGIES = ["LessThanOrEqualToFinalShare", "LessThanInitialShare"]
 
 
 def v1beta1_schema(v1beta2: Schema) -> Schema:
-    """The fields of v1beta2 and those that only v1beta1 has."""
+    """The schema of v1beta1: the fields of v1beta2 and those that only v1beta1 has."""
     schema = copy.deepcopy(v1beta2)
     properties = schema["properties"]
     carried = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
@@ -25,7 +25,11 @@ def v1beta1_schema(v1beta2: Schema) -> Schema:
 
 
 def to_v1beta2(configuration: Object) -> Object:
-    """What v1beta1 switches off by `enable` is absent in v1beta2 (which then waits for pods by default)."""
+    """Convert a v1beta1 Configuration.
+
+    A section that v1beta1 disables by `enable` is absent in v1beta2 (which then waits for pods by
+    default).
+    """
     converted = copy.deepcopy(configuration)
     converted["apiVersion"] = V1BETA2
     converted.pop("queueVisibility", None)
@@ -34,7 +38,7 @@ def to_v1beta2(configuration: Object) -> Object:
         ("fairSharing", {"preemptionStrategies": _BOTH_STRATEGIES}),
         ("waitForPodsReady", {"timeout": "5m", "blockAdmission": True}),
     ):
-        given = reading.mapping(converted.pop(section, None))
-        if given.pop("enable", False) is True:
-            converted[section] = defaults | {name: value for name, value in given.items() if value not in (None, [])}
+        fields = reading.mapping(converted.pop(section, None))
+        if fields.pop("enable", False) is True:
+            converted[section] = defaults | {name: value for name, value in fields.items() if value not in (None, [])}
     return converted

@@ -1,11 +1,13 @@
-"""v1beta1 to v1beta2 and back, on plain objects, without loss.
+"""Conversion of plain objects from v1beta1 to v1beta2 and back, without loss.
 
-Renamed and reshaped fields move. A field that the other version does not have is kept in an annotation of the converted object and put
-back on the return, as Kubernetes asks of conversions; two v1beta1 spellings become the one that v1beta2 has for the same
-thing (`Borrow` and `Preempt` read `MayStopSearch`, a plain list of admission checks a strategy). What only the
-controllers of a version write and recompute (parts of status) is dropped.
+Renamed and restructured fields move. A field that the other version does not have is saved in an
+annotation of the converted object and restored on the way back, as Kubernetes demands of
+conversions. Two v1beta1 values become the one that v1beta2 has for the same thing (`Borrow` and
+`Preempt` become `MayStopSearch`, a plain list of admission checks becomes a strategy). Parts of
+the status that only the controllers of one version write are dropped.
 
-Objects arrive unchecked: whatever does not have the expected shape is left as it is, for validation to report.
+Objects have not been validated: a value of an unexpected type is left as it is, for validation to
+report.
 """
 
 import copy
@@ -16,10 +18,10 @@ from typing import Any
 from pykueue.api.kueue import topology_encoding
 from pykueue.api.scheme import Object
 
-KEPT = "pykueue.dev/fields-of-other-version"
+UNCONVERTED_ANNOTATION = "pykueue.dev/fields-of-other-version"
 GROUP = "kueue.x-k8s.io"
-RESHAPED = frozenset({"ClusterQueue", "LocalQueue", "MultiKueueCluster", "Workload"})
-"""Kinds that hold the same things under other names; the others differ only in fields that one version lacks."""
+KINDS_WITH_RENAMED_FIELDS = frozenset({"ClusterQueue", "LocalQueue", "MultiKueueCluster", "Workload"})
+"""Kinds with renamed fields; the others differ only in fields that one version lacks."""
 
 _SOURCES = {
     "kueue.x-k8s.io/workloadpriorityclass": ("kueue.x-k8s.io", "WorkloadPriorityClass"),
@@ -36,25 +38,25 @@ def to_v1beta1(obj: Object) -> Object:
     return _converted(obj, "v1beta2", "v1beta1", _DOWNGRADES)
 
 
-class _Kept:
+class _UnconvertedFields:
     """Fields that the other version does not have, by path."""
 
     def __init__(self, fields: dict[str, Any]) -> None:
-        self.restored = fields
+        self.saved_before = fields
         self.fields: dict[str, Any] = {}
 
-    def leave(self, parent: Any, path: str) -> None:
-        """Take the field away and remember it."""
+    def save(self, parent: Any, path: str) -> None:
+        """Remove the field and save it."""
         name = path.rpartition(".")[2]
         if isinstance(parent, dict) and name in parent:
             self.fields[path] = parent.pop(name)
 
-    def put_back(self, parent: Any, path: str) -> None:
-        if isinstance(parent, dict) and path in self.restored:
-            parent.setdefault(path.rpartition(".")[2], self.restored[path])
+    def restore(self, parent: Any, path: str) -> None:
+        if isinstance(parent, dict) and path in self.saved_before:
+            parent.setdefault(path.rpartition(".")[2], self.saved_before[path])
 
 
-_Change = Callable[[Object, _Kept], None]
+_Change = Callable[[Object, _UnconvertedFields], None]
 
 
 def _converted(obj: Object, source: str, target: str, changes: dict[str, _Change]) -> Object:
@@ -62,23 +64,23 @@ def _converted(obj: Object, source: str, target: str, changes: dict[str, _Change
         return obj
     converted = copy.deepcopy(obj)
     converted["apiVersion"] = f"{GROUP}/{target}"
-    kept = _Kept(_take_annotation(converted))
+    unconverted = _UnconvertedFields(_take_annotation(converted))
     change = changes.get(str(obj.get("kind")))
     if change is not None:
-        change(converted, kept)
-    if kept.fields:
+        change(converted, unconverted)
+    if unconverted.fields:
         metadata = converted.setdefault("metadata", {})
         annotations = metadata.get("annotations") or {}
-        metadata["annotations"] = annotations | {KEPT: json.dumps(kept.fields, sort_keys=True)}
+        metadata["annotations"] = annotations | {UNCONVERTED_ANNOTATION: json.dumps(unconverted.fields, sort_keys=True)}
     return converted
 
 
 def _take_annotation(obj: Object) -> dict[str, Any]:
     metadata = _part(obj, "metadata")
     annotations = _part(metadata, "annotations")
-    if KEPT not in annotations:
+    if UNCONVERTED_ANNOTATION not in annotations:
         return {}
-    text = annotations.pop(KEPT)
+    text = annotations.pop(UNCONVERTED_ANNOTATION)
     if not annotations:
         del metadata["annotations"]
     try:
@@ -89,7 +91,7 @@ def _take_annotation(obj: Object) -> dict[str, Any]:
 
 
 def _part(parent: Any, name: str) -> dict[str, Any]:
-    """The mapping in that field, or an empty one that belongs to nobody."""
+    """The mapping in the field, or a new empty one."""
     value = parent.get(name) if isinstance(parent, dict) else None
     return value if isinstance(value, dict) else {}
 
@@ -104,7 +106,7 @@ def _rename(parent: dict[str, Any], old: str, new: str) -> None:
         parent[new] = parent.pop(old)
 
 
-def _upgrade_cluster_queue(obj: Object, kept: _Kept) -> None:
+def _upgrade_cluster_queue(obj: Object, unconverted: _UnconvertedFields) -> None:
     spec, status = _part(obj, "spec"), _part(obj, "status")
     _rename(spec, "cohort", "cohortName")
     checks = spec.pop("admissionChecks", None)
@@ -116,45 +118,45 @@ def _upgrade_cluster_queue(obj: Object, kept: _Kept) -> None:
             fungibility[field] = "MayStopSearch"
     status.pop("pendingWorkloadsStatus", None)
     _part(status, "fairSharing").pop("admissionFairSharingStatus", None)
-    kept.put_back(spec, "spec.concurrentAdmissionPolicy")
+    unconverted.restore(spec, "spec.concurrentAdmissionPolicy")
 
 
-def _downgrade_cluster_queue(obj: Object, kept: _Kept) -> None:
+def _downgrade_cluster_queue(obj: Object, unconverted: _UnconvertedFields) -> None:
     spec = _part(obj, "spec")
     _rename(spec, "cohortName", "cohort")
-    kept.leave(spec, "spec.concurrentAdmissionPolicy")
+    unconverted.save(spec, "spec.concurrentAdmissionPolicy")
 
 
-def _upgrade_cohort(obj: Object, _kept: _Kept) -> None:
+def _upgrade_cohort(obj: Object, _unconverted: _UnconvertedFields) -> None:
     _part(_part(obj, "status"), "fairSharing").pop("admissionFairSharingStatus", None)
 
 
-def _downgrade_cohort(obj: Object, _kept: _Kept) -> None:
+def _downgrade_cohort(obj: Object, _unconverted: _UnconvertedFields) -> None:
     obj.setdefault("status", {})
 
 
-def _upgrade_local_queue(obj: Object, _kept: _Kept) -> None:
+def _upgrade_local_queue(obj: Object, _unconverted: _UnconvertedFields) -> None:
     status = _part(obj, "status")
     _rename(status, "flavorUsage", "flavorsUsage")
     status.pop("flavors", None)
 
 
-def _downgrade_local_queue(obj: Object, _kept: _Kept) -> None:
+def _downgrade_local_queue(obj: Object, _unconverted: _UnconvertedFields) -> None:
     _rename(_part(obj, "status"), "flavorsUsage", "flavorUsage")
 
 
-def _upgrade_admission_check(obj: Object, kept: _Kept) -> None:
+def _upgrade_admission_check(obj: Object, unconverted: _UnconvertedFields) -> None:
     spec = _part(obj, "spec")
     if spec.get("retryDelayMinutes") == 15:
         del spec["retryDelayMinutes"]
-    kept.leave(spec, "spec.retryDelayMinutes")
+    unconverted.save(spec, "spec.retryDelayMinutes")
 
 
-def _downgrade_admission_check(obj: Object, kept: _Kept) -> None:
-    kept.put_back(_part(obj, "spec"), "spec.retryDelayMinutes")
+def _downgrade_admission_check(obj: Object, unconverted: _UnconvertedFields) -> None:
+    unconverted.restore(_part(obj, "spec"), "spec.retryDelayMinutes")
 
 
-def _upgrade_cluster(obj: Object, _kept: _Kept) -> None:
+def _upgrade_cluster(obj: Object, _unconverted: _UnconvertedFields) -> None:
     spec = _part(obj, "spec")
     moved = {name: spec.pop(name) for name in ("kubeConfig", "clusterProfileRef") if name in spec}
     if moved:
@@ -164,7 +166,7 @@ def _upgrade_cluster(obj: Object, _kept: _Kept) -> None:
         del moved["kubeConfig"]
 
 
-def _downgrade_cluster(obj: Object, _kept: _Kept) -> None:
+def _downgrade_cluster(obj: Object, _unconverted: _UnconvertedFields) -> None:
     spec = _part(obj, "spec")
     source = spec.get("clusterSource")
     if isinstance(source, dict):
@@ -173,25 +175,25 @@ def _downgrade_cluster(obj: Object, _kept: _Kept) -> None:
         spec.setdefault("kubeConfig", {"location": "", "locationType": ""})
 
 
-def _upgrade_config(obj: Object, kept: _Kept) -> None:
-    kept.put_back(_part(obj, "spec"), "spec.quotaManagement")
+def _upgrade_config(obj: Object, unconverted: _UnconvertedFields) -> None:
+    unconverted.restore(_part(obj, "spec"), "spec.quotaManagement")
 
 
-def _downgrade_config(obj: Object, kept: _Kept) -> None:
-    kept.leave(_part(obj, "spec"), "spec.quotaManagement")
+def _downgrade_config(obj: Object, unconverted: _UnconvertedFields) -> None:
+    unconverted.save(_part(obj, "spec"), "spec.quotaManagement")
 
 
-def _upgrade_workload(obj: Object, kept: _Kept) -> None:
+def _upgrade_workload(obj: Object, unconverted: _UnconvertedFields) -> None:
     spec, status = _part(obj, "spec"), _part(obj, "status")
     source = spec.pop("priorityClassSource", "")
     if source in _SOURCES:
         group, kind = _SOURCES[source]
         spec["priorityClassRef"] = {"group": group, "kind": kind, "name": spec.pop("priorityClassName", "")}
-    kept.leave(spec, "spec.priorityClassName")
-    kept.put_back(spec, "spec.preemptionGates")
-    kept.put_back(status, "status.preemptionGates")
+    unconverted.save(spec, "spec.priorityClassName")
+    unconverted.restore(spec, "spec.preemptionGates")
+    unconverted.restore(status, "status.preemptionGates")
     for index, pod_set in enumerate(_items(spec, "podSets")):
-        kept.put_back(_part(pod_set, "topologyRequest"), _constraints(index))
+        unconverted.restore(_part(pod_set, "topologyRequest"), _constraints(index))
     _rename(status, "accumulatedPastExexcutionTimeSeconds", "accumulatedPastExecutionTimeSeconds")
     for assignment in _topology_assignments(status):
         domains = assignment.get("domains")
@@ -199,7 +201,7 @@ def _upgrade_workload(obj: Object, kept: _Kept) -> None:
             _encode_domains(assignment, domains)
 
 
-def _downgrade_workload(obj: Object, kept: _Kept) -> None:
+def _downgrade_workload(obj: Object, unconverted: _UnconvertedFields) -> None:
     spec, status = _part(obj, "spec"), _part(obj, "status")
     reference = _part(spec, "priorityClassRef")
     source = _REFERENCES.get((str(reference.get("group")), str(reference.get("kind"))))
@@ -207,11 +209,11 @@ def _downgrade_workload(obj: Object, kept: _Kept) -> None:
         del spec["priorityClassRef"]
         spec["priorityClassSource"] = source
         spec["priorityClassName"] = reference.get("name", "")
-    kept.put_back(spec, "spec.priorityClassName")
-    kept.leave(spec, "spec.preemptionGates")
-    kept.leave(status, "status.preemptionGates")
+    unconverted.restore(spec, "spec.priorityClassName")
+    unconverted.save(spec, "spec.preemptionGates")
+    unconverted.save(status, "status.preemptionGates")
     for index, pod_set in enumerate(_items(spec, "podSets")):
-        kept.leave(_part(pod_set, "topologyRequest"), _constraints(index))
+        unconverted.save(_part(pod_set, "topologyRequest"), _constraints(index))
     _rename(status, "accumulatedPastExecutionTimeSeconds", "accumulatedPastExexcutionTimeSeconds")
     for assignment in _topology_assignments(status):
         if isinstance(assignment.get("slices"), list):
@@ -229,7 +231,9 @@ def _topology_assignments(status: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _encode_domains(assignment: dict[str, Any], domains: list[Any]) -> None:
     try:
-        plain = [topology_encoding.Domain(tuple(domain["values"]), domain["count"]) for domain in domains]
+        plain = [
+            topology_encoding.TopologyDomainAssignment(tuple(domain["values"]), domain["count"]) for domain in domains
+        ]
         encoded = topology_encoding.encode(assignment["levels"], plain)
     except (KeyError, TypeError, IndexError):
         return

@@ -1,4 +1,4 @@
-"""The kinds of `kueue.x-k8s.io` as the register has them: names, columns, schemas, conversion. Collected by `api.registry`."""
+"""The kinds of `kueue.x-k8s.io`: names, columns, schemas and conversion. For `api.registry`."""
 
 import functools
 from dataclasses import dataclass, replace

@@ -1,7 +1,8 @@
-"""The compact form in which a Workload keeps where its pods go, and the plain list of domains that it stands for.
+"""The compact form of a topology assignment, and the plain list of domains that it encodes.
 
-A slice holds domains whose values share what they can: one value for all, or a common prefix and suffix around roots.
-Long lists of host names are split into runs with a common prefix when that is shorter. Used by conversion and by `translate`.
+A slice encodes domains whose values have something in common: one value for all, or a common
+prefix and suffix around roots. Long lists of host names are split into runs with a common prefix
+if that is shorter. Used by conversion and by `translate`.
 """
 
 import itertools
@@ -19,19 +20,21 @@ MOST_SLICES = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Domain:
-    """Some pods in one place: the value of each level, from the widest to the narrowest."""
+class TopologyDomainAssignment:
+    """A number of pods in one domain; `values` has the value of each level, the widest first."""
 
     values: tuple[str, ...]
     count: int
 
 
-def decode(assignment: Object) -> list[Domain]:
+def decode(assignment: Object) -> list[TopologyDomainAssignment]:
     """The domains of a compact assignment, in order."""
     return [domain for part in assignment.get("slices") or () for domain in _domains(part)]
 
 
-def encode(levels: Sequence[str], domains: Sequence[Domain], *, by_hostname_prefix: bool = True) -> Object:
+def encode(
+    levels: Sequence[str], domains: Sequence[TopologyDomainAssignment], *, by_hostname_prefix: bool = True
+) -> Object:
     """The shorter of the two compact forms: one slice, or runs of host names."""
     whole = _assignment(levels, [domains] if domains else [])
     if not by_hostname_prefix:
@@ -42,8 +45,11 @@ def encode(levels: Sequence[str], domains: Sequence[Domain], *, by_hostname_pref
     return whole if _length(whole) < _length(split) else split
 
 
-def encode_in_runs(levels: Sequence[str], domains: Sequence[Domain]) -> Object:
-    """A slice for each run of host names that share a prefix up to a dash; one slice if the lowest level is no host name."""
+def encode_in_runs(levels: Sequence[str], domains: Sequence[TopologyDomainAssignment]) -> Object:
+    """One slice for each run of host names that share a prefix up to a dash.
+
+    If the lowest level is not the host name, there is one slice.
+    """
     if len(domains) > 1 and levels and levels[-1] == HOSTNAME:
         keys = _prefix_keys([domain.values[-1] for domain in domains])
     else:
@@ -51,13 +57,13 @@ def encode_in_runs(levels: Sequence[str], domains: Sequence[Domain]) -> Object:
     return _assignment(levels, list(_chunks(_runs(domains, keys))))
 
 
-def _domains(part: Object) -> Iterator[Domain]:
+def _domains(part: Object) -> Iterator[TopologyDomainAssignment]:
     size = part["domainCount"]
     columns = [_values(level, size) for level in part["valuesPerLevel"]]
     counts = part["podCounts"]
     per_domain = counts["individual"] if "individual" in counts else [counts["universal"]] * size
     for index in range(size):
-        yield Domain(tuple(column[index] for column in columns), per_domain[index])
+        yield TopologyDomainAssignment(tuple(column[index] for column in columns), per_domain[index])
 
 
 def _values(level: Object, size: int) -> list[str]:
@@ -68,11 +74,11 @@ def _values(level: Object, size: int) -> list[str]:
     return [prefix + root + suffix for root in individual["roots"]]
 
 
-def _assignment(levels: Sequence[str], parts: Sequence[Sequence[Domain]]) -> Object:
+def _assignment(levels: Sequence[str], parts: Sequence[Sequence[TopologyDomainAssignment]]) -> Object:
     return {"levels": list(levels), "slices": [_slice(part, len(levels)) for part in parts]}
 
 
-def _slice(domains: Sequence[Domain], level_count: int) -> Object:
+def _slice(domains: Sequence[TopologyDomainAssignment], level_count: int) -> Object:
     counts = [domain.count for domain in domains]
     return {
         "domainCount": len(domains),
@@ -96,7 +102,7 @@ def _level(values: Sequence[str]) -> Object:
 
 
 def _common_prefix(values: Sequence[str]) -> str:
-    """What all begin with: as much as the first and the last in order share."""
+    """The common prefix of all values, which is that of the smallest and the largest."""
     first, last = min(values), max(values)
     length = next(
         (index for index, (one, other) in enumerate(zip(first, last, strict=False)) if one != other), len(first)
@@ -104,19 +110,22 @@ def _common_prefix(values: Sequence[str]) -> str:
     return first[:length]
 
 
-def _runs(domains: Sequence[Domain], keys: Sequence[str]) -> Iterator[list[Domain]]:
+def _runs(domains: Sequence[TopologyDomainAssignment], keys: Sequence[str]) -> Iterator[list[TopologyDomainAssignment]]:
     for _, pairs in itertools.groupby(zip(keys, domains, strict=True), key=lambda pair: pair[0]):
         yield [domain for _, domain in pairs]
 
 
-def _chunks(runs: Iterator[list[Domain]]) -> Iterator[list[Domain]]:
+def _chunks(runs: Iterator[list[TopologyDomainAssignment]]) -> Iterator[list[TopologyDomainAssignment]]:
     for run in runs:
         for start in range(0, len(run), MOST_DOMAINS_IN_SLICE):
             yield run[start : start + MOST_DOMAINS_IN_SLICE]
 
 
 def _prefix_keys(names: Sequence[str]) -> list[str]:
-    """For each name the longest of its dash-ended prefixes that another name shares; shorter ones if the runs are too many."""
+    """For each name its longest prefix that ends in a dash and that another name shares.
+
+    If that gives too many runs, shorter prefixes are used.
+    """
     candidates = [_prefixes(name) for name in names]
     uses = Counter(itertools.chain.from_iterable(candidates))
     for depth in range(max(map(len, candidates)), 0, -1):

@@ -1,6 +1,7 @@
-"""`kueue.x-k8s.io/v1beta1`: the schemas of the older version, stated as what it does differently from v1beta2.
+"""`kueue.x-k8s.io/v1beta1`: the schemas of the older version, as differences from v1beta2.
 
-Objects of this version are converted before anything computes with them (`conversion`), so they need no structs.
+Objects of this version are converted before anything reads their fields (`conversion`), so that
+they need no structs.
 """
 
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from pykueue.api.scheme import Object, Schema
 
 
 def schema_of(kind: str, current: Schema) -> Schema:
-    """The v1beta1 schema, made by changing the v1beta2 one that is handed over."""
+    """The v1beta1 schema, made by changing the v1beta2 schema in place."""
     if "status" in current["properties"] and "conditions" in _at(current, "status")["properties"]:
         _without(current, "status.conditions", "maxItems")
     change = _CHANGES.get(kind)
@@ -200,7 +201,7 @@ def _keeps_class(new: Object, old: Object) -> bool:
 
 
 def _specs_while_reserved(new: Object, old: Object) -> tuple[Object, Object] | None:
-    """Both specs, if quota was reserved and both say where their class comes from."""
+    """Both specs, if quota was reserved and both have a priority class source."""
     if not workload_rules.holds(old, "QuotaReserved"):
         return None
     after, before = workload_rules.spec_of(new), workload_rules.spec_of(old)

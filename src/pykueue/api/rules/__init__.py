@@ -1,6 +1,10 @@
-"""The rules that Kueue's webhooks and the API server apply to a write: one module a kind.
+"""The admission rules of Kueue's webhooks and of the API server: one module for each kind.
 
-Each module gives a `default` (a `scheme.Defaulter`) and a `validate` (a `scheme.Validator`); `rules.table` says which
-kind obeys which. Rules work on plain objects in the storage version, ask the cluster only through `Request.lookup`,
-and never raise because of what a user wrote: a part of the wrong type reads as absent, since the schema reports it.
+A module has `default` (a `scheme.Defaulter`) and `validate` (a `scheme.Validator`); `rules.table`
+says which kind obeys which rules. Rules work on plain objects in the storage version and look up
+other objects only through `AdmissionRequest.lookup`. They never raise because of what a user
+wrote: a value of the wrong type reads as absent, because the schema reports it.
+
+Rules of the same name in CEL, for clusters without our webhooks: `install.validations` and
+`install.mutations`.
 """

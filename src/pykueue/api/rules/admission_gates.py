@@ -1,6 +1,6 @@
-"""The annotation `kueue.x-k8s.io/admission-gated-by`: set at creation, afterwards gates may only be removed.
+"""The annotation `kueue.x-k8s.io/admission-gated-by` of jobs and Workloads.
 
-Jobs and Workloads obey the same rules.
+It is set at creation; afterwards gates may only be removed.
 """
 
 from pykueue.api.errors import FieldError
@@ -8,6 +8,8 @@ from pykueue.api.rules import faults, reading, syntax
 from pykueue.api.scheme import Object
 
 ANNOTATION = "kueue.x-k8s.io/admission-gated-by"
+GATE_ADDED = "cannot add admission gate after creation"
+ONLY_REMOVABLE = "can only remove gates, not add new ones"
 _PATH = f"metadata.annotations[{ANNOTATION}]"
 _LONGEST_NAME = 63
 
@@ -19,26 +21,26 @@ def gate_names(obj: Object) -> list[str]:
 
 def check(obj: Object) -> list[FieldError]:
     value = reading.annotations(obj).get(ANNOTATION, "")
-    found = []
-    seen: set[str] = set()
+    field_errors = []
+    names: set[str] = set()
     for name in gate_names(obj):
         if not name:
-            found.append(faults.invalid(_PATH, value, "cannot contain empty gate names"))
-        elif name in seen:
-            found.append(faults.invalid(_PATH, value, f"duplicate gate name: {name}"))
+            field_errors.append(faults.invalid(_PATH, value, "cannot contain empty gate names"))
+        elif name in names:
+            field_errors.append(faults.invalid(_PATH, value, f"duplicate gate name: {name}"))
         else:
-            seen.add(name)
-            found += syntax.check_domain_prefixed_path(_PATH, name)
+            names.add(name)
+            field_errors += syntax.check_domain_prefixed_path(_PATH, name)
             if len(name) > _LONGEST_NAME:
-                found.append(faults.too_long(_PATH, _LONGEST_NAME))
-    return found
+                field_errors.append(faults.too_long(_PATH, _LONGEST_NAME))
+    return field_errors
 
 
 def check_update(obj: Object, old: Object) -> list[FieldError]:
-    new_value, old_value = (reading.annotations(each).get(ANNOTATION, "") for each in (obj, old))
-    found = []
+    new_value, old_value = (reading.annotations(version).get(ANNOTATION, "") for version in (obj, old))
+    field_errors = []
     if new_value and not old_value:
-        found.append(faults.forbidden(_PATH, "cannot add admission gate after creation"))
+        field_errors.append(faults.forbidden(_PATH, GATE_ADDED))
     if new_value and old_value and not set(gate_names(obj)) <= set(gate_names(old)):
-        found.append(faults.forbidden(_PATH, "can only remove gates, not add new ones"))
-    return found + check(obj)
+        field_errors.append(faults.forbidden(_PATH, ONLY_REMOVABLE))
+    return field_errors + check(obj)

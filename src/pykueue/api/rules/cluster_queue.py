@@ -1,38 +1,41 @@
-"""ClusterQueue: what its webhooks default and refuse."""
+"""ClusterQueue: defaults and validation of its webhooks."""
 
 from typing import Any
 
 from pykueue.api import errors, feature_gates, quantity
 from pykueue.api.errors import FieldError
 from pykueue.api.rules import faults, quota, reading, syntax
-from pykueue.api.scheme import Object, Request, Verdict
+from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
 _CHECKS = "spec.admissionChecksStrategy.admissionChecks"
 _POLICY = "spec.concurrentAdmissionPolicy"
+STRICT_FIFO_IS_NOT_CONCURRENT = "StrictFIFO queueing strategy cannot be used when ConcurrentAdmissionPolicy is defined"
+BORROWS_WITHOUT_RECLAIM = "reclaimWithinCohort=Never and borrowWithinCohort.Policy!=Never"
 
 
-def default(request: Request) -> list[str]:
+def default(request: AdmissionRequest) -> None:
     if request.operation == "CREATE":
-        spec = quota.written_spec(request.object)
+        spec = quota.ensure_spec(request.object)
         if quota.malformed_quantity(spec):
             raise errors.undecodable("mclusterqueue.kb.io", quantity.SYNTAX_ERROR)
         quota.write_as_decoded(spec)
         quota.add_finalizer(request.object)
-    return []
 
 
-def validate(request: Request) -> Verdict:
+def validate(request: AdmissionRequest) -> ValidationResult:
     spec = reading.mapping(request.object.get("spec"))
     old = None if request.old is None else reading.mapping(request.old.get("spec"))
     gates = request.settings.feature_gates
-    found = _check_spec(spec)
+    field_errors = _check_spec(spec)
     if feature_gates.is_enabled(gates, "ConcurrentAdmission"):
-        found += _check_concurrent_admission(spec)
-    must_all_hold = feature_gates.is_enabled(gates, "RejectUpdatesToCQWithInvalidOnFlavors")
-    found += _check_on_flavors(spec, {} if old is None or must_all_hold else _tolerated_checks(spec, old))
+        field_errors += _check_concurrent_admission(spec)
+    rejects_old_faults = feature_gates.is_enabled(gates, "RejectUpdatesToCQWithInvalidOnFlavors")
+    field_errors += _check_on_flavors(spec, {} if old is None or rejects_old_faults else _tolerated_checks(spec, old))
     if old is not None:
-        found += faults.changed(_POLICY, spec.get("concurrentAdmissionPolicy"), old.get("concurrentAdmissionPolicy"))
-    return Verdict(denied=tuple(found), webhook="vclusterqueue.kb.io")
+        field_errors += faults.changed(
+            _POLICY, spec.get("concurrentAdmissionPolicy"), old.get("concurrentAdmissionPolicy")
+        )
+    return ValidationResult(denied=tuple(field_errors), webhook="vclusterqueue.kb.io")
 
 
 def _check_spec(spec: Object) -> list[FieldError]:
@@ -53,9 +56,7 @@ def _check_preemption(preemption: Any) -> list[FieldError]:
         return []
     if borrow.get("policy") == "Never":
         return []
-    return [
-        faults.invalid("spec.preemption", preemption, "reclaimWithinCohort=Never and borrowWithinCohort.Policy!=Never")
-    ]
+    return [faults.invalid("spec.preemption", preemption, BORROWS_WITHOUT_RECLAIM)]
 
 
 def _check_fungibility(fungibility: Object) -> list[FieldError]:
@@ -71,21 +72,20 @@ def _check_concurrent_admission(spec: Object) -> list[FieldError]:
     policy = spec.get("concurrentAdmissionPolicy")
     if not isinstance(policy, dict):
         return []
-    found = []
+    field_errors = []
     groups = reading.mappings(spec.get("resourceGroups"))
     if len(groups) != 1:
         detail = "must have exactly one ResourceGroup when ConcurrentAdmissionPolicy is defined"
-        found.append(faults.invalid("spec.resourceGroups", len(groups), detail))
+        field_errors.append(faults.invalid("spec.resourceGroups", len(groups), detail))
     elif (flavors := len(reading.sequence(groups[0].get("flavors")))) > 16:
         detail = (
             "cannot have more than 16 resource flavors in the ResourceGroup when ConcurrentAdmissionPolicy is defined"
         )
-        found.append(faults.invalid("spec.resourceGroups[0].flavors", flavors, detail))
-    found += _check_migration(spec, reading.mapping(policy.get("migration")))
+        field_errors.append(faults.invalid("spec.resourceGroups[0].flavors", flavors, detail))
+    field_errors += _check_migration(spec, reading.mapping(policy.get("migration")))
     if spec.get("queueingStrategy") == "StrictFIFO":
-        detail = "StrictFIFO queueing strategy cannot be used when ConcurrentAdmissionPolicy is defined"
-        found.append(faults.invalid("spec.queueingStrategy", "StrictFIFO", detail))
-    return found
+        field_errors.append(faults.invalid("spec.queueingStrategy", "StrictFIFO", STRICT_FIFO_IS_NOT_CONCURRENT))
+    return field_errors
 
 
 def _check_migration(spec: Object, migration: Object) -> list[FieldError]:
@@ -104,19 +104,22 @@ def _check_migration(spec: Object, migration: Object) -> list[FieldError]:
 
 def _check_on_flavors(spec: Object, tolerated: dict[str, set[str]]) -> list[FieldError]:
     flavors = quota.flavor_names(spec)
-    found = []
+    field_errors = []
     for index, (name, on_flavors) in enumerate(_checks(spec)):
         if tolerated.get(name) == set(on_flavors):
             continue
         for position, flavor in enumerate(on_flavors):
             if flavor not in flavors:
                 path = f"{_CHECKS}[{index}].onFlavors[{position}]"
-                found.append(faults.not_supported(path, flavor, flavors))
-    return found
+                field_errors.append(faults.not_supported(path, flavor, flavors))
+    return field_errors
 
 
 def _tolerated_checks(spec: Object, old: Object) -> dict[str, set[str]]:
-    """Flavors of checks that the old object had already: an update of something else is not refused for them."""
+    """The flavors of each check that the old object had already.
+
+    An update of something else is not refused because of them.
+    """
     if set(quota.flavor_names(spec)) != set(quota.flavor_names(old)):
         return {}
     return {name: set(on_flavors) for name, on_flavors in _checks(old)}

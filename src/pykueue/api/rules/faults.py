@@ -1,4 +1,4 @@
-"""Short names for the kinds of field error, worded as the Kubernetes library words them. Used by every rule."""
+"""Constructors of field errors, with the words of k8s.io/apimachinery. Used by every rule."""
 
 import json
 from collections.abc import Iterable
@@ -35,8 +35,8 @@ def not_found(path: str, value: Any) -> FieldError:
 
 
 def not_supported(path: str, value: Any, choices: Iterable[str]) -> FieldError:
-    shown = ", ".join(json.dumps(choice) for choice in choices)
-    return FieldError("FieldValueNotSupported", path, f"supported values: {shown}" if shown else "", value)
+    supported = ", ".join(json.dumps(choice) for choice in choices)
+    return FieldError("FieldValueNotSupported", path, f"supported values: {supported}" if supported else "", value)
 
 
 def too_long(path: str, limit: int) -> FieldError:
@@ -48,5 +48,5 @@ def too_many(path: str, count: int, limit: int) -> FieldError:
 
 
 def changed(path: str, new: Any, old: Any) -> list[FieldError]:
-    """The fault of a field that must not change, if it did."""
+    """The error of an immutable field, if it has changed."""
     return [] if new == old else [invalid(path, new, IMMUTABLE)]

@@ -1,4 +1,7 @@
-"""Resource groups and fair-sharing weights: the rules that ClusterQueues and Cohorts share."""
+"""Resource groups and fair-sharing weights: the rules that ClusterQueues and Cohorts share.
+
+A Cohort has no other rules, so that its `validate_cohort` is here too.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,21 +11,30 @@ from pykueue.api import quantity
 from pykueue.api.errors import FieldError
 from pykueue.api.quantity import Quantity
 from pykueue.api.rules import faults, reading, syntax
-from pykueue.api.scheme import Object
+from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
 RESOURCE_IN_USE = "kueue.x-k8s.io/resource-in-use"
-"""The finalizer that keeps an object until nothing refers to it."""
+WEIGHT_TOO_SMALL = "When not 0, weight must be > 10e-9"
+LENDS_ABOVE_NOMINAL = "must be less than or equal to the nominalQuota"
+"""The finalizer that prevents the deletion of an object while others refer to it."""
 
 _GROUPS = "spec.resourceGroups"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parent:
-    """What the quota hangs below: `noun` is what messages call it."""
+    """The parent of the quota; `noun` is its name in messages."""
 
     noun: str
     is_named: bool
     may_lend_above_nominal: bool
+
+
+def validate_cohort(request: AdmissionRequest) -> ValidationResult:
+    spec = reading.mapping(request.object.get("spec"))
+    parent = Parent(noun="parent", is_named=bool(spec.get("parentName")), may_lend_above_nominal=True)
+    field_errors = [*check_fair_sharing(spec), *check_resource_groups(spec, parent)]
+    return ValidationResult(denied=tuple(field_errors), webhook="vcohort.kb.io")
 
 
 def add_finalizer(obj: Object) -> None:
@@ -32,14 +44,17 @@ def add_finalizer(obj: Object) -> None:
 
 
 def flavor_names(spec: Object) -> list[str]:
-    """The flavors of all groups, first mention first."""
+    """The flavors of all groups, in the order in which they first appear."""
     groups = reading.mappings(spec.get("resourceGroups"))
     flavors = (flavor for group in groups for flavor in reading.mappings(group.get("flavors")))
     return list(dict.fromkeys(reading.text(flavor.get("name")) for flavor in flavors))
 
 
-def take_covered_resources_from_flavors(obj: Object) -> list[str]:
-    """Fill in a group's missing `coveredResources` from its flavors, in the order of first mention; warn of each."""
+def set_covered_resources(obj: Object) -> list[str]:
+    """Set a group's missing `coveredResources` from its flavors; return a warning for each group.
+
+    The resources have the order in which they first appear.
+    """
     warnings = []
     for index, group in enumerate(reading.mappings(reading.at(obj, "spec", "resourceGroups"))):
         flavors = reading.mappings(group.get("flavors"))
@@ -53,15 +68,15 @@ def take_covered_resources_from_flavors(obj: Object) -> list[str]:
     return warnings
 
 
-def written_spec(obj: Object) -> Any:
-    """The spec, which a webhook that has decoded an object writes back even if there was none."""
+def ensure_spec(obj: Object) -> Any:
+    """The spec, created if absent: a Go webhook writes back a spec even if there was none."""
     if obj.get("spec") is None:
         obj["spec"] = {}
     return obj["spec"]
 
 
 def malformed_quantity(spec: Any) -> bool:
-    """Whether a quota or a weight is not a quantity, so that Kueue could not even decode the object."""
+    """Whether a quota or a weight is not a quantity, so that Kueue cannot decode the object."""
     amounts = (holder.get(name) for holder, name in _quantities(spec))
     return any(amount is not None and _decoded(amount) is None for amount in amounts)
 
@@ -73,7 +88,10 @@ def _decoded(amount: Any) -> Quantity | None:
 
 
 def write_as_decoded(spec: Any) -> None:
-    """A webhook that has decoded an object writes it back: quantities in their canonical form, missing names as no text."""
+    """Write the spec as a Go webhook writes it back after decoding.
+
+    Quantities get their canonical form, and missing names become "".
+    """
     for holder, name in _quantities(spec):
         if holder.get(name) is None:
             if name == "nominalQuota":
@@ -98,7 +116,7 @@ def _quantities(spec: Any) -> Iterator[tuple[Object, str]]:
 
 
 def check_resource_groups(spec: Object, parent: Parent) -> list[FieldError]:
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     seen_resources: set[str] = set()
     seen_flavors: set[str] = set()
     for index, group in enumerate(reading.mappings(spec.get("resourceGroups"))):
@@ -106,13 +124,13 @@ def check_resource_groups(spec: Object, parent: Parent) -> list[FieldError]:
         covered = reading.texts(group.get("coveredResources"))
         for position, name in enumerate(covered):
             here = f"{path}.coveredResources[{position}]"
-            found += syntax.check_label_key(here, name)
-            found += _check_unseen(here, name, seen_resources)
+            field_errors += syntax.check_label_key(here, name)
+            field_errors += _check_unique(here, name, seen_resources)
         for position, flavor in enumerate(reading.mappings(group.get("flavors"))):
             here = f"{path}.flavors[{position}]"
-            found += _check_flavor(here, flavor, covered, parent)
-            found += _check_unseen(f"{here}.name", reading.text(flavor.get("name")), seen_flavors)
-    return found
+            field_errors += _check_flavor(here, flavor, covered, parent)
+            field_errors += _check_unique(f"{here}.name", reading.text(flavor.get("name")), seen_flavors)
+    return field_errors
 
 
 def check_fair_sharing(spec: Object) -> list[FieldError]:
@@ -122,34 +140,34 @@ def check_fair_sharing(spec: Object) -> list[FieldError]:
     if weight.nano < 0:
         return [faults.invalid("spec.fairSharing", str(weight), faults.NEGATIVE)]
     if weight.nano == 1:
-        return [faults.invalid("spec.fairSharing", str(weight), "When not 0, weight must be > 10e-9")]
+        return [faults.invalid("spec.fairSharing", str(weight), WEIGHT_TOO_SMALL)]
     return []
 
 
 def check_totals(spec: Object) -> list[FieldError]:
-    found = []
+    field_errors = []
     groups = reading.mappings(spec.get("resourceGroups"))
     flavors = sum(len(reading.sequence(group.get("flavors"))) for group in groups)
     if flavors > 256:
         detail = f"total number of flavors across all resourceGroups must be ≤ 256, got {flavors}"
-        found.append(faults.invalid(_GROUPS, flavors, detail))
+        field_errors.append(faults.invalid(_GROUPS, flavors, detail))
     covered = sum(len(reading.sequence(group.get("coveredResources"))) for group in groups)
     if covered > 256:
         detail = f"total number of covered resources across all resourceGroups must be ≤ 256, got {covered}"
-        found.append(faults.invalid(_GROUPS, covered, detail))
+        field_errors.append(faults.invalid(_GROUPS, covered, detail))
     for index, group in enumerate(groups):
         of_flavors = (reading.sequence(flavor.get("resources")) for flavor in reading.mappings(group.get("flavors")))
         pairs = sum(map(len, of_flavors))
         if pairs > 512:
             detail = f"number of flavor-resource combinations in a resourceGroup must be ≤ 512, got {pairs}"
-            found.append(faults.invalid(f"{_GROUPS}[{index}]", pairs, detail))
-    return found
+            field_errors.append(faults.invalid(f"{_GROUPS}[{index}]", pairs, detail))
+    return field_errors
 
 
-def _check_unseen(path: str, name: str, seen: set[str]) -> list[FieldError]:
-    if name in seen:
+def _check_unique(path: str, name: str, names: set[str]) -> list[FieldError]:
+    if name in names:
         return [faults.duplicate(path, name)]
-    seen.add(name)
+    names.add(name)
     return []
 
 
@@ -177,7 +195,7 @@ def _check_amounts(path: str, resource: Object, parent: Parent) -> Iterator[Fiel
         yield from check_not_negative(here, lending)
         yield from _check_limit_has_parent(here, lending, parent)
         if lending.nano > nominal.nano and not parent.may_lend_above_nominal:
-            yield faults.invalid(here, str(lending), "must be less than or equal to the nominalQuota")
+            yield faults.invalid(here, str(lending), LENDS_ABOVE_NOMINAL)
 
 
 def check_not_negative(path: str, amount: Quantity) -> list[FieldError]:

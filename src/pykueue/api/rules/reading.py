@@ -1,7 +1,8 @@
-"""Reading plain objects without trusting their shape: a part of the wrong type reads as absent.
+"""Reads any JSON without trusting its types: a value of the wrong type reads as absent.
 
-Defaulters run before the schema is checked and `pykueue validate` reports every fault at once, so a rule may meet any
-JSON; the schema is what complains of a wrong type.
+Defaulters run before the schema is checked, and `pykueue validate` runs all rules even on an
+invalid object, so that a rule may meet any JSON; the schema reports wrong types. For well-formed
+objects, such as those that are stored, use `api.objects`.
 """
 
 from typing import Any
@@ -31,13 +32,19 @@ def at(value: Any, *keys: str) -> Any:
     return value
 
 
-def has_other(obj: Object, old: Object | None, key: str) -> bool:
-    """Whether what stands below `key` is new: what an update leaves as it was stored was judged then."""
+def has_changed(obj: Object, old: Object | None, key: str) -> bool:
+    """Whether the value below `key` is new or changed.
+
+    Rules skip what was valid when it was stored.
+    """
     return old is None or obj.get(key) != old.get(key)
 
 
-def inner(obj: Object, key: str) -> Object:
-    """The object below `key`, made if absent; what is put into it is lost if something else stands there."""
+def ensure_mapping(obj: Object, key: str) -> Object:
+    """The object below `key`, created if absent.
+
+    If a value of another type is there, the result is not part of `obj`.
+    """
     return mapping(obj.setdefault(key, {}))
 
 

@@ -1,7 +1,8 @@
-"""The syntax of names, labels, annotations and selectors, with the explanations that Kubernetes gives.
+"""The syntax of names, labels, annotations, selectors and numbers.
 
-Functions named after a thing (`dns_subdomain`) return the explanations of what is wrong with a text; functions named
-`check_…` return field errors.
+The explanations are those of Kubernetes and of Go. Functions that are named after a syntax
+(`dns_subdomain`) return explanations of what is wrong with a text; functions named `check_…`
+return field errors. `install.validations.cel` uses the same patterns in CEL.
 """
 
 import functools
@@ -13,84 +14,119 @@ from pykueue.api.errors import FieldError
 from pykueue.api.rules import faults, reading
 
 LABEL_VALUE_LENGTH = 63
-_ANNOTATIONS_BYTES = 256 * 1024
+LARGEST_ANNOTATIONS_BYTES = 256 * 1024
 
-_DNS_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_DNS_SUBDOMAIN = rf"{_DNS_LABEL}(\.{_DNS_LABEL})*"
-_NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
-_LABEL_VALUE = f"({_NAME})?"
-_PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
-_CONDITION_REASON = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
+DNS_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+DNS_SUBDOMAIN = rf"{DNS_LABEL}(\.{DNS_LABEL})*"
+DNS_1035_LABEL = "[a-z]([-a-z0-9]*[a-z0-9])?"
+QUALIFIED_NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+LABEL_VALUE = f"({QUALIFIED_NAME})?"
+URL_PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
+CONDITION_REASON = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
+
+TRUE_TEXTS = ("1", "t", "T", "TRUE", "true", "True")
+FALSE_TEXTS = ("0", "f", "F", "FALSE", "false", "False")
 
 _ENDS = "and must start and end with an alphanumeric character"
-_CHARACTERS = f"must consist of alphanumeric characters, '-', '_' or '.', {_ENDS}"
 
 
-def _wrong(explanation: str, pattern: str, *examples: str) -> str:
+def _explanation(explanation: str, pattern: str, *examples: str) -> str:
     if not examples:
         return f"{explanation} (regex used for validation is '{pattern}')"
-    shown = " or ".join(f"'{example}', " for example in examples)
-    return f"{explanation} (e.g. {shown}regex used for validation is '{pattern}')"
+    examples_text = " or ".join(f"'{example}', " for example in examples)
+    return f"{explanation} (e.g. {examples_text}regex used for validation is '{pattern}')"
 
 
 def _matches(pattern: str, value: str) -> bool:
     return re.fullmatch(pattern, value, re.ASCII) is not None
 
 
-_remembered = functools.lru_cache(maxsize=8192)
-"""The same few names pass here with every write."""
+QUALIFIED_NAME_EXPLANATION = _explanation(
+    f"must consist of alphanumeric characters, '-', '_' or '.', {_ENDS}",
+    QUALIFIED_NAME,
+    "MyName",
+    "my.name",
+    "123-abc",
+)
+LABEL_VALUE_EXPLANATION = _explanation(
+    f"a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', {_ENDS}",
+    LABEL_VALUE,
+    "MyValue",
+    "my_value",
+    "12345",
+)
+
+_cached = functools.lru_cache(maxsize=8192)
+"""Caches results, because every write checks the same few names."""
 
 
-@_remembered
+@_cached
 def dns_label(value: str) -> tuple[str, ...]:
-    found = [] if len(value) <= 63 else ["must be no more than 63 characters"]
-    if not _matches(_DNS_LABEL, value):
+    explanations = [] if len(value) <= 63 else ["must be no more than 63 characters"]
+    if not _matches(DNS_LABEL, value):
         explanation = f"a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', {_ENDS}"
-        found.append(_wrong(explanation, _DNS_LABEL, "my-name", "123-abc"))
-    return tuple(found)
+        explanations.append(_explanation(explanation, DNS_LABEL, "my-name", "123-abc"))
+    return tuple(explanations)
 
 
-@_remembered
+@_cached
+def dns_1035_label(value: str) -> tuple[str, ...]:
+    """The names of Services."""
+    explanations = [] if len(value) <= 63 else ["must be no more than 63 characters"]
+    if not _matches(DNS_1035_LABEL, value):
+        explanation = (
+            "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic "
+            "character, and end with an alphanumeric character"
+        )
+        explanations.append(_explanation(explanation, DNS_1035_LABEL, "my-name", "abc-123"))
+    return tuple(explanations)
+
+
+def path_segment(value: str) -> tuple[str, ...]:
+    """The names of roles and role bindings."""
+    if value in (".", ".."):
+        return (f"may not be '{value}'",)
+    return tuple(f"may not contain '{character}'" for character in "/%" if character in value)
+
+
+@_cached
 def dns_subdomain(value: str) -> tuple[str, ...]:
-    found = [] if len(value) <= 253 else ["must be no more than 253 characters"]
-    if not _matches(_DNS_SUBDOMAIN, value):
+    explanations = [] if len(value) <= 253 else ["must be no more than 253 characters"]
+    if not _matches(DNS_SUBDOMAIN, value):
         explanation = (
             f"a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', {_ENDS}"
         )
-        found.append(_wrong(explanation, _DNS_SUBDOMAIN, "example.com"))
-    return tuple(found)
+        explanations.append(_explanation(explanation, DNS_SUBDOMAIN, "example.com"))
+    return tuple(explanations)
 
 
-@_remembered
+@_cached
 def label_key(value: str) -> tuple[str, ...]:
-    """Also the syntax of resource names and condition types."""
+    """Check a label key; resource names and condition types have the same syntax."""
     prefix, slash, name = value.rpartition("/")
     if "/" in prefix:
-        words = _wrong(_CHARACTERS, _NAME, "MyName", "my.name", "123-abc")
-        return (f"a valid label key {words} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",)
-    found = []
+        suffix = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        return (f"a valid label key {QUALIFIED_NAME_EXPLANATION} {suffix}",)
+    explanations = []
     if slash and not prefix:
-        found.append("prefix part must be non-empty")
+        explanations.append("prefix part must be non-empty")
     elif slash:
-        found += [f"prefix part {explanation}" for explanation in dns_subdomain(prefix)]
+        explanations += [f"prefix part {explanation}" for explanation in dns_subdomain(prefix)]
     if not name:
-        found.append("name part must be non-empty")
+        explanations.append("name part must be non-empty")
     elif len(name) > 63:
-        found.append("name part must be no more than 63 bytes")
-    if not _matches(_NAME, name):
-        found.append("name part " + _wrong(_CHARACTERS, _NAME, "MyName", "my.name", "123-abc"))
-    return tuple(found)
+        explanations.append("name part must be no more than 63 bytes")
+    if not _matches(QUALIFIED_NAME, name):
+        explanations.append(f"name part {QUALIFIED_NAME_EXPLANATION}")
+    return tuple(explanations)
 
 
-@_remembered
+@_cached
 def label_value(value: str) -> tuple[str, ...]:
-    found = [] if len(value) <= LABEL_VALUE_LENGTH else [f"must be no more than {LABEL_VALUE_LENGTH} bytes"]
-    if not _matches(_LABEL_VALUE, value):
-        explanation = (
-            f"a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', {_ENDS}"
-        )
-        found.append(_wrong(explanation, _LABEL_VALUE, "MyValue", "my_value", "12345"))
-    return tuple(found)
+    explanations = [] if len(value) <= LABEL_VALUE_LENGTH else [f"must be no more than {LABEL_VALUE_LENGTH} bytes"]
+    if not _matches(LABEL_VALUE, value):
+        explanations.append(LABEL_VALUE_EXPLANATION)
+    return tuple(explanations)
 
 
 def check_label_key(path: str, key: str) -> list[FieldError]:
@@ -98,93 +134,117 @@ def check_label_key(path: str, key: str) -> list[FieldError]:
 
 
 def check_labels(path: str, labels: Mapping[str, str]) -> list[FieldError]:
-    found = []
+    field_errors = []
     for key, value in labels.items():
-        found += check_label_key(path, key)
-        found += [faults.invalid(path, value, explanation) for explanation in label_value(value)]
-    return found
+        field_errors += check_label_key(path, key)
+        field_errors += [faults.invalid(path, value, explanation) for explanation in label_value(value)]
+    return field_errors
 
 
 def check_annotations(path: str, annotations: Mapping[str, str]) -> list[FieldError]:
-    found = [faults.invalid(path, key, words) for key in annotations for words in label_key(key.lower())]
-    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > _ANNOTATIONS_BYTES:
-        found.append(faults.too_long(path, _ANNOTATIONS_BYTES))
-    return found
+    field_errors = [faults.invalid(path, key, words) for key in annotations for words in label_key(key.lower())]
+    if sum(len(key.encode()) + len(value.encode()) for key, value in annotations.items()) > LARGEST_ANNOTATIONS_BYTES:
+        field_errors.append(faults.too_long(path, LARGEST_ANNOTATIONS_BYTES))
+    return field_errors
 
 
 def check_domain_prefixed_path(path: str, value: str) -> list[FieldError]:
     host, _, rest = value.partition("/")
     if not host or not rest:
         return [faults.invalid(path, value, 'must be a domain-prefixed path (such as "acme.io/foo")')]
-    found = [faults.invalid(path, host, explanation) for explanation in dns_subdomain(host)]
-    if not _matches(_PATH, rest):
-        found.append(faults.invalid(path, rest, _wrong("Invalid path", _PATH)))
-    return found
+    field_errors = [faults.invalid(path, host, explanation) for explanation in dns_subdomain(host)]
+    if not _matches(URL_PATH, rest):
+        field_errors.append(faults.invalid(path, rest, _explanation("Invalid path", URL_PATH)))
+    return field_errors
 
 
 def check_label_selector(path: str, selector: Any) -> list[FieldError]:
-    found = check_labels(f"{path}.matchLabels", reading.text_map(reading.at(selector, "matchLabels")))
+    field_errors = check_labels(f"{path}.matchLabels", reading.text_map(reading.at(selector, "matchLabels")))
     for index, expression in enumerate(reading.mappings(reading.at(selector, "matchExpressions"))):
-        found += _check_requirement(f"{path}.matchExpressions[{index}]", expression)
-    return found
+        field_errors += _check_requirement(f"{path}.matchExpressions[{index}]", expression)
+    return field_errors
 
 
 def _check_requirement(path: str, expression: Mapping[str, Any]) -> list[FieldError]:
-    found = []
+    field_errors = []
     operator, values = expression.get("operator", ""), reading.texts(expression.get("values"))
     if operator in ("In", "NotIn"):
         if not values:
-            found.append(faults.required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'"))
+            field_errors.append(
+                faults.required(f"{path}.values", "must be specified when `operator` is 'In' or 'NotIn'")
+            )
     elif operator in ("Exists", "DoesNotExist"):
         if values:
             detail = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
-            found.append(faults.forbidden(f"{path}.values", detail))
+            field_errors.append(faults.forbidden(f"{path}.values", detail))
     else:
-        found.append(faults.invalid(f"{path}.operator", operator, "not a valid selector operator"))
-    found += check_label_key(f"{path}.key", reading.text(expression.get("key")))
+        field_errors.append(faults.invalid(f"{path}.operator", operator, "not a valid selector operator"))
+    field_errors += check_label_key(f"{path}.key", reading.text(expression.get("key")))
     for index, value in enumerate(values):
-        found += [faults.invalid(f"{path}.values[{index}]", value, words) for words in label_value(value)]
-    return found
+        field_errors += [faults.invalid(f"{path}.values[{index}]", value, words) for words in label_value(value)]
+    return field_errors
 
 
 def check_conditions(path: str, conditions: list[Any]) -> list[FieldError]:
-    """`metav1.Condition` lists, as in the status of a Workload."""
-    found = []
-    seen: set[str] = set()
+    """Check a list of `metav1.Condition`, as in the status of a Workload."""
+    field_errors = []
+    types: set[str] = set()
     for index, condition in enumerate(reading.mappings(conditions)):
-        here, kind = f"{path}[{index}]", reading.text(condition.get("type"))
-        if kind in seen:
-            found.append(faults.duplicate(f"{here}.type", kind))
-        seen.add(kind)
-        found += _check_condition(here, condition)
-    return found
+        here, condition_type = f"{path}[{index}]", reading.text(condition.get("type"))
+        if condition_type in types:
+            field_errors.append(faults.duplicate(f"{here}.type", condition_type))
+        types.add(condition_type)
+        field_errors += _check_condition(here, condition)
+    return field_errors
 
 
-@_remembered
+@_cached
 def _is_condition_reason(value: str) -> bool:
-    return _matches(_CONDITION_REASON, value)
+    return _matches(CONDITION_REASON, value)
 
 
 def _check_condition(path: str, condition: Mapping[str, Any]) -> list[FieldError]:
-    found = check_label_key(f"{path}.type", reading.text(condition.get("type")))
+    field_errors = check_label_key(f"{path}.type", reading.text(condition.get("type")))
     if condition.get("status") not in ("True", "False", "Unknown"):
         choices = ("False", "True", "Unknown")
-        found.append(faults.not_supported(f"{path}.status", condition.get("status", ""), choices))
+        field_errors.append(faults.not_supported(f"{path}.status", condition.get("status", ""), choices))
     generation = reading.integer(condition.get("observedGeneration"))
     if generation < 0:
         detail = "must be greater than or equal to zero"
-        found.append(faults.invalid(f"{path}.observedGeneration", generation, detail))
+        field_errors.append(faults.invalid(f"{path}.observedGeneration", generation, detail))
     if not condition.get("lastTransitionTime"):
-        found.append(faults.required(f"{path}.lastTransitionTime"))
+        field_errors.append(faults.required(f"{path}.lastTransitionTime"))
     reason = reading.text(condition.get("reason"))
     if not reason:
-        found.append(faults.required(f"{path}.reason"))
+        field_errors.append(faults.required(f"{path}.reason"))
     elif not _is_condition_reason(reason):
         explanation = "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_'"
         examples = ("my_name", "MY_NAME", "MyName", "ReasonA,ReasonB", "ReasonA:ReasonB")
-        found.append(faults.invalid(f"{path}.reason", reason, _wrong(explanation, _CONDITION_REASON, *examples)))
+        field_errors.append(
+            faults.invalid(f"{path}.reason", reason, _explanation(explanation, CONDITION_REASON, *examples))
+        )
     if len(reason) > 1024:
-        found.append(faults.too_long(f"{path}.reason", 1024))
+        field_errors.append(faults.too_long(f"{path}.reason", 1024))
     if len(reading.text(condition.get("message"))) > 32768:
-        found.append(faults.too_long(f"{path}.message", 32768))
-    return found
+        field_errors.append(faults.too_long(f"{path}.message", 32768))
+    return field_errors
+
+
+class GoSyntaxError(ValueError):
+    """The text cannot be parsed; the message is that of Go's strconv."""
+
+
+def atoi(text: str, bits: int = 64) -> int:
+    if re.fullmatch(r"[+-]?\d+", text, re.ASCII) is None:
+        raise GoSyntaxError(f'strconv.Atoi: parsing "{text}": invalid syntax')
+    digits = text.lstrip("+-").lstrip("0")
+    value = int(text) if len(digits) <= 20 else 2**bits
+    if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
+        raise GoSyntaxError(f'strconv.Atoi: parsing "{text}": value out of range')
+    return value
+
+
+def parse_bool(text: str) -> bool:
+    if text not in TRUE_TEXTS and text not in FALSE_TEXTS:
+        raise GoSyntaxError(f'strconv.ParseBool: parsing "{text}": invalid syntax')
+    return text in TRUE_TEXTS

@@ -1,54 +1,58 @@
-"""Workload: what its webhooks default and refuse, of the spec and of the status. Updates: `workload_update`."""
+"""Workload: defaults and validation of its webhooks. Rules of updates: `workload_update`."""
 
 import re
 from collections.abc import Iterator
 from typing import Any
 
 from pykueue.api import errors, feature_gates, quantity, schema_validation
-from pykueue.api.errors import FieldError, ShownAs
+from pykueue.api.errors import FieldError, Verbatim
 from pykueue.api.rules import admission_gates, faults, quota, reading, resource_flavor, syntax, workload_update
-from pykueue.api.scheme import Object, Request, Verdict
+from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
 PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
+SEVERAL_MIN_COUNTS = "at most one podSet can use minCount"
+ADMISSION_REQUIRED = "must be set while the QuotaReserved condition is true"
 
 
-def default(request: Request) -> list[str]:
+def default(request: AdmissionRequest) -> None:
     if request.operation == "CREATE" and _has_malformed_quantity(request.object):
         raise errors.undecodable("mworkload.kb.io", quantity.SYNTAX_ERROR)
     if request.operation == "CREATE" and not _is_on(request, "PartialAdmission"):
         for pod_set in reading.mappings(reading.at(request.object, "spec", "podSets")):
             pod_set.pop("minCount", None)
-    return []
 
 
 def _has_malformed_quantity(workload: Object) -> bool:
-    """So that Kueue could not even decode the Workload."""
+    """Whether a quantity is malformed, so that Kueue cannot decode the Workload."""
     for pod_set in reading.mappings(reading.at(workload, "spec", "podSets")):
         spec = reading.mapping(reading.at(pod_set, "template", "spec"))
         containers = (*reading.mappings(spec.get("initContainers")), *reading.mappings(spec.get("containers")))
-        resources = [reading.mapping(each.get("resources")) for each in (*containers, spec)]
-        lists = [reading.mapping(each.get(name)) for each in resources for name in ("requests", "limits")]
+        resources = [reading.mapping(holder.get("resources")) for holder in (*containers, spec)]
+        lists = [reading.mapping(holder.get(name)) for holder in resources for name in ("requests", "limits")]
         for amounts in (*lists, reading.mapping(spec.get("overhead"))):
             if any(isinstance(amount, str) and reading.amount(amount.strip()) is None for amount in amounts.values()):
                 return True
     return False
 
 
-def validate(request: Request) -> Verdict:
-    missing = list(_missing(request.object)) if reading.has_other(request.object, request.old, "spec") else []
-    found = _check(request)
+def validate(request: AdmissionRequest) -> ValidationResult:
+    missing = list(_missing(request.object)) if reading.has_changed(request.object, request.old, "spec") else []
+    field_errors = _check(request)
     if request.old is not None:
-        found += workload_update.check(request, request.old)
-    return Verdict(
+        field_errors += workload_update.check(request, request.old)
+    return ValidationResult(
         invalid=(*missing, schema_validation.UNCHECKED) if missing else (),
-        denied=tuple(found),
+        denied=tuple(field_errors),
         warnings=tuple(_warnings(request.object)),
         webhook="vworkload.kb.io",
     )
 
 
 def _missing(workload: Object) -> Iterator[FieldError]:
-    """What a pod template must have; nothing else of it is looked at by the schema, which keeps it whole."""
+    """The required fields that a pod template lacks.
+
+    The schema preserves templates without checking them.
+    """
     for index, pod_set in enumerate(reading.mappings(reading.at(workload, "spec", "podSets"))):
         spec = reading.at(pod_set, "template", "spec")
         if not isinstance(spec, dict):
@@ -62,7 +66,7 @@ def _missing(workload: Object) -> Iterator[FieldError]:
                     yield faults.required(f"{path}.{field}[{position}].name")
 
 
-def _is_on(request: Request, gate: str) -> bool:
+def _is_on(request: AdmissionRequest, gate: str) -> bool:
     return feature_gates.is_enabled(request.settings.feature_gates, gate)
 
 
@@ -74,29 +78,29 @@ def _warnings(workload: Object) -> Iterator[str]:
             yield f"{path}: negative value {count} is deprecated and will be rejected in a future release"
 
 
-def _check(request: Request) -> list[FieldError]:
+def _check(request: AdmissionRequest) -> list[FieldError]:
     workload = request.object
-    found: list[FieldError] = []
-    if reading.has_other(request.object, request.old, "spec"):
+    field_errors: list[FieldError] = []
+    if reading.has_changed(request.object, request.old, "spec"):
         pod_sets = reading.mappings(reading.at(workload, "spec", "podSets"))
         for index, pod_set in enumerate(pod_sets):
-            found += _check_pod_set(request, f"spec.podSets[{index}]", pod_set)
-        found += _check_variable_counts(request, pod_sets)
+            field_errors += _check_pod_set(request, f"spec.podSets[{index}]", pod_set)
+        field_errors += _check_variable_counts(request, pod_sets)
     if reading.is_condition_true(workload, "QuotaReserved"):
-        found += _check_admission(workload, request.old)
-    found += syntax.check_conditions(
+        field_errors += _check_admission(workload, request.old)
+    field_errors += syntax.check_conditions(
         "status.conditions", reading.sequence(reading.at(workload, "status", "conditions"))
     )
-    found += _check_reclaimable_pods(request)
-    found += _check_pod_set_updates(workload)
+    field_errors += _check_reclaimable_pods(request)
+    field_errors += _check_pod_set_updates(workload)
     if _is_on(request, "AdmissionGatedBy"):
-        found += admission_gates.check(workload)
+        field_errors += admission_gates.check(workload)
     if _is_on(request, "PriorityBoost"):
-        found += _check_priority_boost(workload)
-    return found
+        field_errors += _check_priority_boost(workload)
+    return field_errors
 
 
-def _check_pod_set(request: Request, path: str, pod_set: Object) -> Iterator[FieldError]:
+def _check_pod_set(request: AdmissionRequest, path: str, pod_set: Object) -> Iterator[FieldError]:
     template = reading.mapping(pod_set.get("template"))
     if _is_on(request, "WorkloadValidationForPodSetMetadata"):
         yield from syntax.check_labels(f"{path}.template.metadata.labels", reading.labels(template))
@@ -138,20 +142,19 @@ def _check_slices(path: str, request: Object) -> Iterator[FieldError]:
             yield faults.invalid(here, constraint.get("size", 0), "must be greater than 0")
 
 
-def _check_variable_counts(request: Request, pod_sets: list[Object]) -> Iterator[FieldError]:
+def _check_variable_counts(request: AdmissionRequest, pod_sets: list[Object]) -> Iterator[FieldError]:
     variable = sum(pod_set.get("minCount") is not None for pod_set in pod_sets)
     if variable > 1:
-        yield faults.invalid("spec.podSets", variable, "at most one podSet can use minCount")
+        yield faults.invalid("spec.podSets", variable, SEVERAL_MIN_COUNTS)
     if variable and workload_update.is_elastic(request, request.object):
-        detail = "partial admission and elastic job cannot be used together"
-        yield faults.invalid("spec.podSets", variable, detail)
+        yield faults.invalid("spec.podSets", variable, workload_update.PARTIAL_AND_ELASTIC)
 
 
 def _check_admission(workload: Object, old: Object | None) -> Iterator[FieldError]:
     admission = reading.at(workload, "status", "admission")
     if admission is None:
         if old is None or not _reserves_without_admission(old):
-            yield faults.required("status.admission", "must be set while the QuotaReserved condition is true")
+            yield faults.required("status.admission", ADMISSION_REQUIRED)
         return
     names = workload_update.pod_set_counts(workload)
     for index, assignment in enumerate(reading.mappings(reading.at(admission, "podSetAssignments"))):
@@ -162,8 +165,8 @@ def _check_admission(workload: Object, old: Object | None) -> Iterator[FieldErro
         for name, amount in reading.amounts(assignment.get("resourceUsage")).items():
             value = amount.milli() if name == "cpu" else amount.units()
             if count > 0 and value % count:
-                shown = ShownAs(f'"{amount}"')
-                yield faults.invalid(f"{path}.resourceUsage[{name}]", shown, f"is not a multiple of {count}")
+                value_text = Verbatim(f'"{amount}"')
+                yield faults.invalid(f"{path}.resourceUsage[{name}]", value_text, f"is not a multiple of {count}")
 
 
 def _reserves_without_admission(workload: Object) -> bool:
@@ -171,7 +174,7 @@ def _reserves_without_admission(workload: Object) -> bool:
     return is_reserved and reading.at(workload, "status", "admission") is None
 
 
-def _check_reclaimable_pods(request: Request) -> Iterator[FieldError]:
+def _check_reclaimable_pods(request: AdmissionRequest) -> Iterator[FieldError]:
     workload = request.object
     counts = workload_update.pod_set_counts(workload)
     before = workload_update.reclaimable_counts(request.old or {})

@@ -1,4 +1,4 @@
-"""What an update of a Workload may not change. Called by `workload`."""
+"""The fields of a Workload that an update may not change. Called by `workload`."""
 
 import copy
 from collections.abc import Iterator
@@ -7,13 +7,15 @@ from typing import Any
 from pykueue.api import feature_gates, go_format
 from pykueue.api.errors import FieldError
 from pykueue.api.rules import admission_gates, faults, reading
-from pykueue.api.scheme import Object, Request
+from pykueue.api.scheme import AdmissionRequest, Object
 
 ELASTIC_JOB = "kueue.x-k8s.io/elastic-job"
 REPLACEMENT_FOR = "kueue.x-k8s.io/workload-slice-replacement-for"
+PARTIAL_AND_ELASTIC = "partial admission and elastic job cannot be used together"
+CLUSTER_NOT_NOMINATED = "when setting clusterName it must be one of the nominatedClusterNames"
 
 
-def is_elastic(request: Request, obj: Object) -> bool:
+def is_elastic(request: AdmissionRequest, obj: Object) -> bool:
     is_on = feature_gates.is_enabled(request.settings.feature_gates, "ElasticJobsViaWorkloadSlices")
     return is_on and reading.annotations(obj).get(ELASTIC_JOB) == "true"
 
@@ -28,7 +30,7 @@ def reclaimable_counts(workload: Object) -> dict[str, int]:
     return {reading.text(pod.get("name")): reading.integer(pod.get("count")) for pod in pods}
 
 
-def check(request: Request, old: Object) -> Iterator[FieldError]:
+def check(request: AdmissionRequest, old: Object) -> Iterator[FieldError]:
     new = request.object
     was_reserved = reading.is_condition_true(old, "QuotaReserved")
     if was_reserved:
@@ -42,8 +44,8 @@ def check(request: Request, old: Object) -> Iterator[FieldError]:
         yield from admission_gates.check_update(new, old)
 
 
-def _check_pod_sets(request: Request, old: Object) -> Iterator[FieldError]:
-    before, after = (reading.mappings(reading.at(each, "spec", "podSets")) for each in (old, request.object))
+def _check_pod_sets(request: AdmissionRequest, old: Object) -> Iterator[FieldError]:
+    before, after = (reading.mappings(reading.at(workload, "spec", "podSets")) for workload in (old, request.object))
     if len(before) != len(after):
         yield faults.invalid("spec.podSets", go_format.in_go_order(after, "PodSet"), faults.IMMUTABLE)
         return
@@ -56,7 +58,7 @@ def _check_pod_sets(request: Request, old: Object) -> Iterator[FieldError]:
             yield faults.invalid(f"spec.podSets.{index}", printed, faults.IMMUTABLE)
 
 
-def _check_reclaimable_pods(request: Request, old: Object) -> Iterator[FieldError]:
+def _check_reclaimable_pods(request: AdmissionRequest, old: Object) -> Iterator[FieldError]:
     before, after = reclaimable_counts(old), reclaimable_counts(request.object)
     shrunk = _scaled_down(request)
     for name, count in after.items():
@@ -67,18 +69,20 @@ def _check_reclaimable_pods(request: Request, old: Object) -> Iterator[FieldErro
             yield faults.required(f"status.reclaimablePods[{name}]", "cannot be removed")
 
 
-def _scaled_down(request: Request) -> set[str]:
-    """The pod sets of an elastic workload that are now smaller than admitted."""
+def _scaled_down(request: AdmissionRequest) -> set[str]:
+    """The pod sets of an elastic workload that have fewer pods than were admitted."""
     if not is_elastic(request, request.object):
         return set()
     counts = pod_set_counts(request.object)
     assignments = reading.mappings(reading.at(request.object, "status", "admission", "podSetAssignments"))
-    admitted = {reading.text(each.get("name")): reading.integer(each.get("count")) for each in assignments}
+    admitted = {
+        reading.text(assignment.get("name")): reading.integer(assignment.get("count")) for assignment in assignments
+    }
     return {name for name, count in admitted.items() if count > counts.get(name, 0)}
 
 
-def _check_admission(request: Request, old: Object) -> list[FieldError]:
-    after, before = (reading.at(each, "status", "admission") for each in (request.object, old))
+def _check_admission(request: AdmissionRequest, old: Object) -> list[FieldError]:
+    after, before = (reading.at(workload, "status", "admission") for workload in (request.object, old))
     if not isinstance(after, dict) or not isinstance(before, dict):
         return []
     if feature_gates.is_enabled(request.settings.feature_gates, "TopologyAwareScheduling"):
@@ -93,8 +97,12 @@ def _check_admission(request: Request, old: Object) -> list[FieldError]:
 def _without_topology(admission: Object) -> Any:
     stripped = copy.copy(admission)
     stripped["podSetAssignments"] = [
-        {name: item for name, item in each.items() if name not in ("topologyAssignment", "delayedTopologyRequest")}
-        for each in reading.mappings(admission.get("podSetAssignments"))
+        {
+            name: item
+            for name, item in assignment.items()
+            if name not in ("topologyAssignment", "delayedTopologyRequest")
+        }
+        for assignment in reading.mappings(admission.get("podSetAssignments"))
     ]
     return stripped
 
@@ -114,12 +122,11 @@ def _check_ready_checks(new: Object, old: Object) -> Iterator[FieldError]:
             yield faults.invalid(path, go_format.in_go_order(updates, "PodSetUpdate"), faults.IMMUTABLE)
 
 
-def _check_cluster_name(request: Request, old: Object) -> Iterator[FieldError]:
+def _check_cluster_name(request: AdmissionRequest, old: Object) -> Iterator[FieldError]:
     may_slice = feature_gates.is_enabled(request.settings.feature_gates, "ElasticJobsViaWorkloadSlices")
     if may_slice and REPLACEMENT_FOR in reading.annotations(request.object):
         return
     name = reading.at(request.object, "status", "clusterName")
     nominated = reading.texts(reading.at(old, "status", "nominatedClusterNames"))
     if name is not None and reading.at(old, "status", "clusterName") is None and name not in nominated:
-        detail = "when setting clusterName it must be one of the nominatedClusterNames"
-        yield faults.invalid("status.clusterName", name, detail)
+        yield faults.invalid("status.clusterName", name, CLUSTER_NOT_NOMINATED)

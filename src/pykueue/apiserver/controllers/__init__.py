@@ -1,4 +1,5 @@
-"""What Kubernetes does behind the API to keep it tidy: owners, namespaces, expiry.
+"""Controllers behind the API: garbage collection, namespaces, event expiry, role aggregation.
 
-Invariant: each part reacts to committed changes and writes only through the verbs, as any client would.
+**Invariant:** a controller reacts to committed changes and writes only through the verbs
+(`tests/apiserver/controllers/test_controllers.py`).
 """

@@ -1,22 +1,30 @@
-"""The end of a namespace: its contents are deleted, and when none is left the namespace goes."""
+"""Deletes the contents of a terminating namespace, and then removes its finalizer."""
 
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from pykueue.api import objects, times
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Scheme
-from pykueue.apiserver import metadata
-from pykueue.apiserver.calls import DeleteCall, Patch, Target, User, Verbs, WriteCall
+from pykueue.apiserver.calls import (
+    DeleteCall,
+    PatchBody,
+    ResourceTarget,
+    UserInfo,
+    Verbs,
+    WriteCall,
+)
 from pykueue.apiserver.context import Context
-from pykueue.apiserver.controllers.garbage import kind_of
-from pykueue.apiserver.controllers.worker import Worker
-from pykueue.apiserver.namespaces import FINALIZER
-from pykueue.apiserver.store.rows import Change, Key, Stored
+from pykueue.apiserver.controllers.garbage_collector import RETRY_NS, NotServedError, kind_of
+from pykueue.apiserver.namespace_lifecycle import FINALIZER
+from pykueue.apiserver.store.rows import StoreChange, Stored, StoreKey
 from pykueue.apiserver.store.store import Store
 from pykueue.kube.client import PatchType
+from pykueue.kube.clock import WallClock
+from pykueue.kube.controller.work_queue import WorkQueue
 
-USER = User(
+USER = UserInfo(
     name="system:serviceaccount:kube-system:namespace-controller",
     groups=("system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"),
 )
@@ -25,41 +33,51 @@ _CALL = WriteCall(user=USER, field_manager="kube-controller-manager")
 
 class NamespaceTerminator:
     def __init__(self, verbs: Verbs, context: Context) -> None:
-        self.worker: Worker[str] = Worker(self._look_at)
+        self.queue: WorkQueue[str] = WorkQueue("namespace", WallClock())
         self._verbs = verbs
         self._context = context
         self._store: Store = context.store
         self._scheme: Scheme = context.scheme
-        self._ending: set[str] = set()
+        self._terminating: set[str] = set()
         for stored in self._store.select("", "namespaces"):
-            self._notice(stored)
-        self._store.listeners.append(self._hear)
+            self._enqueue_if_terminating(stored)
+        self._store.listeners.append(self._on_changes)
 
-    def _hear(self, changes: Sequence[Change]) -> None:
+    def _on_changes(self, changes: Sequence[StoreChange]) -> None:
         for change in changes:
             key = change.now.key
             if (key.group, key.plural) == ("", "namespaces"):
-                self._notice(change.now)
+                self._enqueue_if_terminating(change.now)
                 if change.is_deleted:
-                    self._ending.discard(key.name)
-            elif change.is_deleted and key.namespace in self._ending:
-                self.worker.add(key.namespace)
+                    self._terminating.discard(key.name)
+            elif change.is_deleted and key.namespace in self._terminating:
+                self.queue.add(key.namespace)
 
-    def _notice(self, namespace: Stored) -> None:
+    def _enqueue_if_terminating(self, namespace: Stored) -> None:
         if namespace.meta.deletion_timestamp:
-            self._ending.add(namespace.key.name)
-            self.worker.add(namespace.key.name)
+            self._terminating.add(namespace.key.name)
+            self.queue.add(namespace.key.name)
 
-    async def _look_at(self, name: str) -> None:
-        namespace = self._store.head(Key("", "namespaces", "", name))
+    async def run(self) -> None:
+        await self.queue.run(self._reconcile_or_retry)
+
+    async def _reconcile_or_retry(self, name: str) -> int:
+        try:
+            await self._reconcile(name)
+        except NotServedError:
+            return RETRY_NS
+        return 0
+
+    async def _reconcile(self, name: str) -> None:
+        namespace = self._store.head(StoreKey("", "namespaces", "", name))
         if namespace is None or not namespace.meta.deletion_timestamp:
             return
         for stored in self._contents(name):
             if not stored.meta.deletion_timestamp:
                 await self._delete(stored)
-        left = self._contents(name)
-        if left:
-            await self._report(namespace, left)
+        remaining = self._contents(name)
+        if remaining:
+            await self._update_conditions(namespace, remaining)
         else:
             await self._finalize(namespace)
 
@@ -73,30 +91,30 @@ class NamespaceTerminator:
 
     async def _delete(self, stored: Stored) -> None:
         kind = kind_of(self._scheme, stored.key)
-        target = Target(kind=kind, namespace=stored.key.namespace, name=stored.key.name)
+        target = ResourceTarget(kind=kind, namespace=stored.key.namespace, name=stored.key.name)
         try:
             await self._verbs.delete(target, DeleteCall(user=USER, propagation_policy="Background"))
         except ApiError as error:
             if error.code != 404:
                 raise
 
-    async def _report(self, namespace: Stored, left: list[Stored]) -> None:
-        conditions = _conditions(left, metadata.timestamp(self._context.clock()))
-        before = (namespace.decode().get("status") or {}).get("conditions") or ()
-        if [_without_time(each) for each in before] == [_without_time(each) for each in conditions]:
+    async def _update_conditions(self, namespace: Stored, remaining: list[Stored]) -> None:
+        conditions = _conditions(remaining, times.to_text(self._context.clock()))
+        before = objects.nested_list(namespace.decode(), "status", "conditions")
+        if list(map(_without_time, before)) == list(map(_without_time, conditions)):
             return
         await self._patch(namespace, {"status": {"conditions": conditions}}, "status")
 
     async def _finalize(self, namespace: Stored) -> None:
-        spec = namespace.decode().get("spec") or {}
-        finalizers = [each for each in spec.get("finalizers") or () if each != FINALIZER]
-        await self._patch(namespace, {"spec": {"finalizers": finalizers}}, "finalize")
+        finalizers = objects.nested_list(namespace.decode(), "spec", "finalizers")
+        remaining = [name for name in finalizers if name != FINALIZER]
+        await self._patch(namespace, {"spec": {"finalizers": remaining}}, "finalize")
 
     async def _patch(self, namespace: Stored, body: dict[str, Any], subresource: str) -> None:
         kind = kind_of(self._scheme, namespace.key)
-        target = Target(kind=kind, name=namespace.key.name, subresource=subresource)
+        target = ResourceTarget(kind=kind, name=namespace.key.name, subresource=subresource)
         try:
-            await self._verbs.patch(target, Patch(type=PatchType.MERGE, body=body), _CALL)
+            await self._verbs.patch(target, PatchBody(type=PatchType.MERGE, body=body), _CALL)
         except ApiError as error:
             if error.code != 404:
                 raise
@@ -106,12 +124,12 @@ def _without_time(condition: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in condition.items() if name != "lastTransitionTime"}
 
 
-def _conditions(left: list[Stored], now: str) -> list[dict[str, Any]]:
-    """As the namespace controller words what is still there."""
-    resources = Counter(f"{each.key.plural}.{each.key.group}" for each in left)
-    finalizers = Counter(finalizer for each in left for finalizer in each.meta.finalizers or ())
-    remaining = ", ".join(f"{name} has {count} resource instances" for name, count in sorted(resources.items()))
-    holding = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(finalizers.items()))
+def _conditions(remaining: list[Stored], now: str) -> list[dict[str, Any]]:
+    """The conditions that Kubernetes' namespace controller sets while objects remain."""
+    resources = Counter(f"{stored.key.plural}.{stored.key.group}" for stored in remaining)
+    finalizers = Counter(finalizer for stored in remaining for finalizer in stored.meta.finalizers or ())
+    resource_counts = ", ".join(f"{name} has {count} resource instances" for name, count in sorted(resources.items()))
+    finalizer_counts = ", ".join(f"{name} in {count} resource instances" for name, count in sorted(finalizers.items()))
     rows = [
         ("NamespaceDeletionDiscoveryFailure", "False", "ResourcesDiscovered", "All resources successfully discovered"),
         (
@@ -126,12 +144,17 @@ def _conditions(left: list[Stored], now: str) -> list[dict[str, Any]]:
             "ContentDeleted",
             "All content successfully deleted, may be waiting on finalization",
         ),
-        ("NamespaceContentRemaining", "True", "SomeResourcesRemain", f"Some resources are remaining: {remaining}"),
+        (
+            "NamespaceContentRemaining",
+            "True",
+            "SomeResourcesRemain",
+            f"Some resources are remaining: {resource_counts}",
+        ),
         (
             "NamespaceFinalizersRemaining",
             "True" if finalizers else "False",
             "SomeFinalizersRemain" if finalizers else "ContentHasNoFinalizers",
-            f"Some content in the namespace has finalizers remaining: {holding}"
+            f"Some content in the namespace has finalizers remaining: {finalizer_counts}"
             if finalizers
             else "All content-preserving finalizers finished",
         ),

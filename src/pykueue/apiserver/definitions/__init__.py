@@ -1,4 +1,5 @@
-"""Kinds that users add at run time by CustomResourceDefinitions.
+"""Kinds that users add at run time with CustomResourceDefinitions.
 
-**Invariant:** a kind that we build in stays ours, whatever definition is applied for it.
+**Invariant:** a definition of a kind that pykueue builds in is stored but does not replace that
+kind (`tests/e2e/test_definitions.py`).
 """

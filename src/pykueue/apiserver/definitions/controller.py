@@ -1,6 +1,7 @@
-"""Keeps the scheme in step with CustomResourceDefinitions: a kind is served from the moment its definition is stored.
+"""Registers the kinds of CustomResourceDefinitions in the scheme, as soon as they are stored.
 
-Follows the definitions by a watch; writes their conditions; empties a kind before its definition goes.
+It watches the definitions, sets their conditions, and deletes all objects of a kind before its
+definition is deleted.
 """
 
 import asyncio
@@ -10,28 +11,30 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from pykueue.api import conditions, objects, times
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Kind, Object, Scheme
 from pykueue.apiserver.calls import (
     DeleteCall,
-    Frame,
     ListCall,
-    Patch,
+    PatchBody,
+    ResourceTarget,
     Subscription,
-    Target,
-    User,
+    UserInfo,
     Verbs,
     WatchCall,
+    WatchFrame,
     WriteCall,
 )
-from pykueue.apiserver.definitions import kinds, rules
+from pykueue.apiserver.definitions import custom_kinds, validation
 from pykueue.kube.client import PatchType
+from pykueue.kube.supervisor import BackgroundTasks
 
 log = logging.getLogger(__name__)
 
 FINALIZER = "customresourcecleanup.apiextensions.k8s.io"
 GROUP = "apiextensions.k8s.io"
-_WRITER = WriteCall(user=User(name="system:apiserver", groups=("system:masters",)), field_manager="kube-apiserver")
+_WRITER = WriteCall(user=UserInfo(name="system:apiserver", groups=("system:masters",)), field_manager="kube-apiserver")
 
 
 class DefinitionController:
@@ -39,117 +42,111 @@ class DefinitionController:
         self._verbs = verbs
         self._scheme = scheme
         self._changed = changed
-        self._ours = frozenset((kind.group, kind.plural) for kind in scheme)
+        self._builtin = frozenset((kind.group, kind.plural) for kind in scheme)
         self._served: dict[str, list[Kind]] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = BackgroundTasks()
         self._subscription: Subscription | None = None
-        found = scheme.for_path(GROUP, "v1", "customresourcedefinitions")
-        assert found is not None, "customresourcedefinitions must be registered"
-        self._kind = dataclasses.replace(found, defaulter=rules.default, validator=rules.validate)
+        kind = scheme.for_path(GROUP, "v1", "customresourcedefinitions")
+        assert kind is not None, "customresourcedefinitions must be registered"
+        self._kind = dataclasses.replace(kind, defaulter=validation.default, validator=validation.validate)
         scheme.register(self._kind)
 
     async def start(self) -> None:
-        self._subscription = await self._verbs.watch(Target(kind=self._kind), WatchCall(), self)
+        self._subscription = await self._verbs.watch(ResourceTarget(kind=self._kind), WatchCall(), self)
 
     async def stop(self) -> None:
         if self._subscription:
             self._subscription.cancel()
-        for task in list(self._tasks):
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._tasks.stop()
 
-    def send(self, frame: Frame) -> None:
+    def send(self, frame: WatchFrame) -> None:
         if frame.type not in ("ADDED", "MODIFIED", "DELETED"):
             return
         definition = frame.decode()
-        name = definition["metadata"]["name"]
+        name = objects.name(definition)
         if frame.type == "DELETED":
             self._serve(name, [])
-        elif definition["metadata"].get("deletionTimestamp"):
-            self._spawn(self._empty(definition))
+        elif objects.is_deleted(definition):
+            self._tasks.start(_log_errors(self._finalize(definition)))
         else:
-            is_ours = (definition["spec"]["group"], definition["spec"]["names"]["plural"]) in self._ours
-            self._serve(name, [] if is_ours else kinds.of(definition))
-            self._spawn(self._establish(definition))
+            is_builtin = (definition["spec"]["group"], definition["spec"]["names"]["plural"]) in self._builtin
+            self._serve(name, [] if is_builtin else custom_kinds.of(definition))
+            self._tasks.start(_log_errors(self._establish(definition)))
 
     def close(self) -> None:
-        """The server is stopping: kinds stay as they are."""
+        """The server stops. The kinds stay registered."""
 
-    def _serve(self, name: str, wanted: list[Kind]) -> None:
+    def _serve(self, name: str, kinds: list[Kind]) -> None:
+        """Replace the registered kinds of a definition."""
         before = self._served.pop(name, [])
         for kind in before:
             self._scheme.unregister(kind)
-        for kind in wanted:
+        for kind in kinds:
             self._scheme.register(kind)
-        if wanted:
-            self._served[name] = wanted
-        if before or wanted:
+        if kinds:
+            self._served[name] = kinds
+        if before or kinds:
             self._changed()
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(_quietly(work))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
     async def _establish(self, definition: Object) -> None:
-        """Write the conditions that clients wait for, and hold the definition until its objects are gone."""
-        name = definition["metadata"]["name"]
-        if FINALIZER not in (definition["metadata"].get("finalizers") or ()):
-            held = [*(definition["metadata"].get("finalizers") or ()), FINALIZER]
-            await self._patch(name, {"metadata": {"finalizers": held}})
-        status = definition.get("status") or {}
+        """Set the conditions that clients wait for, and the finalizer."""
+        name = objects.name(definition)
+        finalizers = objects.finalizers(definition)
+        if FINALIZER not in finalizers:
+            await self._patch(name, {"metadata": {"finalizers": [*finalizers, FINALIZER]}})
+        status = objects.status(definition)
         stored = [version["name"] for version in definition["spec"]["versions"] if version.get("storage")]
-        wanted = {
-            "acceptedNames": kinds.preferred_names(definition),
+        new_status = {
+            "acceptedNames": custom_kinds.preferred_names(definition),
             "storedVersions": list(dict.fromkeys([*(status.get("storedVersions") or ()), *stored])),
         }
-        is_new = not any(each.get("type") == "Established" for each in status.get("conditions") or ())
+        is_new = conditions.find(definition, "Established") is None
         if is_new:
-            wanted["conditions"] = _conditions()
-        if is_new or any(status.get(key) != value for key, value in wanted.items()):
-            await self._patch(name, {"status": wanted}, subresource="status")
+            new_status["conditions"] = _conditions()
+        if is_new or any(status.get(key) != value for key, value in new_status.items()):
+            await self._patch(name, {"status": new_status}, subresource="status")
 
-    async def _empty(self, definition: Object) -> None:
-        """Delete every object of the kind, then let the definition go."""
-        name = definition["metadata"]["name"]
+    async def _finalize(self, definition: Object) -> None:
+        """Delete all objects of the kind, then remove the finalizer of the definition."""
+        name = objects.name(definition)
         for kind in self._served.get(name, [])[:1]:
-            await self._verbs.delete_collection(Target(kind=kind), ListCall(), DeleteCall(user=_WRITER.user))
-            await self._drained(kind)
-        kept = [each for each in definition["metadata"].get("finalizers") or () if each != FINALIZER]
-        await self._patch(name, {"metadata": {"finalizers": kept or None}})
+            await self._verbs.delete_collection(ResourceTarget(kind=kind), ListCall(), DeleteCall(user=_WRITER.user))
+            await self._wait_until_empty(kind)
+        remaining = [finalizer for finalizer in objects.finalizers(definition) if finalizer != FINALIZER]
+        await self._patch(name, {"metadata": {"finalizers": remaining or None}})
 
-    async def _drained(self, kind: Kind) -> None:
-        """Wait until the last object is gone: finalizers may hold some of them back."""
-        bell = _Bell()
-        subscription = await self._verbs.watch(Target(kind=kind), WatchCall(), bell)
+    async def _wait_until_empty(self, kind: Kind) -> None:
+        """Wait until no object is left. Finalizers may delay this."""
+        deletions = _DeletionSignal()
+        subscription = await self._verbs.watch(ResourceTarget(kind=kind), WatchCall(), deletions)
         try:
-            while (await self._verbs.list(Target(kind=kind), ListCall(limit=1))).items:
-                await bell.rung.wait()
-                bell.rung.clear()
+            while (await self._verbs.list(ResourceTarget(kind=kind), ListCall(limit=1))).items:
+                await deletions.event.wait()
+                deletions.event.clear()
         finally:
             subscription.cancel()
 
     async def _patch(self, name: str, body: Object, subresource: str = "") -> None:
-        target = Target(kind=self._kind, name=name, subresource=subresource)
-        await self._verbs.patch(target, Patch(type=PatchType.MERGE, body=body), _WRITER)
+        target = ResourceTarget(kind=self._kind, name=name, subresource=subresource)
+        await self._verbs.patch(target, PatchBody(type=PatchType.MERGE, body=body), _WRITER)
 
 
-class _Bell:
-    """A sink that only says that something was deleted."""
+class _DeletionSignal:
+    """A sink that sets an event when an object is deleted."""
 
     def __init__(self) -> None:
-        self.rung = asyncio.Event()
+        self.event = asyncio.Event()
 
-    def send(self, frame: Frame) -> None:
+    def send(self, frame: WatchFrame) -> None:
         if frame.type == "DELETED":
-            self.rung.set()
+            self.event.set()
 
     def close(self) -> None:
-        self.rung.set()
+        self.event.set()
 
 
 def _conditions() -> list[dict[str, str]]:
-    now = dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    now = times.to_text(dt.datetime.now(dt.UTC))
     accepted = {
         "type": "NamesAccepted",
         "status": "True",
@@ -167,8 +164,8 @@ def _conditions() -> list[dict[str, str]]:
     return [accepted, established]
 
 
-async def _quietly(work: Coroutine[Any, Any, None]) -> None:
-    """A definition may change or go while we write about it; the next event brings the rest."""
+async def _log_errors(work: Coroutine[Any, Any, None]) -> None:
+    """Ignore 404 and 409: the definition has changed meanwhile, and its next event is handled."""
     try:
         await work
     except ApiError as error:

@@ -1,6 +1,8 @@
-"""The Kubernetes wire protocol: paths, media types, discovery, schemas, streams; everything a client can see.
+"""The Kubernetes API over HTTP: paths, media types, discovery, OpenAPI, watch streams.
 
-Handlers are plain functions from a `Call` to a `Reply`; only `app.py` and `streams.py` know aiohttp.
+Handlers are functions from an `HttpRequest` to an `HttpResponse` (`messages`); `app` finds the
+handler of a request. Only `listener` and `watch_streams` import aiohttp.
 
-**Invariant:** a request ends in an answer that a Kubernetes client understands, whatever it contained.
+**Invariant:** every request gets a response that a Kubernetes client understands
+(`tests/e2e/test_fuzz.py`, `tests/apiserver/test_bodies.py`).
 """

@@ -1,6 +1,6 @@
-"""Request bodies: JSON or YAML to plain values, with the faults that a strict reader reports.
+"""Request bodies: decodes JSON, YAML and protobuf, and reports duplicate fields.
 
-Whatever the bytes are, the outcome is a value or an ApiError 400, 413 or 415.
+Any bytes lead to a value or an ApiError 400, 413 or 415.
 """
 
 import json
@@ -16,7 +16,7 @@ LIMIT_BYTES = 3 * 1024 * 1024
 _JSON_TYPES = ("", "application/json", "application/merge-patch+json", "application/json-patch+json")
 _STRATEGIC = "application/strategic-merge-patch+json"
 _YAML_TYPES = ("application/yaml", "application/x-yaml", "text/yaml", "application/apply-patch+yaml")
-_DEEPEST = 200
+_MAX_DEPTH = 200
 
 
 def media_type(content_type: str) -> str:
@@ -24,7 +24,7 @@ def media_type(content_type: str) -> str:
 
 
 def decode(content_type: str, data: bytes) -> tuple[Any, tuple[str, ...]]:
-    """The value, and faults such as `duplicate field "spec.a"` that the client may want to hear of."""
+    """The value, and faults such as `duplicate field "spec.a"`."""
     if len(data) > LIMIT_BYTES:
         raise errors.too_large(f"Request entity too large: limit is {LIMIT_BYTES}")
     media = media_type(content_type)
@@ -66,32 +66,32 @@ def _decode_json(data: bytes) -> tuple[Any, tuple[str, ...]]:
             return value, tuple(_repeated_keys(data))
         return value, ()
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise errors.bad_request(f"unable to decode the body as JSON: {_plain(error)}") from None
+        raise errors.bad_request(f"unable to decode the body as JSON: {_message(error)}") from None
     except (RecursionError, ValueError, OverflowError):
         raise errors.bad_request("unable to decode the body as JSON: nested or numbered beyond all limits") from None
 
 
-def _plain(error: Exception) -> str:
+def _message(error: Exception) -> str:
     return str(error).replace("msgspec.", "")
 
 
 def _may_repeat_keys(data: bytes, value: Any) -> bool:
-    """A cheap first look: a repeated key leaves more quotes in the text than in the value written again."""
+    """A fast check: text with a repeated key has more quotes than its value encoded again."""
     return data.count(b'"') > msgspec.json.encode(value).count(b'"')
 
 
 class _Pairs(dict[str, Any]):
-    """A decoded object that remembers which of its keys came twice."""
+    """A decoded object with the list of its repeated keys."""
 
     repeated: tuple[str, ...] = ()
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> _Pairs:
-    found = _Pairs(pairs)
-    if len(found) < len(pairs):
+    decoded = _Pairs(pairs)
+    if len(decoded) < len(pairs):
         names = [name for name, _ in pairs]
-        found.repeated = tuple(dict.fromkeys(name for name in names if names.count(name) > 1))
-    return found
+        decoded.repeated = tuple(dict.fromkeys(name for name in names if names.count(name) > 1))
+    return decoded
 
 
 def _repeated_keys(data: bytes) -> Iterator[str]:
@@ -116,7 +116,7 @@ def _decode_yaml(data: bytes) -> tuple[Any, tuple[str, ...]]:
     try:
         loader = yaml.CSafeLoader(data)
         try:
-            return _checked(loader), ()
+            return _load_document(loader), ()
         finally:
             loader.dispose()
     except (yaml.YAMLError, UnicodeError, ValueError, OverflowError, RecursionError) as error:
@@ -124,8 +124,8 @@ def _decode_yaml(data: bytes) -> tuple[Any, tuple[str, ...]]:
         raise errors.bad_request(f"error converting YAML to JSON: {text}") from None
 
 
-def _checked(loader: Any) -> Any:
-    """One document, built only after its events were seen to be neither deep nor multiplied by aliases."""
+def _load_document(loader: Any) -> Any:
+    """One document. Its nodes are checked for depth and aliases before values are built."""
     import yaml
 
     node = loader.get_single_node()
@@ -139,14 +139,14 @@ def _checked(loader: Any) -> Any:
 def _refuse_bombs(root: Any) -> None:
     import yaml
 
-    seen = 0
-    waiting = [(root, 0)]
-    while waiting:
-        node, depth = waiting.pop()
-        seen += 1
-        if depth > _DEEPEST or seen > LIMIT_BYTES // 4:
+    count = 0
+    stack = [(root, 0)]
+    while stack:
+        node, depth = stack.pop()
+        count += 1
+        if depth > _MAX_DEPTH or count > LIMIT_BYTES // 4:
             raise errors.bad_request("error converting YAML to JSON: nested too deeply or too many aliases")
         if isinstance(node, yaml.SequenceNode):
-            waiting += [(below, depth + 1) for below in node.value]
+            stack += [(below, depth + 1) for below in node.value]
         elif isinstance(node, yaml.MappingNode):
-            waiting += [(below, depth + 1) for pair in node.value for below in pair]
+            stack += [(below, depth + 1) for pair in node.value for below in pair]

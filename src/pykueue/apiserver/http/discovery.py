@@ -1,7 +1,8 @@
-"""Discovery: which groups, versions and resources there are, in every form that clients ask for.
+"""Discovery: the groups, versions and resources of the server, in all forms that clients read.
 
-Documents are made from the scheme and the hooks, and kept until one of them changes. Clients old and new read the
-plain lists (`/api`, `/apis/GROUP/VERSION`); kubectl since 1.26 reads the two aggregated documents.
+Documents are built from the scheme and the hooks and cached until one of them changes. All clients
+can read the plain lists (`/api`, `/apis/GROUP/VERSION`); kubectl since 1.26 reads the two
+aggregated documents.
 """
 
 import functools
@@ -26,7 +27,7 @@ Document = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class DiscoveryEntry:
     """One resource or subresource of one version."""
 
     name: str
@@ -40,7 +41,7 @@ class Entry:
     categories: tuple[str, ...] = ()
     storage_hash: str = ""
 
-    def listed(self) -> Document:
+    def api_resource(self) -> Document:
         document: Document = {
             "name": self.name,
             "singularName": self.singular,
@@ -68,11 +69,11 @@ class Entry:
 
 @functools.cache
 def version_rank(version: str) -> tuple[int, int, int, str]:
-    """Sorts the version that clients prefer last: v1beta1 < v1beta2 < v1 < v2."""
-    found = _VERSION.fullmatch(version)
-    if found is None:
+    """A sort key: v1beta1 < v1beta2 < v1 < v2. Clients prefer the last."""
+    match = _VERSION.fullmatch(version)
+    if match is None:
         return (0, 0, 0, version)
-    major, stability, minor = found.groups()
+    major, stability, minor = match.groups()
     return (_STABILITY[stability or ""], int(major), int(minor or 0), version)
 
 
@@ -80,17 +81,17 @@ class Discovery:
     def __init__(self, scheme: Scheme, hooks: Hooks) -> None:
         self._scheme = scheme
         self._hooks = hooks
-        self._entries: dict[str, dict[str, list[Entry]]] | None = None
+        self._entries: dict[str, dict[str, list[DiscoveryEntry]]] | None = None
         self._documents: dict[str, tuple[bytes, str]] = {}
         self._hook_generation = -1
 
     def changed(self) -> None:
-        """Kinds were added or removed: make the documents anew when next asked."""
+        """Build the documents again on next use: kinds were added or removed."""
         self._entries = None
         self._documents.clear()
 
-    def groups(self) -> dict[str, dict[str, list[Entry]]]:
-        """Group to version to resources; groups in order of registration, the preferred version first."""
+    def groups(self) -> dict[str, dict[str, list[DiscoveryEntry]]]:
+        """Resources by group and version. The preferred version of a group is first."""
         if self._entries is None or self._hook_generation != self._hooks.generation:
             self._documents.clear()
             self._hook_generation = self._hooks.generation
@@ -105,7 +106,7 @@ class Discovery:
         return self._cached(f"{path} {address}", lambda: self._plain(path, address))
 
     def aggregated(self, path: str, version: str) -> tuple[bytes, str] | None:
-        """The aggregated document of `/api` or `/apis` as apidiscovery.k8s.io `version`, and its ETag."""
+        """The apidiscovery.k8s.io document of `/api` or `/apis`, and its ETag."""
         return self._cached(f"{path} aggregated {version}", lambda: self._aggregated(path, version))
 
     def _cached(self, key: str, make: Any) -> tuple[bytes, str] | None:
@@ -150,7 +151,7 @@ class Discovery:
             "kind": "APIResourceList",
             "apiVersion": "v1",
             "groupVersion": f"{group}/{version}" if group else version,
-            "resources": [entry.listed() for entry in self.groups()[group][version]],
+            "resources": [entry.api_resource() for entry in self.groups()[group][version]],
         }
 
     def _aggregated(self, path: str, api_version: str) -> Document:
@@ -177,12 +178,12 @@ class Discovery:
         }
 
 
-def _group(group: str, versions: dict[str, list[Entry]]) -> Document:
+def _group(group: str, versions: dict[str, list[DiscoveryEntry]]) -> Document:
     named = [{"groupVersion": f"{group}/{version}", "version": version} for version in versions]
     return {"name": group, "versions": named, "preferredVersion": named[0]}
 
 
-def _nested(entries: list[Entry], group: str, version: str) -> Iterator[Document]:
+def _nested(entries: list[DiscoveryEntry], group: str, version: str) -> Iterator[Document]:
     subresources = defaultdict(list)
     for entry in entries:
         plural, slash, subresource = entry.name.partition("/")
@@ -198,38 +199,38 @@ def _nested(entries: list[Entry], group: str, version: str) -> Iterator[Document
     for plural in dict.fromkeys([*main, *subresources]):
         document: Document = {"resource": plural}
         if plural in main:
-            found = main[plural]
+            resource = main[plural]
             document |= {
-                "responseKind": found.response_kind(group, version),
-                "scope": "Namespaced" if found.namespaced else "Cluster",
-                "singularResource": found.singular,
-                "verbs": list(found.verbs),
-                "shortNames": list(found.short_names),
-                "categories": list(found.categories),
+                "responseKind": resource.response_kind(group, version),
+                "scope": "Namespaced" if resource.namespaced else "Cluster",
+                "singularResource": resource.singular,
+                "verbs": list(resource.verbs),
+                "shortNames": list(resource.short_names),
+                "categories": list(resource.categories),
             }
         else:
-            is_namespaced = any(each.namespaced for each in entries if each.name.startswith(f"{plural}/"))
+            is_namespaced = any(entry.namespaced for entry in entries if entry.name.startswith(f"{plural}/"))
             document |= {"scope": "Namespaced" if is_namespaced else "Cluster", "verbs": []}
         if plural in subresources:
             document["subresources"] = subresources[plural]
         yield {key: value for key, value in document.items() if value != [] or key == "verbs"}
 
 
-def _collect(scheme: Scheme, hooks: Hooks) -> dict[str, dict[str, list[Entry]]]:
-    found: dict[str, dict[str, list[Entry]]] = defaultdict(lambda: defaultdict(list))
+def _collect(scheme: Scheme, hooks: Hooks) -> dict[str, dict[str, list[DiscoveryEntry]]]:
+    groups: dict[str, dict[str, list[DiscoveryEntry]]] = defaultdict(lambda: defaultdict(list))
     for kind in scheme:
-        found[kind.group][kind.version] += _entries_of(kind, hooks)
+        groups[kind.group][kind.version] += _entries_of(kind, hooks)
     for extra in hooks.groups.values():
-        found[extra.group][extra.version] += [_extra_entry(resource) for resource in extra.resources]
+        groups[extra.group][extra.version] += [_extra_entry(resource) for resource in extra.resources]
     return {
         group: {version: versions[version] for version in sorted(versions, key=version_rank, reverse=True)}
-        for group, versions in sorted(found.items(), key=lambda item: ("." in item[0], item[0] != ""))
+        for group, versions in sorted(groups.items(), key=lambda item: ("." in item[0], item[0] != ""))
     }
 
 
-def _entries_of(kind: Kind, hooks: Hooks) -> Iterator[Entry]:
+def _entries_of(kind: Kind, hooks: Hooks) -> Iterator[DiscoveryEntry]:
     identity = f"{kind.group}/{kind.storage_version or kind.version}/{kind.kind}"
-    yield Entry(
+    yield DiscoveryEntry(
         name=kind.plural,
         kind=kind.kind,
         namespaced=kind.namespaced,
@@ -240,9 +241,11 @@ def _entries_of(kind: Kind, hooks: Hooks) -> Iterator[Entry]:
         storage_hash=hashlib.sha256(identity.encode()).hexdigest()[:11] + "=",
     )
     if kind.has_status:
-        yield Entry(name=f"{kind.plural}/status", kind=kind.kind, namespaced=kind.namespaced, verbs=SUBRESOURCE_VERBS)
+        yield DiscoveryEntry(
+            name=f"{kind.plural}/status", kind=kind.kind, namespaced=kind.namespaced, verbs=SUBRESOURCE_VERBS
+        )
     if kind.scale:
-        yield Entry(
+        yield DiscoveryEntry(
             name=f"{kind.plural}/scale",
             kind="Scale",
             namespaced=kind.namespaced,
@@ -255,8 +258,8 @@ def _entries_of(kind: Kind, hooks: Hooks) -> Iterator[Entry]:
             yield _extra_entry(resource)
 
 
-def _extra_entry(resource: ExtraResource) -> Entry:
-    return Entry(
+def _extra_entry(resource: ExtraResource) -> DiscoveryEntry:
+    return DiscoveryEntry(
         name=resource.name,
         kind=resource.kind,
         namespaced=resource.namespaced,

@@ -1,71 +1,18 @@
-"""How other parts add to the API: subresources such as `pods/log`, and whole groups such as the visibility API.
+"""How other packages extend the API: subresources such as `pods/log`, whole groups, and paths.
 
-A part registers a handler; it gets a `Call` that was authenticated and authorised, and returns a `Reply` or raises
-`ApiError`. Nothing in a handler depends on how the request came in.
+A package registers a handler. The application authenticates and authorizes a request before it
+calls the handler, which returns an `HttpResponse` or raises `ApiError`.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
-import msgspec
-
-from pykueue.api.scheme import Object
-from pykueue.apiserver.calls import User
+from pykueue.apiserver.http.messages import Handler
 from pykueue.apiserver.http.routes import Route
-
-JSON = "application/json"
-
-
-class Call(msgspec.Struct, frozen=True, kw_only=True):
-    method: str
-    route: Route
-    user: User
-    query: Mapping[str, str] = msgspec.field(default_factory=dict)
-    body: Object = msgspec.field(default_factory=dict)
-    """The decoded body; empty when there was none."""
-    target: str = ""
-    """The path and query as they came, for parameters that repeat."""
-
-
-class Line(Protocol):
-    """A connection on which both sides speak, in whole messages, until one of them hangs up."""
-
-    protocol: str
-    """The one of the dialogue's that the client chose."""
-
-    async def receive(self) -> bytes | None:
-        """None when the client has gone."""
-        ...
-
-    async def send(self, message: bytes) -> None: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Upgrade:
-    """What to do on a WebSocket; refused without one."""
-
-    protocols: tuple[str, ...]
-    """In the order of preference."""
-    speak: Callable[[Line], Awaitable[None]]
-
-
-class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """`body` is an object (sent as JSON), bytes (sent as they are), a stream (sent as it comes) or a dialogue."""
-
-    body: Object | bytes | AsyncIterator[bytes] | Upgrade
-    status: int = 200
-    content_type: str = JSON
-    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
-    warnings: tuple[str, ...] = ()
-
-
-Handler = Callable[[Call], Awaitable[Reply]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtraResource:
-    """A line of discovery. `name` may be a subresource (`clusterqueues/pendingworkloads`)."""
+    """A resource in discovery. `name` may be a subresource (`clusterqueues/pendingworkloads`)."""
 
     name: str
     kind: str
@@ -81,7 +28,7 @@ class ExtraResource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtraGroup:
-    """One version of an API group whose objects are not stored but answered by `handler`."""
+    """One version of an API group whose objects are computed by `handler`, not stored."""
 
     group: str
     version: str
@@ -90,7 +37,7 @@ class ExtraGroup:
 
 
 class Hooks:
-    """The register of what parts have added."""
+    """The registry of added handlers."""
 
     def __init__(self) -> None:
         self.groups: dict[tuple[str, str], ExtraGroup] = {}
@@ -103,20 +50,19 @@ class Hooks:
         self.generation += 1
 
     def add_subresource(self, group: str, resource: ExtraResource, handler: Handler) -> None:
-        """Serve `resource.name` (as in `pods/log`) of a kind that is stored."""
+        """Serve `resource.name` (for example `pods/log`) below a stored kind."""
         plural, _, subresource = resource.name.partition("/")
         assert subresource, "a subresource is named plural/subresource"
         self.subresources[group, plural, subresource] = (resource, handler)
         self.generation += 1
 
     def add_page(self, path: str, handler: Handler) -> None:
-        """Serve a path that is no resource, such as `/metrics`."""
+        """Serve a non-resource path such as `/metrics`."""
         self.pages[path] = handler
 
     def handler(self, route: Route) -> Handler | None:
-        found = self.subresources.get((route.group, route.plural, route.subresource)) if route.subresource else None
-        if found:
-            return found[1]
+        if subresource := self.subresources.get((route.group, route.plural, route.subresource)):
+            return subresource[1]
         extra = self.groups.get((route.group, route.version))
         if extra is None:
             return None

@@ -1,9 +1,10 @@
-"""The edge to aiohttp: reads requests from sockets, writes replies and streams. Besides `streams` and `conversations`, nothing
-else knows aiohttp.
+"""The HTTP server: reads requests from sockets and writes responses, streams and WebSockets.
 
-It runs on aiohttp's low-level server, without router and middlewares: a Kubernetes path is parsed in one place.
+It uses aiohttp's low-level server without router and middlewares, because `routes` parses all
+paths. Only this module and `watch_streams` import aiohttp.
 """
 
+import contextlib
 import functools
 import gzip
 import ipaddress
@@ -13,20 +14,20 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import msgspec
-from aiohttp import web
+from aiohttp import WSMsgType, web
 from multidict import CIMultiDict
 
 from pykueue.api import errors
-from pykueue.apiserver.http import bodies, routes, streams, upgrades
+from pykueue.apiserver.http import bodies, routes, watch_streams
 from pykueue.apiserver.http.app import Application
-from pykueue.apiserver.http.exchange import Incoming
-from pykueue.apiserver.http.hooks import Reply, Upgrade
+from pykueue.apiserver.http.messages import HttpRequest, HttpResponse, Upgrade
 
 log = logging.getLogger(__name__)
 _protocol_log = logging.getLogger(f"{__name__}.protocol")
-_protocol_log.setLevel(logging.CRITICAL)  # broken requests are the client's affair; our own faults go to `log`
+_protocol_log.setLevel(logging.CRITICAL)  # hides malformed requests of clients
 
 _LONGEST_LINE_BYTES = 64 * 1024
+_LARGEST_MESSAGE_BYTES = 4 * 1024 * 1024
 _COMPRESS_BYTES = 128 * 1024
 _BROWSERS = ("curl/", "Wget/", "Mozilla/")
 _STOP_SECONDS = 1.0
@@ -34,24 +35,24 @@ _IMPERSONATION_HEADERS = ("Impersonate-User", "Impersonate-Group", "Impersonate-
 
 
 Stream = Callable[..., Awaitable[web.StreamResponse]]
-"""Answers with a stream; takes `when_lost`, which registers what to call when the client goes away."""
+"""Sends a stream. Its argument `on_disconnect` registers a callback for that case."""
 
 
 class ListenError(Exception):
-    """The address is taken, not ours, or not allowed."""
+    """The server cannot listen on the address."""
 
 
 class Connections(web.Server):
-    """aiohttp's server, which also tells a watch when its client has gone."""
+    """aiohttp's server with callbacks for disconnected clients, so that a watch can end."""
 
     def __init__(self, handler: Callable[[web.BaseRequest], Any], **options: Any) -> None:
         super().__init__(handler, **options)
-        self.goodbyes: dict[web.RequestHandler, Callable[[], None]] = {}
+        self.disconnect_callbacks: dict[web.RequestHandler, Callable[[], None]] = {}
 
     def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
         super().connection_lost(handler, exc)
-        if goodbye := self.goodbyes.pop(handler, None):
-            goodbye()
+        if callback := self.disconnect_callbacks.pop(handler, None):
+            callback()
 
 
 class Listener:
@@ -61,7 +62,7 @@ class Listener:
         self._runner: web.ServerRunner | None = None
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> int:
-        """Listen; returns the port, which matters when 0 was asked for."""
+        """Listen and return the port; port 0 takes any free one."""
         self._connections = Connections(
             self._handle,
             request_factory=_request,
@@ -82,31 +83,31 @@ class Listener:
 
     async def stop(self) -> None:
         if self._connections is not None:
-            for goodbye in list(self._connections.goodbyes.values()):
-                goodbye()
+            for callback in list(self._connections.disconnect_callbacks.values()):
+                callback()
         if self._runner is not None:
             await self._runner.cleanup()
 
     async def _handle(self, http: web.BaseRequest) -> web.StreamResponse:
         try:
-            return await self._answer(http)
+            return await self._respond(http)
         except errors.ApiError as error:
-            return _response(http, _refusal(error))
+            return _response(http, _error_response(error))
         except web.HTTPRequestEntityTooLarge:
-            refused = errors.too_large(f"Request entity too large: limit is {bodies.LIMIT_BYTES}")
-            return _response(http, _refusal(refused))
+            too_large = errors.too_large(f"Request entity too large: limit is {bodies.LIMIT_BYTES}")
+            return _response(http, _error_response(too_large))
         except ConnectionError:
             raise
         except Exception:
             log.exception("%s %s failed", http.method, http.raw_path)
-            broken = errors.ApiError(500, "InternalError", "Internal error occurred: the server log says more")
-            return _response(http, _refusal(broken))
+            internal = errors.ApiError(500, "InternalError", "Internal error occurred: the server log says more")
+            return _response(http, _error_response(internal))
 
-    async def _answer(self, http: web.BaseRequest) -> web.StreamResponse:
+    async def _respond(self, http: web.BaseRequest) -> web.StreamResponse:
         application = self._application
         path, query = routes.split_target(http.raw_path)
         user = application.identify(path, _credentials(http))
-        incoming = Incoming(
+        request = HttpRequest(
             method=http.method,
             route=routes.parse(http.method, path, query),
             user=user,
@@ -117,61 +118,92 @@ class Listener:
             target=http.raw_path,
             data=await http.read() if http.body_exists else b"",
         )
-        application.authorise(incoming)
-        if target := application.watch_target(incoming):
-            watching = functools.partial(streams.serve, incoming, http, target=target, verbs=application.verbs)
-            return await self._until_lost(http, watching)
+        application.authorize(request)
+        if target := application.watch_target(request):
+            watch = functools.partial(watch_streams.serve, request, http, target=target, verbs=application.verbs)
+            return await self._stream(http, watch)
         with application.in_flight.admit(http.method):
-            reply = await application.respond(incoming, etag=http.headers.get("If-None-Match", ""))
-        if isinstance(reply.body, Upgrade):
-            return await upgrades.hold(http, reply.body)
-        if isinstance(reply.body, AsyncIterator):
-            return await self._until_lost(http, functools.partial(_stream, http, reply))
-        return _response(http, reply)
+            response = await application.respond(request, etag=http.headers.get("If-None-Match", ""))
+        if isinstance(response.body, Upgrade):
+            return await _upgrade(http, response.body)
+        if isinstance(response.body, AsyncIterator):
+            return await self._stream(http, functools.partial(_send_chunks, http, response))
+        return _response(http, response)
 
-    async def _until_lost(self, http: web.BaseRequest, stream: Stream) -> web.StreamResponse:
-        """Send a stream that must hear of it when the client goes away."""
+    async def _stream(self, http: web.BaseRequest, stream: Stream) -> web.StreamResponse:
+        """Send a stream that ends when the client disconnects."""
         assert self._connections is not None
-        goodbyes = self._connections.goodbyes
+        callbacks = self._connections.disconnect_callbacks
 
-        def when_lost(goodbye: Callable[[], None]) -> None:
+        def on_disconnect(callback: Callable[[], None]) -> None:
             if http.transport is None or http.transport.is_closing():
-                goodbye()
+                callback()
             else:
-                goodbyes[http.protocol] = goodbye
+                callbacks[http.protocol] = callback
 
         try:
-            return await stream(when_lost=when_lost)
+            return await stream(on_disconnect=on_disconnect)
         finally:
-            goodbyes.pop(http.protocol, None)
+            callbacks.pop(http.protocol, None)
 
 
-async def _stream(
-    http: web.BaseRequest, reply: Reply, *, when_lost: Callable[[Callable[[], None]], None]
+async def _send_chunks(
+    http: web.BaseRequest, response: HttpResponse, *, on_disconnect: Callable[[Callable[[], None]], None]
 ) -> web.StreamResponse:
-    """Send a stream as it comes, as fast as the client reads, until either side ends it."""
-    source = reply.body
-    assert isinstance(source, AsyncIterator)
-    response = web.StreamResponse(status=reply.status, headers=_headers(reply))
-    response.enable_chunked_encoding()
-    await response.prepare(http)
+    """Send the chunks of a response at the speed of the client."""
+    chunks = response.body
+    assert isinstance(chunks, AsyncIterator)
+    stream = web.StreamResponse(status=response.status, headers=_headers(response))
+    stream.enable_chunked_encoding()
+    await stream.prepare(http)
 
-    def give_up() -> None:
+    def cancel() -> None:
         http.task.cancel()
 
-    when_lost(give_up)
+    on_disconnect(cancel)
     try:
-        async for chunk in source:
-            await response.write(chunk)
+        async for chunk in chunks:
+            await stream.write(chunk)
     finally:
-        if (close := getattr(source, "aclose", None)) is not None:
+        if (close := getattr(chunks, "aclose", None)) is not None:
             await close()
-    await response.write_eof()
-    return response
+    await stream.write_eof()
+    return stream
+
+
+class WebSocketStream:
+    """A `MessageStream` on a WebSocket, for `kubectl exec`, `attach` and `port-forward`."""
+
+    def __init__(self, socket: web.WebSocketResponse) -> None:
+        self._socket = socket
+        self.protocol = socket.ws_protocol or ""
+
+    async def receive(self) -> bytes | None:
+        message = await self._socket.receive()
+        if message.type is WSMsgType.BINARY:
+            return bytes(message.data)
+        return str(message.data).encode() if message.type is WSMsgType.TEXT else None
+
+    async def send(self, message: bytes) -> None:
+        with contextlib.suppress(ConnectionError):
+            await self._socket.send_bytes(message)
+
+
+async def _upgrade(http: web.BaseRequest, upgrade: Upgrade) -> web.StreamResponse:
+    """Serve a WebSocket until the handler returns or the client disconnects."""
+    if http.headers.get("Upgrade", "").lower() != "websocket":
+        raise errors.bad_request("you must use a WebSocket here: a recent kubectl does, SPDY is not spoken")
+    socket = web.WebSocketResponse(protocols=upgrade.protocols, max_msg_size=_LARGEST_MESSAGE_BYTES)
+    await socket.prepare(http)
+    try:
+        await upgrade.serve(WebSocketStream(socket))
+    finally:
+        await socket.close()
+    return socket
 
 
 def _request(*parts: Any) -> web.BaseRequest:
-    """A request whose body may be as large as ours may be; aiohttp's own limit is lower."""
+    """A request with our limit of the body size instead of aiohttp's lower one."""
     message, payload, protocol, writer, task = parts
     return web.BaseRequest(
         message, payload, protocol, writer, task, task.get_loop(), client_max_size=bodies.LIMIT_BYTES + 1
@@ -179,50 +211,52 @@ def _request(*parts: Any) -> web.BaseRequest:
 
 
 def _credentials(http: web.BaseRequest) -> dict[str, list[str]]:
-    """Who asks, and as whom: nearly always a token alone."""
+    """The headers for authentication and impersonation."""
     headers = http.headers
-    found = {"authorization": headers.getall("Authorization", [])}
+    credentials = {"authorization": headers.getall("Authorization", [])}
     if any(name in headers for name in _IMPERSONATION_HEADERS):
         for name, value in headers.items():
             if name.lower().startswith("impersonate-"):
-                found.setdefault(name.lower(), []).append(value)
-    return found
+                credentials.setdefault(name.lower(), []).append(value)
+    return credentials
 
 
-def _refusal(error: errors.ApiError) -> Reply:
+def _error_response(error: errors.ApiError) -> HttpResponse:
     seconds = (error.details or {}).get("retryAfterSeconds")
     headers = {"Retry-After": str(seconds)} if seconds else {}
-    return Reply(status=error.code, body=error.status(), headers=headers, warnings=error.warnings)
+    return HttpResponse(status=error.code, body=error.status(), headers=headers, warnings=error.warnings)
 
 
-def _headers(reply: Reply) -> CIMultiDict[str]:
-    headers = CIMultiDict({"Cache-Control": "no-cache, private", **reply.headers, "Content-Type": reply.content_type})
-    for warning in dict.fromkeys(reply.warnings):
+def _headers(response: HttpResponse) -> CIMultiDict[str]:
+    headers = CIMultiDict(
+        {"Cache-Control": "no-cache, private", **response.headers, "Content-Type": response.content_type}
+    )
+    for warning in dict.fromkeys(response.warnings):
         text = " ".join(warning.split()).replace("\\", "\\\\").replace('"', '\\"')
         headers.add("Warning", f'299 - "{text}"')
     return headers
 
 
-def _response(http: web.BaseRequest, reply: Reply) -> web.Response:
-    body = reply.body
+def _response(http: web.BaseRequest, response: HttpResponse) -> web.Response:
+    body = response.body
     assert not isinstance(body, AsyncIterator | Upgrade)
     data = body if isinstance(body, bytes) else msgspec.json.encode(body)
-    if reply.content_type == "application/json" and _is_read_by_people(http):
+    if response.content_type == "application/json" and _wants_indentation(http):
         data = msgspec.json.format(data, indent=2) + b"\n"
-    headers = _headers(reply)
+    headers = _headers(response)
     if len(data) > _COMPRESS_BYTES and _is_worth_compressing(http):
         data = gzip.compress(data, compresslevel=1)
         headers["Content-Encoding"] = "gzip"
         headers.add("Vary", "Accept-Encoding")
-    return web.Response(status=reply.status, body=data, headers=headers)
+    return web.Response(status=response.status, body=data, headers=headers)
 
 
-def _is_read_by_people(http: web.BaseRequest) -> bool:
+def _wants_indentation(http: web.BaseRequest) -> bool:
     return "pretty=" in http.raw_path or http.headers.get("User-Agent", "").startswith(_BROWSERS)
 
 
 def _is_worth_compressing(http: web.BaseRequest) -> bool:
-    """Not on this machine: there the network is faster than the compressor."""
+    """Clients on this machine get no compression: the loopback network is faster than gzip."""
     if "gzip" not in http.headers.get("Accept-Encoding", ""):
         return False
     try:

@@ -1,7 +1,7 @@
-"""Which form of the answer a client wants, from its Accept header; and the form its body is in.
+"""Content negotiation: the form of the response that the Accept header requests.
 
-Everything is JSON inside. A client that would take protobuf gets JSON, which Go clients read by the Content-Type of the
-answer; one that takes nothing that we speak gets 406.
+Responses are JSON or YAML. A client that accepts protobuf gets JSON, which Go clients can read
+too. A client that accepts neither gets 406.
 """
 
 import functools
@@ -15,10 +15,10 @@ YAML = "application/yaml"
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 STREAM = ";stream=watch"
 
-_READS_JSON = ("*/*", "application/*", JSON, PROTOBUF)
-_READS_YAML = (YAML, "application/x-yaml", "text/yaml")
+_JSON_TYPES = ("*/*", "application/*", JSON, PROTOBUF)
+_YAML_TYPES = (YAML, "application/x-yaml", "text/yaml")
 _TRANSFORMS = ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
-_SPOKEN = f"{JSON}, {YAML}, {PROTOBUF}"
+_SUPPORTED = f"{JSON}, {YAML}, {PROTOBUF}"
 
 
 class Form(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +28,7 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
     transform: str = ""
     transform_version: str = "v1"
     discovery_version: str = ""
-    """Set when the client reads aggregated discovery of this version."""
+    """The version of aggregated discovery that the client reads, if any."""
 
     @property
     def content_type(self) -> str:
@@ -44,13 +44,13 @@ class Clause(msgspec.Struct, frozen=True):
 
 @functools.lru_cache(maxsize=1024)
 def clauses(header: str) -> tuple[Clause, ...]:
-    """The clauses of an Accept header, the most wanted first."""
-    found = []
+    """The clauses of an Accept header, sorted by quality."""
+    parsed = []
     for text in header.split(","):
         media, *rest = (part.strip() for part in text.split(";"))
         pairs = (part.partition("=") for part in rest)
-        found.append(Clause(media.lower(), {name.strip().lower(): value.strip() for name, _, value in pairs}))
-    return tuple(sorted(found, key=lambda clause: -_quality(clause)))
+        parsed.append(Clause(media.lower(), {name.strip().lower(): value.strip() for name, _, value in pairs}))
+    return tuple(sorted(parsed, key=lambda clause: -_quality(clause)))
 
 
 def _quality(clause: Clause) -> float:
@@ -62,16 +62,16 @@ def _quality(clause: Clause) -> float:
 
 @functools.lru_cache(maxsize=1024)
 def form(accept: str) -> Form:
-    """The first clause that we can serve; raises 406 when there is none."""
+    """The first clause that can be served; ApiError 406 if there is none."""
     for clause in clauses(accept or "*/*"):
-        media = JSON if clause.media in _READS_JSON else YAML if clause.media in _READS_YAML else ""
+        media = JSON if clause.media in _JSON_TYPES else YAML if clause.media in _YAML_TYPES else ""
         if not media:
             continue
-        wanted = clause.parameters.get("as", "")
-        if not wanted:
+        transform = clause.parameters.get("as", "")
+        if not transform:
             return Form(media=media)
-        if clause.parameters.get("g") == "meta.k8s.io" and wanted in _TRANSFORMS:
-            return Form(media=media, transform=wanted, transform_version=clause.parameters.get("v", "v1"))
+        if clause.parameters.get("g") == "meta.k8s.io" and transform in _TRANSFORMS:
+            return Form(media=media, transform=transform, transform_version=clause.parameters.get("v", "v1"))
     raise not_acceptable()
 
 
@@ -79,7 +79,7 @@ def form(accept: str) -> Form:
 def discovery_form(accept: str) -> Form:
     for clause in clauses(accept or "*/*"):
         parameters = clause.parameters
-        if clause.media not in _READS_JSON:
+        if clause.media not in _JSON_TYPES:
             continue
         if not parameters.get("as"):
             return Form()
@@ -91,5 +91,5 @@ def discovery_form(accept: str) -> Form:
 
 def not_acceptable() -> errors.ApiError:
     return errors.ApiError(
-        406, "NotAcceptable", f"only the following media types are accepted: {_SPOKEN}, {JSON}{STREAM}"
+        406, "NotAcceptable", f"only the following media types are accepted: {_SUPPORTED}, {JSON}{STREAM}"
     )

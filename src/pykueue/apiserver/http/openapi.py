@@ -1,7 +1,7 @@
-"""OpenAPI documents: v3 by group and version (kubectl explain, server-side field validation), v2 as one document.
+"""OpenAPI documents: v3 by group and version (for kubectl explain), v2 as one document.
 
-Schemas come from the kinds. The paths are few: clients look them up to learn which query parameters a PATCH
-understands. A document is made when first asked for and kept until the kinds change.
+Schemas come from the kinds. There are only the paths in which clients look up the query parameters
+of a PATCH. A document is built on first use and cached until the kinds change.
 """
 
 import hashlib
@@ -16,6 +16,7 @@ from pykueue.apiserver.http import openapi_protobuf
 Document = dict[str, Any]
 
 VERSION = "v1.36.4"
+_LIST_PARAMETERS = ("labelSelector", "fieldSelector", "limit", "continue", "watch")
 _WRITE_PARAMETERS = ("dryRun", "fieldManager", "fieldValidation")
 _META = {
     "apiVersion": {"type": "string", "description": "The group and version of this form of the object."},
@@ -73,7 +74,7 @@ _OBJECT_META: Schema = {
         "selfLink": {"type": "string", "description": "No longer filled in."},
     },
 }
-_V2_WORDS = frozenset(
+_V2_KEYWORDS = frozenset(
     {
         "$ref",
         "additionalProperties",
@@ -101,7 +102,7 @@ class OpenApi:
         self._documents.clear()
 
     def index(self) -> bytes:
-        """`/openapi/v3`: every group and version, with a hash that changes when its document does."""
+        """`/openapi/v3`: all groups and versions, each with the hash of its document."""
         paths = {}
         for path in sorted({_root(kind) for kind in self._scheme}):
             document = self.document(path)
@@ -115,12 +116,12 @@ class OpenApi:
             kinds = [kind for kind in self._scheme if _root(kind) == path]
             if not kinds:
                 return None
-            self._remember(path, _v3(kinds))
+            self._cache(path, _v3(kinds))
         return self._documents[path]
 
     def v2(self) -> tuple[bytes, str]:
         if "v2" not in self._documents:
-            self._remember("v2", _v2(list(self._scheme)))
+            self._cache("v2", _v2(list(self._scheme)))
         return self._documents["v2"]
 
     def v2_protobuf(self) -> tuple[bytes, str]:
@@ -129,13 +130,13 @@ class OpenApi:
             self._documents["v2 protobuf"] = (data, hashlib.sha256(data).hexdigest().upper())
         return self._documents["v2 protobuf"]
 
-    def _remember(self, path: str, document: Document) -> None:
+    def _cache(self, path: str, document: Document) -> None:
         data = msgspec.json.encode(document)
         self._documents[path] = (data, hashlib.sha256(data).hexdigest().upper())
 
 
 def schema_name(kind: Kind) -> str:
-    """`io.x-k8s.kueue.v1beta2.ClusterQueue`, and `io.k8s.api.batch.v1.Job` for what Kubernetes builds in."""
+    """`io.k8s.api.batch.v1.Job`, or `io.x-k8s.kueue.v1beta2.Workload` for kinds of others."""
     group = kind.group or "core"
     if kind.is_builtin and (group.endswith(".k8s.io") or "." not in group):
         return f"io.k8s.api.{group.partition('.')[0]}.{kind.version}.{kind.kind}"
@@ -172,23 +173,23 @@ def _v2(kinds: list[Kind]) -> Document:
 
 
 def _lenient(schema: Schema) -> Schema:
-    """A schema as version 2 can say it: what may be anything, null, or a number or a string has no type there."""
-    is_loose = (
+    """A schema in OpenAPI v2, where a value that may be null, or of several types, has no type."""
+    is_untyped = (
         schema.get("x-kubernetes-preserve-unknown-fields")
         or schema.get("x-kubernetes-int-or-string")
         or schema.get("nullable")
     )
-    kept = {
+    lenient = {
         name: value
         for name, value in schema.items()
-        if name in _V2_WORDS and not (is_loose and name in ("type", "items", "properties", "additionalProperties"))
+        if name in _V2_KEYWORDS and not (is_untyped and name in ("type", "items", "properties", "additionalProperties"))
     }
-    if "properties" in kept:
-        kept["properties"] = {name: _lenient(below) for name, below in kept["properties"].items()}
+    if "properties" in lenient:
+        lenient["properties"] = {name: _lenient(below) for name, below in lenient["properties"].items()}
     for name in ("items", "additionalProperties"):
-        if isinstance(kept.get(name), dict):
-            kept[name] = _lenient(kept[name])
-    return kept
+        if isinstance(lenient.get(name), dict):
+            lenient[name] = _lenient(lenient[name])
+    return lenient
 
 
 def _identity(kind: Kind, name: str) -> Document:
@@ -224,12 +225,12 @@ def _v2_parameter(name: str, where: str) -> Document:
 
 
 def _paths(kind: Kind, parameter: Any) -> Document:
-    inside = "/namespaces/{namespace}" if kind.namespaced else ""
-    collection = f"/{_root(kind)}{inside}/{kind.plural}"
+    scope = "/namespaces/{namespace}" if kind.namespaced else ""
+    collection = f"/{_root(kind)}{scope}/{kind.plural}"
     namespace = [parameter("namespace", "path")] if kind.namespaced else []
     name = [parameter("name", "path")]
-    writes = [parameter(each, "query") for each in _WRITE_PARAMETERS]
-    selectors = [parameter(each, "query") for each in ("labelSelector", "fieldSelector", "limit", "continue", "watch")]
+    writes = [parameter(option, "query") for option in _WRITE_PARAMETERS]
+    selectors = [parameter(option, "query") for option in _LIST_PARAMETERS]
 
     def operation(action: str, parameters: list[Document]) -> Document:
         return {

@@ -46,7 +46,7 @@ def _schema(schema: Schema) -> bytes:
         parts.append(_bytes(_TYPE, _text(1, schema["type"])))
     if isinstance(schema.get("items"), dict):
         parts.append(_bytes(_ITEMS, _bytes(1, _schema(schema["items"]))))
-    parts += [_bytes(_ALL_OF, _schema(each)) for each in schema.get("allOf") or () if "$ref" in each]
+    parts += [_bytes(_ALL_OF, _schema(part)) for part in schema.get("allOf") or () if "$ref" in part]
     if schema.get("properties"):
         named = b"".join(_named(1, name, _schema(below)) for name, below in schema["properties"].items())
         parts.append(_bytes(_PROPERTIES, named))

@@ -1,11 +1,11 @@
-"""Query parameters and DeleteOptions bodies to the options that the core takes; bad ones are refused in its words."""
+"""Query parameters and DeleteOptions to the options of `calls`; ApiError for invalid ones."""
 
 from collections.abc import Mapping
 from typing import Any
 
 from pykueue.api import errors
 from pykueue.api.errors import FieldError
-from pykueue.apiserver.calls import DeleteCall, ListCall, User, WatchCall
+from pykueue.apiserver.calls import DeleteCall, ListCall, UserInfo, WatchCall
 from pykueue.apiserver.http.routes import is_set
 
 Query = Mapping[str, str]
@@ -15,7 +15,7 @@ _POLICIES = ("Orphan", "Background", "Foreground")
 _LONGEST_MANAGER = 128
 
 
-def listing(query: Query) -> ListCall:
+def list_call(query: Query) -> ListCall:
     return ListCall(
         label_selector=query.get("labelSelector", ""),
         field_selector=query.get("fieldSelector", ""),
@@ -26,7 +26,7 @@ def listing(query: Query) -> ListCall:
     )
 
 
-def watching(query: Query) -> WatchCall:
+def watch_call(query: Query) -> WatchCall:
     initial = query.get("sendInitialEvents")
     return WatchCall(
         label_selector=query.get("labelSelector", ""),
@@ -51,7 +51,7 @@ def number(query: Query, name: str) -> int:
 
 
 def check_write(query: Query, options_kind: str) -> bool:
-    """Refuse bad write options; the answer is whether this is a dry run."""
+    """Whether this is a dry run; ApiError 422 for invalid write options."""
     faults = []
     validation = query.get("fieldValidation", "")
     if validation and validation not in _VALIDATIONS:
@@ -66,11 +66,11 @@ def check_write(query: Query, options_kind: str) -> bool:
     return dry_run == "All"
 
 
-def deleting(query: Query, body: dict[str, Any], user: User) -> DeleteCall:
-    """DeleteOptions from the body; from the query where the body says nothing."""
+def delete_call(query: Query, body: dict[str, Any], user: UserInfo) -> DeleteCall:
+    """DeleteOptions from the body, and from the query where the body has no value."""
     policy = body.get("propagationPolicy") or query.get("propagationPolicy", "")
-    if not policy and _truth(body.get("orphanDependents"), query.get("orphanDependents")) is not None:
-        is_orphan = _truth(body.get("orphanDependents"), query.get("orphanDependents"))
+    is_orphan = _boolean(body.get("orphanDependents"), query.get("orphanDependents"))
+    if not policy and is_orphan is not None:
         policy = "Orphan" if is_orphan else "Background"
     if policy and policy not in _POLICIES:
         fault = _unsupported("propagationPolicy", policy, ["Foreground", "Background", "Orphan", "nil"])
@@ -94,12 +94,12 @@ def deleting(query: Query, body: dict[str, Any], user: User) -> DeleteCall:
     )
 
 
-def _truth(in_body: object, in_query: str | None) -> bool | None:
+def _boolean(in_body: object, in_query: str | None) -> bool | None:
     if isinstance(in_body, bool):
         return in_body
     return None if in_query is None else in_query in ("1", "true")
 
 
 def _unsupported(field: str, value: object, supported: list[str]) -> FieldError:
-    shown = ", ".join(f'"{each}"' for each in supported)
-    return FieldError("FieldValueNotSupported", field, f"supported values: {shown}", value)
+    values = ", ".join(f'"{name}"' for name in supported)
+    return FieldError("FieldValueNotSupported", field, f"supported values: {values}", value)

@@ -1,6 +1,6 @@
-"""The verbs over HTTP: turns a request on a stored kind into a call of the core, and its answer into a reply.
+"""The verbs over HTTP: converts requests for stored kinds to calls of `Verbs`, and results back.
 
-Watches are the exception: they stream, so `streams` serves them.
+Watches are streams and served by `watch_streams`.
 """
 
 import time
@@ -8,100 +8,63 @@ import time
 import msgspec
 
 from pykueue.api import errors
-from pykueue.api.scheme import Kind, Object, Scheme
-from pykueue.apiserver.calls import Answer, Page, Patch, Target, Verbs, WriteCall
+from pykueue.api.scheme import Kind, Object
+from pykueue.apiserver.calls import (
+    ObjectResponse,
+    Page,
+    PatchBody,
+    ResourceTarget,
+    Verbs,
+    WriteCall,
+)
 from pykueue.apiserver.http import bodies, negotiation, options
-from pykueue.apiserver.http.exchange import Incoming
-from pykueue.apiserver.http.hooks import Reply
+from pykueue.apiserver.http.messages import HttpRequest, HttpResponse
 from pykueue.apiserver.tables import render
 from pykueue.kube.client import PatchType
-
-_SUBRESOURCE_VERBS = ("get", "update", "patch")
-_COLLECTION_VERBS = ("list", "watch", "create", "deletecollection")
-_NAMED_VERBS = ("get", "watch", "update", "patch", "delete")
-_IN_ALL_NAMESPACES = ("list", "watch")
-
-
-def missing() -> errors.ApiError:
-    return errors.ApiError(404, "NotFound", "the server could not find the requested resource", {})
-
-
-def not_allowed() -> errors.ApiError:
-    message = "the server does not allow this method on the requested resource"
-    return errors.ApiError(405, "MethodNotAllowed", message, {})
-
-
-def find_target(scheme: Scheme, request: Incoming) -> Target:
-    """The kind and name that a request is about; 404 or 405 when the path or the verb makes no sense for it."""
-    route = request.route
-    kind = scheme.for_path(route.group, route.version, route.plural)
-    if kind is None or (route.namespace and not kind.namespaced and route.plural != "namespaces"):
-        raise missing()
-    if route.subresource and not _has_subresource(kind, route.subresource):
-        raise missing()
-    if route.subresource:
-        allowed: tuple[str, ...] = _SUBRESOURCE_VERBS
-    else:
-        allowed = _NAMED_VERBS if route.name else _COLLECTION_VERBS
-        if kind.namespaced and not route.namespace:
-            allowed = () if route.name else _IN_ALL_NAMESPACES
-    if route.verb not in allowed:
-        raise not_allowed()
-    namespace = route.namespace if kind.namespaced else ""
-    return Target(kind=kind, namespace=namespace, name=route.name, subresource=route.subresource)
-
-
-def _has_subresource(kind: Kind, name: str) -> bool:
-    is_namespace = (kind.group, kind.kind) == ("", "Namespace")
-    return (
-        (name == "status" and kind.has_status)
-        or (name == "scale" and kind.scale is not None)
-        or (name == "finalize" and is_namespace)
-    )
 
 
 class Resources:
     def __init__(self, verbs: Verbs) -> None:
         self._verbs = verbs
 
-    async def handle(self, request: Incoming, target: Target) -> Reply:
-        """Any use of a deprecated version is answered with its warning, a refused one too."""
+    async def handle(self, request: HttpRequest, target: ResourceTarget) -> HttpResponse:
+        """Add the warning of a deprecated version to every response, also to errors."""
         deprecation = target.kind.deprecation_warning
         if not deprecation:
             return await self._handle(request, target)
         try:
-            reply = await self._handle(request, target)
-        except errors.ApiError as refused:
-            refused.warnings = (deprecation, *refused.warnings)
+            response = await self._handle(request, target)
+        except errors.ApiError as error:
+            error.warnings = (deprecation, *error.warnings)
             raise
-        return msgspec.structs.replace(reply, warnings=(deprecation, *reply.warnings))
+        return msgspec.structs.replace(response, warnings=(deprecation, *response.warnings))
 
-    async def _handle(self, request: Incoming, target: Target) -> Reply:
+    async def _handle(self, request: HttpRequest, target: ResourceTarget) -> HttpResponse:
         form = request.form
         match request.route.verb:
             case "list":
-                page = await self._verbs.list(target, options.listing(request.query))
-                return page_reply(page, target.kind, form, request.query.get("includeObject", ""))
+                page = await self._verbs.list(target, options.list_call(request.query))
+                return list_response(page, target.kind, form, request.query.get("includeObject", ""))
             case "deletecollection":
-                call = options.deleting(request.query, _delete_options(request), request.user)
-                page = await self._verbs.delete_collection(target, options.listing(request.query), call)
-                return page_reply(page, target.kind, form, request.query.get("includeObject", ""))
+                call = options.delete_call(request.query, request.body, request.user)
+                page = await self._verbs.delete_collection(target, options.list_call(request.query), call)
+                return list_response(page, target.kind, form, request.query.get("includeObject", ""))
             case "get":
                 version = request.query.get("resourceVersion", "")
-                answer = await self._verbs.get(target, resource_version=version)
+                result = await self._verbs.get(target, resource_version=version)
             case "delete":
-                call = options.deleting(request.query, _delete_options(request), request.user)
-                answer = await self._verbs.delete(target, call)
+                call = options.delete_call(request.query, request.body, request.user)
+                result = await self._verbs.delete(target, call)
             case _:
-                answer = await self._write(request, target)
-        return answer_reply(answer, target.kind, form, request.query.get("includeObject", ""))
+                result = await self._write(request, target)
+        return object_response(result, target.kind, form, request.query.get("includeObject", ""))
 
-    async def outcome(self, request: Incoming, target: Target) -> Object:
-        """What a write would lead to, without doing it."""
-        rehearsal = msgspec.structs.replace(request, query={**request.query, "dryRun": "All"})
-        return (await self._write(rehearsal, target)).decode()
+    async def dry_run(self, request: HttpRequest, target: ResourceTarget) -> Object:
+        """The object that a write would store."""
+        dry_request = msgspec.structs.replace(request, query={**request.query, "dryRun": "All"})
+        return (await self._write(dry_request, target)).decode()
 
-    async def _write(self, request: Incoming, target: Target) -> Answer:
+    async def _write(self, request: HttpRequest, target: ResourceTarget) -> ObjectResponse:
         if request.route.verb == "patch":
             return await self._patch(request, target)
         body, faults = bodies.decode_object(request.content_type, request.data)
@@ -109,7 +72,7 @@ class Resources:
             return await self._verbs.create(target, body, _write_call(request, "CreateOptions", faults))
         return await self._verbs.update(target, body, _write_call(request, "UpdateOptions", faults))
 
-    async def _patch(self, request: Incoming, target: Target) -> Answer:
+    async def _patch(self, request: HttpRequest, target: ResourceTarget) -> ObjectResponse:
         media = bodies.media_type(request.content_type)
         try:
             patch_type = PatchType(media)
@@ -125,10 +88,10 @@ class Resources:
                 "map[string]interface {}"
             )
         call = _write_call(request, "PatchOptions", faults)
-        return await self._verbs.patch(target, Patch(type=patch_type, body=body), call)
+        return await self._verbs.patch(target, PatchBody(type=patch_type, body=body), call)
 
 
-def _write_call(request: Incoming, options_kind: str, faults: tuple[str, ...]) -> WriteCall:
+def _write_call(request: HttpRequest, options_kind: str, faults: tuple[str, ...]) -> WriteCall:
     query = request.query
     return WriteCall(
         user=request.user,
@@ -141,16 +104,12 @@ def _write_call(request: Incoming, options_kind: str, faults: tuple[str, ...]) -
     )
 
 
-def _delete_options(request: Incoming) -> Object:
-    return bodies.decode_object(request.content_type, request.data)[0] if request.data else {}
-
-
-def page_reply(page: Page, kind: Kind, form: negotiation.Form, include: str) -> Reply:
+def list_response(page: Page, kind: Kind, form: negotiation.Form, include: str) -> HttpResponse:
     if form.transform == "Table":
         table = render.table(
             kind, page.decode(), time.time(), metadata=page.metadata(), include=include or render.INCLUDE_METADATA
         )
-        return Reply(body=_encoded(table, form), content_type=form.content_type, warnings=page.warnings)
+        return HttpResponse(body=_encoded(table, form), content_type=form.content_type, warnings=page.warnings)
     if form.transform:
         items = [render.partial_metadata(obj) for obj in page.decode()]
         partial = {
@@ -159,23 +118,23 @@ def page_reply(page: Page, kind: Kind, form: negotiation.Form, include: str) -> 
             "metadata": page.metadata(),
             "items": items,
         }
-        return Reply(body=_encoded(partial, form), content_type=form.content_type, warnings=page.warnings)
+        return HttpResponse(body=_encoded(partial, form), content_type=form.content_type, warnings=page.warnings)
     data = page.encode()
     if form.media == negotiation.YAML:
         data = _encoded(msgspec.json.decode(data), form)
-    return Reply(body=data, content_type=form.content_type, warnings=page.warnings)
+    return HttpResponse(body=data, content_type=form.content_type, warnings=page.warnings)
 
 
-def answer_reply(answer: Answer, kind: Kind, form: negotiation.Form, include: str) -> Reply:
-    status = 201 if answer.is_created else 200
-    data = answer.data
+def object_response(result: ObjectResponse, kind: Kind, form: negotiation.Form, include: str) -> HttpResponse:
+    status = 201 if result.is_created else 200
+    data = result.data
     if form.transform or form.media == negotiation.YAML:
-        data = _encoded(transformed(answer.decode(), kind, form, include), form)
-    return Reply(body=data, status=status, content_type=form.content_type, warnings=answer.warnings)
+        data = _encoded(transformed(result.decode(), kind, form, include), form)
+    return HttpResponse(body=data, status=status, content_type=form.content_type, warnings=result.warnings)
 
 
 def transformed(obj: Object, kind: Kind, form: negotiation.Form, include: str) -> Object:
-    """One object in the form asked for; a Status stays a Status."""
+    """One object in the requested form. A Status is not transformed."""
     if not form.transform or obj.get("kind") == "Status":
         return obj
     if form.transform == "Table":

@@ -1,15 +1,16 @@
-"""Reviews: questions about rights that are answered, not stored (`kubectl auth can-i`, `kubectl auth whoami`)."""
-
-from typing import Any
+"""Access and token reviews, which are computed and not stored (`kubectl auth can-i`, `whoami`)."""
 
 from pykueue.api import errors
+from pykueue.api.rules import reading
 from pykueue.api.scheme import Object
-from pykueue.apiserver.calls import User
+from pykueue.apiserver.calls import UserInfo
+from pykueue.apiserver.http import routes
 from pykueue.apiserver.http.app import Authenticate
-from pykueue.apiserver.http.hooks import Call, ExtraGroup, ExtraResource, Reply
+from pykueue.apiserver.http.hooks import ExtraGroup, ExtraResource
+from pykueue.apiserver.http.messages import HttpRequest, HttpResponse
 from pykueue.apiserver.security import tokens
 from pykueue.apiserver.security.authorizer import Authorizer
-from pykueue.apiserver.security.rules import AccessRequest
+from pykueue.kube.delegation import AccessRequest
 
 AUTHORIZATION = "authorization.k8s.io"
 AUTHENTICATION = "authentication.k8s.io"
@@ -40,11 +41,10 @@ class Reviews:
         self._authorizer = authorizer
         self._authenticate = authenticate
 
-    async def handle(self, call: Call) -> Reply:
-        if call.method != "POST":
-            message = "the server does not allow this method on the requested resource"
-            raise errors.ApiError(405, "MethodNotAllowed", message, {})
-        answers = {
+    async def handle(self, request: HttpRequest) -> HttpResponse:
+        if request.method != "POST":
+            raise routes.method_not_allowed()
+        handlers = {
             "localsubjectaccessreviews": self._subject_access,
             "selfsubjectaccessreviews": self._self_access,
             "selfsubjectrulesreviews": self._self_rules,
@@ -53,54 +53,53 @@ class Reviews:
             "tokenreviews": self._token,
         }
         kinds = {f"{kind.lower()}s": kind for kind in _KINDS}
-        status = answers[call.route.plural](call)
+        spec = reading.mapping(request.body.get("spec"))
+        status = handlers[request.route.plural](request, spec)
         review = {
-            "kind": kinds[call.route.plural],
-            "apiVersion": f"{call.route.group}/{call.route.version}",
+            "kind": kinds[request.route.plural],
+            "apiVersion": f"{request.route.group}/{request.route.version}",
             "metadata": {"creationTimestamp": None},
-            "spec": _spec(call),
+            "spec": spec,
             "status": status,
         }
-        return Reply(status=201, body=review)
+        return HttpResponse(status=201, body=review)
 
-    def _self_access(self, call: Call) -> Object:
-        return self._decide(call.user, _spec(call))
+    def _self_access(self, request: HttpRequest, spec: Object) -> Object:
+        return self._decide(request.user, spec)
 
-    def _subject_access(self, call: Call) -> Object:
-        spec = _spec(call)
+    def _subject_access(self, _request: HttpRequest, spec: Object) -> Object:
         if not spec.get("user") and not spec.get("groups"):
             raise errors.bad_request("at least one of user or groups must be specified")
-        user = User(name=str(spec.get("user") or ""), groups=tuple(map(str, _items(spec, "groups"))))
+        user = UserInfo(name=str(spec.get("user") or ""), groups=tuple(map(str, reading.sequence(spec.get("groups")))))
         return self._decide(user, spec)
 
-    def _decide(self, user: User, spec: Object) -> Object:
-        ask = _ask(spec)
-        if self._authorizer.allows(user, ask):
+    def _decide(self, user: UserInfo, spec: Object) -> Object:
+        if self._authorizer.allows(user, _access_request(spec)):
             return {"allowed": True, "reason": "RBAC: allowed by a role bound to the user"}
         return {"allowed": False}
 
-    def _self_rules(self, call: Call) -> Object:
-        namespace = _spec(call).get("namespace")
+    def _self_rules(self, request: HttpRequest, spec: Object) -> Object:
+        namespace = spec.get("namespace")
         if not namespace:
             raise errors.bad_request("no namespace on request")
-        if tokens.MASTERS in call.user.groups:
+        if tokens.MASTERS in request.user.groups:
             return {
                 "resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}],
                 "nonResourceRules": [{"verbs": ["*"], "nonResourceURLs": ["*"]}],
                 "incomplete": False,
             }
-        rules = self._authorizer.rules_of(call.user, str(namespace))
+        rules = self._authorizer.rules_of(request.user, str(namespace))
         return {
             "resourceRules": [rule for rule in rules if not rule.get("nonResourceURLs")],
             "nonResourceRules": [rule for rule in rules if rule.get("nonResourceURLs")],
             "incomplete": False,
         }
 
-    def _self(self, call: Call) -> Object:
-        return {"userInfo": _user_info(call.user)}
+    def _self(self, request: HttpRequest, _spec: Object) -> Object:
+        return {"userInfo": _user_info(request.user)}
 
-    def _token(self, call: Call) -> Object:
-        user = self._authenticate(str(_spec(call).get("token") or ""))
+    def _token(self, _request: HttpRequest, spec: Object) -> Object:
+        user = self._authenticate(str(spec.get("token") or ""))
         if user is None:
             return {"authenticated": False, "user": {}, "error": "invalid bearer token"}
         return {"authenticated": True, "user": _user_info(user)}
@@ -116,17 +115,7 @@ _KINDS = (
 )
 
 
-def _spec(call: Call) -> Object:
-    spec = call.body.get("spec")
-    return spec if isinstance(spec, dict) else {}
-
-
-def _items(spec: Object, name: str) -> list[Any]:
-    value = spec.get(name)
-    return value if isinstance(value, list) else []
-
-
-def _ask(spec: Object) -> AccessRequest:
+def _access_request(spec: Object) -> AccessRequest:
     resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
     if isinstance(resource, dict) == isinstance(path, dict):
         raise errors.bad_request("exactly one of nonResourceAttributes or resourceAttributes must be specified")
@@ -137,7 +126,7 @@ def _ask(spec: Object) -> AccessRequest:
     return AccessRequest(**{name: str(resource.get(name) or "") for name in names})
 
 
-def _user_info(user: User) -> Object:
+def _user_info(user: UserInfo) -> Object:
     info: Object = {"username": user.name, "groups": list(user.groups)}
     if user.uid:
         info["uid"] = user.uid

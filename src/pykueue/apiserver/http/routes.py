@@ -1,22 +1,32 @@
-"""The address of a request: which verb on which resource a method and a path mean, as an API server reads them."""
+"""Paths of the Kubernetes API: method and path to a verb on a resource.
+
+Used for requests over HTTP and by `LocalClient.raw`.
+"""
 
 import urllib.parse
 from collections.abc import Mapping
 
 import msgspec
 
-from pykueue.apiserver.security.rules import AccessRequest
+from pykueue.api import errors
+from pykueue.api.scheme import Kind, Scheme
+from pykueue.apiserver.calls import ResourceTarget
+from pykueue.kube.delegation import AccessRequest
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
-_TALKS = ("exec", "attach", "portforward")
+_CONNECT_SUBRESOURCES = ("exec", "attach", "portforward")
+_SUBRESOURCE_VERBS = ("get", "update", "patch")
+_COLLECTION_VERBS = ("list", "watch", "create", "deletecollection")
+_NAMED_VERBS = ("get", "watch", "update", "patch", "delete")
+_ALL_NAMESPACES_VERBS = ("list", "watch")
 _TRUE = ("1", "t", "T", "true", "TRUE", "True")
 
 Query = Mapping[str, str]
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
-    """`plural` is "" for paths that are no resource (`/version`); such a path is authorised as a path."""
+    """`plural` is "" for a non-resource path such as `/version`."""
 
     verb: str
     path: str
@@ -31,13 +41,13 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     def is_resource(self) -> bool:
         return bool(self.plural)
 
-    def ask(self) -> AccessRequest:
-        """To talk to a pod's processes is never just reading, though it begins with a GET."""
+    def access_request(self) -> AccessRequest:
+        """What must be allowed. exec, attach and port-forward need `create`, even as a GET."""
         if not self.is_resource:
             return AccessRequest(verb=self.verb, path=self.path)
-        is_talk = self.plural == "pods" and self.subresource in _TALKS
+        is_connect = self.plural == "pods" and self.subresource in _CONNECT_SUBRESOURCES
         return AccessRequest(
-            verb="create" if is_talk else self.verb,
+            verb="create" if is_connect else self.verb,
             group=self.group,
             resource=self.plural,
             subresource=self.subresource,
@@ -47,7 +57,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def split_target(target: str) -> tuple[str, dict[str, str]]:
-    """A request target as path and query; the first value of a repeated parameter counts."""
+    """Split a request target into path and query. The first value of a parameter counts."""
     path, _, text = target.partition("?")
     query: dict[str, str] = {}
     if text:
@@ -102,3 +112,40 @@ def _resource(rest: list[str]) -> tuple[str, str, str, str]:
             return namespace, "namespaces", namespace, "/".join(rest[2:])
         rest = rest[2:]
     return namespace, rest[0], rest[1] if len(rest) > 1 else "", "/".join(rest[2:])
+
+
+def not_found() -> errors.ApiError:
+    return errors.ApiError(404, "NotFound", "the server could not find the requested resource", {})
+
+
+def method_not_allowed() -> errors.ApiError:
+    message = "the server does not allow this method on the requested resource"
+    return errors.ApiError(405, "MethodNotAllowed", message, {})
+
+
+def find_target(scheme: Scheme, route: Route) -> ResourceTarget:
+    """The kind and object of a route; ApiError 404 or 405 if path or verb do not fit the kind."""
+    kind = scheme.for_path(route.group, route.version, route.plural)
+    if kind is None or (route.namespace and not kind.namespaced and route.plural != "namespaces"):
+        raise not_found()
+    if route.subresource and not _has_subresource(kind, route.subresource):
+        raise not_found()
+    if route.subresource:
+        allowed: tuple[str, ...] = _SUBRESOURCE_VERBS
+    else:
+        allowed = _NAMED_VERBS if route.name else _COLLECTION_VERBS
+        if kind.namespaced and not route.namespace:
+            allowed = () if route.name else _ALL_NAMESPACES_VERBS
+    if route.verb not in allowed:
+        raise method_not_allowed()
+    namespace = route.namespace if kind.namespaced else ""
+    return ResourceTarget(kind=kind, namespace=namespace, name=route.name, subresource=route.subresource)
+
+
+def _has_subresource(kind: Kind, name: str) -> bool:
+    is_namespace = (kind.group, kind.kind) == ("", "Namespace")
+    return (
+        (name == "status" and kind.has_status)
+        or (name == "scale" and kind.scale is not None)
+        or (name == "finalize" and is_namespace)
+    )

@@ -1,7 +1,7 @@
-"""Tokens of service accounts: `kubectl create token`, and what programs inside the cluster identify themselves with.
+"""Tokens of service accounts, for programs inside the cluster and `kubectl create token`.
 
-A token is a JWT signed with a key of this cluster; it holds until it expires or its account is deleted. `TokenRequest`
-is served as a subresource of service accounts; the application asks `user` who a token belongs to.
+A token is a JWT signed with a key of this cluster. It is valid until it expires or its account is
+deleted. `request` serves the `serviceaccounts/token` subresource; `user` authenticates a token.
 """
 
 import base64
@@ -18,8 +18,11 @@ import msgspec
 
 from pykueue.api import errors, times
 from pykueue.api.errors import FieldError
-from pykueue.apiserver.calls import User
-from pykueue.apiserver.http.hooks import Call, ExtraResource, Reply
+from pykueue.api.rules import reading
+from pykueue.apiserver.calls import UserInfo
+from pykueue.apiserver.http import routes
+from pykueue.apiserver.http.hooks import ExtraResource
+from pykueue.apiserver.http.messages import HttpRequest, HttpResponse
 from pykueue.apiserver.security import files, tokens
 
 TOKEN = ExtraResource(
@@ -41,7 +44,7 @@ UidOf = Callable[[str, str], str]
 
 
 def signing_key(path: Path) -> bytes:
-    """The key of this cluster, made when first asked for."""
+    """The signing key of this cluster, created on first use."""
     if not path.exists():
         files.write_private(path, secrets.token_bytes(32))
     return path.read_bytes()
@@ -52,29 +55,27 @@ class ServiceAccounts:
         self._key = key
         self._uid_of = uid_of
 
-    def user(self, token: str) -> User | None:
-        """Who holds a token; None if it is not ours, has expired, or its account is gone."""
+    def user(self, token: str) -> UserInfo | None:
+        """The user of a token; None if it is invalid, has expired, or its account was deleted."""
         claims = self._verified(token)
         if claims is None or not isinstance(claims.get("exp"), int) or claims["exp"] < time.time():
             return None
-        place = claims["kubernetes.io"]
-        namespace, account = place["namespace"], place["serviceaccount"]
+        private = claims["kubernetes.io"]
+        namespace, account = private["namespace"], private["serviceaccount"]
         if self._uid_of(namespace, account["name"]) != account["uid"]:
             return None
         groups = ("system:serviceaccounts", f"system:serviceaccounts:{namespace}", tokens.AUTHENTICATED)
-        return User(name=claims["sub"], uid=account["uid"], groups=groups)
+        return UserInfo(name=claims["sub"], uid=account["uid"], groups=groups)
 
-    async def request(self, call: Call) -> Reply:
+    async def request(self, request: HttpRequest) -> HttpResponse:
         """Answer a TokenRequest."""
-        if call.method != "POST":
-            message = "the server does not allow this method on the requested resource"
-            raise errors.ApiError(405, "MethodNotAllowed", message, {})
-        namespace, name = call.route.namespace, call.route.name
+        if request.method != "POST":
+            raise routes.method_not_allowed()
+        namespace, name = request.route.namespace, request.route.name
         uid = self._uid_of(namespace, name)
         if not uid:
             raise errors.not_found("", "serviceaccounts", name)
-        spec = call.body.get("spec") if isinstance(call.body.get("spec"), dict) else {}
-        assert isinstance(spec, dict)
+        spec = reading.mapping(request.body.get("spec"))
         seconds = _lifetime(spec, name)
         now = int(time.time())
         claims: dict[str, Any] = {
@@ -91,14 +92,14 @@ class ServiceAccounts:
             "token": self._signed(claims),
             "expirationTimestamp": times.from_ns(claims["exp"] * times.SECOND_NS),
         }
-        answer = {
+        token_request = {
             "kind": "TokenRequest",
             "apiVersion": "authentication.k8s.io/v1",
             "metadata": {"name": name, "namespace": namespace, "creationTimestamp": times.from_ns(time.time_ns())},
             "spec": {**spec, "audiences": claims["aud"], "expirationSeconds": seconds},
             "status": status,
         }
-        return Reply(status=201, body=answer)
+        return HttpResponse(status=201, body=token_request)
 
     def _signed(self, claims: dict[str, Any]) -> str:
         content = f"{_encoded(msgspec.json.encode(_HEADER))}.{_encoded(msgspec.json.encode(claims))}"

@@ -1,6 +1,7 @@
-"""Frames of SPDY/3.1, as far as `kubectl port-forward` speaks it through a WebSocket: bytes to frames, and frames to bytes.
+"""The frames of SPDY/3.1 that `kubectl port-forward` sends through a WebSocket. No I/O.
 
-Without I/O. Header blocks are compressed with one dictionary, and with what came before on the connection.
+Header blocks are compressed with the standard dictionary and the earlier headers of the
+connection.
 """
 
 import struct
@@ -29,7 +30,7 @@ _TEXT = (
 DICTIONARY = (
     b"".join(struct.pack(">I", len(word)) + word.replace("_", " ").encode() for word in _WORDS.split()) + _TEXT.encode()
 )
-"""Of the standard: frequent names, each after its length, then frequent values."""
+"""The dictionary of the standard: frequent names, each after its length, then frequent values."""
 
 _VERSION = 3
 _SYN_STREAM, _SYN_REPLY, _RST_STREAM, _PING = 1, 2, 3, 6
@@ -40,14 +41,14 @@ _PIECE_BYTES = 32 * 1024
 
 
 class FrameError(Exception):
-    """Not what SPDY allows, or more than we take."""
+    """The bytes are no valid SPDY, or a frame is too large."""
 
 
 class Opened(msgspec.Struct, frozen=True, kw_only=True):
     stream: int
     headers: dict[str, str]
     is_last: bool
-    """The client will send nothing on it."""
+    """The client sends no data on this stream."""
 
 
 class Data(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,34 +65,34 @@ class Ping(msgspec.Struct, frozen=True, kw_only=True):
     number: int
 
 
-Frame = Opened | Data | Reset | Ping
+SpdyFrame = Opened | Data | Reset | Ping
 
 
-class Reader:
-    """Takes bytes as they come; frames may be cut anywhere."""
+class SpdyDecoder:
+    """Decodes bytes to frames. A frame may arrive in several pieces."""
 
     def __init__(self) -> None:
-        self._waiting = b""
-        self._unpacked = zlib.decompressobj(zdict=DICTIONARY)
+        self._buffer = b""
+        self._decompressor = zlib.decompressobj(zdict=DICTIONARY)
 
-    def feed(self, data: bytes) -> Iterator[Frame]:
-        self._waiting += data
-        while len(self._waiting) >= _HEAD_BYTES:
-            first, second = struct.unpack(">II", self._waiting[:_HEAD_BYTES])
+    def feed(self, data: bytes) -> Iterator[SpdyFrame]:
+        self._buffer += data
+        while len(self._buffer) >= _HEAD_BYTES:
+            first, second = struct.unpack(">II", self._buffer[:_HEAD_BYTES])
             flags, length = second >> 24, second & 0xFFFFFF
             if length > _LARGEST_FRAME_BYTES:
                 raise FrameError(f"a frame of {length} bytes")
-            if len(self._waiting) < _HEAD_BYTES + length:
+            if len(self._buffer) < _HEAD_BYTES + length:
                 return
-            body = self._waiting[_HEAD_BYTES : _HEAD_BYTES + length]
-            self._waiting = self._waiting[_HEAD_BYTES + length :]
+            body = self._buffer[_HEAD_BYTES : _HEAD_BYTES + length]
+            self._buffer = self._buffer[_HEAD_BYTES + length :]
             if first >> 31:
                 yield from self._control(first & 0xFFFF, flags, body)
             else:
                 yield Data(stream=first, data=body, is_last=bool(flags & _FIN))
 
-    def _control(self, kind: int, flags: int, body: bytes) -> Iterator[Frame]:
-        """Frames about the connection itself need no answer."""
+    def _control(self, kind: int, flags: int, body: bytes) -> Iterator[SpdyFrame]:
+        """Frames about the connection itself are ignored."""
         try:
             if kind == _SYN_STREAM:
                 stream = struct.unpack(">I", body[:4])[0] & 0x7FFFFFFF
@@ -104,25 +105,25 @@ class Reader:
             raise FrameError(str(error)) from None
 
     def _headers(self, block: bytes) -> dict[str, str]:
-        plain = self._unpacked.decompress(block, _LARGEST_FRAME_BYTES)
-        if self._unpacked.unconsumed_tail:
+        plain = self._decompressor.decompress(block, _LARGEST_FRAME_BYTES)
+        if self._decompressor.unconsumed_tail:
             raise FrameError("headers are too large")
         (count,) = struct.unpack_from(">I", plain)
-        at, texts = 4, []
+        offset, texts = 4, []
         for _ in range(count * 2):
-            (length,) = struct.unpack_from(">I", plain, at)
-            texts.append(plain[at + 4 : at + 4 + length].decode(errors="replace"))
-            at += 4 + length
+            (length,) = struct.unpack_from(">I", plain, offset)
+            texts.append(plain[offset + 4 : offset + 4 + length].decode(errors="replace"))
+            offset += 4 + length
         return {name.lower(): value for name, value in zip(texts[::2], texts[1::2], strict=True)}
 
 
-class Writer:
+class SpdyEncoder:
     def __init__(self) -> None:
-        self._packed = zlib.compressobj(zdict=DICTIONARY)
+        self._compressor = zlib.compressobj(zdict=DICTIONARY)
 
     def accepted(self, stream: int) -> bytes:
-        """The answer to `Opened`, without headers."""
-        block = self._packed.compress(struct.pack(">I", 0)) + self._packed.flush(zlib.Z_SYNC_FLUSH)
+        """The SYN_REPLY to `Opened`, without headers."""
+        block = self._compressor.compress(struct.pack(">I", 0)) + self._compressor.flush(zlib.Z_SYNC_FLUSH)
         return _control(_SYN_REPLY, struct.pack(">I", stream) + block)
 
     def pong(self, number: int) -> bytes:
@@ -130,7 +131,7 @@ class Writer:
 
     @staticmethod
     def data(stream: int, data: bytes, *, is_last: bool = False) -> Iterator[bytes]:
-        pieces = [data[at : at + _PIECE_BYTES] for at in range(0, len(data), _PIECE_BYTES)] or [b""]
+        pieces = [data[start : start + _PIECE_BYTES] for start in range(0, len(data), _PIECE_BYTES)] or [b""]
         for number, piece in enumerate(pieces):
             flags = _FIN if is_last and number == len(pieces) - 1 else 0
             yield struct.pack(">II", stream, flags << 24 | len(piece)) + piece

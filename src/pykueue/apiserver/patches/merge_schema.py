@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pykueue.api.builtin import schemas
-from pykueue.api.per_schema import PerSchema
+from pykueue.api.schema import PerSchema
 from pykueue.api.scheme import Kind, Schema
 
 _NOTHING: Mapping[str, Any] = {}

@@ -1,4 +1,5 @@
-"""Who may ask, and for what: certificates, tokens, roles and the reviews that tell users about them.
+"""Authentication and authorization: certificates, tokens, kubeconfigs, RBAC, default roles.
 
-**Invariant:** nothing here opens a port; a request without a known token is nobody, and nobody may do nothing.
+**Invariant:** a request without a valid token gets 401, except on the public paths
+(`tests/e2e/test_access.py`). Nothing here listens on a port.
 """

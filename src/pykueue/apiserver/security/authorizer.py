@@ -1,16 +1,25 @@
-"""The RBAC authorizer: roles and bindings kept in memory by watches, asked on every request.
+"""The RBAC authorizer, called for every request. It keeps roles and bindings in memory.
 
-`follow` subscribes to the four RBAC kinds; from then on an answer reflects every write that was acknowledged.
-Members of `system:masters` may do everything, as in Kubernetes.
+`watch` subscribes to the four RBAC kinds. After that, a decision reflects every acknowledged
+write. Members of `system:masters` may do everything, as in Kubernetes.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable
 
+from pykueue.api import objects
 from pykueue.api.scheme import Object, Scheme
-from pykueue.apiserver.calls import Frame, Subscription, Target, User, Verbs, WatchCall
+from pykueue.apiserver.calls import (
+    ResourceTarget,
+    Subscription,
+    UserInfo,
+    Verbs,
+    WatchCall,
+    WatchFrame,
+)
 from pykueue.apiserver.security import rules, tokens
-from pykueue.apiserver.security.rules import AccessRequest, Rule
+from pykueue.apiserver.security.rules import Rule
+from pykueue.kube.delegation import AccessRequest
 
 GROUP = "rbac.authorization.k8s.io"
 _PLURALS = ("roles", "clusterroles", "rolebindings", "clusterrolebindings")
@@ -26,17 +35,16 @@ class Authorizer:
         self._bindings: dict[str, dict[Subject, list[Object]]] | None = None
         self._rules: dict[tuple[str, tuple[str, ...], str], list[Rule]] = {}
 
-    async def follow(self, verbs: Verbs, scheme: Scheme) -> list[Subscription]:
+    async def watch(self, verbs: Verbs, scheme: Scheme) -> list[Subscription]:
         subscriptions = []
         for plural in _PLURALS:
             kind = scheme.for_path(GROUP, "v1", plural)
             assert kind is not None, f"{plural} must be registered"
-            subscriptions.append(await verbs.watch(Target(kind=kind), WatchCall(), _Follower(self, plural)))
+            subscriptions.append(await verbs.watch(ResourceTarget(kind=kind), WatchCall(), _RbacSink(self, plural)))
         return subscriptions
 
     def observe(self, plural: str, event: str, obj: Object) -> None:
-        metadata = obj["metadata"]
-        key = (metadata.get("namespace", ""), metadata["name"])
+        key = (objects.namespace(obj), objects.name(obj))
         if event == "DELETED":
             self._objects[plural].pop(key, None)
         else:
@@ -44,32 +52,32 @@ class Authorizer:
         self._bindings = None
         self._rules.clear()
 
-    def allows(self, user: User, ask: AccessRequest) -> bool:
+    def allows(self, user: UserInfo, access: AccessRequest) -> bool:
         if tokens.MASTERS in user.groups:
             return True
-        return rules.allow(self.rules_of(user, ask.namespace), ask)
+        return rules.allow(self.rules_of(user, access.namespace), access)
 
-    def rules_of(self, user: User, namespace: str = "") -> list[Rule]:
-        """Every rule that holds for the user in a namespace ("" means cluster-wide rules only)."""
+    def rules_of(self, user: UserInfo, namespace: str = "") -> list[Rule]:
+        """All rules of the user in a namespace. "" means cluster-wide rules only."""
         key = (user.name, user.groups, namespace)
-        found = self._rules.get(key)
-        if found is None:
+        user_rules = self._rules.get(key)
+        if user_rules is None:
             if len(self._rules) >= _CACHED_USERS:
                 self._rules.clear()
-            found = self._rules[key] = list(self._collect(user, namespace))
-        return found
+            user_rules = self._rules[key] = list(self._collect(user, namespace))
+        return user_rules
 
     def role_rules(self, role_ref: Object, namespace: str) -> list[Rule] | None:
-        """The rules of the role that a binding names; None if it does not exist."""
+        """The rules of the role of a binding; None if the role does not exist."""
         is_cluster_role = role_ref.get("kind") == "ClusterRole"
-        plural, inside = ("clusterroles", "") if is_cluster_role else ("roles", namespace)
-        role = self._objects[plural].get((inside, role_ref.get("name", "")))
+        plural, role_namespace = ("clusterroles", "") if is_cluster_role else ("roles", namespace)
+        role = self._objects[plural].get((role_namespace, role_ref.get("name", "")))
         return None if role is None else (role.get("rules") or [])
 
     def cluster_roles(self) -> Iterable[Object]:
         return self._objects["clusterroles"].values()
 
-    def _collect(self, user: User, namespace: str) -> Iterable[Rule]:
+    def _collect(self, user: UserInfo, namespace: str) -> Iterable[Rule]:
         by_namespace = self._by_namespace()
         subjects: list[Subject] = [("User", user.name), *(("Group", group) for group in user.groups)]
         for where in ("", namespace) if namespace else ("",):
@@ -96,16 +104,16 @@ def _subject(subject: Object, namespace: str) -> Subject:
     return (subject.get("kind", ""), name)
 
 
-class _Follower:
-    """A sink that hands every event of one RBAC kind to the authorizer."""
+class _RbacSink:
+    """A sink that passes every event of one RBAC kind to the authorizer."""
 
     def __init__(self, authorizer: Authorizer, plural: str) -> None:
         self._authorizer = authorizer
         self._plural = plural
 
-    def send(self, frame: Frame) -> None:
+    def send(self, frame: WatchFrame) -> None:
         if frame.type in ("ADDED", "MODIFIED", "DELETED"):
             self._authorizer.observe(self._plural, frame.type, frame.decode())
 
     def close(self) -> None:
-        """The server is stopping: what is known stays."""
+        """The server stops. The authorizer keeps its copies."""

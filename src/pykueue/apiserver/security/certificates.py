@@ -1,7 +1,7 @@
-"""The certificate authority and the serving certificate, made at first start and kept with the data.
+"""The certificate authority and the serving certificate, created at the first start.
 
-`ensure` is called by `pykueue up` before it listens. It imports `kube.issuing` only when something must be made: a
-small record beside the certificate says for which hosts and until when it is good.
+`ensure` runs before the server listens. A record beside the certificate has its hosts and its end,
+so `kube.issuing`, which imports cryptography, is only needed to create a certificate.
 """
 
 import datetime as dt
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _YEARS_OF_CA = 10
 _DAYS_OF_SERVING = 365
 _RENEW_DAYS_BEFORE_END = 30
-ALWAYS_SERVED = ("127.0.0.1", "::1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
+_LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,18 +47,18 @@ class Certificates:
 
 
 def ensure(directory: Path, hosts: tuple[str, ...], now: dt.datetime) -> Certificates:
-    """Certificates good for these hosts; made or renewed when absent, too old, or for other hosts."""
+    """Certificates for these hosts, created or renewed if missing, too old, or for other hosts."""
     certificates = Certificates(directory=files.private_directory(directory))
-    wanted = tuple(dict.fromkeys(ALWAYS_SERVED + hosts))
+    names = tuple(dict.fromkeys(_LOCAL_HOSTS + hosts))
     if not certificates.authority.exists() or not certificates.authority_key.exists():
         _make_authority(certificates, now)
         certificates.record.unlink(missing_ok=True)
-    if not _is_good(certificates, wanted, now):
-        _make_serving(certificates, wanted, now)
+    if not _is_valid(certificates, names, now):
+        _make_serving(certificates, names, now)
     return certificates
 
 
-def _is_good(certificates: Certificates, hosts: tuple[str, ...], now: dt.datetime) -> bool:
+def _is_valid(certificates: Certificates, hosts: tuple[str, ...], now: dt.datetime) -> bool:
     try:
         record = json.loads(certificates.record.read_text())
         renew_at = dt.datetime.fromisoformat(record["end"]) - dt.timedelta(days=_RENEW_DAYS_BEFORE_END)
@@ -71,7 +71,7 @@ def _is_good(certificates: Certificates, hosts: tuple[str, ...], now: dt.datetim
 def _make_authority(certificates: Certificates, now: dt.datetime) -> None:
     from pykueue.kube import issuing
 
-    life = issuing.Life(begin=now, end=now + dt.timedelta(days=365 * _YEARS_OF_CA))
+    life = issuing.Validity(begin=now, end=now + dt.timedelta(days=365 * _YEARS_OF_CA))
     _write(certificates.authority, certificates.authority_key, issuing.make_authority("pykueue-ca", life))
 
 
@@ -81,9 +81,9 @@ def _make_serving(certificates: Certificates, hosts: tuple[str, ...], now: dt.da
     authority = issuing.KeyPair(
         certificate=certificates.authority.read_bytes(), key=certificates.authority_key.read_bytes()
     )
-    life = issuing.Life(begin=now, end=now + dt.timedelta(days=_DAYS_OF_SERVING))
-    made = issuing.make_server(authority, "pykueue-apiserver", hosts, life)
-    _write(certificates.serving, certificates.serving_key, made)
+    life = issuing.Validity(begin=now, end=now + dt.timedelta(days=_DAYS_OF_SERVING))
+    pair = issuing.make_server(authority, "pykueue-apiserver", hosts, life)
+    _write(certificates.serving, certificates.serving_key, pair)
     files.write_private(certificates.record, json.dumps({"hosts": hosts, "end": life.end.isoformat()}))
 
 

@@ -1,4 +1,4 @@
-"""Private files: written whole or not at all, and readable by their owner only from the first byte on."""
+"""Private files: written atomically and readable only by their owner."""
 
 import os
 import tempfile

@@ -1,23 +1,23 @@
-"""Impersonation: acting as another user by `Impersonate-*` headers (`kubectl --as`), if one may."""
+"""Impersonation: requests as another user with `Impersonate-*` headers (`kubectl --as`)."""
 
 import urllib.parse
 from collections.abc import Iterator, Mapping
 
 from pykueue.api import errors
-from pykueue.apiserver.calls import User
+from pykueue.apiserver.calls import UserInfo
 from pykueue.apiserver.security import tokens
 from pykueue.apiserver.security.authorizer import Authorizer
-from pykueue.apiserver.security.rules import AccessRequest
+from pykueue.kube.delegation import AccessRequest
 
 _EXTRA = "impersonate-extra-"
 _SERVICE_ACCOUNT = "system:serviceaccount:"
 
 Headers = Mapping[str, list[str]]
-"""Lower-case names to all their values."""
+"""Lower-case header names to all values."""
 
 
-def effective_user(user: User, headers: Headers, authorizer: Authorizer) -> User:
-    """The user to act as; raises 403 when the real user may not impersonate him."""
+def effective_user(user: UserInfo, headers: Headers, authorizer: Authorizer) -> UserInfo:
+    """The impersonated user; ApiError 403 if the real user may not impersonate it."""
     names = headers.get("impersonate-user", [])
     groups = headers.get("impersonate-group", [])
     uid = "".join(headers.get("impersonate-uid", [])[:1])
@@ -30,13 +30,13 @@ def effective_user(user: User, headers: Headers, authorizer: Authorizer) -> User
         if groups or uid or extra:
             raise errors.bad_request("requested groups, uid or extra without impersonating a user")
         return user
-    for ask in _asks(names[0], groups, uid, extra):
-        if not authorizer.allows(user, ask):
-            raise errors.forbidden(ask.group, ask.resource, ask.name, ask.refusal(user.name))
-    return User(name=names[0], groups=_all_groups(names[0], groups), uid=uid, extra=extra)
+    for access in _access_requests(names[0], groups, uid, extra):
+        if not authorizer.allows(user, access):
+            raise errors.forbidden(access.group, access.resource, access.name, access.refusal(user.name))
+    return UserInfo(name=names[0], groups=_all_groups(names[0], groups), uid=uid, extra=extra)
 
 
-def _asks(name: str, groups: list[str], uid: str, extra: Mapping[str, list[str]]) -> Iterator[AccessRequest]:
+def _access_requests(name: str, groups: list[str], uid: str, extra: Mapping[str, list[str]]) -> Iterator[AccessRequest]:
     if account := _service_account(name):
         yield AccessRequest(verb="impersonate", resource="serviceaccounts", namespace=account[0], name=account[1])
     else:
@@ -57,8 +57,8 @@ def _asks(name: str, groups: list[str], uid: str, extra: Mapping[str, list[str]]
 
 
 def _service_account(name: str) -> tuple[str, str] | None:
-    namespace, found, account = name.removeprefix(_SERVICE_ACCOUNT).partition(":")
-    return (namespace, account) if name.startswith(_SERVICE_ACCOUNT) and found else None
+    namespace, separator, account = name.removeprefix(_SERVICE_ACCOUNT).partition(":")
+    return (namespace, account) if name.startswith(_SERVICE_ACCOUNT) and separator else None
 
 
 def _all_groups(name: str, groups: list[str]) -> tuple[str, ...]:

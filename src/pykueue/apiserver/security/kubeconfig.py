@@ -1,6 +1,6 @@
 """Kubeconfig files for users of the embedded API: one cluster, one user with a token, one context.
 
-Written as JSON, which is YAML too, so that writing one needs no YAML library at start.
+They are written as JSON, which is also YAML, so that the start needs no YAML library.
 """
 
 import base64
@@ -12,7 +12,7 @@ from pykueue.apiserver.security import files
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
+class ClusterCredentials:
     server: str
     authority: bytes
     user: str
@@ -21,26 +21,30 @@ class Access:
     cluster: str = "pykueue"
 
 
-def write(path: Path, access: Access) -> None:
+def write(path: Path, credentials: ClusterCredentials) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    files.write_private(path, render(access))
+    files.write_private(path, render(credentials))
 
 
-def render(access: Access) -> str:
-    context = f"{access.user}@{access.cluster}"
+def render(credentials: ClusterCredentials) -> str:
+    context = f"{credentials.user}@{credentials.cluster}"
     cluster = {
-        "server": access.server,
-        "certificate-authority-data": base64.b64encode(access.authority).decode(),
+        "server": credentials.server,
+        "certificate-authority-data": base64.b64encode(credentials.authority).decode(),
     }
     config = {
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": access.cluster, "cluster": cluster}],
-        "users": [{"name": access.user, "user": {"token": access.token}}],
+        "clusters": [{"name": credentials.cluster, "cluster": cluster}],
+        "users": [{"name": credentials.user, "user": {"token": credentials.token}}],
         "contexts": [
             {
                 "name": context,
-                "context": {"cluster": access.cluster, "user": access.user, "namespace": access.namespace},
+                "context": {
+                    "cluster": credentials.cluster,
+                    "user": credentials.user,
+                    "namespace": credentials.namespace,
+                },
             }
         ],
         "current-context": context,
@@ -48,11 +52,11 @@ def render(access: Access) -> str:
     return json.dumps(config, indent=2) + "\n"
 
 
-def read(path: Path) -> Access:
+def read(path: Path) -> ClusterCredentials:
     """Read back a file that `write` wrote."""
     config = json.loads(path.read_text())
     cluster = config["clusters"][0]
-    return Access(
+    return ClusterCredentials(
         server=cluster["cluster"]["server"],
         authority=base64.b64decode(cluster["cluster"]["certificate-authority-data"]),
         user=config["users"][0]["name"],

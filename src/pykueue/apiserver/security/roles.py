@@ -1,13 +1,16 @@
-"""The roles that are there from the start: those of Kubernetes (cluster-admin, admin, edit, view and what every user
-needs) and those of Kueue (batch-admin, batch-user, an editor and a viewer for each kind).
+"""The default roles of a cluster.
 
-`defaults` is called by the bootstrap; `aggregated` also by the part that keeps aggregated roles up to date.
+Those of Kubernetes are cluster-admin, admin, edit, view and the roles of all users; those of
+Kueue are batch-admin, batch-user, and an editor and a viewer role for each kind.
+
+`bootstrap` creates the roles of `defaults`; `controllers.cluster_role_aggregation` calls
+`aggregated`.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from pykueue.api import selectors
+from pykueue.api import objects, selectors
 from pykueue.api.scheme import Object
 
 GROUP = "rbac.authorization.k8s.io"
@@ -17,7 +20,7 @@ _WRITE = ["create", "delete", "deletecollection", "patch", "update"]
 _EDIT = ["create", "delete", "get", "list", "patch", "update", "watch"]
 _BOOTSTRAP_LABEL = {"kubernetes.io/bootstrapping": "rbac-defaults"}
 
-_NAMESPACED = {
+_EDITABLE = {
     "": [
         "configmaps",
         "endpoints",
@@ -32,9 +35,9 @@ _NAMESPACED = {
     "batch": ["cronjobs", "jobs"],
     "coordination.k8s.io": ["leases"],
 }
-"""What an editor of a namespace works with, by API group."""
+"""The resources that the role `edit` may change, by API group."""
 
-_ONLY_SEEN = ["bindings", "events", "limitranges", "namespaces", "pods/log", "pods/status", "resourcequotas"]
+_READ_ONLY = ["bindings", "events", "limitranges", "namespaces", "pods/log", "pods/status", "resourcequotas"]
 
 _JOB_KINDS = (
     ("batch", "jobs", "job"),
@@ -52,7 +55,7 @@ _JOB_KINDS = (
     ("sparkoperator.k8s.io", "sparkapplications", "sparkapplication"),
     ("trainer.kubeflow.org", "trainjobs", "trainjob"),
 )
-"""Group, plural and role name of kinds that batch users submit."""
+"""Group, plural and role name of the kinds that batch users submit."""
 
 _QUEUE_KINDS = (
     ("clusterqueues", "clusterqueue", False),
@@ -62,34 +65,37 @@ _QUEUE_KINDS = (
     ("topologies", "topology", False),
     ("workloads", "workload", True),
 )
-"""Kueue's own kinds, and whether a batch user may look at them."""
+"""Kueue's kinds, and whether batch users may read them."""
 
 
 def defaults() -> list[Object]:
-    """Every role and binding of a new cluster, aggregated roles filled in."""
-    found = [*_kubernetes_roles(), *_kueue_roles()]
-    for role in found:
+    """All roles and bindings of a new cluster, with the rules of aggregated roles."""
+    cluster_roles = [*_kubernetes_roles(), *_kueue_roles()]
+    for role in cluster_roles:
         if "aggregationRule" in role:
-            role["rules"] = aggregated(role, found)
-    return [*found, *_bindings()]
+            role["rules"] = aggregated(role, cluster_roles)
+    return [*cluster_roles, *_bindings()]
 
 
 def aggregated(role: Object, cluster_roles: Iterable[Object]) -> list[dict[str, Any]]:
-    """The rules that an aggregated role has: those of every role that its selectors choose, each once."""
+    """The rules of all roles that the selectors of an aggregated role match, each once."""
     rules: list[dict[str, Any]] = []
-    chosen = (role.get("aggregationRule") or {}).get("clusterRoleSelectors") or ()
-    requirements = [selectors.from_object(selector) or () for selector in chosen]
-    for other in sorted(cluster_roles, key=lambda each: str(each["metadata"]["name"])):
-        labels = other["metadata"].get("labels")
-        if other["metadata"]["name"] == role["metadata"]["name"]:
+    role_selectors = objects.nested_list(role, "aggregationRule", "clusterRoleSelectors")
+    requirements = [selectors.from_object(selector) or () for selector in role_selectors]
+    for other in sorted(cluster_roles, key=objects.name):
+        if objects.name(other) == objects.name(role):
             continue
-        if any(selectors.matches(each, labels) for each in requirements):
+        if any(selectors.matches(requirement, objects.labels(other)) for requirement in requirements):
             rules += [rule for rule in other.get("rules") or () if rule not in rules]
     return rules
 
 
 def cluster_role(
-    name: str, rules: Sequence[dict[str, Any]] = (), *, labels: dict[str, str] | None = None, gathers: str = ""
+    name: str,
+    rules: Sequence[dict[str, Any]] = (),
+    *,
+    labels: dict[str, str] | None = None,
+    aggregation_label: str = "",
 ) -> Object:
     role: Object = {
         "apiVersion": _API_VERSION,
@@ -97,14 +103,14 @@ def cluster_role(
         "metadata": {"name": name, "labels": dict(labels or {})},
         "rules": list(rules),
     }
-    if gathers:
-        role["aggregationRule"] = {"clusterRoleSelectors": [{"matchLabels": {gathers: "true"}}]}
+    if aggregation_label:
+        role["aggregationRule"] = {"clusterRoleSelectors": [{"matchLabels": {aggregation_label: "true"}}]}
     return role
 
 
 def rule(groups: str | Sequence[str], resources: Sequence[str], verbs: Sequence[str]) -> dict[str, Any]:
-    listed = [groups] if isinstance(groups, str) else list(groups)
-    return {"apiGroups": listed, "resources": list(resources), "verbs": list(verbs)}
+    api_groups = [groups] if isinstance(groups, str) else list(groups)
+    return {"apiGroups": api_groups, "resources": list(resources), "verbs": list(verbs)}
 
 
 def cluster_role_binding(name: str, role: str, groups: Sequence[str]) -> Object:
@@ -121,34 +127,34 @@ def _kubernetes_roles() -> Iterable[Object]:
     everything = {"nonResourceURLs": ["*"], "verbs": ["*"]}
     yield cluster_role("cluster-admin", [rule("*", ["*"], ["*"]), everything], labels=_BOOTSTRAP_LABEL)
     for name in ("admin", "edit", "view"):
-        yield cluster_role(name, labels=_BOOTSTRAP_LABEL, gathers=f"{GROUP}/aggregate-to-{name}")
-    seen = [rule(group, resources, _READ) for group, resources in _NAMESPACED.items()]
-    seen.append(rule("", _ONLY_SEEN, _READ))
-    seen.append(rule("events.k8s.io", ["events"], _READ))
-    seen.append(rule("metrics.k8s.io", ["pods"], ["get", "list"]))
-    changed = [rule(group, resources, _WRITE) for group, resources in _NAMESPACED.items()]
-    changed.append(rule("", ["pods/attach", "pods/exec", "pods/portforward", "pods/eviction"], ["create"]))
-    changed.append(rule("", ["serviceaccounts/token"], ["create"]))
-    changed.append(rule("", ["secrets"], [*_READ, *_WRITE]))
-    changed.append(rule("apps", ["deployments/scale", "replicasets/scale", "statefulsets/scale"], _EDIT))
-    managed = [
+        yield cluster_role(name, labels=_BOOTSTRAP_LABEL, aggregation_label=f"{GROUP}/aggregate-to-{name}")
+    readable = [rule(group, resources, _READ) for group, resources in _EDITABLE.items()]
+    readable.append(rule("", _READ_ONLY, _READ))
+    readable.append(rule("events.k8s.io", ["events"], _READ))
+    readable.append(rule("metrics.k8s.io", ["pods"], ["get", "list"]))
+    editable = [rule(group, resources, _WRITE) for group, resources in _EDITABLE.items()]
+    editable.append(rule("", ["pods/attach", "pods/exec", "pods/portforward", "pods/eviction"], ["create"]))
+    editable.append(rule("", ["serviceaccounts/token"], ["create"]))
+    editable.append(rule("", ["secrets"], [*_READ, *_WRITE]))
+    editable.append(rule("apps", ["deployments/scale", "replicasets/scale", "statefulsets/scale"], _EDIT))
+    administered = [
         rule(GROUP, ["roles", "rolebindings"], [*_READ, *_WRITE]),
         rule("authorization.k8s.io", ["localsubjectaccessreviews"], ["create"]),
     ]
-    for name, rules, gathered_by in (
-        ("view", seen, ("view", "edit", "admin")),
-        ("edit", changed, ("edit", "admin")),
-        ("admin", managed, ("admin",)),
+    for name, rules, aggregated_to in (
+        ("view", readable, ("view", "edit", "admin")),
+        ("edit", editable, ("edit", "admin")),
+        ("admin", administered, ("admin",)),
     ):
-        labels = {f"{GROUP}/aggregate-to-{gatherer}": "true" for gatherer in gathered_by}
+        labels = {f"{GROUP}/aggregate-to-{role}": "true" for role in aggregated_to}
         yield cluster_role(f"system:aggregate-to-{name}", rules, labels=labels | _BOOTSTRAP_LABEL)
-    yield from _roles_of_everybody()
+    yield from _roles_of_all_users()
 
 
-def _roles_of_everybody() -> Iterable[Object]:
+def _roles_of_all_users() -> Iterable[Object]:
     reviews = rule("authorization.k8s.io", ["selfsubjectaccessreviews", "selfsubjectrulesreviews"], ["create"])
-    oneself = rule("authentication.k8s.io", ["selfsubjectreviews"], ["create"])
-    yield cluster_role("system:basic-user", [reviews, oneself], labels=_BOOTSTRAP_LABEL)
+    self_review = rule("authentication.k8s.io", ["selfsubjectreviews"], ["create"])
+    yield cluster_role("system:basic-user", [reviews, self_review], labels=_BOOTSTRAP_LABEL)
     documents = ["/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi", "/openapi/*", "/readyz"]
     paths = {"nonResourceURLs": [*documents, "/version", "/version/"], "verbs": ["get"]}
     yield cluster_role("system:discovery", [paths], labels=_BOOTSTRAP_LABEL)
@@ -158,7 +164,7 @@ def _roles_of_everybody() -> Iterable[Object]:
 
 def _kueue_roles() -> Iterable[Object]:
     for name in ("batch-admin", "batch-user"):
-        yield cluster_role(f"kueue-{name}-role", gathers=f"rbac.kueue.x-k8s.io/{name}")
+        yield cluster_role(f"kueue-{name}-role", aggregation_label=f"rbac.kueue.x-k8s.io/{name}")
     for group, plural, name in _JOB_KINDS:
         yield _editor(group, plural, name, is_for_users=True)
         yield _viewer(group, plural, name, is_for_users=True)
@@ -181,7 +187,7 @@ def _viewer(group: str, plural: str, name: str, *, is_for_users: bool) -> Object
     rules = [rule(group, [plural], _READ), rule(group, [f"{plural}/status"], ["get"])]
     labels = _kueue_labels(f"{name}-viewer", is_for_users=is_for_users)
     if name in ("localqueue", "workload"):
-        labels |= {f"{GROUP}/aggregate-to-{gatherer}": "true" for gatherer in ("view", "edit", "admin")}
+        labels |= {f"{GROUP}/aggregate-to-{role}": "true" for role in ("view", "edit", "admin")}
     return cluster_role(f"kueue-{name}-viewer-role", rules, labels=labels)
 
 
@@ -194,5 +200,5 @@ def _bindings() -> Iterable[Object]:
     yield cluster_role_binding("cluster-admin", "cluster-admin", ["system:masters"])
     yield cluster_role_binding("system:basic-user", "system:basic-user", ["system:authenticated"])
     yield cluster_role_binding("system:discovery", "system:discovery", ["system:authenticated"])
-    everybody = ["system:authenticated", "system:unauthenticated"]
-    yield cluster_role_binding("system:public-info-viewer", "system:public-info-viewer", everybody)
+    all_users = ["system:authenticated", "system:unauthenticated"]
+    yield cluster_role_binding("system:public-info-viewer", "system:public-info-viewer", all_users)

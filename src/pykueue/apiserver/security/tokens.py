@@ -1,7 +1,8 @@
-"""The token file: who holds which bearer token, in the format of Kubernetes' `--token-auth-file`.
+"""The token file: bearer tokens and their users, in the format of Kubernetes' `--token-auth-file`.
 
-One line a user: `token,user,uid,"group1,group2"`. The running server reads the file again when it has changed, so that
-`pykueue user add` works while it runs. Tokens are compared as hashes, so timing tells nothing about them.
+One line per user: `token,user,uid,"group1,group2"`. A running server reads the file again when it
+changes, so `pykueue user add` takes effect at once. Tokens are compared as hashes, so the timing
+reveals nothing about them.
 """
 
 import csv
@@ -14,28 +15,28 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pykueue.apiserver.calls import User
+from pykueue.apiserver.calls import UserInfo
 from pykueue.apiserver.security import files
 
 AUTHENTICATED = "system:authenticated"
 MASTERS = "system:masters"
 ADMIN_NAME = "pykueue-admin"
-_LOOK_AGAIN_SECONDS = 0.5
+_REFRESH_SECONDS = 0.5
 
 
 class TokenFileError(ValueError):
-    """A line of the token file cannot be read."""
+    """A line of the token file is invalid."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class TokenEntry:
     token: str
     user: str
     uid: str
     groups: tuple[str, ...] = ()
 
 
-def read(path: Path) -> list[Entry]:
+def read(path: Path) -> list[TokenEntry]:
     entries = []
     try:
         text = path.read_text()
@@ -47,11 +48,11 @@ def read(path: Path) -> list[Entry]:
         if len(line) < 3 or not line[0]:
             raise TokenFileError(f'{path}:{number}: expected token,user,uid[,"group1,group2"]')
         groups = tuple(group.strip() for group in line[3].split(",") if group.strip()) if len(line) > 3 else ()
-        entries.append(Entry(token=line[0], user=line[1], uid=line[2], groups=groups))
+        entries.append(TokenEntry(token=line[0], user=line[1], uid=line[2], groups=groups))
     return entries
 
 
-def write(path: Path, entries: Iterable[Entry]) -> None:
+def write(path: Path, entries: Iterable[TokenEntry]) -> None:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     for entry in entries:
@@ -59,44 +60,44 @@ def write(path: Path, entries: Iterable[Entry]) -> None:
     files.write_private(path, text.getvalue())
 
 
-def ensure(path: Path, user: str, groups: tuple[str, ...] = ()) -> Entry:
-    """The entry of a user, added with a new token when there is none."""
+def ensure(path: Path, user: str, groups: tuple[str, ...] = ()) -> TokenEntry:
+    """The entry of a user, created with a new token if there is none."""
     entries = read(path)
     for entry in entries:
         if entry.user == user:
             return entry
-    entry = Entry(token=secrets.token_urlsafe(32), user=user, uid=str(uuid.uuid4()), groups=groups)
+    entry = TokenEntry(token=secrets.token_urlsafe(32), user=user, uid=str(uuid.uuid4()), groups=groups)
     write(path, [*entries, entry])
     return entry
 
 
 def remove(path: Path, user: str) -> bool:
     entries = read(path)
-    kept = [entry for entry in entries if entry.user != user]
-    if len(kept) < len(entries):
-        write(path, kept)
-    return len(kept) < len(entries)
+    others = [entry for entry in entries if entry.user != user]
+    if len(others) < len(entries):
+        write(path, others)
+    return len(others) < len(entries)
 
 
 class Tokens:
-    """Users by token, following the file as it changes."""
+    """Users by token, read again when the file changes."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._stamp: tuple[int, int] | None = None
-        self._looked_at = 0.0
-        self._users: dict[bytes, User] = {}
+        self._refreshed_at = 0.0
+        self._users: dict[bytes, UserInfo] = {}
 
-    def user(self, token: str) -> User | None:
-        """Who holds a token. An unknown one may have been added a moment ago, so the file is looked at again."""
+    def user(self, token: str) -> UserInfo | None:
+        """The user of a token. For an unknown token the file is checked again: it may be new."""
         digest = _digest(token)
         now = time.monotonic()
-        if digest not in self._users or now - self._looked_at >= _LOOK_AGAIN_SECONDS:
-            self._looked_at = now
-            self._follow()
+        if digest not in self._users or now - self._refreshed_at >= _REFRESH_SECONDS:
+            self._refreshed_at = now
+            self._refresh()
         return self._users.get(digest)
 
-    def _follow(self) -> None:
+    def _refresh(self) -> None:
         try:
             stat = self._path.stat()
         except FileNotFoundError:
@@ -117,6 +118,6 @@ def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "surrogateescape")).digest()
 
 
-def _user(entry: Entry) -> User:
+def _user(entry: TokenEntry) -> UserInfo:
     groups = tuple(dict.fromkeys((*entry.groups, AUTHENTICATED)))
-    return User(name=entry.user, uid=entry.uid, groups=groups)
+    return UserInfo(name=entry.user, uid=entry.uid, groups=groups)

@@ -1,4 +1,6 @@
-"""What the cluster remembers: one log of revisions, an index of current objects, and recent history for watches.
+"""The store: a log of revisions, the current objects, and recent history for watches.
 
-Invariant: nothing is acknowledged, shown or published before the log has it for good, and a revision never goes back.
+**Invariant:** nothing is acknowledged, read or published before the log has committed it
+(`tests/apiserver/store/test_durability.py`, which kills the process at random), and a revision is
+never reused, not even after `salvage` (`tests/apiserver/store/test_salvage.py`).
 """

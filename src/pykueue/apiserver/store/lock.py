@@ -1,4 +1,4 @@
-"""One process at a time works on a data directory; a second one is told who holds it."""
+"""The lock of a data directory. Only one process may use the directory at a time."""
 
 import fcntl
 import json
@@ -13,7 +13,7 @@ LOCK = "lock"
 
 
 class DirectoryLock:
-    """Held from construction to `release`, or until the process ends in whatever way."""
+    """Held from construction until `release` or the end of the process."""
 
     def __init__(self, directory: Path) -> None:
         self._file = (directory / LOCK).open("a+", encoding="utf-8")

@@ -1,4 +1,7 @@
-"""The seam under the store: a log that keeps rows for good, and the errors that it may raise. Two implementations."""
+"""The interface below the store: a durable log of rows, and its errors.
+
+`SqliteLog` and `MemoryLog` implement it.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Protocol
@@ -7,30 +10,33 @@ from pykueue.apiserver.store.rows import Row
 
 
 class StoreError(Exception):
-    """The data cannot be read or written; the message says which, why, and what to do."""
+    """The data cannot be read or written. The message says which data, why, and what to do."""
 
 
 class StoreDamagedError(StoreError):
-    """The file holds something that we did not write."""
+    """The file contains data that pykueue did not write."""
 
 
 class StoreInUseError(StoreError):
-    """Another process works on the same data."""
+    """Another process uses the same data."""
 
 
 class Log(Protocol):
     floor: int
-    """History below this revision has been given up."""
+    """Changes up to this revision are no longer in the log."""
 
     may_block: bool
-    """`commit` waits for a disk: call it in a thread."""
+    """Whether `commit` waits for a disk. Then it is called in a thread."""
 
     def load(self) -> Iterator[Row]:
-        """Every row kept, in the order of revisions."""
+        """All rows, sorted by revision."""
         ...
 
     def commit(self, rows: Sequence[Row], dead: Sequence[int], floor: int) -> None:
-        """Append rows, drop the dead revisions and raise the floor: all of it durably, or nothing and a StoreError."""
+        """Append rows, delete the dead revisions and set the floor, in one durable transaction.
+
+        StoreError if it failed; then nothing was changed.
+        """
         ...
 
     def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""A log that lives as long as the process: for tests and for throw-away clusters."""
+"""A log in memory, for tests and temporary clusters."""
 
 from collections.abc import Iterator, Sequence
 
@@ -23,4 +23,4 @@ class MemoryLog:
         self.floor = floor
 
     def close(self) -> None:
-        """Nothing to give back; the rows stay, so that a store can be opened on them again."""
+        """Keeps the rows, so that a test can open another store on them."""

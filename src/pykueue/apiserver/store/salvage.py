@@ -1,7 +1,8 @@
-"""Keep what is readable of a damaged database: the longest prefix of the log whose rows are what was written.
+"""Rebuilds a damaged database from the longest prefix of its log that is still readable.
 
-The damaged files are moved aside, never changed. Versions of the new database begin far above all old ones, so that no
-client takes what it saw before for what it sees now. Called by `pykueue salvage`.
+The damaged files are renamed, never changed. Revisions of the new database start far above all old
+ones, so that a client never confuses an old resourceVersion with a new one. Called by
+`pykueue salvage`.
 """
 
 import sqlite3
@@ -13,9 +14,9 @@ from pathlib import Path
 from pykueue.apiserver.store import sqlite
 from pykueue.apiserver.store.lock import DirectoryLock
 from pykueue.apiserver.store.log import StoreError
-from pykueue.apiserver.store.rows import Key, Row
+from pykueue.apiserver.store.rows import Row, StoreKey
 
-_LEAP = 1_000_000
+_REVISION_GAP = 1_000_000
 _BATCH = 1000
 
 
@@ -34,30 +35,30 @@ def salvage(directory: Path) -> Salvaged:
         raise StoreError(f"There is no database in {directory}: {sqlite.DATABASE} is missing.")
     lock = DirectoryLock(directory)
     try:
-        aside = _move_aside(database)
-        return _copy_readable(aside, database)
+        damaged = _rename_damaged(database)
+        return _copy_readable(damaged, database)
     finally:
         lock.release()
 
 
-def _move_aside(database: Path) -> Path:
-    aside = database.with_name(f"{database.name}.damaged-{time.strftime('%Y%m%d-%H%M%S')}")
+def _rename_damaged(database: Path) -> Path:
+    damaged = database.with_name(f"{database.name}.damaged-{time.strftime('%Y%m%d-%H%M%S')}")
     for suffix in ("-wal", "-shm", ""):
         part = database.with_name(database.name + suffix)
         if part.exists():
-            part.rename(aside.with_name(aside.name + suffix))
-    return aside
+            part.rename(damaged.with_name(damaged.name + suffix))
+    return damaged
 
 
 def _copy_readable(damaged: Path, database: Path) -> Salvaged:
-    reader = _Reader(damaged)
+    readable = _ReadableRows(damaged)
     connection = sqlite.connect(database)
     count, newest = 0, 0
-    alive: set[Key] = set()
+    alive: set[StoreKey] = set()
     try:
         sqlite.create_tables(connection)
         batch: list[Row] = []
-        for row in reader:
+        for row in readable:
             count, newest = count + 1, row.revision
             (alive.discard if row.is_deleted else alive.add)(row.key)
             batch.append(row)
@@ -65,10 +66,10 @@ def _copy_readable(damaged: Path, database: Path) -> Salvaged:
                 _insert(connection, batch)
                 batch = []
         _insert(connection, batch)
-        connection.execute("UPDATE facts SET value = ? WHERE name = 'floor'", (str(newest + _LEAP),))
+        connection.execute("UPDATE facts SET value = ? WHERE name = 'floor'", (str(newest + _REVISION_GAP),))
     finally:
         connection.close()
-    return Salvaged(rows=count, objects=len(alive), fault=reader.fault, moved_to=damaged)
+    return Salvaged(rows=count, objects=len(alive), fault=readable.fault, moved_to=damaged)
 
 
 def _insert(connection: sqlite3.Connection, rows: list[Row]) -> None:
@@ -77,8 +78,8 @@ def _insert(connection: sqlite3.Connection, rows: list[Row]) -> None:
     connection.execute("COMMIT")
 
 
-class _Reader:
-    """Rows until the first fault, which is remembered."""
+class _ReadableRows:
+    """Iterates over rows until the first fault and keeps that in `fault`."""
 
     def __init__(self, path: Path) -> None:
         self.fault = ""

@@ -1,8 +1,8 @@
 """The durable log: one append-only table in SQLite, the row id is the resourceVersion.
 
-WAL with synchronous=FULL: a commit has reached the disk when it returns. Each row carries a checksum, because SQLite
-notices torn pages but not flipped bits. Dead rows leave in the same transactions in which new ones arrive, so there is
-no separate compaction to go wrong.
+WAL with synchronous=FULL: a commit is on the disk when it returns. Each row has a checksum,
+because SQLite detects torn pages but not flipped bits. Dead rows are deleted in the transactions
+that insert new rows, so there is no separate compaction.
 """
 
 import contextlib
@@ -15,7 +15,7 @@ from pathlib import Path
 
 from pykueue.apiserver.store.lock import DirectoryLock
 from pykueue.apiserver.store.log import StoreDamagedError, StoreError
-from pykueue.apiserver.store.rows import Key, Row
+from pykueue.apiserver.store.rows import Row, StoreKey
 
 DATABASE = "store.db"
 MARKER = "store.json"
@@ -36,7 +36,7 @@ CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
 
 class SqliteLog:
-    """The log in one directory, locked against other processes while it is open."""
+    """The log in one directory, which is locked against other processes while the log is open."""
 
     may_block = True
 
@@ -61,7 +61,7 @@ class SqliteLog:
     def commit(self, rows: Sequence[Row], dead: Sequence[int], floor: int) -> None:
         try:
             self._connection.execute("BEGIN IMMEDIATE")
-            if dead:  # first, because a key whose past is forgotten begins anew
+            if dead:  # first: a key whose tombstone is deleted starts again with `previous` 0
                 self._connection.executemany("DELETE FROM log WHERE revision = ?", [(revision,) for revision in dead])
                 self._connection.execute("UPDATE facts SET value = ? WHERE name = 'floor'", (str(floor),))
             insert_rows(self._connection, rows)
@@ -70,7 +70,7 @@ class SqliteLog:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
             if rows and self._has(rows[-1].revision):
-                return  # the commit was reported as failed, yet the rows are there
+                return  # SQLite reported an error, but the rows are stored
             raise self._write_error(error) from error
         self.floor = floor
 
@@ -105,8 +105,8 @@ class SqliteLog:
 
     def _has(self, revision: int) -> bool:
         with contextlib.suppress(sqlite3.Error):
-            found = self._connection.execute("SELECT 1 FROM log WHERE revision = ?", (revision,)).fetchone()
-            return found is not None
+            row = self._connection.execute("SELECT 1 FROM log WHERE revision = ?", (revision,)).fetchone()
+            return row is not None
         return False
 
     def _damaged(self, what: str) -> StoreDamagedError:
@@ -146,10 +146,10 @@ def insert_rows(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
 
 
 def read_rows(connection: sqlite3.Connection) -> Iterator[Row]:
-    """Raises ValueError at the first row that is not what was written."""
+    """All rows by revision; ValueError at the first row whose checksum is wrong."""
     query = "SELECT revision, key, previous, is_deleted, checksum, data FROM log ORDER BY revision"
     for revision, key, previous, is_deleted, expected, data in connection.execute(query):
-        row = Row(revision, Key.parse(key), previous, bool(is_deleted), data)
+        row = Row(revision, StoreKey.parse(key), previous, bool(is_deleted), data)
         if checksum(row) != expected:
             raise ValueError(f"the row of revision {revision} fails its checksum")
         yield row

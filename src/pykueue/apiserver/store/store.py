@@ -1,8 +1,9 @@
 """Current objects, recent history, and the only way to change them.
 
-Decisions are made on the event loop against `head` (what is written, durable or not); readers see the visible state,
-which advances when the log has committed a batch. Writes that arrive while a batch is on its way to the disk form the
-next batch: one fsync for all of them. If a batch fails, it and everything that was built upon it is taken back.
+Writes decide on the event loop against `head`, the newest version, committed or not. Readers see
+the committed state, which advances when the log has committed a batch. Writes that arrive during
+a commit form the next batch and share one fsync. If a commit fails, that batch and all later
+writes, which may depend on it, are rolled back.
 """
 
 import asyncio
@@ -13,18 +14,18 @@ from concurrent.futures import ThreadPoolExecutor
 
 from pykueue.api.scheme import Object
 from pykueue.apiserver.store.log import Log, StoreError
-from pykueue.apiserver.store.rows import Change, Key, Row, Stored, encode
+from pykueue.apiserver.store.rows import Row, StoreChange, Stored, StoreKey, encode
 
 logger = logging.getLogger(__name__)
 
-Listener = Callable[[Sequence[Change]], None]
+Listener = Callable[[Sequence[StoreChange]], None]
 
 HISTORY_CHANGES = 20_000
 HISTORY_BYTES = 64 * 2**20
 
 
 class _Collection:
-    """The objects of one resource, in the order in which lists show them."""
+    """The objects of one resource, sorted by namespace and name."""
 
     __slots__ = ("objects", "order")
 
@@ -33,22 +34,22 @@ class _Collection:
         self.order: list[tuple[str, str]] = []
 
     def set(self, stored: Stored) -> None:
-        place = stored.key[2:]
-        if place not in self.objects:
-            bisect.insort(self.order, place)
-        self.objects[place] = stored
+        namespaced_name = stored.key[2:]
+        if namespaced_name not in self.objects:
+            bisect.insort(self.order, namespaced_name)
+        self.objects[namespaced_name] = stored
 
-    def remove(self, key: Key) -> None:
-        place = key[2:]
-        if self.objects.pop(place, None) is not None:
-            del self.order[bisect.bisect_left(self.order, place)]
+    def remove(self, key: StoreKey) -> None:
+        namespaced_name = key[2:]
+        if self.objects.pop(namespaced_name, None) is not None:
+            del self.order[bisect.bisect_left(self.order, namespaced_name)]
 
     def within(self, namespace: str) -> list[Stored]:
         if not namespace:
-            return [self.objects[place] for place in self.order]
+            return [self.objects[namespaced_name] for namespaced_name in self.order]
         start = bisect.bisect_left(self.order, (namespace, ""))
         end = bisect.bisect_left(self.order, (namespace + "\0", ""))
-        return [self.objects[place] for place in self.order[start:end]]
+        return [self.objects[namespaced_name] for namespaced_name in self.order[start:end]]
 
 
 class _Batch:
@@ -56,9 +57,9 @@ class _Batch:
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
-        self.changes: list[Change] = []
+        self.changes: list[StoreChange] = []
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.done.add_done_callback(asyncio.Future.exception)  # nobody need be waiting
+        self.done.add_done_callback(asyncio.Future.exception)  # a write may have no waiter
 
 
 class Store:
@@ -70,12 +71,12 @@ class Store:
         self._history_changes = history_changes
         self._history_bytes = history_bytes
         self._collections: dict[tuple[str, str], _Collection] = {}
-        self._history: list[Change] = []
+        self._history: list[StoreChange] = []
         self._history_size = 0
-        self._tombstones: dict[Key, int] = {}
+        self._tombstones: dict[StoreKey, int] = {}
         self._dead: list[int] = []
         self._written = 0
-        self._ahead: dict[Key, Change] = {}
+        self._uncommitted: dict[StoreKey, StoreChange] = {}
         self._filling: _Batch | None = None
         self._committing: _Batch | None = None
         self._writer: asyncio.Task[None] | None = None
@@ -89,34 +90,34 @@ class Store:
     def _load(self) -> None:
         for row in self._log.load():
             before = self.get(row.key)
-            change = Change(before, Stored.of(row.key, row.revision, row.data), row.is_deleted)
+            change = StoreChange(before, Stored.of(row.key, row.revision, row.data), row.is_deleted)
             self.revision = row.revision
             self._apply(change)
             if row.revision > self.floor:
-                self._remember(change)
+                self._append_history(change)
         self.revision = max(self.revision, self.floor)
         self._written = self.revision
         self._trim()
 
     # Reading
 
-    def get(self, key: Key) -> Stored | None:
+    def get(self, key: StoreKey) -> Stored | None:
         collection = self._collections.get((key.group, key.plural))
         return collection.objects.get((key.namespace, key.name)) if collection else None
 
-    def head(self, key: Key) -> Stored | None:
-        """The newest version, even if it is not durable yet: what a write must build upon."""
-        ahead = self._ahead.get(key)
-        if ahead is None:
+    def head(self, key: StoreKey) -> Stored | None:
+        """The newest version, committed or not. A write must start from it."""
+        change = self._uncommitted.get(key)
+        if change is None:
             return self.get(key)
-        return None if ahead.is_deleted else ahead.now
+        return None if change.is_deleted else change.now
 
     def select(self, group: str, plural: str, namespace: str = "") -> list[Stored]:
         collection = self._collections.get((group, plural))
         return collection.within(namespace) if collection else []
 
     def select_at(self, revision: int, group: str, plural: str, namespace: str = "") -> list[Stored]:
-        """What was there then. The caller has checked that `floor <= revision <= self.revision`."""
+        """The objects at an old revision, which is not below `floor`."""
         current = {stored.key: stored for stored in self.select(group, plural, namespace)}
         for change in reversed(self.changes_after(revision)):
             key = change.now.key
@@ -128,7 +129,7 @@ class Store:
                 current[key] = change.before
         return [current[key] for key in sorted(current)]
 
-    def changes_after(self, revision: int) -> list[Change]:
+    def changes_after(self, revision: int) -> list[StoreChange]:
         start = bisect.bisect_right(self._history, revision, key=lambda change: change.revision)
         return self._history[start:]
 
@@ -137,51 +138,52 @@ class Store:
 
     # Writing
 
-    def put(self, key: Key, obj: Object, *, limit: int = 0) -> Stored | None:
-        """Write a version of the object; sets its resourceVersion. Await `settled` before telling anyone.
+    def put(self, key: StoreKey, obj: Object, *, limit: int = 0) -> Stored | None:
+        """Write a version of the object and set its resourceVersion.
 
-        None, and nothing is written, if the object is larger than the limit.
+        Await `settled` before the result is shown to a client. Returns None and writes nothing if
+        the object is larger than the limit.
         """
         obj["metadata"]["resourceVersion"] = str(self._written + 1)
         data = encode(obj)
         return None if limit and len(data) > limit else self._write(key, data, is_deleted=False)
 
-    def remove(self, key: Key, obj: Object) -> Stored:
-        """Write the deletion of the object, which is kept for watchers as it was last."""
+    def remove(self, key: StoreKey, obj: Object) -> Stored:
+        """Write the deletion of the object. Watchers get `obj` with the DELETED event."""
         obj["metadata"]["resourceVersion"] = str(self._written + 1)
         return self._write(key, encode(obj), is_deleted=True)
 
     async def settled(self, revision: int) -> None:
-        """Return when the revision is durable and visible; StoreError if it was taken back."""
+        """Return when the revision is durable and visible; StoreError if it was rolled back."""
         for batch in (self._committing, self._filling):
             if batch is not None and batch.rows[0].revision <= revision <= batch.rows[-1].revision:
                 await asyncio.shield(batch.done)
 
     async def close(self) -> None:
-        """Wait for writes under way, then give the data back."""
+        """Wait for pending commits, then close the log."""
         if self._writer is not None:
             await self._writer
         if self._thread:
             self._thread.shutdown()
         self._log.close()
 
-    def _write(self, key: Key, data: bytes, *, is_deleted: bool) -> Stored:
+    def _write(self, key: StoreKey, data: bytes, *, is_deleted: bool) -> Stored:
         self._written += 1
         now = Stored.of(key, self._written, data)
         before = self.head(key)
-        change = Change(before, now, is_deleted)
+        change = StoreChange(before, now, is_deleted)
         if self._filling is None:
             self._filling = _Batch()
         self._filling.rows.append(Row(now.revision, key, self._previous(key), is_deleted, now.data))
         self._filling.changes.append(change)
-        self._ahead[key] = change
+        self._uncommitted[key] = change
         if self._writer is None:
             self._writer = asyncio.create_task(self._write_batches())
         return now
 
-    def _previous(self, key: Key) -> int:
-        if key in self._ahead:
-            return self._ahead[key].revision
+    def _previous(self, key: StoreKey) -> int:
+        if key in self._uncommitted:
+            return self._uncommitted[key].revision
         current = self.get(key)
         return current.revision if current else self._tombstones.get(key, 0)
 
@@ -193,10 +195,10 @@ class Store:
                 try:
                     await self._commit(batch)
                 except StoreError as error:
-                    self._take_back(batch, error)
+                    self._roll_back(batch, error)
                 except Exception as error:
                     logger.exception("a batch of %d writes failed", len(batch.rows))
-                    self._take_back(batch, StoreError(f"The write failed, nothing of it was kept: {error}"))
+                    self._roll_back(batch, StoreError(f"The write failed, nothing of it was kept: {error}"))
                 else:
                     self._publish(batch)
                 finally:
@@ -216,21 +218,21 @@ class Store:
     def _publish(self, batch: _Batch) -> None:
         for change in batch.changes:
             self._apply(change)
-            self._remember(change)
-            if self._ahead.get(change.now.key) is change:
-                del self._ahead[change.now.key]
+            self._append_history(change)
+            if self._uncommitted.get(change.now.key) is change:
+                del self._uncommitted[change.now.key]
         self.revision = batch.changes[-1].revision
         self._trim()
         batch.done.set_result(None)
         for listener in self.listeners:
             try:
                 listener(batch.changes)
-            except Exception:  # what is durable must be told to the others all the same
+            except Exception:  # the other listeners must still get committed changes
                 logger.exception("a listener failed on revisions up to %d", self.revision)
 
-    def _take_back(self, batch: _Batch, error: StoreError) -> None:
-        """Nobody has seen these revisions: forget them, and what was decided on top of them."""
-        self._ahead.clear()
+    def _roll_back(self, batch: _Batch, error: StoreError) -> None:
+        """Discard the uncommitted revisions. No reader has seen them."""
+        self._uncommitted.clear()
         self._written = self.revision
         batch.done.set_exception(error)
         if self._filling is not None:
@@ -239,10 +241,10 @@ class Store:
 
     # History
 
-    def _apply(self, change: Change) -> None:
+    def _apply(self, change: StoreChange) -> None:
         key = change.now.key
         if change.before is not None:
-            change.before.superseded()
+            change.before.drop_shared()
         collection = self._collections.setdefault((key.group, key.plural), _Collection())
         if change.is_deleted:
             collection.remove(key)
@@ -251,18 +253,18 @@ class Store:
             collection.set(change.now)
             self._tombstones.pop(key, None)
 
-    def _remember(self, change: Change) -> None:
+    def _append_history(self, change: StoreChange) -> None:
         self._history.append(change)
         self._history_size += len(change.now.data)
 
     def _trim(self) -> None:
-        """Give up the older half of history when there is too much of it: its superseded rows are dead."""
+        """Drop the older half of a too long history, and mark its old rows as dead."""
         half = len(self._history) // 2
         is_small = len(self._history) <= self._history_changes and self._history_size <= self._history_bytes
         if is_small or not half:
             return
-        given_up, self._history = self._history[:half], self._history[half:]
-        for change in given_up:
+        dropped, self._history = self._history[:half], self._history[half:]
+        for change in dropped:
             self._history_size -= len(change.now.data)
             if change.before is not None:
                 self._dead.append(change.before.revision)
@@ -270,4 +272,4 @@ class Store:
                 self._dead.append(change.revision)
                 if self._tombstones.get(change.now.key) == change.revision:
                     del self._tombstones[change.now.key]
-        self.floor = given_up[-1].revision
+        self.floor = dropped[-1].revision

@@ -1,4 +1,5 @@
-"""What `kubectl get` prints: the Table of a list, computed here because the server, not the client, knows the columns.
+"""The Tables that `kubectl get` prints. The server computes them, as in Kubernetes.
 
-**Invariant:** pure functions of objects and a given time; nothing here reads the store or the clock.
+**Invariant:** a table depends only on the objects and on the `now` argument
+(`tests/apiserver/test_tables.py`).
 """

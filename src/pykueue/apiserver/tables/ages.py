@@ -1,4 +1,4 @@
-"""Ages and durations in the two-unit form of kubectl: `45s`, `3m20s`, `5h`, `2d3h`, `<unknown>`, `<invalid>`."""
+"""Ages and durations as kubectl prints them: `45s`, `3m20s`, `5h`, `2d3h`, `<unknown>`."""
 
 import datetime as dt
 
@@ -20,11 +20,11 @@ _TWO_UNITS = (
     (2 * _YEAR, _DAY, "d", 0, ""),
     (8 * _YEAR, _YEAR, "y", _DAY, "d"),
 )
-"""Below this many seconds: the unit, its sign, and the smaller unit that is shown beside it (0: none)."""
+"""Upper limit in seconds, unit, its sign, and the smaller unit that is added (0: none)."""
 
 
 def parse(timestamp: object) -> float | None:
-    """Seconds since the epoch of an RFC 3339 time."""
+    """Seconds since the epoch of an RFC 3339 time; None if it is no time."""
     if not isinstance(timestamp, str):
         return None
     try:
@@ -47,7 +47,7 @@ def duration(seconds: float) -> str:
 
 
 def age(timestamp: object, now: float) -> str:
-    """How long ago; what kubectl prints under AGE."""
+    """The AGE column of kubectl."""
     if timestamp in (None, ""):
         return UNKNOWN
     since = parse(timestamp)

@@ -1,17 +1,18 @@
-"""The columns of the other builtin kinds: nodes, namespaces, events, services, configuration, quota, access."""
+"""The columns of the other builtin kinds: nodes, namespaces, events, services, roles and more."""
 
 from typing import Any
 
+from pykueue.api import conditions, objects
 from pykueue.api.scheme import Object
 from pykueue.apiserver.tables import ages, printer
-from pykueue.apiserver.tables.printer import count, items, joined, mapping, name, part, text
+from pykueue.apiserver.tables.printer import count, joined, text, value
 
 _ROLE_LABEL = "node-role.kubernetes.io/"
 
 
 def _node(node: Object, now: float) -> list[Any]:
     return [
-        name(node),
+        objects.name(node),
         _node_status(node),
         joined(_node_roles(node)),
         printer.age(node, now),
@@ -25,51 +26,51 @@ def _node(node: Object, now: float) -> list[Any]:
 
 
 def _node_status(node: Object) -> str:
-    ready = printer.condition(node, "Ready").get("status")
+    ready = (conditions.find(node, "Ready") or {}).get("status")
     word = {"True": "Ready", None: "Unknown"}.get(ready, "NotReady")
-    return f"{word},SchedulingDisabled" if part(node, "spec", "unschedulable") else word
+    return f"{word},SchedulingDisabled" if value(node, "spec", "unschedulable") else word
 
 
 def _node_roles(node: Object) -> list[str]:
     roles = set()
-    for label, value in mapping(node, "metadata", "labels").items():
+    for label, role in objects.labels(node).items():
         if label.startswith(_ROLE_LABEL) and len(label) > len(_ROLE_LABEL):
             roles.add(label.removeprefix(_ROLE_LABEL))
-        elif label == "kubernetes.io/role" and value:
-            roles.add(value)
+        elif label == "kubernetes.io/role" and role:
+            roles.add(role)
     return sorted(roles)
 
 
 def _node_address(node: Object, kind: str) -> str:
-    addresses = items(node, "status", "addresses")
-    return next((text(each, "address") for each in addresses if each.get("type") == kind), printer.NONE)
+    addresses = objects.nested_list(node, "status", "addresses")
+    return next((text(address, "address") for address in addresses if address.get("type") == kind), printer.NONE)
 
 
 def _namespace(namespace: Object, now: float) -> list[Any]:
-    return [name(namespace), text(namespace, "status", "phase"), printer.age(namespace, now)]
+    return [objects.name(namespace), text(namespace, "status", "phase"), printer.age(namespace, now)]
 
 
 def _event(event: Object, now: float) -> list[Any]:
-    """Both faces of an event: v1 and events.k8s.io/v1."""
-    old = event["apiVersion"] == "v1"
-    about = mapping(event, "involvedObject" if old else "regarding")
-    first = text(event, "firstTimestamp" if old else "deprecatedFirstTimestamp") or text(event, "eventTime")
+    """An event of v1 or events.k8s.io/v1."""
+    is_core = event["apiVersion"] == "v1"
+    regarding = objects.nested(event, "involvedObject" if is_core else "regarding")
+    first = text(event, "firstTimestamp" if is_core else "deprecatedFirstTimestamp") or text(event, "eventTime")
     series_end = text(event, "series", "lastObservedTime")
-    last = series_end or text(event, "lastTimestamp" if old else "deprecatedLastTimestamp") or first
-    times = count(event, "series", "count") or count(event, "count" if old else "deprecatedCount") or 1
-    kind = text(about, "kind").lower()
-    source = mapping(event, "source" if old else "deprecatedSource")
+    last = series_end or text(event, "lastTimestamp" if is_core else "deprecatedLastTimestamp") or first
+    times = count(event, "series", "count") or count(event, "count" if is_core else "deprecatedCount") or 1
+    kind = text(regarding, "kind").lower()
+    source = objects.nested(event, "source" if is_core else "deprecatedSource")
     return [
         ages.age(last, now),
         text(event, "type"),
         text(event, "reason"),
-        f"{kind}/{text(about, 'name')}" if about.get("name") else kind,
-        text(about, "fieldPath"),
+        f"{kind}/{text(regarding, 'name')}" if regarding.get("name") else kind,
+        text(regarding, "fieldPath"),
         _event_source(event, source),
-        text(event, "message" if old else "note").strip(),
+        text(event, "message" if is_core else "note").strip(),
         ages.age(first, now),
         times,
-        name(event),
+        objects.name(event),
     ]
 
 
@@ -83,60 +84,64 @@ def _service(service: Object, now: float) -> list[Any]:
     kind = text(service, "spec", "type", absent="ClusterIP")
     ports = (
         f"{port.get('port')}{':' + str(port['nodePort']) if port.get('nodePort') else ''}/{port.get('protocol', 'TCP')}"
-        for port in items(service, "spec", "ports")
+        for port in objects.nested_list(service, "spec", "ports")
     )
     return [
-        name(service),
+        objects.name(service),
         kind,
         text(service, "spec", "clusterIP", absent=printer.NONE),
         _external_address(service, kind),
         joined(ports),
         printer.age(service, now),
-        printer.labels(mapping(service, "spec", "selector")),
+        printer.labels(objects.nested(service, "spec", "selector")),
     ]
 
 
 def _external_address(service: Object, kind: str) -> str:
     if kind == "ExternalName":
         return text(service, "spec", "externalName")
-    ingress = items(service, "status", "loadBalancer", "ingress") if kind == "LoadBalancer" else []
-    found = [text(each, "ip") or text(each, "hostname") for each in ingress]
-    found += part(service, "spec", "externalIPs") or []
-    return joined(found, absent="<pending>" if kind == "LoadBalancer" else printer.NONE)
+    ingress = objects.nested_list(service, "status", "loadBalancer", "ingress") if kind == "LoadBalancer" else []
+    addresses = [text(entry, "ip") or text(entry, "hostname") for entry in ingress]
+    addresses += objects.nested_list(service, "spec", "externalIPs")
+    return joined(addresses, absent="<pending>" if kind == "LoadBalancer" else printer.NONE)
 
 
 def _endpoints(endpoints: Object, now: float) -> list[Any]:
-    found = [
+    addresses = [
         f"{address.get('ip')}:{port.get('port')}"
-        for subset in items(endpoints, "subsets")
-        for port in items(subset, "ports")
-        for address in items(subset, "addresses")
+        for subset in objects.nested_list(endpoints, "subsets")
+        for port in objects.nested_list(subset, "ports")
+        for address in objects.nested_list(subset, "addresses")
     ]
-    shown = joined(found[:3])
-    more = f" + {len(found) - 3} more..." if len(found) > 3 else ""
-    return [name(endpoints), shown + more, printer.age(endpoints, now)]
+    more = f" + {len(addresses) - 3} more..." if len(addresses) > 3 else ""
+    return [objects.name(endpoints), joined(addresses[:3]) + more, printer.age(endpoints, now)]
 
 
 def _secret(secret: Object, now: float) -> list[Any]:
-    return [name(secret), text(secret, "type", absent="Opaque"), len(mapping(secret, "data")), printer.age(secret, now)]
+    return [
+        objects.name(secret),
+        text(secret, "type", absent="Opaque"),
+        len(objects.nested(secret, "data")),
+        printer.age(secret, now),
+    ]
 
 
 def _config_map(config_map: Object, now: float) -> list[Any]:
-    size = len(mapping(config_map, "data")) + len(mapping(config_map, "binaryData"))
-    return [name(config_map), size, printer.age(config_map, now)]
+    size = len(objects.nested(config_map, "data")) + len(objects.nested(config_map, "binaryData"))
+    return [objects.name(config_map), size, printer.age(config_map, now)]
 
 
 def _service_account(account: Object, now: float) -> list[Any]:
-    return [name(account), len(items(account, "secrets")), printer.age(account, now)]
+    return [objects.name(account), len(objects.nested_list(account, "secrets")), printer.age(account, now)]
 
 
 def _lease(lease: Object, now: float) -> list[Any]:
-    return [name(lease), text(lease, "spec", "holderIdentity"), printer.age(lease, now)]
+    return [objects.name(lease), text(lease, "spec", "holderIdentity"), printer.age(lease, now)]
 
 
 def _priority_class(priority_class: Object, now: float) -> list[Any]:
     return [
-        name(priority_class),
+        objects.name(priority_class),
         count(priority_class, "value"),
         bool(priority_class.get("globalDefault")),
         printer.age(priority_class, now),
@@ -145,40 +150,40 @@ def _priority_class(priority_class: Object, now: float) -> list[Any]:
 
 
 def _runtime_class(runtime_class: Object, now: float) -> list[Any]:
-    return [name(runtime_class), text(runtime_class, "handler"), printer.age(runtime_class, now)]
+    return [objects.name(runtime_class), text(runtime_class, "handler"), printer.age(runtime_class, now)]
 
 
 def _created(obj: Object, _now: float) -> list[Any]:
-    return [name(obj), printer.created_at(obj)]
+    return [objects.name(obj), printer.created_at(obj)]
 
 
 def _role_binding(binding: Object, now: float) -> list[Any]:
     by_kind: dict[str, list[str]] = {"User": [], "Group": [], "ServiceAccount": []}
-    for subject in items(binding, "subjects"):
-        inside = f"{subject['namespace']}/" if subject.get("namespace") else ""
-        by_kind.setdefault(text(subject, "kind"), []).append(inside + text(subject, "name"))
+    for subject in objects.nested_list(binding, "subjects"):
+        prefix = f"{subject['namespace']}/" if subject.get("namespace") else ""
+        by_kind.setdefault(text(subject, "kind"), []).append(prefix + text(subject, "name"))
     role = f"{text(binding, 'roleRef', 'kind')}/{text(binding, 'roleRef', 'name')}"
-    shown = (", ".join(by_kind[kind]) for kind in ("User", "Group", "ServiceAccount"))
-    return [name(binding), role, printer.age(binding, now), *shown]
+    subjects = (", ".join(by_kind[kind]) for kind in ("User", "Group", "ServiceAccount"))
+    return [objects.name(binding), role, printer.age(binding, now), *subjects]
 
 
 def _resource_quota(quota: Object, now: float) -> list[Any]:
-    hard, used = mapping(quota, "status", "hard"), mapping(quota, "status", "used")
+    hard, used = objects.nested(quota, "status", "hard"), objects.nested(quota, "status", "used")
     requests: list[str] = []
     limits: list[str] = []
     for resource in sorted(hard):
-        shown = f"{resource}: {used.get(resource, '0')}/{hard[resource]}"
-        (limits if resource.startswith("limits.") else requests).append(shown)
-    return [name(quota), ", ".join(requests), ", ".join(limits), printer.age(quota, now)]
+        usage = f"{resource}: {used.get(resource, '0')}/{hard[resource]}"
+        (limits if resource.startswith("limits.") else requests).append(usage)
+    return [objects.name(quota), ", ".join(requests), ", ".join(limits), printer.age(quota, now)]
 
 
 def _volume_claim(claim: Object, now: float) -> list[Any]:
     modes = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
-    bound = bool(part(claim, "spec", "volumeName"))
-    phase = "Terminating" if part(claim, "metadata", "deletionTimestamp") else text(claim, "status", "phase")
-    granted = part(claim, "status", "accessModes") or []
+    bound = bool(value(claim, "spec", "volumeName"))
+    phase = "Terminating" if objects.is_deleted(claim) else text(claim, "status", "phase")
+    granted = objects.nested_list(claim, "status", "accessModes")
     return [
-        name(claim),
+        objects.name(claim),
         phase,
         text(claim, "spec", "volumeName"),
         text(claim, "status", "capacity", "storage") if bound else "",
@@ -191,8 +196,12 @@ def _volume_claim(claim: Object, now: float) -> list[Any]:
 
 
 def _pod_template(template: Object, _now: float) -> list[Any]:
-    inside = mapping(template, "template")
-    return [name(template), *printer.containers(inside), printer.labels(mapping(inside, "metadata", "labels"))]
+    pod = objects.nested(template, "template")
+    return [
+        objects.name(template),
+        *printer.containers(pod),
+        printer.labels(objects.nested(pod, "metadata", "labels")),
+    ]
 
 
 _EVENT = printer.Printer(

@@ -1,8 +1,9 @@
-r"""The JSONPath of printer columns, scale paths and selectable fields, as client-go reads it.
+r"""The JSONPath of printer columns, in the dialect of client-go.
 
-A path is compiled once into steps; a step maps one value to the values below it. Covered: `.field`, `['field']`,
-`\.` inside names, `[0]`, `[-1]`, `[*]`, `[a:b]` and filters such as `[?(@.type=="Ready")]`.
-Called by the table renderer for every cell and by CustomResourceDefinition checks.
+A path is compiled once to steps; a step maps a value to the values below it. Supported: `.field`,
+`['field']`, `\.` inside names, `[0]`, `[-1]`, `[*]`, `[a:b]`, filters such as
+`[?(@.type=="Ready")]`. Called for the cells of tables and by the validation of
+CustomResourceDefinitions.
 """
 
 import functools
@@ -15,7 +16,7 @@ Step = Callable[[Any], Iterator[Any]]
 
 
 class PathError(ValueError):
-    """The text is not a path that we can follow."""
+    """The text is no supported JSONPath."""
 
 
 _FILTER = re.compile(r"\?\(\s*@([^=!<>]*?)\s*(?:(==|!=|<=|>=|<|>)\s*(.*?)\s*)?\)")
@@ -39,16 +40,15 @@ def compile_path(path: str) -> tuple[Step, ...]:
 
 
 def find(path: str, value: Any) -> list[Any]:
-    """Every value that the path leads to; none when something on the way is absent."""
-    found = [value]
-    for step in compile_path(path):
-        found = [below for each in found for below in step(each)]
-    return found
+    """All values at the path; an empty list if a part of the path is absent."""
+    return _follow(compile_path(path), value)
 
 
-def first(path: str, value: Any) -> Any:
-    found = find(path, value)
-    return found[0] if found else None
+def _follow(steps: tuple[Step, ...], value: Any) -> list[Any]:
+    values = [value]
+    for step in steps:
+        values = [below for above in values for below in step(above)]
+    return values
 
 
 def _steps(text: str) -> Iterator[Step]:
@@ -69,7 +69,7 @@ def _steps(text: str) -> Iterator[Step]:
 
 
 def _bracketed(text: str) -> tuple[str, str]:
-    """Split `[inside]rest`, minding brackets within quotes and filters."""
+    """Split `[inside]rest`. Brackets inside quotes and filters do not count."""
     depth, quote = 0, ""
     for index, char in enumerate(text):
         if quote:
@@ -147,13 +147,11 @@ def _filter(inside: str) -> Step:
     expected = _literal(literal) if comparison else None
 
     def holds(item: Any) -> bool:
-        found = [item]
-        for step in steps:
-            found = [value for each in found for value in step(each)]
-        if compare is None or not found:
-            return bool(found)
+        values = _follow(steps, item)
+        if compare is None or not values:
+            return bool(values)
         try:
-            return compare(found[0], expected)
+            return compare(values[0], expected)
         except TypeError:
             return False
 

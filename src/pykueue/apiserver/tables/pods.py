@@ -1,14 +1,15 @@
-"""The columns of pods: READY, STATUS and RESTARTS are worked out from container statuses, as an API server does."""
+"""The columns of pods. READY, STATUS and RESTARTS follow from the container statuses."""
 
 from typing import Any
 
+from pykueue.api import conditions, objects
 from pykueue.api.scheme import Object
 from pykueue.apiserver.tables import ages, printer
-from pykueue.apiserver.tables.printer import count, items, mapping, part, text
+from pykueue.apiserver.tables.printer import count, text, value
 
 
 class _Summary:
-    """What one walk over the container statuses finds."""
+    """The result of a walk over the container statuses."""
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
@@ -19,7 +20,7 @@ class _Summary:
 
     def count_restarts(self, status: dict[str, Any]) -> None:
         self.restarts += count(status, "restartCount")
-        finished = part(status, "lastState", "terminated", "finishedAt")
+        finished = value(status, "lastState", "terminated", "finishedAt")
         moment = ages.parse(finished) or 0.0
         if moment > self.last_restart:
             self.last_restart, self.last_restart_text = moment, str(finished)
@@ -28,18 +29,18 @@ class _Summary:
 def _cells(pod: Object, now: float) -> list[Any]:
     sidecars = {
         text(container, "name")
-        for container in items(pod, "spec", "initContainers")
+        for container in objects.nested_list(pod, "spec", "initContainers")
         if container.get("restartPolicy") == "Always"
     }
-    total = len(items(pod, "spec", "containers")) + len(sidecars)
+    total = len(objects.nested_list(pod, "spec", "containers")) + len(sidecars)
     summary = _summarise(pod, sidecars)
     restarts: Any = str(summary.restarts)
     if summary.restarts and summary.last_restart:
         restarts = f"{summary.restarts} ({ages.age(summary.last_restart_text, now)} ago)"
-    addresses = items(pod, "status", "podIPs")
+    addresses = objects.nested_list(pod, "status", "podIPs")
     address = text(addresses[0], "ip") if addresses else text(pod, "status", "podIP")
     return [
-        printer.name(pod),
+        objects.name(pod),
         f"{summary.ready}/{total}",
         summary.reason,
         restarts,
@@ -53,12 +54,12 @@ def _cells(pod: Object, now: float) -> list[Any]:
 
 def _summarise(pod: Object, sidecars: set[str]) -> _Summary:
     reason = text(pod, "status", "reason") or text(pod, "status", "phase")
-    if printer.condition(pod, "PodScheduled").get("reason") == "SchedulingGated":
+    if (conditions.find(pod, "PodScheduled") or {}).get("reason") == "SchedulingGated":
         reason = "SchedulingGated"
     summary = _Summary(reason)
     after_init = _Summary(reason)
     initializing = _walk_init_containers(pod, sidecars, summary, after_init)
-    if not initializing or printer.is_true(pod, "Initialized"):
+    if not initializing or conditions.is_true(pod, "Initialized"):
         after_init.ready = summary.ready
         after_init.reason = summary.reason
         summary = after_init
@@ -68,14 +69,14 @@ def _summarise(pod: Object, sidecars: set[str]) -> _Summary:
 
 
 def _walk_init_containers(pod: Object, sidecars: set[str], summary: _Summary, after_init: _Summary) -> bool:
-    """Is a container of the init phase still at work? `after_init` counts only the restarts of sidecars."""
-    statuses = items(pod, "status", "initContainerStatuses")
+    """Whether an init container still runs. `after_init` counts only the restarts of sidecars."""
+    statuses = objects.nested_list(pod, "status", "initContainerStatuses")
     for position, status in enumerate(statuses):
         summary.count_restarts(status)
         is_sidecar = text(status, "name") in sidecars
         if is_sidecar:
             after_init.count_restarts(status)
-        terminated = part(status, "state", "terminated")
+        terminated = value(status, "state", "terminated")
         waiting = text(status, "state", "waiting", "reason")
         if terminated is not None and not count(terminated, "exitCode"):
             continue
@@ -87,25 +88,25 @@ def _walk_init_containers(pod: Object, sidecars: set[str], summary: _Summary, af
         elif waiting and waiting != "PodInitializing":
             summary.reason = f"Init:{waiting}"
         else:
-            summary.reason = f"Init:{position}/{len(items(pod, 'spec', 'initContainers'))}"
+            summary.reason = f"Init:{position}/{len(objects.nested_list(pod, 'spec', 'initContainers'))}"
         return True
     return False
 
 
 def _walk_containers(pod: Object, summary: _Summary) -> None:
     has_running = False
-    for status in reversed(items(pod, "status", "containerStatuses")):
+    for status in reversed(objects.nested_list(pod, "status", "containerStatuses")):
         summary.count_restarts(status)
-        state = mapping(status, "state")
+        state = objects.nested(status, "state")
         if waiting := text(state, "waiting", "reason"):
             summary.reason = waiting
         elif "terminated" in state:
-            summary.reason = text(state, "terminated", "reason") or _exit(mapping(state, "terminated"))
+            summary.reason = text(state, "terminated", "reason") or _exit(objects.nested(state, "terminated"))
         elif status.get("ready") and "running" in state:
             has_running = True
             summary.ready += 1
     if summary.reason == "Completed" and has_running:
-        summary.reason = "Running" if printer.is_true(pod, "Ready") else "NotReady"
+        summary.reason = "Running" if conditions.is_true(pod, "Ready") else "NotReady"
 
 
 def _exit(terminated: dict[str, Any]) -> str:
@@ -114,7 +115,7 @@ def _exit(terminated: dict[str, Any]) -> str:
 
 
 def _reason_while_deleted(pod: Object, reason: str) -> str:
-    if not part(pod, "metadata", "deletionTimestamp"):
+    if not objects.is_deleted(pod):
         return reason
     if text(pod, "status", "reason") == "NodeLost":
         return "Unknown"
@@ -122,10 +123,10 @@ def _reason_while_deleted(pod: Object, reason: str) -> str:
 
 
 def _readiness_gates(pod: Object) -> str:
-    gates = items(pod, "spec", "readinessGates")
+    gates = objects.nested_list(pod, "spec", "readinessGates")
     if not gates:
         return printer.NONE
-    return f"{sum(printer.is_true(pod, text(gate, 'conditionType')) for gate in gates)}/{len(gates)}"
+    return f"{sum(conditions.is_true(pod, text(gate, 'conditionType')) for gate in gates)}/{len(gates)}"
 
 
 PRINTERS = {

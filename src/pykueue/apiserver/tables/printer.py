@@ -1,12 +1,14 @@
-"""The shape of a printer: the headers of a kind, and the cells of one object.
+"""A printer: the columns of a kind, and the function that computes the cells of an object.
 
-Every module of builtin columns makes `Printer`s from these parts; `render` uses them.
+The modules of builtin columns define `Printer`s with these functions; `render` uses them. Stored
+objects are valid, so the functions read them with `api.objects`.
 """
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from pykueue.api import objects, selectors
 from pykueue.api.scheme import Object
 from pykueue.apiserver.tables import ages
 
@@ -41,11 +43,11 @@ class Printer:
 
 
 def headers(*texts: str) -> tuple[Header, ...]:
-    """`"Desired:integer"` has a type, `"~Images"` shows only with `-o wide`, `"Name"` is the object's name."""
-    made = []
+    """`"Desired:integer"` has a type, `"~Images"` is only printed with `-o wide`."""
+    columns = []
     for text in texts:
         name, _, kind = text.lstrip("~").partition(":")
-        made.append(
+        columns.append(
             Header(
                 name=name,
                 type=kind or "string",
@@ -53,11 +55,7 @@ def headers(*texts: str) -> tuple[Header, ...]:
                 priority=1 if text.startswith("~") else 0,
             )
         )
-    return tuple(made)
-
-
-def name(obj: Object) -> str:
-    return str(obj["metadata"].get("name", ""))
+    return tuple(columns)
 
 
 def age(obj: Object, now: float) -> str:
@@ -68,69 +66,33 @@ def created_at(obj: Object) -> str:
     return str(obj["metadata"].get("creationTimestamp") or UNKNOWN)
 
 
-def part(obj: Object, *path: str) -> Any:
+def value(obj: Object, *path: str) -> Any:
     """The value at a path of field names, or None."""
-    value: Any = obj
-    for key in path:
-        if not isinstance(value, dict):
-            return None
-        value = value.get(key)
-    return value
+    return objects.nested(obj, *path[:-1]).get(path[-1])
 
 
-def mapping(obj: Object, *path: str) -> dict[str, Any]:
-    value = part(obj, *path)
-    return value if isinstance(value, dict) else {}
-
-
-def items(obj: Object, *path: str) -> list[dict[str, Any]]:
-    value = part(obj, *path)
-    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
-
-
-def count(obj: Object, *path: str, absent: int = 0) -> int:
-    value = part(obj, *path)
-    return value if isinstance(value, int) else absent
+def count(obj: Object, *path: str) -> int:
+    return int(value(obj, *path) or 0)
 
 
 def text(obj: Object, *path: str, absent: str = "") -> str:
-    value = part(obj, *path)
-    return absent if value in (None, "") else str(value)
-
-
-def condition(obj: Object, kind: str) -> dict[str, Any]:
-    return next((each for each in items(obj, "status", "conditions") if each.get("type") == kind), {})
-
-
-def is_true(obj: Object, kind: str) -> bool:
-    return condition(obj, kind).get("status") == "True"
+    content = value(obj, *path)
+    return absent if content in (None, "") else str(content)
 
 
 def joined(texts: Iterable[str], separator: str = ",", absent: str = NONE) -> str:
     return separator.join(texts) or absent
 
 
-def labels(value: dict[str, Any]) -> str:
-    return joined(f"{key}={value[key]}" for key in sorted(value))
+def labels(values: dict[str, Any]) -> str:
+    return joined(f"{key}={values[key]}" for key in sorted(values))
 
 
-def containers(template: dict[str, Any]) -> list[str]:
+def containers(template: Object) -> list[str]:
     """The Containers and Images cells of a pod template."""
-    specs = items(template, "spec", "containers")
-    return [",".join(text(each, "name") for each in specs), ",".join(text(each, "image") for each in specs)]
+    specs = objects.nested_list(template, "spec", "containers")
+    return [",".join(text(spec, "name") for spec in specs), ",".join(text(spec, "image") for spec in specs)]
 
 
-_SELECTOR_WORDS = {"In": "in", "NotIn": "notin"}
-
-
-def label_selector(selector: dict[str, Any]) -> str:
-    """A LabelSelector as one line: `app=web,tier in (a,b),!legacy`."""
-    terms = [f"{key}={value}" for key, value in sorted(mapping(selector, "matchLabels").items())]
-    for expression in items(selector, "matchExpressions"):
-        key, operator = text(expression, "key"), text(expression, "operator")
-        if operator in _SELECTOR_WORDS:
-            values = ",".join(sorted(map(str, expression.get("values") or [])))
-            terms.append(f"{key} {_SELECTOR_WORDS[operator]} ({values})")
-        else:
-            terms.append(f"!{key}" if operator == "DoesNotExist" else key)
-    return joined(sorted(terms))
+def label_selector(selector: Object) -> str:
+    return selectors.to_text(selector) or NONE

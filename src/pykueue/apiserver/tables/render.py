@@ -1,7 +1,7 @@
-"""Tables of the kinds: chooses a kind's printer and builds the `meta.k8s.io/v1` Table of objects.
+"""Builds the `meta.k8s.io/v1` Table of objects with the printer of their kind.
 
-Builtin kinds have computed columns; every other kind prints the columns it declares, by JSONPath, as a
-CustomResourceDefinition does. Called by the HTTP handlers when a client asks for a Table.
+Builtin kinds have computed columns. All other kinds have the JSONPath columns that they declare,
+as in a CustomResourceDefinition. Called by the HTTP handlers if a client requests a Table.
 """
 
 import functools
@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from pykueue.api import objects
 from pykueue.api.scheme import Column, Kind, Object
 from pykueue.apiserver.tables import ages, cluster, jsonpath, pods, printer, workloads
 
@@ -23,18 +24,18 @@ def columns(kind: Kind) -> list[dict[str, Any]]:
     return [header.definition() for header in printer_of(kind).headers]
 
 
-def rows(kind: Kind, objects: Iterable[Object], now: float, include: str = INCLUDE_METADATA) -> list[dict[str, Any]]:
+def rows(kind: Kind, items: Iterable[Object], now: float, include: str = INCLUDE_METADATA) -> list[dict[str, Any]]:
     cells = printer_of(kind).cells
-    return [_row(obj, cells(obj, now), include) for obj in objects]
+    return [_row(obj, cells(obj, now), include) for obj in items]
 
 
-def table(kind: Kind, objects: Iterable[Object], now: float, *, metadata: Object, include: str) -> Object:
+def table(kind: Kind, items: Iterable[Object], now: float, *, metadata: Object, include: str) -> Object:
     return {
         "kind": "Table",
         "apiVersion": "meta.k8s.io/v1",
         "metadata": metadata,
         "columnDefinitions": columns(kind),
-        "rows": rows(kind, objects, now, include),
+        "rows": rows(kind, items, now, include),
     }
 
 
@@ -89,8 +90,8 @@ def _cell_getter(column: Column) -> Callable[[Object, float], Any]:
     convert: Callable[[Any, float], Any] = _CONVERSIONS.get(column.type, _text)
 
     def getter(obj: Object, now: float) -> Any:
-        found = jsonpath.find(path, obj)
-        return convert(found[0], now) if found else None
+        values = jsonpath.find(path, obj)
+        return convert(values[0], now) if values else None
 
     return getter
 
@@ -113,7 +114,7 @@ def _declared(declared: tuple[Column, ...]) -> printer.Printer:
     getters = [_cell_getter(column) for column in declared]
 
     def cells(obj: Object, now: float) -> list[Any]:
-        return [printer.name(obj), *(getter(obj, now) for getter in getters)]
+        return [objects.name(obj), *(getter(obj, now) for getter in getters)]
 
     return printer.Printer(headers, cells)
 

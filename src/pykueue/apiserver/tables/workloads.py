@@ -1,10 +1,11 @@
-"""The columns of kinds that make pods: Jobs, CronJobs, Deployments, ReplicaSets, StatefulSets, DaemonSets."""
+"""The columns of kinds that create pods: Jobs, CronJobs, Deployments, StatefulSets and others."""
 
 from typing import Any
 
+from pykueue.api import conditions, objects
 from pykueue.api.scheme import Object
 from pykueue.apiserver.tables import ages, printer
-from pykueue.apiserver.tables.printer import count, mapping, part, text
+from pykueue.apiserver.tables.printer import count, text, value
 
 _JOB_STATES = (
     ("Complete", "Complete"),
@@ -14,20 +15,20 @@ _JOB_STATES = (
     ("FailureTarget", "FailureTarget"),
     ("SuccessCriteriaMet", "SuccessCriteriaMet"),
 )
-"""Condition and the word shown for it, first match wins; no condition stands for "is being deleted"."""
+"""A condition and its STATUS; the first match wins. "" means that the Job is being deleted."""
 
 
 def _template_cells(obj: Object) -> list[Any]:
-    return printer.containers(mapping(obj, "spec", "template"))
+    return printer.containers(objects.nested(obj, "spec", "template"))
 
 
 def _selector(obj: Object) -> str:
-    return printer.label_selector(mapping(obj, "spec", "selector"))
+    return printer.label_selector(objects.nested(obj, "spec", "selector"))
 
 
 def _job(job: Object, now: float) -> list[Any]:
     return [
-        printer.name(job),
+        objects.name(job),
         _job_status(job),
         _job_completions(job),
         _job_duration(job, now),
@@ -39,14 +40,14 @@ def _job(job: Object, now: float) -> list[Any]:
 
 def _job_status(job: Object) -> str:
     for condition, word in _JOB_STATES:
-        if printer.is_true(job, condition) if condition else part(job, "metadata", "deletionTimestamp"):
+        if conditions.is_true(job, condition) if condition else objects.is_deleted(job):
             return word
     return "Running"
 
 
 def _job_completions(job: Object) -> str:
     succeeded = count(job, "status", "succeeded")
-    completions = part(job, "spec", "completions")
+    completions = value(job, "spec", "completions")
     if completions is not None:
         return f"{succeeded}/{completions}"
     parallelism = count(job, "spec", "parallelism")
@@ -54,31 +55,31 @@ def _job_completions(job: Object) -> str:
 
 
 def _job_duration(job: Object, now: float) -> str:
-    started = ages.parse(part(job, "status", "startTime"))
+    started = ages.parse(value(job, "status", "startTime"))
     if started is None:
         return ""
-    ended = ages.parse(part(job, "status", "completionTime"))
+    ended = ages.parse(value(job, "status", "completionTime"))
     return ages.duration((now if ended is None else ended) - started)
 
 
 def _cron_job(job: Object, now: float) -> list[Any]:
-    last = part(job, "status", "lastScheduleTime")
+    last = value(job, "status", "lastScheduleTime")
     return [
-        printer.name(job),
+        objects.name(job),
         text(job, "spec", "schedule"),
         text(job, "spec", "timeZone", absent=printer.NONE),
-        "True" if part(job, "spec", "suspend") else "False",
-        len(printer.items(job, "status", "active")),
+        "True" if value(job, "spec", "suspend") else "False",
+        len(objects.nested_list(job, "status", "active")),
         ages.age(last, now) if last else printer.NONE,
         printer.age(job, now),
-        *printer.containers(mapping(job, "spec", "jobTemplate", "spec", "template")),
-        printer.label_selector(mapping(job, "spec", "jobTemplate", "spec", "selector")),
+        *printer.containers(objects.nested(job, "spec", "jobTemplate", "spec", "template")),
+        printer.label_selector(objects.nested(job, "spec", "jobTemplate", "spec", "selector")),
     ]
 
 
 def _replica_set(obj: Object, now: float) -> list[Any]:
     return [
-        printer.name(obj),
+        objects.name(obj),
         count(obj, "spec", "replicas"),
         count(obj, "status", "replicas"),
         count(obj, "status", "readyReplicas"),
@@ -89,12 +90,12 @@ def _replica_set(obj: Object, now: float) -> list[Any]:
 
 
 def _replication_controller(obj: Object, now: float) -> list[Any]:
-    return [*_replica_set(obj, now)[:-1], printer.labels(mapping(obj, "spec", "selector"))]
+    return [*_replica_set(obj, now)[:-1], printer.labels(objects.nested(obj, "spec", "selector"))]
 
 
 def _deployment(obj: Object, now: float) -> list[Any]:
     return [
-        printer.name(obj),
+        objects.name(obj),
         f"{count(obj, 'status', 'readyReplicas')}/{count(obj, 'spec', 'replicas')}",
         count(obj, "status", "updatedReplicas"),
         count(obj, "status", "availableReplicas"),
@@ -106,18 +107,18 @@ def _deployment(obj: Object, now: float) -> list[Any]:
 
 def _stateful_set(obj: Object, now: float) -> list[Any]:
     ready = f"{count(obj, 'status', 'readyReplicas')}/{count(obj, 'spec', 'replicas')}"
-    return [printer.name(obj), ready, printer.age(obj, now), *_template_cells(obj)]
+    return [objects.name(obj), ready, printer.age(obj, now), *_template_cells(obj)]
 
 
 def _daemon_set(obj: Object, now: float) -> list[Any]:
     return [
-        printer.name(obj),
+        objects.name(obj),
         count(obj, "status", "desiredNumberScheduled"),
         count(obj, "status", "currentNumberScheduled"),
         count(obj, "status", "numberReady"),
         count(obj, "status", "updatedNumberScheduled"),
         count(obj, "status", "numberAvailable"),
-        printer.labels(mapping(obj, "spec", "template", "spec", "nodeSelector")),
+        printer.labels(objects.nested(obj, "spec", "template", "spec", "nodeSelector")),
         printer.age(obj, now),
         *_template_cells(obj),
         _selector(obj),

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pykueue.api import errors, resources
 from pykueue.api.scheme import Object
 from pykueue.apiserver.embedded import EmbeddedApi
-from pykueue.apiserver.http import pods as pod_resources
-from pykueue.apiserver.http.hooks import Call, Line, Reply, Upgrade
+from pykueue.apiserver.http import pod_subresources as pod_resources
+from pykueue.apiserver.http.messages import HttpRequest, HttpResponse, MessageStream, Upgrade
 from pykueue.apiserver.http.routes import is_set
 from pykueue.cluster.kubelet import logs
 from pykueue.cluster.local_cluster import LocalCluster
@@ -28,15 +28,15 @@ _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 def register(api: EmbeddedApi, room: LocalCluster) -> None:
     client = api.client()
 
-    async def execute(call: Call) -> Reply:
+    async def execute(call: HttpRequest) -> HttpResponse:
         asked = Asked.of(call)
         if not asked.command:
             raise errors.bad_request("you must specify at least 1 command for the container")
         pod = await client.get(resources.POD, call.route.name, call.route.namespace)
-        assert room.agent is not None
+        assert room.kubelet is not None
         container = _container(pod, asked.container)
         try:
-            execution = await room.agent.execute(
+            execution = await room.kubelet.execute(
                 pod["metadata"]["uid"],
                 container,
                 asked.command,
@@ -45,15 +45,15 @@ def register(api: EmbeddedApi, room: LocalCluster) -> None:
             )
         except StartError as error:
             raise errors.bad_request(str(error)) from None
-        return Reply(body=Upgrade(protocols=PROTOCOLS, speak=lambda line: _accompany(line, execution)))
+        return HttpResponse(body=Upgrade(protocols=PROTOCOLS, serve=lambda line: _accompany(line, execution)))
 
-    async def attach(call: Call) -> Reply:
+    async def attach(call: HttpRequest) -> HttpResponse:
         pod = await client.get(resources.POD, call.route.name, call.route.namespace)
         query = logs.Query.parse({"container": _container(pod, Asked.of(call).container), "follow": "true"})
         found = logs.find(pod, query, room.log_of)
         uid, name = pod["metadata"]["uid"], query.container
         stream = logs.stream(found, query, lambda: room.is_running(uid, name))
-        return Reply(body=Upgrade(protocols=PROTOCOLS, speak=lambda line: _show(line, stream)))
+        return HttpResponse(body=Upgrade(protocols=PROTOCOLS, serve=lambda line: _show(line, stream)))
 
     api.hooks.add_subresource("", pod_resources.EXEC, execute)
     api.hooks.add_subresource("", pod_resources.ATTACH, attach)
@@ -67,7 +67,7 @@ class Asked:
     wants_input: bool
 
     @classmethod
-    def of(cls, call: Call) -> "Asked":
+    def of(cls, call: HttpRequest) -> "Asked":
         words = urllib.parse.parse_qs(call.target.partition("?")[2], keep_blank_values=True)
         return cls(
             command=tuple(words.get("command") or ()),
@@ -86,7 +86,7 @@ def _container(pod: Object, name: str) -> str:
     return str(chosen)
 
 
-async def _accompany(line: Line, execution: Execution) -> None:
+async def _accompany(line: MessageStream, execution: Execution) -> None:
     """Both ways, until the command has ended or the client has gone."""
     listening = asyncio.ensure_future(_listen(line, execution))
     ending = asyncio.ensure_future(_tell(line, execution))
@@ -99,7 +99,7 @@ async def _accompany(line: Line, execution: Execution) -> None:
         await asyncio.gather(listening, ending, return_exceptions=True)
 
 
-async def _listen(line: Line, execution: Execution) -> None:
+async def _listen(line: MessageStream, execution: Execution) -> None:
     """Returns when the client has gone."""
     while (message := await line.receive()) is not None:
         if not message:
@@ -121,13 +121,13 @@ def _resize(execution: Execution, data: bytes) -> None:
         return
 
 
-async def _tell(line: Line, execution: Execution) -> None:
+async def _tell(line: MessageStream, execution: Execution) -> None:
     await asyncio.gather(_pass_on(line, _OUTPUT, execution.output), _pass_on(line, _ERRORS, execution.errors))
     code = await execution.wait()
     await line.send(bytes([_OUTCOME]) + json.dumps(_outcome(code)).encode())
 
 
-async def _pass_on(line: Line, channel: int, read: Callable[[], Awaitable[bytes]]) -> None:
+async def _pass_on(line: MessageStream, channel: int, read: Callable[[], Awaitable[bytes]]) -> None:
     while piece := await read():
         await line.send(bytes([channel]) + piece)
 
@@ -144,7 +144,7 @@ def _outcome(code: int) -> Object:
     }
 
 
-async def _show(line: Line, stream: AsyncIterator[bytes]) -> None:
+async def _show(line: MessageStream, stream: AsyncIterator[bytes]) -> None:
     async def hung_up() -> None:
         while await line.receive() is not None:
             pass

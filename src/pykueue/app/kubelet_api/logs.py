@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 from pykueue.api import resources
 from pykueue.apiserver.embedded import EmbeddedApi
-from pykueue.apiserver.http import pods as pod_resources
-from pykueue.apiserver.http.hooks import Call, Reply
+from pykueue.apiserver.http import pod_subresources as pod_resources
+from pykueue.apiserver.http.messages import HttpRequest, HttpResponse
 from pykueue.cluster.kubelet import logs
 from pykueue.cluster.kubelet.logs import Query
 from pykueue.cluster.local_cluster import LocalCluster
@@ -17,13 +17,13 @@ _TEXT = "text/plain"
 def register(api: EmbeddedApi, room: LocalCluster) -> None:
     client = api.client()
 
-    async def handler(call: Call) -> Reply:
-        return Reply(body=await _open(client, room, call), content_type=_TEXT)
+    async def handler(call: HttpRequest) -> HttpResponse:
+        return HttpResponse(body=await _open(client, room, call), content_type=_TEXT)
 
     api.hooks.add_subresource("", pod_resources.LOG, handler)
 
 
-async def _open(client: Client, room: LocalCluster, call: Call) -> AsyncIterator[bytes]:
+async def _open(client: Client, room: LocalCluster, call: HttpRequest) -> AsyncIterator[bytes]:
     pod = await client.get(resources.POD, call.route.name, call.route.namespace)
     query = Query.parse(call.query)
     found = logs.find(pod, query, room.log_of)

@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 from pykueue.api import errors, resources, selectors
 from pykueue.api.scheme import Object
 from pykueue.apiserver.embedded import EmbeddedApi
-from pykueue.apiserver.http.hooks import Call, ExtraGroup, ExtraResource, Reply
-from pykueue.cluster.runtimes import consumption
-from pykueue.cluster.runtimes.consumption import Consumed, Owner
+from pykueue.apiserver.http.hooks import ExtraGroup, ExtraResource
+from pykueue.apiserver.http.messages import HttpRequest, HttpResponse
+from pykueue.cluster.runtimes import linux_processes
+from pykueue.cluster.runtimes.linux_processes import Owner, ProcessUsage
 from pykueue.kube.client import Client
 
 GROUP, VERSION = "metrics.k8s.io", "v1beta1"
@@ -26,7 +27,7 @@ Usage = dict[Owner, tuple[int, int]]
 def register(api: EmbeddedApi) -> None:
     client = api.client()
 
-    async def handler(call: Call) -> Reply:
+    async def handler(call: HttpRequest) -> HttpResponse:
         route = call.route
         items = [
             item
@@ -38,8 +39,8 @@ def register(api: EmbeddedApi) -> None:
         kind = "NodeMetrics" if route.plural == "nodes" else "PodMetrics"
         typed: Object = {"apiVersion": f"{GROUP}/{VERSION}"}
         if route.name:
-            return Reply(body=typed | {"kind": kind, **items[0]})
-        return Reply(body=typed | {"kind": f"{kind}List", "metadata": {}, "items": items})
+            return HttpResponse(body=typed | {"kind": kind, **items[0]})
+        return HttpResponse(body=typed | {"kind": f"{kind}List", "metadata": {}, "items": items})
 
     api.hooks.add_group(ExtraGroup(group=GROUP, version=VERSION, resources=_RESOURCES, handler=handler))
 
@@ -59,15 +60,15 @@ async def _measured(client: Client, plural: str, namespace: str) -> list[Object]
 
 async def _usage() -> Usage:
     """Over a short while, for a rate."""
-    before, begun = await asyncio.to_thread(consumption.measure), time.monotonic_ns()
+    before, begun = await asyncio.to_thread(linux_processes.measure_usage), time.monotonic_ns()
     await asyncio.sleep(_WINDOW_SECONDS)
-    after = await asyncio.to_thread(consumption.measure)
+    after = await asyncio.to_thread(linux_processes.measure_usage)
     elapsed_ns = time.monotonic_ns() - begun
     return {owner: _rates(before.get(owner), found, elapsed_ns) for owner, found in after.items()}
 
 
-def _rates(before: Consumed | None, after: Consumed, elapsed_ns: int) -> tuple[int, int]:
-    return consumption.rate_nano(before, after, elapsed_ns), after.memory_bytes
+def _rates(before: ProcessUsage | None, after: ProcessUsage, elapsed_ns: int) -> tuple[int, int]:
+    return linux_processes.cpu_rate_nano(before, after, elapsed_ns), after.memory_bytes
 
 
 def _pod(pod: Object, usage: Usage) -> Object:

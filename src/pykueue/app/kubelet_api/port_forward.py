@@ -9,9 +9,9 @@ import contextlib
 
 from pykueue.api import errors, resources
 from pykueue.apiserver.embedded import EmbeddedApi
-from pykueue.apiserver.http import pods as pod_resources
+from pykueue.apiserver.http import pod_subresources as pod_resources
 from pykueue.apiserver.http import spdy
-from pykueue.apiserver.http.hooks import Call, Line, Reply, Upgrade
+from pykueue.apiserver.http.messages import HttpRequest, HttpResponse, MessageStream, Upgrade
 from pykueue.cluster.local_cluster import LocalCluster
 from pykueue.cluster.runtimes.port_mapping import ADDRESS
 
@@ -22,16 +22,16 @@ _CHUNK_BYTES = 64 * 1024
 def register(api: EmbeddedApi, room: LocalCluster) -> None:
     client = api.client()
 
-    async def forward(call: Call) -> Reply:
+    async def forward(call: HttpRequest) -> HttpResponse:
         pod = await client.get(resources.POD, call.route.name, call.route.namespace)
         if (pod.get("status") or {}).get("phase") != "Running":
             raise errors.bad_request(f"unable to forward port because pod is not running: {call.route.name}")
         moved = room.ports_of(pod)
 
-        async def speak(line: Line) -> None:
+        async def serve(line: MessageStream) -> None:
             await Forwarding(line, moved).run()
 
-        return Reply(body=Upgrade(protocols=(PROTOCOL,), speak=speak))
+        return HttpResponse(body=Upgrade(protocols=(PROTOCOL,), serve=serve))
 
     api.hooks.add_subresource("", pod_resources.PORT_FORWARD, forward)
 
@@ -39,10 +39,10 @@ def register(api: EmbeddedApi, room: LocalCluster) -> None:
 class Forwarding:
     """All connections of one `kubectl port-forward`."""
 
-    def __init__(self, line: Line, moved: dict[int, int]) -> None:
+    def __init__(self, line: MessageStream, moved: dict[int, int]) -> None:
         self._line = line
         self._moved = moved
-        self._writer = spdy.Writer()
+        self._writer = spdy.SpdyEncoder()
         self._errors: dict[str, int] = {}
         """Error streams by request."""
         self._inputs: dict[int, asyncio.Queue[bytes | None]] = {}
@@ -50,7 +50,7 @@ class Forwarding:
         self._tasks: dict[int, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
-        reader = spdy.Reader()
+        reader = spdy.SpdyDecoder()
         try:
             while (message := await self._line.receive()) is not None:
                 for frame in reader.feed(message):
@@ -62,7 +62,7 @@ class Forwarding:
                 task.cancel()
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
-    async def _take(self, frame: spdy.Frame) -> None:
+    async def _take(self, frame: spdy.SpdyFrame) -> None:
         match frame:
             case spdy.Opened():
                 await self._line.send(self._writer.accepted(frame.stream))

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 
 from pykueue.api import errors, resources
 from pykueue.api.scheme import Object
-from pykueue.apiserver.http.hooks import Call, ExtraGroup, ExtraResource, Reply
+from pykueue.apiserver.http.hooks import ExtraGroup, ExtraResource
+from pykueue.apiserver.http.messages import HttpRequest, HttpResponse
 from pykueue.engine import values
 from pykueue.translate import pending_report
 
@@ -25,11 +26,11 @@ RESOURCES = (
 
 
 def register(api: "EmbeddedApi", controllers: "ConfiguredControllers") -> None:
-    async def handler(call: Call) -> Reply:
+    async def handler(call: HttpRequest) -> HttpResponse:
         route, world = call.route, controllers.scheduler.engine.world
         namespace = route.namespace if route.plural == "localqueues" else ""
-        found = pending(world, controllers.mirror, route.name, namespace, version=route.version, query=call.query)
-        return Reply(body=found)
+        found = pending(world, controllers.cache, route.name, namespace, version=route.version, query=call.query)
+        return HttpResponse(body=found)
 
     for version in VERSIONS:
         group = ExtraGroup(group=pending_report.GROUP, version=version, resources=RESOURCES, handler=handler)

@@ -16,7 +16,7 @@ from aiohttp import web
 from pykueue.api import errors
 from pykueue.api.errors import ApiError
 from pykueue.app.visibility import api
-from pykueue.kube.delegation import Delegation, User, Wish
+from pykueue.kube.delegation import AccessRequest, AuthenticatedUser, DelegatedAuth
 from pykueue.translate.pending_report import GROUP
 
 if TYPE_CHECKING:
@@ -36,12 +36,12 @@ _LEARN_AGAIN_SECONDS = 60
 
 class VisibilityServer:
     def __init__(self, client: "Client", configuration: "Configuration", view: View) -> None:
-        from pykueue.webhooks.identity import Identity
+        from pykueue.webhooks.serving_certificate import ServingCertificate
 
-        self._delegation = Delegation(client)
+        self._delegation = DelegatedAuth(client)
         self._configuration = configuration
         self._view = view
-        self._identity = Identity(configuration.tls)
+        self._certificate = ServingCertificate(configuration.tls)
         self._known_authority = ""
         self._runner: web.AppRunner | None = None
 
@@ -51,12 +51,12 @@ class VisibilityServer:
         return int(self._runner.addresses[0][1])
 
     async def start(self) -> None:
-        self._identity.use(_own_certificate())
+        self._certificate.use(_own_certificate())
         await self._learn()
         self._runner = web.AppRunner(self._application(), access_log=None)
         await self._runner.setup()
         place = self._configuration.visibility_server
-        site = web.TCPSite(self._runner, place.bind_address, place.bind_port, ssl_context=self._identity.context)
+        site = web.TCPSite(self._runner, place.bind_address, place.bind_port, ssl_context=self._certificate.context)
         await site.start()
         log.info("the visibility API is served at %s:%d", place.bind_address, self.port)
 
@@ -82,12 +82,12 @@ class VisibilityServer:
 
     async def _learn(self) -> None:
         """The authority may be replaced while we run; connections opened from then on are judged by it."""
-        await self._delegation.learn()
-        authority = self._delegation.vouching.authority
+        await self._delegation.read_request_header_auth()
+        authority = self._delegation.request_header.authority
         if authority and authority != self._known_authority:
             self._known_authority = authority
-            self._identity.context.load_verify_locations(cadata=authority)
-            self._identity.context.verify_mode = ssl.CERT_OPTIONAL
+            self._certificate.context.load_verify_locations(cadata=authority)
+            self._certificate.context.verify_mode = ssl.CERT_OPTIONAL
 
     def _application(self) -> web.Application:
         application = web.Application(middlewares=[_refusals])
@@ -106,7 +106,7 @@ class VisibilityServer:
             add(local_queues, self._pending(version, "localqueues"))
         return application
 
-    async def _user(self, request: web.Request) -> User:
+    async def _user(self, request: web.Request) -> AuthenticatedUser:
         certificate = request.transport.get_extra_info("peercert") if request.transport is not None else None
         headers = {name: request.headers.getall(name) for name in request.headers}
         user = await self._delegation.user(_common_name(certificate), headers)
@@ -124,14 +124,12 @@ class VisibilityServer:
     def _pending(self, version: str, plural: str) -> Any:
         async def handler(request: web.Request) -> web.Response:
             name, namespace = request.match_info["name"], request.match_info.get("namespace", "")
-            wish = Wish(group=GROUP, resource=plural, subresource="pendingworkloads", namespace=namespace, name=name)
+            access = AccessRequest(
+                verb="get", group=GROUP, resource=plural, subresource="pendingworkloads", namespace=namespace, name=name
+            )
             user = await self._user(request)
-            if not await self._delegation.may_read(user, wish):
-                where = f' in the namespace "{namespace}"' if namespace else " at the cluster scope"
-                text = (
-                    f'User "{user.name}" cannot get resource "{plural}/pendingworkloads" in API group "{GROUP}"{where}'
-                )
-                raise errors.forbidden(GROUP, plural, name, text)
+            if not await self._delegation.is_allowed(user, access):
+                raise errors.forbidden(GROUP, plural, name, access.refusal(user.name))
             known = self._view()
             if known is None:
                 raise ApiError(503, "ServiceUnavailable", "the queues are not known yet")
@@ -146,7 +144,7 @@ def _own_certificate() -> Any:
     from pykueue.kube import issuing
 
     now = dt.datetime.now(dt.UTC)
-    life = issuing.Life(begin=now, end=now + _LIFE)
+    life = issuing.Validity(begin=now, end=now + _LIFE)
     authority = issuing.make_authority("visibility-server", life)
     return issuing.make_server(authority, "visibility-server", ("visibility-server", "localhost"), life)
 

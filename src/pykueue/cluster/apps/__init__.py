@@ -1,1 +1,1 @@
-"""ReplicaSet, Deployment and StatefulSet: pods kept at a number, as far as Kueue's pod integrations need them."""
+"""The ReplicaSet, Deployment and StatefulSet controllers, as far as Kueue's integrations need."""

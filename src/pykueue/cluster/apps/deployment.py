@@ -1,4 +1,7 @@
-"""One sync of a Deployment: one ReplicaSet a template, the newest scaled up as the others go down."""
+"""One sync of a Deployment: one ReplicaSet for each template.
+
+The newest is scaled up, the others down.
+"""
 
 import copy
 import hashlib
@@ -7,9 +10,9 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from pykueue.api import conditions as api_conditions
-from pykueue.api import objects, resources
+from pykueue.api import generated_names, objects, resources
 from pykueue.api.scheme import Object
-from pykueue.cluster import generated_names, statuses
+from pykueue.cluster import statuses
 from pykueue.kube.controller import writes
 
 HASH = "pod-template-hash"
@@ -17,7 +20,7 @@ _REVISION = "deployment.kubernetes.io/revision"
 
 
 def template_hash(template: Object) -> str:
-    """A short stable name for a template, in the alphabet of Kubernetes' generated names."""
+    """A short stable hash of a template, in the alphabet of Kubernetes' generated names."""
     digest = int.from_bytes(hashlib.sha256(json.dumps(template, sort_keys=True).encode()).digest()[:8])
     letters = []
     for _ in range(10):
@@ -30,13 +33,13 @@ def sync(deployment: Object, owned: Sequence[Object], now: datetime) -> writes.S
     """`owned` are the ReplicaSets of this Deployment."""
     if objects.is_deleted(deployment):
         return writes.Done()
-    wanted = int(deployment["spec"].get("replicas", 1))
+    replicas = int(deployment["spec"].get("replicas", 1))
     digest = template_hash(deployment["spec"]["template"])
-    newest = next((found for found in owned if objects.labels(found).get(HASH) == digest), None)
-    others = [found for found in owned if found is not newest]
+    newest = next((replica_set for replica_set in owned if objects.labels(replica_set).get(HASH) == digest), None)
+    others = [replica_set for replica_set in owned if replica_set is not newest]
     errors: list[Exception] = []
     if newest is None:
-        first = _bounded(wanted, deployment, others)
+        first = _newest_size(replicas, deployment, others)
         results = yield [
             writes.Create(resource=resources.REPLICA_SET, object=_replica_set(deployment, digest, first, owned))
         ]
@@ -45,7 +48,7 @@ def sync(deployment: Object, owned: Sequence[Object], now: datetime) -> writes.S
             return writes.Done(errors=tuple(errors))
         newest = results[0]
         yield [_scaled(deployment, newest, 0, first)]
-    changes = _rollout(deployment, newest, others, wanted)
+    changes = _rollout(deployment, newest, others, replicas)
     for replica_set, target in changes:
         before = int(replica_set["spec"].get("replicas", 0))
         patch = {"spec": {"replicas": target}}
@@ -85,71 +88,81 @@ def _scaled(deployment: Object, replica_set: Object, before: int, after: int) ->
     return writes.Event(about=deployment, type="Normal", reason="ScalingReplicaSet", message=message)
 
 
-def _rollout(deployment: Object, newest: Object, others: Sequence[Object], wanted: int) -> list[tuple[Object, int]]:
-    """Which ReplicaSets change size now, within maxSurge and maxUnavailable."""
+def _rollout(deployment: Object, newest: Object, others: Sequence[Object], desired: int) -> list[tuple[Object, int]]:
+    """The ReplicaSets to scale now and their new sizes, within maxSurge and maxUnavailable."""
     changes: list[tuple[Object, int]] = []
-    target = _bounded(wanted, deployment, others)
+    target = _newest_size(desired, deployment, others)
     if int(newest["spec"].get("replicas", 0)) != target:
         changes.append((newest, target))
-    strategy = deployment["spec"].get("strategy") or {}
+    strategy = objects.nested(deployment, "spec", "strategy")
     if strategy.get("type") == "Recreate":
-        return changes + [(found, 0) for found in others if found["spec"].get("replicas")]
-    ready = sum(_ready(found) for found in (newest, *others))
-    spare = ready - (wanted - _share(strategy, "maxUnavailable", wanted, up=False))
-    for found in others:
-        replicas = int(found["spec"].get("replicas", 0))
-        unready = replicas - _ready(found)
+        return changes + [(replica_set, 0) for replica_set in others if replica_set["spec"].get("replicas")]
+    ready = sum(_ready(replica_set) for replica_set in (newest, *others))
+    spare = ready - (desired - _rolling_update_limit(strategy, "maxUnavailable", desired, round_up=False))
+    for replica_set in others:
+        replicas = int(replica_set["spec"].get("replicas", 0))
+        unready = replicas - _ready(replica_set)
         cut = min(replicas, max(0, unready) + max(0, spare))
         if cut > 0:
-            changes.append((found, replicas - cut))
+            changes.append((replica_set, replicas - cut))
             spare -= max(0, cut - unready)
     return changes
 
 
-def _bounded(wanted: int, deployment: Object, others: Sequence[Object]) -> int:
-    """The size that the newest ReplicaSet may have while others still hold pods."""
-    held = sum(int((found.get("status") or {}).get("replicas", found["spec"].get("replicas", 0))) for found in others)
-    strategy = deployment["spec"].get("strategy") or {}
+def _newest_size(desired: int, deployment: Object, others: Sequence[Object]) -> int:
+    """The size that the newest ReplicaSet may have while older ones still have pods."""
+    existing = sum(
+        int(objects.status(replica_set).get("replicas", replica_set["spec"].get("replicas", 0)))
+        for replica_set in others
+    )
+    strategy = objects.nested(deployment, "spec", "strategy")
     if strategy.get("type") == "Recreate":
-        leaving = sum(int((found.get("status") or {}).get("terminatingReplicas", 0)) for found in others)
-        return wanted if held + leaving == 0 else 0
-    return max(0, min(wanted, wanted + _share(strategy, "maxSurge", wanted, up=True) - held))
+        terminating = sum(int(objects.status(replica_set).get("terminatingReplicas", 0)) for replica_set in others)
+        return desired if existing + terminating == 0 else 0
+    return max(
+        0, min(desired, desired + _rolling_update_limit(strategy, "maxSurge", desired, round_up=True) - existing)
+    )
 
 
 def _ready(replica_set: Object) -> int:
-    return int((replica_set.get("status") or {}).get("availableReplicas", 0))
+    return int(objects.status(replica_set).get("availableReplicas", 0))
 
 
-def _share(strategy: Object, field: str, wanted: int, *, up: bool) -> int:
-    value = (strategy.get("rollingUpdate") or {}).get(field, "25%")
+def _rolling_update_limit(strategy: Object, field: str, desired: int, *, round_up: bool) -> int:
+    value = objects.nested(strategy, "rollingUpdate").get(field, "25%")
     if isinstance(value, int):
         return value
-    share = wanted * int(value.rstrip("%"))
-    return -(-share // 100) if up else share // 100
+    hundredths = desired * int(value.rstrip("%"))
+    return -(-hundredths // 100) if round_up else hundredths // 100
 
 
-def _status(deployment: Object, newest: Object, every: Sequence[Object], now: datetime) -> Object:
-    wanted = int(deployment["spec"].get("replicas", 1))
-    ready = sum(_ready(found) for found in every)
+def _status(deployment: Object, newest: Object, replica_sets: Sequence[Object], now: datetime) -> Object:
+    desired = int(deployment["spec"].get("replicas", 1))
+    ready = sum(_ready(replica_set) for replica_set in replica_sets)
     counts = {
-        "replicas": sum(int((found.get("status") or {}).get("replicas", 0)) for found in every),
-        "updatedReplicas": int((newest.get("status") or {}).get("replicas", 0)),
+        "replicas": sum(int(objects.status(replica_set).get("replicas", 0)) for replica_set in replica_sets),
+        "updatedReplicas": int(objects.status(newest).get("replicas", 0)),
         "readyReplicas": ready,
         "availableReplicas": ready,
-        "unavailableReplicas": max(0, wanted - ready),
+        "unavailableReplicas": max(0, desired - ready),
     }
-    strategy = deployment["spec"].get("strategy") or {}
-    least = (
-        wanted if strategy.get("type") == "Recreate" else wanted - _share(strategy, "maxUnavailable", wanted, up=False)
+    strategy = objects.nested(deployment, "spec", "strategy")
+    minimum = (
+        desired
+        if strategy.get("type") == "Recreate"
+        else desired - _rolling_update_limit(strategy, "maxUnavailable", desired, round_up=False)
     )
-    is_available = ready >= least
-    is_done = counts["updatedReplicas"] == counts["replicas"] == ready == wanted
+    is_available = ready >= minimum
+    is_done = counts["updatedReplicas"] == counts["replicas"] == ready == desired
     conditions = api_conditions.replaced(
-        (deployment.get("status") or {}).get("conditions") or (), _available(is_available=is_available), now
+        objects.nested_list(deployment, "status", "conditions"), _available(is_available=is_available), now
     )
     conditions = api_conditions.replaced(conditions, _progressing(newest, is_done=is_done), now)
-    shown: Object = {key: value for key, value in counts.items() if value}
-    return shown | {"observedGeneration": deployment["metadata"].get("generation", 1), "conditions": conditions}
+    nonzero_counts: Object = {key: value for key, value in counts.items() if value}
+    return nonzero_counts | {
+        "observedGeneration": deployment["metadata"].get("generation", 1),
+        "conditions": conditions,
+    }
 
 
 def _available(*, is_available: bool) -> Object:

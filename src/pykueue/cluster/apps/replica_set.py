@@ -1,4 +1,4 @@
-"""One sync of a ReplicaSet: as many pods as `spec.replicas`, and the counts in the status."""
+"""One sync of a ReplicaSet: keeps `spec.replicas` pods, and writes the counts."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,16 +10,16 @@ from pykueue.kube.controller import writes
 
 
 def sync(replica_set: Object, owned: Sequence[Object], _now: datetime) -> writes.Sync:
-    wanted = int(replica_set["spec"].get("replicas", 1))
+    replicas = int(replica_set["spec"].get("replicas", 1))
     active = sorted(filter(pods.is_active, owned), key=pods.removal_order)
     terminating = sum(map(pods.is_terminating, owned))
     errors: list[Exception] = []
     if not objects.is_deleted(replica_set):
-        missing = [pods.from_template(replica_set["spec"]["template"], replica_set)] * max(0, wanted - len(active))
+        missing = [pods.from_template(replica_set["spec"]["template"], replica_set)] * max(0, replicas - len(active))
         created = yield from pod_control.create(replica_set, missing)
-        removed = yield from pod_control.delete(replica_set, active[: max(0, len(active) - wanted)])
-        gone = {objects.uid(pod) for pod in removed.pods}
-        active = [pod for pod in [*active, *created.pods] if objects.uid(pod) not in gone]
+        removed = yield from pod_control.delete(replica_set, active[: max(0, len(active) - replicas)])
+        removed_uids = {objects.uid(pod) for pod in removed.pods}
+        active = [pod for pod in [*active, *created.pods] if objects.uid(pod) not in removed_uids]
         terminating += len(removed.pods)
         errors = [*created.errors, *removed.errors]
     refused = yield from statuses.write(resources.REPLICA_SET, replica_set, _status(replica_set, active, terminating))

@@ -1,6 +1,5 @@
-"""One sync of a StatefulSet: pods with ordinal names, started in order (or at once) and stopped from the top."""
+"""One sync of a StatefulSet: pods with ordinal names, created in order and deleted in reverse."""
 
-import copy
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -17,10 +16,10 @@ REVISION = "controller-revision-hash"
 
 def sync(stateful_set: Object, owned: Sequence[Object], _now: datetime) -> writes.Sync:
     errors: list[Exception] = []
-    wanted = int(stateful_set["spec"].get("replicas", 1))
+    replicas = int(stateful_set["spec"].get("replicas", 1))
     revision = f"{objects.name(stateful_set)}-{template_hash(stateful_set['spec']['template'])}"
     if not objects.is_deleted(stateful_set):
-        create, remove = _change(stateful_set, owned, wanted, revision)
+        create, remove = _change(stateful_set, owned, replicas, revision)
         removed = yield from pod_control.delete(stateful_set, remove)
         created = yield from pod_control.create(stateful_set, create)
         errors = [*removed.errors, *created.errors]
@@ -30,38 +29,38 @@ def sync(stateful_set: Object, owned: Sequence[Object], _now: datetime) -> write
 
 
 def _change(
-    stateful_set: Object, owned: Sequence[Object], wanted: int, revision: str
+    stateful_set: Object, owned: Sequence[Object], replicas: int, revision: str
 ) -> tuple[list[Object], list[Object]]:
-    """What to create and what to remove now; in OrderedReady one pod at a time."""
-    first = int((stateful_set["spec"].get("ordinals") or {}).get("start", 0))
-    names = [f"{objects.name(stateful_set)}-{number}" for number in range(first, first + wanted)]
+    """The pods to create and the pods to delete now; with OrderedReady one pod at a time."""
+    first = int(objects.nested(stateful_set, "spec", "ordinals").get("start", 0))
+    names = [f"{objects.name(stateful_set)}-{number}" for number in range(first, first + replicas)]
     present = {objects.name(pod): pod for pod in owned}
     surplus = [pod for name, pod in present.items() if name not in names and not objects.is_deleted(pod)]
-    over = [
+    finished = [
         pod for name, pod in present.items() if name in names and pods.is_finished(pod) and not objects.is_deleted(pod)
     ]
     stale = _stale(stateful_set, [present[name] for name in names if name in present], revision)
     surplus.sort(key=_ordinal, reverse=True)
     if stateful_set["spec"].get("podManagementPolicy") == "Parallel":
         missing = [name for name in names if name not in present]
-        return [_pod(stateful_set, name, revision) for name in missing], [*surplus, *over, *stale[:1]]
+        return [_pod(stateful_set, name, revision) for name in missing], [*surplus, *finished, *stale[:1]]
     for name in names:
         if name not in present:
-            return [_pod(stateful_set, name, revision)], over
+            return [_pod(stateful_set, name, revision)], finished
         if not pods.is_ready(present[name]) or objects.is_deleted(present[name]):
-            return [], over or [pod for pod in stale if objects.name(pod) == name]
-    return [], over or surplus[:1] or stale[:1]
+            return [], finished or [pod for pod in stale if objects.name(pod) == name]
+    return [], finished or surplus[:1] or stale[:1]
 
 
-def _stale(stateful_set: Object, some: Sequence[Object], revision: str) -> list[Object]:
-    """Pods of an older template, highest first, unless updates are left to the user."""
-    strategy = stateful_set["spec"].get("updateStrategy") or {}
+def _stale(stateful_set: Object, owned: Sequence[Object], revision: str) -> list[Object]:
+    """Pods of an older template, highest ordinal first; none with updateStrategy OnDelete."""
+    strategy = objects.nested(stateful_set, "spec", "updateStrategy")
     if strategy.get("type") == "OnDelete":
         return []
-    partition = int((strategy.get("rollingUpdate") or {}).get("partition", 0))
+    partition = int(objects.nested(strategy, "rollingUpdate").get("partition", 0))
     stale = [
         pod
-        for pod in some
+        for pod in owned
         if objects.labels(pod).get(REVISION) != revision and _ordinal(pod) >= partition and not objects.is_deleted(pod)
     ]
     return sorted(stale, key=_ordinal, reverse=True)
@@ -73,15 +72,8 @@ def _ordinal(pod: Object) -> int:
 
 
 def _pod(stateful_set: Object, name: str, revision: str) -> Object:
-    pod = pods.from_template(stateful_set["spec"]["template"], stateful_set)
-    metadata = pod["metadata"]
-    del metadata["generateName"]
-    metadata["name"] = name
-    metadata["labels"] = copy.copy(metadata.get("labels") or {}) | {
-        POD_NAME: name,
-        ORDINAL: name.rpartition("-")[2],
-        REVISION: revision,
-    }
+    labels = {POD_NAME: name, ORDINAL: name.rpartition("-")[2], REVISION: revision}
+    pod = pods.from_template(stateful_set["spec"]["template"], stateful_set, name=name, labels=labels)
     pod["spec"] |= {"hostname": name, "subdomain": stateful_set["spec"].get("serviceName", "")}
     return pod
 

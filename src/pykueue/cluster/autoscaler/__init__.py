@@ -1,4 +1,5 @@
-"""Node pools: nodes that come when pods find no place and go when they are idle, as Karpenter's and GKE's do.
+"""The cluster autoscaler: creates nodes for unschedulable pods and removes idle nodes.
 
-Invariant: what a pool may make, and what it makes for which pods, is decided purely; time and the API stay in the shell.
+Its NodePools are Karpenter's. `plan` and `provisioning` decide without I/O; `controller` reads the
+clock and writes to the API.
 """

@@ -1,4 +1,4 @@
-"""Node pools at work: looks at what waits once a second while there is something to do, starts and removes nodes."""
+"""The autoscaler's loop: while there are NodePools, starts and removes nodes once a second."""
 
 import asyncio
 import functools
@@ -7,88 +7,97 @@ from datetime import UTC, datetime
 from pykueue.api import conditions, objects, resources
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
-from pykueue.cluster.autoscaler import flavors, plan, provisioning
-from pykueue.cluster.autoscaler.plan import Starting
-from pykueue.cluster.autoscaler.pool import Pool
+from pykueue.cluster.autoscaler import plan, provisioning
+from pykueue.cluster.autoscaler.plan import StartingNode
+from pykueue.cluster.autoscaler.pool import Pool, flavor_mismatch
 from pykueue.cluster.scheduler.controller import SchedulerController
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller import writes
+from pykueue.kube.controller.cache import ObjectCache
 from pykueue.kube.controller.executor import WriteExecutor
-from pykueue.kube.controller.object_cache import Views
 
 _PERIOD_SECONDS = 1.0
 
 
 class Autoscaler:
-    def __init__(self, views: Views, placement: SchedulerController, performer: WriteExecutor, clock: Clock) -> None:
-        self._placement = placement
-        self._performer = performer
+    def __init__(
+        self, cache: ObjectCache, scheduler: SchedulerController, executor: WriteExecutor, clock: Clock
+    ) -> None:
+        self._scheduler = scheduler
+        self._executor = executor
         self._clock = clock
-        self._pools = views.of(resources.NODE_POOL)
-        self._flavors = views.of(resources.RESOURCE_FLAVOR)
-        self._requests = views.of(resources.PROVISIONING_REQUEST)
-        self._templates = views.of(resources.POD_TEMPLATE)
-        self._starting: list[Starting] = []
+        self._cache = cache
+        self._starting: list[StartingNode] = []
         self._idle_since: dict[str, datetime] = {}
-        self._told: dict[str, str] = {}
+        self._last_messages: dict[str, str] = {}
         self._changed = asyncio.Event()
-        for view in (self._pools, self._flavors, self._requests, views.of(resources.NODE), views.of(resources.POD)):
-            view.add_handler(lambda _change: self._changed.set())
+        cache.add_kind(resources.POD_TEMPLATE)
+        for kind in (
+            resources.NODE_POOL,
+            resources.RESOURCE_FLAVOR,
+            resources.PROVISIONING_REQUEST,
+            resources.NODE,
+            resources.POD,
+        ):
+            cache.add_kind(kind)
+            cache.on_change(kind, lambda _old, _new: self._changed.set())
 
     async def run(self) -> None:
         while True:
-            if not self._pools.items():
+            if not self._cache.all(resources.NODE_POOL):
                 self._changed.clear()
                 await self._changed.wait()
                 continue
-            await self._look()
+            await self._run_once()
             await self._clock.sleep(_PERIOD_SECONDS)
 
-    async def _look(self) -> None:
+    async def _run_once(self) -> None:
         now = datetime.fromtimestamp(self._clock.now_ns() / SECOND_NS, UTC)
-        pools = [Pool(found) for found in self._pools.items() if not objects.is_deleted(found)]
-        await self._performer.run(self._settle(pools, now))
+        pools = [Pool(pool) for pool in self._cache.all(resources.NODE_POOL) if not objects.is_deleted(pool)]
+        await self._executor.run(self._sync(pools, now))
 
-    def _settle(self, pools: list[Pool], now: datetime) -> writes.Sync:
-        batch: list[writes.Write] = []
+    def _sync(self, pools: list[Pool], now: datetime) -> writes.Sync:
+        batch: list[writes.Action] = []
         batch += self._answer_requests(pools, now)
         batch += self._grow(pools, now)
         for pool in pools:
-            self._starting += plan.fill(pool, self._placement.fleet, self._starting, now)
-        batch += self._bring_up(now)
+            self._starting += plan.fill(pool, self._scheduler.fleet, self._starting, now)
+        batch += self._create_started(now)
         batch += self._shrink(pools, now)
-        batch += self._tell_mismatches(pools)
+        batch += self._warn_of_mismatches(pools)
         if batch:
             results = yield batch
             return writes.Done(errors=writes.refusals(results))
         return writes.Done()
 
-    def _grow(self, pools: list[Pool], now: datetime) -> list[writes.Write]:
-        waiting = [pod for pod in self._placement.waiting.values() if conditions.find(pod, "PodScheduled")]
-        growth = plan.grow(waiting, pools, self._placement.fleet, starting=self._starting, now=now)
+    def _grow(self, pools: list[Pool], now: datetime) -> list[writes.Action]:
+        waiting = [pod for pod in self._scheduler.waiting.values() if conditions.find(pod, "PodScheduled")]
+        growth = plan.grow(waiting, pools, self._scheduler.fleet, starting=self._starting, now=now)
         self._starting += growth.nodes
-        batch: list[writes.Write] = []
+        batch: list[writes.Action] = []
         by_uid = {objects.uid(pod): pod for pod in waiting}
         for uid, pool in growth.grown_for.items():
             message = f"pod triggered scale-up: {pool}"
-            batch += self._tell_once(by_uid[uid], "Normal", "TriggeredScaleUp", message)
-        for uid, why in growth.refused.items():
-            batch += self._tell_once(by_uid[uid], "Normal", "NotTriggerScaleUp", f"pod didn't trigger scale-up: {why}")
+            batch += self._event_once(by_uid[uid], "Normal", "TriggeredScaleUp", message)
+        for uid, reasons in growth.refused.items():
+            batch += self._event_once(
+                by_uid[uid], "Normal", "NotTriggerScaleUp", f"pod didn't trigger scale-up: {reasons}"
+            )
         return batch
 
-    def _bring_up(self, now: datetime) -> list[writes.Write]:
-        """Nodes whose start is over join the cluster."""
-        due = [found for found in self._starting if found.ready_at <= now]
-        self._starting = [found for found in self._starting if found.ready_at > now]
-        return [writes.Create(resource=resources.NODE, object=found.node) for found in due]
+    def _create_started(self, now: datetime) -> list[writes.Action]:
+        """Create the Node objects whose start delay is over."""
+        due = [starting for starting in self._starting if starting.ready_at <= now]
+        self._starting = [starting for starting in self._starting if starting.ready_at > now]
+        return [writes.Create(resource=resources.NODE, object=starting.node) for starting in due]
 
-    def _shrink(self, pools: list[Pool], now: datetime) -> list[writes.Write]:
-        fleet = self._placement.fleet
+    def _shrink(self, pools: list[Pool], now: datetime) -> list[writes.Action]:
+        fleet = self._scheduler.fleet
         busy = {name for name, state in fleet.nodes.items() if state.pods}
         self._idle_since = {name: self._idle_since.get(name, now) for name in fleet.nodes if name not in busy}
-        batch: list[writes.Write] = []
+        batch: list[writes.Action] = []
         for pool in pools:
-            for node in plan.idle(pool, fleet, self._idle_since, now):
+            for node in plan.idle_nodes(pool, fleet, self._idle_since, now):
                 message = f"Scale-down: node {objects.name(node)} of pool {pool.name} is empty and is removed"
                 batch += [
                     writes.Delete(resource=resources.NODE, object=node),
@@ -96,43 +105,43 @@ class Autoscaler:
                 ]
         return batch
 
-    def _answer_requests(self, pools: list[Pool], now: datetime) -> list[writes.Write]:
-        batch: list[writes.Write] = []
-        for request in filter(provisioning.is_open, self._requests.items()):
+    def _answer_requests(self, pools: list[Pool], now: datetime) -> list[writes.Action]:
+        batch: list[writes.Action] = []
+        for request in filter(provisioning.is_open, self._cache.all(resources.PROVISIONING_REQUEST)):
             verdict = provisioning.answer(
                 request,
-                functools.partial(self._templates.get, namespace=objects.namespace(request)),
-                self._placement.fleet,
+                functools.partial(self._cache.get, resources.POD_TEMPLATE, namespace=objects.namespace(request)),
+                self._scheduler.fleet,
                 pools=pools,
                 starting=self._starting,
                 now=now,
             )
             self._starting += verdict.nodes
-            batch.append(_conditions(request, verdict.condition, now))
+            batch.append(_conditions_patch(request, verdict.condition, now))
         return batch
 
-    def _tell_mismatches(self, pools: list[Pool]) -> list[writes.Write]:
-        batch: list[writes.Write] = []
-        for flavor in self._flavors.items():
-            if message := flavors.mismatch(flavor, pools, self._placement.fleet):
-                batch += self._tell_once(flavor, "Warning", "NoMatchingNodePool", message)
+    def _warn_of_mismatches(self, pools: list[Pool]) -> list[writes.Action]:
+        batch: list[writes.Action] = []
+        for flavor in self._cache.all(resources.RESOURCE_FLAVOR):
+            if message := flavor_mismatch(flavor, pools, self._scheduler.fleet):
+                batch += self._event_once(flavor, "Warning", "NoMatchingNodePool", message)
         return batch
 
-    def _tell_once(self, about: Object, type_: str, reason: str, message: str) -> list[writes.Write]:
-        if self._told.get(objects.uid(about)) == message:
+    def _event_once(self, about: Object, type_: str, reason: str, message: str) -> list[writes.Action]:
+        if self._last_messages.get(objects.uid(about)) == message:
             return []
-        self._told[objects.uid(about)] = message
+        self._last_messages[objects.uid(about)] = message
         return [writes.Event(about=about, type=type_, reason=reason, message=message)]
 
 
-def _conditions(request: Object, condition: Object, now: datetime) -> writes.Patch:
+def _conditions_patch(request: Object, condition: Object, now: datetime) -> writes.Patch:
     accepted = {"type": "Accepted", "status": "True", "reason": "Accepted", "message": "The request is accepted."}
-    stored = (request.get("status") or {}).get("conditions") or ()
-    told = conditions.replaced(conditions.replaced(stored, accepted, now), condition, now)
+    stored = objects.nested_list(request, "status", "conditions")
+    updated = conditions.replaced(conditions.replaced(stored, accepted, now), condition, now)
     return writes.Patch(
         resource=resources.PROVISIONING_REQUEST,
         object=request,
-        patch={"status": {"conditions": told}},
+        patch={"status": {"conditions": updated}},
         subresource="status",
         guarded=False,
     )

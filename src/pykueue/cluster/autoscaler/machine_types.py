@@ -1,4 +1,4 @@
-"""Instance types: how big a machine of a name is. Well-known ones by table, others by an annotation of the pool."""
+"""Instance types and their resources: a table, or an annotation of the NodePool."""
 
 import json
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ def _gpu(name: str, size: tuple[int, int], gpus: int, labels: Mapping[str, str])
     )
 
 
-KNOWN = (
+WELL_KNOWN = (
     *(_plain(f"e2-standard-{cpu}", cpu, cpu * 4) for cpu in (2, 4, 8, 16, 32)),
     *(_plain(f"n2-standard-{cpu}", cpu, cpu * 4) for cpu in (2, 4, 8, 16, 32, 64)),
     *(
@@ -61,15 +61,15 @@ KNOWN = (
 
 
 def of_pool(pool: Object) -> tuple[MachineType, ...]:
-    """The types that the pool's annotation states, else all that are known."""
-    stated = objects.annotations(pool).get(ANNOTATION)
-    if not stated:
-        return KNOWN
+    """The types in the pool's annotation, or else all well-known ones."""
+    text = objects.annotations(pool).get(ANNOTATION)
+    if not text:
+        return WELL_KNOWN
     return tuple(
         MachineType(
             name=entry["name"],
             resources={key: str(value) for key, value in entry.items() if key not in ("name", "labels")},
             labels=entry.get("labels") or {},
         )
-        for entry in json.loads(stated)
+        for entry in json.loads(text)
     )

@@ -1,21 +1,20 @@
-"""Growing and shrinking: which nodes to start for pods without a place, and which idle ones to remove. Pure."""
+"""Scale-up and scale-down, without I/O: the nodes to start and the idle nodes to remove."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from pykueue.api import objects
+from pykueue.api import generated_names, objects
 from pykueue.api.scheme import Object
-from pykueue.cluster import generated_names
 from pykueue.cluster import nodes as machines
 from pykueue.cluster.autoscaler.pool import POOL, Pool
-from pykueue.cluster.scheduler import choice
-from pykueue.cluster.scheduler.fleet import Amounts, Fleet, NodeState, capacity, requests
+from pykueue.cluster.scheduler import node_selection
+from pykueue.cluster.scheduler.fleet import Amounts, Fleet, NodeState, add, capacity, requests
 
 
 @dataclass(slots=True, kw_only=True)
-class Starting:
-    """A node on its way, and what is meant for it."""
+class StartingNode:
+    """A node that is being started, and the uids of the pods that it is started for."""
 
     node: Object
     pool: str
@@ -26,88 +25,95 @@ class Starting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Growth:
-    """Nodes to start, and by pod uid the pool that grows for it or, if none does, why."""
+    """Nodes to start; by pod uid, the pool that grows for it or why none does."""
 
-    nodes: tuple[Starting, ...]
+    nodes: tuple[StartingNode, ...]
     grown_for: dict[str, str]
     refused: dict[str, str]
 
 
 def grow(
-    waiting: Sequence[Object], pools: Iterable[Pool], fleet: Fleet, *, starting: Sequence[Starting], now: datetime
+    waiting: Sequence[Object], pools: Iterable[Pool], fleet: Fleet, *, starting: Sequence[StartingNode], now: datetime
 ) -> Growth:
-    """First onto what is already on its way, then onto new nodes of the heaviest pool that can hold the pod."""
+    """Assign each pod to a starting node, or else to a new node of the heaviest pool that fits."""
     ordered = sorted(pools, key=lambda pool: (-pool.weight, pool.name))
-    nodes: list[Starting] = []
+    nodes: list[StartingNode] = []
     grown_for: dict[str, str] = {}
     refused: dict[str, str] = {}
     for pod in waiting:
-        wanted = requests(pod["spec"])
-        if _put(pod, wanted, [*starting, *nodes]):
+        pod_requests = requests(pod["spec"])
+        if _assign(pod, pod_requests, [*starting, *nodes]):
             continue
-        made, why = _new_node(pod, wanted, ordered, fleet=fleet, starting=[*starting, *nodes], now=now)
-        if made is None:
-            refused[objects.uid(pod)] = why
+        node, reasons = _new_node(pod, pod_requests, ordered, fleet=fleet, starting=[*starting, *nodes], now=now)
+        if node is None:
+            refused[objects.uid(pod)] = reasons
         else:
-            nodes.append(made)
-            grown_for[objects.uid(pod)] = made.pool
+            nodes.append(node)
+            grown_for[objects.uid(pod)] = node.pool
     return Growth(nodes=tuple(nodes), grown_for=grown_for, refused=refused)
 
 
-def _put(pod: Object, wanted: Amounts, some: Sequence[Starting]) -> bool:
-    for candidate in some:
+def _assign(pod: Object, pod_requests: Amounts, starting: Sequence[StartingNode]) -> bool:
+    for candidate in starting:
         if objects.uid(pod) in candidate.pods:
             return True
-    for candidate in some:
-        if _fits(pod, wanted, candidate.state):
-            _book(pod, wanted, candidate)
+    for candidate in starting:
+        if _fits(pod, pod_requests, candidate.state):
+            _reserve(pod, pod_requests, candidate)
             return True
     return False
 
 
-def _fits(pod: Object, wanted: Amounts, state: NodeState) -> bool:
-    return choice.static_fault(pod["spec"], state) is None and not state.short_of(wanted)
+def _fits(pod: Object, pod_requests: Amounts, state: NodeState) -> bool:
+    return node_selection.node_fault(pod["spec"], state) is None and not state.insufficient(pod_requests)
 
 
-def _book(pod: Object, wanted: Amounts, candidate: Starting) -> None:
+def _reserve(pod: Object, pod_requests: Amounts, candidate: StartingNode) -> None:
     candidate.pods.append(objects.uid(pod))
-    for name, amount in wanted.items():
-        candidate.state.taken[name] = candidate.state.taken.get(name, 0) + amount
+    add(candidate.state.requested, pod_requests, 1)
 
 
 def _new_node(
-    pod: Object, wanted: Amounts, pools: Sequence[Pool], *, fleet: Fleet, starting: Sequence[Starting], now: datetime
-) -> tuple[Starting | None, str]:
-    """The smallest node of the first pool that takes the pod, or what each pool says against it."""
-    against: list[str] = []
+    pod: Object,
+    pod_requests: Amounts,
+    pools: Sequence[Pool],
+    *,
+    fleet: Fleet,
+    starting: Sequence[StartingNode],
+    now: datetime,
+) -> tuple[StartingNode | None, str]:
+    """The smallest node of the first pool that fits the pod, or the reasons of all pools."""
+    reasons: list[str] = []
     for pool in pools:
-        made, why = _of_pool(pool, pod, wanted, now)
-        if made is not None and (full := _fault_of_bounds(pool, made, fleet, starting)):
-            made, why = None, full
-        if made is not None:
-            _book(pod, wanted, made)
-            return made, ""
-        against.append(f"{pool.name}: {why}")
-    return None, "; ".join(against) or "there is no node pool"
+        node, reason = _node_of_pool(pool, pod, pod_requests, now)
+        if node is not None and (limit_fault := _limit_fault(pool, node, fleet, starting)):
+            node, reason = None, limit_fault
+        if node is not None:
+            _reserve(pod, pod_requests, node)
+            return node, ""
+        reasons.append(f"{pool.name}: {reason}")
+    return None, "; ".join(reasons) or "there is no node pool"
 
 
-def _of_pool(pool: Pool, pod: Object, wanted: Amounts, now: datetime) -> tuple[Starting | None, str]:
-    why = "no instance type is allowed by its requirements"
-    for shape in pool.shapes():
-        node = new_node(pool, shape.name, now)
+def _node_of_pool(pool: Pool, pod: Object, pod_requests: Amounts, now: datetime) -> tuple[StartingNode | None, str]:
+    reason = "no instance type is allowed by its requirements"
+    for machine_type in pool.machine_types():
+        node = new_node(pool, machine_type.name, now)
         state = NodeState(node, capacity(node))
-        if (fault := choice.static_fault(pod["spec"], state)) is not None:
-            why = fault.replace("node(s)", "its nodes")
-        elif short := state.short_of(wanted):
-            why = f"no instance type has enough {', '.join(short)}"
+        if (fault := node_selection.node_fault(pod["spec"], state)) is not None:
+            reason = fault.replace("node(s)", "its nodes")
+        elif insufficient := state.insufficient(pod_requests):
+            reason = f"no instance type has enough {', '.join(insufficient)}"
         else:
-            return Starting(node=node, pool=pool.name, ready_at=now + pool.start_delay, state=state), ""
-    return None, why
+            return StartingNode(node=node, pool=pool.name, ready_at=now + pool.start_delay, state=state), ""
+    return None, reason
 
 
-def new_node(pool: Pool, shape_name: str, now: datetime) -> Object:
-    shape = next(found for found in pool.shapes() if found.name == shape_name)
-    node = machines.node(f"{pool.name}-{generated_names.random_suffix()}", shape.resources, now, pool.labels(shape))
+def new_node(pool: Pool, type_name: str, now: datetime) -> Object:
+    machine_type = next(candidate for candidate in pool.machine_types() if candidate.name == type_name)
+    node = machines.node(
+        f"{pool.name}-{generated_names.random_suffix()}", machine_type.resources, now, pool.labels(machine_type)
+    )
     return node | {"spec": {"taints": pool.taints} if pool.taints else {}}
 
 
@@ -115,38 +121,38 @@ def members(pool: Pool, fleet: Fleet) -> list[NodeState]:
     return [state for state in fleet.nodes.values() if state.labels.get(POOL) == pool.name]
 
 
-def _fault_of_bounds(pool: Pool, made: Starting, fleet: Fleet, starting: Sequence[Starting]) -> str:
-    """Whether one more node would exceed the pool's count or limits; "" if not."""
-    present = [state.capacity for state in members(pool, fleet)]
-    present += [found.state.capacity for found in starting if found.pool == pool.name]
-    if pool.max_nodes is not None and len(present) >= pool.max_nodes:
+def _limit_fault(pool: Pool, new: StartingNode, fleet: Fleet, starting: Sequence[StartingNode]) -> str:
+    """Why one more node would exceed the pool's node count or limits; "" if it would not."""
+    capacities = [state.capacity for state in members(pool, fleet)]
+    capacities += [node.state.capacity for node in starting if node.pool == pool.name]
+    if pool.max_nodes is not None and len(capacities) >= pool.max_nodes:
         return f"max node group size reached ({pool.max_nodes})"
     for name, limit in pool.limits.items():
-        total = sum(amounts.get(name, 0) for amounts in (*present, made.state.capacity))
+        total = sum(amounts.get(name, 0) for amounts in (*capacities, new.state.capacity))
         if total > limit:
             return f"limit of {name} reached"
     return ""
 
 
-def fill(pool: Pool, fleet: Fleet, starting: Sequence[Starting], now: datetime) -> list[Starting]:
-    """Nodes to bring a pool to its minimum, of its smallest type."""
-    present = len(members(pool, fleet)) + sum(found.pool == pool.name for found in starting)
-    kinds_of_machine = pool.shapes()
-    if not kinds_of_machine:
+def fill(pool: Pool, fleet: Fleet, starting: Sequence[StartingNode], now: datetime) -> list[StartingNode]:
+    """Nodes to start so that the pool has its minimum, of its smallest machine type."""
+    present = len(members(pool, fleet)) + sum(node.pool == pool.name for node in starting)
+    types = pool.machine_types()
+    if not types:
         return []
-    made = [new_node(pool, kinds_of_machine[0].name, now) for _ in range(max(0, pool.min_nodes - present))]
+    nodes = [new_node(pool, types[0].name, now) for _ in range(max(0, pool.min_nodes - present))]
     return [
-        Starting(node=node, pool=pool.name, ready_at=now + pool.start_delay, state=NodeState(node, capacity(node)))
-        for node in made
+        StartingNode(node=node, pool=pool.name, ready_at=now + pool.start_delay, state=NodeState(node, capacity(node)))
+        for node in nodes
     ]
 
 
-def idle(pool: Pool, fleet: Fleet, idle_since: dict[str, datetime], now: datetime) -> list[Object]:
-    """Empty nodes whose time is over, as long as the minimum stays."""
-    limit = pool.idle_time
+def idle_nodes(pool: Pool, fleet: Fleet, idle_since: dict[str, datetime], now: datetime) -> list[Object]:
+    """Nodes that were empty for longer than the pool allows; the pool keeps its minimum."""
+    idle_time = pool.idle_time
     present = members(pool, fleet)
-    if limit is None:
+    if idle_time is None:
         return []
-    over = [state for state in present if not state.pods and now - idle_since.get(state.name, now) >= limit]
-    over.sort(key=lambda state: (idle_since[state.name], state.name))
-    return [state.node for state in over[: max(0, len(present) - pool.min_nodes)]]
+    expired = [state for state in present if not state.pods and now - idle_since.get(state.name, now) >= idle_time]
+    expired.sort(key=lambda state: (idle_since[state.name], state.name))
+    return [state.node for state in expired[: max(0, len(present) - pool.min_nodes)]]

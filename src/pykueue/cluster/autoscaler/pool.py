@@ -1,18 +1,17 @@
-"""What one NodePool can make: candidate nodes with their labels, taints and size, and its bounds."""
+"""One NodePool: the labels, taints and machine types of its nodes, and its limits."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from pykueue.api import objects, resource_lists
+from pykueue.api import durations, objects, resource_lists
 from pykueue.api.scheme import Object
-from pykueue.api.selectors import Requirement
+from pykueue.api.selectors import LabelRequirement
 from pykueue.api.times import SECOND_NS
-from pykueue.cluster.autoscaler import machine_types as shapes
+from pykueue.cluster.autoscaler import machine_types
 from pykueue.cluster.autoscaler.machine_types import MachineType
-from pykueue.cluster.scheduler.fleet import Amounts
-from pykueue.translate import durations
+from pykueue.cluster.scheduler.fleet import Amounts, Fleet
 
 POOL = "karpenter.sh/nodepool"
 INSTANCE_TYPE = "node.kubernetes.io/instance-type"
@@ -33,8 +32,7 @@ class Pool:
 
     @property
     def template(self) -> Object:
-        template: Object = self.object["spec"].get("template") or {}
-        return template
+        return objects.nested(self.object, "spec", "template")
 
     @property
     def weight(self) -> int:
@@ -42,20 +40,22 @@ class Pool:
 
     @property
     def taints(self) -> list[Object]:
-        return list((self.template.get("spec") or {}).get("taints") or ())
+        return list(objects.nested_list(self.template, "spec", "taints"))
 
     @property
-    def requirements(self) -> tuple[Requirement, ...]:
-        given = (self.template.get("spec") or {}).get("requirements") or ()
+    def requirements(self) -> tuple[LabelRequirement, ...]:
+        requirements = objects.nested_list(self.template, "spec", "requirements")
         return tuple(
-            Requirement(found["key"], found["operator"], frozenset(map(str, found.get("values") or ())))
-            for found in given
+            LabelRequirement(
+                requirement["key"], requirement["operator"], frozenset(map(str, requirement.get("values") or ()))
+            )
+            for requirement in requirements
         )
 
     @property
     def limits(self) -> Amounts:
-        stated = resource_lists.parse(self.object["spec"].get("limits"))
-        return {name: resource_lists.amount(name, value) for name, value in stated.items()}
+        quantities = resource_lists.parse(self.object["spec"].get("limits"))
+        return {name: resource_lists.amount(name, value) for name, value in quantities.items()}
 
     @property
     def min_nodes(self) -> int:
@@ -72,55 +72,80 @@ class Pool:
 
     @property
     def idle_time(self) -> timedelta | None:
-        """How long a node may be empty; None: for ever."""
-        disruption = self.object["spec"].get("disruption") or {}
+        """How long a node may be empty before it is removed; None: for ever."""
+        disruption = objects.nested(self.object, "spec", "disruption")
         return (
             _duration(disruption.get("consolidateAfter", "")) if disruption.get("consolidateAfter") else _DEFAULT_IDLE
         )
 
-    def shapes(self) -> list[MachineType]:
-        """The types that the pool's requirements allow, smallest first."""
-        allowed = [shape for shape in shapes.of_pool(self.object) if self._allows(shape)]
-        return sorted(allowed, key=lambda shape: (_size(shape), shape.name))
+    def machine_types(self) -> list[MachineType]:
+        """The machine types that the pool's requirements allow, smallest first."""
+        allowed = [machine_type for machine_type in machine_types.of_pool(self.object) if self._allows(machine_type)]
+        return sorted(allowed, key=lambda machine_type: (_size(machine_type), machine_type.name))
 
-    def _allows(self, shape: MachineType) -> bool:
-        known = {INSTANCE_TYPE: shape.name, **shape.labels}
-        return all(found.matches(known) for found in self.requirements if found.key in known)
+    def _allows(self, machine_type: MachineType) -> bool:
+        type_labels = {INSTANCE_TYPE: machine_type.name, **machine_type.labels}
+        return all(
+            requirement.matches(type_labels) for requirement in self.requirements if requirement.key in type_labels
+        )
 
-    def labels(self, shape: MachineType) -> dict[str, str]:
-        """What a node of this pool and type carries; a requirement with values fixes the first of them."""
+    def labels(self, machine_type: MachineType) -> dict[str, str]:
+        """The labels of a node; of a requirement with several values, the first."""
         chosen = {
-            found.key: min(found.values)
-            for found in self.requirements
-            if found.operator == "In" and found.values and found.key not in (INSTANCE_TYPE, *shape.labels)
+            requirement.key: min(requirement.values)
+            for requirement in self.requirements
+            if requirement.operator == "In"
+            and requirement.values
+            and requirement.key not in (INSTANCE_TYPE, *machine_type.labels)
         }
-        given = (self.template.get("metadata") or {}).get("labels") or {}
+        template_labels = objects.nested(self.template, "metadata", "labels")
         return (
             {CAPACITY_TYPE: "on-demand"}
             | chosen
-            | dict(shape.labels)
-            | given
-            | {POOL: self.name, INSTANCE_TYPE: shape.name}
+            | dict(machine_type.labels)
+            | template_labels
+            | {POOL: self.name, INSTANCE_TYPE: machine_type.name}
         )
 
-    def could_have(self, wanted: Mapping[str, str]) -> bool:
-        """Whether some node of this pool could carry all of these labels."""
-        return any(self._could_carry(shape, wanted) for shape in self.shapes())
+    def can_have_labels(self, labels: Mapping[str, str]) -> bool:
+        """Whether the pool can create a node with all of these labels."""
+        return any(self._can_create(machine_type, labels) for machine_type in self.machine_types())
 
-    def _could_carry(self, shape: MachineType, wanted: Mapping[str, str]) -> bool:
-        fixed = self.labels(shape)
-        open_keys = {
-            found.key: found.values for found in self.requirements if found.operator == "In" and len(found.values) > 1
+    def _can_create(self, machine_type: MachineType, labels: Mapping[str, str]) -> bool:
+        node_labels = self.labels(machine_type)
+        values_by_key = {
+            requirement.key: requirement.values
+            for requirement in self.requirements
+            if requirement.operator == "In" and len(requirement.values) > 1
         }
         return all(
-            value in open_keys[key] if key in open_keys and key != INSTANCE_TYPE else fixed.get(key) == value
-            for key, value in wanted.items()
+            value in values_by_key[key]
+            if key in values_by_key and key != INSTANCE_TYPE
+            else node_labels.get(key) == value
+            for key, value in labels.items()
         )
 
 
-def _size(shape: MachineType) -> tuple[int, int, int]:
+def flavor_mismatch(flavor: Object, pools: Sequence[Pool], fleet: Fleet) -> str:
+    """A warning that no node or pool has the labels of a ResourceFlavor; "" if one has."""
+    labels = objects.nested(flavor, "spec", "nodeLabels")
+    if not labels or not pools:
+        return ""
+    if any(labels.items() <= state.labels.items() for state in fleet.nodes.values()):
+        return ""
+    if any(pool.can_have_labels(labels) for pool in pools):
+        return ""
+    label_text = ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
+    names = ", ".join(sorted(pool.name for pool in pools))
+    return (
+        f"no node has the labels {label_text} and no NodePool ({names}) can create one: "
+        "pods of this flavor would stay Pending; let a NodePool's requirements or template labels allow them"
+    )
+
+
+def _size(machine_type: MachineType) -> tuple[int, int, int]:
     amounts = {
-        name: resource_lists.amount(name, value) for name, value in resource_lists.parse(shape.resources).items()
+        name: resource_lists.amount(name, value) for name, value in resource_lists.parse(machine_type.resources).items()
     }
     gpus = sum(amount for name, amount in amounts.items() if name.endswith("gpu"))
     return gpus, amounts.get("cpu", 0), amounts.get("memory", 0)

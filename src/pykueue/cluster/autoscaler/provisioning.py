@@ -1,4 +1,4 @@
-"""ProvisioningRequests: whether the pods of a request would find room now, or on nodes that pools can start."""
+"""ProvisioningRequests: whether their pods fit on the nodes, or on nodes that pools can start."""
 
 import copy
 from collections.abc import Callable, Sequence
@@ -8,10 +8,10 @@ from datetime import datetime
 from pykueue.api import conditions, objects
 from pykueue.api.scheme import Object
 from pykueue.cluster.autoscaler import plan
-from pykueue.cluster.autoscaler.plan import Starting
+from pykueue.cluster.autoscaler.plan import StartingNode
 from pykueue.cluster.autoscaler.pool import Pool
-from pykueue.cluster.scheduler import choice
-from pykueue.cluster.scheduler.fleet import Fleet, NodeState, requests
+from pykueue.cluster.scheduler import node_selection
+from pykueue.cluster.scheduler.fleet import Fleet, NodeState, add, requests
 
 CHECK = "check-capacity.autoscaling.x-k8s.io"
 SCALE_UP = "best-effort-atomic-scale-up.autoscaling.x-k8s.io"
@@ -22,10 +22,10 @@ FindTemplate = Callable[[str], Object | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProvisioningVerdict:
-    """The condition to set, and nodes to start for it."""
+    """The condition to set on the request, and the nodes to start for it."""
 
     condition: Object
-    nodes: tuple[Starting, ...] = ()
+    nodes: tuple[StartingNode, ...] = ()
 
 
 def is_open(request: Object) -> bool:
@@ -40,18 +40,18 @@ def answer(
     fleet: Fleet,
     *,
     pools: Sequence[Pool],
-    starting: Sequence[Starting],
+    starting: Sequence[StartingNode],
     now: datetime,
 ) -> ProvisioningVerdict:
-    wanted = _pods(request, find)
-    if wanted is None:
+    pods = _pods(request, find)
+    if pods is None:
         return _failed("PodTemplateNotFound", "a pod template of the request does not exist")
-    left = _without_room(wanted, fleet)
-    if not left:
+    unschedulable = _unschedulable_pods(pods, fleet)
+    if not unschedulable:
         return _provisioned("CapacityIsFound", "Capacity is found in the cluster.")
     if request["spec"]["provisioningClassName"] == CHECK:
         return _failed("CapacityIsNotFound", "Capacity is not found, CA will try to find it later.")
-    growth = plan.grow(left, pools, fleet, starting=starting, now=now)
+    growth = plan.grow(unschedulable, pools, fleet, starting=starting, now=now)
     if growth.refused:
         return _failed("CapacityIsNotFound", next(iter(growth.refused.values())))
     return ProvisioningVerdict(
@@ -70,36 +70,37 @@ def _failed(reason: str, message: str) -> ProvisioningVerdict:
 
 
 def _pods(request: Object, find: FindTemplate) -> list[Object] | None:
-    made: list[Object] = []
+    pods: list[Object] = []
     for entry in request["spec"].get("podSets") or ():
         template = find(entry["podTemplateRef"]["name"])
         if template is None:
             return None
         for number in range(int(entry.get("count", 1))):
-            place = {"name": f"{entry['podTemplateRef']['name']}-{number}", "namespace": objects.namespace(request)}
-            metadata = (template.get("template") or {}).get("metadata") or {}
-            made.append(
+            metadata = {"name": f"{entry['podTemplateRef']['name']}-{number}", "namespace": objects.namespace(request)}
+            labels = objects.nested(template, "template", "metadata", "labels")
+            pods.append(
                 {
-                    "metadata": place
-                    | {"uid": f"{objects.uid(request)}/{place['name']}", "labels": metadata.get("labels") or {}},
-                    "spec": copy.deepcopy((template.get("template") or {}).get("spec") or {}),
+                    "metadata": metadata
+                    | {
+                        "uid": f"{objects.uid(request)}/{metadata['name']}",
+                        "labels": labels,
+                    },
+                    "spec": copy.deepcopy(objects.nested(template, "template", "spec")),
                 }
             )
-    return made
+    return pods
 
 
-def _without_room(wanted: Sequence[Object], fleet: Fleet) -> list[Object]:
-    """The pods that find no place on the nodes as they are, all placed on a copy of what is taken."""
+def _unschedulable_pods(pods: Sequence[Object], fleet: Fleet) -> list[Object]:
+    """The pods that do not fit on a copy of the fleet, which counts those that do."""
     trial = Fleet()
     for name, state in fleet.nodes.items():
-        trial.nodes[name] = NodeState(state.node, state.capacity, dict(state.taken), dict(state.pods))
-    left: list[Object] = []
-    for pod in wanted:
-        chosen = choice.choose(pod, trial)
-        if isinstance(chosen, choice.Unfit):
-            left.append(pod)
+        trial.nodes[name] = NodeState(state.node, state.capacity, dict(state.requested), dict(state.pods))
+    unschedulable: list[Object] = []
+    for pod in pods:
+        chosen = node_selection.choose(pod, trial)
+        if isinstance(chosen, node_selection.Unschedulable):
+            unschedulable.append(pod)
             continue
-        taken = trial.nodes[chosen].taken
-        for name, amount in requests(pod["spec"]).items():
-            taken[name] = taken.get(name, 0) + amount
-    return left
+        add(trial.nodes[chosen].requested, requests(pod["spec"]), 1)
+    return unschedulable

@@ -1,1 +1,1 @@
-"""CronJobs: when a schedule is due, and the Jobs made for it."""
+"""The CronJob controller: reads schedules, and creates a Job whenever one is due."""

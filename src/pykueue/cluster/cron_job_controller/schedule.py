@@ -1,6 +1,7 @@
-"""Cron schedules as CronJob reads them: five fields, names, steps, `@daily` and its like, `@every 1h30m`.
+"""Cron schedules as CronJob reads them: five fields, `@daily` and others, `@every 1h30m`.
 
-Called by `cluster.cron_job_controller.sync`. Days of month and of week are joined by OR when both are restricted, as cron always did.
+Called by `cluster.cron_job_controller.sync`. When both the day of month and the day of week are
+restricted, a day that matches either of them is due, as in cron.
 """
 
 import re
@@ -29,7 +30,7 @@ _YEARS_AHEAD = 5
 
 
 class ScheduleError(ValueError):
-    """The text is no schedule."""
+    """The text is not a valid schedule."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +45,7 @@ class Schedule:
     every: timedelta | None = None
 
     def next(self, after: datetime) -> datetime | None:
-        """The first time after `after`, in its time zone; None if there is none within five years."""
+        """The first time after `after`, in its time zone; None if not within five years."""
         if self.every is not None:
             return (after + self.every).replace(microsecond=0)
         moment = after.replace(second=0, microsecond=0, fold=0) + timedelta(minutes=1)
@@ -68,9 +69,9 @@ class Schedule:
 
 
 def _is_skipped(moment: datetime) -> bool:
-    """A local time that a change to summer time leaves out."""
-    there_and_back = datetime.fromtimestamp(moment.timestamp(), moment.tzinfo)
-    return (there_and_back.hour, there_and_back.minute) != (moment.hour, moment.minute)
+    """Whether a change to daylight saving time skips this local time."""
+    round_trip = datetime.fromtimestamp(moment.timestamp(), moment.tzinfo)
+    return (round_trip.hour, round_trip.minute) != (moment.hour, moment.minute)
 
 
 def parse(text: str) -> Schedule:
@@ -99,7 +100,7 @@ def _duration(text: str) -> timedelta:
 
 
 def _field(text: str, low: int, high: int, names: dict[str, int] | None = None) -> frozenset[int]:
-    found: set[int] = set()
+    numbers: set[int] = set()
     for part in text.split(","):
         span, _, step = part.partition("/")
         first, dash, last = span.partition("-")
@@ -111,8 +112,8 @@ def _field(text: str, low: int, high: int, names: dict[str, int] | None = None) 
         stride = _number(step, None) if step else 1
         if not (low <= start <= end <= high) or stride < 1:
             raise ScheduleError(f"cannot read {part!r} as a range within {low}-{high}")
-        found.update(range(start, end + 1, stride))
-    return frozenset(found)
+        numbers.update(range(start, end + 1, stride))
+    return frozenset(numbers)
 
 
 def _number(text: str, names: dict[str, int] | None) -> int:

@@ -1,6 +1,8 @@
-"""Exponential delay before a failed pod is replaced: 10 s, doubled by each failure since the last success, 10 min at most.
+"""Exponential delay before a failed pod is replaced.
 
-The record lives in memory only, as in Kubernetes: after a restart the first replacement is immediate.
+The delay is 10 s, doubles with each failure since the last success, and is at most 10 min. It
+lives in memory only, as in Kubernetes: after a restart of pykueue the first replacement is
+immediate.
 """
 
 from collections.abc import Sequence
@@ -21,7 +23,7 @@ class Backoff:
     last_failure: datetime | None = None
 
     def after(self, succeeded: Sequence[Object], failed: Sequence[Object]) -> "Backoff":
-        """The record once these newly finished pods are taken into account."""
+        """The backoff after these newly finished pods."""
         ends = sorted(pods.finished_at(pod) for pod in failed)
         if not succeeded:
             if not ends:
@@ -36,7 +38,7 @@ class Backoff:
 
 
 def remaining(failures: int, last_failure: datetime | None, now: datetime) -> float:
-    """Seconds to wait before the next pod."""
+    """Seconds to wait before the next pod is created."""
     if failures == 0 or last_failure is None:
         return 0.0
     delay = min(INITIAL * (1 << min(failures - 1, 10)), LONGEST)

@@ -1,15 +1,16 @@
-"""Whether a Job ends now, and in which words.
+"""Whether a Job ends now, with the reason and message of its conditions.
 
-The order matters: what an earlier sync decided stands, then failures, then success. A Job ends in two steps: the
-interim condition (FailureTarget, SuccessCriteriaMet) says what will become of it while pods still stop, the final one
-(Failed, Complete) follows when every pod is counted.
+The order of the checks matters: the decision of an earlier sync stays, then failures, then
+success. A Job ends in two steps. The interim condition (FailureTarget, SuccessCriteriaMet) is set
+while pods still terminate; the final condition (Failed, Complete) is set when every pod is
+counted.
 """
 
 from datetime import datetime, timedelta
 
 import msgspec
 
-from pykueue.api import conditions
+from pykueue.api import conditions, objects
 from pykueue.cluster import pods
 from pykueue.cluster.job_controller import policies
 from pykueue.cluster.job_controller.pod_counts import PodCounts
@@ -22,7 +23,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
     message: str
     is_announced: bool = False
-    """The interim condition is in the status already."""
+    """Whether the interim condition is in the status already."""
 
     @property
     def final(self) -> str:
@@ -40,56 +41,55 @@ COMPLETED = Ending(
 )
 
 
-def before_completion(census: PodCounts, now: datetime) -> Ending | None:
-    """The end by an earlier decision, a failure, or the success policy."""
-    return _announced(census) or _failure(census, now) or _success_policy(census)
+def before_completion(counts: PodCounts, now: datetime) -> Ending | None:
+    """The end that an earlier sync decided, or a failure, or the end by successPolicy."""
+    return _announced(counts) or _failure(counts, now) or _success_policy(counts)
 
 
-def is_complete(census: PodCounts, active: int) -> bool:
-    wanted = 1 if census.job.completions is None else census.job.completions
-    return census.succeeded >= wanted and active == 0
+def is_complete(counts: PodCounts, active: int) -> bool:
+    completions = 1 if counts.job.completions is None else counts.job.completions
+    return counts.succeeded >= completions and active == 0
 
 
-def seconds_to_deadline(census: PodCounts, now: datetime) -> float | None:
-    """Seconds until activeDeadlineSeconds is over; None if there is no deadline or it does not run."""
-    job = census.job
+def seconds_to_deadline(counts: PodCounts, now: datetime) -> float | None:
+    """Seconds until activeDeadlineSeconds is over; None without a running deadline."""
+    job = counts.job
     deadline = job.spec.get("activeDeadlineSeconds")
     if deadline is None or job.is_suspended:
         return None
     return ((job.start_time or now) + timedelta(seconds=deadline) - now).total_seconds()
 
 
-def _announced(census: PodCounts) -> Ending | None:
+def _announced(counts: PodCounts) -> Ending | None:
     for interim in ("SuccessCriteriaMet", "FailureTarget"):
-        if conditions.is_true(census.job.object, interim):
-            found = conditions.find(census.job.object, interim) or {}
-            return Ending(
-                interim=interim, reason=found.get("reason", ""), message=found.get("message", ""), is_announced=True
-            )
+        condition = conditions.find(counts.job.object, interim)
+        if condition is not None and conditions.has_status_true(condition):
+            reason, message = condition.get("reason", ""), condition.get("message", "")
+            return Ending(interim=interim, reason=reason, message=message, is_announced=True)
     return None
 
 
-def _failure(census: PodCounts, now: datetime) -> Ending | None:
-    job = census.job
-    for pod in census.pods:
+def _failure(counts: PodCounts, now: datetime) -> Ending | None:
+    job = counts.job
+    for pod in counts.pods:
         if job.is_failed(pod) and (match := policies.match_failure(job, pod)).action == "FailJob":
             return _failed("PodFailurePolicy", match.message)
-    if census.failed > job.backoff_limit or _restarted_too_often(census):
+    if counts.failed > job.backoff_limit or _restarted_too_often(counts):
         return _failed("BackoffLimitExceeded", "Job has reached the specified backoff limit")
-    left = seconds_to_deadline(census, now)
-    if left is not None and left <= 0 and job.start_time is not None:
+    remaining = seconds_to_deadline(counts, now)
+    if remaining is not None and remaining <= 0 and job.start_time is not None:
         return _failed("DeadlineExceeded", "Job was active longer than specified deadline")
     if job.is_indexed and job.backoff_limit_per_index is not None:
-        return _failed_indexes(census)
+        return _failed_indexes(counts)
     return None
 
 
-def _failed_indexes(census: PodCounts) -> Ending | None:
-    most = census.job.spec.get("maxFailedIndexes")
-    failed = len(census.failed_indexes)
-    if most is not None and failed > most:
+def _failed_indexes(counts: PodCounts) -> Ending | None:
+    limit = counts.job.spec.get("maxFailedIndexes")
+    failed = len(counts.failed_indexes)
+    if limit is not None and failed > limit:
         return _failed("MaxFailedIndexesExceeded", "Job has exceeded the specified maximal number of failed indexes")
-    if failed and failed + len(census.succeeded_indexes) >= (census.job.completions or 0):
+    if failed and failed + len(counts.succeeded_indexes) >= (counts.job.completions or 0):
         return _failed("FailedIndexes", "Job has failed indexes")
     return None
 
@@ -98,16 +98,16 @@ def _failed(reason: str, message: str) -> Ending:
     return Ending(interim="FailureTarget", reason=reason, message=message)
 
 
-def _restarted_too_often(census: PodCounts) -> bool:
-    job = census.job
-    if job.spec["template"].get("spec", {}).get("restartPolicy") != "OnFailure":
+def _restarted_too_often(counts: PodCounts) -> bool:
+    job = counts.job
+    if objects.nested(job.spec, "template", "spec").get("restartPolicy") != "OnFailure":
         return False
-    restarts = sum(pods.restarts(pod) for pod in census.pods if pods.phase(pod) in ("Running", "Pending"))
+    restarts = sum(pods.restarts(pod) for pod in counts.pods if pods.phase(pod) in ("Running", "Pending"))
     return restarts > 0 if job.backoff_limit == 0 else restarts >= job.backoff_limit
 
 
-def _success_policy(census: PodCounts) -> Ending | None:
-    if not census.job.is_indexed:
+def _success_policy(counts: PodCounts) -> Ending | None:
+    if not counts.job.is_indexed:
         return None
-    message = policies.match_success(census.job, census.succeeded_indexes)
+    message = policies.match_success(counts.job, counts.succeeded_indexes)
     return None if message is None else Ending(interim="SuccessCriteriaMet", reason="SuccessPolicy", message=message)

@@ -1,4 +1,7 @@
-"""Sets of completion indexes and their compressed text: `1,3-5,7`. Used for completedIndexes and failedIndexes."""
+"""Sets of completion indexes and their compressed text, such as `1,3-5,7`.
+
+The Job status has this text in completedIndexes and failedIndexes.
+"""
 
 from collections.abc import Iterable, Iterator
 
@@ -7,13 +10,13 @@ NONE: Indexes = frozenset()
 
 
 def parse(text: str, completions: int) -> Indexes:
-    """The indexes below `completions`; an interval that cannot be read is skipped."""
-    found: set[int] = set()
+    """The indexes below `completions`. An interval that is not valid is skipped."""
+    parsed: set[int] = set()
     for interval in text.split(",") if text else ():
         first, _, last = interval.partition("-")
         if first.isdecimal() and (not last or last.isdecimal()):
-            found.update(range(int(first), min(int(last or first) + 1, completions)))
-    return frozenset(found)
+            parsed.update(range(int(first), min(int(last or first) + 1, completions)))
+    return frozenset(parsed)
 
 
 def text(indexes: Iterable[int]) -> str:
@@ -38,12 +41,12 @@ def _intervals(ordered: list[int]) -> Iterator[tuple[int, int]]:
     yield first, last
 
 
-def first_missing(taken: Indexes, completions: int, count: int) -> list[int]:
-    """The lowest `count` indexes below `completions` that are not taken."""
+def first_missing(used: Indexes, completions: int, count: int) -> list[int]:
+    """The lowest `count` indexes below `completions` that are not in `used`."""
     missing: list[int] = []
     for index in range(completions):
         if len(missing) >= count:
             break
-        if index not in taken:
+        if index not in used:
             missing.append(index)
     return missing

@@ -1,4 +1,4 @@
-"""A Job as the controller reads it: the defaults that the API server would have set, and what status says already."""
+"""A Job as the Job controller reads it, with the defaults that the API server would have set."""
 
 from datetime import datetime
 
@@ -28,8 +28,7 @@ class JobView(msgspec.Struct, frozen=True):
 
     @property
     def status(self) -> Object:
-        status: Object = self.object.get("status") or {}
-        return status
+        return objects.status(self.object)
 
     @property
     def name(self) -> str:
@@ -73,20 +72,24 @@ class JobView(msgspec.Struct, frozen=True):
 
     @property
     def failure_rules(self) -> list[Object]:
-        return (self.spec.get("podFailurePolicy") or {}).get("rules") or []
+        return objects.nested_list(self.spec, "podFailurePolicy", "rules")
 
     @property
     def start_time(self) -> datetime | None:
         return times.parse_optional(self.status.get("startTime"))
 
     def is_failed(self, pod: Object) -> bool:
-        """Whether the job counts this pod as failed: a deleted pod may never get to report its phase."""
+        """Whether the Job counts this pod as failed.
+
+        A terminating pod counts as well, unless podReplacementPolicy is Failed: it may never
+        report a final phase.
+        """
         if pods.phase(pod) == "Failed":
             return True
         return not self.replaces_only_failed and pods.is_terminating(pod)
 
     def index_of(self, pod: Object) -> int | None:
-        """The completion index, if it is one of this job."""
+        """The completion index of the pod; None if it has none below `completions`."""
         text = objects.annotations(pod).get(INDEX, "")
         if not text.isdecimal() or self.completions is None or int(text) >= self.completions:
             return None

@@ -1,16 +1,21 @@
-"""podFailurePolicy and successPolicy: which rule matches, and in which words the job then ends."""
+"""podFailurePolicy and successPolicy: which rule matches, and the message of the condition."""
 
 from dataclasses import dataclass
 
 from pykueue.api import objects
 from pykueue.api.scheme import Object
+from pykueue.cluster import pods
 from pykueue.cluster.job_controller import indexes
 from pykueue.cluster.job_controller.job_view import JobView
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleMatch:
-    """`action` is Ignore, Count, FailIndex or FailJob; "" when no rule matched. `message` only for FailJob."""
+    """The rule that matched a failed pod.
+
+    `action` is Ignore, Count, FailIndex or FailJob, and "" when no rule matched. Only FailJob has
+    a `message`.
+    """
 
     action: str = ""
     message: str = ""
@@ -38,17 +43,16 @@ def _cause(rule: Object, pod: Object) -> str:
         code = container["state"]["terminated"]["exitCode"]
         return f"Container {container['name']} for pod {key} failed with exit code {code}"
     if rule.get("onPodConditions"):
-        wanted = {(pattern["type"], pattern.get("status", "True")) for pattern in rule["onPodConditions"]}
-        for found in pod.get("status", {}).get("conditions") or ():
-            if (found["type"], found["status"]) in wanted:
-                return f"Pod {key} has condition {found['type']}"
+        patterns = {(pattern["type"], pattern.get("status", "True")) for pattern in rule["onPodConditions"]}
+        for condition in objects.nested_list(pod, "status", "conditions"):
+            if (condition["type"], condition["status"]) in patterns:
+                return f"Pod {key} has condition {condition['type']}"
     return ""
 
 
 def _container_by_exit_code(requirement: Object, pod: Object) -> Object | None:
-    status = pod.get("status", {})
-    for container in [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]:
-        terminated = (container.get("state") or {}).get("terminated")
+    for container in pods.container_statuses(pod):
+        terminated = objects.nested(container, "state", "terminated")
         if not terminated or not terminated.get("exitCode"):
             continue
         if requirement.get("containerName") not in (None, container["name"]):
@@ -59,8 +63,8 @@ def _container_by_exit_code(requirement: Object, pod: Object) -> Object | None:
 
 
 def match_success(job: JobView, succeeded: indexes.Indexes) -> str | None:
-    """The message of the success rule that is met, if any."""
-    rules = (job.spec.get("successPolicy") or {}).get("rules") or ()
+    """The message of the first success rule that is met, or None."""
+    rules = objects.nested_list(job.spec, "successPolicy", "rules")
     for number, rule in enumerate(rules):
         if succeeded and _is_met(rule, succeeded, job.completions or 0):
             return f"Matched rules at index {number}"

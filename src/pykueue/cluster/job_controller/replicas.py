@@ -1,4 +1,4 @@
-"""How many pods a Job needs now: which to remove, which to create, or how long to wait."""
+"""The pods that a Job should create or delete now, or how long it must wait for its backoff."""
 
 import copy
 from datetime import datetime
@@ -24,71 +24,71 @@ _LONGEST_GENERATED_PREFIX = 58
 
 
 class PodChanges(msgspec.Struct, frozen=True, kw_only=True):
-    """Either removals or creations, never both in one sync; `wait` holds back creations."""
+    """Pods to remove or to create, never both; creations wait for `wait` seconds."""
 
     remove: tuple[Object, ...] = ()
     create: tuple[Object, ...] = ()
     wait: float = 0.0
 
 
-def change(census: PodCounts, delay: Backoff, now: datetime) -> PodChanges:
-    job = census.job
+def change(counts: PodCounts, delay: Backoff, now: datetime) -> PodChanges:
+    job = counts.job
     if job.is_suspended:
-        return PodChanges(remove=census.active)
-    wanted = _wanted(census)
-    if surplus := _surplus(census, len(census.active) - wanted):
+        return PodChanges(remove=counts.active)
+    desired = _desired_active(counts)
+    if surplus := _surplus(counts, len(counts.active) - desired):
         return PodChanges(remove=tuple(surplus[:MOST_PER_SYNC]))
-    still_leaving = census.terminating if job.replaces_only_failed else 0
-    missing = min(wanted - still_leaving - len(census.active), MOST_PER_SYNC)
+    terminating = counts.terminating if job.replaces_only_failed else 0
+    missing = min(desired - terminating - len(counts.active), MOST_PER_SYNC)
     if missing <= 0:
         return PodChanges()
     if job.is_indexed:
-        return _missing_indexes(census, missing, delay, now)
+        return _missing_indexes(counts, missing, delay, now)
     if wait := delay.remaining(now):
         return PodChanges(wait=wait)
     return PodChanges(create=tuple(_pod(job, None, None) for _ in range(missing)))
 
 
-def _wanted(census: PodCounts) -> int:
-    job = census.job
+def _desired_active(counts: PodCounts) -> int:
+    job = counts.job
     if job.completions is None:
-        return len(census.active) if census.succeeded else job.parallelism
-    return max(0, min(job.parallelism, job.completions - census.succeeded))
+        return len(counts.active) if counts.succeeded else job.parallelism
+    return max(0, min(job.parallelism, job.completions - counts.succeeded))
 
 
-def _surplus(census: PodCounts, at_least: int) -> list[Object]:
-    """Pods to remove: doubles and strangers among the indexes first, then those that lose least."""
-    left = sorted(census.active, key=pods.removal_order)
+def _surplus(counts: PodCounts, at_least: int) -> list[Object]:
+    """Pods to remove: those with an invalid or duplicate index first, then by removal order."""
+    candidates = sorted(counts.active, key=pods.removal_order)
     removed: list[Object] = []
-    if census.job.is_indexed:
-        keep: dict[int, Object] = {}
-        for pod in left:
-            index = census.job.index_of(pod)
-            double = pod if index is None else keep.pop(index, None)
-            if double is not None:
-                removed.append(double)
+    if counts.job.is_indexed:
+        one_per_index: dict[int, Object] = {}
+        for pod in candidates:
+            index = counts.job.index_of(pod)
+            surplus = pod if index is None else one_per_index.pop(index, None)
+            if surplus is not None:
+                removed.append(surplus)
             if index is not None:
-                keep[index] = pod
-        left = sorted(keep.values(), key=pods.removal_order)
-    return removed + left[: max(0, at_least - len(removed))]
+                one_per_index[index] = pod
+        candidates = sorted(one_per_index.values(), key=pods.removal_order)
+    return removed + candidates[: max(0, at_least - len(removed))]
 
 
-def _missing_indexes(census: PodCounts, missing: int, delay: Backoff, now: datetime) -> PodChanges:
-    job = census.job
-    taken = census.succeeded_indexes | census.failed_indexes | indexes_of(job, census.active)
+def _missing_indexes(counts: PodCounts, missing: int, delay: Backoff, now: datetime) -> PodChanges:
+    job = counts.job
+    used = counts.succeeded_indexes | counts.failed_indexes | indexes_of(job, counts.active)
     if job.replaces_only_failed:
-        taken |= indexes_of(job, [pod for pod in census.pods if pods.is_terminating(pod)])
-    candidates = indexes.first_missing(taken, job.completions or 0, missing)
+        used |= indexes_of(job, [pod for pod in counts.pods if pods.is_terminating(pod)])
+    candidates = indexes.first_missing(used, job.completions or 0, missing)
     if job.backoff_limit_per_index is None:
         waits = dict.fromkeys(candidates, delay.remaining(now))
     else:
         waits = {
-            index: backoff.remaining_for_index(census.awaiting_replacement.get(index), now) for index in candidates
+            index: backoff.remaining_for_index(counts.awaiting_replacement.get(index), now) for index in candidates
         }
     due = [index for index in candidates if not waits[index]]
     if not due:
         return PodChanges(wait=min(waits.values(), default=0.0))
-    return PodChanges(create=tuple(_pod(job, index, census.awaiting_replacement.get(index)) for index in due))
+    return PodChanges(create=tuple(_pod(job, index, counts.awaiting_replacement.get(index)) for index in due))
 
 
 def _pod(job: JobView, index: int | None, replaced: Object | None) -> Object:
@@ -102,8 +102,8 @@ def _pod(job: JobView, index: int | None, replaced: Object | None) -> Object:
     metadata["labels"][INDEX] = str(index)
     metadata["generateName"] = _indexed_prefix(job.name, index)
     pod["spec"]["hostname"] = f"{job.name}-{index}"
-    for container in [*(pod["spec"].get("initContainers") or ()), *(pod["spec"].get("containers") or ())]:
-        _tell_index(container)
+    for container in pods.containers(pod["spec"]):
+        _add_index_variable(container)
     if job.backoff_limit_per_index is not None:
         metadata["annotations"] |= _failure_counts(job, replaced)
     return pod
@@ -124,7 +124,7 @@ def _indexed_prefix(name: str, index: int) -> str:
     return name[: _LONGEST_GENERATED_PREFIX - len(suffix)] + suffix
 
 
-def _tell_index(container: Object) -> None:
+def _add_index_variable(container: Object) -> None:
     environment = copy.copy(container.get("env") or [])
     if not any(variable["name"] == "JOB_COMPLETION_INDEX" for variable in environment):
         field = {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX}']"}}

@@ -1,4 +1,7 @@
-"""What a container is told: its environment, command and arguments, from the pod, ConfigMaps and Secrets. Pure."""
+"""The environment, command and arguments of a container, from the pod, ConfigMaps and Secrets.
+
+Without I/O.
+"""
 
 import base64
 import re
@@ -7,6 +10,7 @@ from typing import Any
 
 from pykueue.api import objects, quantity, resource_lists
 from pykueue.api.scheme import Object
+from pykueue.cluster import pods
 
 Find = Callable[[str, str], Object | None]
 """Looks up a `ConfigMap` or `Secret` by kind and name in the pod's namespace."""
@@ -16,7 +20,7 @@ _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['([^']*)'\]")
 
 
 class MissingSourceError(Exception):
-    """A ConfigMap, Secret or key that the container needs is not there; the message is the kubelet's."""
+    """A ConfigMap, Secret or key does not exist. The message is the kubelet's."""
 
 
 def data_of(kind: str, name: str, find: Find) -> dict[str, bytes] | None:
@@ -33,30 +37,30 @@ def data_of(kind: str, name: str, find: Find) -> dict[str, bytes] | None:
 
 def variables(pod: Object, container: Object, find: Find) -> dict[str, str]:
     """`envFrom`, then `env` in order; a later variable may refer to an earlier one as $(NAME)."""
-    made: dict[str, str] = {}
+    values: dict[str, str] = {}
     for source in container.get("envFrom") or ():
-        made |= _from_source(source, find)
+        values |= _from_source(source, find)
     for variable in container.get("env") or ():
         value = _value(variable, pod, container, find)
         if value is not None:
-            made[variable["name"]] = expand(value, made) if "valueFrom" not in variable else value
-    return made
+            values[variable["name"]] = expand(value, values) if "valueFrom" not in variable else value
+    return values
 
 
-def expand(text: str, known: Mapping[str, str]) -> str:
-    """$(NAME) becomes its value if there is one, $$ a dollar sign."""
+def expand(text: str, values: Mapping[str, str]) -> str:
+    """Replace $(NAME) by its value if it has one, and $$ by a dollar sign."""
 
-    def replace(found: re.Match[str]) -> str:
-        if found.group(1) == "$":
+    def replace(match: re.Match[str]) -> str:
+        if match.group(1) == "$":
             return "$"
-        return known.get(found.group(2), found.group(0))
+        return values.get(match.group(2), match.group(0))
 
     return _REFERENCE.sub(replace, text)
 
 
-def command(container: Object, known: Mapping[str, str]) -> list[str]:
+def command(container: Object, values: Mapping[str, str]) -> list[str]:
     words = [*(container.get("command") or ()), *(container.get("args") or ())]
-    return [expand(str(word), known) for word in words]
+    return [expand(str(word), values) for word in words]
 
 
 def _from_source(source: Object, find: Find) -> dict[str, str]:
@@ -104,16 +108,16 @@ def _key(kind: str, reference: Object, pod: Object, find: Find) -> str | None:
 
 
 def field_value(pod: Object, path: str) -> str:
-    """A field of the pod as the downward API gives it."""
-    if found := _SUBSCRIPT.fullmatch(path):
-        return str((pod["metadata"].get(found.group(1)) or {}).get(found.group(2), ""))
+    """A field of the pod as the downward API formats it."""
+    if match := _SUBSCRIPT.fullmatch(path):
+        return str((pod["metadata"].get(match.group(1)) or {}).get(match.group(2), ""))
     if path in ("metadata.labels", "metadata.annotations"):
         pairs = pod["metadata"].get(path.removeprefix("metadata.")) or {}
         return "\n".join(f'{key}="{value}"' for key, value in sorted(pairs.items()))
     if path == "spec.serviceAccountName":
         return str(pod["spec"].get("serviceAccountName", "default"))
     if path in ("status.podIPs", "status.hostIPs"):
-        return ",".join(entry["ip"] for entry in pod.get("status", {}).get(path.removeprefix("status.")) or ())
+        return ",".join(entry["ip"] for entry in objects.nested_list(pod, *path.split(".")))
     value: Any = pod
     for name in path.split("."):
         value = value.get(name, "") if isinstance(value, dict) else ""
@@ -121,12 +125,13 @@ def field_value(pod: Object, path: str) -> str:
 
 
 def resource_value(pod: Object, container: Object, reference: Object) -> str:
-    """A request or limit of a container, in units of the divisor, rounded up."""
+    """A request or limit of a container, divided by the divisor and rounded up."""
     name = reference.get("containerName")
-    containers = [*(pod["spec"].get("containers") or ()), *(pod["spec"].get("initContainers") or ())]
-    holder = next((found for found in containers if found["name"] == name), container) if name else container
+    others = pods.containers(pod["spec"]) if name else []
+    target = next((other for other in others if other["name"] == name), container)
     bound, _, resource = reference["resource"].partition(".")
-    resources = holder.get("resources") or {}
-    text = (resources.get(bound) or {}).get(resource, (resources.get("limits") or {}).get(resource, "0"))
+    resources = objects.nested(target, "resources")
+    default = objects.nested(resources, "limits").get(resource, "0")
+    text = objects.nested(resources, bound).get(resource, default)
     divisor = quantity.parse(str(reference.get("divisor") or "1")).nano or quantity.NANO_PER_UNIT
     return str(-(-resource_lists.parse({resource: text})[resource].nano // divisor))

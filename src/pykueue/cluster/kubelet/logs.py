@@ -1,4 +1,4 @@
-"""Container logs as `kubectl logs` asks for them: whole or the tail, of this attempt or the one before, followed or not."""
+"""Container logs for `kubectl logs` and its options container, previous, tail and follow."""
 
 import asyncio
 import itertools
@@ -8,12 +8,13 @@ from pathlib import Path
 
 from pykueue.api import errors, objects
 from pykueue.api.scheme import Object
+from pykueue.cluster import pods
 
 _CHUNK = 1 << 16
-_LOOK_SECONDS = 0.1
+_POLL_SECONDS = 0.1
 
 LogOf = Callable[[Object, str, int], Path | bytes | None]
-"""Pod, container name, attempt: its log, a file or its whole text."""
+"""Returns the log of a pod's container and attempt: a file, its whole text, or None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,77 +43,76 @@ class Query:
 
 
 def container_status(pod: Object, query: Query) -> Object:
-    """The status of the container that is meant; ApiError 400 as the API server words it."""
-    names = [found["name"] for key in ("containers", "initContainers") for found in pod["spec"].get(key) or ()]
-    mains = [found["name"] for found in pod["spec"]["containers"]]
+    """The status of the queried container; ApiError 400 in the API server's words."""
+    names = [container["name"] for container in pods.containers(pod["spec"])]
+    mains = [container["name"] for container in pod["spec"]["containers"]]
     name = query.container or (mains[0] if len(names) == 1 else "")
     if not name:
-        shown = f"choose one of: [{' '.join(mains)}]"
-        raise errors.bad_request(f"a container name must be specified for pod {objects.name(pod)}, {shown}")
+        choices = f"choose one of: [{' '.join(mains)}]"
+        raise errors.bad_request(f"a container name must be specified for pod {objects.name(pod)}, {choices}")
     if name not in names:
         raise errors.bad_request(f"container {name} is not valid for pod {objects.name(pod)}")
-    status = pod.get("status", {})
-    for shown_status in [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]:
-        if shown_status["name"] == name:
-            return dict(shown_status)
+    for candidate in pods.container_statuses(pod):
+        if candidate["name"] == name:
+            return dict(candidate)
     return {"name": name, "state": {"waiting": {"reason": "ContainerCreating"}}, "restartCount": 0}
 
 
 def find(pod: Object, query: Query, log_of: LogOf) -> Path | bytes:
-    """The log that is asked for; ApiError 400 while there is none."""
+    """The log that the query selects; ApiError 400 if there is none yet."""
     status = container_status(pod, query)
     name, attempt = status["name"], int(status.get("restartCount", 0))
     if query.previous:
-        found = log_of(pod, name, attempt - 1) if attempt else None
-        if found is None:
+        log = log_of(pod, name, attempt - 1) if attempt else None
+        if log is None:
             raise errors.bad_request(f'previous terminated container "{name}" in pod "{objects.name(pod)}" not found')
-        return found
-    found = log_of(pod, name, attempt)
-    waiting = (status.get("state") or {}).get("waiting")
-    if found is None and attempt:
-        found = log_of(pod, name, attempt - 1)
-    if found is None:
-        reason = (waiting or {}).get("reason", "ContainerCreating")
+        return log
+    log = log_of(pod, name, attempt)
+    waiting = objects.nested(status, "state", "waiting")
+    if log is None and attempt:
+        log = log_of(pod, name, attempt - 1)
+    if log is None:
+        reason = waiting.get("reason", "ContainerCreating")
         raise errors.bad_request(f'container "{name}" in pod "{objects.name(pod)}" is waiting to start: {reason}')
-    return found
+    return log
 
 
-async def stream(found: Path | bytes, query: Query, is_running: Callable[[], bool]) -> AsyncIterator[bytes]:
-    """The bytes of the log; with `follow` until the container no longer runs and everything was read."""
-    left = query.limit_bytes
-    async for chunk in _chunks(found, query, is_running):
-        piece = chunk if left is None else chunk[:left]
+async def stream(log: Path | bytes, query: Query, is_running: Callable[[], bool]) -> AsyncIterator[bytes]:
+    """The bytes of the log; with `follow`, until the container has ended."""
+    remaining = query.limit_bytes
+    async for chunk in _chunks(log, query, is_running):
+        piece = chunk if remaining is None else chunk[:remaining]
         if piece:
             yield piece
-        if left is not None:
-            left -= len(piece)
-            if left <= 0:
+        if remaining is not None:
+            remaining -= len(piece)
+            if remaining <= 0:
                 return
 
 
-async def _chunks(found: Path | bytes, query: Query, is_running: Callable[[], bool]) -> AsyncIterator[bytes]:
-    if isinstance(found, bytes):
-        yield b"".join(tail(found, query.tail_lines))
+async def _chunks(log: Path | bytes, query: Query, is_running: Callable[[], bool]) -> AsyncIterator[bytes]:
+    if isinstance(log, bytes):
+        yield b"".join(tail(log, query.tail_lines))
         return
-    with found.open("rb") as file:
+    with log.open("rb") as file:
         if query.tail_lines is not None:
-            file.seek(_tail_offset(found, query.tail_lines))
+            file.seek(_tail_offset(log, query.tail_lines))
         while True:
             was_running = is_running()
             for chunk in iter(lambda: file.read(_CHUNK), b""):
                 yield chunk
             if not query.follow or not was_running:
                 return
-            await asyncio.sleep(_LOOK_SECONDS)
+            await asyncio.sleep(_POLL_SECONDS)
 
 
 def tail(text: bytes, lines: int | None) -> list[bytes]:
-    kept = text.splitlines(keepends=True)
-    return kept if lines is None else kept[len(kept) - lines :] if lines else []
+    all_lines = text.splitlines(keepends=True)
+    return all_lines if lines is None else all_lines[len(all_lines) - lines :] if lines else []
 
 
 def _tail_offset(path: Path, lines: int) -> int:
-    """Where the last lines begin: found by reading blocks backwards."""
+    """The offset at which the last lines begin. Reads the file in blocks from its end."""
     size = path.stat().st_size
     if lines == 0:
         return size
@@ -122,7 +122,7 @@ def _tail_offset(path: Path, lines: int) -> int:
             start = max(0, size - block * _CHUNK)
             file.seek(start)
             data = file.read(size - start)
-            kept = data.splitlines(keepends=True)
-            if start == 0 or len(kept) > lines:
-                return size - sum(map(len, kept[-lines:]))
+            read_lines = data.splitlines(keepends=True)
+            if start == 0 or len(read_lines) > lines:
+                return size - sum(map(len, read_lines[-lines:]))
     return 0

@@ -1,7 +1,8 @@
-"""The life of one pod's containers as a state machine without I/O.
+"""The containers of one pod as a state machine without I/O.
 
-The agent asks `due` what to start or stop now, performs it, and tells what happened (`started`, `held_back`,
-`exited`). Init containers run in order, sidecars beside everything; restarts wait as the kubelet's do.
+A pod worker calls `due` for the containers to start or stop now, and reports the outcome
+(`started`, `start_delayed`, `exited`). Init containers run in order, sidecars beside all others;
+restarts are delayed as the kubelet delays them.
 """
 
 from dataclasses import dataclass
@@ -12,13 +13,13 @@ import msgspec
 from pykueue.api.scheme import Object
 from pykueue.cluster.kubelet import probes
 
-SECOND_RESTART = timedelta(seconds=10)
-"""The first restart is immediate, the second waits this long, then it doubles."""
-LONGEST_RESTART = timedelta(minutes=5)
-FORGETS_AFTER = timedelta(minutes=10)
-"""A container that ran this long starts its restart delays anew."""
-LOOKS_AGAIN = timedelta(seconds=2)
-"""How long a container that lacks something (a ConfigMap) waits before it is tried again."""
+SECOND_RESTART_DELAY = timedelta(seconds=10)
+"""The first restart is immediate, the second waits this long, then the delay doubles."""
+LONGEST_RESTART_DELAY = timedelta(minutes=5)
+BACKOFF_RESET_AFTER = timedelta(minutes=10)
+"""A container that ran this long starts again without a restart delay."""
+RETRY_DELAY = timedelta(seconds=2)
+"""How long a container waits before the next attempt if, for example, a ConfigMap is missing."""
 
 _ALIVE = ("starting", "running", "stopping")
 
@@ -55,15 +56,15 @@ class ContainerRun:
     exit: Exit | None = None
     container_id: str = ""
     previous: "ContainerRun | None" = None
-    """The attempt before, for `lastState`."""
-    lacks: tuple[str, str] = ("", "")
-    """Reason and message of a start that could not be made."""
+    """The attempt before this one, for `lastState`."""
+    waiting_state: tuple[str, str] = ("", "")
+    """Reason and message of the waiting state, when a start was delayed."""
     retry_at: datetime | None = None
-    is_up: bool = False
-    """Its postStart hook and startup probe are done."""
+    has_started: bool = False
+    """Whether its postStart hook and startup probe have succeeded."""
     is_ready: bool = False
-    is_doomed: bool = False
-    """It failed a probe, and is stopped to be restarted."""
+    failed_probe: bool = False
+    """Whether it failed a probe or its postStart hook, so that it is stopped and restarted."""
 
     @property
     def name(self) -> str:
@@ -76,7 +77,7 @@ class ContainerRun:
     def restart_delay(self) -> timedelta:
         if self.crashes == 0:
             return timedelta()
-        return min(SECOND_RESTART * (1 << min(self.crashes - 1, 8)), LONGEST_RESTART)
+        return min(SECOND_RESTART_DELAY * (1 << min(self.crashes - 1, 8)), LONGEST_RESTART_DELAY)
 
     def next_attempt(self) -> "ContainerRun":
         return ContainerRun(
@@ -99,18 +100,20 @@ class PodRun:
     stop_reason: str = ""
     stop_message: str = ""
     wake_at: datetime | None = None
-    """When `due` should be asked again though nothing happened."""
+    """When `due` must be called again even if nothing happened."""
 
     @classmethod
     def begin(cls, pod: Object, now: datetime) -> "PodRun":
         spec = pod["spec"]
         containers = {
-            found["name"]: ContainerRun(
-                spec=found, role="sidecar" if found.get("restartPolicy") == "Always" else "init"
+            container["name"]: ContainerRun(
+                spec=container, role="sidecar" if container.get("restartPolicy") == "Always" else "init"
             )
-            for found in spec.get("initContainers") or ()
+            for container in spec.get("initContainers") or ()
         }
-        containers |= {found["name"]: ContainerRun(spec=found, role="main") for found in spec.get("containers") or ()}
+        containers |= {
+            container["name"]: ContainerRun(spec=container, role="main") for container in spec.get("containers") or ()
+        }
         return cls(pod=pod, containers=containers, started_at=now)
 
     @property
@@ -125,35 +128,37 @@ class PodRun:
         return [run for run in self.containers.values() if run.role in roles]
 
     def stop(self, now: datetime, reason: str = "", message: str = "") -> None:
-        """The pod shall end; repeated calls keep the first reason."""
+        """Terminate the pod. Repeated calls keep the first reason."""
         if self.stop_at is None:
             self.stop_at, self.stop_reason, self.stop_message = now, reason, message
 
     def started(self, name: str, container_id: str, now: datetime) -> None:
         run = self.containers[name]
-        run.phase, run.container_id, run.started_at, run.lacks = "running", container_id, now, ("", "")
-        if not probes.needs_attention(run.spec):
-            self.came_up(name)
+        run.phase, run.container_id, run.started_at, run.waiting_state = "running", container_id, now, ("", "")
+        if not probes.needs_worker(run.spec):
+            self.startup_completed(name)
         if run.role == "main":
             self.phase = "Running"
 
-    def came_up(self, name: str) -> None:
+    def startup_completed(self, name: str) -> None:
         run = self.containers[name]
-        run.is_up = True
+        run.has_started = True
         run.is_ready = probes.of(run.spec, probes.READINESS) is None
 
-    def held_back(self, name: str, lacks: tuple[str, str], now: datetime, wait: timedelta = LOOKS_AGAIN) -> None:
-        """The container could not be started for want of something that may yet come."""
+    def start_delayed(
+        self, name: str, waiting_state: tuple[str, str], now: datetime, wait: timedelta = RETRY_DELAY
+    ) -> None:
+        """The container cannot start yet, because something is missing that may appear later."""
         run = self.containers[name]
-        run.phase, run.lacks, run.retry_at = "waiting", lacks, now + wait
+        run.phase, run.waiting_state, run.retry_at = "waiting", waiting_state, now + wait
 
     def exited(self, name: str, end: Exit, now: datetime) -> None:
         run = self.containers[name]
         run.started_at = run.started_at or now
-        if now - run.started_at >= FORGETS_AFTER:
+        if now - run.started_at >= BACKOFF_RESET_AFTER:
             run.crashes = 0
         run.phase, run.exit, run.ended_at = "ended", end, now
-        run.is_up = run.is_ready = False
+        run.has_started = run.is_ready = False
         if run.role == "main":
             self.phase = "Running"
 
@@ -163,7 +168,7 @@ class PodRun:
             return []
         self._check_deadline(now)
         if self.stop_at is not None:
-            return self._wind_down()
+            return self._terminate()
         return self._advance(now)
 
     def _check_deadline(self, now: datetime) -> None:
@@ -174,7 +179,7 @@ class PodRun:
         if now >= deadline:
             self.stop(now, "DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
         else:
-            self._wake(deadline)
+            self._wake_by(deadline)
 
     def _advance(self, now: datetime) -> list[Action]:
         mains = self.of("main")
@@ -183,17 +188,17 @@ class PodRun:
         actions: list[Action] = []
         for run in self.of("init", "sidecar"):
             if run.role == "sidecar":
-                actions += self._keep_up(run, now)
+                actions += self._ensure_running(run, now)
                 current = self.containers[run.name]
-                if current.phase in ("waiting", "starting") or (current.phase == "running" and not current.is_up):
+                if current.phase in ("waiting", "starting") or (current.phase == "running" and not current.has_started):
                     return actions
             elif not run.is_completed:
                 if run.phase == "ended" and self.restart_policy == "Never":
                     return [*actions, *self._end("Failed")]
-                return [*actions, *self._keep_up(run, now)]
+                return [*actions, *self._ensure_running(run, now)]
         for run in mains:
             if not self._is_done(run):
-                actions += self._keep_up(run, now)
+                actions += self._ensure_running(run, now)
         return actions
 
     def _is_done(self, run: ContainerRun) -> bool:
@@ -201,26 +206,26 @@ class PodRun:
             return False
         return self.restart_policy == "Never" or (self.restart_policy == "OnFailure" and run.is_completed)
 
-    def _keep_up(self, run: ContainerRun, now: datetime) -> list[Action]:
-        """Starts a container that does not run, once its delay is over."""
+    def _ensure_running(self, run: ContainerRun, now: datetime) -> list[Action]:
+        """Start a container once its delay is over; stop one that failed a probe."""
         if run.phase == "waiting":
             if run.retry_at is not None and now < run.retry_at:
-                self._wake(run.retry_at)
+                self._wake_by(run.retry_at)
                 return []
             run.phase = "starting"
             return [Start(container=run.name, attempt=run.attempt)]
-        if run.phase == "running" and run.is_doomed:
+        if run.phase == "running" and run.failed_probe:
             return _stop([run])
         if run.phase != "ended" or run.ended_at is None:
             return []
         if now < run.ended_at + run.restart_delay():
-            self._wake(run.ended_at + run.restart_delay())
+            self._wake_by(run.ended_at + run.restart_delay())
             return []
         self.containers[run.name] = run.next_attempt()
         return [Start(container=run.name, attempt=run.attempt + 1)]
 
-    def _wind_down(self) -> list[Action]:
-        """Main and init containers first, sidecars when those are gone."""
+    def _terminate(self) -> list[Action]:
+        """Stop main and init containers first, and sidecars when all others have ended."""
         others = self.of("main", "init")
         if any(run.phase in _ALIVE for run in others):
             return _stop(others)
@@ -229,18 +234,18 @@ class PodRun:
         return self._end("Succeeded" if is_success else "Failed")
 
     def _end(self, phase: str) -> list[Action]:
-        """The outcome is clear; whatever still runs (sidecars) is stopped before it is told, last started first."""
+        """Stop what still runs, last started first, and then set the final phase."""
         actions = _stop(list(reversed(self.containers.values())))
         if not any(run.phase in _ALIVE for run in self.containers.values()):
             self.phase = phase
         return actions
 
-    def _wake(self, moment: datetime) -> None:
+    def _wake_by(self, moment: datetime) -> None:
         self.wake_at = moment if self.wake_at is None else min(self.wake_at, moment)
 
 
-def _stop(some: list[ContainerRun]) -> list[Action]:
-    running = [run for run in some if run.phase == "running"]
+def _stop(runs: list[ContainerRun]) -> list[Action]:
+    running = [run for run in runs if run.phase == "running"]
     for run in running:
         run.phase = "stopping"
     return [Stop(container=run.name) for run in running]

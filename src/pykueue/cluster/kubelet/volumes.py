@@ -1,7 +1,8 @@
-"""Volumes as directories: ConfigMaps, Secrets and the downward API written as files, empty directories, host paths.
+"""Volumes as directories: ConfigMaps, Secrets and the downward API as files, emptyDir, hostPath.
 
-Processes share this machine's file system, so a mount path is not mounted: `Mounts` names the directory that stands
-for it, and the process runtime rewrites paths under a mount path in commands, variables and working directories.
+Processes share this machine's file system, so nothing is mounted. `Mounts` maps each mount path to
+a directory, and the process runtime replaces mount paths in commands, variables and working
+directories.
 """
 
 import re
@@ -9,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pykueue.api import objects
 from pykueue.api.scheme import Object
 from pykueue.cluster.kubelet import environment
 from pykueue.cluster.kubelet.environment import Find, MissingSourceError
@@ -16,12 +18,12 @@ from pykueue.cluster.kubelet.environment import Find, MissingSourceError
 
 @dataclass(frozen=True, slots=True)
 class Mounts:
-    """Directory by mount path."""
+    """The directory of each mount path."""
 
     directories: Mapping[str, Path] = field(default_factory=dict)
 
     def rewrite(self, text: str) -> str:
-        """Every mount path in the text, alone or as the start of a path, becomes its directory."""
+        """Replace every mount path in the text, also as the start of a path, by its directory."""
         for mount_path in sorted(self.directories, key=len, reverse=True):
             pattern = rf"(?<![\w./-]){re.escape(mount_path.rstrip('/'))}(?=$|[/\s:;,'\"])"
             text = re.sub(pattern, str(self.directories[mount_path]).replace("\\", r"\\"), text)
@@ -29,19 +31,19 @@ class Mounts:
 
 
 def prepare(pod: Object, root: Path, find: Find) -> dict[str, Path]:
-    """Makes the pod's volumes under `root`; returns the directory of each by name."""
-    made: dict[str, Path] = {}
+    """Create the pod's volumes below `root`; return their directories by volume name."""
+    directories: dict[str, Path] = {}
     for volume in pod["spec"].get("volumes") or ():
         name = volume["name"]
         if "hostPath" in volume:
-            made[name] = Path(volume["hostPath"]["path"])
+            directories[name] = Path(volume["hostPath"]["path"])
             continue
         directory = root / name
         directory.mkdir(parents=True, exist_ok=True)
         for relative, content, mode in _files(volume, pod, find):
             _write(directory, relative, content, mode)
-        made[name] = directory
-    return made
+        directories[name] = directory
+    return directories
 
 
 def mounts(container: Object, directories: Mapping[str, Path]) -> Mounts:
@@ -67,31 +69,31 @@ def _files(volume: Object, pod: Object, find: Find) -> Iterable[File]:
 
 def _source_files(source: Object, pod: Object, find: Find, mode: int | None) -> Iterable[File]:
     for field_name, kind, name_field in (("configMap", "ConfigMap", "name"), ("secret", "Secret", "secretName")):
-        if given := source.get(field_name):
-            name = given.get(name_field) or given.get("name")
-            usual = mode if mode is not None else int(given.get("defaultMode", 0o644))
-            yield from _data_files(kind, given | {"name": name}, find, usual)
-    if given := source.get("downwardAPI"):
-        for item in given.get("items") or ():
-            path = (item.get("fieldRef") or {}).get("fieldPath")
+        if volume_source := source.get(field_name):
+            name = volume_source.get(name_field) or volume_source.get("name")
+            default_mode = mode if mode is not None else int(volume_source.get("defaultMode", 0o644))
+            yield from _data_files(kind, volume_source | {"name": name}, find, default_mode)
+    if volume_source := source.get("downwardAPI"):
+        for item in volume_source.get("items") or ():
+            path = objects.nested(item, "fieldRef").get("fieldPath")
             text = (
                 environment.field_value(pod, path)
                 if path
-                else environment.resource_value(pod, {}, item.get("resourceFieldRef") or {})
+                else environment.resource_value(pod, {}, objects.nested(item, "resourceFieldRef"))
             )
             yield item["path"], text.encode(), int(item.get("mode", 0o644))
 
 
-def _data_files(kind: str, given: Object, find: Find, mode: int) -> Iterable[File]:
-    data = environment.data_of(kind, given["name"], find)
+def _data_files(kind: str, volume_source: Object, find: Find, mode: int) -> Iterable[File]:
+    data = environment.data_of(kind, volume_source["name"], find)
     if data is None:
-        if given.get("optional"):
+        if volume_source.get("optional"):
             return
-        raise MissingSourceError(f'{kind.lower()} "{given["name"]}" not found')
-    items = given.get("items") or [{"key": key, "path": key} for key in data]
+        raise MissingSourceError(f'{kind.lower()} "{volume_source["name"]}" not found')
+    items = volume_source.get("items") or [{"key": key, "path": key} for key in data]
     for item in items:
         if item["key"] not in data:
-            if given.get("optional"):
+            if volume_source.get("optional"):
                 continue
             raise MissingSourceError(f"references non-existent {kind.lower()} key: {item['key']}")
         yield item["path"], data[item["key"]], int(item.get("mode", mode))

@@ -1,7 +1,7 @@
-"""One sync of a LeaderWorkerSet: groups of a leader and its workers, made, restarted and replaced together.
+"""One sync of a LeaderWorkerSet: creates, restarts and replaces groups of leader and workers.
 
-The real operator makes StatefulSets, which make the pods; here the pods are made at once, with the names, labels and variables
-that the operator would give them.
+The real operator creates StatefulSets, which create the pods. This one creates the pods itself,
+with the same names, labels and variables.
 """
 
 import copy
@@ -28,7 +28,7 @@ REVISION = f"{_PREFIX}template-revision-hash"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Group:
-    """The pods that there are of one group, by their index in it."""
+    """The existing pods of one group, by their index in the group."""
 
     index: int
     members: dict[int, Object]
@@ -58,8 +58,8 @@ def sync(leader_worker_set: Object, owned: Sequence[Object], now: datetime) -> w
 
 
 def _template(leader_worker_set: Object) -> Object:
-    found: Object = leader_worker_set["spec"]["leaderWorkerTemplate"]
-    return found
+    template: Object = leader_worker_set["spec"]["leaderWorkerTemplate"]
+    return template
 
 
 def _size(leader_worker_set: Object) -> int:
@@ -71,31 +71,34 @@ def _replicas(leader_worker_set: Object) -> int:
 
 
 def _groups(leader_worker_set: Object, owned: Sequence[Object]) -> list[_Group]:
-    """All those wanted, and those that have pods still."""
+    """The groups of the spec, and surplus groups that still have pods."""
     members: dict[int, dict[int, Object]] = {index: {} for index in range(_replicas(leader_worker_set))}
     for pod in owned:
         labels = objects.labels(pod)
         members.setdefault(int(labels.get(GROUP_INDEX, -1)), {})[int(labels.get(WORKER_INDEX, -1))] = pod
     revision = template_hash(_template(leader_worker_set))
     size = _size(leader_worker_set)
-    return [_Group(index=index, members=found, size=size, revision=revision) for index, found in members.items()]
+    return [
+        _Group(index=index, members=group_members, size=size, revision=revision)
+        for index, group_members in members.items()
+    ]
 
 
 def _surplus(leader_worker_set: Object, groups: Sequence[_Group]) -> list[Object]:
-    """Pods beyond the wanted numbers, of groups that begin anew, and of one group that is out of date."""
-    remove: list[Object] = []
+    """Pods to delete: surplus ones, those of restarting groups, or else of one outdated group."""
+    surplus: list[Object] = []
     for group in groups:
-        if group.index not in range(_replicas(leader_worker_set)) or _begins_anew(leader_worker_set, group):
-            remove += group.members.values()
+        if group.index not in range(_replicas(leader_worker_set)) or _restarts(leader_worker_set, group):
+            surplus += group.members.values()
         else:
-            remove += [
+            surplus += [
                 pod for index, pod in group.members.items() if index not in range(group.size) or pods.is_finished(pod)
             ]
-    remove = [pod for pod in remove if not objects.is_deleted(pod)]
-    return remove or _outdated(groups)
+    surplus = [pod for pod in surplus if not objects.is_deleted(pod)]
+    return surplus or _outdated(groups)
 
 
-def _begins_anew(leader_worker_set: Object, group: _Group) -> bool:
+def _restarts(leader_worker_set: Object, group: _Group) -> bool:
     policy = _template(leader_worker_set).get("restartPolicy", "RecreateGroupOnPodRestart")
     if policy not in ("Default", "RecreateGroupOnPodRestart", "RecreateGroupAfterStart"):
         return False
@@ -103,7 +106,7 @@ def _begins_anew(leader_worker_set: Object, group: _Group) -> bool:
 
 
 def _outdated(groups: Sequence[_Group]) -> list[Object]:
-    """The last group of an older template, once those that were replaced are ready."""
+    """The pods of the last group with an older template, once all updated groups are ready."""
     old = [group for group in groups if not group.is_current]
     if not old or not all(group.is_ready for group in groups if group.is_current):
         return []
@@ -112,16 +115,16 @@ def _outdated(groups: Sequence[_Group]) -> list[Object]:
 
 
 def _missing(leader_worker_set: Object, groups: Sequence[_Group]) -> list[Object]:
-    """A group is begun when nothing is left of the one before it."""
+    """Pods to create. A group is created again only when its old pods no longer exist."""
     waits_for_leader = leader_worker_set["spec"].get("startupPolicy") == "LeaderReady"
     missing: list[Object] = []
     for group in groups:
-        is_wanted = group.index in range(_replicas(leader_worker_set)) and group.is_current
-        if not is_wanted or any(not pods.is_active(pod) for pod in group.members.values()):
+        is_desired = group.index in range(_replicas(leader_worker_set)) and group.is_current
+        if not is_desired or any(not pods.is_active(pod) for pod in group.members.values()):
             continue
         leader = group.members.get(0)
-        is_open = not waits_for_leader or (leader is not None and pods.is_ready(leader))
-        indexes = range(group.size if is_open else 1)
+        may_start_workers = not waits_for_leader or (leader is not None and pods.is_ready(leader))
+        indexes = range(group.size if may_start_workers else 1)
         missing += [_pod(leader_worker_set, group, index) for index in indexes if index not in group.members]
     return missing
 
@@ -130,37 +133,35 @@ def _pod(leader_worker_set: Object, group: _Group, index: int) -> Object:
     templates, owner = _template(leader_worker_set), objects.name(leader_worker_set)
     leader = f"{owner}-{group.index}"
     name = leader if index == 0 else f"{leader}-{index}"
-    own = templates.get("leaderTemplate") if index == 0 else None
-    pod = pods.from_template(own or templates["workerTemplate"], leader_worker_set)
-    metadata = pod["metadata"]
-    del metadata["generateName"]
-    metadata["name"] = name
-    metadata["labels"] = copy.copy(metadata.get("labels") or {}) | {
+    leader_template = templates.get("leaderTemplate") if index == 0 else None
+    labels = {
         SET_NAME: owner,
         GROUP_INDEX: str(group.index),
         WORKER_INDEX: str(index),
         REVISION: group.revision,
     }
+    template = leader_template or templates["workerTemplate"]
+    pod = pods.from_template(template, leader_worker_set, name=name, labels=labels)
     address = f"{leader}.{owner}.{objects.namespace(leader_worker_set)}"
     annotations = {SIZE: str(group.size), port_mapping.NAMES: address} | ({LEADER_NAME: leader} if index else {})
-    metadata["annotations"] = copy.copy(metadata.get("annotations") or {}) | annotations
+    pod["metadata"]["annotations"] = objects.annotations(pod) | annotations
     pod["spec"] |= {"hostname": name, "subdomain": owner}
     variables = {
         "LWS_LEADER_ADDRESS": address,
         "LWS_GROUP_SIZE": str(group.size),
         "LWS_WORKER_INDEX": str(index),
     }
-    for container in (*(pod["spec"].get("initContainers") or ()), *(pod["spec"].get("containers") or ())):
-        present = [each for each in container.get("env") or () if each["name"] not in variables]
-        container["env"] = [*({"name": key, "value": value} for key, value in variables.items()), *present]
+    for container in pods.containers(pod["spec"]):
+        other_variables = [variable for variable in container.get("env") or () if variable["name"] not in variables]
+        container["env"] = [*({"name": key, "value": value} for key, value in variables.items()), *other_variables]
     return pod
 
 
 def _status(leader_worker_set: Object, groups: Sequence[_Group], now: datetime) -> Object:
-    status = copy.deepcopy(leader_worker_set.get("status") or {})
-    wanted = _replicas(leader_worker_set)
+    status = copy.deepcopy(objects.status(leader_worker_set))
+    replicas = _replicas(leader_worker_set)
     ready = sum(group.is_ready for group in groups)
-    is_available = sum(group.is_ready and group.is_current for group in groups) == wanted
+    is_available = sum(group.is_ready and group.is_current for group in groups) == replicas
     status |= {
         "replicas": sum(bool(group.members) for group in groups),
         "readyReplicas": ready,
@@ -168,13 +169,13 @@ def _status(leader_worker_set: Object, groups: Sequence[_Group], now: datetime) 
         "observedGeneration": leader_worker_set["metadata"].get("generation", 1),
         "hpaPodSelector": f"{SET_NAME}={objects.name(leader_worker_set)},{WORKER_INDEX}=0",
     }
-    told = (
+    updates = (
         ("Available", is_available, "AllGroupsReady", "All replicas are ready"),
         ("Progressing", not is_available, "GroupsProgressing", "Replicas are progressing"),
     )
     conditions = status.get("conditions") or []
-    for type_, holds, reason, message in told:
-        condition = {"type": type_, "status": str(holds), "reason": reason, "message": message}
+    for type_, is_true, reason, message in updates:
+        condition = {"type": type_, "status": str(is_true), "reason": reason, "message": message}
         conditions = api_conditions.replaced(conditions, condition, now)
     status["conditions"] = conditions
     return status

@@ -1,6 +1,7 @@
-"""One sync of a TrainJob: the JobSet that its runtime describes, and the JobSet's progress as its own.
+"""One sync of a TrainJob: creates the JobSet of its runtime, and copies the JobSet's status.
 
-The nodes of a job find one another as torch and JAX expect it; other machine learning frameworks get the pods alone.
+For torch and JAX the pods get the variables that their nodes use to find each other; other
+frameworks get none.
 """
 
 import copy
@@ -11,17 +12,18 @@ from pykueue.api import conditions as api_conditions
 from pykueue.api import objects, resources
 from pykueue.api.scheme import Object
 from pykueue.cluster import statuses
+from pykueue.cluster.job_controller.job_view import INDEX
 from pykueue.cluster.runtimes import port_mapping
 from pykueue.kube.controller import writes
 from pykueue.translate.jobs import training_runtime
-from pykueue.translate.jobs.framework import Reference
+from pykueue.translate.jobs.framework import ObjectReference
 from pykueue.translate.jobs.train_job import FRAMEWORK
 
-FindRuntime = Callable[[Reference], Object | None]
+FindRuntime = Callable[[ObjectReference], Object | None]
 
 _PORT = "29400"
 _NODE = "node"
-_RANK = {"fieldRef": {"fieldPath": "metadata.annotations['batch.kubernetes.io/job-completion-index']"}}
+_RANK = {"fieldRef": {"fieldPath": f"metadata.annotations['{INDEX}']"}}
 _RUNTIME_PAUSE_SECONDS = 1.0
 
 
@@ -37,8 +39,8 @@ def _sync(job: Object, owned: Sequence[Object], now: datetime, find: FindRuntime
         return writes.Done()
     runtime = _runtime(job, find)
     if runtime is None:
-        return writes.Done(look_again_after=_RUNTIME_PAUSE_SECONDS)
-    batch = _towards(job, _job_set(job, runtime), owned[0] if owned else None)
+        return writes.Done(requeue_after_ns=writes.after_seconds(_RUNTIME_PAUSE_SECONDS))
+    batch = _job_set_writes(job, _job_set(job, runtime), owned[0] if owned else None)
     results = (yield batch) if batch else []
     status = _status(job, owned[0] if owned else {}, now)
     refused = yield from statuses.write(resources.TRAIN_JOB, job, status)
@@ -51,24 +53,29 @@ def _runtime(job: Object, find: FindRuntime) -> Object | None:
     return None if reference is None else find(reference)
 
 
-def _towards(job: Object, wanted: Object, present: Object | None) -> list[writes.Write]:
-    """A JobSet that runs is left alone. One that waits gets its places; if it asks for something else, it is made anew."""
+def _job_set_writes(job: Object, desired: Object, present: Object | None) -> list[writes.Action]:
+    """Create the JobSet, or update a suspended one.
+
+    A running JobSet is not changed. A suspended one is patched, or deleted if a field differs that
+    its Jobs cannot change.
+    """
     if present is None:
-        return [writes.Create(resource=resources.JOB_SET, object=wanted)]
+        return [writes.Create(resource=resources.JOB_SET, object=desired)]
     is_running = not job["spec"].get("suspend") and not present["spec"].get("suspend")
     if is_running or objects.is_deleted(present):
         return []
-    if _shape(present) != _shape(wanted):
+    if _immutable_fields(present) != _immutable_fields(desired):
         return [writes.Delete(resource=resources.JOB_SET, object=present)]
     patch = writes.merge_patch(
-        {name: present["spec"].get(name) for name in wanted["spec"]}, {**wanted["spec"], "suspend": _is_suspended(job)}
+        {name: present["spec"].get(name) for name in desired["spec"]},
+        {**desired["spec"], "suspend": _is_suspended(job)},
     )
     return [writes.Patch(resource=resources.JOB_SET, object=present, patch={"spec": patch})] if patch else []
 
 
-def _shape(job_set: Object) -> list[object]:
-    """What the JobSet's Jobs keep from the day they are made."""
-    specs = [(each["name"], each["template"]["spec"]) for each in job_set["spec"]["replicatedJobs"]]
+def _immutable_fields(job_set: Object) -> list[object]:
+    """The fields of the JobSet that its Jobs cannot change after their creation."""
+    specs = [(replicated["name"], replicated["template"]["spec"]) for replicated in job_set["spec"]["replicatedJobs"]]
     return [(name, spec.get("parallelism"), spec["template"]["spec"].get("containers")) for name, spec in specs]
 
 
@@ -78,14 +85,16 @@ def _is_suspended(job: Object) -> bool:
 
 def _job_set(job: Object, runtime: Object) -> Object:
     template = runtime["spec"]["template"]
-    spec = copy.deepcopy(template.get("spec") or {})
+    spec = copy.deepcopy(objects.spec(template))
     spec["replicatedJobs"] = training_runtime.replicated_jobs(job, runtime, as_admitted=True)
     spec["suspend"] = _is_suspended(job)
     for replicated in spec["replicatedJobs"]:
         replicated["template"]["spec"].setdefault("completionMode", "Indexed")
-        _introduce(job, replicated, runtime["spec"].get("mlPolicy") or {})
-    noted = template.get("metadata") or {}
-    metadata: Object = {key: dict(noted[key]) for key in ("labels", "annotations") if noted.get(key)}
+        _add_variables(job, replicated, objects.nested(runtime, "spec", "mlPolicy"))
+    template_metadata = objects.nested(template, "metadata")
+    metadata: Object = {
+        key: dict(template_metadata[key]) for key in ("labels", "annotations") if template_metadata.get(key)
+    }
     metadata |= {
         "name": objects.name(job),
         "namespace": objects.namespace(job),
@@ -94,8 +103,8 @@ def _job_set(job: Object, runtime: Object) -> Object:
     return {"apiVersion": resources.JOB_SET.api_version, "kind": "JobSet", "metadata": metadata, "spec": spec}
 
 
-def _introduce(job: Object, replicated: Object, policy: Object) -> None:
-    """Tells every node how many there are, which one it is, and where the first one listens."""
+def _add_variables(job: Object, replicated: Object, policy: Object) -> None:
+    """Add variables with the number of nodes, each node's rank, and the first node's address."""
     variables = _variables(job, int(replicated["template"]["spec"]["parallelism"]), policy)
     if replicated["name"] != _NODE or not variables:
         return
@@ -103,53 +112,55 @@ def _introduce(job: Object, replicated: Object, policy: Object) -> None:
     annotations = template.setdefault("metadata", {}).setdefault("annotations", {})
     annotations |= {
         port_mapping.GROUP: objects.uid(job),
-        port_mapping.NAMES: _first(job),
+        port_mapping.NAMES: _first_node(job),
         port_mapping.PORTS: _PORT,
     }
-    for container in (template.get("spec") or {}).get("containers") or ():
+    for container in objects.nested_list(template, "spec", "containers"):
         if container["name"] == _NODE:
-            added = {each["name"] for each in variables}
-            container["env"] = [each for each in container.get("env") or () if each["name"] not in added] + variables
+            added = {variable["name"] for variable in variables}
+            container["env"] = [
+                variable for variable in container.get("env") or () if variable["name"] not in added
+            ] + variables
 
 
-def _first(job: Object) -> str:
+def _first_node(job: Object) -> str:
     return f"{objects.name(job)}-{_NODE}-0-0.{objects.name(job)}"
 
 
 def _variables(job: Object, count: int, policy: Object) -> list[Object]:
     if policy.get("torch") is not None:
-        processes = (job["spec"].get("trainer") or {}).get("numProcPerNode") or 1
+        processes = objects.nested(job, "spec", "trainer").get("numProcPerNode") or 1
         return [
             {"name": "PET_NNODES", "value": str(count)},
             {"name": "PET_NPROC_PER_NODE", "value": str(processes)},
             {"name": "PET_NODE_RANK", "valueFrom": _RANK},
-            {"name": "PET_MASTER_ADDR", "value": _first(job)},
+            {"name": "PET_MASTER_ADDR", "value": _first_node(job)},
             {"name": "PET_MASTER_PORT", "value": _PORT},
         ]
     if policy.get("jax") is not None:
         return [
             {"name": "JAX_NUM_PROCESSES", "value": str(count)},
             {"name": "JAX_PROCESS_ID", "valueFrom": _RANK},
-            {"name": "JAX_COORDINATOR_ADDRESS", "value": f"{_first(job)}:{_PORT}"},
+            {"name": "JAX_COORDINATOR_ADDRESS", "value": f"{_first_node(job)}:{_PORT}"},
         ]
     return []
 
 
 def _status(job: Object, job_set: Object, now: datetime) -> Object:
-    status = copy.deepcopy(job.get("status") or {})
+    status = copy.deepcopy(objects.status(job))
     conditions = status.get("conditions") or []
-    told = _suspension(job)
-    if told is not None:
-        conditions = api_conditions.replaced(conditions, told, now)
-    for theirs, ours in (("Completed", "Complete"), ("Failed", "Failed")):
-        found = api_conditions.find(job_set, theirs)
-        if found is not None and found["status"] == "True":
-            conditions = api_conditions.replaced(conditions, found | {"type": ours}, now)
+    suspended = _suspension(job)
+    if suspended is not None:
+        conditions = api_conditions.replaced(conditions, suspended, now)
+    for job_set_type, type_ in (("Completed", "Complete"), ("Failed", "Failed")):
+        condition = api_conditions.find(job_set, job_set_type)
+        if condition is not None and api_conditions.has_status_true(condition):
+            conditions = api_conditions.replaced(conditions, condition | {"type": type_}, now)
     if conditions:
         status["conditions"] = conditions
-    parts = (job_set.get("status") or {}).get("replicatedJobsStatus")
-    if parts:
-        status["jobsStatus"] = parts
+    jobs_status = objects.status(job_set).get("replicatedJobsStatus")
+    if jobs_status:
+        status["jobsStatus"] = jobs_status
     return status
 
 

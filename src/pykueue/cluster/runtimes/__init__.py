@@ -1,1 +1,5 @@
-"""Pod runtimes behind one protocol: `process` runs commands here, `simulated` only lets time pass."""
+"""Container runtimes behind one protocol, called by the kubelet.
+
+`process` starts each container as a process of this machine (`ProcessRuntime.start`); `simulated`
+only waits.
+"""

@@ -1,4 +1,7 @@
-"""Commands that run beside a container's own: probes, hooks, and `kubectl exec`. Used by the process runtime."""
+"""Commands that run beside a container's main process: probes, hooks, `kubectl exec`.
+
+Used by the process runtime.
+"""
 
 import asyncio
 import contextlib
@@ -16,15 +19,15 @@ from pykueue.cluster.runtimes.protocol import StartError
 _CHUNK_BYTES = 64 * 1024
 
 
-def find(word: str, environment: Mapping[str, str], work: Path) -> str:
-    found = shutil.which(word, path=environment.get("PATH")) if "/" not in word else word
-    if found is None or not os.access(work / found, os.X_OK):
+def find_executable(word: str, environment: Mapping[str, str], work: Path) -> str:
+    path = shutil.which(word, path=environment.get("PATH")) if "/" not in word else word
+    if path is None or not os.access(work / path, os.X_OK):
         raise StartError(f'exec: "{word}": executable file not found in $PATH')
-    return found
+    return path
 
 
 class CommandExecution:
-    """A command under way; `output` and `errors` are read until they are empty."""
+    """A running command. `output` and `errors` return b"" at the end."""
 
     def __init__(
         self, process: asyncio.subprocess.Process, terminal: int | None, reader: asyncio.StreamReader | None
@@ -34,12 +37,12 @@ class CommandExecution:
         self._reader = reader
 
     async def output(self) -> bytes:
-        """The next piece, b"" at the end; of a terminal, everything."""
+        """The next chunk of stdout, b"" at the end; on a terminal, of stdout and stderr."""
         source = self._reader if self._reader is not None else self._process.stdout
         assert source is not None
         try:
             return await source.read(_CHUNK_BYTES)
-        except OSError:  # a terminal whose last user has gone
+        except OSError:  # the last process on the terminal has ended
             return b""
 
     async def errors(self) -> bytes:
@@ -68,7 +71,7 @@ class CommandExecution:
         return code if code >= 0 else 128 - code
 
     def kill(self) -> None:
-        """With everything that it started and that stayed in its session's group."""
+        """Kill the command and every process in its process group."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
@@ -80,10 +83,10 @@ class CommandExecution:
             self._terminal = None
 
 
-async def begin(
+async def start(
     command: Sequence[str], environment: Mapping[str, str], work: Path, *, terminal: bool, wants_input: bool
 ) -> CommandExecution:
-    words = [find(command[0], environment, work), *command[1:]]
+    words = [find_executable(command[0], environment, work), *command[1:]]
     if terminal:
         return await _on_terminal(words, environment, work)
     process = await asyncio.create_subprocess_exec(
@@ -99,22 +102,22 @@ async def begin(
 
 
 async def _on_terminal(words: Sequence[str], environment: Mapping[str, str], work: Path) -> CommandExecution:
-    ours, theirs = os.openpty()
+    controller, terminal = os.openpty()
     try:
         process = await asyncio.create_subprocess_exec(
             "setsid",
             "-c",
             *words,
-            stdin=theirs,
-            stdout=theirs,
-            stderr=theirs,
+            stdin=terminal,
+            stdout=terminal,
+            stderr=terminal,
             cwd=work,
             env={"TERM": "xterm", **environment},
             start_new_session=True,
         )
     finally:
-        os.close(theirs)
+        os.close(terminal)
     reader = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(os.dup(ours), "rb", 0))
-    return CommandExecution(process, ours, reader)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(os.dup(controller), "rb", 0))
+    return CommandExecution(process, controller, reader)

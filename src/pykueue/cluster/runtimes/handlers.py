@@ -1,4 +1,7 @@
-"""Carries out probes and hooks on this machine: a command, an HTTP request, or a connection. Used by the process runtime."""
+"""Performs the handlers of probes and hooks: exec, httpGet, tcpSocket, grpc.
+
+Used by the process runtime.
+"""
 
 import asyncio
 import contextlib
@@ -13,20 +16,20 @@ from pykueue.cluster.runtimes.protocol import ContainerRequest, Execution, Start
 
 Execute = Callable[[ContainerRequest], Awaitable[Execution]]
 
-_MOST_OUTPUT = 10 * 1024
-_FIRST_GOOD, _FIRST_BAD = 200, 400
+_OUTPUT_LIMIT_BYTES = 10 * 1024
+_FIRST_SUCCESS_CODE, _FIRST_FAILURE_CODE = 200, 400
 
 
-async def carry_out(handler: Object, request: ContainerRequest, execute: Execute) -> str:
-    """What was wrong, "" if nothing was. Of gRPC, only that somebody listens is looked at."""
+async def perform(handler: Object, request: ContainerRequest, execute: Execute) -> str:
+    """Perform a handler; return an error or "". For grpc, only connect."""
     if "exec" in handler:
         command = tuple(map(str, handler["exec"].get("command") or ()))
         return await _command(msgspec.structs.replace(request, command=command), execute)
     if "httpGet" in handler:
         return await _http(handler["httpGet"], request)
-    for way in ("tcpSocket", "grpc"):
-        if way in handler:
-            return await _connection(handler[way], request)
+    for kind in ("tcpSocket", "grpc"):
+        if kind in handler:
+            return await _connection(handler[kind], request)
     return "the handler names nothing to do"
 
 
@@ -36,11 +39,11 @@ async def _command(request: ContainerRequest, execute: Execute) -> str:
     except StartError as error:
         return str(error)
     try:
-        said, complained = await asyncio.gather(_all(execution.output), _all(execution.errors))
+        stdout, stderr = await asyncio.gather(_all(execution.output), _all(execution.errors))
         code = await execution.wait()
     finally:
         execution.close()
-    text = (said + complained)[:_MOST_OUTPUT].decode(errors="replace").strip()
+    text = (stdout + stderr)[:_OUTPUT_LIMIT_BYTES].decode(errors="replace").strip()
     return "" if code == 0 else text or f"the command ended with exit code {code}"
 
 
@@ -65,7 +68,7 @@ async def _http(target: Object, request: ContainerRequest) -> str:
     host, port = target.get("host") or ADDRESS, _port(target.get("port"), request)
     scheme, path = (target.get("scheme") or "HTTP").lower(), target.get("path") or "/"
     url = f"{scheme}://{host}:{port}{path}"
-    tls = _unchecked() if scheme == "https" else None
+    tls = _unverified_tls() if scheme == "https" else None
     try:
         reader, writer = await asyncio.open_connection(host, port, ssl=tls)
     except OSError as error:
@@ -76,32 +79,32 @@ async def _http(target: Object, request: ContainerRequest) -> str:
     try:
         writer.write("\r\n".join(lines).encode())
         await writer.drain()
-        words = (await reader.readline()).split()
+        status_line = (await reader.readline()).split()
     except OSError as error:
         return f'Get "{url}": {error}'
     finally:
         writer.close()
         with contextlib.suppress(OSError):
             await writer.wait_closed()
-    code = int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
+    code = int(status_line[1]) if len(status_line) > 1 and status_line[1].isdigit() else 0
     if not code:
         return f'Get "{url}": EOF'
-    return "" if _FIRST_GOOD <= code < _FIRST_BAD else f"HTTP probe failed with statuscode: {code}"
+    return "" if _FIRST_SUCCESS_CODE <= code < _FIRST_FAILURE_CODE else f"HTTP probe failed with statuscode: {code}"
 
 
-def _port(stated: object, request: ContainerRequest) -> int:
-    """A number, or the name of one of the container's ports."""
-    text = str(stated)
+def _port(port: object, request: ContainerRequest) -> int:
+    """The port number; `port` is a number or the name of one of the container's ports."""
+    text = str(port)
     if text.isdigit():
         return int(text)
-    for port in request.container.get("ports") or ():
-        if port.get("name") == text:
-            return int(port["containerPort"])
+    for container_port in request.container.get("ports") or ():
+        if container_port.get("name") == text:
+            return int(container_port["containerPort"])
     return 0
 
 
-def _unchecked() -> ssl.SSLContext:
-    """As a kubelet: whether somebody answers matters, not who."""
+def _unverified_tls() -> ssl.SSLContext:
+    """TLS without verification of the certificate, as the kubelet probes."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

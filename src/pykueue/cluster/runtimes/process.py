@@ -1,8 +1,10 @@
-"""Containers as processes of this machine, each in its own session, its output in a file.
+"""The process runtime: each container is a process of this machine, with its output in a file.
 
-A small shell script stands between us and the command. It notes who it is before the command starts and how it ended
-after, so that a pykueue that comes back after a crash finds each attempt again, alive or with its exit code, and never
-starts one twice: an attempt that had not begun is cancelled, and the script looks for that before it begins.
+`ProcessRuntime.start` starts a shell script, which runs the container's command. The script writes
+its process identity to a file before the command starts, and the exit code to another file after
+it. So a pykueue that restarts after a crash finds each attempt, running or with its exit code. No
+attempt starts twice: `adopt` marks an attempt that has not begun as cancelled, and the script
+checks this mark after it has written its identity.
 """
 
 import asyncio
@@ -16,14 +18,8 @@ from pathlib import Path
 from pykueue.api import objects, resource_lists
 from pykueue.api.scheme import Object
 from pykueue.cluster.kubelet.run import Exit
-from pykueue.cluster.runtimes import (
-    executions,
-    handlers,
-    identity,
-    leftover_processes,
-    port_mapping,
-)
-from pykueue.cluster.runtimes.identity import ProcessIdentity
+from pykueue.cluster.runtimes import executions, handlers, linux_processes, port_mapping
+from pykueue.cluster.runtimes.linux_processes import ProcessIdentity
 from pykueue.cluster.runtimes.protocol import ContainerRequest, Execution, StartError
 
 _SCRIPT = """\
@@ -40,7 +36,7 @@ exit "$code"
 _INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 _RESET_SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGCHLD)
 LIMITS = "pykueue.dev/memory-limit"
-"""Annotation; `ignore` leaves a pod's memory unbounded."""
+"""Annotation of a pod; with `ignore` its memory limits are not enforced."""
 LOST = Exit(
     code=137,
     reason="ContainerStatusUnknown",
@@ -54,52 +50,52 @@ class ProcessRuntime:
     def __init__(self, root: Path) -> None:
         self._root = root / "pods"
         self._root.mkdir(parents=True, exist_ok=True)
-        self._ports = port_mapping.Ports(root / "ports")
+        self._ports = port_mapping.PortMappings(root / "ports")
 
     async def start(self, request: ContainerRequest) -> "ProcessContainer":
-        environment, command = self._told(request)
+        environment, command = self._environment_and_command(request)
         directory = self._attempts(request) / f"{request.attempt}-{secrets.token_hex(4)}"
         directory.mkdir(parents=True)
-        (directory / "boot").write_text(identity.boot_id())
+        (directory / "boot").write_text(linux_processes.boot_id())
         work = self._working_directory(request)
-        executions.find(command[0], environment, work)
-        pid = self._spawn(directory, work, environment, [*_bounds(request), *command])
+        executions.find_executable(command[0], environment, work)
+        pid = self._spawn(directory, work, environment, [*_memory_limit(request), *command])
         return ProcessContainer(directory, ProcessIdentity.of(pid), objects.uid(request.pod))
 
-    def _told(self, request: ContainerRequest) -> tuple[dict[str, str], list[str]]:
-        """Environment and command as they hold on this machine: real directories, addresses and ports."""
+    def _environment_and_command(self, request: ContainerRequest) -> tuple[dict[str, str], list[str]]:
+        """Environment and command with the directories, addresses and ports of this machine."""
         if not request.command:
             image = request.container.get("image", "")
             raise StartError(f"the process runtime needs a command: it cannot know the entrypoint of image {image!r}")
-        local = self._ports.locate(request.pod)
+        mapping = self._ports.mapping_of(request.pod)
         environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         environment |= {"HOSTNAME": request.pod["spec"].get("hostname") or objects.name(request.pod)}
         environment |= {
-            name: local.variable(name, request.mounts.rewrite(value)) for name, value in request.environment.items()
+            name: mapping.variable(name, request.mounts.rewrite(value)) for name, value in request.environment.items()
         }
         environment |= {
-            leftover_processes.MARKER: objects.uid(request.pod),
-            leftover_processes.CONTAINER: str(request.container["name"]),
+            linux_processes.POD_UID: objects.uid(request.pod),
+            linux_processes.CONTAINER: str(request.container["name"]),
         }
         if request.gpu_indexes:
             environment["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, request.gpu_indexes))
-        return environment, [local.text(request.mounts.rewrite(word)) for word in request.command]
+        return environment, [mapping.text(request.mounts.rewrite(word)) for word in request.command]
 
     def _working_directory(self, request: ContainerRequest) -> Path:
-        stated = request.mounts.rewrite(request.container.get("workingDir") or "")
-        if stated and Path(stated).is_dir():
-            return Path(stated)
+        path = request.mounts.rewrite(request.container.get("workingDir") or "")
+        if path and Path(path).is_dir():
+            return Path(path)
         scratch = self._root / objects.uid(request.pod) / "work"
         scratch.mkdir(parents=True, exist_ok=True)
         return scratch
 
-    def _spawn(self, directory: Path, work: Path, environment: dict[str, str], words: list[str]) -> int:
+    def _spawn(self, directory: Path, work: Path, environment: dict[str, str], arguments: list[str]) -> int:
         log = str(directory / "log")
         output = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         start = f"cd -- '{_quoted(str(work))}' || exit 126\n{_SCRIPT}"
         return os.posix_spawn(
             "/bin/sh",
-            ["/bin/sh", "-c", start, "sh", str(directory), *words],
+            ["/bin/sh", "-c", start, "sh", str(directory), *arguments],
             environment,
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
@@ -118,35 +114,35 @@ class ProcessRuntime:
         for directory in sorted(self._attempts(request).glob(f"{request.attempt}-*")):
             if (directory / "cancelled").exists():
                 continue
-            if (found := _begun(directory)) is not None:
-                return ProcessContainer(directory, found, objects.uid(request.pod))
+            if (process := _started_process(directory)) is not None:
+                return ProcessContainer(directory, process, objects.uid(request.pod))
         return None
 
     async def execute(
         self, request: ContainerRequest, *, terminal: bool = False, wants_input: bool = False
     ) -> Execution:
-        """Runs another command as the container's own would run: its environment, directories and addresses."""
-        environment, command = self._told(request)
+        """Run another command with the environment, directories and addresses of the container."""
+        environment, command = self._environment_and_command(request)
         work = self._working_directory(request)
-        return await executions.begin(command, environment, work, terminal=terminal, wants_input=wants_input)
+        return await executions.start(command, environment, work, terminal=terminal, wants_input=wants_input)
 
     async def handle(self, request: ContainerRequest, handler: Object) -> str:
-        return await handlers.carry_out(handler, request, self.execute)
+        return await handlers.perform(handler, request, self.execute)
 
     async def clear(self, pod_uid: str) -> None:
-        await asyncio.to_thread(leftover_processes.end, pod_uid)
+        await asyncio.to_thread(linux_processes.kill_pod_processes, pod_uid)
 
     async def forget(self, pod_uid: str) -> None:
-        home = self._root / pod_uid
-        for directory in home.glob("containers/*/*-*"):
-            found = _begun(directory)
-            if found is not None and found.is_alive():
-                await ProcessContainer(directory, found, pod_uid).stop(0)
+        pod_directory = self._root / pod_uid
+        for directory in pod_directory.glob("containers/*/*-*"):
+            process = _started_process(directory)
+            if process is not None and process.is_alive():
+                await ProcessContainer(directory, process, pod_uid).stop(0)
         await self.clear(pod_uid)
-        shutil.rmtree(home, ignore_errors=True)
+        shutil.rmtree(pod_directory, ignore_errors=True)
 
     def ports(self, pod: Object) -> dict[int, int]:
-        return {int(stated): actual for stated, actual in self._ports.locate(pod).ports.items()}
+        return {int(declared): actual for declared, actual in self._ports.mapping_of(pod).ports.items()}
 
     def pods(self) -> set[str]:
         return {path.name for path in self._root.iterdir()}
@@ -161,34 +157,34 @@ def _quoted(text: str) -> str:
     return text.replace("'", "'\\''")
 
 
-def _bounds(request: ContainerRequest) -> list[str]:
-    """The memory limit in KiB, 0 for none."""
-    limits = resource_lists.parse((request.container.get("resources") or {}).get("limits"))
+def _memory_limit(request: ContainerRequest) -> list[str]:
+    """The memory limit in KiB as an argument of the script; 0 for none."""
+    limits = resource_lists.parse(objects.nested(request.container, "resources").get("limits"))
     if "memory" not in limits or objects.annotations(request.pod).get(LIMITS) == "ignore":
         return ["0"]
     return [str(max(1, limits["memory"].units() // 1024))]
 
 
-def _begun(directory: Path) -> ProcessIdentity | None:
-    """Who runs or ran this attempt; an attempt that has not begun is cancelled first, so that it never will."""
+def _started_process(directory: Path) -> ProcessIdentity | None:
+    """The process of this attempt. An attempt that has not begun is cancelled: None."""
     if not (directory / "process").exists():
         (directory / "cancelled").touch()
     with contextlib.suppress(OSError, ValueError):
-        is_this_boot = (directory / "boot").read_text() == identity.boot_id()
+        is_this_boot = (directory / "boot").read_text() == linux_processes.boot_id()
         return ProcessIdentity.parse((directory / "process").read_text(), is_this_boot=is_this_boot)
     return None
 
 
 class ProcessContainer:
-    def __init__(self, directory: Path, who: ProcessIdentity, pod_uid: str) -> None:
-        self.id = f"process://{who.pid}-{directory.name}"
+    def __init__(self, directory: Path, process: ProcessIdentity, pod_uid: str) -> None:
+        self.id = f"process://{process.pid}-{directory.name}"
         self._directory = directory
-        self._who = who
+        self._process = process
         self._pod_uid = pod_uid
 
     async def wait(self) -> Exit:
-        await self._who.ended()
-        status = self._who.reap()
+        await self._process.ended()
+        status = self._process.reap()
         self._signal(signal.SIGKILL)
         text = ""
         with contextlib.suppress(OSError):
@@ -201,12 +197,12 @@ class ProcessContainer:
         if grace_seconds > 0:
             self._signal(signal.SIGTERM)
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._who.ended(), grace_seconds)
+                await asyncio.wait_for(self._process.ended(), grace_seconds)
         self._signal(signal.SIGKILL)
-        await self._who.ended()
+        await self._process.ended()
 
     def _signal(self, number: int) -> None:
-        """To the whole group: it may outlive its leader."""
-        if self._who.is_this_boot:
+        """Send a signal to the process group. It may outlive its leader."""
+        if self._process.is_this_boot:
             with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._who.pid, number)
+                os.killpg(self._process.pid, number)

@@ -1,4 +1,7 @@
-"""The seam between the node agent and whatever runs containers. Two implementations, one contract suite."""
+"""The interface between the kubelet and the container runtimes, as CRI is in Kubernetes.
+
+Implemented by `process`, `simulated`, and `component_deployments` around either of them.
+"""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -13,7 +16,7 @@ from pykueue.cluster.kubelet.volumes import Mounts
 
 
 class ContainerRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """One attempt at one container of a pod."""
+    """One attempt to run one container of a pod."""
 
     pod: Object
     container: Object
@@ -25,19 +28,19 @@ class ContainerRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class StartError(Exception):
-    """The container cannot run; `exit` is what its status tells."""
+    """The container cannot run; `exit` goes into its status."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.exit = Exit(code=128, reason="StartError", message=message)
 
 
-class StillPulling(Exception):  # noqa: N818 - a matter of time, no error
-    """The node has not got the image yet; worth another try after so long."""
+class StillPulling(Exception):  # noqa: N818 - not an error
+    """The node is still pulling the image; `remaining` is the time until it is there."""
 
-    def __init__(self, image: str, left: timedelta) -> None:
+    def __init__(self, image: str, remaining: timedelta) -> None:
         super().__init__(f'Pulling image "{image}"')
-        self.left = left
+        self.remaining = remaining
 
 
 class Container(Protocol):
@@ -45,19 +48,19 @@ class Container(Protocol):
     def id(self) -> str: ...
 
     async def wait(self) -> Exit:
-        """Returns when the container has ended; may be awaited once."""
+        """Wait until the container has ended; may be awaited once."""
         ...
 
     async def stop(self, grace_seconds: float) -> None:
-        """Asks it to end, insists after the grace period; returns when it has ended."""
+        """Send SIGTERM, after the grace period SIGKILL, and wait for the end."""
         ...
 
 
 class Execution(Protocol):
-    """Another command beside a container's own, under way."""
+    """A running command beside the container's main process."""
 
     async def output(self) -> bytes:
-        """The next piece, b"" at the end; on a terminal, of everything."""
+        """The next chunk of stdout, b"" at the end; on a terminal, of stdout and stderr."""
         ...
 
     async def errors(self) -> bytes: ...
@@ -73,7 +76,7 @@ class Execution(Protocol):
         ...
 
     def close(self) -> None:
-        """Ends it, if it has not ended."""
+        """Kill the command if it still runs."""
         ...
 
 
@@ -83,33 +86,33 @@ class Runtime(Protocol):
     async def start(self, request: ContainerRequest) -> Container: ...
 
     async def adopt(self, request: ContainerRequest, container_id: str) -> Container | None:
-        """The container of an attempt that an earlier pykueue started; None if that attempt never ran."""
+        """The container that an earlier pykueue started; None if it never began."""
         ...
 
     async def clear(self, pod_uid: str) -> None:
-        """The pod is over: ends what its containers left behind."""
+        """Kill the processes that the containers of a finished pod left behind."""
         ...
 
     async def forget(self, pod_uid: str) -> None:
-        """The pod is gone: ends whatever of it still runs and removes its files."""
+        """Kill all processes and remove all files of a pod that no longer exists."""
         ...
 
     def ports(self, pod: Object) -> dict[int, int]:
-        """Ports of a pod that stand elsewhere on this machine."""
+        """The port on this machine for each mapped port of the pod."""
         ...
 
     def pods(self) -> set[str]:
-        """Uids of pods of which something may still be here."""
+        """Uids of pods that may still have processes or files here."""
         ...
 
     async def execute(self, request: ContainerRequest, *, terminal: bool, wants_input: bool) -> Execution:
-        """Runs `request.command` as the container's own would run; StartError if it cannot."""
+        """Run `request.command` as the container would; StartError if impossible."""
         ...
 
     async def handle(self, request: ContainerRequest, handler: Object) -> str:
-        """Carries out a probe or hook (`exec`, `httpGet`, `tcpSocket`) on a container that runs; what was wrong, or ""."""
+        """Perform the handler of a probe or hook; return an error message, or ""."""
         ...
 
     def log(self, pod: Object, container: str, attempt: int) -> Path | bytes | None:
-        """The log of an attempt: a file that may grow, or its whole text; None if there is none."""
+        """The log of an attempt: a file that may still grow, its whole text, or None."""
         ...

@@ -1,22 +1,22 @@
-"""A runtime in which containers only take time: real or virtual, as the clock has it.
+"""The simulated runtime: containers run no command, they only wait on the clock.
 
-A pod runs as long as its annotation `pykueue.dev/runtime` says (`90`, `30s`, `1h30m`), else as long as a `sleep N`
-in its command would, else until it is deleted (as with `until-deleted`). Annotation `pykueue.dev/exit-code` makes it fail.
-Annotation `pykueue.dev/pull` is the time that a node needs to get an image; it has it from then on.
+A pod runs for the time in its annotation `pykueue.dev/runtime` (`90`, `30s`, `1h30m`,
+`until-deleted`). Without it, a pod runs as long as a `sleep N` in its command, or else until it is
+deleted. Annotation `pykueue.dev/exit-code` is its exit code. Annotation `pykueue.dev/pull` is the
+time that a node needs to pull an image for the first time.
 """
 
 import asyncio
 import re
 from datetime import timedelta
 
-from pykueue.api import objects, times
+from pykueue.api import durations, objects, times
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
 from pykueue.cluster import pods
 from pykueue.cluster.kubelet.run import Exit
 from pykueue.cluster.runtimes.protocol import ContainerRequest, Execution, StartError, StillPulling
 from pykueue.kube.clock import Clock
-from pykueue.translate import durations
 
 RUNTIME = "pykueue.dev/runtime"
 EXIT_CODE = "pykueue.dev/exit-code"
@@ -41,10 +41,10 @@ class SimulatedRuntime:
     async def adopt(self, request: ContainerRequest, container_id: str) -> "SimulatedContainer | None":
         if not container_id:
             return None
-        whole = seconds(request.pod, request.container)
-        if whole is not None:
-            whole = max(0.0, whole - self._age(request))
-        return self._container(request, whole)
+        remaining = seconds(request.pod, request.container)
+        if remaining is not None:
+            remaining = max(0.0, remaining - self._age(request))
+        return self._container(request, remaining)
 
     async def clear(self, _pod_uid: str) -> None:
         return
@@ -52,11 +52,17 @@ class SimulatedRuntime:
     async def forget(self, _pod_uid: str) -> None:
         return
 
-    async def execute(self, _request: ContainerRequest, *, terminal: bool, wants_input: bool) -> Execution:  # noqa: ARG002
+    async def execute(
+        self,
+        _request: ContainerRequest,
+        *,
+        terminal: bool,  # noqa: ARG002
+        wants_input: bool,  # noqa: ARG002
+    ) -> Execution:
         raise StartError("the simulated runtime runs no commands; see pykueue up --runtime process")
 
     async def handle(self, _request: ContainerRequest, _handler: Object) -> str:
-        """Nothing runs that could be unwell."""
+        """Probes and hooks always succeed."""
         return ""
 
     def ports(self, _pod: Object) -> dict[int, int]:
@@ -70,43 +76,42 @@ class SimulatedRuntime:
             f"simulated: container {container} of {objects.name(pod)}, attempt {attempt + 1}, ran no command\n".encode()
         )
 
-    def _container(self, request: ContainerRequest, left: float | None) -> "SimulatedContainer":
+    def _container(self, request: ContainerRequest, remaining: float | None) -> "SimulatedContainer":
         code = int(objects.annotations(request.pod).get(EXIT_CODE, "0"))
         name = f"simulated://{objects.uid(request.pod)}/{request.container['name']}/{request.attempt}"
-        return SimulatedContainer(name, left, Exit(code=code), self._clock)
+        return SimulatedContainer(name, remaining, Exit(code=code), self._clock)
 
     def _pull(self, request: ContainerRequest) -> None:
-        """The first pod with an image on a node begins to pull it; all wait until it is there."""
-        stated = objects.annotations(request.pod).get(PULL)
-        if not stated:
+        """Raise StillPulling until the image is pulled; the first pod starts the pull."""
+        pull_time = objects.annotations(request.pod).get(PULL)
+        if not pull_time:
             return
         image, now_ns = request.container.get("image", ""), self._clock.now_ns()
-        ready_ns = self._pulled_at_ns.setdefault((pods.node_name(request.pod), image), now_ns + _ns(stated))
+        ready_ns = self._pulled_at_ns.setdefault((pods.node_name(request.pod), image), now_ns + _ns(pull_time))
         if now_ns < ready_ns:
             raise StillPulling(image, timedelta(microseconds=(ready_ns - now_ns) / 1000))
 
     def _age(self, request: ContainerRequest) -> float:
-        status = request.pod.get("status", {})
-        for shown in [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]:
-            since = ((shown.get("state") or {}).get("running") or {}).get("startedAt")
-            if shown["name"] == request.container["name"] and since:
+        for status in pods.container_statuses(request.pod):
+            since = objects.nested(status, "state", "running").get("startedAt")
+            if status["name"] == request.container["name"] and since:
                 return self._clock.now_ns() / SECOND_NS - times.parse(since).timestamp()
         return 0.0
 
 
 class SimulatedContainer:
-    def __init__(self, container_id: str, left: float | None, end: Exit, clock: Clock) -> None:
+    def __init__(self, container_id: str, remaining: float | None, end: Exit, clock: Clock) -> None:
         self.id = container_id
-        self._left = left
+        self._remaining = remaining
         self._end = end
         self._clock = clock
         self._stopped = asyncio.Event()
 
     async def wait(self) -> Exit:
-        if self._left is None:
+        if self._remaining is None:
             await self._stopped.wait()
             return TERMINATED
-        sleeping = asyncio.ensure_future(self._clock.sleep(self._left))
+        sleeping = asyncio.ensure_future(self._clock.sleep(self._remaining))
         stopping = asyncio.ensure_future(self._stopped.wait())
         try:
             await asyncio.wait((sleeping, stopping), return_when=asyncio.FIRST_COMPLETED)
@@ -120,22 +125,22 @@ class SimulatedContainer:
 
 
 def seconds(pod: Object, container: Object) -> float | None:
-    """How long this container runs; None: until it is stopped."""
-    stated = objects.annotations(pod).get(RUNTIME)
-    if stated == UNTIL_DELETED:
+    """How long the container runs; None: until it is stopped."""
+    annotation = objects.annotations(pod).get(RUNTIME)
+    if annotation == UNTIL_DELETED:
         return None
-    if stated:
-        return _ns(stated) / SECOND_NS
+    if annotation:
+        return _ns(annotation) / SECOND_NS
     return seconds_of_text(" ".join(map(str, [*(container.get("command") or ()), *(container.get("args") or ())])))
 
 
 def seconds_of_text(command: str) -> float | None:
-    """The sum of every `sleep N` in a command; None if there is none."""
-    naps = [float(number) * _UNITS[unit] for number, unit in _SLEEP.findall(command)]
-    return sum(naps) if naps else None
+    """The sum of all `sleep N` in a command; None if there is none."""
+    sleeps = [float(number) * _UNITS[unit] for number, unit in _SLEEP.findall(command)]
+    return sum(sleeps) if sleeps else None
 
 
 def _ns(text: str) -> int:
-    """Plain numbers are seconds."""
+    """The duration in nanoseconds; a plain number is in seconds."""
     is_number = re.fullmatch(r"\d+(\.\d+)?", text) is not None
     return int(float(text) * SECOND_NS) if is_number else durations.to_ns(text)

@@ -1,4 +1,5 @@
-"""Placement: which node a pod gets, and in kube-scheduler's words why it gets none.
+"""The scheduler: binds pods to nodes, or sets PodScheduled=False with kube-scheduler's message.
 
-Invariant: the pods bound to a node never ask for more than the node has.
+Invariant: the pods bound to a node never request more than the node's allocatable resources
+(tests/cluster/scheduler/test_scheduling.py).
 """

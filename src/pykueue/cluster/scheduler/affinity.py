@@ -1,4 +1,4 @@
-"""Rules about nodes and neighbours: node selectors and affinity, taints and tolerations, pod (anti-)affinity."""
+"""Node selectors and node affinity, taints and tolerations, pod affinity and anti-affinity."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -12,10 +12,10 @@ _BLOCKING = ("NoSchedule", "NoExecute")
 
 
 def matches_node(pod_spec: Object, labels: Mapping[str, str], node_name: str) -> bool:
-    """NodeSelector and required node affinity, both."""
+    """Whether the node matches both the nodeSelector and the required node affinity."""
     if any(labels.get(key) != value for key, value in (pod_spec.get("nodeSelector") or {}).items()):
         return False
-    affinity = (pod_spec.get("affinity") or {}).get("nodeAffinity") or {}
+    affinity = objects.nested(pod_spec, "affinity", "nodeAffinity")
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     if required is None:
         return True
@@ -23,8 +23,8 @@ def matches_node(pod_spec: Object, labels: Mapping[str, str], node_name: str) ->
 
 
 def preference(pod_spec: Object, labels: Mapping[str, str], node_name: str) -> int:
-    """The sum of the weights of preferred terms that this node meets."""
-    affinity = (pod_spec.get("affinity") or {}).get("nodeAffinity") or {}
+    """The sum of the weights of the preferred terms that the node matches."""
+    affinity = objects.nested(pod_spec, "affinity", "nodeAffinity")
     return sum(
         int(term.get("weight", 1))
         for term in affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
@@ -37,22 +37,22 @@ def _term_matches(term: Object, labels: Mapping[str, str], node_name: str) -> bo
     fields = [*(term.get("matchFields") or ())]
     if not expressions and not fields:
         return False
-    return all(_requirement(found).matches(labels) for found in expressions) and all(
-        _requirement(found).matches({"metadata.name": node_name}) for found in fields
+    return all(_requirement(expression).matches(labels) for expression in expressions) and all(
+        _requirement(field).matches({"metadata.name": node_name}) for field in fields
     )
 
 
-def _requirement(expression: Mapping[str, Any]) -> selectors.Requirement:
-    return selectors.Requirement(
+def _requirement(expression: Mapping[str, Any]) -> selectors.LabelRequirement:
+    return selectors.LabelRequirement(
         expression["key"], expression["operator"], frozenset(map(str, expression.get("values") or ()))
     )
 
 
 def untolerated(pod_spec: Object, taints: Iterable[Object], effects: Sequence[str] = _BLOCKING) -> Object | None:
-    """The first taint that keeps the pod away."""
+    """The first taint with one of the effects that the pod does not tolerate."""
     tolerations = pod_spec.get("tolerations") or ()
     for taint in taints:
-        if taint.get("effect") in effects and not any(tolerates(found, taint) for found in tolerations):
+        if taint.get("effect") in effects and not any(tolerates(toleration, taint) for toleration in tolerations):
             return taint
     return None
 
@@ -73,16 +73,16 @@ def has_pod_affinity(pod_spec: Object) -> bool:
 
 
 def pod_affinity_fault(pod: Object, state: NodeState, fleet: Fleet) -> str:
-    """Why neighbours keep the pod off this node; "" if they do not."""
+    """Why pod (anti-)affinity rejects the node, in kube-scheduler's words; "" if not."""
     affinity = pod["spec"].get("affinity") or {}
     for term in _required(affinity.get("podAffinity")):
-        if not _neighbours(term, pod, state, fleet) and not _is_first_of_its_kind(term, pod, state, fleet):
+        if not _has_matching_pod(term, pod, state, fleet) and not _is_first_of_group(term, pod, state, fleet):
             return "node(s) didn't match pod affinity rules"
     for term in _required(affinity.get("podAntiAffinity")):
-        if _neighbours(term, pod, state, fleet):
+        if _has_matching_pod(term, pod, state, fleet):
             return "node(s) didn't match pod anti-affinity rules"
     for other in fleet.pods():
-        for term in _required((other["spec"].get("affinity") or {}).get("podAntiAffinity")):
+        for term in _required(objects.nested(other, "spec", "affinity").get("podAntiAffinity")):
             if _selects(term, other, pod) and _share_domain(term, fleet.nodes.get(pods.node_name(other)), state):
                 return "node(s) didn't satisfy existing pods anti-affinity rules"
     return ""
@@ -92,15 +92,15 @@ def _required(rules: Mapping[str, Any] | None) -> Sequence[Object]:
     return (rules or {}).get("requiredDuringSchedulingIgnoredDuringExecution") or ()
 
 
-def _neighbours(term: Object, pod: Object, state: NodeState, fleet: Fleet) -> bool:
+def _has_matching_pod(term: Object, pod: Object, state: NodeState, fleet: Fleet) -> bool:
     return any(
         _selects(term, pod, other) and _share_domain(term, fleet.nodes.get(pods.node_name(other)), state)
         for other in fleet.pods()
     )
 
 
-def _is_first_of_its_kind(term: Object, pod: Object, state: NodeState, fleet: Fleet) -> bool:
-    """A pod that selects itself may start the group, where the topology key exists."""
+def _is_first_of_group(term: Object, pod: Object, state: NodeState, fleet: Fleet) -> bool:
+    """Whether the term selects only the pod itself, on a node with the topology key."""
     return (
         term["topologyKey"] in state.labels
         and _selects(term, pod, pod)

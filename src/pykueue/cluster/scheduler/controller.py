@@ -1,4 +1,4 @@
-"""Placement at work: keeps the fleet in step with the API and makes a pass whenever pods wait and something changed."""
+"""The scheduler's loop: updates the fleet, and runs a pass when something has changed."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -9,47 +9,49 @@ from pykueue.api.times import SECOND_NS
 from pykueue.cluster.scheduler import scheduling_pass
 from pykueue.cluster.scheduler.fleet import Fleet
 from pykueue.kube.clock import Clock
+from pykueue.kube.controller.cache import ObjectCache, latest
 from pykueue.kube.controller.executor import WriteExecutor
-from pykueue.kube.controller.object_cache import Views
-from pykueue.kube.informer import Change
 
 _RETRY_SECONDS = 1.0
 
 
 class SchedulerController:
-    def __init__(self, views: Views, performer: WriteExecutor, clock: Clock) -> None:
+    def __init__(self, cache: ObjectCache, executor: WriteExecutor, clock: Clock) -> None:
         self.fleet = Fleet()
         self.waiting: dict[str, Object] = {}
-        self._performer = performer
+        self._executor = executor
         self._clock = clock
         self._changed = asyncio.Event()
-        views.of(resources.NODE).add_handler(self._node_changed)
-        views.of(resources.POD).add_handler(self._pod_changed)
+        for kind in (resources.NODE, resources.POD):
+            cache.add_kind(kind)
+        cache.on_change(resources.NODE, self._node_changed)
+        cache.on_change(resources.POD, self._pod_changed)
 
-    def _node_changed(self, change: Change) -> None:
-        if change.type == "DELETED":
-            self.fleet.remove_node(objects.name(change.object))
+    def _node_changed(self, old: Object | None, new: Object | None) -> None:
+        if new is None:
+            self.fleet.remove_node(objects.name(latest(old, new)))
         else:
-            self.fleet.set_node(change.object)
+            self.fleet.set_node(new)
         self._changed.set()
 
-    def _pod_changed(self, change: Change) -> None:
-        pod, uid = change.object, objects.uid(change.object)
-        if change.type == "DELETED":
+    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
+        pod = latest(old, new)
+        uid = objects.uid(pod)
+        if new is None:
             self.waiting.pop(uid, None)
             if self.fleet.remove_pod(uid):
                 self._changed.set()
             return
-        held = self.fleet.holds(uid)
+        was_bound = self.fleet.is_bound(uid)
         self.fleet.set_pod(pod)
         if scheduling_pass.is_waiting(pod) and not self.fleet.is_assumed(uid):
-            is_news = uid not in self.waiting or change.old is None or change.old["spec"] != pod["spec"]
+            is_new = uid not in self.waiting or old is None or old["spec"] != pod["spec"]
             self.waiting[uid] = pod
-            if is_news:
+            if is_new:
                 self._changed.set()
         else:
             self.waiting.pop(uid, None)
-            if held and not self.fleet.holds(uid):
+            if was_bound and not self.fleet.is_bound(uid):
                 self._changed.set()
 
     async def run(self) -> None:
@@ -59,8 +61,8 @@ class SchedulerController:
             if not self.waiting:
                 continue
             now = datetime.fromtimestamp(self._clock.now_ns() / SECOND_NS, UTC)
-            done = await self._performer.run(scheduling_pass.place(list(self.waiting.values()), self.fleet, now))
-            for uid in [uid for uid in self.waiting if self.fleet.holds(uid)]:
+            done = await self._executor.run(scheduling_pass.schedule(list(self.waiting.values()), self.fleet, now))
+            for uid in [uid for uid in self.waiting if self.fleet.is_bound(uid)]:
                 del self.waiting[uid]
             if done.errors:
                 await self._clock.sleep(_RETRY_SECONDS)

@@ -1,4 +1,7 @@
-"""One pass over the pods that wait for a node, as a generator of writes. Called by the shell whenever something changed."""
+"""One pass over the pods that wait for a node, as a generator of writes.
+
+Called by `scheduler.controller`.
+"""
 
 import json
 from collections.abc import Iterable
@@ -7,9 +10,9 @@ from datetime import datetime
 from pykueue.api import conditions, objects, resources, times
 from pykueue.api.scheme import Object
 from pykueue.cluster import pods
-from pykueue.cluster.scheduler import choice, preemption
-from pykueue.cluster.scheduler.choice import Unfit
+from pykueue.cluster.scheduler import node_selection, preemption
 from pykueue.cluster.scheduler.fleet import Fleet
+from pykueue.cluster.scheduler.node_selection import Unschedulable
 from pykueue.kube.controller import writes
 
 SCHEDULERS = ("", "default-scheduler")
@@ -17,7 +20,7 @@ _PREEMPTING = "default-scheduler: preempting to accommodate a higher priority po
 
 
 def is_waiting(pod: Object) -> bool:
-    """Whether placement should look at it: unbound, ungated, alive, and ours."""
+    """Whether the pod waits for this scheduler: active, not bound, without scheduling gates."""
     spec = pod["spec"]
     return (
         not spec.get("nodeName")
@@ -32,32 +35,39 @@ def queue_order(pod: Object) -> tuple[int, str, str]:
     return -preemption.priority(pod), metadata.get("creationTimestamp", ""), metadata["uid"]
 
 
-def place(waiting: Iterable[Object], fleet: Fleet, now: datetime) -> writes.Sync:
-    """Binds what fits, in order of priority; tells the rest why not. The fleet is booked as the pass goes on."""
+def schedule(waiting: Iterable[Object], fleet: Fleet, now: datetime) -> writes.Sync:
+    """Bind the pods that fit, highest priority first; set PodScheduled=False on the others.
+
+    The fleet counts each chosen pod at once, before its binding is written.
+    """
     chosen: list[tuple[Object, str]] = []
-    telling: list[writes.Write] = []
-    refused_shapes: dict[str, Unfit] = {}
+    status_writes: list[writes.Action] = []
+    unschedulable_by_key: dict[str, Unschedulable] = {}
     for pod in sorted(waiting, key=queue_order):
-        shape = _shape(pod)
-        choice_made = refused_shapes.get(shape) or choice.choose(pod, fleet)
-        if isinstance(choice_made, Unfit):
-            refused_shapes[shape] = choice_made
-            telling += _leave(pod, choice_made, fleet, now)
+        key = _scheduling_key(pod)
+        choice = unschedulable_by_key.get(key) or node_selection.choose(pod, fleet)
+        if isinstance(choice, Unschedulable):
+            unschedulable_by_key[key] = choice
+            status_writes += _mark_unschedulable(pod, choice, fleet, now)
         else:
-            fleet.assume(pod, choice_made)
-            chosen.append((pod, choice_made))
+            fleet.assume(pod, choice)
+            chosen.append((pod, choice))
     errors = yield from _bind(chosen, fleet, now)
-    results = (yield telling) if telling else []
+    results = (yield status_writes) if status_writes else []
     return writes.Done(errors=(*errors, *writes.refusals(results)))
 
 
-def _shape(pod: Object) -> str:
-    """Pods of one shape meet the same fate in one pass: what is full now stays full until it ends."""
+def _scheduling_key(pod: Object) -> str:
+    """What the filters read. Within one pass, all pods with a failed key fail."""
     spec = pod["spec"]
-    wanted = [spec.get(key) for key in ("nodeSelector", "affinity", "tolerations", "resources", "overhead", "priority")]
-    containers = [found.get("resources") for key in ("containers", "initContainers") for found in spec.get(key) or ()]
+    constraints = [
+        spec.get(key) for key in ("nodeSelector", "affinity", "tolerations", "resources", "overhead", "priority")
+    ]
+    containers = [
+        container.get("resources") for key in ("containers", "initContainers") for container in spec.get(key) or ()
+    ]
     labels = objects.labels(pod) if spec.get("affinity") else None
-    return json.dumps([objects.namespace(pod), wanted, containers, labels], sort_keys=True)
+    return json.dumps([objects.namespace(pod), constraints, containers, labels], sort_keys=True)
 
 
 def _bind(chosen: list[tuple[Object, str]], fleet: Fleet, now: datetime) -> writes.Step:
@@ -67,26 +77,29 @@ def _bind(chosen: list[tuple[Object, str]], fleet: Fleet, now: datetime) -> writ
         writes.Patch(resource=resources.POD, object=pod, patch={"spec": {"nodeName": name}}, guarded=False)
         for pod, name in chosen
     ]
-    telling: list[writes.Write] = []
+    status_writes: list[writes.Action] = []
     for (pod, name), result in zip(chosen, results, strict=True):
         if isinstance(result, writes.Refused):
             fleet.remove_pod(objects.uid(pod))
             continue
-        if _was_left_waiting(result):
+        if _has_stale_status(result):
             scheduled = {"type": "PodScheduled", "status": "True", "reason": None, "message": None}
-            telling.append(_tell(pod, scheduled, now, nominated=None))
+            status_writes.append(_condition_patch(pod, scheduled, now, nominated=None))
         message = f"Successfully assigned {objects.namespace(pod)}/{objects.name(pod)} to {name}"
-        telling.append(writes.Event(about=pod, type="Normal", reason="Scheduled", message=message))
-    told = yield telling
-    return (*writes.refusals(results), *writes.refusals(told))
+        status_writes.append(writes.Event(about=pod, type="Normal", reason="Scheduled", message=message))
+    status_results = yield status_writes
+    return (*writes.refusals(results), *writes.refusals(status_results))
 
 
-def _was_left_waiting(pod: Object) -> bool:
-    """Its status tells so, and must tell otherwise now; of other pods the agent's first status says that they have a node."""
-    return conditions.find(pod, "PodScheduled") is not None or "nominatedNodeName" in pod.get("status", {})
+def _has_stale_status(pod: Object) -> bool:
+    """Whether an earlier pass set PodScheduled=False or nominated a node.
+
+    For all other pods the kubelet's first status sets PodScheduled=True.
+    """
+    return conditions.find(pod, "PodScheduled") is not None or "nominatedNodeName" in objects.status(pod)
 
 
-def _tell(pod: Object, condition: Object, now: datetime, nominated: str | None) -> writes.Patch:
+def _condition_patch(pod: Object, condition: Object, now: datetime, nominated: str | None) -> writes.Patch:
     stamped = condition | {"lastTransitionTime": times.to_text(now)}
     return writes.Patch(
         resource=resources.POD,
@@ -98,37 +111,37 @@ def _tell(pod: Object, condition: Object, now: datetime, nominated: str | None) 
     )
 
 
-def _leave(pod: Object, unfit: Unfit, fleet: Fleet, now: datetime) -> list[writes.Write]:
-    """Says why the pod waits, once a reason; removes pods of lower priority if that helps."""
-    batch: list[writes.Write] = []
-    nominated = pod.get("status", {}).get("nominatedNodeName")
-    eviction = None if _is_nominated(pod, fleet) else preemption.find(pod, unfit, fleet)
-    if eviction is not None:
-        batch += _evict(pod, eviction, now)
-        nominated = eviction.node_name
-    message = unfit.message()
-    told = conditions.find(pod, "PodScheduled")
-    is_news = told is None or told.get("message") != message
-    if is_news or eviction is not None:
+def _mark_unschedulable(pod: Object, unschedulable: Unschedulable, fleet: Fleet, now: datetime) -> list[writes.Action]:
+    """Set PodScheduled=False if the message is new; preempt pods if that helps."""
+    batch: list[writes.Action] = []
+    nominated = objects.status(pod).get("nominatedNodeName")
+    candidate = None if _awaits_victims(pod, fleet) else preemption.find(pod, unschedulable, fleet)
+    if candidate is not None:
+        batch += _evict(pod, candidate, now)
+        nominated = candidate.node_name
+    message = unschedulable.message()
+    condition = conditions.find(pod, "PodScheduled")
+    is_new = condition is None or condition.get("message") != message
+    if is_new or candidate is not None:
         condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}
-        batch.append(_tell(pod, condition, now, nominated))
-    if is_news:
+        batch.append(_condition_patch(pod, condition, now, nominated))
+    if is_new:
         batch.append(writes.Event(about=pod, type="Warning", reason="FailedScheduling", message=message))
     return batch
 
 
-def _is_nominated(pod: Object, fleet: Fleet) -> bool:
-    """Victims of an earlier pass are still leaving the node chosen for this pod."""
-    state = fleet.nodes.get(pod.get("status", {}).get("nominatedNodeName") or "")
-    return state is not None and any(objects.is_deleted(found) for found in state.pods.values())
+def _awaits_victims(pod: Object, fleet: Fleet) -> bool:
+    """Whether victims of an earlier pass still terminate on the pod's nominated node."""
+    state = fleet.nodes.get(objects.status(pod).get("nominatedNodeName") or "")
+    return state is not None and any(objects.is_deleted(other) for other in state.pods.values())
 
 
-def _evict(pod: Object, eviction: preemption.Eviction, now: datetime) -> list[writes.Write]:
-    batch: list[writes.Write] = []
-    for victim in eviction.victims:
+def _evict(pod: Object, candidate: preemption.PreemptionCandidate, now: datetime) -> list[writes.Action]:
+    batch: list[writes.Action] = []
+    for victim in candidate.victims:
         if objects.is_deleted(victim):
             continue
-        told = {
+        condition = {
             "type": "DisruptionTarget",
             "status": "True",
             "reason": "PreemptionByScheduler",
@@ -139,7 +152,7 @@ def _evict(pod: Object, eviction: preemption.Eviction, now: datetime) -> list[wr
             writes.Patch(
                 resource=resources.POD,
                 object=victim,
-                patch={"status": {"conditions": [told]}},
+                patch={"status": {"conditions": [condition]}},
                 subresource="status",
                 guarded=False,
                 by_key=True,
@@ -149,7 +162,7 @@ def _evict(pod: Object, eviction: preemption.Eviction, now: datetime) -> list[wr
                 about=victim,
                 type="Normal",
                 reason="Preempted",
-                message=f"Preempted by pod {objects.uid(pod)} on node {eviction.node_name}",
+                message=f"Preempted by pod {objects.uid(pod)} on node {candidate.node_name}",
             ),
         ]
     return batch

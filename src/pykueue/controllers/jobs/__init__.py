@@ -1,7 +1,8 @@
-"""What Kueue does with a job, whatever its kind: gives it a Workload, starts it, stops it, declares it finished.
+"""What Kueue does with jobs of any kind: creates a Workload, starts, stops and finishes the job.
 
-`decide.plan` is pure: a job, its Workloads and the policy in; actions out. `job_controller` reads, calls it and applies.
-Kinds themselves are described in `translate.jobs`.
+`decide.plan` is a pure function of a job, its Workloads and the policy, and returns a plan of
+writes. `controller` reads the objects, calls `decide.plan` and applies the plan. `translate.jobs`
+describes the kinds of jobs.
 
-Invariant: no kind is known by name here, except pods, which are jobs of their own sort (`pods`).
+Invariant: no code here names a kind of job.
 """

@@ -1,39 +1,32 @@
-"""The Workload of a job, as it is first created."""
+"""Builds the Workload of a job: its name, its spec and its priority."""
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 
-from pykueue.api import resources
-from pykueue.api.scheme import Object
-from pykueue.controllers.jobs import equivalence, naming
-from pykueue.controllers.workloads import predicates
+from pykueue.api import objects, resources
+from pykueue.api.labels import ADMISSION_GATED_BY, JOB_UID, PRIORITY_CLASS, PROVISIONING_REQUEST_PREFIX, RESOURCE_IN_USE
+from pykueue.api.scheme import Object, Resource
+from pykueue.controllers.jobs import equivalence
+from pykueue.controllers.jobs.context import PriorityClasses
 from pykueue.translate.jobs import framework
-from pykueue.translate.jobs.framework import Framework
-
-PROVISIONING_PREFIX = "provreq.kueue.x-k8s.io/"
+from pykueue.translate.jobs.framework import JobFramework
 
 
-def owner_reference(kind: Framework, job: Object) -> Object:
-    return {
-        "apiVersion": kind.resource.api_version,
-        "kind": kind.resource.kind,
-        "name": job["metadata"]["name"],
-        "uid": job["metadata"]["uid"],
-        "controller": True,
-        "blockOwnerDeletion": True,
-    }
+def owner_reference(kind: JobFramework, job: Object) -> Object:
+    identity = {"apiVersion": kind.resource.api_version, "kind": kind.resource.kind}
+    return objects.controller_reference({**job, **identity})
 
 
-def name_of(kind: Framework, job: Object, extra: str = "") -> str:
-    return naming.workload_name(kind.resource, job["metadata"]["name"], job["metadata"]["uid"], extra)
+def name_of(kind: JobFramework, job: Object, extra: str = "") -> str:
+    return workload_name(kind.resource, job["metadata"]["name"], job["metadata"]["uid"], extra)
 
 
 def workload_of(
-    kind: Framework, job: Object, pod_sets: Sequence[Object], *, priority: Object, label_keys: Iterable[str] = ()
+    kind: JobFramework, job: Object, pod_sets: Sequence[Object], *, priority: Object, label_keys: Iterable[str] = ()
 ) -> Object:
-    metadata = job["metadata"]
-    job_labels = metadata.get("labels") or {}
+    metadata, job_labels = job["metadata"], objects.labels(job)
     labels = {name: job_labels[name] for name in label_keys if name in job_labels}
-    labels[predicates.JOB_UID_LABEL] = metadata["uid"]
+    labels[JOB_UID] = metadata["uid"]
     workload: Object = {
         "apiVersion": resources.WORKLOAD.api_version,
         "kind": "Workload",
@@ -41,12 +34,12 @@ def workload_of(
             "name": name_of(kind, job),
             "namespace": metadata["namespace"],
             "labels": labels,
-            "finalizers": [predicates.RESOURCE_IN_USE],
+            "finalizers": [RESOURCE_IN_USE],
             "ownerReferences": [owner_reference(kind, job)],
         },
         "spec": spec_of(job, pod_sets, priority),
     }
-    annotations = copied_annotations(metadata.get("annotations") or {})
+    annotations = copied_annotations(objects.annotations(job))
     if annotations:
         workload["metadata"]["annotations"] = annotations
     return workload
@@ -57,9 +50,9 @@ def spec_of(job: Object, pod_sets: Sequence[Object], priority: Object) -> Object
     queue_name = framework.queue_name(job)
     if queue_name:
         spec["queueName"] = queue_name
-    limit = equivalence.max_execution_seconds(job)
-    if limit is not None:
-        spec["maximumExecutionTimeSeconds"] = limit
+    max_seconds = equivalence.max_execution_seconds(job)
+    if max_seconds is not None:
+        spec["maximumExecutionTimeSeconds"] = max_seconds
     return spec
 
 
@@ -67,15 +60,68 @@ def copied_annotations(annotations: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in annotations.items()
-        if name.startswith(PROVISIONING_PREFIX) or (name == predicates.ADMISSION_GATED_BY and value)
+        if name.startswith(PROVISIONING_REQUEST_PREFIX) or (name == ADMISSION_GATED_BY and value)
     }
 
 
 def without_repeated_env(pod_set: Object) -> Object:
-    """The API refuses a repeated variable in a Workload though pods may have it: the last one counts."""
-    spec = (pod_set.get("template") or {}).get("spec") or {}
+    """Keeps the last of repeated variables: the API allows them in pods but not in a Workload."""
+    spec = objects.nested(pod_set, "template", "spec")
     for container in (*(spec.get("containers") or ()), *(spec.get("initContainers") or ())):
         if container.get("env"):
             last = {variable["name"]: variable for variable in container["env"]}
             container["env"] = list(last.values())
     return pod_set
+
+
+MAX_NAME_LENGTH = 253
+HASH_LENGTH = 5
+
+
+def workload_name(resource: Resource, name: str, uid: str, extra: str = "") -> str:
+    """Kind and job name, cut to the maximum length, and five hex digits of a hash."""
+    prefix = f"{resource.kind.lower()}-{name}"[: MAX_NAME_LENGTH - 1 - HASH_LENGTH]
+    parts = [resource.kind, resource.group, name, uid, *([extra] if extra else [])]
+    digest = hashlib.sha1("\n".join(parts).encode(), usedforsecurity=False).hexdigest()
+    return f"{prefix}-{digest[:HASH_LENGTH]}"
+
+
+class MissingPriorityClassError(Exception):
+    """The job names a priority class that does not exist (yet)."""
+
+
+def priority_of(kind: JobFramework, job: Object, pod_sets: Iterable[Object], classes: PriorityClasses) -> Object:
+    """The fields `priorityClassRef` and `priority` of a Workload spec.
+
+    The WorkloadPriorityClass of the job comes first, then its PriorityClass, then the default
+    PriorityClass, then 0.
+    """
+    name = objects.labels(job).get(PRIORITY_CLASS, "")
+    if name:
+        if name not in classes.workload:
+            raise MissingPriorityClassError(f'workloadpriorityclasses.kueue.x-k8s.io "{name}" not found')
+        reference = {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": name}
+        return {"priorityClassRef": reference, "priority": int(classes.workload[name].get("value", 0))}
+    name = kind.priority_class(job) if kind.priority_class else first_priority_class(pod_sets)
+    if not name:
+        name = _default_class(classes)
+    if not name:
+        return {"priority": 0}
+    if name not in classes.pod:
+        raise MissingPriorityClassError(f'priorityclasses.scheduling.k8s.io "{name}" not found')
+    reference = {"group": "scheduling.k8s.io", "kind": "PriorityClass", "name": name}
+    return {"priorityClassRef": reference, "priority": int(classes.pod[name].get("value", 0))}
+
+
+def first_priority_class(pod_sets: Iterable[Object]) -> str:
+    for pod_set in pod_sets:
+        name = objects.nested(pod_set, "template", "spec").get("priorityClassName")
+        if name:
+            return str(name)
+    return ""
+
+
+def _default_class(classes: PriorityClasses) -> str:
+    """The PriorityClass with `globalDefault`; the lowest one if there are several."""
+    defaults = [priority_class for priority_class in classes.pod.values() if priority_class.get("globalDefault")]
+    return objects.name(min(defaults, key=lambda priority_class: int(priority_class["value"]))) if defaults else ""

@@ -1,24 +1,52 @@
-"""All that a decision about a job may look at, gathered by `job_controller` before `decide.plan` runs."""
+"""The input of `decide.plan`: a job, related objects and the policy, gathered by `controller`."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
+from pykueue.api import selectors
 from pykueue.api.scheme import Object
-from pykueue.controllers.jobs.policy import JobPolicy
-from pykueue.controllers.jobs.priority import PriorityClasses
-from pykueue.translate.jobs.framework import Framework
+from pykueue.translate.jobs.framework import JobFramework, JobOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPolicy:
+    """The parts of the Configuration that the job controllers use."""
+
+    manage_jobs_without_queue_name: bool = False
+    namespace_selector: Mapping[str, Any] | None = None
+    """managedJobsNamespaceSelector; None manages every namespace."""
+    label_keys_to_copy: tuple[str, ...] = ()
+    waits_for_pods_ready: bool = True
+    retain_deactivated_ns: int | None = None
+    finish_orphans: bool = True
+    slices_workloads: bool = True
+    """Whether elastic jobs grow and shrink while they run (ElasticJobsViaWorkloadSlices)."""
+    options: JobOptions = field(default_factory=JobOptions)
+
+    def manages(self, namespace_labels: Mapping[str, str]) -> bool:
+        requirements = selectors.from_object(self.namespace_selector)
+        return requirements is None or selectors.matches(requirements, namespace_labels)
+
+
+class PriorityClasses(msgspec.Struct, frozen=True, kw_only=True):
+    """The WorkloadPriorityClasses and PriorityClasses by name."""
+
+    workload: Mapping[str, Object] = msgspec.field(default_factory=dict)
+    pod: Mapping[str, Object] = msgspec.field(default_factory=dict)
 
 
 class JobContext(msgspec.Struct, frozen=True, kw_only=True):
-    kind: Framework
+    kind: JobFramework
     job: Object | None
-    """None when it is gone."""
+    """None if the job was deleted."""
     workloads: tuple[Object, ...] = ()
-    """Those that name the job as their controller, and the prebuilt one if the job names one."""
+    """The Workloads that the job controls, and the prebuilt one if the job names one."""
     namespace_labels: Mapping[str, str] | None = None
     ancestor: Object | None = None
-    """The topmost owner that Kueue manages; its Workload decides for the job."""
+    """The topmost owner that Kueue manages; its Workload admits the job too."""
     ancestor_workloads: tuple[Object, ...] = ()
     flavors: Mapping[str, Object] = msgspec.field(default_factory=dict)
     classes: PriorityClasses = msgspec.field(default_factory=PriorityClasses)

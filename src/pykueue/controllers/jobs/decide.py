@@ -1,94 +1,98 @@
-"""What to do next with a job: the job, its Workloads and their surroundings in, a plan out.
+"""Decides what to do next with a job: `plan` takes a `JobContext` and returns a plan of writes.
 
-Reads as the list of questions that Kueue asks of every job, in order. Level-based: a plan brings the job one step further,
-and the change that it makes brings the next look.
+The checks have the order of Kueue's generic job reconciler. The decision is level-based: a plan
+brings the job one step further, and the resulting change triggers the next reconcile.
 """
 
 import msgspec
 
-from pykueue.api import conditions, resources
+from pykueue.api import conditions, objects, resources
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
-from pykueue.controllers.jobs import construction, injection, matching, readiness, slices, stopping
+from pykueue.controllers.jobs import construction, injection, matching, slices, stopping
+from pykueue.controllers.jobs.construction import priority_of
 from pykueue.controllers.jobs.context import JobContext
-from pykueue.controllers.jobs.priority import of_job
 from pykueue.controllers.workloads import predicates, transitions
 from pykueue.controllers.workloads.decide import remove_finalizer
-from pykueue.kube.controller.plan import Action, Create, Delete, Event, Plan, Write, changes
+from pykueue.kube.controller.writes import Action, Create, Delete, Event, Plan, Update, changes
 from pykueue.translate.jobs import framework
 from pykueue.translate.pod_set_info import PodSetConflictError
 
 
-def plan(case: JobContext) -> Plan:
-    job = case.job
-    if job is None or predicates.is_being_deleted(job):
-        return Plan(actions=tuple(let_go(case)))
-    if case.kind.skips(job) or case.namespace_labels is None or not case.policy.manages(case.namespace_labels):
+def plan(context: JobContext) -> Plan:
+    job = context.job
+    if job is None or objects.is_deleted(job):
+        return Plan(actions=tuple(release_orphans(context)))
+    if (
+        context.kind.skips(job)
+        or context.namespace_labels is None
+        or not context.policy.manages(context.namespace_labels)
+    ):
         return Plan()
-    if case.ancestor is not None:
-        return _follow_ancestor(case, job, case.ancestor)
-    if not framework.queue_name(job) and not case.policy.manage_jobs_without_queue_name:
+    if context.ancestor is not None:
+        return _follow_ancestor(context, job, context.ancestor)
+    if not framework.queue_name(job) and not context.policy.manage_jobs_without_queue_name:
         return Plan()
-    return _managed(case, job)
+    return _managed(context, job)
 
 
-def let_go(case: JobContext) -> list[Action]:
-    """The job is gone: its Workloads hold nothing any more."""
+def release_orphans(context: JobContext) -> list[Action]:
+    """Finishes the Workloads of a deleted job and removes their finalizers."""
     actions: list[Action] = []
-    for old in case.workloads:
+    for old in context.workloads:
         new = copied(old)
-        if case.policy.finish_orphans and not predicates.is_being_deleted(old) and predicates.controller_of(old):
+        if context.policy.finish_orphans and not objects.is_deleted(old) and objects.controller_of(old):
             transitions.finish(
-                new, reason="OwnerNotFound", message="The workload's owner no longer exists", now_ns=case.now_ns
+                new, reason="OwnerNotFound", message="The workload's owner no longer exists", now_ns=context.now_ns
             )
         remove_finalizer(new)
         actions += changes(resources.WORKLOAD, old, new)
     return actions
 
 
-def _follow_ancestor(case: JobContext, job: Object, ancestor: Object) -> Plan:
-    """A child never has a Workload: it may run while its ancestor's is admitted."""
+def _follow_ancestor(context: JobContext, job: Object, ancestor: Object) -> Plan:
+    """A child job has no Workload: it may run while the Workload of its ancestor is admitted."""
     unmanaged = not framework.queue_name(job) and not framework.queue_name(ancestor)
-    if unmanaged and not case.policy.manage_jobs_without_queue_name:
+    if unmanaged and not context.policy.manage_jobs_without_queue_name:
         return Plan()
-    if case.kind.finished(job) is not None or framework.is_suspended(case.kind, job):
+    if context.kind.finished(job) is not None or framework.is_suspended(context.kind, job):
         return Plan()
-    living = [workload for workload in case.ancestor_workloads if not predicates.is_finished(workload)]
-    if living and predicates.is_admitted(living[-1]):
+    unfinished = [workload for workload in context.ancestor_workloads if not predicates.is_finished(workload)]
+    if unfinished and predicates.is_admitted(unfinished[-1]):
         return Plan()
-    suspended = framework.suspended(case.kind, job)
+    suspended = framework.suspended(context.kind, job)
     return Plan(
         actions=(
-            Write(resource=case.kind.resource, old=job, new=suspended),
+            Update(resource=context.kind.resource, old=job, new=suspended),
             Event(about=job, reason="Suspended", message="Kueue managed child job suspended"),
         )
     )
 
 
-def _managed(case: JobContext, job: Object) -> Plan:
-    found = matching.find(case, job)
-    if found.actions:
-        return Plan(actions=found.actions)
-    workload = found.workload
+def _managed(context: JobContext, job: Object) -> Plan:
+    match = matching.find(context, job)
+    if match.actions:
+        return Plan(actions=match.actions)
+    workload = match.workload
     if workload is not None and predicates.is_finished(workload):
-        return _finished_workload(case, job, workload)
-    if workload is not None and predicates.is_being_deleted(workload):
-        return _deleted_workload(case, job, workload)
-    if case.kind.is_on_hold(job):
-        return _on_hold(case, workload)
-    finished = case.kind.finished(job)
+        return _finished_workload(context, job, workload)
+    if workload is not None and objects.is_deleted(workload):
+        return _deleted_workload(context, job, workload)
+    if context.kind.is_on_hold(job):
+        return _on_hold(context, workload)
+    finished = context.kind.finished(job)
     if finished is not None:
-        return _finish(case, job, workload, finished)
+        return _finish(context, job, workload, finished)
     if workload is None:
-        return _without_workload(case, job)
-    course = _running_its_course(case, job, workload)
-    if found.requeue_after_ns and not course.requeue_after_ns:
-        return msgspec.structs.replace(course, requeue_after_ns=found.requeue_after_ns)
-    return course
+        return _without_workload(context, job)
+    result = _sync_unfinished(context, job, workload)
+    if match.requeue_after_ns and not result.requeue_after_ns:
+        return msgspec.structs.replace(result, requeue_after_ns=match.requeue_after_ns)
+    return result
 
 
-def _finished_workload(case: JobContext, job: Object, old: Object) -> Plan:
-    del case
+def _finished_workload(context: JobContext, job: Object, old: Object) -> Plan:
+    del context
     new = copied(old)
     if not remove_finalizer(new):
         return Plan()
@@ -101,50 +105,52 @@ def finished_event(job: Object, workload: Object) -> Event:
     )
 
 
-def _deleted_workload(case: JobContext, job: Object, old: Object) -> Plan:
+def _deleted_workload(context: JobContext, job: Object, old: Object) -> Plan:
     new = copied(old)
     remove_finalizer(new)
-    stop = stopping.stop(case.kind, job, old, why="Workload is deleted", options=case.policy.options)
+    stop = stopping.stop(context.kind, job, old, message="Workload is deleted", options=context.policy.options)
     return Plan(actions=(*stop, *changes(resources.WORKLOAD, old, new)))
 
 
-def _on_hold(case: JobContext, old: Object | None) -> Plan:
+def _on_hold(context: JobContext, old: Object | None) -> Plan:
     if old is None or not predicates.has_quota_reservation(old):
         return Plan()
     new = copied(old)
-    transitions.release_quota(new, reason="OnHold", message="Job is on hold", now_ns=case.now_ns)
+    transitions.release_quota(new, reason="OnHold", message="Job is on hold", now_ns=context.now_ns)
     return Plan(actions=tuple(changes(resources.WORKLOAD, old, new)))
 
 
-def _finish(case: JobContext, job: Object, old: Object | None, finished: framework.Finished) -> Plan:
+def _finish(context: JobContext, job: Object, old: Object | None, finished: framework.JobResult) -> Plan:
     if old is None:
         return Plan()
     new = copied(old)
     reason = "Succeeded" if finished.is_success else "Failed"
-    transitions.finish(new, reason=reason, message=finished.message, now_ns=case.now_ns)
+    transitions.finish(new, reason=reason, message=finished.message, now_ns=context.now_ns)
     return Plan(actions=(*changes(resources.WORKLOAD, old, new), finished_event(job, old)))
 
 
-def _without_workload(case: JobContext, job: Object) -> Plan:
+def _without_workload(context: JobContext, job: Object) -> Plan:
     if matching.prebuilt_name(job):
         return Plan(
-            actions=tuple(stopping.stop(case.kind, job, None, why="missing workload", options=case.policy.options))
+            actions=tuple(
+                stopping.stop(context.kind, job, None, message="missing workload", options=context.policy.options)
+            )
         )
-    is_elastic = slices.is_elastic(case, job)
-    if case.kind.is_active(job) and not is_elastic:
+    is_elastic = slices.is_elastic(context, job)
+    if context.kind.is_active(job) and not is_elastic:
         return Plan()
-    pod_sets = matching.pod_sets(case, job)
+    pod_sets = matching.pod_sets(context, job)
     workload = construction.workload_of(
-        case.kind,
+        context.kind,
         job,
         pod_sets,
-        priority=of_job(case.kind, job, pod_sets, case.classes),
-        label_keys=case.policy.label_keys_to_copy,
+        priority=priority_of(context.kind, job, pod_sets, context.classes),
+        label_keys=context.policy.label_keys_to_copy,
     )
     if is_elastic:
         generation = str(job["metadata"].get("generation", ""))
-        workload["metadata"]["name"] = construction.name_of(case.kind, job, generation)
-        workload = slices.marked(workload, slices.living(case.workloads))
+        workload["metadata"]["name"] = construction.name_of(context.kind, job, generation)
+        workload = slices.as_slice(workload, slices.unfinished(context.workloads))
     return Plan(
         actions=(
             Create(resource=resources.WORKLOAD, object=workload),
@@ -153,49 +159,51 @@ def _without_workload(case: JobContext, job: Object) -> Plan:
     )
 
 
-def _running_its_course(case: JobContext, job: Object, old: Object) -> Plan:
-    new = {**old, "status": copied(old.get("status") or {})}
-    if readiness.set_reclaimable(new, case.kind.reclaimable(job)):
+def _sync_unfinished(context: JobContext, job: Object, old: Object) -> Plan:
+    new = {**old, "status": copied(objects.status(old))}
+    if set_reclaimable(new, context.kind.reclaimable(job)):
         return Plan(actions=tuple(changes(resources.WORKLOAD, old, new)))
-    if case.policy.waits_for_pods_ready and readiness.set_pods_ready(
-        new, is_ready=case.kind.pods_ready(job), now_ns=case.now_ns
+    if context.policy.waits_for_pods_ready and set_pods_ready(
+        new, is_ready=context.kind.pods_ready(job), now_ns=context.now_ns
     ):
         return Plan(actions=tuple(changes(resources.WORKLOAD, old, new)))
     if predicates.is_evicted(old):
-        return _evicted(case, job, old)
-    if not framework.is_suspended(case.kind, job):
-        if predicates.is_admitted(old) or slices.is_elastic(case, job):
+        return _evicted(context, job, old)
+    if not framework.is_suspended(context.kind, job):
+        if predicates.is_admitted(old) or slices.is_elastic(context, job):
             return Plan()
-        stop = stopping.stop(case.kind, job, old, why="Not admitted by cluster queue", options=case.policy.options)
+        stop = stopping.stop(
+            context.kind, job, old, message="Not admitted by cluster queue", options=context.policy.options
+        )
         return Plan(actions=tuple(stop))
     if predicates.is_admitted(old):
-        return _start(case, job, old)
+        return _start(context, job, old)
     return _waiting(job, old)
 
 
-def _evicted(case: JobContext, job: Object, old: Object) -> Plan:
+def _evicted(context: JobContext, job: Object, old: Object) -> Plan:
     evicted = conditions.find(old, "Evicted")
     assert evicted is not None
-    actions = stopping.stop(case.kind, job, old, why=evicted["message"], options=case.policy.options)
-    if predicates.has_quota_reservation(old) and not case.kind.is_active(job):
+    actions = stopping.stop(context.kind, job, old, message=evicted["message"], options=context.policy.options)
+    if predicates.has_quota_reservation(old) and not context.kind.is_active(job):
         new = copied(old)
-        release_after_eviction(new, case.now_ns)
+        release_after_eviction(new, context.now_ns)
         actions += changes(resources.WORKLOAD, old, new)
-    retention = case.policy.retain_deactivated_ns
-    if retention is None or predicates.is_active(old) or not evicted["reason"].startswith("DeactivatedDueTo"):
+    retain_ns = context.policy.retain_deactivated_ns
+    if retain_ns is None or predicates.is_active(old) or not evicted["reason"].startswith("DeactivatedDueTo"):
         return Plan(actions=tuple(actions))
-    remaining_ns = conditions.since_ns(evicted) + retention - case.now_ns
+    remaining_ns = conditions.since_ns(evicted) + retain_ns - context.now_ns
     if remaining_ns > 0:
         return Plan(actions=tuple(actions), requeue_after_ns=remaining_ns)
     actions += (
-        Delete(resource=case.kind.resource, object=job, propagation_policy="Background"),
+        Delete(resource=context.kind.resource, object=job, propagation_policy="Background"),
         Event(about=job, reason="Deleted", message="Deleted job: deactivation retention period expired"),
     )
     return Plan(actions=tuple(actions))
 
 
 def release_after_eviction(workload: Object, now_ns: int, *, may_requeue: bool = True) -> None:
-    """Stopped: the quota goes back. Only preemption and failed nodes queue again without waiting for something."""
+    """Releases the quota of a stopped job; only preemption and node failures requeue at once."""
     evicted = conditions.find(workload, "Evicted")
     assert evicted is not None
     reason, message = evicted["reason"], evicted["message"]
@@ -204,21 +212,21 @@ def release_after_eviction(workload: Object, now_ns: int, *, may_requeue: bool =
     transitions.release_quota(workload, reason="Pending", message=message, now_ns=now_ns)
 
 
-def _start(case: JobContext, job: Object, old: Object) -> Plan:
+def _start(context: JobContext, job: Object, old: Object) -> Plan:
     try:
-        info = injection.from_admission(old, case.flavors)
-        running = framework.started(case.kind, job, info, case.policy.options)
+        info = injection.from_admission(old, context.flavors)
+        running = framework.started(context.kind, job, info, context.policy.options)
     except (PodSetConflictError, framework.PodSetsCountError) as fault:
         new = copied(old)
-        transitions.finish(new, reason="FailedToStart", message=str(fault), now_ns=case.now_ns)
+        transitions.finish(new, reason="FailedToStart", message=str(fault), now_ns=context.now_ns)
         return Plan(actions=tuple(changes(resources.WORKLOAD, old, new)))
     cluster_queue = predicates.cluster_queue_reserved(old)
-    writes = [Write(resource=case.kind.resource, old=job, new=running)]
-    if case.kind.changes_while_suspended:
-        prepared = framework.suspended(case.kind, running)
+    writes = [Update(resource=context.kind.resource, old=job, new=running)]
+    if context.kind.changes_while_suspended:
+        prepared = framework.suspended(context.kind, running)
         writes = [
-            Write(resource=case.kind.resource, old=job, new=prepared),
-            Write(resource=case.kind.resource, old=prepared, new=running),
+            Update(resource=context.kind.resource, old=job, new=prepared),
+            Update(resource=context.kind.resource, old=prepared, new=running),
         ]
     return Plan(
         actions=(*writes, Event(about=job, reason="Started", message=f"Admitted by clusterQueue {cluster_queue}"))
@@ -241,3 +249,40 @@ def _waiting(job: Object, old: Object) -> Plan:
         new["spec"]["queueName"] = framework.queue_name(job)
         actions += changes(resources.WORKLOAD, old, new)
     return Plan(actions=tuple(actions))
+
+
+NOT_READY = "Not all pods are ready or succeeded"
+RECOVERING = "At least one pod has failed, waiting for recovery"
+READY = "All pods reached readiness and the workload is running"
+
+
+def set_pods_ready(workload: Object, *, is_ready: bool, now_ns: int) -> bool:
+    """Sets PodsReady; True if its status or reason changed."""
+    old = conditions.find(workload, "PodsReady")
+    status, reason, message = _pods_ready(workload, old, is_ready=is_ready)
+    if old is not None and (old["status"] == "True") == status and old["reason"] == reason:
+        return False
+    return conditions.put(workload, "PodsReady", status=status, reason=reason, message=message, now_ns=now_ns)
+
+
+def _pods_ready(workload: Object, old: Object | None, *, is_ready: bool) -> tuple[bool, str, str]:
+    if not predicates.is_admitted(workload):
+        return False, "WaitForStart", NOT_READY
+    if is_ready:
+        recovered = old is not None and old["reason"] in ("WaitForRecovery", "Recovered")
+        return True, "Recovered" if recovered else "Started", READY
+    if old is not None and (old["status"] == "True" or old["reason"] == "WaitForRecovery"):
+        return False, "WaitForRecovery", RECOVERING
+    return False, "WaitForStart", NOT_READY
+
+
+def set_reclaimable(workload: Object, reclaimable: list[Object]) -> bool:
+    """Sets `reclaimablePods`, at most the size of each pod set; True if it changed."""
+    sizes = {pod_set["name"]: int(pod_set.get("count", 1)) for pod_set in workload["spec"]["podSets"]}
+    bounded = {item["name"]: min(int(item["count"]), sizes.get(item["name"], 0)) for item in reclaimable}
+    status = workload.setdefault("status", {})
+    present = {item["name"]: item["count"] for item in status.get("reclaimablePods") or ()}
+    if bounded == present:
+        return False
+    status["reclaimablePods"] = [{"name": name, "count": count} for name, count in bounded.items()]
+    return True

@@ -1,10 +1,18 @@
-"""What an admission gives to each pod set of a job: node selectors, tolerations, labels, updates of admission checks."""
+"""The pod set infos of an admitted Workload: node selectors, tolerations, labels and so on."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from pykueue.api import errors
+from pykueue.api import errors, objects
+from pykueue.api.labels import (
+    CLUSTER_QUEUE_NAME,
+    ELASTIC_JOB,
+    LOCAL_QUEUE_NAME,
+    POD_SET_LABEL,
+    WORKLOAD_ANNOTATION,
+    WORKLOAD_SLICE_NAME,
+)
 from pykueue.api.scheme import Object
 from pykueue.controllers.jobs import slices
 from pykueue.translate import pod_set_info
@@ -14,11 +22,11 @@ _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 class InjectionError(Exception):
-    """Cannot be put together now (a flavor is missing); worth another try."""
+    """A flavor of the admission does not exist; the caller retries."""
 
 
 def from_admission(workload: Object, flavors: Mapping[str, Object]) -> list[PodSetInfo]:
-    """One a pod set, in order. PodSetConflictError is permanent."""
+    """One info for each pod set, in order. PodSetConflictError is permanent."""
     pod_sets = {pod_set["name"]: pod_set for pod_set in workload["spec"]["podSets"]}
     admission = workload["status"]["admission"]
     return [
@@ -33,16 +41,16 @@ def _info(workload: Object, assignment: Object, pod_set: Object, flavors: Mappin
     except errors.ApiError as error:
         raise InjectionError(error.message) from error
     labels = {
-        "kueue.x-k8s.io/podset": assignment["name"],
-        "kueue.x-k8s.io/local-queue-name": workload["spec"].get("queueName", ""),
+        POD_SET_LABEL: assignment["name"],
+        LOCAL_QUEUE_NAME: workload["spec"].get("queueName", ""),
     }
     cluster_queue = workload["status"]["admission"]["clusterQueue"]
     if _DNS_LABEL.fullmatch(cluster_queue):
-        labels["kueue.x-k8s.io/cluster-queue-name"] = cluster_queue
+        labels[CLUSTER_QUEUE_NAME] = cluster_queue
     info = replace(
         info,
         labels={**info.labels, **labels},
-        annotations={**info.annotations, **_names(workload)},
+        annotations={**info.annotations, **_workload_annotations(workload)},
     )
     for check in workload["status"].get("admissionChecks") or ():
         for update in check.get("podSetUpdates") or ():
@@ -57,13 +65,13 @@ def _info(workload: Object, assignment: Object, pod_set: Object, flavors: Mappin
     return info
 
 
-def _names(workload: Object) -> dict[str, str]:
-    names = {pod_set_info.WORKLOAD_ANNOTATION: workload["metadata"]["name"]}
-    if (workload["metadata"].get("annotations") or {}).get(slices.ELASTIC_JOB) == "true":
-        names[slices.SLICE_NAME] = slices.slice_name(workload)
-    return names
+def _workload_annotations(workload: Object) -> dict[str, str]:
+    annotations = {WORKLOAD_ANNOTATION: workload["metadata"]["name"]}
+    if objects.annotations(workload).get(ELASTIC_JOB) == "true":
+        annotations[WORKLOAD_SLICE_NAME] = slices.slice_name(workload)
+    return annotations
 
 
 def from_workload(workload: Object | None) -> list[PodSetInfo]:
-    """What the templates were before anything was injected."""
+    """The infos of the original templates, which the Workload stores."""
     return [pod_set_info.from_pod_set(pod_set) for pod_set in workload["spec"]["podSets"]] if workload else []

@@ -1,1 +1,1 @@
-"""LeaderWorkerSets: one Workload a group of pods."""
+"""LeaderWorkerSets: one Workload for each group of pods."""

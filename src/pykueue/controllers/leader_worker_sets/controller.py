@@ -1,60 +1,55 @@
-"""LeaderWorkerSets: keeps a Workload for every group, and marks the group's pods as its members.
+"""The LeaderWorkerSet controller: one Workload for each group, and labels on its pods.
 
-Neither the set nor its StatefulSets can be suspended: pods are born gated (the API's rules see to that) and `pod_controller`
-releases a group when its Workload is admitted.
+Neither a LeaderWorkerSet nor its StatefulSets can be suspended. Their pods are created with a
+scheduling gate, and the pod controller removes the gates of a group when its Workload is admitted.
 """
 
-from pykueue.api import resources
+from pykueue.api import objects, resources
+from pykueue.api.labels import POD_SUSPENDING_PARENT
 from pykueue.api.scheme import Object
-from pykueue.controllers.jobs.context import JobContext
-from pykueue.controllers.jobs.policy import JobPolicy
-from pykueue.controllers.jobs.priority import MissingPriorityClassError, PriorityClasses
+from pykueue.controllers.cache import namespace_labels, priority_classes, split_key
+from pykueue.controllers.jobs.construction import MissingPriorityClassError
+from pykueue.controllers.jobs.context import JobContext, JobPolicy
 from pykueue.controllers.leader_worker_sets import decide as groups
-from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
-from pykueue.kube.controller.apply import Applier
-from pykueue.kube.controller.cache import Key, ObjectCache, key_of
-from pykueue.kube.controller.plan import Action, Write
+from pykueue.kube.controller.cache import Key, ObjectCache, key_of, latest
+from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.controller.work_queue import LONGEST_PAUSE_NS, WorkQueue
+from pykueue.kube.controller.writes import Action, Update
 from pykueue.translate.jobs import framework, pods
 
-SUSPENDING_PARENT = "kueue.x-k8s.io/pod-suspending-parent"
 _INDEX = "leaderWorkerSet"
 
 
 class LeaderWorkerSetController:
-    def __init__(self, mirror: ObjectCache, applier: Applier, *, clock: Clock, policy: JobPolicy) -> None:
-        self._mirror = mirror
-        self._applier = applier
+    def __init__(self, cache: ObjectCache, executor: WriteExecutor, *, clock: Clock, policy: JobPolicy) -> None:
+        self._cache = cache
+        self._executor = executor
         self._clock = clock
         self._policy = policy
         self._waiting_for_class: set[Key] = set()
         self.queue: WorkQueue[Key] = WorkQueue("leaderworkerset", clock)
-        mirror.add_index(resources.POD, _INDEX, _set_of_pod)
-        mirror.add_index(resources.WORKLOAD, _INDEX, _sets_of_workload)
-        mirror.on_change(resources.LEADER_WORKER_SET, self._changed)
-        mirror.on_change(resources.POD, self._pod_changed)
-        mirror.on_change(resources.WORKLOAD, self._workload_changed)
-        mirror.on_change(resources.STATEFUL_SET, self._stateful_set_changed)
-        mirror.on_change(resources.WORKLOAD_PRIORITY_CLASS, self._class_appeared)
-        mirror.on_change(resources.PRIORITY_CLASS, self._class_appeared)
+        cache.add_index(resources.POD, _INDEX, _set_of_pod)
+        cache.add_index(resources.WORKLOAD, _INDEX, _sets_of_workload)
+        cache.on_change(resources.LEADER_WORKER_SET, self._changed)
+        cache.on_change(resources.POD, self._pod_changed)
+        cache.on_change(resources.WORKLOAD, self._workload_changed)
+        cache.on_change(resources.STATEFUL_SET, self._stateful_set_changed)
+        cache.on_change(resources.WORKLOAD_PRIORITY_CLASS, self._class_appeared)
+        cache.on_change(resources.PRIORITY_CLASS, self._class_appeared)
 
     def _changed(self, old: Object | None, new: Object | None) -> None:
-        obj = new or old
-        assert obj is not None
-        self.queue.add(key_of(obj))
+        self.queue.add(key_of(latest(old, new)))
 
     def _pod_changed(self, _old: Object | None, new: Object | None) -> None:
         self._add(_set_of_pod(new) if new is not None else [])
 
     def _workload_changed(self, old: Object | None, new: Object | None) -> None:
-        workload = new or old
-        assert workload is not None
-        self._add(_sets_of_workload(workload))
+        self._add(_sets_of_workload(latest(old, new)))
 
     def _stateful_set_changed(self, _old: Object | None, new: Object | None) -> None:
-        """A new revision shows in its status."""
-        name = framework.label(new, groups.SET_NAME_LABEL) if new is not None else ""
+        """The status of the StatefulSet has the revision that makes pods outdated."""
+        name = objects.labels(new).get(groups.SET_NAME_LABEL, "") if new is not None else ""
         if new is not None and name:
             self.queue.add((new["metadata"]["namespace"], name))
 
@@ -64,69 +59,65 @@ class LeaderWorkerSetController:
                 self.queue.add(key)
 
     def _add(self, names: list[str]) -> None:
-        for each in names:
-            namespace, _, name = each.partition("/")
-            self.queue.add((namespace, name))
+        for name in names:
+            self.queue.add(split_key(name))
 
     async def reconcile(self, key: Key) -> int:
         namespace, name = key
-        leader_worker_set = self._mirror.get(resources.LEADER_WORKER_SET, name, namespace)
-        workloads = self._mirror.indexed(resources.WORKLOAD, _INDEX, f"{namespace}/{name}")
-        if leader_worker_set is None or predicates.is_being_deleted(leader_worker_set):
-            ending = (workload for workload in workloads if predicates.is_being_deleted(workload))
-            await self._applier.carry_out([action for old in ending for action in groups.released(old)])
+        leader_worker_set = self._cache.get(resources.LEADER_WORKER_SET, name, namespace)
+        workloads = self._cache.indexed(resources.WORKLOAD, _INDEX, f"{namespace}/{name}")
+        if leader_worker_set is None or objects.is_deleted(leader_worker_set):
+            ending = (workload for workload in workloads if objects.is_deleted(workload))
+            await self._executor.apply([action for old in ending for action in groups.without_finalizer(old)])
             return 0
         if not self._is_managed(leader_worker_set):
             return 0
-        uid = leader_worker_set["metadata"]["uid"]
+        uid = objects.uid(leader_worker_set)
         own = tuple(workload for workload in workloads if _is_owned_by(workload, uid))
         try:
-            actions = groups.plan(self._situation(leader_worker_set, own), leader_worker_set)
+            actions = groups.plan(self._context(leader_worker_set, own), leader_worker_set)
         except MissingPriorityClassError:
             self._waiting_for_class.add(key)
             return LONGEST_PAUSE_NS
         self._waiting_for_class.discard(key)
-        await self._applier.carry_out([*actions, *self._about_pods(leader_worker_set)])
+        await self._executor.apply([*actions, *self._pod_updates(leader_worker_set)])
         return 0
 
     def _is_managed(self, leader_worker_set: Object) -> bool:
-        space = self._mirror.get(resources.NAMESPACE, leader_worker_set["metadata"]["namespace"])
-        if space is None or not self._policy.manages(space["metadata"].get("labels") or {}):
+        labels = namespace_labels(self._cache, objects.namespace(leader_worker_set))
+        if labels is None or not self._policy.manages(labels):
             return False
         return bool(framework.queue_name(leader_worker_set)) or self._policy.manage_jobs_without_queue_name
 
-    def _situation(self, leader_worker_set: Object, workloads: tuple[Object, ...]) -> JobContext:
+    def _context(self, leader_worker_set: Object, workloads: tuple[Object, ...]) -> JobContext:
         return JobContext(
             kind=pods.FRAMEWORK,
             job=leader_worker_set,
             workloads=workloads,
-            classes=PriorityClasses(
-                workload=self._mirror.by_name(resources.WORKLOAD_PRIORITY_CLASS),
-                pod=self._mirror.by_name(resources.PRIORITY_CLASS),
-            ),
+            classes=priority_classes(self._cache),
             policy=self._policy,
             now_ns=self._clock.now_ns(),
         )
 
-    def _about_pods(self, leader_worker_set: Object) -> list[Action]:
+    def _pod_updates(self, leader_worker_set: Object) -> list[Action]:
         namespace, name = key_of(leader_worker_set)
         actions: list[Action] = []
-        for pod in self._mirror.indexed(resources.POD, _INDEX, f"{namespace}/{name}"):
-            if pods.is_deleted(pod) or pods.is_terminated(pod):
+        for pod in self._cache.indexed(resources.POD, _INDEX, f"{namespace}/{name}"):
+            if objects.is_deleted(pod) or pods.is_terminated(pod):
                 continue
-            owner = predicates.controller_of(pod) or {"name": ""}
-            stateful_set = self._mirror.get(resources.STATEFUL_SET, owner["name"], namespace)
+            owner = objects.controller_of(pod) or {"name": ""}
+            stateful_set = self._cache.get(resources.STATEFUL_SET, owner["name"], namespace)
             is_outdated = groups.is_outdated(pod, stateful_set)
-            new = groups.ungated(pod) if is_outdated else groups.marked(pod, leader_worker_set)
+            new = groups.ungated(pod) if is_outdated else groups.with_group_labels(pod, leader_worker_set)
             if new != pod:
-                actions.append(Write(resource=resources.POD, old=pod, new=new))
+                actions.append(Update(resource=resources.POD, old=pod, new=new))
         return actions
 
 
 def _set_of_pod(pod: Object) -> list[str]:
-    if (pod["metadata"].get("annotations") or {}).get(SUSPENDING_PARENT) != groups.NAME:
+    if objects.annotations(pod).get(POD_SUSPENDING_PARENT) != groups.NAME:
         return []
-    name = framework.label(pod, groups.SET_NAME_LABEL)
+    name = objects.labels(pod).get(groups.SET_NAME_LABEL, "")
     return [f"{pod['metadata']['namespace']}/{name}"] if name else []
 
 
@@ -134,10 +125,10 @@ def _sets_of_workload(workload: Object) -> list[str]:
     resource = resources.LEADER_WORKER_SET
     return [
         f"{workload['metadata']['namespace']}/{owner['name']}"
-        for owner in workload["metadata"].get("ownerReferences") or ()
+        for owner in objects.owner_references(workload)
         if (owner["kind"], owner["apiVersion"]) == (resource.kind, resource.api_version)
     ]
 
 
 def _is_owned_by(workload: Object, uid: str) -> bool:
-    return any(owner["uid"] == uid for owner in workload["metadata"].get("ownerReferences") or ())
+    return any(owner["uid"] == uid for owner in objects.owner_references(workload))

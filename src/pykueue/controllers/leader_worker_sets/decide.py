@@ -1,24 +1,39 @@
-"""A LeaderWorkerSet as Kueue queues it: every replica is a group of pods with a Workload of its own.
+"""The Workloads of a LeaderWorkerSet: every replica is a pod group with its own Workload.
 
-Pure functions: which Workloads there should be, what they ask for, and how pods are marked as members. Called by
-`leader_worker_set_controller`; the pods themselves are released by `pod_controller`.
+Pure functions.
+
+They decide which Workloads exist, build them, and label the pods as members of their group.
+`controllers.pods` removes the admission gates of the pods.
 """
 
 from collections.abc import Iterable
 
 import msgspec
 
-from pykueue.api import resources
+from pykueue.api import objects, resources
 from pykueue.api.json_copy import copied
+from pykueue.api.labels import (
+    ADMISSION_GATE,
+    COMPONENT_WORKLOAD_INDEX,
+    IS_GROUP_WORKLOAD,
+    JOB_OWNER_GVK,
+    JOB_OWNER_NAME,
+    MANAGED,
+    POD_GROUP_NAME,
+    POD_GROUP_TOTAL_COUNT,
+    PREBUILT_WORKLOAD_NAME,
+    QUEUE_NAME,
+    ROLE_HASH,
+    TOPOLOGY_GATE,
+)
 from pykueue.api.scheme import Object
-from pykueue.controllers.jobs import construction, matching, naming, priority
+from pykueue.controllers.jobs import construction, matching
 from pykueue.controllers.jobs.context import JobContext
-from pykueue.controllers.pods import decide
 from pykueue.controllers.workloads import predicates
 from pykueue.controllers.workloads.decide import remove_finalizer
-from pykueue.kube.controller.plan import Action, Create, Delete, Event, changes
+from pykueue.kube.controller.writes import Action, Create, Delete, Event, changes
 from pykueue.translate.jobs import framework, pods, topology_request
-from pykueue.translate.jobs.framework import Options
+from pykueue.translate.jobs.framework import JobOptions
 
 NAME = "leaderworkerset.x-k8s.io/leaderworkerset"
 DOMAIN = "leaderworkerset.sigs.k8s.io"
@@ -27,71 +42,68 @@ GROUP_INDEX_LABEL = f"{DOMAIN}/group-index"
 WORKER_INDEX_LABEL = f"{DOMAIN}/worker-index"
 LEADER_NAME_ANNOTATION = f"{DOMAIN}/leader-name"
 REVISION_LABEL = "controller-revision-hash"
-INDEX_ANNOTATION = "kueue.x-k8s.io/component-workload-index"
-GVK_ANNOTATION = "kueue.x-k8s.io/job-owner-gvk"
-OWNER_ANNOTATION = "kueue.x-k8s.io/job-owner-name"
 LEADER, WORKER, MAIN = "leader", "worker", "main"
 
 
-class Workloads(msgspec.Struct, frozen=True, kw_only=True):
-    """Those there are, against the groups there should be."""
+class GroupWorkloads(msgspec.Struct, frozen=True, kw_only=True):
+    """The existing Workloads, compared with the groups of the set."""
 
     missing: tuple[int, ...]
-    kept: tuple[Object, ...]
-    needless: tuple[Object, ...]
+    current: tuple[Object, ...]
+    excess: tuple[Object, ...]
 
 
 def workload_name(leader_worker_set: Object, index: int | str) -> str:
     metadata = leader_worker_set["metadata"]
-    return naming.workload_name(resources.LEADER_WORKER_SET, f"{metadata['name']}-{index}", metadata["uid"])
+    return construction.workload_name(resources.LEADER_WORKER_SET, f"{metadata['name']}-{index}", metadata["uid"])
 
 
 def size(leader_worker_set: Object) -> int:
-    found = leader_worker_set["spec"]["leaderWorkerTemplate"].get("size")
-    return 1 if found is None else int(found)
+    count = leader_worker_set["spec"]["leaderWorkerTemplate"].get("size")
+    return 1 if count is None else int(count)
 
 
 def replicas(leader_worker_set: Object) -> int:
-    """With the groups that a rolling update adds for its time."""
+    """The number of groups, including those that a rolling update adds temporarily."""
     count = leader_worker_set["spec"].get("replicas")
-    wanted = 1 if count is None else int(count)
+    desired = 1 if count is None else int(count)
     status = leader_worker_set.get("status") or {}
-    is_rolling = int(status.get("updatedReplicas", 0)) < wanted
+    is_rolling = int(status.get("updatedReplicas", 0)) < desired
     if is_rolling and _surge(leader_worker_set) > 0:
-        return max(wanted, int(status.get("replicas", 0)))
-    return wanted
+        return max(desired, int(status.get("replicas", 0)))
+    return desired
 
 
 def _surge(leader_worker_set: Object) -> int:
-    """As a number: a percentage counts as none."""
+    """The value of `maxSurge`; 0 if it is a percentage."""
     strategy = leader_worker_set["spec"].get("rolloutStrategy") or {}
-    text = str((strategy.get("rollingUpdateConfiguration") or {}).get("maxSurge", ""))
+    text = str(objects.nested(strategy, "rollingUpdateConfiguration").get("maxSurge", ""))
     return int(text) if text.isdigit() else 0
 
 
-def sort_workloads(leader_worker_set: Object, existing: Iterable[Object]) -> Workloads:
+def compare_workloads(leader_worker_set: Object, existing: Iterable[Object]) -> GroupWorkloads:
     by_name = {workload["metadata"]["name"]: workload for workload in existing}
     missing: list[int] = []
-    kept: list[Object] = []
+    current: list[Object] = []
     for index in range(replicas(leader_worker_set)):
         workload = by_name.pop(workload_name(leader_worker_set, index), None)
         if workload is None:
             missing.append(index)
         else:
-            kept.append(workload)
-    return Workloads(missing=tuple(missing), kept=tuple(kept), needless=tuple(by_name.values()))
+            current.append(workload)
+    return GroupWorkloads(missing=tuple(missing), current=tuple(current), excess=tuple(by_name.values()))
 
 
-def plan(case: JobContext, leader_worker_set: Object) -> list[Action]:
-    """`case.workloads` are all those of the set."""
-    found = sort_workloads(leader_worker_set, case.workloads)
+def plan(context: JobContext, leader_worker_set: Object) -> list[Action]:
+    """Creates, updates and deletes Workloads; `context.workloads` are all Workloads of the set."""
+    workloads = compare_workloads(leader_worker_set, context.workloads)
     actions: list[Action] = []
-    for workload in found.needless:
+    for workload in workloads.excess:
         actions += _deleted(workload)
-    for workload in found.kept:
-        actions += kept_in_step(case, leader_worker_set, workload)
-    for index in found.missing:
-        workload = workload_of(case, leader_worker_set, index)
+    for workload in workloads.current:
+        actions += sync_workload(context, leader_worker_set, workload)
+    for index in workloads.missing:
+        workload = workload_of(context, leader_worker_set, index)
         actions += (
             Create(resource=resources.WORKLOAD, object=workload),
             Event(
@@ -104,38 +116,38 @@ def plan(case: JobContext, leader_worker_set: Object) -> list[Action]:
 
 
 def _deleted(old: Object) -> list[Action]:
-    actions = released(old)
-    if not predicates.is_being_deleted(old):
+    actions = without_finalizer(old)
+    if not objects.is_deleted(old):
         actions.append(Delete(resource=resources.WORKLOAD, object=old))
     return actions
 
 
-def released(old: Object) -> list[Action]:
-    """Without the finalizer that keeps a Workload in use."""
+def without_finalizer(old: Object) -> list[Action]:
+    """Removes the finalizer `resource-in-use` of a Workload."""
     new = copied(old)
     remove_finalizer(new)
     return changes(resources.WORKLOAD, old, new)
 
 
-def kept_in_step(case: JobContext, leader_worker_set: Object, old: Object) -> list[Action]:
-    """Queue name, admission gate and priority class follow the set."""
-    if predicates.is_being_deleted(old):
+def sync_workload(context: JobContext, leader_worker_set: Object, old: Object) -> list[Action]:
+    """Copies queue name, admission gate and priority class of the set to a Workload."""
+    if objects.is_deleted(old):
         return []
     queue_name = framework.queue_name(leader_worker_set)
     if old["spec"].get("queueName", "") != queue_name:
         return changes(resources.WORKLOAD, old, {**old, "spec": {**old["spec"], "queueName": queue_name}})
-    return list(matching.follow_labels(case, leader_worker_set, old).actions)
+    return list(matching.follow_labels(context, leader_worker_set, old).actions)
 
 
-def workload_of(case: JobContext, leader_worker_set: Object, index: int) -> Object:
+def workload_of(context: JobContext, leader_worker_set: Object, index: int) -> Object:
     metadata = leader_worker_set["metadata"]
-    wanted = pod_sets(leader_worker_set, case.policy.options)
+    sets = pod_sets(leader_worker_set, context.policy.options)
     workload = construction.workload_of(
         pods.FRAMEWORK,
         leader_worker_set,
-        wanted,
-        priority=priority.of_job(pods.FRAMEWORK, leader_worker_set, wanted, case.classes),
-        label_keys=case.policy.label_keys_to_copy,
+        sets,
+        priority=construction.priority_of(pods.FRAMEWORK, leader_worker_set, sets, context.classes),
+        label_keys=context.policy.label_keys_to_copy,
     )
     resource = resources.LEADER_WORKER_SET
     owner = {
@@ -146,10 +158,10 @@ def workload_of(case: JobContext, leader_worker_set: Object, index: int) -> Obje
     }
     annotations = {
         **workload["metadata"].get("annotations", {}),
-        decide.IS_GROUP_WORKLOAD: "true",
-        GVK_ANNOTATION: f"{resource.api_version}, Kind={resource.kind}",
-        OWNER_ANNOTATION: metadata["name"],
-        INDEX_ANNOTATION: str(index),
+        IS_GROUP_WORKLOAD: "true",
+        JOB_OWNER_GVK: f"{resource.api_version}, Kind={resource.kind}",
+        JOB_OWNER_NAME: metadata["name"],
+        COMPONENT_WORKLOAD_INDEX: str(index),
     }
     workload["metadata"] |= {
         "name": workload_name(leader_worker_set, index),
@@ -159,7 +171,7 @@ def workload_of(case: JobContext, leader_worker_set: Object, index: int) -> Obje
     return workload
 
 
-def pod_sets(leader_worker_set: Object, options: Options) -> list[Object]:
+def pod_sets(leader_worker_set: Object, options: JobOptions) -> list[Object]:
     template = leader_worker_set["spec"]["leaderWorkerTemplate"]
     leader, worker = template.get("leaderTemplate"), template["workerTemplate"]
     count = size(leader_worker_set)
@@ -171,15 +183,15 @@ def pod_sets(leader_worker_set: Object, options: Options) -> list[Object]:
     ]
 
 
-def _pod_set(name: str, template: Object, count: int, options: Options, *index_label: str) -> Object:
-    shown = copied(template)
-    metadata = shown.get("metadata") or {}
+def _pod_set(name: str, template: Object, count: int, options: JobOptions, *index_label: str) -> Object:
+    visible = copied(template)
+    metadata = visible.get("metadata") or {}
     for part in ("labels", "annotations"):
         if metadata.get(part):
             metadata[part] = {key: value for key, value in metadata[part].items() if not _belongs_to_operator(key)}
-    pod_set: Object = {"name": name, "count": count, "template": shown}
+    pod_set: Object = {"name": name, "count": count, "template": visible}
     if options.topology_aware:
-        annotations = (template.get("metadata") or {}).get("annotations") or {}
+        annotations = objects.nested(template, "metadata", "annotations")
         label = index_label[0] if index_label else None
         request = topology_request.from_annotations(annotations, pod_index_label=label)
         if request is not None:
@@ -191,26 +203,26 @@ def _belongs_to_operator(key: str) -> bool:
     return key.startswith(DOMAIN) and key != SET_NAME_LABEL
 
 
-def marked(pod: Object, leader_worker_set: Object) -> Object:
-    """The pod as a member of its group; unchanged before its operator has told which group that is."""
-    labels = pod["metadata"].get("labels") or {}
+def with_group_labels(pod: Object, leader_worker_set: Object) -> Object:
+    """The pod as a member of its pod group; unchanged until it has a group index."""
+    labels = objects.labels(pod)
     queue_name = framework.queue_name(leader_worker_set)
-    is_marked = pods.MANAGED in labels
+    is_marked = MANAGED in labels
     if not is_marked and GROUP_INDEX_LABEL not in labels:
         return pod
     new: Object = copied(pod)
     if queue_name and pods.is_gated(pod):
-        new["metadata"]["labels"][framework.QUEUE_NAME_LABEL] = queue_name
+        new["metadata"]["labels"][QUEUE_NAME] = queue_name
     if is_marked:
         return new
     name = workload_name(leader_worker_set, labels[GROUP_INDEX_LABEL])
-    new["metadata"]["labels"][pods.MANAGED] = "true"
+    new["metadata"]["labels"][MANAGED] = "true"
     annotations = new["metadata"].setdefault("annotations", {})
     annotations |= {
-        pods.GROUP_NAME: name,
-        framework.PREBUILT_WORKLOAD: name,
-        pods.GROUP_TOTAL_COUNT: str(size(leader_worker_set)),
-        pods.ROLE_HASH: _role(pod, leader_worker_set),
+        POD_GROUP_NAME: name,
+        PREBUILT_WORKLOAD_NAME: name,
+        POD_GROUP_TOTAL_COUNT: str(size(leader_worker_set)),
+        ROLE_HASH: _role(pod, leader_worker_set),
     }
     return new
 
@@ -218,19 +230,17 @@ def marked(pod: Object, leader_worker_set: Object) -> Object:
 def _role(pod: Object, leader_worker_set: Object) -> str:
     if leader_worker_set["spec"]["leaderWorkerTemplate"].get("leaderTemplate") is None:
         return MAIN
-    return WORKER if LEADER_NAME_ANNOTATION in (pod["metadata"].get("annotations") or {}) else LEADER
+    return WORKER if LEADER_NAME_ANNOTATION in objects.annotations(pod) else LEADER
 
 
 def is_outdated(pod: Object, stateful_set: Object | None) -> bool:
-    """Its StatefulSet moves to another revision: a pod that waits would hold up the rollout."""
+    """Whether the pod has an old revision; a gated pod would block the StatefulSet's rollout."""
     status = (stateful_set or {}).get("status") or {}
     current, update = status.get("currentRevision", ""), status.get("updateRevision", "")
-    return bool(current != update and current == (pod["metadata"].get("labels") or {}).get(REVISION_LABEL))
+    return bool(current != update and current == objects.labels(pod).get(REVISION_LABEL))
 
 
 def ungated(pod: Object) -> Object:
-    ours = (pods.ADMISSION_GATE, pods.TOPOLOGY_GATE)
-    gates = pod["spec"].get("schedulingGates") or ()
-    kept = [gate for gate in gates if gate.get("name") not in ours]
-    spec = {key: value for key, value in pod["spec"].items() if key != "schedulingGates"}
-    return {**pod, "spec": {**spec, "schedulingGates": kept} if kept else spec}
+    new: Object = copied(pod)
+    pods.remove_gates(new, ADMISSION_GATE, TOPOLOGY_GATE)
+    return new

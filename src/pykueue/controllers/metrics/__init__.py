@@ -1,5 +1,5 @@
 """Prometheus metrics with Kueue's names, labels and buckets.
 
-What happened is counted where it shows: in the changes of objects that the mirror tells of, and in the scheduler's cycles
-(`happened`). What is now is read from the engine when somebody scrapes (`gauges` and its neighbours). `catalog` names every metric.
+`collector` counts changes of objects and scheduling cycles. `gauges` and `local_queue_gauges` read
+the engine at each scrape. `catalog` lists every metric.
 """

@@ -1,11 +1,11 @@
-"""Every metric of Kueue, once: its name, kind, labels and buckets. Read by `instruments`, which makes them."""
+"""Every metric of Kueue: its name, type, labels and buckets. Read by `instruments`."""
 
 import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 
-class Kind(enum.StrEnum):
+class MetricType(enum.StrEnum):
     COUNTER = "counter"
     GAUGE = "gauge"
     HISTOGRAM = "histogram"
@@ -14,13 +14,13 @@ class Kind(enum.StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
     name: str
-    kind: Kind
+    kind: MetricType
     labels: tuple[str, ...]
-    """Without `replica_role` and the custom ones."""
+    """Without `replica_role` and the custom labels."""
     about: str
     buckets: tuple[float, ...] = ()
     sources: tuple[str, ...] = ()
-    """The kinds whose objects give it custom labels, in the order of their names."""
+    """The kinds of the objects that provide custom labels, in the order of the labels."""
 
 
 def waiting_buckets(count: int) -> tuple[float, ...]:
@@ -38,7 +38,7 @@ _CAUSE = ("reason", "underlying_cause")
 _QUOTA = ("cohort", "cluster_queue", "flavor", "resource")
 _LOCAL_QUOTA = (*_LOCAL, "flavor", "resource")
 _COHORT_QUOTA = ("cohort", "flavor", "resource")
-_PLACE = ("parent_cohort", "root_cohort")
+_PARENTS = ("parent_cohort", "root_cohort")
 
 _COUNTERS = (
     ("admission_attempts_total", ("result",), "Scheduling cycles by result."),
@@ -99,7 +99,7 @@ _GAUGES = (
     ("unadmitted_workloads", (*_QUEUE, *_CAUSE), "Workloads that are not admitted, by reason."),
     ("admission_cycle_preemption_skips", _QUEUE, "Preemptors put off in the last cycle."),
     ("cluster_queue_status", (*_QUEUE, "status"), "1 for the status that a queue has."),
-    ("cluster_queue_info", (*_QUEUE, *_PLACE), "The cohorts above a queue."),
+    ("cluster_queue_info", (*_QUEUE, *_PARENTS), "The cohorts above a queue."),
     ("cluster_queue_resource_reservation", _QUOTA, "Quota reserved."),
     ("cluster_queue_resource_usage", _QUOTA, "Quota of admitted workloads."),
     ("cluster_queue_resource_pending", (*_QUEUE, "resource"), "What the waiting workloads ask for."),
@@ -107,7 +107,7 @@ _GAUGES = (
     ("cluster_queue_borrowing_limit", _QUOTA, "Most that may be borrowed."),
     ("cluster_queue_lending_limit", _QUOTA, "Most that may be lent."),
     ("cluster_queue_weighted_share", (*_QUEUE, "cohort"), "Share of borrowed quota."),
-    ("cohort_info", ("cohort", *_PLACE), "The cohorts above a cohort."),
+    ("cohort_info", ("cohort", *_PARENTS), "The cohorts above a cohort."),
     ("cohort_weighted_share", ("cohort",), "Share of borrowed quota."),
     ("cohort_subtree_quota", _COHORT_QUOTA, "Quota of a cohort and all below it."),
     ("cohort_subtree_resource_reservations", _COHORT_QUOTA, "Quota reserved below a cohort."),
@@ -128,11 +128,11 @@ _GAUGES = (
 )
 BUILD_INFO = Measure(
     name="kueue_build_info",
-    kind=Kind.GAUGE,
+    kind=MetricType.GAUGE,
     labels=("git_version", "git_commit", "build_date", "go_version", "compiler", "platform"),
     about="What is running here.",
 )
-"""The only one without a role."""
+"""The only metric without the label `replica_role`."""
 
 
 def _sources(name: str, labels: Iterable[str]) -> tuple[str, ...]:
@@ -146,9 +146,9 @@ def _sources(name: str, labels: Iterable[str]) -> tuple[str, ...]:
 
 
 def _measures() -> Iterable[Measure]:
-    rows = [(Kind.COUNTER, *row, ()) for row in _COUNTERS]
-    rows += [(Kind.GAUGE, *row, ()) for row in _GAUGES]
-    rows += [(Kind.HISTOGRAM, *row) for row in _HISTOGRAMS]
+    rows = [(MetricType.COUNTER, *row, ()) for row in _COUNTERS]
+    rows += [(MetricType.GAUGE, *row, ()) for row in _GAUGES]
+    rows += [(MetricType.HISTOGRAM, *row) for row in _HISTOGRAMS]
     for kind, name, labels, about, buckets in rows:
         yield Measure(
             name=f"kueue_{name}",
@@ -159,7 +159,7 @@ def _measures() -> Iterable[Measure]:
             sources=_sources(name, labels),
         )
     for name, labels, about in _CLUSTER_COUNTERS:
-        yield Measure(name=name, kind=Kind.COUNTER, labels=labels, about=about)
+        yield Measure(name=name, kind=MetricType.COUNTER, labels=labels, about=about)
 
 
 CATALOG = {measure.name: measure for measure in _measures()}

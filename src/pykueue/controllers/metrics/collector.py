@@ -1,6 +1,6 @@
-"""What happened: transitions of Workloads, jobs and pods, and the scheduler's cycles, counted as they show.
+"""Counters and histograms of Workloads, pods and scheduling cycles, recorded as objects change.
 
-`Metrics` is the whole of a controller's metrics; `app.metrics_endpoint` and `app.health` serve it.
+`Metrics` holds all metrics of a controller; `app.metrics_endpoint` and `app.health` serve them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -8,14 +8,14 @@ from typing import Any
 
 from prometheus_client import generate_latest
 
-from pykueue.api import conditions, feature_gates, resources
+from pykueue.api import conditions, feature_gates, objects, resources
+from pykueue.api.labels import ADMISSION_GATE, ELASTIC_JOB, POD_GROUP_NAME, TOPOLOGY_GATE, WORKLOAD_ANNOTATION
 from pykueue.api.scheme import Object, Resource
 from pykueue.api.times import SECOND_NS, to_ns
 from pykueue.controllers.metrics import instruments
-from pykueue.controllers.metrics.custom_labels import CustomLabels
 from pykueue.controllers.metrics.gauges import Gauges
-from pykueue.controllers.metrics.local_queue_gauges import Choice, LocalQueueGauges
-from pykueue.controllers.metrics.pod_gates import PodGates
+from pykueue.controllers.metrics.instruments import CustomLabels, Instruments
+from pykueue.controllers.metrics.local_queue_gauges import LocalQueueFilter, LocalQueueGauges
 from pykueue.controllers.workloads import predicates
 from pykueue.engine.quota import quota_tree
 from pykueue.engine.world import World
@@ -26,7 +26,7 @@ from pykueue.kube.controller.cache import ObjectCache
 class Metrics:
     def __init__(
         self,
-        mirror: ObjectCache,
+        cache: ObjectCache,
         world: World,
         clock: Clock,
         configuration: Mapping[str, Any],
@@ -34,48 +34,48 @@ class Metrics:
         role: str = instruments.STANDALONE,
         job_resources: Iterable[Resource] = (),
     ) -> None:
-        self._mirror = mirror
+        self._cache = cache
         self._world = world
         self._clock = clock
         self._job_resources = {(resource.group, resource.kind): resource for resource in job_resources}
         gates = configuration.get("featureGates") or {}
         self._measures_creation = feature_gates.is_enabled(gates, "MetricForWorkloadCreationLatency")
-        self._choice = Choice(configuration)
+        self._filter = LocalQueueFilter(configuration)
         self.instruments = instruments.Instruments(
-            CustomLabels(mirror, configuration),
+            CustomLabels(cache, configuration),
             role=role,
-            without="" if self._choice.is_registered else "local_queue_",
+            without="" if self._filter.is_registered else "local_queue_",
         )
-        self._now = Gauges(
+        self._gauges = Gauges(
             world,
             self.instruments,
             local_queues=LocalQueueGauges(
                 world,
-                mirror,
+                cache,
                 self.instruments,
-                choice=self._choice,
+                queue_filter=self._filter,
                 observes_unadmitted=feature_gates.is_enabled(gates, "UnadmittedWorkloadsObservability"),
             ),
             shows_resources=bool((configuration.get("metrics") or {}).get("enableClusterQueueResources")),
             shows_cohorts=feature_gates.is_enabled(gates, "MetricsForCohorts"),
         )
         self._counted_cohorts: set[str] = set()
-        PodGates(mirror, clock, self.instruments)
-        mirror.on_change(resources.WORKLOAD, self._workload_changed)
-        mirror.on_change(resources.CLUSTER_QUEUE, self._cluster_queue_changed)
-        mirror.on_change(resources.LOCAL_QUEUE, self._local_queue_changed)
+        PodGates(cache, clock, self.instruments)
+        cache.on_change(resources.WORKLOAD, self._workload_changed)
+        cache.on_change(resources.CLUSTER_QUEUE, self._cluster_queue_changed)
+        cache.on_change(resources.LOCAL_QUEUE, self._local_queue_changed)
 
-    def look(self) -> None:
-        """Read the engine; `text` then shows what was seen, and may be called from any thread."""
+    def refresh(self) -> None:
+        """Reads the gauges from the engine; `text` may then run in any thread."""
         for name in self._counted_cohorts - self._world.tree.cohorts.keys():
-            self.instruments.forget({"cohort": name})
+            self.instruments.remove({"cohort": name})
             self._counted_cohorts.remove(name)
-        self._now.look()
+        self._gauges.refresh()
 
     def text(self) -> bytes:
         return generate_latest(self.instruments.registry)
 
-    # The scheduler tells.
+    # Called by the scheduler.
 
     def cycle_ended(self, *, is_success: bool, seconds: float) -> None:
         result = "success" if is_success else "inadmissible"
@@ -90,13 +90,13 @@ class Metrics:
     def _cluster_queue_changed(self, old: Object | None, new: Object | None) -> None:
         if new is None and old is not None:
             name = old["metadata"]["name"]
-            self.instruments.forget({"cluster_queue": name})
-            self.instruments.forget({"preempting_cluster_queue": name})
+            self.instruments.remove({"cluster_queue": name})
+            self.instruments.remove({"preempting_cluster_queue": name})
 
     def _local_queue_changed(self, old: Object | None, new: Object | None) -> None:
-        if old is not None and self._choice.includes(old) and not self._choice.includes(new):
+        if old is not None and self._filter.includes(old) and not self._filter.includes(new):
             metadata = old["metadata"]
-            self.instruments.forget({"name": metadata["name"], "namespace": metadata["namespace"]})
+            self.instruments.remove({"name": metadata["name"], "namespace": metadata["namespace"]})
 
     # Workloads.
 
@@ -104,7 +104,7 @@ class Metrics:
         if new is None:
             return
         if old is None:
-            if self._measures_creation and self._mirror.is_listed(resources.WORKLOAD):
+            if self._measures_creation and self._cache.is_listed(resources.WORKLOAD):
                 self._created(new)
             return
         if _became_true(old, new, "QuotaReserved"):
@@ -121,13 +121,13 @@ class Metrics:
         self._evicted(old, new)
 
     def _created(self, workload: Object) -> None:
-        owner = predicates.controller_of(workload)
+        owner = objects.controller_of(workload)
         if owner is None:
             return
         group = str(owner["apiVersion"]).rpartition("/")[0]
         resource = self._job_resources.get((group, owner["kind"]))
         metadata = workload["metadata"]
-        job = None if resource is None else self._mirror.get(resource, owner["name"], metadata["namespace"])
+        job = None if resource is None else self._cache.get(resource, owner["name"], metadata["namespace"])
         if job is not None and job["metadata"].get("generation", 1) <= 1:
             seconds = (to_ns(metadata["creationTimestamp"]) - to_ns(job["metadata"]["creationTimestamp"])) / SECOND_NS
             self.instruments.observe("workload_creation_latency_seconds", owner["kind"], seconds=seconds)
@@ -152,7 +152,7 @@ class Metrics:
 
     def _evicted(self, old: Object, new: Object) -> None:
         cluster_queue = predicates.cluster_queue_reserved(old)
-        before = {_cause(each): each["count"] for each in _evictions(old)}
+        before = {_cause(eviction): eviction["count"] for eviction in _evictions(old)}
         for eviction in _evictions(new):
             cause = _cause(eviction)
             added = eviction["count"] - before.get(cause, 0)
@@ -162,38 +162,38 @@ class Metrics:
             self.instruments.count("evicted_workloads_total", cluster_queue, *labels, by=added)
             if cause not in before:
                 self.instruments.count("evicted_workloads_once_total", cluster_queue, *labels)
-            if local_queue := self._shown_local_queue(new):
+            if local_queue := self._measured_local_queue(new):
                 self.instruments.count("local_queue_evicted_workloads_total", *local_queue, *labels, by=added)
             if conditions.is_true(old, "PodsReady"):
                 seconds = self._seconds_since(old, "PodsReady")
                 name = "pods_ready_to_evicted_time_seconds"
                 self.instruments.observe(name, cluster_queue, *cause, seconds=seconds)
         evicted = conditions.find(new, "Evicted")
-        is_back = predicates.has_quota_reservation(old) and predicates.status_word(new) == "pending"
-        if cluster_queue and is_back and evicted is not None and evicted["status"] == "True":
+        is_pending_again = predicates.has_quota_reservation(old) and predicates.status_word(new) == "pending"
+        if cluster_queue and is_pending_again and evicted is not None and evicted["status"] == "True":
             seconds = self._seconds_since(new, "Evicted")
             name = "workload_eviction_latency_seconds"
             self.instruments.observe(name, cluster_queue, str(evicted["reason"]), seconds=seconds)
 
-    # Of a cluster queue, and of its local queue if that is measured.
+    # Samples of a ClusterQueue, and of its LocalQueue if that has metrics.
 
     def _count(self, workload: Object, name: str, *, cluster_queue: str | None = None) -> None:
         priority_class = predicates.priority_class_name(workload)
         queue = predicates.cluster_queue_reserved(workload) if cluster_queue is None else cluster_queue
         self.instruments.count(name, queue, priority_class)
-        if local_queue := self._shown_local_queue(workload):
+        if local_queue := self._measured_local_queue(workload):
             self.instruments.count(f"local_queue_{name}", *local_queue, priority_class)
 
     def _observe(self, workload: Object, name: str, seconds: float) -> None:
         priority_class = predicates.priority_class_name(workload)
         self.instruments.observe(name, predicates.cluster_queue_reserved(workload), priority_class, seconds=seconds)
-        if local_queue := self._shown_local_queue(workload):
+        if local_queue := self._measured_local_queue(workload):
             self.instruments.observe(f"local_queue_{name}", *local_queue, priority_class, seconds=seconds)
 
-    def _shown_local_queue(self, workload: Object) -> tuple[str, str] | None:
+    def _measured_local_queue(self, workload: Object) -> tuple[str, str] | None:
         name, namespace = workload["spec"].get("queueName", ""), workload["metadata"]["namespace"]
-        queue = self._mirror.get(resources.LOCAL_QUEUE, name, namespace)
-        return (name, namespace) if self._choice.includes(queue) else None
+        queue = self._cache.get(resources.LOCAL_QUEUE, name, namespace)
+        return (name, namespace) if self._filter.includes(queue) else None
 
     def _seconds_queued(self, workload: Object) -> float:
         return (self._clock.now_ns() - predicates.queued_since_ns(workload)) / SECOND_NS
@@ -208,10 +208,50 @@ def _became_true(old: Object, new: Object, condition_type: str) -> bool:
 
 
 def _evictions(workload: Object) -> list[Object]:
-    stats = (workload.get("status") or {}).get("schedulingStats") or {}
-    found: list[Object] = stats.get("evictions") or []
-    return found
+    return objects.nested_list(workload, "status", "schedulingStats", "evictions")
 
 
 def _cause(eviction: Object) -> tuple[str, str]:
     return str(eviction["reason"]), str(eviction.get("underlyingCause", ""))
+
+
+GATES = (TOPOLOGY_GATE, ADMISSION_GATE, ELASTIC_JOB)
+
+
+class PodGates:
+    """Measures the time from the admission of a Workload to the removal of its pods' gates."""
+
+    def __init__(self, cache: ObjectCache, clock: Clock, instruments: Instruments) -> None:
+        self._cache = cache
+        self._clock = clock
+        self._instruments = instruments
+        cache.on_change(resources.POD, self._pod_changed)
+
+    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
+        if old is None or new is None or not old["spec"].get("schedulingGates"):
+            return
+        for gate in _gates(old) - _gates(new):
+            self._removed(gate, new)
+
+    def _removed(self, gate: str, pod: Object) -> None:
+        group = objects.labels(pod).get(POD_GROUP_NAME, "")
+        workload = self._workload_of(pod, group)
+        admitted = None if workload is None else conditions.find(workload, "Admitted")
+        if workload is None or admitted is None or admitted["status"] != "True":
+            return
+        seconds = (self._clock.now_ns() - conditions.since_ns(admitted)) / SECOND_NS
+        labels = (gate, predicates.cluster_queue_reserved(workload), "true" if group else "false")
+        self._instruments.observe("pod_scheduling_gate_removal_seconds", *labels, seconds=seconds)
+
+    def _workload_of(self, pod: Object, group: str) -> Object | None:
+        """The Workload of the pod's group, or the annotated one, or the one that the pod owns."""
+        metadata = pod["metadata"]
+        name = group or (metadata.get("annotations") or {}).get(WORKLOAD_ANNOTATION, "")
+        if name:
+            return self._cache.get(resources.WORKLOAD, name, metadata["namespace"])
+        owned = self._cache.indexed(resources.WORKLOAD, "owner", f"Pod/{metadata['namespace']}/{metadata['name']}")
+        return owned[0] if owned else None
+
+
+def _gates(pod: Object) -> set[str]:
+    return {gate["name"] for gate in pod["spec"].get("schedulingGates") or ()} & set(GATES)

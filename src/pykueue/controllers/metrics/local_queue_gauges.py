@@ -1,4 +1,4 @@
-"""What is now, of local queues: counts, quota, status and lately used. Part of `gauges`; absent where nobody wants it."""
+"""The gauges of LocalQueues: counts, quota, status and fair sharing usage. Used by `gauges`."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -6,10 +6,10 @@ from typing import Any
 
 from prometheus_client.core import Metric
 
-from pykueue.api import conditions, feature_gates, resources, selectors
+from pykueue.api import conditions, feature_gates, objects, resources, selectors
 from pykueue.api.scheme import Object
 from pykueue.controllers.metrics.instruments import Instruments
-from pykueue.controllers.metrics.tally import Tallies, Tally
+from pykueue.controllers.metrics.queue_counts import CountsByQueue, QueueCounts
 from pykueue.controllers.workloads import predicates
 from pykueue.engine import values
 from pykueue.engine.world import World
@@ -17,39 +17,45 @@ from pykueue.kube.controller.cache import ObjectCache
 from pykueue.translate import amounts
 
 FINISHED = "finishedIn"
-"""Finished Workloads by local queue."""
+"""The index of finished Workloads by LocalQueue."""
 
 
-class Choice:
-    """Which local queues are measured: `metrics.localQueueMetrics` and its gate."""
+class LocalQueueFilter:
+    """Selects the LocalQueues with metrics: `metrics.localQueueMetrics` and its feature gate."""
 
     def __init__(self, configuration: Mapping[str, Any]) -> None:
         section = (configuration.get("metrics") or {}).get("localQueueMetrics") or {"enable": True}
         self.is_registered = feature_gates.is_enabled(configuration.get("featureGates") or {}, "LocalQueueMetrics")
         self._is_on = self.is_registered and bool(section.get("enable"))
         selector = section.get("localQueueSelector")
-        self._wanted = () if selector is None else selectors.from_object(selector) or ()
+        self._selector = () if selector is None else selectors.from_object(selector) or ()
 
     def includes(self, queue: Object | None) -> bool:
-        return self._is_on and queue is not None and selectors.matches(self._wanted, queue["metadata"].get("labels"))
+        return self._is_on and queue is not None and selectors.matches(self._selector, queue["metadata"].get("labels"))
 
 
 class LocalQueueGauges:
     def __init__(
-        self, world: World, mirror: ObjectCache, instruments: Instruments, *, choice: Choice, observes_unadmitted: bool
+        self,
+        world: World,
+        cache: ObjectCache,
+        instruments: Instruments,
+        *,
+        queue_filter: LocalQueueFilter,
+        observes_unadmitted: bool,
     ) -> None:
         self._world = world
-        self._mirror = mirror
+        self._cache = cache
         self._instruments = instruments
-        self._choice = choice
-        self._unadmitted = Unadmitted(mirror) if observes_unadmitted else None
-        mirror.add_index(resources.WORKLOAD, FINISHED, _finished_in)
+        self._filter = queue_filter
+        self._unadmitted = UnadmittedCounts(cache) if observes_unadmitted else None
+        cache.add_index(resources.WORKLOAD, FINISHED, _finished_in)
 
     def finished_in(self, cluster_queue: values.ClusterQueueName) -> int:
-        queues = self._mirror.indexed(resources.LOCAL_QUEUE, "clusterQueue", cluster_queue)
-        return sum(self._mirror.count(resources.WORKLOAD, FINISHED, predicates.key(queue)) for queue in queues)
+        queues = self._cache.indexed(resources.LOCAL_QUEUE, "clusterQueue", cluster_queue)
+        return sum(self._cache.count(resources.WORKLOAD, FINISHED, predicates.key(queue)) for queue in queues)
 
-    def look(self, tallies: Tallies) -> Iterator[Metric]:
+    def read(self, counts_by_queue: CountsByQueue) -> Iterator[Metric]:
         gauge = self._instruments.gauge
         pending, status = gauge("local_queue_pending_workloads"), gauge("local_queue_status")
         reserving, admitted = (
@@ -57,50 +63,50 @@ class LocalQueueGauges:
             gauge("local_queue_admitted_active_workloads"),
         )
         finished = gauge("local_queue_finished_workloads")
-        for key, queue in self._chosen():
+        for key, queue in self._measured_queues():
             namespace, _, name = key.partition("/")
-            tally, is_active = self._tally(tallies, key, queue), self._is_active(queue)
-            active = tally.active if is_active else 0
+            counts, is_active = self._counts_of(counts_by_queue, key, queue), self._is_active(queue)
+            active = counts.active if is_active else 0
             pending.add(name, namespace, "active", value=active)
-            pending.add(name, namespace, "inadmissible", value=tally.active + tally.parked - active)
-            reserving.add(name, namespace, value=tally.reserving)
-            admitted.add(name, namespace, value=tally.admitted)
-            finished.add(name, namespace, value=self._mirror.count(resources.WORKLOAD, FINISHED, key))
-            for word in ("True", "False", "Unknown"):
-                status.add(name, namespace, word, value=word == str(is_active))
-        yield from (each.family for each in (pending, status, reserving, admitted, finished))
-        yield from self._resources(tallies)
+            pending.add(name, namespace, "inadmissible", value=counts.active + counts.inadmissible - active)
+            reserving.add(name, namespace, value=counts.reserving)
+            admitted.add(name, namespace, value=counts.admitted)
+            finished.add(name, namespace, value=self._cache.count(resources.WORKLOAD, FINISHED, key))
+            for status_label in ("True", "False", "Unknown"):
+                status.add(name, namespace, status_label, value=status_label == str(is_active))
+        yield from (metric.family for metric in (pending, status, reserving, admitted, finished))
+        yield from self._resources(counts_by_queue)
         yield from self._usage()
         yield from self._not_admitted()
 
-    def _chosen(self) -> Iterator[tuple[values.LocalQueueKey, values.LocalQueue]]:
+    def _measured_queues(self) -> Iterator[tuple[values.LocalQueueKey, values.LocalQueue]]:
         for key, queue in sorted(self._world.local_queues.items()):
             namespace, _, name = key.partition("/")
-            if self._choice.includes(self._mirror.get(resources.LOCAL_QUEUE, name, namespace)):
+            if self._filter.includes(self._cache.get(resources.LOCAL_QUEUE, name, namespace)):
                 yield key, queue
 
     @staticmethod
-    def _tally(tallies: Tallies, key: values.LocalQueueKey, queue: values.LocalQueue) -> Tally:
-        of_queue = tallies.of(queue.cluster_queue)
-        return Tally() if of_queue is None else of_queue.local_queues.get(key, Tally())
+    def _counts_of(counts_by_queue: CountsByQueue, key: values.LocalQueueKey, queue: values.LocalQueue) -> QueueCounts:
+        of_queue = counts_by_queue.of(queue.cluster_queue)
+        return QueueCounts() if of_queue is None else of_queue.local_queues.get(key, QueueCounts())
 
     def _is_active(self, queue: values.LocalQueue) -> bool:
         state = self._world.cluster_queues.get(queue.cluster_queue)
         return state is not None and state.is_active and queue.stop_policy is values.StopPolicy.NONE
 
-    def _resources(self, tallies: Tallies) -> Iterator[Metric]:
+    def _resources(self, counts_by_queue: CountsByQueue) -> Iterator[Metric]:
         names = self._world.tree.flavor_resources.names
         reserved = self._instruments.gauge("local_queue_resource_reservation")
         used = self._instruments.gauge("local_queue_resource_usage")
-        for key, queue in self._chosen():
+        for key, queue in self._measured_queues():
             state = self._world.cluster_queues.get(queue.cluster_queue)
             if state is None:
                 continue
             namespace, _, name = key.partition("/")
-            tally = self._tally(tallies, key, queue)
+            counts = self._counts_of(counts_by_queue, key, queue)
             for index in state.node.nominal:
                 flavor, resource = names[index].flavor, names[index].resource
-                for gauge, by_index in ((reserved, tally.reserved), (used, tally.used)):
+                for gauge, by_index in ((reserved, counts.reserved), (used, counts.used)):
                     amount = amounts.as_float(resource, by_index[index])
                     gauge.add(name, namespace, flavor, resource, value=amount)
         yield from (reserved.family, used.family)
@@ -109,7 +115,7 @@ class LocalQueueGauges:
         if self._world.policy.admission_fair_sharing is None:
             return
         gauge = self._instruments.gauge("local_queue_admission_fair_sharing_usage")
-        for key, queue in self._chosen():
+        for key, queue in self._measured_queues():
             namespace, _, name = key.partition("/")
             gauge.add(name, namespace, queue.cluster_queue, value=self._world.usage_of(key))
         yield gauge.family
@@ -126,31 +132,31 @@ class LocalQueueGauges:
                 continue
             by_queue[queue.cluster_queue, reason, cause] += count
             namespace, _, name = key.partition("/")
-            if self._choice.includes(self._mirror.get(resources.LOCAL_QUEUE, name, namespace)):
+            if self._filter.includes(self._cache.get(resources.LOCAL_QUEUE, name, namespace)):
                 of_local_queues.add(name, namespace, queue.cluster_queue, reason, cause, value=count)
         for labels, count in sorted(by_queue.items()):
             of_queues.add(*labels, value=count)
         yield from (of_queues.family, of_local_queues.family)
 
 
-class Unadmitted:
-    """Counts Workloads by local queue and by why they are not admitted, as they change."""
+class UnadmittedCounts:
+    """Counts unadmitted Workloads by LocalQueue, reason and cause as they change."""
 
-    def __init__(self, mirror: ObjectCache) -> None:
+    def __init__(self, cache: ObjectCache) -> None:
         self.counts: Counter[tuple[str, str, str]] = Counter()
-        mirror.on_change(resources.WORKLOAD, self._changed)
+        cache.on_change(resources.WORKLOAD, self._changed)
 
     def _changed(self, old: Object | None, new: Object | None) -> None:
         for workload, step in ((old, -1), (new, 1)):
-            standing = None if workload is None else _standing(workload)
-            if standing is not None:
-                self.counts[standing] += step
-                if not self.counts[standing]:
-                    del self.counts[standing]
+            key = None if workload is None else _reason_key(workload)
+            if key is not None:
+                self.counts[key] += step
+                if not self.counts[key]:
+                    del self.counts[key]
 
 
-def _standing(workload: Object) -> tuple[str, str, str] | None:
-    if predicates.is_admitted(workload) or predicates.is_finished(workload) or predicates.is_being_deleted(workload):
+def _reason_key(workload: Object) -> tuple[str, str, str] | None:
+    if predicates.is_admitted(workload) or predicates.is_finished(workload) or objects.is_deleted(workload):
         return None
     admitted, reserved = conditions.find(workload, "Admitted"), conditions.find(workload, "QuotaReserved")
     reason = "NoReservation" if admitted is None else str(admitted["reason"])
@@ -158,7 +164,7 @@ def _standing(workload: Object) -> tuple[str, str, str] | None:
 
 
 def _cause(reserved: conditions.Condition | None) -> str:
-    """Why there is no quota; nothing if there is."""
+    """The reason why quota is not reserved; "" if it is."""
     if reserved is None:
         return "PendingEvaluation"
     return "" if reserved["status"] == "True" else str(reserved["reason"])

@@ -1,1 +1,1 @@
-"""Nodes: a failed node is reported in the status of the Workloads whose pods are assigned to it."""
+"""Nodes: a failed node is recorded in the status of the Workloads that are assigned to it."""

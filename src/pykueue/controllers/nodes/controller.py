@@ -1,97 +1,92 @@
-"""The node controller: looks at a node when it, or a pod placed on it, changes, and lets `node_failures` judge."""
+"""The node controller: applies what `decide` plans when a node or one of its pods changes."""
 
-from pykueue.api import resources
+from pykueue.api import objects, resources
+from pykueue.api.labels import WORKLOAD_ANNOTATION
 from pykueue.api.scheme import Object
 from pykueue.controllers.nodes import decide
 from pykueue.controllers.nodes.decide import NodeContext, ReplacementPolicy
 from pykueue.controllers.topology.controller import INDEX as BY_WORKLOAD
-from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
-from pykueue.kube.controller.apply import Applier
-from pykueue.kube.controller.cache import ObjectCache, key_of
+from pykueue.kube.controller.cache import ObjectCache, key_of, latest
+from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.controller.work_queue import WorkQueue
 from pykueue.translate import nodes
-from pykueue.translate.pod_set_info import WORKLOAD_ANNOTATION
 
 REPORTER = "tas-resource-flavor-controller"
-"""Kueue's name for who tells of lost nodes."""
+"""Kueue's name for the controller that reports lost nodes."""
 BY_NODE = "assignedNode"
-SENT_TO = "selectedNode"
+BY_SELECTED_NODE = "selectedNode"
 BATCH_NS = 100_000_000
-"""Pods of a node come and go together."""
+"""Changes of the pods of a node within this time are reconciled together."""
 
 
 class NodeController:
-    def __init__(self, mirror: ObjectCache, applier: Applier, clock: Clock, policy: ReplacementPolicy) -> None:
-        self._mirror = mirror
-        self._applier = applier
+    def __init__(self, cache: ObjectCache, executor: WriteExecutor, clock: Clock, policy: ReplacementPolicy) -> None:
+        self._cache = cache
+        self._executor = executor
         self._clock = clock
         self._policy = policy
         self.queue: WorkQueue[str] = WorkQueue("node", clock)
         if not policy.enabled:
             return
-        mirror.add_index(resources.WORKLOAD, BY_NODE, decide.assigned_nodes)
-        mirror.add_index(resources.POD, SENT_TO, _sent_to)
-        mirror.on_change(resources.NODE, self._node_changed)
-        mirror.on_change(resources.POD, self._pod_changed)
-        mirror.on_change(resources.WORKLOAD, self._workload_changed)
+        cache.add_index(resources.WORKLOAD, BY_NODE, decide.assigned_nodes)
+        cache.add_index(resources.POD, BY_SELECTED_NODE, _selected_nodes)
+        cache.on_change(resources.NODE, self._node_changed)
+        cache.on_change(resources.POD, self._pod_changed)
+        cache.on_change(resources.WORKLOAD, self._workload_changed)
 
     def _node_changed(self, old: Object | None, new: Object | None) -> None:
-        obj = new or old
-        assert obj is not None
+        node = latest(old, new)
         if old is None or new is None or _health(old) != _health(new):
-            self.queue.add(obj["metadata"]["name"])
+            self.queue.add(objects.name(node))
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
-        pod = new or old
-        assert pod is not None
-        bound_to = pod["spec"].get("nodeName", "")
-        is_going = new is None or predicates.is_being_deleted(pod) or nodes.has_ended(pod)
-        if nodes.is_placed_by_us(pod):
-            for name in _sent_to(pod) if not bound_to else [bound_to] if is_going else []:
+        pod = latest(old, new)
+        node_name = pod["spec"].get("nodeName", "")
+        is_ending = new is None or objects.is_deleted(pod) or nodes.is_terminated(pod)
+        if nodes.is_topology_aware(pod):
+            for name in _selected_nodes(pod) if not node_name else [node_name] if is_ending else []:
                 self.queue.add_unless_due(name, BATCH_NS)
 
     def _workload_changed(self, old: Object | None, new: Object | None) -> None:
-        """It may have been placed on a node just before that failed."""
-        if new is None or (new.get("status") or {}).get("admission") == ((old or {}).get("status") or {}).get(
-            "admission"
-        ):
+        """Reconcile the nodes of a new assignment: one may have failed in the meantime."""
+        if new is None or objects.status(new).get("admission") == objects.status(old or {}).get("admission"):
             return
         for name in decide.assigned_nodes(new):
-            node = self._mirror.get(resources.NODE, name)
+            node = self._cache.get(resources.NODE, name)
             if node is None or not nodes.is_ready(node):
                 self.queue.add_unless_due(name, BATCH_NS)
 
     async def reconcile(self, name: str) -> int:
-        placed = {key_of(workload): workload for workload in self._mirror.indexed(resources.WORKLOAD, BY_NODE, name)}
-        for pod in self._mirror.indexed(resources.POD, SENT_TO, name):
-            namespace, owner = pod["metadata"]["namespace"], pod["metadata"]["annotations"].get(WORKLOAD_ANNOTATION, "")
-            workload = self._mirror.get(resources.WORKLOAD, owner, namespace)
+        assigned = {key_of(workload): workload for workload in self._cache.indexed(resources.WORKLOAD, BY_NODE, name)}
+        for pod in self._cache.indexed(resources.POD, BY_SELECTED_NODE, name):
+            namespace, owner = objects.namespace(pod), objects.annotations(pod).get(WORKLOAD_ANNOTATION, "")
+            workload = self._cache.get(resources.WORKLOAD, owner, namespace)
             if workload is not None:
-                placed[namespace, owner] = workload
-        if not placed:
+                assigned[namespace, owner] = workload
+        if not assigned:
             return 0
         plan = decide.plan(
             NodeContext(
                 name=name,
-                node=self._mirror.get(resources.NODE, name),
-                workloads=[workload for _, workload in sorted(placed.items())],
+                node=self._cache.get(resources.NODE, name),
+                workloads=[workload for _, workload in sorted(assigned.items())],
                 pods_of={
-                    "/".join(key): self._mirror.indexed(resources.POD, BY_WORKLOAD, "/".join(key)) for key in placed
+                    "/".join(key): self._cache.indexed(resources.POD, BY_WORKLOAD, "/".join(key)) for key in assigned
                 },
-                flavors=self._mirror.by_name(resources.RESOURCE_FLAVOR),
+                flavors=self._cache.by_name(resources.RESOURCE_FLAVOR),
                 now_ns=self._clock.now_ns(),
             ),
             self._policy,
         )
-        await self._applier.carry_out(plan.actions)
+        await self._executor.apply(plan.actions)
         return plan.requeue_after_ns
 
 
-def _sent_to(pod: Object) -> list[str]:
+def _selected_nodes(pod: Object) -> list[str]:
     name = decide.selected_node(pod)
-    return [name] if name and nodes.is_placed_by_us(pod) else []
+    return [name] if name and nodes.is_topology_aware(pod) else []
 
 
 def _health(node: Object) -> tuple[bool, object]:
-    return nodes.is_ready(node), (node.get("spec") or {}).get("taints")
+    return nodes.is_ready(node), objects.spec(node).get("taints")

@@ -1,14 +1,18 @@
-"""What a node's state means for the workloads whose pods were placed on it. Pure.
+"""Decides what the state of a node means for the workloads with pods assigned to it.
 
-A workload loses a node that is gone, and one that is not ready or has taints which its pods do not bear, as soon as none of its
-pods goes on there. It is told so in `status.unhealthyNodes`, and the scheduler looks for another node; a workload that loses two is evicted. Pods that
-were sent to a lost node and wait for it are failed, so that their owners make new ones.
+Pure functions.
+
+A workload loses a node that is deleted. It also loses a node that is not ready, or has taints that
+its pods do not tolerate, once none of its pods runs there. The lost node is recorded in
+`status.unhealthyNodes`, and the scheduler looks for a replacement; a workload that loses two nodes
+is evicted. Unbound pods that were sent to a lost node are failed, so that their owners replace
+them.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pykueue.api import conditions, resources
+from pykueue.api import conditions, objects, resources
 from pykueue.api.json_copy import copied
 from pykueue.api.kueue import topology_encoding
 from pykueue.api.scheme import Object
@@ -17,7 +21,7 @@ from pykueue.controllers.topology import decide
 from pykueue.controllers.workloads import predicates, transitions
 from pykueue.engine import values
 from pykueue.engine.flavors import matching
-from pykueue.kube.controller.plan import Action, Event, Plan, Write
+from pykueue.kube.controller.writes import Action, Event, Plan, Update
 from pykueue.translate import nodes, pod_set_info, selectors
 
 FAILURE_DELAY_NS = 30 * SECOND_NS
@@ -27,89 +31,91 @@ _TERMINATED = "Pod terminated by Kueue NodeController due to node taint"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplacementPolicy:
-    """When a node counts as lost, besides being gone."""
+    """When a workload loses a node that still exists (feature gates)."""
 
     enabled: bool = True
     on_pod_termination: bool = True
-    """As soon as no pod goes on there; else when it was not ready for half a minute."""
+    """Whether the node is lost once no pod runs there, instead of after 30 seconds."""
     on_taints: bool = True
     after_fixed_time: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeContext:
-    """A node (None: it is gone), and who was placed on it or has pods that were sent there."""
+    """A node (None if it was deleted), and the workloads that are assigned or have pods to it."""
 
     name: str
     node: Object | None
     workloads: Sequence[Object]
     pods_of: Mapping[str, Sequence[Object]]
-    """By the key of the workload: its pods anywhere."""
+    """All pods of each workload, by the key of the workload."""
     flavors: Mapping[str, Object]
     now_ns: int
 
 
 def assigned_nodes(workload: Object) -> list[str]:
-    """The nodes that a running workload was placed on."""
+    """The nodes that an admitted workload is assigned to."""
     if not predicates.is_admitted(workload) or predicates.is_finished(workload) or predicates.is_evicted(workload):
         return []
-    assignments = ((workload["status"].get("admission") or {}).get("podSetAssignments")) or ()
+    assignments = objects.nested_list(workload, "status", "admission", "podSetAssignments")
     return list(dict.fromkeys(name for assignment in assignments for name in _nodes_of(assignment)))
 
 
-def plan(case: NodeContext, policy: ReplacementPolicy) -> Plan:
-    assigned = [workload for workload in case.workloads if case.name in assigned_nodes(workload)]
-    ready = None if case.node is None else _ready_condition(case.node)
+def plan(context: NodeContext, policy: ReplacementPolicy) -> Plan:
+    assigned = [workload for workload in context.workloads if context.name in assigned_nodes(workload)]
+    ready = None if context.node is None else conditions.find(context.node, "Ready")
     if ready is None:
-        return Plan(actions=tuple(action for workload in assigned for action in _lose(case, workload)))
+        return Plan(actions=tuple(action for workload in assigned for action in _mark_unhealthy(context, workload)))
     if ready["status"] != "True":
         since_ns = conditions.since_ns(ready) if ready.get("lastTransitionTime") else 0
-        left_ns = since_ns + FAILURE_DELAY_NS - case.now_ns
+        left_ns = since_ns + FAILURE_DELAY_NS - context.now_ns
         if left_ns > 0 and not policy.on_pod_termination:
             return Plan(requeue_after_ns=left_ns)
         if left_ns <= 0 and policy.after_fixed_time:
-            return Plan(actions=tuple(action for workload in assigned for action in _lose(case, workload)))
+            return Plan(actions=tuple(action for workload in assigned for action in _mark_unhealthy(context, workload)))
     actions: list[Action] = []
-    for workload in case.workloads:
-        actions += _review(case, workload, policy, is_ready=ready["status"] == "True")
+    for workload in context.workloads:
+        actions += _sync_workload(context, workload, policy, is_ready=ready["status"] == "True")
     return Plan(actions=tuple(actions))
 
 
-def _review(case: NodeContext, workload: Object, policy: ReplacementPolicy, *, is_ready: bool) -> list[Action]:
-    """Of one workload on a node that exists."""
+def _sync_workload(
+    context: NodeContext, workload: Object, policy: ReplacementPolicy, *, is_ready: bool
+) -> list[Action]:
+    """The actions for one workload on an existing node."""
     if predicates.is_finished(workload) or predicates.is_evicted(workload):
         return []
-    if case.name not in assigned_nodes(workload):
-        return _fail_waiting(case, workload)
+    if context.name not in assigned_nodes(workload):
+        return _fail_unbound_pods(context, workload)
     waits = policy.on_pod_termination
     if is_ready:
-        if not policy.on_taints or _bears_taints(case, workload, lasting=True):
-            return _regain(case, workload)
-        waits = waits or _bears_taints(case, workload)
-    if waits and _goes_on(case, workload):
-        return [*_regain(case, workload), *_fail_waiting(case, workload)]
-    lost = _lose(case, workload)
-    return lost if _is_eviction(lost) else [*lost, *_fail_waiting(case, workload)]
+        if not policy.on_taints or _tolerates_taints(context, workload, indefinitely=True):
+            return _mark_healthy(context, workload)
+        waits = waits or _tolerates_taints(context, workload)
+    if waits and _has_running_pods(context, workload):
+        return [*_mark_healthy(context, workload), *_fail_unbound_pods(context, workload)]
+    lost = _mark_unhealthy(context, workload)
+    return lost if _is_eviction(lost) else [*lost, *_fail_unbound_pods(context, workload)]
 
 
-# What becomes of a workload.
+# Changes of a workload and its pods.
 
 
-def _lose(case: NodeContext, workload: Object) -> list[Action]:
-    known = _unhealthy(workload)
-    if case.name in known or predicates.is_evicted(workload):
+def _mark_unhealthy(context: NodeContext, workload: Object) -> list[Action]:
+    unhealthy = _unhealthy(workload)
+    if context.name in unhealthy or predicates.is_evicted(workload):
         return []
     new = copied(workload)
-    if not known:
-        new["status"]["unhealthyNodes"] = [{"name": case.name}]
-        return [Write(resource=resources.WORKLOAD, old=workload, new=new, status=True)]
+    if not unhealthy:
+        new["status"]["unhealthyNodes"] = [{"name": context.name}]
+        return [Update(resource=resources.WORKLOAD, old=workload, new=new, status=True)]
     message = (
         "Workload eviction triggered due to multiple TAS assigned node failures, including: "
-        f"{', '.join((*known, case.name))}"
+        f"{', '.join((*unhealthy, context.name))}"
     )
-    transitions.evict(new, reason="NodeFailures", message=message, now_ns=case.now_ns)
+    transitions.evict(new, reason="NodeFailures", message=message, now_ns=context.now_ns)
     return [
-        Write(resource=resources.WORKLOAD, old=workload, new=new, status=True),
+        Update(resource=resources.WORKLOAD, old=workload, new=new, status=True),
         Event(about=workload, reason=transitions.eviction_event_reason("NodeFailures", ""), message=message),
     ]
 
@@ -118,22 +124,22 @@ def _is_eviction(actions: Iterable[Action]) -> bool:
     return any(isinstance(action, Event) for action in actions)
 
 
-def _regain(case: NodeContext, workload: Object) -> list[Action]:
-    if case.name not in _unhealthy(workload):
+def _mark_healthy(context: NodeContext, workload: Object) -> list[Action]:
+    if context.name not in _unhealthy(workload):
         return []
     new = copied(workload)
-    others = [node for node in new["status"].pop("unhealthyNodes") if node["name"] != case.name]
+    others = [node for node in new["status"].pop("unhealthyNodes") if node["name"] != context.name]
     if others:
         new["status"]["unhealthyNodes"] = others
-    return [Write(resource=resources.WORKLOAD, old=workload, new=new, status=True)]
+    return [Update(resource=resources.WORKLOAD, old=workload, new=new, status=True)]
 
 
-def _fail_waiting(case: NodeContext, workload: Object) -> list[Action]:
-    """Pods that were sent to this node and have not been bound yet."""
+def _fail_unbound_pods(context: NodeContext, workload: Object) -> list[Action]:
+    """Fails the pods that were sent to this node and are not bound yet."""
     actions: list[Action] = []
-    for pod in case.pods_of.get(predicates.key(workload), ()):
-        is_pending = (pod.get("status") or {}).get("phase", "Pending") == "Pending"
-        if selected_node(pod) != case.name or pod["spec"].get("nodeName") or not is_pending or decide.is_gated(pod):
+    for pod in context.pods_of.get(predicates.key(workload), ()):
+        is_pending = objects.status(pod).get("phase", "Pending") == "Pending"
+        if selected_node(pod) != context.name or pod["spec"].get("nodeName") or not is_pending or decide.is_gated(pod):
             continue
         new = copied(pod)
         status = new.setdefault("status", {})
@@ -144,20 +150,20 @@ def _fail_waiting(case: NodeContext, workload: Object) -> list[Action]:
                 "status": "True",
                 "reason": "UnschedulableOnAssignedNode",
                 "message": _TERMINATED,
-                "lastTransitionTime": from_ns(case.now_ns),
+                "lastTransitionTime": from_ns(context.now_ns),
             }
         )
-        actions.append(Write(resource=resources.POD, old=pod, new=new, status=True))
+        actions.append(Update(resource=resources.POD, old=pod, new=new, status=True))
         actions.append(Event(about=pod, reason="PodTerminatedByKueue", message=_TERMINATED))
     return actions
 
 
-# What holds of it.
+# Predicates.
 
 
 def selected_node(pod: Object) -> str:
-    """Where a placed pod was sent."""
-    return str((pod["spec"].get("nodeSelector") or {}).get(topology_encoding.HOSTNAME, ""))
+    """The node in the node selector of an ungated pod."""
+    return str(objects.nested(pod["spec"], "nodeSelector").get(topology_encoding.HOSTNAME, ""))
 
 
 def _nodes_of(assignment: Object) -> list[str]:
@@ -168,42 +174,39 @@ def _nodes_of(assignment: Object) -> list[str]:
 
 
 def _unhealthy(workload: Object) -> list[str]:
-    return [node["name"] for node in (workload.get("status") or {}).get("unhealthyNodes") or ()]
+    return [node["name"] for node in objects.nested_list(workload, "status", "unhealthyNodes")]
 
 
-def _ready_condition(node: Object) -> Object | None:
-    return conditions.find(node, "Ready")
-
-
-def _goes_on(case: NodeContext, workload: Object) -> bool:
+def _has_running_pods(context: NodeContext, workload: Object) -> bool:
     return any(
-        pod["spec"].get("nodeName") == case.name and not predicates.is_being_deleted(pod) and not nodes.has_ended(pod)
-        for pod in case.pods_of.get(predicates.key(workload), ())
+        pod["spec"].get("nodeName") == context.name and not objects.is_deleted(pod) and not nodes.is_terminated(pod)
+        for pod in context.pods_of.get(predicates.key(workload), ())
     )
 
 
-def _bears_taints(case: NodeContext, workload: Object, *, lasting: bool = False) -> bool:
-    """Whether the pods that were placed there may stay; `lasting`: and not only for a while."""
-    assert case.node is not None
-    taints = selectors.taints((case.node.get("spec") or {}).get("taints"))
+def _tolerates_taints(context: NodeContext, workload: Object, *, indefinitely: bool = False) -> bool:
+    """Whether the pods tolerate the node's taints, or tolerate them without a time limit."""
+    assert context.node is not None
+    taints = selectors.taints(objects.nested(context.node, "spec").get("taints"))
     return not taints or all(
-        matching.first_untolerated(taints, _tolerations(case, workload, assignment, lasting=lasting)) is None
+        matching.first_untolerated(taints, _tolerations(context, workload, assignment, indefinitely=indefinitely))
+        is None
         for assignment in workload["status"]["admission"]["podSetAssignments"]
-        if case.name in _nodes_of(assignment)
+        if context.name in _nodes_of(assignment)
     )
 
 
 def _tolerations(
-    case: NodeContext, workload: Object, assignment: Object, *, lasting: bool
+    context: NodeContext, workload: Object, assignment: Object, *, indefinitely: bool
 ) -> tuple[values.Toleration, ...]:
-    pod_set = next(each for each in workload["spec"]["podSets"] if each["name"] == assignment["name"])
+    pod_set = next(entry for entry in workload["spec"]["podSets"] if entry["name"] == assignment["name"])
     info = pod_set_info.from_pod_set(pod_set).merged(
-        pod_set_info.from_assignment(assignment, pod_set, flavors=case.flavors)
+        pod_set_info.from_assignment(assignment, pod_set, flavors=context.flavors)
     )
     for check in predicates.checks(workload):
         for update in check.get("podSetUpdates") or ():
             if update["name"] == assignment["name"]:
                 info = info.merged(pod_set_info.from_update(update))
     return selectors.tolerations(
-        each for each in info.tolerations if not lasting or each.get("tolerationSeconds") is None
+        toleration for toleration in info.tolerations if not indefinitely or toleration.get("tolerationSeconds") is None
     )

@@ -1,1 +1,1 @@
-"""Pods and pod groups that are queued by themselves."""
+"""Single pods and pod groups as jobs."""

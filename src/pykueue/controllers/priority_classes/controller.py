@@ -1,35 +1,35 @@
-"""A WorkloadPriorityClass whose value changes takes the Workloads that name it along."""
+"""Updates the priority of Workloads when the value of their WorkloadPriorityClass changes."""
 
 from pykueue.api import resources
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
-from pykueue.kube.controller.apply import Applier
 from pykueue.kube.controller.cache import ObjectCache
-from pykueue.kube.controller.plan import Write
+from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.controller.work_queue import WorkQueue
+from pykueue.kube.controller.writes import Update
 
 
 class PriorityClassController:
-    def __init__(self, mirror: ObjectCache, applier: Applier, clock: Clock) -> None:
-        self._mirror = mirror
-        self._applier = applier
+    def __init__(self, cache: ObjectCache, executor: WriteExecutor, clock: Clock) -> None:
+        self._cache = cache
+        self._executor = executor
         self.queue: WorkQueue[str] = WorkQueue("workloadpriorityclass", clock)
-        mirror.on_change(resources.WORKLOAD_PRIORITY_CLASS, self._changed)
+        cache.on_change(resources.WORKLOAD_PRIORITY_CLASS, self._changed)
 
     def _changed(self, old: Object | None, new: Object | None) -> None:
         if new is not None and (old is None or old.get("value") != new.get("value")):
             self.queue.add(new["metadata"]["name"])
 
     async def reconcile(self, name: str) -> int:
-        priority_class = self._mirror.get(resources.WORKLOAD_PRIORITY_CLASS, name)
+        priority_class = self._cache.get(resources.WORKLOAD_PRIORITY_CLASS, name)
         if priority_class is None:
             return 0
         value = int(priority_class.get("value", 0))
-        for old in self._mirror.indexed(resources.WORKLOAD, "workloadPriorityClass", name):
+        for old in self._cache.indexed(resources.WORKLOAD, "workloadPriorityClass", name):
             if old["spec"].get("priority") != value and not predicates.is_finished(old):
                 new = copied(old)
                 new["spec"]["priority"] = value
-                await self._applier.carry_out([Write(resource=resources.WORKLOAD, old=old, new=new)])
+                await self._executor.apply([Update(resource=resources.WORKLOAD, old=old, new=new)])
         return 0

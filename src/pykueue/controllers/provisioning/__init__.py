@@ -1,4 +1,5 @@
-"""The admission check that asks the autoscaler for machines first (`kueue.x-k8s.io/provisioning-request`).
+"""The admission check controller `kueue.x-k8s.io/provisioning-request`:
+asks the autoscaler for capacity.
 
 Invariant: `decide` is pure; `controller` reads and applies.
 """

@@ -1,64 +1,62 @@
-"""Keeps provisioning checks going: one queue for AdmissionChecks (are they usable?), one for Workloads."""
+"""The provisioning admission check: a queue of AdmissionChecks and a queue of Workloads."""
 
-from pykueue.api import conditions, resources
+from pykueue.api import conditions, objects, resources
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
+from pykueue.controllers.cache import split_key
 from pykueue.controllers.provisioning import decide
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
-from pykueue.kube.controller.apply import Applier
-from pykueue.kube.controller.cache import Key, ObjectCache, key_of
-from pykueue.kube.controller.plan import changes
+from pykueue.kube.controller.cache import Key, ObjectCache, key_of, latest
+from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.controller.work_queue import WorkQueue
+from pykueue.kube.controller.writes import changes
 
 RESOURCES = (resources.PROVISIONING_REQUEST_CONFIG, resources.PROVISIONING_REQUEST, resources.POD_TEMPLATE)
 
 
 class ProvisioningController:
-    def __init__(self, mirror: ObjectCache, applier: Applier, clock: Clock) -> None:
-        self._mirror = mirror
-        self._applier = applier
+    def __init__(self, cache: ObjectCache, executor: WriteExecutor, clock: Clock) -> None:
+        self._cache = cache
+        self._executor = executor
         self._clock = clock
         self.workloads: WorkQueue[Key] = WorkQueue("provisioning", clock)
         self.checks: WorkQueue[str] = WorkQueue("provisioning-check", clock)
-        mirror.add_index(resources.PROVISIONING_REQUEST, "workload", _owner_workload)
-        mirror.add_index(
-            resources.WORKLOAD, "check", lambda workload: [each["name"] for each in predicates.checks(workload)]
+        cache.add_index(resources.PROVISIONING_REQUEST, "workload", _owner_workload)
+        cache.add_index(
+            resources.WORKLOAD, "check", lambda workload: [check["name"] for check in predicates.checks(workload)]
         )
-        mirror.on_change(resources.WORKLOAD, self._workload_changed)
-        mirror.on_change(resources.PROVISIONING_REQUEST, self._request_changed)
-        mirror.on_change(resources.ADMISSION_CHECK, self._check_changed)
-        mirror.on_change(resources.PROVISIONING_REQUEST_CONFIG, self._config_changed)
+        cache.on_change(resources.WORKLOAD, self._workload_changed)
+        cache.on_change(resources.PROVISIONING_REQUEST, self._request_changed)
+        cache.on_change(resources.ADMISSION_CHECK, self._check_changed)
+        cache.on_change(resources.PROVISIONING_REQUEST_CONFIG, self._config_changed)
 
     def _workload_changed(self, _old: Object | None, new: Object | None) -> None:
         if new is not None and (predicates.checks(new) or self._requests_of(new)):
             self.workloads.add(key_of(new))
 
     def _request_changed(self, old: Object | None, new: Object | None) -> None:
-        request = new or old
-        assert request is not None
-        for name in _owner_workload(request):
-            namespace, _, workload = name.partition("/")
-            self.workloads.add((namespace, workload))
+        for name in _owner_workload(latest(old, new)):
+            self.workloads.add(split_key(name))
 
     def _check_changed(self, _old: Object | None, new: Object | None) -> None:
         if new is not None and new["spec"].get("controllerName") == decide.CONTROLLER:
             self.checks.add(new["metadata"]["name"])
 
     def _config_changed(self, _old: Object | None, _new: Object | None) -> None:
-        for check in self._mirror.all(resources.ADMISSION_CHECK):
+        for check in self._cache.all(resources.ADMISSION_CHECK):
             self._check_changed(None, check)
 
     async def reconcile_check(self, name: str) -> int:
-        old = self._mirror.get(resources.ADMISSION_CHECK, name)
+        old = self._cache.get(resources.ADMISSION_CHECK, name)
         if old is None:
             return 0
         new = copied(old)
         fault = self._fault(old)
         reason, message = ("BadParametersRef", fault) if fault else ("Active", "The admission check is active")
         conditions.put(new, "Active", status=not fault, reason=reason, message=message, now_ns=self._clock.now_ns())
-        await self._applier.carry_out(changes(resources.ADMISSION_CHECK, old, new))
-        for workload in self._mirror.indexed(resources.WORKLOAD, "check", name):
+        await self._executor.apply(changes(resources.ADMISSION_CHECK, old, new))
+        for workload in self._cache.indexed(resources.WORKLOAD, "check", name):
             self.workloads.add(key_of(workload))
         return 0
 
@@ -70,48 +68,48 @@ class ProvisioningController:
             return (
                 f'wrong kind "{reference.get("kind")}", expecting "ProvisioningRequestConfig": bad parameters reference'
             )
-        if self._mirror.get(resources.PROVISIONING_REQUEST_CONFIG, reference["name"]) is None:
+        if self._cache.get(resources.PROVISIONING_REQUEST_CONFIG, reference["name"]) is None:
             return f'provisioningrequestconfigs.kueue.x-k8s.io "{reference["name"]}" not found'
         return ""
 
     async def reconcile_workload(self, key: Key) -> int:
         namespace, name = key
-        workload = self._mirror.get(resources.WORKLOAD, name, namespace)
+        workload = self._cache.get(resources.WORKLOAD, name, namespace)
         if workload is None:
             return 0
-        case = decide.ProvisioningCase(
+        context = decide.ProvisioningContext(
             workload=workload,
             configs=self._configs(workload),
             requests=tuple(self._requests_of(workload)),
             templates={
-                each["metadata"]["name"]: each
-                for each in self._mirror.all(resources.POD_TEMPLATE)
-                if each["metadata"]["namespace"] == namespace
+                objects.name(template): template
+                for template in self._cache.all(resources.POD_TEMPLATE)
+                if objects.namespace(template) == namespace
             },
-            flavors=self._mirror.by_name(resources.RESOURCE_FLAVOR),
+            flavors=self._cache.by_name(resources.RESOURCE_FLAVOR),
             now_ns=self._clock.now_ns(),
         )
-        if case.configs or case.requests:
-            await self._applier.carry_out(decide.actions(case))
+        if context.configs or context.requests:
+            await self._executor.apply(decide.actions(context))
         return 0
 
     def _requests_of(self, workload: Object) -> list[Object]:
-        return self._mirror.indexed(resources.PROVISIONING_REQUEST, "workload", predicates.key(workload))
+        return self._cache.indexed(resources.PROVISIONING_REQUEST, "workload", predicates.key(workload))
 
     def _configs(self, workload: Object) -> dict[str, Object | None]:
-        found: dict[str, Object | None] = {}
+        configs: dict[str, Object | None] = {}
         for state in predicates.checks(workload):
-            check = self._mirror.get(resources.ADMISSION_CHECK, state["name"])
+            check = self._cache.get(resources.ADMISSION_CHECK, state["name"])
             if check is None or check["spec"].get("controllerName") != decide.CONTROLLER:
                 continue
             name = (check["spec"].get("parameters") or {}).get("name", "")
-            usable = not self._fault(check)
-            found[state["name"]] = self._mirror.get(resources.PROVISIONING_REQUEST_CONFIG, name) if usable else None
-        return found
+            is_usable = not self._fault(check)
+            configs[state["name"]] = self._cache.get(resources.PROVISIONING_REQUEST_CONFIG, name) if is_usable else None
+        return configs
 
 
 def _owner_workload(request: Object) -> list[str]:
-    owner = predicates.controller_of(request)
+    owner = objects.controller_of(request)
     if owner is None or owner["kind"] != "Workload":
         return []
     return [f"{request['metadata']['namespace']}/{owner['name']}"]

@@ -1,102 +1,105 @@
-"""What to do about the provisioning checks of one Workload: states that follow from the requests, requests that are due."""
+"""Decides the states of a Workload's provisioning checks. Pure functions.
+
+Also decides which ProvisioningRequests and PodTemplates are created and deleted.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pykueue.api import conditions, resources
+from pykueue.api import conditions, objects, resources
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 from pykueue.api.times import from_ns
 from pykueue.controllers.provisioning import requests
 from pykueue.controllers.workloads import predicates, transitions
-from pykueue.kube.controller.plan import Action, Create, Delete, Event, Write, changes
+from pykueue.kube.controller.writes import Action, Create, Delete, Event, Update, changes
 
 CONTROLLER = "kueue.x-k8s.io/provisioning-request"
 DEFAULT_RETRIES = {"backoffLimitCount": 3, "backoffBaseSeconds": 60, "backoffMaxSeconds": 1800}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProvisioningCase:
+class ProvisioningContext:
     workload: Object
     configs: Mapping[str, Object | None] = field(default_factory=dict)
-    """Of the Workload's checks that are ours; None when its configuration is missing."""
+    """The ProvisioningRequestConfig of each provisioning check; None if it is missing."""
     requests: tuple[Object, ...] = ()
-    """ProvisioningRequests that the Workload owns."""
+    """The ProvisioningRequests that the Workload owns."""
     templates: Mapping[str, Object] = field(default_factory=dict)
     flavors: Mapping[str, Object] = field(default_factory=dict)
     now_ns: int = 0
 
 
-def actions(case: ProvisioningCase) -> list[Action]:
-    workload = case.workload
+def actions(context: ProvisioningContext) -> list[Action]:
+    workload = context.workload
     ended = predicates.is_finished(workload) or predicates.is_evicted(workload)
     if ended:
-        return [Delete(resource=resources.PROVISIONING_REQUEST, object=request) for request in case.requests]
+        return [Delete(resource=resources.PROVISIONING_REQUEST, object=request) for request in context.requests]
     if not predicates.has_quota_reservation(workload):
         return []
-    current = {name: _latest(case, name, config) for name, config in case.configs.items()}
+    current = {name: _latest(context, name, config) for name, config in context.configs.items()}
     new = copied(workload)
-    told = [text for name in sorted(case.configs) if (text := _sync(case, new, name, current[name]))]
-    found = changes(resources.WORKLOAD, workload, new)
-    found += [Event(about=workload, reason="AdmissionCheckUpdated", message=text) for text in told]
-    kept = {request["metadata"]["name"] for request in current.values() if request is not None}
-    found += [
+    messages = [text for name in sorted(context.configs) if (text := _sync(context, new, name, current[name]))]
+    writes = changes(resources.WORKLOAD, workload, new)
+    writes += [Event(about=workload, reason="AdmissionCheckUpdated", message=text) for text in messages]
+    current_names = {request["metadata"]["name"] for request in current.values() if request is not None}
+    writes += [
         Delete(resource=resources.PROVISIONING_REQUEST, object=request)
-        for request in case.requests
-        if request["metadata"]["name"] not in kept
+        for request in context.requests
+        if request["metadata"]["name"] not in current_names
     ]
-    for name in sorted(case.configs):
-        config = case.configs[name]
+    for name in sorted(context.configs):
+        config = context.configs[name]
         if config is not None:
-            found += _create_if_due(case, new, name, current[name])
-            found += _hand_over_templates(case, current[name])
-    return found
+            writes += _create_if_due(context, new, name, current[name])
+            writes += _own_templates(context, current[name])
+    return writes
 
 
-def _latest(case: ProvisioningCase, check: str, config: Object | None) -> Object | None:
-    if config is None or not requests.demands(case.workload, config):
+def _latest(context: ProvisioningContext, check: str, config: Object | None) -> Object | None:
+    if config is None or not requests.pod_sets_to_provision(context.workload, config):
         return None
     fitting = [
         request
-        for request in case.requests
-        if requests.attempt_of(request, case.workload, check) and requests.follows(request, config)
+        for request in context.requests
+        if requests.attempt_of(request, context.workload, check) and requests.matches_config(request, config)
     ]
-    return max(fitting, key=lambda request: requests.attempt_of(request, case.workload, check), default=None)
+    return max(fitting, key=lambda request: requests.attempt_of(request, context.workload, check), default=None)
 
 
 def _check(workload: Object, name: str) -> Object:
     return next(check for check in predicates.checks(workload) if check["name"] == name)
 
 
-def _sync(case: ProvisioningCase, workload: Object, name: str, request: Object | None) -> str:
-    """Edits the check; the text of the event if its state changed."""
-    check, config = _check(workload, name), case.configs[name]
+def _sync(context: ProvisioningContext, workload: Object, name: str, request: Object | None) -> str:
+    """Updates the check in place; returns the event message, or "" if the state is the same."""
+    check, config = _check(workload, name), context.configs[name]
     before = copied(check)
     if config is None:
         check.update(state="Pending", message="the check is not active")
-    elif not requests.demands(workload, config):
+    elif not requests.pod_sets_to_provision(workload, config):
         if check["state"] != "Ready":
             check.update(state="Ready", message="the provisioning request is not needed")
             check.pop("podSetUpdates", None)
     elif request is not None:
-        _follow(case, check, request, config)
+        _sync_with_request(context, check, request, config)
     if check["state"] == before["state"]:
         return ""
-    check["lastTransitionTime"] = from_ns(case.now_ns)
+    check["lastTransitionTime"] = from_ns(context.now_ns)
     suffix = f" with message: {check['message']}" if check.get("message") else ""
     return f"Admission check {name} updated state from {before['state']} to {check['state']}{suffix}"
 
 
-def _follow(case: ProvisioningCase, check: Object, request: Object, config: Object) -> None:
-    workload = case.workload
+def _sync_with_request(context: ProvisioningContext, check: Object, request: Object, config: Object) -> None:
+    workload = context.workload
     if conditions.is_true(request, "Failed"):
-        _retry(case, check, request, config, "Failed", "failure")
+        _retry(context, check, request, config, "Failed", "failure")
     elif conditions.is_true(request, "CapacityRevoked"):
         if predicates.is_active(workload):
             check.update(state="Rejected", message=_message(request, "CapacityRevoked"))
     elif conditions.is_true(request, "BookingExpired"):
         if not predicates.is_admitted(workload):
-            _retry(case, check, request, config, "BookingExpired", "booking expired")
+            _retry(context, check, request, config, "BookingExpired", "booking expired")
     elif conditions.is_true(request, "Provisioned"):
         if check["state"] != "Ready":
             updates = requests.updates(workload, request, config)
@@ -112,10 +115,10 @@ def _message(request: Object, condition_type: str) -> str:
     return str((conditions.find(request, condition_type) or {}).get("message", ""))
 
 
-def _retry(case: ProvisioningCase, check: Object, request: Object, config: Object, *words: str) -> None:
+def _retry(context: ProvisioningContext, check: Object, request: Object, config: Object, *words: str) -> None:
     condition_type, cause = words
     retries = {**DEFAULT_RETRIES, **(config["spec"].get("retryStrategy") or {})}
-    attempt = requests.attempt_of(request, case.workload, check["name"])
+    attempt = requests.attempt_of(request, context.workload, check["name"])
     if attempt > retries["backoffLimitCount"]:
         check.update(state="Rejected", message=_message(request, condition_type))
         return
@@ -129,11 +132,11 @@ def _retry(case: ProvisioningCase, check: Object, request: Object, config: Objec
         )
 
 
-def _create_if_due(case: ProvisioningCase, workload: Object, name: str, request: Object | None) -> list[Action]:
-    check, config = _check(workload, name), case.configs[name]
+def _create_if_due(context: ProvisioningContext, workload: Object, name: str, request: Object | None) -> list[Action]:
+    check, config = _check(workload, name), context.configs[name]
     assert config is not None
-    wanted = requests.demands(workload, config)
-    if not wanted or check["state"] == "Ready":
+    pod_sets = requests.pod_sets_to_provision(workload, config)
+    if not pod_sets or check["state"] == "Ready":
         return []
     attempt = check.get("retryCount", 0) + 1
     if request is not None:
@@ -142,32 +145,32 @@ def _create_if_due(case: ProvisioningCase, workload: Object, name: str, request:
         if not is_over or check["state"] != "Pending":
             return []
         attempt = requests.attempt_of(request, workload, name) + 1
-    made = requests.request(workload, config, requests.request_name(workload, name, attempt), wanted)
-    made_name = made["metadata"]["name"]
-    templates = [requests.pod_template(workload, made_name, demand, case.flavors) for demand in wanted]
+    new_request = requests.request(workload, config, requests.request_name(workload, name, attempt), pod_sets)
+    request_name = new_request["metadata"]["name"]
+    templates = [requests.pod_template(workload, request_name, pod_set, context.flavors) for pod_set in pod_sets]
     return [
         *(
             Create(resource=resources.POD_TEMPLATE, object=template)
             for template in templates
-            if template["metadata"]["name"] not in case.templates
+            if template["metadata"]["name"] not in context.templates
         ),
-        Create(resource=resources.PROVISIONING_REQUEST, object=made),
+        Create(resource=resources.PROVISIONING_REQUEST, object=new_request),
         Event(
             about=workload,
             reason="ProvisioningRequestCreated",
-            message=f'Created ProvisioningRequest: "{made_name}"',
+            message=f'Created ProvisioningRequest: "{request_name}"',
         ),
     ]
 
 
-def _hand_over_templates(case: ProvisioningCase, request: Object | None) -> list[Action]:
-    """Templates were made before their request; once it is there they go with it."""
-    found: list[Action] = []
+def _own_templates(context: ProvisioningContext, request: Object | None) -> list[Action]:
+    """Makes the request the owner of its PodTemplates, which are created before the request."""
+    writes: list[Action] = []
     for pod_set in (request or {"spec": {"podSets": []}})["spec"]["podSets"]:
-        old = case.templates.get(pod_set["podTemplateRef"]["name"])
-        owner = predicates.controller_of(old) if old is not None else None
+        old = context.templates.get(pod_set["podTemplateRef"]["name"])
+        owner = objects.controller_of(old) if old is not None else None
         if old is None or request is None or (owner and owner["uid"] == request["metadata"]["uid"]):
             continue
         metadata = {**old["metadata"], "ownerReferences": [requests.owner(request)]}
-        found.append(Write(resource=resources.POD_TEMPLATE, old=old, new={**old, "metadata": metadata}))
-    return found
+        writes.append(Update(resource=resources.POD_TEMPLATE, old=old, new={**old, "metadata": metadata}))
+    return writes

@@ -1,78 +1,75 @@
-"""Statuses of ClusterQueues, LocalQueues and Cohorts, written when the engine's view of them changes.
+"""Writes the statuses of ClusterQueues, LocalQueues and Cohorts from the state of the engine.
 
-Admissions come in bursts and every one changes the counts: a queue's status is written a moment after the first change and
-then shows the last.
+Admissions come in bursts, and each changes the counts. A status is written a second after the
+first change of a burst and then has the latest counts.
 """
 
 from collections.abc import Callable
 
-from pykueue.api import conditions, resources
+from pykueue.api import conditions, objects, resources
 from pykueue.api.json_copy import copied
+from pykueue.api.labels import RESOURCE_IN_USE
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
 from pykueue.controllers.scheduler.controller import Scheduler
 from pykueue.controllers.workloads import predicates
 from pykueue.engine import values
 from pykueue.kube.clock import Clock
-from pykueue.kube.controller.apply import Applier
-from pykueue.kube.controller.cache import Key, ObjectCache, key_of
-from pykueue.kube.controller.plan import changes
+from pykueue.kube.controller.cache import Key, ObjectCache, key_of, latest
+from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.controller.work_queue import WorkQueue
+from pykueue.kube.controller.writes import changes
 from pykueue.translate import queue_report
 
 BURST_NS = SECOND_NS
 
 
 class QueueControllers:
-    def __init__(self, scheduler: Scheduler, mirror: ObjectCache, applier: Applier, clock: Clock) -> None:
+    def __init__(self, scheduler: Scheduler, cache: ObjectCache, executor: WriteExecutor, clock: Clock) -> None:
         self._scheduler = scheduler
-        self._mirror = mirror
-        self._applier = applier
+        self._cache = cache
+        self._executor = executor
         self._clock = clock
         self.cluster_queues: WorkQueue[str] = WorkQueue("clusterqueue", clock)
         self.cohorts: WorkQueue[str] = WorkQueue("cohort", clock)
         self.local_queues: WorkQueue[Key] = WorkQueue("localqueue", clock)
         self.on_activity_change: list[Callable[[str], None]] = []
-        """Told of a ClusterQueue whose Active condition was written."""
-        mirror.on_change(resources.CLUSTER_QUEUE, self._cluster_queue_changed)
-        mirror.on_change(resources.LOCAL_QUEUE, self._local_queue_changed)
-        mirror.on_change(resources.WORKLOAD, self._workload_changed)
-        mirror.on_change(resources.RESOURCE_FLAVOR, self._any_queue_may_change)
-        mirror.on_change(resources.ADMISSION_CHECK, self._any_queue_may_change)
-        mirror.on_change(resources.TOPOLOGY, self._any_queue_may_change)
-        mirror.on_change(resources.COHORT, self._any_queue_may_change)
-        scheduler.watchers.append(self._decided)
+        """Called with a ClusterQueue whose Active condition was written."""
+        cache.on_change(resources.CLUSTER_QUEUE, self._cluster_queue_changed)
+        cache.on_change(resources.LOCAL_QUEUE, self._local_queue_changed)
+        cache.on_change(resources.WORKLOAD, self._workload_changed)
+        cache.on_change(resources.RESOURCE_FLAVOR, self._any_queue_may_change)
+        cache.on_change(resources.ADMISSION_CHECK, self._any_queue_may_change)
+        cache.on_change(resources.TOPOLOGY, self._any_queue_may_change)
+        cache.on_change(resources.COHORT, self._any_queue_may_change)
+        scheduler.on_decision.append(self._add_soon)
 
-    # What brings a queue's status up for review.
+    # Changes
 
-    def _decided(self, name: values.ClusterQueueName) -> None:
-        self._soon(name)
-
-    def _soon(self, name: str) -> None:
+    def _add_soon(self, name: str) -> None:
         self.cluster_queues.add_unless_due(name, BURST_NS)
-        for queue in self._mirror.indexed(resources.LOCAL_QUEUE, "clusterQueue", name):
+        for queue in self._cache.indexed(resources.LOCAL_QUEUE, "clusterQueue", name):
             self.local_queues.add_unless_due(key_of(queue), BURST_NS)
         if self._scheduler.shares_fairly:
-            for cohort in self._mirror.all(resources.COHORT):
+            for cohort in self._cache.all(resources.COHORT):
                 self.cohorts.add_unless_due(cohort["metadata"]["name"], BURST_NS)
 
     def _cluster_queue_changed(self, old: Object | None, new: Object | None) -> None:
-        obj = new or old
-        assert obj is not None
-        name = obj["metadata"]["name"]
+        cluster_queue = latest(old, new)
+        name = objects.name(cluster_queue)
         is_same = old is not None and new is not None and old.get("spec") == new.get("spec")
-        if not is_same or predicates.is_being_deleted(obj):
+        if not is_same or objects.is_deleted(cluster_queue):
             self.cluster_queues.add(name)
         if not is_same or conditions.find(old or {}, "Active") != conditions.find(new or {}, "Active"):
-            for queue in self._mirror.indexed(resources.LOCAL_QUEUE, "clusterQueue", name):
+            for queue in self._cache.indexed(resources.LOCAL_QUEUE, "clusterQueue", name):
                 self.local_queues.add(key_of(queue))
 
     def _local_queue_changed(self, old: Object | None, new: Object | None) -> None:
         if new is not None and (old is None or old.get("spec") != new.get("spec")):
             self.local_queues.add(key_of(new))
-            self._soon(new["spec"].get("clusterQueue", ""))
+            self._add_soon(new["spec"].get("clusterQueue", ""))
         elif old is not None and new is None:
-            self._soon(old["spec"].get("clusterQueue", ""))
+            self._add_soon(old["spec"].get("clusterQueue", ""))
 
     def _workload_changed(self, old: Object | None, new: Object | None) -> None:
         for workload in (old, new):
@@ -80,30 +77,30 @@ class QueueControllers:
                 continue
             reserved = predicates.cluster_queue_reserved(workload)
             if reserved:
-                self._soon(reserved)
+                self._add_soon(reserved)
             namespace, queue_name = workload["metadata"]["namespace"], workload["spec"].get("queueName", "")
-            queue = self._mirror.get(resources.LOCAL_QUEUE, queue_name, namespace)
+            queue = self._cache.get(resources.LOCAL_QUEUE, queue_name, namespace)
             if queue is not None:
-                self._soon(queue["spec"].get("clusterQueue", ""))
+                self._add_soon(queue["spec"].get("clusterQueue", ""))
 
     def _any_queue_may_change(self, _old: Object | None, _new: Object | None) -> None:
-        for queue in self._mirror.all(resources.CLUSTER_QUEUE):
-            self._soon(queue["metadata"]["name"])
+        for queue in self._cache.all(resources.CLUSTER_QUEUE):
+            self._add_soon(queue["metadata"]["name"])
 
-    # Reconciling.
+    # Reconciling
 
     async def reconcile_cluster_queue(self, name: str) -> int:
-        old = self._mirror.get(resources.CLUSTER_QUEUE, name)
+        old = self._cache.get(resources.CLUSTER_QUEUE, name)
         state = self._scheduler.engine.world.cluster_queues.get(values.ClusterQueueName(name))
         if old is None or state is None:
             return 0
         new = copied(old)
-        finalizers = new["metadata"].get("finalizers") or []
-        if not predicates.is_being_deleted(old) and predicates.RESOURCE_IN_USE not in finalizers:
-            new["metadata"]["finalizers"] = [*finalizers, predicates.RESOURCE_IN_USE]
-        elif predicates.is_being_deleted(old) and predicates.RESOURCE_IN_USE in finalizers and not len(state.holdings):
-            new["metadata"]["finalizers"] = [each for each in finalizers if each != predicates.RESOURCE_IN_USE]
-            await self._applier.carry_out(changes(resources.CLUSTER_QUEUE, old, new))
+        finalizers = objects.finalizers(new)
+        if not objects.is_deleted(old) and RESOURCE_IN_USE not in finalizers:
+            new["metadata"]["finalizers"] = [*finalizers, RESOURCE_IN_USE]
+        elif objects.is_deleted(old) and RESOURCE_IN_USE in finalizers and not len(state.holdings):
+            new["metadata"]["finalizers"] = [finalizer for finalizer in finalizers if finalizer != RESOURCE_IN_USE]
+            await self._executor.apply(changes(resources.CLUSTER_QUEUE, old, new))
             return 0
         new.setdefault("status", {}).update(queue_report.cluster_queue(state))
         share = self._scheduler.weighted_share(state.node)
@@ -113,48 +110,48 @@ class QueueControllers:
             new["status"]["fairSharing"] = {"weightedShare": share}
         status, reason, message = queue_report.activity(state.inactivity)
         now_ns = self._clock.now_ns()
-        moved = conditions.put(new, "Active", status=status, reason=reason, message=message, now_ns=now_ns)
-        await self._applier.carry_out(changes(resources.CLUSTER_QUEUE, old, new))
-        if moved:
-            for watcher in self.on_activity_change:
-                watcher(name)
+        is_transition = conditions.put(new, "Active", status=status, reason=reason, message=message, now_ns=now_ns)
+        await self._executor.apply(changes(resources.CLUSTER_QUEUE, old, new))
+        if is_transition:
+            for notify in self.on_activity_change:
+                notify(name)
         return 0
 
     async def reconcile_cohort(self, name: str) -> int:
-        """Cohorts have a status only under fair sharing."""
-        old = self._mirror.get(resources.COHORT, name)
+        """Write the status of a Cohort, which exists only with fair sharing."""
+        old = self._cache.get(resources.COHORT, name)
         node = self._scheduler.engine.world.tree.cohorts.get(name)
         share = self._scheduler.weighted_share(node) if node is not None else None
         if old is None or share is None:
             return 0
         new = copied(old)
         new.setdefault("status", {})["fairSharing"] = {"weightedShare": share}
-        await self._applier.carry_out(changes(resources.COHORT, old, new))
+        await self._executor.apply(changes(resources.COHORT, old, new))
         return 0
 
     async def reconcile_local_queue(self, key: Key) -> int:
         namespace, name = key
-        old = self._mirror.get(resources.LOCAL_QUEUE, name, namespace)
+        old = self._cache.get(resources.LOCAL_QUEUE, name, namespace)
         if old is None:
             return 0
         new = copied(old)
         is_stopped = old["spec"].get("stopPolicy", "None") != "None"
         queue_name = old["spec"].get("clusterQueue", "")
-        cluster_queue = self._mirror.get(resources.CLUSTER_QUEUE, queue_name)
+        cluster_queue = self._cache.get(resources.CLUSTER_QUEUE, queue_name)
         status, reason, message = _local_queue_activity(cluster_queue, is_stopped=is_stopped)
         world = self._scheduler.engine.world
         state = world.cluster_queues.get(values.ClusterQueueName(queue_name))
         local_queue = values.LocalQueueKey(f"{namespace}/{name}")
-        shown = new.setdefault("status", {})
+        queue_status = new.setdefault("status", {})
         if state is not None and (cluster_queue is not None or is_stopped):
-            shown.update(queue_report.local_queue(world, state, local_queue))
+            queue_status.update(queue_report.local_queue(world, state, local_queue))
         else:
             pending = queue_report.pending_in(world, local_queue)
-            shown.update({"pendingWorkloads": pending, "reservingWorkloads": 0, "admittedWorkloads": 0})
-            shown.pop("flavorsReservation", None)
-            shown.pop("flavorsUsage", None)
+            queue_status.update({"pendingWorkloads": pending, "reservingWorkloads": 0, "admittedWorkloads": 0})
+            queue_status.pop("flavorsReservation", None)
+            queue_status.pop("flavorsUsage", None)
         conditions.put(new, "Active", status=status, reason=reason, message=message, now_ns=self._clock.now_ns())
-        await self._applier.carry_out(changes(resources.LOCAL_QUEUE, old, new))
+        await self._executor.apply(changes(resources.LOCAL_QUEUE, old, new))
         return 0
 
 

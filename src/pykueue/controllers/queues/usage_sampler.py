@@ -1,11 +1,12 @@
-"""Admission fair sharing: what each LocalQueue used lately is sampled, kept in its status and told to the engine.
+"""Admission fair sharing: samples the recent usage of LocalQueues for the engine.
 
-The engine orders Workloads of one ClusterQueue by it. After a restart the status says where to go on from.
+The engine orders the Workloads of a ClusterQueue by this usage. After a restart the samples
+continue from the status.
 """
 
 from collections.abc import Mapping
 
-from pykueue.api import quantity, resources
+from pykueue.api import objects, quantity, resources
 from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 from pykueue.api.times import from_ns, to_ns
@@ -14,24 +15,30 @@ from pykueue.engine import events, values
 from pykueue.engine.policy import AdmissionFairSharing
 from pykueue.engine.quota.admission_fair_sharing import decayed, in_nano
 from pykueue.kube.clock import Clock
-from pykueue.kube.controller.apply import Applier
 from pykueue.kube.controller.cache import Key, ObjectCache, key_of
-from pykueue.kube.controller.plan import changes
+from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.controller.work_queue import WorkQueue
+from pykueue.kube.controller.writes import changes
 
 
 class UsageSampler:
     def __init__(
-        self, scheduler: Scheduler, mirror: ObjectCache, applier: Applier, *, clock: Clock, config: AdmissionFairSharing
+        self,
+        scheduler: Scheduler,
+        cache: ObjectCache,
+        executor: WriteExecutor,
+        *,
+        clock: Clock,
+        config: AdmissionFairSharing,
     ) -> None:
         self._scheduler = scheduler
-        self._mirror = mirror
-        self._applier = applier
+        self._cache = cache
+        self._executor = executor
         self._clock = clock
         self._config = config
         self._sampled_ns: dict[Key, int] = {}
         self.queue: WorkQueue[Key] = WorkQueue("usage", clock)
-        mirror.on_change(resources.LOCAL_QUEUE, self._changed)
+        cache.on_change(resources.LOCAL_QUEUE, self._changed)
 
     def _changed(self, old: Object | None, new: Object | None) -> None:
         if new is not None and old is None:
@@ -41,14 +48,14 @@ class UsageSampler:
 
     async def reconcile(self, key: Key) -> int:
         namespace, name = key
-        old = self._mirror.get(resources.LOCAL_QUEUE, name, namespace)
+        old = self._cache.get(resources.LOCAL_QUEUE, name, namespace)
         if old is None:
             return 0
         queue = values.LocalQueueKey(f"{namespace}/{name}")
         now_ns = self._clock.now_ns()
         if key not in self._sampled_ns:
-            before, self._sampled_ns[key] = _remembered(old, now_ns)
-            self._scheduler.tell(events.LocalQueueUsageSampled(at_ns=now_ns, key=queue, consumed=before))
+            before, self._sampled_ns[key] = _from_status(old, now_ns)
+            self._scheduler.handle(events.LocalQueueUsageSampled(at_ns=now_ns, key=queue, consumed=before))
         elapsed_ns = max(0, now_ns - self._sampled_ns[key])
         if elapsed_ns < self._config.sampling_interval_ns:
             return self._config.sampling_interval_ns - elapsed_ns
@@ -58,8 +65,8 @@ class UsageSampler:
         if self._config.half_life_ns:
             consumed = decayed(before, self._admitted(queue), elapsed_ns, self._config.half_life_ns)
         self._sampled_ns[key] = now_ns
-        self._scheduler.tell(events.LocalQueueUsageSampled(at_ns=now_ns, key=queue, consumed=consumed))
-        await self._applier.carry_out(changes(resources.LOCAL_QUEUE, old, _shown(old, consumed, now_ns)))
+        self._scheduler.handle(events.LocalQueueUsageSampled(at_ns=now_ns, key=queue, consumed=consumed))
+        await self._executor.apply(changes(resources.LOCAL_QUEUE, old, _with_status(old, consumed, now_ns)))
         return self._config.sampling_interval_ns
 
     def _admitted(self, key: values.LocalQueueKey) -> dict[values.ResourceName, int]:
@@ -67,18 +74,18 @@ class UsageSampler:
         local_queue = world.local_queues.get(key)
         state = world.cluster_queues.get(local_queue.cluster_queue) if local_queue is not None else None
         used: dict[values.ResourceName, int] = {}
-        for holding in state.holdings if state is not None else ():
-            if holding.workload.local_queue != key or not holding.workload.admitted:
+        for reservation in state.holdings if state is not None else ():
+            if reservation.workload.local_queue != key or not reservation.workload.admitted:
                 continue
-            for pod_set in holding.admission.pod_sets:
+            for pod_set in reservation.admission.pod_sets:
                 for resource, amount in pod_set.usage.items():
                     used[resource] = used.get(resource, 0) + in_nano(resource, amount)
         return used
 
 
-def _remembered(queue: Object, now_ns: int) -> tuple[dict[values.ResourceName, int], int]:
-    """What the status says was consumed, and when."""
-    shared = ((queue.get("status") or {}).get("fairSharing") or {}).get("admissionFairSharingStatus") or {}
+def _from_status(queue: Object, now_ns: int) -> tuple[dict[values.ResourceName, int], int]:
+    """The consumed resources in the status, and when they were sampled."""
+    shared = objects.nested(queue, "status", "fairSharing", "admissionFairSharingStatus")
     consumed = {
         values.ResourceName(name): quantity.parse(amount).nano
         for name, amount in (shared.get("consumedResources") or {}).items()
@@ -86,7 +93,7 @@ def _remembered(queue: Object, now_ns: int) -> tuple[dict[values.ResourceName, i
     return consumed, to_ns(shared["lastUpdate"]) if shared.get("lastUpdate") else now_ns
 
 
-def _shown(queue: Object, consumed: Mapping[values.ResourceName, int], now_ns: int) -> Object:
+def _with_status(queue: Object, consumed: Mapping[values.ResourceName, int], now_ns: int) -> Object:
     new: Object = copied(queue)
     sharing = new.setdefault("status", {}).setdefault("fairSharing", {"weightedShare": 0})
     sharing["admissionFairSharingStatus"] = {

@@ -1,14 +1,15 @@
-"""The scheduler's loop: something happened → one cycle after another until nothing more can be decided → writes.
+"""The scheduler: runs engine cycles while there is something to decide, and writes the decisions.
 
-The engine has already assumed what it decides, so a cycle never waits for the API: decisions are written side by side, in
-order for each Workload, and what the API refuses is told to the engine as an event.
+The engine assumes what it decides, so a cycle never waits for the API. Decisions are written side
+by side, but in order for each Workload. The engine hears of a refused write as an event.
 """
 
 import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pykueue.api import resources
@@ -25,45 +26,82 @@ from pykueue.engine.policy import AdmissionFairSharing
 from pykueue.engine.quota import fair_sharing, quota_tree
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock
-from pykueue.kube.controller.apply import Applier
-from pykueue.kube.controller.cache import ObjectCache, named
-from pykueue.kube.controller.ordered_writes import OrderedWrites
-from pykueue.kube.controller.plan import Event, Write
+from pykueue.kube.controller.cache import ObjectCache
+from pykueue.kube.controller.executor import OrderedWrites, WriteExecutor
 from pykueue.kube.controller.work_queue import first_of
+from pykueue.kube.controller.writes import Event, Update
 from pykueue.translate import devices, outcomes, policy
 
 log = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 0.005
-"""Changes that come together are decided together."""
+"""Changes within this time are decided together."""
 CYCLES_REMEMBERED = 8
-"""Heads that go round in circles wait for something to happen."""
+"""The run ends when a cycle decides what one of so many last cycles decided."""
 ATTEMPTS = 8
 
 _SUCCESSES = (decisions.Admit, decisions.Preempt, decisions.AssignTopology, decisions.Evict)
 
 Change = Callable[[Object], bool]
 """Edits a Workload; False when the decision no longer applies to it."""
+Refusal = type[events.AdmissionRefused] | type[events.EvictionRefused]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusWrite:
+    """A decision as a write of a Workload's status."""
+
+    workload: values.WorkloadKey
+    guard: Callable[[Object], bool]
+    """Whether the decision still applies to the Workload."""
+    transition: Callable[[Object], object]
+    """Edits the Workload; False when there is nothing to write."""
+    events: Callable[[Object], Sequence[outcomes.WorkloadEvent]]
+    """The events to record about the Workload as written."""
+    refusal: Refusal | None = None
+    """The engine event of a refused write; the engine hears of no other change until then."""
+    on_written: Callable[[Object], None] = lambda _workload: None
+
+    def change(self, workload: Object) -> bool:
+        return self.guard(workload) and self.transition(workload) is not False
+
+
+def _holds_places(workload: Object) -> bool:
+    return predicates.holds_quota(workload) and not predicates.is_evicted(workload)
+
+
+def _can_be_preempted(workload: Object) -> bool:
+    return (
+        predicates.has_quota_reservation(workload)
+        and not predicates.is_finished(workload)
+        and not predicates.is_evicted(workload)
+    )
 
 
 class Scheduler:
     def __init__(
-        self, client: Client, mirror: ObjectCache, applier: Applier, *, clock: Clock, configuration: Mapping[str, Any]
+        self,
+        client: Client,
+        cache: ObjectCache,
+        executor: WriteExecutor,
+        *,
+        clock: Clock,
+        configuration: Mapping[str, Any],
     ) -> None:
         self._client = client
-        self._mirror = mirror
-        self._applier = applier
+        self._cache = cache
+        self._executor = executor
         self._clock = clock
         self._policy = policy.engine_policy(configuration)
         self.engine = engine.Engine(self._policy)
-        self._feed = EngineEventSource(mirror, clock, configuration, self._tell)
+        self._feed = EngineEventSource(cache, clock, configuration, self.handle)
         self._writes = OrderedWrites()
-        self._news = asyncio.Event()
-        self._pending_news = PendingEventFilter()
-        mirror.on_change(resources.WORKLOAD, self._workload_changed)
+        self._wake = asyncio.Event()
+        self._pending_events = PendingEventFilter()
+        cache.on_change(resources.WORKLOAD, self._workload_changed)
         self.metrics: Metrics | None = None
-        self.watchers: list[Callable[[values.ClusterQueueName], None]] = []
-        """Told of every ClusterQueue whose queue or usage a decision touched."""
+        self.on_decision: list[Callable[[values.ClusterQueueName], None]] = []
+        """Called with every ClusterQueue whose queue or usage a decision changed."""
 
     @property
     def usage_sharing(self) -> AdmissionFairSharing | None:
@@ -74,66 +112,64 @@ class Scheduler:
         return self._policy.fair_sharing is not None
 
     def weighted_share(self, node: quota_tree.QuotaNode) -> int | None:
-        """As statuses show it; None without fair sharing."""
+        """The share that statuses show; None without fair sharing."""
         if self._policy.fair_sharing is None:
             return None
         self.engine.world.tree.refresh()
         return fair_sharing.share(self.engine.world.tree, node).rounded
 
-    def device_fault(self, workload: Object) -> devices.Fault | None:
+    def device_fault(self, workload: Object) -> devices.DeviceFault | None:
         return self._feed.device_fault(workload)
 
-    def tell(self, event: events.EngineEvent) -> None:
-        """For news that the feed of queues and workloads does not bring: samples of usage, nodes."""
-        self._tell(event)
-
-    def _tell(self, event: events.EngineEvent) -> None:
-        self._carry_out(self.engine.handle(event))
+    def handle(self, event: events.EngineEvent) -> None:
+        """Give the engine an event, write what it decides, and wake the scheduling loop."""
+        self._apply(self.engine.handle(event))
         world = self.engine.world
         if world.reactivated:
-            self._pending_news.brought_back(world.reactivated, self._clock.now_ns())
+            self._pending_events.brought_back(world.reactivated, self._clock.now_ns())
             world.reactivated = {}
-        self._news.set()
+        self._wake.set()
 
     def _workload_changed(self, old: Object | None, new: Object | None) -> None:
         if new is None and old is not None:
-            self._pending_news.forget(values.WorkloadKey(predicates.key(old)))
+            self._pending_events.forget(values.WorkloadKey(predicates.key(old)))
+
+    # The loop
 
     async def run(self) -> None:
-        await self._mirror.listed(REQUIRED_KINDS)
-        self._news.set()
+        await self._cache.listed(REQUIRED_KINDS)
+        self._wake.set()
         while True:
-            await self._news_or_due()
+            await self._wait()
             await self._clock.sleep(PAUSE_SECONDS)
-            self._news.clear()
+            self._wake.clear()
             await self._run_cycles()
 
-    async def _news_or_due(self) -> None:
-        """Until something happened, or somebody's turn has come."""
+    async def _wait(self) -> None:
+        """Wait until something changes, or until a Workload is due for another try."""
         due_ns = self.engine.next_due_ns
         seconds = None if due_ns is None else max(0.0, (due_ns - self._clock.now_ns()) / SECOND_NS)
-        await first_of(self._news, self._clock, seconds)
+        await first_of(self._wake, self._clock, seconds)
 
     async def _run_cycles(self) -> None:
-        """Until a cycle decides nothing new; others get their turn between two cycles."""
-        lately: deque[list[decisions.Decision]] = deque(maxlen=CYCLES_REMEMBERED)
+        """Run cycles until one decides nothing new; other tasks run between two cycles."""
+        recent: deque[list[decisions.Decision]] = deque(maxlen=CYCLES_REMEMBERED)
         while True:
             started = time.perf_counter()
             decided = self.engine.handle(events.CycleDue(at_ns=self._clock.now_ns()))
-            if not decided or decided in lately:
+            if not decided or decided in recent:
                 return
             self._measure(decided, time.perf_counter() - started)
-            self._carry_out(decided)
-            lately.append(decided)
+            self._apply(decided)
+            recent.append(decided)
             await asyncio.sleep(0)
 
     def _measure(self, decided: list[decisions.Decision], seconds: float) -> None:
-        if self.metrics is None:
-            return
-        is_success = any(isinstance(each, _SUCCESSES) for each in decided)
-        self.metrics.cycle_ended(is_success=is_success, seconds=seconds)
+        if self.metrics is not None:
+            is_success = any(isinstance(decision, _SUCCESSES) for decision in decided)
+            self.metrics.cycle_ended(is_success=is_success, seconds=seconds)
 
-    def _carry_out(self, decided: list[decisions.Decision]) -> None:
+    def _apply(self, decided: list[decisions.Decision]) -> None:
         for decision in decided:
             match decision:
                 case decisions.Admit():
@@ -141,144 +177,126 @@ class Scheduler:
                 case decisions.Preempt():
                     self._preempt(decision)
                 case decisions.AssignTopology():
-                    self._place(decision)
+                    self._assign_topology(decision)
                 case decisions.RetrySecondPass():
-                    self._place_later(decision)
+                    self._record_missing_topology(decision)
                 case decisions.Evict():
-                    self._give_up(decision)
+                    self._evict_unplaceable(decision)
                 case decisions.Requeue() | decisions.MarkInadmissible():
-                    self._put_off(decision)
-            for watcher in self.watchers:
-                watcher(decision.cluster_queue)
+                    self._mark_pending(decision)
+            for notify in self.on_decision:
+                notify(decision.cluster_queue)
 
-    # One kind of decision each.
+    # One method for each kind of decision
 
     def _admit(self, decision: decisions.Admit) -> None:
         now_ns = self._clock.now_ns()
 
-        def reserve(workload: Object) -> bool:
-            if not predicates.is_admissible(workload):
-                return False
+        def reserve_quota(workload: Object) -> None:
             transitions.reserve_quota(workload, outcomes.admission(decision.admission), now_ns)
             if decision.admitted:
                 transitions.sync_admitted(workload, now_ns)
-            return True
 
-        async def write() -> None:
-            written = await self._write(decision.workload, reserve)
-            if written is None:
-                self._tell(events.AdmissionRefused(at_ns=self._clock.now_ns(), key=decision.workload))
-            else:
-                waited_ns = now_ns - predicates.queued_since_ns(written)
-                self._record(outcomes.admission_events(decision, waited_ns=waited_ns), written)
-                if decision.replaces is not None:
-                    self._finish_slice(decision.replaces, self._feed.value_of(written))
-            self._feed.let_go(decision.workload)
+        def finish_replaced_slice(written: Object) -> None:
+            if decision.replaces is not None:
+                self._finish_slice(decision.replaces, self._feed.value_of(written))
 
-        self._pending_news.forget(decision.workload)
-        self._feed.hold(decision.workload)
-        self._writes.submit(decision.workload, write)
+        self._pending_events.forget(decision.workload)
+        self._submit(
+            StatusWrite(
+                workload=decision.workload,
+                guard=predicates.is_admissible,
+                transition=reserve_quota,
+                events=lambda written: outcomes.admission_events(
+                    decision, waited_ns=now_ns - predicates.queued_since_ns(written)
+                ),
+                refusal=events.AdmissionRefused,
+                on_written=finish_replaced_slice,
+            )
+        )
 
     def _finish_slice(self, key: values.WorkloadKey, replacement: values.Workload) -> None:
-        """If it cannot be written now, the job's controller sees two slices and ends the older one."""
+        """Finish the replaced slice; if that fails, the job controller does it."""
         now_ns = self._clock.now_ns()
-        told = outcomes.slice_replaced_event(key, replacement)
-
-        def finish(workload: Object) -> bool:
-            return transitions.finish(workload, reason=told.reason, message=told.message, now_ns=now_ns)
-
-        async def write() -> None:
-            written = await self._write(key, finish)
-            if written is not None:
-                self._record([told], written)
-
-        self._writes.submit(key, write)
+        event = outcomes.slice_replaced_event(key, replacement)
+        self._submit(
+            StatusWrite(
+                workload=key,
+                guard=lambda _workload: True,
+                transition=lambda workload: transitions.finish(
+                    workload, reason=event.reason, message=event.message, now_ns=now_ns
+                ),
+                events=lambda _written: [event],
+            )
+        )
 
     def _preempt(self, decision: decisions.Preempt) -> None:
         for target in decision.targets:
             if not target.already_evicted:
-                self._evict(decision, target)
+                self._preempt_target(decision, target)
 
-    def _evict(self, decision: decisions.Preempt, target: decisions.PreemptedWorkload) -> None:
+    def _preempt_target(self, decision: decisions.Preempt, target: decisions.PreemptedWorkload) -> None:
         now_ns = self._clock.now_ns()
         preemptor, victim = self._value(decision.workload), self._value(target.workload)
         if preemptor is None or victim is None:
-            self._tell(events.EvictionRefused(at_ns=now_ns, key=target.workload))
+            self.handle(events.EvictionRefused(at_ns=now_ns, key=target.workload))
             return
         message = outcomes.preemption_message(preemptor, decision, target)
-        told = outcomes.preemption_events(decision, target, preemptor=preemptor, victim=victim)
+        recorded = outcomes.preemption_events(decision, target, preemptor=preemptor, victim=victim)
 
-        def preempt(workload: Object) -> bool:
-            if (
-                predicates.is_finished(workload)
-                or predicates.is_evicted(workload)
-                or not predicates.has_quota_reservation(workload)
-            ):
-                return False
-            transitions.preempt(workload, reason=target.reason.value, message=message, now_ns=now_ns)
-            return True
+        def count(_written: Object) -> None:
+            if self.metrics is not None:
+                self.metrics.preempted(decision.cluster_queue, target.reason.value)
 
-        async def write() -> None:
-            written = await self._write(target.workload, preempt)
-            if written is None:
-                self._tell(events.EvictionRefused(at_ns=self._clock.now_ns(), key=target.workload))
-            else:
-                self._record(told, written)
-                if self.metrics is not None:
-                    self.metrics.preempted(decision.cluster_queue, target.reason.value)
-            self._feed.let_go(target.workload)
+        self._submit(
+            StatusWrite(
+                workload=target.workload,
+                guard=_can_be_preempted,
+                transition=lambda workload: transitions.preempt(
+                    workload, reason=target.reason.value, message=message, now_ns=now_ns
+                ),
+                events=lambda _written: recorded,
+                refusal=events.EvictionRefused,
+                on_written=count,
+            )
+        )
 
-        self._feed.hold(target.workload)
-        self._writes.submit(target.workload, write)
-
-    def _place(self, decision: decisions.AssignTopology) -> None:
+    def _assign_topology(self, decision: decisions.AssignTopology) -> None:
         now_ns = self._clock.now_ns()
+        self._submit(
+            StatusWrite(
+                workload=decision.workload,
+                guard=_holds_places,
+                transition=lambda workload: transitions.assign_topology(
+                    workload, outcomes.admission(decision.admission), now_ns
+                ),
+                events=lambda _written: outcomes.placement_events(decision),
+                refusal=events.AdmissionRefused,
+            )
+        )
 
-        def place(workload: Object) -> bool:
-            if not predicates.holds_quota(workload) or predicates.is_evicted(workload):
-                return False
-            transitions.place(workload, outcomes.admission(decision.admission), now_ns)
-            return True
-
-        async def write() -> None:
-            written = await self._write(decision.workload, place)
-            if written is None:
-                self._tell(events.AdmissionRefused(at_ns=self._clock.now_ns(), key=decision.workload))
-            else:
-                self._record(outcomes.placement_events(decision), written)
-            self._feed.let_go(decision.workload)
-
-        self._feed.hold(decision.workload)
-        self._writes.submit(decision.workload, write)
-
-    def _place_later(self, decision: decisions.RetrySecondPass) -> None:
-        namespace, _, name = decision.workload.partition("/")
-        workload = self._mirror.get(resources.WORKLOAD, name, namespace)
+    def _record_missing_topology(self, decision: decisions.RetrySecondPass) -> None:
+        workload = self._cached(decision.workload)
         if workload is not None:
             self._record([outcomes.no_place_event(decision)], workload)
 
-    def _give_up(self, decision: decisions.Evict) -> None:
+    def _evict_unplaceable(self, decision: decisions.Evict) -> None:
         now_ns = self._clock.now_ns()
         message = outcomes.no_replacement_message(decision)
+        self._submit(
+            StatusWrite(
+                workload=decision.workload,
+                guard=_holds_places,
+                transition=lambda workload: transitions.evict(
+                    workload, reason="NodeFailures", message=message, now_ns=now_ns
+                ),
+                events=lambda _written: [outcomes.no_replacement_event(decision)],
+                refusal=events.EvictionRefused,
+            )
+        )
 
-        def evict(workload: Object) -> bool:
-            if not predicates.holds_quota(workload) or predicates.is_evicted(workload):
-                return False
-            transitions.evict(workload, reason="NodeFailures", message=message, now_ns=now_ns)
-            return True
-
-        async def write() -> None:
-            written = await self._write(decision.workload, evict)
-            if written is None:
-                self._tell(events.EvictionRefused(at_ns=self._clock.now_ns(), key=decision.workload))
-            else:
-                self._record([outcomes.no_replacement_event(decision)], written)
-            self._feed.let_go(decision.workload)
-
-        self._feed.hold(decision.workload)
-        self._writes.submit(decision.workload, write)
-
-    def _put_off(self, decision: decisions.Requeue | decisions.MarkInadmissible) -> None:
+    def _mark_pending(self, decision: decisions.Requeue | decisions.MarkInadmissible) -> None:
+        """Set QuotaReserved=False; record the Pending event unless Kueue would suppress it."""
         now_ns = self._clock.now_ns()
         value = self._value(decision.workload)
         if value is None:
@@ -290,53 +308,73 @@ class Scheduler:
         tree = self.engine.world.tree_of(decision.cluster_queue)
         version = ""
 
-        def say_why(workload: Object) -> bool:
+        def set_pending(workload: Object) -> bool:
             nonlocal version
             if not predicates.is_admissible(workload):
                 return False
             version = workload["metadata"].get("resourceVersion", "")
-            changed = transitions.release_quota(workload, reason=event.reason, message=message, now_ns=now_ns)
+            is_changed = transitions.release_quota(workload, reason=event.reason, message=message, now_ns=now_ns)
             if is_blocked:
-                return changed
-            changed = changed or workload["status"].get("resourceRequests") != requests
+                return is_changed
+            is_changed = is_changed or workload["status"].get("resourceRequests") != requests
             workload["status"]["resourceRequests"] = requests
-            return changed
+            return is_changed
 
         async def write() -> None:
-            written = await self._write(decision.workload, say_why)
+            key, pending_events = decision.workload, self._pending_events
+            written = await self._write(key, set_pending)
             if is_blocked or not version:
                 return
-            news = self._pending_news
             if written is None:
-                if news.told_again(decision.workload, version) and (seen := self._seen(decision.workload)) is not None:
-                    self._record([event], seen)
+                if pending_events.told_again(key, version) and (cached := self._cached(key)) is not None:
+                    self._record([event], cached)
                 return
-            is_news = news.is_news(decision.workload, version, now_ns)
+            is_news = pending_events.is_news(key, version, now_ns)
             if is_news:
                 self._record([event], written)
-            news.told(decision.workload, written["metadata"]["resourceVersion"], tree, now_ns, was_dropped=not is_news)
+            written_version = written["metadata"]["resourceVersion"]
+            pending_events.told(key, written_version, tree, now_ns, was_dropped=not is_news)
 
         self._writes.submit(decision.workload, write)
 
-    # Writing.
+    # Writing
+
+    def _submit(self, status_write: StatusWrite) -> None:
+        key, refusal = status_write.workload, status_write.refusal
+
+        async def write() -> None:
+            written = await self._write(key, status_write.change)
+            if written is not None:
+                self._record(status_write.events(written), written)
+                status_write.on_written(written)
+            elif refusal is not None:
+                self.handle(refusal(at_ns=self._clock.now_ns(), key=key))
+            if refusal is not None:
+                self._feed.let_go(key)
+
+        if refusal is not None:
+            self._feed.hold(key)
+        self._writes.submit(key, write)
 
     async def _write(self, key: values.WorkloadKey, change: Change) -> Object | None:
         """The Workload as written; None if the change does not apply or cannot be written."""
         namespace, _, name = key.partition("/")
-        old = self._mirror.get(resources.WORKLOAD, name, namespace)
+        old = self._cache.get(resources.WORKLOAD, name, namespace)
         try:
             for attempt in range(ATTEMPTS):
                 new = copied(old)
                 if old is None or new is None or not change(new):
                     return None
                 try:
-                    return await self._applier.write(Write(resource=resources.WORKLOAD, old=old, new=new, status=True))
+                    return await self._executor.write(
+                        Update(resource=resources.WORKLOAD, old=old, new=new, status=True)
+                    )
                 except ApiError as error:
                     if error.code != 409:
                         raise
                 await self._clock.sleep(PAUSE_SECONDS * 2**attempt)
-                old = named(resources.WORKLOAD, await self._client.get(resources.WORKLOAD, name, namespace))
-                self._mirror.observe(resources.WORKLOAD, old)
+                old = await self._client.get(resources.WORKLOAD, name, namespace)
+                self._cache.observe(resources.WORKLOAD, old)
         except ApiError as error:
             if error.code != 404:
                 log.warning("workload %s: %s", key, error.message)
@@ -344,22 +382,19 @@ class Scheduler:
             log.exception("workload %s", key)
         return None
 
-    def _seen(self, key: values.WorkloadKey) -> Object | None:
+    def _cached(self, key: values.WorkloadKey) -> Object | None:
         namespace, _, name = key.partition("/")
-        return self._mirror.get(resources.WORKLOAD, name, namespace)
+        return self._cache.get(resources.WORKLOAD, name, namespace)
 
     def _value(self, key: values.WorkloadKey) -> values.Workload | None:
-        obj = self._seen(key)
-        return None if obj is None else self._feed.value_of(obj)
+        workload = self._cached(key)
+        return None if workload is None else self._feed.value_of(workload)
 
-    def _record(self, told: list[outcomes.Event], about: Object) -> None:
-        key = predicates.key(about)
-        for event in told:
-            subject: Object | None = about
-            if event.workload != key:
-                namespace, _, name = event.workload.partition("/")
-                subject = self._mirror.get(resources.WORKLOAD, name, namespace)
-            if subject is not None:
-                self._applier.tell(
-                    Event(about=subject, reason=event.reason, message=event.message, warning=event.is_warning)
-                )
+    def _record(self, recorded: Sequence[outcomes.WorkloadEvent], written: Object) -> None:
+        """Record events about the written Workload, or about the Workloads that they name."""
+        key = predicates.key(written)
+        for event in recorded:
+            about = written if event.workload == key else self._cached(event.workload)
+            if about is not None:
+                event_type = "Warning" if event.is_warning else "Normal"
+                self._executor.record(Event(about=about, type=event_type, reason=event.reason, message=event.message))

@@ -7,7 +7,7 @@ older news would undo it. Used by the scheduler alone.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pykueue.api import limit_range, resources
+from pykueue.api import limit_range, objects, resources
 from pykueue.api.scheme import Object, Resource
 from pykueue.controllers.scheduler.devices import RESOURCES as DEVICE_RESOURCES
 from pykueue.controllers.scheduler.devices import DeviceInventory
@@ -96,12 +96,12 @@ class EngineEventSource:
         counted = self._counted_devices(adjusted)
         return workload.workload(adjusted, self._options, limit_range.summarize(limit_ranges), counted)
 
-    def device_fault(self, obj: Object) -> devices.Fault | None:
+    def device_fault(self, obj: Object) -> devices.DeviceFault | None:
         """Why the devices of a pending Workload cannot be counted."""
         counted = self._counted_devices(obj)
-        return counted if isinstance(counted, devices.Fault) else None
+        return counted if isinstance(counted, devices.DeviceFault) else None
 
-    def _counted_devices(self, obj: Object) -> devices.Counted | devices.Fault:
+    def _counted_devices(self, obj: Object) -> devices.DeviceCounts | devices.DeviceFault:
         """A Workload that holds quota is charged for what it was given."""
         if predicates.has_quota_reservation(obj) or not devices.may_claim(obj):
             return devices.NO_DEVICES
@@ -181,6 +181,6 @@ def _spec_changed(old: Object | None, new: Object) -> bool:
     return (
         old is None
         or old.get("spec") != new.get("spec")
-        or predicates.is_being_deleted(old) != predicates.is_being_deleted(new)
+        or objects.is_deleted(old) != objects.is_deleted(new)
         or old["metadata"].get("uid") != new["metadata"].get("uid")
     )

@@ -6,24 +6,22 @@ Fed as the scheduler is. `pykueue controller` keeps one while another one leads,
 from collections.abc import Mapping
 from typing import Any
 
-from pykueue.api import resources
+from pykueue.controllers.cache import new_cache
 from pykueue.controllers.scheduler.engine_events import REQUIRED_KINDS, EngineEventSource
 from pykueue.engine import engine, events
 from pykueue.engine.world import World
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock
-from pykueue.kube.controller.cache import ObjectCache
-from pykueue.kube.controller.informer_set import InformerSet
+from pykueue.kube.controller.cache import InformerSet
 from pykueue.translate import policy
 
 
 class QueueFollower:
     def __init__(self, client: Client, configuration: Mapping[str, Any], clock: Clock) -> None:
         self._feeds_of = (client, clock)
-        self.mirror = ObjectCache()
-        self.mirror.add_index(resources.LIMIT_RANGE, "namespace", lambda item: [item["metadata"]["namespace"]])
+        self.cache = new_cache()
         self._engine = engine.Engine(policy.engine_policy(configuration))
-        self._feed = EngineEventSource(self.mirror, clock, configuration, self._tell)
+        self._feed = EngineEventSource(self.cache, clock, configuration, self._tell)
 
     @property
     def world(self) -> World:
@@ -34,4 +32,4 @@ class QueueFollower:
 
     async def run(self) -> None:
         client, clock = self._feeds_of
-        await InformerSet(client, self.mirror, clock).run(REQUIRED_KINDS)
+        await InformerSet(client, self.cache, clock).run(REQUIRED_KINDS)

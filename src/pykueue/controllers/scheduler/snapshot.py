@@ -87,7 +87,7 @@ def _places(found: dict[Resource, list[Object]], at_ns: int) -> Iterator[events.
         if (node := nodes.node(obj)) is not None:
             yield events.NodeChanged(at_ns=at_ns, node=node)
     for obj in found.get(resources.POD, ()):
-        if nodes.takes_room(obj) and not nodes.is_placed_by_us(obj):
+        if nodes.uses_node(obj) and not nodes.is_topology_aware(obj):
             key, asked = f"{obj['metadata']['namespace']}/{obj['metadata']['name']}", nodes.pod_requests(obj["spec"])
             yield events.PodBound(at_ns=at_ns, key=key, node=obj["spec"]["nodeName"], requests=asked)
 

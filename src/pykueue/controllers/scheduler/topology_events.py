@@ -66,7 +66,7 @@ class TopologyEventSource:
         obj = new or old
         assert obj is not None
         key = "/".join(key_of(obj))
-        if new is not None and nodes.takes_room(new) and not nodes.is_placed_by_us(new):
+        if new is not None and nodes.uses_node(new) and not nodes.is_topology_aware(new):
             if key not in self._bound:
                 self._bound.add(key)
                 node, requests = new["spec"]["nodeName"], nodes.pod_requests(new["spec"])

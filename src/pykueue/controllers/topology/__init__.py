@@ -1,4 +1,6 @@
-"""Pods on their places: lets gated pods go to the domains that their workload was admitted to.
+"""The topology ungater: removes the topology gates of
+pods and sends the pods to their assigned domains.
 
-Invariant: a pod leaves its gate only with the node selector of a domain in which its pod set still misses one.
+Invariant: a pod is ungated only together with the node selector of a domain that still lacks a pod
+of its pod set.
 """

@@ -1,29 +1,30 @@
-"""Which gated pod goes to which domain: by rank where every pod tells one, else wherever a domain still misses pods. Pure."""
+"""Assigns gated pods to the topology domains of their Workload. Pure functions.
+
+Pods are assigned by rank if every pod has a rank, else in order.
+"""
 
 from collections.abc import Mapping, Sequence
 
-from pykueue.api import resources
+from pykueue.api import objects, resources
 from pykueue.api.json_copy import copied
 from pykueue.api.kueue import topology_encoding
-from pykueue.api.kueue.topology_encoding import Domain
+from pykueue.api.kueue.topology_encoding import TopologyDomainAssignment
+from pykueue.api.labels import POD_INDEX_OFFSET, POD_SET_LABEL, TOPOLOGY_GATE
 from pykueue.api.scheme import Object
 from pykueue.controllers.workloads import predicates
-from pykueue.kube.controller.plan import Write
+from pykueue.kube.controller.writes import Update
 from pykueue.translate import nodes
-from pykueue.translate.pod_set_info import TOPOLOGY_SCHEDULING_GATE
+from pykueue.translate.jobs import pods
 
-POD_SET_LABEL = "kueue.x-k8s.io/podset"
-INDEX_OFFSET = "kueue.x-k8s.io/pod-index-offset"
-
-Placed = tuple[Object, Domain]
+PodDomain = tuple[Object, TopologyDomainAssignment]
 
 
 class _NoRanksError(Exception):
-    """Some pod has no usable rank, so ranks are not used at all."""
+    """A pod has no valid rank, so ranks are not used for the pod set."""
 
 
-def plan(workload: Object, pods: Sequence[Object]) -> list[Write]:
-    """The pods of an admitted workload that may go now, each with the labels of its domain."""
+def plan(workload: Object, all_pods: Sequence[Object]) -> list[Update]:
+    """Ungates the pods of an admitted workload and adds the node selector of their domain."""
     if not predicates.is_admitted(workload):
         return []
     lost = {node["name"] for node in workload["status"].get("unhealthyNodes") or ()}
@@ -32,49 +33,48 @@ def plan(workload: Object, pods: Sequence[Object]) -> list[Write]:
         if not assignment.get("topologyAssignment"):
             continue
         levels = assignment["topologyAssignment"]["levels"]
-        members = [pod for pod in pods if _belongs(pod, assignment["name"])]
-        for pod, domain in _placed(workload, assignment, members):
+        pod_set_pods = [pod for pod in all_pods if _belongs(pod, assignment["name"])]
+        for pod, domain in _assign(workload, assignment, pod_set_pods):
             if levels[-1] != topology_encoding.HOSTNAME or domain.values[-1] not in lost:
                 writes.append(_ungated(pod, dict(zip(levels, domain.values, strict=True))))
     return writes
 
 
 def is_gated(pod: Object) -> bool:
-    return any(gate["name"] == TOPOLOGY_SCHEDULING_GATE for gate in pod["spec"].get("schedulingGates") or ())
+    return pods.has_gate(pod, TOPOLOGY_GATE)
 
 
 def _belongs(pod: Object, pod_set: str) -> bool:
-    return (pod["metadata"].get("labels") or {}).get(POD_SET_LABEL) == pod_set and not nodes.has_ended(pod)
+    return objects.labels(pod).get(POD_SET_LABEL) == pod_set and not nodes.is_terminated(pod)
 
 
-def _ungated(pod: Object, labels: Mapping[str, str]) -> Write:
+def _ungated(pod: Object, labels: Mapping[str, str]) -> Update:
     new = copied(pod)
-    spec = new["spec"]
-    spec["schedulingGates"] = [gate for gate in spec["schedulingGates"] if gate["name"] != TOPOLOGY_SCHEDULING_GATE]
-    if not spec["schedulingGates"]:
-        del spec["schedulingGates"]
-    spec["nodeSelector"] = {**(spec.get("nodeSelector") or {}), **labels}
-    return Write(resource=resources.POD, old=pod, new=new)
+    pods.remove_gates(new, TOPOLOGY_GATE)
+    new["spec"]["nodeSelector"] = {**objects.nested(new, "spec", "nodeSelector"), **labels}
+    return Update(resource=resources.POD, old=pod, new=new)
 
 
-def _placed(workload: Object, assignment: Object, pods: Sequence[Object]) -> list[Placed]:
+def _assign(workload: Object, assignment: Object, members: Sequence[Object]) -> list[PodDomain]:
     levels = assignment["topologyAssignment"]["levels"]
     domains = topology_encoding.decode(assignment["topologyAssignment"])
     slots = [domain for domain in domains for _ in range(domain.count)]
     try:
-        ranks = _ranks(workload, assignment, pods)
+        pods_by_rank = _ranks(workload, assignment, members)
     except _NoRanksError:
-        return _anywhere(levels, domains, pods)
-    for rank, pod in ranks.items():
+        return _assign_in_order(levels, domains, members)
+    for rank, pod in pods_by_rank.items():
         if rank >= len(slots) or (not is_gated(pod) and _values(pod, levels) != slots[rank].values):
-            return _anywhere(levels, domains, pods)
-    return [(pod, slots[rank]) for rank, pod in sorted(ranks.items()) if is_gated(pod)]
+            return _assign_in_order(levels, domains, members)
+    return [(pod, slots[rank]) for rank, pod in sorted(pods_by_rank.items()) if is_gated(pod)]
 
 
-def _anywhere(levels: Sequence[str], domains: Sequence[Domain], pods: Sequence[Object]) -> list[Placed]:
-    """Domains in order, each up to its count."""
-    gated = [pod for pod in pods if is_gated(pod)]
-    present = [_values(pod, levels) for pod in pods if not is_gated(pod)]
+def _assign_in_order(
+    levels: Sequence[str], domains: Sequence[TopologyDomainAssignment], members: Sequence[Object]
+) -> list[PodDomain]:
+    """Fills the domains in order, each up to its count."""
+    gated = [pod for pod in members if is_gated(pod)]
+    present = [_values(pod, levels) for pod in members if not is_gated(pod)]
     free = [domain for domain in domains for _ in range(domain.count - present.count(domain.values))]
     return list(zip(gated, free, strict=False))
 
@@ -84,24 +84,24 @@ def _values(pod: Object, levels: Sequence[str]) -> tuple[str, ...]:
     return tuple(selector.get(level, "") for level in levels)
 
 
-# Ranks.
+# Ranks of pods.
 
 
-def _ranks(workload: Object, assignment: Object, pods: Sequence[Object]) -> dict[int, Object]:
-    """Every pod under its own rank."""
+def _ranks(workload: Object, assignment: Object, members: Sequence[Object]) -> dict[int, Object]:
+    """The pods by rank."""
     request = _request(workload, assignment["name"])
     label = request.get("podIndexLabel")
     if label is None:
         raise _NoRanksError
     size = int(assignment["count"])
     leading = _leading_pods(workload, assignment)
-    offset = leading + (_offset(pods[0]) if pods else 0)
+    offset = leading + (_offset(members[0]) if members else 0)
     job_label, jobs = request.get("subGroupIndexLabel"), int(request.get("subGroupCount") or 0)
     if job_label is not None and jobs <= 0:
         raise _NoRanksError
     job_size = size // jobs if job_label is not None else size
     ranks: dict[int, Object] = {}
-    for pod in pods:
+    for pod in members:
         index = _number(pod, label, below=size + offset)
         rank = index - offset
         if job_label is not None:
@@ -115,12 +115,12 @@ def _ranks(workload: Object, assignment: Object, pods: Sequence[Object]) -> dict
 
 
 def _request(workload: Object, pod_set: str) -> Object:
-    found = next(each for each in workload["spec"]["podSets"] if each["name"] == pod_set)
-    return found.get("topologyRequest") or {}
+    spec = next(entry for entry in workload["spec"]["podSets"] if entry["name"] == pod_set)
+    return objects.nested(spec, "topologyRequest")
 
 
 def _leading_pods(workload: Object, assignment: Object) -> int:
-    """In a group of two pod sets the ranks of the larger begin after those of the smaller."""
+    """In a group of two pod sets, the ranks of the larger one follow those of the smaller one."""
     group = _request(workload, assignment["name"]).get("podSetGroupName")
     if group is None:
         return 0
@@ -133,13 +133,13 @@ def _leading_pods(workload: Object, assignment: Object) -> int:
 
 def _offset(pod: Object) -> int:
     try:
-        return int((pod["metadata"].get("annotations") or {}).get(INDEX_OFFSET, "0"))
+        return int(objects.annotations(pod).get(POD_INDEX_OFFSET, "0"))
     except ValueError:
         raise _NoRanksError from None
 
 
 def _number(pod: Object, label: str, *, below: int) -> int:
-    text = (pod["metadata"].get("labels") or {}).get(label, "")
+    text = objects.labels(pod).get(label, "")
     if not text.isascii() or not text.isdigit() or int(text) >= below:
         raise _NoRanksError
     return int(text)

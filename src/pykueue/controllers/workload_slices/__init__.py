@@ -1,1 +1,1 @@
-"""Workload slices: pods of elastic jobs are ungated up to the count of the newest admitted slice."""
+"""Workload slices: pods of elastic jobs are ungated up to the counts of their newest slice."""

@@ -1,100 +1,58 @@
-"""Lets pods of elastic jobs go, as many of each pod set as the newest slice with admission has."""
+"""The slice ungater: removes the scheduling gates of the pods of elastic jobs."""
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
-
-from pykueue.api import resources
-from pykueue.api.json_copy import copied
+from pykueue.api import objects, resources
+from pykueue.api.labels import ELASTIC_JOB, WORKLOAD_SLICE_NAME
 from pykueue.api.scheme import Object
+from pykueue.controllers.cache import split_key
 from pykueue.controllers.jobs import slices
-from pykueue.controllers.topology.decide import POD_SET_LABEL
+from pykueue.controllers.workload_slices import decide
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
-from pykueue.kube.controller.apply import Applier
-from pykueue.kube.controller.cache import Key, ObjectCache
-from pykueue.kube.controller.plan import Write
+from pykueue.kube.controller.cache import Key, ObjectCache, latest
+from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.controller.work_queue import WorkQueue
 from pykueue.translate import nodes
 
-GATE = "kueue.x-k8s.io/elastic-job"
 INDEX = "slice"
 
 
 class SliceUngater:
-    def __init__(self, mirror: ObjectCache, applier: Applier, clock: Clock) -> None:
-        self._mirror = mirror
-        self._applier = applier
+    def __init__(self, cache: ObjectCache, executor: WriteExecutor, clock: Clock) -> None:
+        self._cache = cache
+        self._executor = executor
         self.queue: WorkQueue[Key] = WorkQueue("sliceungater", clock)
-        mirror.add_index(resources.POD, INDEX, _slice_of_pod)
-        mirror.add_index(resources.WORKLOAD, INDEX, _slice_of_workload)
-        mirror.on_change(resources.POD, self._pod_changed)
-        mirror.on_change(resources.WORKLOAD, self._workload_changed)
+        cache.add_index(resources.POD, INDEX, _slice_of_pod)
+        cache.add_index(resources.WORKLOAD, INDEX, _slice_of_workload)
+        cache.on_change(resources.POD, self._pod_changed)
+        cache.on_change(resources.WORKLOAD, self._workload_changed)
 
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
-        """A gated pod may go; so may another one when a pod has ended."""
-        pod = new or old
-        assert pod is not None
-        if new is None or is_gated(new) or nodes.has_ended(new):
-            self._look_at(_slice_of_pod(pod))
+        """Reconcile for a gated pod, and for a pod that ended, because another may run then."""
+        pod = latest(old, new)
+        if new is None or decide.is_gated(new) or nodes.is_terminated(new):
+            self._add(_slice_of_pod(pod))
 
     def _workload_changed(self, _old: Object | None, new: Object | None) -> None:
         if new is not None and predicates.is_admitted(new):
-            self._look_at(_slice_of_workload(new))
+            self._add(_slice_of_workload(new))
 
-    def _look_at(self, keys: list[str]) -> None:
+    def _add(self, keys: list[str]) -> None:
         for key in keys:
-            namespace, _, name = key.partition("/")
-            self.queue.add((namespace, name))
+            self.queue.add(split_key(key))
 
     async def reconcile(self, key: Key) -> int:
-        workloads = slices.living(self._mirror.indexed(resources.WORKLOAD, INDEX, "/".join(key)))
-        pods = self._mirror.indexed(resources.POD, INDEX, "/".join(key))
-        await self._applier.carry_out(plan(workloads, pods))
+        workloads = slices.unfinished(self._cache.indexed(resources.WORKLOAD, INDEX, "/".join(key)))
+        pods = self._cache.indexed(resources.POD, INDEX, "/".join(key))
+        await self._executor.apply(decide.plan(workloads, pods))
         return 0
 
 
-def plan(workloads: Sequence[Object], pods: Sequence[Object]) -> list[Write]:
-    """The gated pods that may go now; `workloads` are the slices of one job, the oldest first."""
-    holding = [each for each in workloads if predicates.has_quota_reservation(each) and not predicates.is_evicted(each)]
-    if not holding or not predicates.is_admitted(holding[-1]):
-        return []
-    present = [pod for pod in pods if not nodes.has_ended(pod)]
-    return [_ungated(pod) for pod in _next(slices.counts(holding[-1]["spec"]["podSets"]), present)]
-
-
-def _next(granted: dict[str, int], pods: Sequence[Object]) -> Iterator[Object]:
-    gone = Counter(_pod_set(pod) for pod in pods if not is_gated(pod))
-    for pod in sorted(filter(is_gated, pods), key=lambda pod: str(pod["metadata"]["name"])):
-        name = _pod_set(pod)
-        if gone[name] < granted.get(name, 0):
-            gone[name] += 1
-            yield pod
-
-
-def is_gated(pod: Object) -> bool:
-    return any(gate["name"] == GATE for gate in pod["spec"].get("schedulingGates") or ())
-
-
-def _pod_set(pod: Object) -> str:
-    return str((pod["metadata"].get("labels") or {}).get(POD_SET_LABEL, ""))
-
-
-def _ungated(pod: Object) -> Write:
-    new = copied(pod)
-    new["spec"]["schedulingGates"] = [gate for gate in new["spec"]["schedulingGates"] if gate["name"] != GATE]
-    if not new["spec"]["schedulingGates"]:
-        del new["spec"]["schedulingGates"]
-    return Write(resource=resources.POD, old=pod, new=new)
-
-
 def _slice_of_pod(pod: Object) -> list[str]:
-    metadata = pod["metadata"]
-    name = (metadata.get("annotations") or {}).get(slices.SLICE_NAME)
-    return [f"{metadata['namespace']}/{name}"] if name else []
+    name = objects.annotations(pod).get(WORKLOAD_SLICE_NAME)
+    return [f"{objects.namespace(pod)}/{name}"] if name else []
 
 
 def _slice_of_workload(workload: Object) -> list[str]:
-    metadata = workload["metadata"]
-    if (metadata.get("annotations") or {}).get(slices.ELASTIC_JOB) != "true":
+    if objects.annotations(workload).get(ELASTIC_JOB) != "true":
         return []
-    return [f"{metadata['namespace']}/{slices.slice_name(workload)}"]
+    return [f"{objects.namespace(workload)}/{slices.slice_name(workload)}"]

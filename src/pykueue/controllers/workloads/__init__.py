@@ -1,6 +1,7 @@
-"""The life of a Workload as pure functions on its JSON: what holds of it, how it changes, what to do next.
+"""The lifecycle of a Workload as functions on its JSON: predicates, transitions and decisions.
 
-`reconcile.decide` is the entry point of the workload controller; the scheduler and the job controllers use `transitions`.
+`decide.decide` is the reconcile of the workload controller. The scheduler and the job controllers
+use `transitions`.
 
-Invariant: nothing here reads a clock or an API; time and neighbours arrive as arguments.
+Invariant: only `controller` reads a clock or an API; the other modules are pure.
 """

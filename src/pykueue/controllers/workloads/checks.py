@@ -1,24 +1,24 @@
-"""Admission checks on a Workload: which apply, and what their states amount to."""
+"""The admission checks of a Workload: which ones are required, and texts for their states."""
 
 from collections.abc import Iterable
 
+from pykueue.api import objects
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS, from_ns, to_ns
 from pykueue.controllers.workloads import predicates
 
 
 def required(workload: Object, cluster_queue: Object) -> set[str]:
-    """Before a reservation: the checks that apply whatever the flavor; after it: those of the assigned flavors."""
-    admission = (workload.get("status") or {}).get("admission")
+    """The checks of the assigned flavors; before a reservation, those that apply to all flavors."""
+    admission = objects.status(workload).get("admission")
     flavors = _assigned_flavors(admission) if admission else _all_flavors(cluster_queue)
-    names = set()
-    strategy = cluster_queue["spec"].get("admissionChecksStrategy") or {}
-    for rule in strategy.get("admissionChecks") or ():
+    required_names = set()
+    for rule in objects.nested_list(cluster_queue, "spec", "admissionChecksStrategy", "admissionChecks"):
         on_flavors = set(rule.get("onFlavors") or _all_flavors(cluster_queue))
         applies = bool(flavors & on_flavors) if admission else flavors <= on_flavors
         if applies:
-            names.add(rule["name"])
-    return names
+            required_names.add(rule["name"])
+    return required_names
 
 
 def _all_flavors(cluster_queue: Object) -> set[str]:
@@ -36,27 +36,27 @@ def _assigned_flavors(admission: Object) -> set[str]:
 
 
 def sync(workload: Object, names: Iterable[str], now_ns: int) -> bool:
-    """Missing checks are added as Pending, others dropped; sorted by name."""
-    wanted = set(names)
+    """Adds missing checks as Pending and removes others; True if anything changed."""
+    required_names = set(names)
     old = predicates.checks(workload)
-    kept = [check for check in old if check["name"] in wanted]
-    present = {check["name"] for check in kept}
+    present = [check for check in old if check["name"] in required_names]
+    present_names = {check["name"] for check in present}
     added = [
         {"name": name, "state": "Pending", "message": "", "lastTransitionTime": from_ns(now_ns)}
-        for name in wanted - present
+        for name in required_names - present_names
     ]
-    if not added and len(kept) == len(old):
+    if not added and len(present) == len(old):
         return False
     status = workload.setdefault("status", {})
-    if wanted:
-        status["admissionChecks"] = sorted(kept + added, key=lambda check: str(check["name"]))
+    if required_names:
+        status["admissionChecks"] = sorted(present + added, key=lambda check: str(check["name"]))
     else:
         status.pop("admissionChecks", None)
     return True
 
 
 def summary(checks: list[Object], state: str) -> str:
-    """`AdmissionCheck in Retry state: "name" (message)`."""
+    """A text such as `AdmissionCheck in Retry state: "name" (message)`."""
     parts = [
         f'"{check["name"]}" ({check["message"]})' if check.get("message") else f'"{check["name"]}"'
         for check in sorted(checks, key=lambda check: str(check["name"]))
@@ -66,7 +66,7 @@ def summary(checks: list[Object], state: str) -> str:
 
 
 def retry_at_ns(workload: Object) -> int:
-    """The latest moment that a check in Retry asks to wait for; 0 if none does."""
+    """The latest time until which a check in state Retry asks to wait; 0 if none does."""
     return max(
         (
             to_ns(check["lastTransitionTime"]) + check["requeueAfterSeconds"] * SECOND_NS

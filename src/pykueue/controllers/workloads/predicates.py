@@ -1,22 +1,17 @@
-"""What holds of a Workload: predicates on its JSON. Named after the words of Kueue's own status."""
+"""Predicates on a Workload's JSON, named after Kueue's own words."""
 
-from pykueue.api import conditions
+from pykueue.api import conditions, objects
+from pykueue.api.labels import ADMISSION_GATED_BY
 from pykueue.api.scheme import Object
 from pykueue.api.times import to_ns
 
-ADMISSION_GATED_BY = "kueue.x-k8s.io/admission-gated-by"
-RESOURCE_IN_USE = "kueue.x-k8s.io/resource-in-use"
-JOB_UID_LABEL = "kueue.x-k8s.io/job-uid"
-PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
-
 
 def key(workload: Object) -> str:
-    metadata = workload["metadata"]
-    return f"{metadata.get('namespace', '')}/{metadata['name']}"
+    return f"{objects.namespace(workload)}/{objects.name(workload)}"
 
 
 def is_active(workload: Object) -> bool:
-    return (workload.get("spec") or {}).get("active") is not False
+    return objects.spec(workload).get("active") is not False
 
 
 def is_finished(workload: Object) -> bool:
@@ -36,7 +31,7 @@ def has_quota_reservation(workload: Object) -> bool:
 
 
 def holds_quota(workload: Object) -> bool:
-    """Counted in its ClusterQueue's usage."""
+    """Whether the Workload counts in the usage of its ClusterQueue."""
     return (
         has_quota_reservation(workload)
         and "admission" in workload["status"]
@@ -50,11 +45,11 @@ def is_on_hold(workload: Object) -> bool:
 
 
 def admission_gate(workload: Object) -> str:
-    return str((workload["metadata"].get("annotations") or {}).get(ADMISSION_GATED_BY, ""))
+    return str(objects.annotations(workload).get(ADMISSION_GATED_BY, ""))
 
 
 def is_admissible(workload: Object) -> bool:
-    """May stand in a queue."""
+    """Whether the Workload may be queued."""
     return not (
         admission_gate(workload)
         or is_finished(workload)
@@ -63,10 +58,6 @@ def is_admissible(workload: Object) -> bool:
         or is_on_hold(workload)
         or conditions.is_true(workload, "WaitingForReplacementPods")
     )
-
-
-def is_being_deleted(obj: Object) -> bool:
-    return bool(obj["metadata"].get("deletionTimestamp"))
 
 
 def status_word(workload: Object) -> str:
@@ -78,16 +69,15 @@ def status_word(workload: Object) -> str:
 
 
 def cluster_queue_reserved(workload: Object) -> str:
-    return str(((workload.get("status") or {}).get("admission") or {}).get("clusterQueue", ""))
+    return str(objects.nested(workload, "status", "admission").get("clusterQueue", ""))
 
 
 def priority_class_name(workload: Object) -> str:
-    return str((workload["spec"].get("priorityClassRef") or {}).get("name", ""))
+    return str(objects.nested(workload, "spec", "priorityClassRef").get("name", ""))
 
 
 def checks(workload: Object) -> list[Object]:
-    found: list[Object] = (workload.get("status") or {}).get("admissionChecks") or []
-    return found
+    return objects.nested_list(workload, "status", "admissionChecks")
 
 
 def checks_in(workload: Object, state: str) -> list[Object]:
@@ -99,24 +89,15 @@ def has_all_checks_ready(workload: Object) -> bool:
 
 
 def waits_for_topology(workload: Object) -> bool:
-    """Some pod set's placement was put off until its checks are ready."""
-    admission = (workload.get("status") or {}).get("admission") or {}
+    """Whether the topology assignment of a pod set waits for the admission checks."""
     return any(
         not assignment.get("topologyAssignment") and assignment.get("delayedTopologyRequest") == "Pending"
-        for assignment in admission.get("podSetAssignments") or ()
+        for assignment in objects.nested_list(workload, "status", "admission", "podSetAssignments")
     )
 
 
-def controller_of(obj: Object) -> Object | None:
-    for reference in obj["metadata"].get("ownerReferences") or ():
-        if reference.get("controller"):
-            owner: Object = reference
-            return owner
-    return None
-
-
 def queued_since_ns(workload: Object) -> int:
-    """Waiting is measured from the last requeue, or else from creation."""
+    """The time of the last requeue, or else of the creation."""
     requeued = conditions.find(workload, "Requeued")
     text = requeued["lastTransitionTime"] if requeued else workload["metadata"].get("creationTimestamp")
     return to_ns(text) if text else 0

@@ -1,6 +1,7 @@
-"""How a Workload changes: each function edits the JSON it is given and says whether anything changed.
+"""State transitions of a Workload: functions that edit its JSON in place.
 
-Callers pass a copy; what the copy then differs in becomes a patch. The words are those that Kueue users read.
+Most return whether anything changed. Callers pass a copy, and the difference to the original becomes
+a patch. The messages are Kueue's.
 """
 
 from pykueue.api import conditions
@@ -8,16 +9,16 @@ from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS, from_ns, to_ns
 from pykueue.controllers.workloads import predicates
 
-KEPT_OF_A_CHECK = ("name", "requeueAfterSeconds", "podSetUpdates")
+PRESERVED_CHECK_FIELDS = ("name", "requeueAfterSeconds", "podSetUpdates")
 
 
 def sync_admitted(workload: Object, now_ns: int) -> bool:
-    """Makes Admitted follow from reservation, checks and placement; written only when its truth changes."""
+    """Sets Admitted from the quota reservation, the checks and the topology."""
     reserved = predicates.has_quota_reservation(workload)
     ready = predicates.has_all_checks_ready(workload)
-    placed = not predicates.waits_for_topology(workload)
+    has_topology = not predicates.waits_for_topology(workload)
     was_admitted = predicates.is_admitted(workload)
-    if was_admitted == (reserved and ready and placed):
+    if was_admitted == (reserved and ready and has_topology):
         return False
     if not was_admitted:
         return conditions.put(
@@ -44,7 +45,7 @@ def _accumulate_execution_time(workload: Object, now_ns: int) -> None:
 
 
 def reserve_quota(workload: Object, admission: Object, now_ns: int) -> None:
-    """Quota is ours: former eviction and preemption become history."""
+    """Sets the admission and QuotaReserved, and resets Evicted and Preempted."""
     status = workload.setdefault("status", {})
     status["admission"] = admission
     status.pop("resourceRequests", None)
@@ -69,15 +70,15 @@ def reserve_quota(workload: Object, admission: Object, now_ns: int) -> None:
             )
 
 
-def place(workload: Object, admission: Object, now_ns: int) -> None:
-    """A workload that holds quota gets its places; nodes that it had lost are replaced."""
+def assign_topology(workload: Object, admission: Object, now_ns: int) -> None:
+    """Sets an admission with a topology assignment, which also replaces unhealthy nodes."""
     reserve_quota(workload, admission, now_ns)
     workload["status"].pop("unhealthyNodes", None)
     sync_admitted(workload, now_ns)
 
 
 def release_quota(workload: Object, *, reason: str, message: str, now_ns: int) -> bool:
-    """Takes the reservation back and says why."""
+    """Removes the admission and sets QuotaReserved to False."""
     changed = conditions.put(workload, "QuotaReserved", status=False, reason=reason, message=message, now_ns=now_ns)
     if "admission" in workload["status"]:
         del workload["status"]["admission"]
@@ -100,17 +101,17 @@ def finish(workload: Object, *, reason: str, message: str, now_ns: int) -> bool:
 
 
 def evict(workload: Object, *, reason: str, message: str, cause: str = "", now_ns: int) -> None:
-    """Marks the Workload evicted; whoever runs its job stops it and then releases the quota."""
+    """Sets Evicted; the job controller then stops the job and releases the quota."""
     status = workload.setdefault("status", {})
-    written = f"{reason}DueTo{cause}" if reason == "Deactivated" and cause else reason
-    conditions.put(workload, "Evicted", status=True, reason=written, message=message, now_ns=now_ns)
+    condition_reason = f"{reason}DueTo{cause}" if reason == "Deactivated" and cause else reason
+    conditions.put(workload, "Evicted", status=True, reason=condition_reason, message=message, now_ns=now_ns)
     status.pop("clusterName", None)
     status.pop("nominatedClusterNames", None)
     status.pop("unhealthyNodes", None)
     _reset_checks(workload, now_ns)
     if conditions.is_true(workload, "BlockedOnPreemptionGates"):
         conditions.put(
-            workload, "BlockedOnPreemptionGates", status=False, reason=written, message=message, now_ns=now_ns
+            workload, "BlockedOnPreemptionGates", status=False, reason=condition_reason, message=message, now_ns=now_ns
         )
     for gate in status.get("preemptionGates") or ():
         gate["position"] = "Closed"
@@ -124,17 +125,17 @@ def preempt(workload: Object, *, reason: str, message: str, now_ns: int) -> None
 
 
 def _reset_checks(workload: Object, now_ns: int) -> None:
-    """What a check's controller wrote for the pods stays: Kueue does not own it and so cannot take it away."""
+    """Resets the checks to Pending; fields that their controllers set for the pods stay."""
     for check in predicates.checks(workload):
         state = check["state"]
         if state == "Pending":
             continue
-        kept: Object = {name: check[name] for name in KEPT_OF_A_CHECK if name in check}
+        preserved: Object = {name: check[name] for name in PRESERVED_CHECK_FIELDS if name in check}
         if state == "Retry":
-            kept["retryCount"] = check.get("retryCount", 0) + 1
+            preserved["retryCount"] = check.get("retryCount", 0) + 1
         check.clear()
         check.update(
-            kept,
+            preserved,
             state="Pending",
             message=f"Reset to Pending after eviction. Previously: {state}",
             lastTransitionTime=from_ns(now_ns),
@@ -155,7 +156,7 @@ def eviction_event_reason(reason: str, cause: str) -> str:
 
 
 def requeue_not_before(workload: Object, at_ns: int, *, count: bool) -> bool:
-    """Moves requeueAt later, never earlier; `count` also counts the requeue."""
+    """Moves `requeueAt` later, never earlier; `count` also increments the number of requeues."""
     state = workload.setdefault("status", {}).setdefault("requeueState", {})
     changed = False
     if "requeueAt" not in state or to_ns(state["requeueAt"]) < at_ns:

@@ -1,6 +1,6 @@
-"""What Kueue's webhooks refuse, as CEL for a cluster without webhooks: a table of rules for each kind.
+"""What Kueue's webhooks refuse, as CEL for a cluster without webhooks: one table for each kind.
 
-The same rules stand in Python in `api.rules`, for the embedded API; `tests/install` puts the same objects to both. A rule that is
-in the schema of a kind is not repeated here. Each module writes the tables of one family of kinds; `install.validation` turns
-tables into policies.
+The embedded API and the webhook server use the same rules in Python, in the module of the same
+name in `api.rules`; `tests/install` compares both on the same objects. A rule of a kind's schema
+is not repeated here. `install.policies` turns the tables into policies.
 """

@@ -1,9 +1,13 @@
-"""batch/v1 Job: partial admission, synchronised completions, placement. In Python: `api.rules.jobs.batch_job`."""
+"""batch/v1 Job: partial admission, synchronised completions, placement.
 
-from pykueue.api.rules.jobs import batch_job, frameworks
+In Python: `api.rules.jobs.batch_job`.
+"""
+
+from pykueue.api.rules import workload_update
+from pykueue.api.rules.jobs import batch_job, job_kinds
 from pykueue.api.rules.jobs import topology as annotations
 from pykueue.api.scheme import Settings
-from pykueue.install.validations import cel, jobs, table, topology
+from pykueue.install.validations import cel, generic, table, topology
 from pykueue.install.validations.table import IS_UPDATE, Table, Validation
 
 _PARALLELISM = "object.spec.?parallelism.orValue(1)"
@@ -15,7 +19,7 @@ _LEAST, _EQUAL = batch_job.MIN_PARALLELISM, batch_job.COMPLETIONS_EQUAL_PARALLEL
 def of_jobs(settings: Settings) -> Table:
     templates = f"[{topology.template('object.spec.?template', _COUNT)}]"
     more = (*_partial_admission(), *_synchronised_completions(), *_elastic_placement(settings))
-    return jobs.plain(frameworks.BATCH_JOB, settings, templates=templates, more=more)
+    return generic.plain(job_kinds.BATCH_JOB, settings, templates=templates, more=more)
 
 
 def _partial_admission() -> list[Validation]:
@@ -31,12 +35,12 @@ def _partial_admission() -> list[Validation]:
         Validation(
             when=is_new,
             cel="!variables.isElastic",
-            message=f"metadata.annotations[{_LEAST}]: partial admission and elastic job cannot be used together",
+            message=f"metadata.annotations[{_LEAST}]: {workload_update.PARTIAL_AND_ELASTIC}",
         ),
         Validation(
             when=f"{IS_UPDATE} && '{_LEAST}' in variables.oldAnnotations && !variables.wasSuspended",
             cel=f"{_PARALLELISM} == {parallelism_before}",
-            message="spec.parallelism: cannot change when partial admission is enabled and the job is not suspended",
+            message=f"spec.parallelism: {batch_job.PARALLELISM_IMMUTABLE}",
         ),
     ]
 
@@ -51,14 +55,14 @@ def _synchronised_completions() -> list[Validation]:
             message=f"{path} must be a boolean",
         ),
         Validation(
-            when=f"{equal} in {cel.TRUTHS}",
+            when=f"{equal} in {cel.TRUE_TEXTS}",
             cel="object.spec.?completionMode.orValue('NonIndexed') != 'NonIndexed' && "
             f"object.spec.?completions.orValue(1) == {_PARALLELISM}",
             message=f"{_EQUAL} is for Indexed jobs with completions equal to parallelism",
         ),
         Validation(
             when=f"{IS_UPDATE} && !variables.wasSuspended && !variables.isSuspended",
-            cel=f"({equal} in {cel.TRUTHS}) == ({before} in {cel.TRUTHS})",
+            cel=f"({equal} in {cel.TRUE_TEXTS}) == ({before} in {cel.TRUE_TEXTS})",
             message=f"{path}: field is immutable while the job is not suspended",
         ),
     ]

@@ -1,20 +1,24 @@
-"""Deployment, StatefulSet and LeaderWorkerSet, whose pods are held back. In Python: `api.rules.jobs.serving`, `leader_worker_set`."""
+"""Deployment, StatefulSet and LeaderWorkerSet, whose pods get scheduling gates.
 
-from pykueue.api.rules.jobs import frameworks, generic, leader_worker_set, management, pod
-from pykueue.api.rules.jobs.frameworks import Framework
+In Python: `api.rules.jobs.serving` and `api.rules.jobs.leader_worker_set`.
+"""
+
+from pykueue.api.rules.jobs import generic, job_kinds, leader_worker_set, management, pod, serving
+from pykueue.api.rules.jobs.job_kinds import JobKind
 from pykueue.api.scheme import Settings
-from pykueue.install.validations import gates, jobs, table, topology
+from pykueue.install.validations import admission_gates, table, topology
+from pykueue.install.validations import generic as jobs
 from pykueue.install.validations.table import IS_UPDATE, METADATA, NEW, OLD, Table, Validation, Variable
 
 _WAS_IDLE = f"{OLD}.?status.?readyReplicas.orValue(0) == 0"
 
 
 def of_deployments(settings: Settings) -> Table:
-    return Table(variables=_variables(settings), validations=tuple(_rules(frameworks.DEPLOYMENT, settings)))
+    return Table(variables=_variables(settings), validations=tuple(_rules(job_kinds.DEPLOYMENT, settings)))
 
 
 def of_stateful_sets(settings: Settings, owned: str) -> Table:
-    """`owned` is CEL for whether the object belongs to another managed one."""
+    """`owned` is CEL for whether the object has a managed owner."""
     replicas, before = (f"{obj}.spec.?replicas.orValue(1)" for obj in (NEW, OLD))
     managed = [
         *_same_role("spec.template.spec"),
@@ -26,14 +30,14 @@ def of_stateful_sets(settings: Settings, owned: str) -> Table:
         Validation(
             when=f"{replicas} != 0 && {before} == 0",
             cel=f"{NEW}.?status.?replicas.orValue(0) == 0",
-            message="spec.replicas: scaling down is still in progress",
+            message=f"spec.replicas: {serving.SCALING_DOWN}",
         ),
     ]
     parent = f"object.spec.template.?metadata.?annotations[?'{pod.SUSPENDING_PARENT}'].orValue('statefulset')"
     return Table(
-        variables=(*_variables(settings), _holds_back(settings, owned)),
+        variables=(*_variables(settings), _is_gated(settings, owned)),
         validations=(
-            *_rules(frameworks.STATEFUL_SET, settings),
+            *_rules(job_kinds.STATEFUL_SET, settings),
             *table.under("variables.holdsBack", managed),
         ),
         conditions=(("independent", f"{parent} == 'statefulset'"),),
@@ -66,9 +70,9 @@ def of_leader_worker_sets(settings: Settings, owned: str) -> Table:
             )
         )
     return Table(
-        variables=(*_variables(settings), _holds_back(settings, owned), topology.variable(templates)),
+        variables=(*_variables(settings), _is_gated(settings, owned), topology.variable(templates)),
         validations=(
-            *_rules(frameworks.LEADER_WORKER_SET, settings),
+            *_rules(job_kinds.LEADER_WORKER_SET, settings),
             Validation(
                 cel=f"{replicas} >= 0 && {replicas} <= {most}",
                 message=f"spec.replicas: invalid LeaderWorkerSet replicas: must be between 0 and {most}",
@@ -81,26 +85,26 @@ def of_leader_worker_sets(settings: Settings, owned: str) -> Table:
 
 def _variables(settings: Settings) -> tuple[Variable, ...]:
     is_elastic = jobs.elastic_text(settings, table.annotation)
-    return (*METADATA, Variable(name="isElastic", cel=is_elastic), *gates.variables(settings))
+    return (*METADATA, Variable(name="isElastic", cel=is_elastic), *admission_gates.variables(settings))
 
 
-def _rules(framework: Framework, settings: Settings) -> list[Validation]:
+def _rules(job_kind: JobKind, settings: Settings) -> list[Validation]:
     queue, before = (get(management.QUEUE_NAME) for get in (table.label, table.old_label))
     return [
         jobs.queue_name(),
-        *jobs.elastic(framework),
+        *jobs.elastic(job_kind),
         Validation(
             when=f"{IS_UPDATE} && (!({_WAS_IDLE}) || {queue} == '')",
             cel=f"{queue} == {before}",
             message=f"{generic.QUEUE_PATH}: field is immutable",
         ),
         *jobs.priority_class(_WAS_IDLE),
-        *gates.validations(settings),
+        *admission_gates.validations(settings),
     ]
 
 
-def _holds_back(settings: Settings, owned: str) -> Variable:
-    """Whether an update is of something whose pods wait for quota."""
+def _is_gated(settings: Settings, owned: str) -> Variable:
+    """Whether this is an update of an object whose pods are gated."""
     is_queued = f"{table.label(management.QUEUE_NAME)} != ''"
     skips_deleted = jobs.is_on(settings, "SkipAncestorCheckForDeletedWorkloads")
     stays = "!object.metadata.?deletionTimestamp.hasValue()" if skips_deleted else "true"
@@ -109,16 +113,16 @@ def _holds_back(settings: Settings, owned: str) -> Variable:
 
 
 def _same_role(path: str) -> list[Validation]:
-    """What makes two pods interchangeable, below the pod specification at `path`."""
+    """The fields that define the role of a pod are immutable; `path` is its specification."""
     spoken = path.replace("?", "")
-    found = [_unchanged(f"{path}.?{name}", f"{spoken}.{name}") for name in pod.ROLE_FIELDS]
-    found.append(_unchanged(f"{path}.?resources.?requests", f"{spoken}.resources"))
+    validations = [_unchanged(f"{path}.?{name}", f"{spoken}.{name}") for name in pod.ROLE_FIELDS]
+    validations.append(_unchanged(f"{path}.?resources.?requests", f"{spoken}.resources"))
     for name in ("initContainers", "containers"):
         shape = "[dyn(c.?resources.?requests.orValue({})), dyn(c.?ports.orValue([]))]"
         now, before = (f"{obj}.{path}.?{name}.orValue([]).map(c, {shape})" for obj in (NEW, OLD))
         message = f"{spoken}.{name}: ports and requests are immutable"
-        found.append(Validation(cel=f"{now} == {before}", message=message))
-    return found
+        validations.append(Validation(cel=f"{now} == {before}", message=message))
+    return validations
 
 
 def _unchanged(place: str, spoken: str) -> Validation:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from pykueue.api.rules.jobs import spark
 from pykueue.api.scheme import Settings
-from pykueue.install.validations import cel, jobs, table, topology
+from pykueue.install.validations import cel, generic, table, topology
 from pykueue.install.validations.table import NEW, Table, Validation
 
 _COUNTS = {"driver": "1", "executor": f"{NEW}.spec.?executor.?instances.orValue(0)"}
@@ -21,13 +21,13 @@ def of_applications(settings: Settings) -> Table:
         ),
     ]
     templates = ", ".join(topology.annotated(_annotations(role), count) for role, count in _COUNTS.items())
-    more = tuple(table.under(jobs.is_managed(settings), own))
-    found = jobs.plain(spark.FRAMEWORK, settings, templates=f"[{templates}]", more=more)
-    return replace(found, conditions=jobs.unless_never_managed(settings))
+    more = tuple(table.under(generic.is_managed(settings), own))
+    generic_table = generic.plain(spark.JOB_KIND, settings, templates=f"[{templates}]", more=more)
+    return replace(generic_table, conditions=generic.unless_never_managed(settings))
 
 
 def _annotations(role: str) -> str:
-    """An annotation of the role itself wins over one of its template."""
+    """An annotation of the role overrides one of its pod template."""
     place = f"{NEW}.spec.?{role}"
     entries = (
         f"?'{name}': {place}.?annotations[?'{name}'].or({place}.?template.?metadata.?annotations[?'{name}'])"

@@ -1,4 +1,4 @@
-"""A table of rules: the values that the rules speak of, by name, and the rules. Written by every module of this package."""
+"""A table of rules and of the variables that they use, for one kind."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -7,15 +7,21 @@ from pykueue.api.scheme import Object
 
 IS_UPDATE = "oldObject != null"
 NEW, OLD = "dyn(object)", "dyn(oldObject)"
-"""The object without its type: a cluster's definition of a kind may lack a field, of which its type check would warn."""
+"""The object without its static type.
+
+The CRD of a cluster may lack a field that a rule uses, and the type check would warn of it.
+"""
 
 Entry = Callable[[str], str]
-"""CEL for the value of a label or annotation ("" if there is none), by its key."""
+"""CEL for the value of a label or annotation by its key; "" if it is absent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variable:
-    """A value that rules call `variables.NAME`. It must have a value for every object: an error would refuse the object."""
+    """A value that rules call `variables.NAME`.
+
+    It must have a value for every object, because an evaluation error would refuse the object.
+    """
 
     name: str
     cel: str
@@ -26,7 +32,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validation:
-    """Where `when` holds, the text must hold: so rules need not repeat which fields are there."""
+    """The condition `cel` must hold where `when` holds."""
 
     when: str = "true"
     cel: str
@@ -41,12 +47,12 @@ class Validation:
 
 
 def under(condition: str, validations: Iterable[Validation]) -> list[Validation]:
-    return [each.under(condition) for each in validations]
+    return [validation.under(condition) for validation in validations]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """`conditions` say which objects the table is about: texts without variables, by name."""
+    """`conditions` are match conditions as (name, CEL) pairs; they cannot use the variables."""
 
     validations: tuple[Validation, ...]
     variables: tuple[Variable, ...] = ()

@@ -1,7 +1,8 @@
-"""Annotations of pod templates that ask for placement. In Python: `api.rules.jobs.topology`.
+"""The annotations of pod templates that request a placement. In Python: `api.rules.jobs.topology`.
 
-The rules speak of `variables.templates`, a list of `{'annotations': …, 'count': …}`; each kind says where its templates are.
-The constraints of several layers are JSON in a text, which CEL cannot read: a regular expression takes flat objects apart.
+The rules use `variables.templates`, a list of `{'annotations': …, 'count': …}`, which each kind
+defines. Constraints of several layers are JSON in an annotation; CEL cannot parse JSON, so that a
+regular expression splits it into its flat objects.
 """
 
 from collections.abc import Iterator
@@ -33,7 +34,7 @@ def is_on(settings: Settings, gate: str = "TopologyAwareScheduling") -> bool:
 
 
 def template(place: str, count: str) -> str:
-    """`place` leads to a pod template that may be absent."""
+    """`place` is CEL for a pod template that may be absent."""
     return annotated(f"{place}.?metadata.?annotations.orValue({{}})", count)
 
 
@@ -54,7 +55,7 @@ def _value(name: str, of: str = "t") -> str:
 
 
 def every(text: str, message: str) -> Validation:
-    """Of each template `t`."""
+    """A condition on each template `t`."""
     return Validation(cel=f"variables.templates.all(t, {text})", message=message)
 
 
@@ -123,14 +124,14 @@ def _layers(text: str) -> str:
 
 
 def _level(layer: str) -> str:
-    """What stands in quotes after the name; "" if the name is not there."""
-    found = rf"""{layer}.find(r'"topology"\s*:\s*"[^"]*"')"""
-    return f"""({found} == '' ? '' : {found}.split('"')[3])"""
+    """The quoted text after the key; "" if the key is absent."""
+    match = rf"""{layer}.find(r'"topology"\s*:\s*"[^"]*"')"""
+    return f"""({match} == '' ? '' : {match}.split('"')[3])"""
 
 
 def _size(layer: str) -> str:
-    found = rf"""{layer}.find(r'"size"\s*:\s*-?[0-9]+')"""
-    return f"""({found} == '' ? 0 : int({found}.find('-?[0-9]+$')))"""
+    match = rf"""{layer}.find(r'"size"\s*:\s*-?[0-9]+')"""
+    return f"""({match} == '' ? 0 : int({match}.find('-?[0-9]+$')))"""
 
 
 def upper_bounds(settings: Settings) -> Iterator[Validation]:
@@ -150,11 +151,11 @@ def upper_bounds(settings: Settings) -> Iterator[Validation]:
 def of_groups() -> Validation:
     name = topology.GROUP_NAME
     members = f"variables.templates.filter(o, {has(name, 'o')} && {_value(name, 'o')} == {_value(name)})"
-    asked = [
-        f"g[0].annotations[?'{each}'].orValue('') == g[1].annotations[?'{each}'].orValue('')"
-        for each in (topology.REQUIRED, topology.PREFERRED)
+    equal_requests = [
+        f"g[0].annotations[?'{annotation}'].orValue('') == g[1].annotations[?'{annotation}'].orValue('')"
+        for annotation in (topology.REQUIRED, topology.PREFERRED)
     ]
-    fits = f"size(g) == 2 && (g[0].count == 1 || g[1].count == 1) && {' && '.join(asked)}"
+    fits = f"size(g) == 2 && (g[0].count == 1 || g[1].count == 1) && {' && '.join(equal_requests)}"
     return every(
         _where(name, f"[{members}].all(g, {fits})"),
         f"{name} can only define groups of exactly 2 pod sets, one of them with only 1 replica, that ask for the same topology",
@@ -164,5 +165,5 @@ def of_groups() -> Validation:
 def validations(settings: Settings, *, groups: bool = False) -> list[Validation]:
     if not is_on(settings):
         return []
-    found = [*of_each_template(settings), *upper_bounds(settings)]
-    return [*found, of_groups()] if groups else found
+    rules = [*of_each_template(settings), *upper_bounds(settings)]
+    return [*rules, of_groups()] if groups else rules

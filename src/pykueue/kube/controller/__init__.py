@@ -1,1 +1,1 @@
-"""The controller runtime: object cache, writes, executor, work queue, event recorder."""
+"""The controller runtime: object cache, work queue, writes, executor, event recorder."""

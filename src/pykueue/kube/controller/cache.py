@@ -1,49 +1,44 @@
-"""The objects of the API as this process last saw them, by kind and name, with the indexes that controllers need.
+"""The objects of the API as this process knows them, with indexes and change handlers.
 
-Filled by informers (`feeds`) and by the answers to our own writes, so that a controller sees what it wrote at once. An older version
-never replaces a newer one. Handlers are called with the object before and after.
+Two sources fill the cache, in no order between them: list and watch (`InformerSet`), and the
+answers to our own writes (`observe`), which show a controller at once what it wrote.
+
+Invariant: an older version never replaces a newer one, and an answer never brings back an object
+whose deletion the watch has shown. The watch shows the versions of a kind in order, so an answer
+that is not newer than the latest event is dropped: the watch has shown that version already, or
+its deletion. tests/kube/controller/test_cache_orders.py runs all orders.
 """
 
 import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from functools import partial
 
+from pykueue.api import objects
 from pykueue.api.scheme import Object, Resource
+from pykueue.kube.client import Client
+from pykueue.kube.clock import Clock
+from pykueue.kube.informer import Key, Reflector, key_of
+
+__all__ = ["InformerSet", "Key", "ObjectCache", "key_of", "latest", "version_of"]
 
 log = logging.getLogger(__name__)
 
-Key = tuple[str, str]
-"""(namespace, name); the namespace of a cluster-scoped object is ""."""
-
 Handler = Callable[[Object | None, Object | None], None]
+"""Called with the object before and after a change; None where there is none."""
 IndexFunction = Callable[[Object], Iterable[str]]
+Transform = Callable[[Object], Object]
+
+BY_CONTROLLER = "controller"
+"""The index of `controlled_by`."""
 
 
-def key_of(obj: Object) -> Key:
-    metadata = obj["metadata"]
-    return metadata.get("namespace", ""), metadata["name"]
-
-
-def named(resource: Resource, obj: Object) -> Object:
-    """Items of a list of builtin kinds do not say what they are."""
-    if "kind" in obj and "apiVersion" in obj:
-        return obj
-    return {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
-
-
-_LOOKED_INTO = ("LocalQueue", "Workload")
-
-
-def completed(obj: Object) -> Object:
-    """With the parts that every controller looks for; the API requires neither a spec nor what a pod template runs."""
-    if "spec" not in obj:
-        return {**obj, "spec": {}}
-    pod_sets = obj["spec"].get("podSets") if isinstance(obj["spec"], dict) else None
-    if not isinstance(pod_sets, list) or all("spec" in pod_set.get("template", ()) for pod_set in pod_sets):
-        return obj
-    whole = [{**each, "template": {"spec": {}, **each.get("template", {})}} for each in pod_sets]
-    return {**obj, "spec": {**obj["spec"], "podSets": whole}}
+def latest(old: Object | None, new: Object | None) -> Object:
+    """The object that a handler is called about: as it is, or as it was before its deletion."""
+    obj = new or old
+    assert obj is not None
+    return obj
 
 
 def version_of(obj: Object) -> int:
@@ -51,12 +46,28 @@ def version_of(obj: Object) -> int:
 
 
 class ObjectCache:
+    """Objects are shared by all readers: copy one before you change it."""
+
     def __init__(self) -> None:
+        self.kinds: dict[Resource, None] = {}
+        """The kinds that somebody asked for by `add_kind`."""
         self._objects: dict[Resource, dict[Key, Object]] = defaultdict(dict)
         self._handlers: dict[Resource, list[Handler]] = defaultdict(list)
         self._indexes: dict[Resource, dict[str, tuple[IndexFunction, dict[str, dict[Key, None]]]]] = defaultdict(dict)
-        self._gone: dict[Resource, dict[Key, int]] = defaultdict(dict)
+        self._transforms: dict[Resource, Transform] = {}
+        self._watched: dict[Resource, int] = {}
+        """The version up to which list and watch of a kind have shown everything."""
+        self._finalized: dict[Resource, dict[Key, int]] = defaultdict(dict)
+        """Versions of objects that ended with a write of ours, until the watch reaches them."""
         self._listed: dict[Resource, asyncio.Event] = defaultdict(asyncio.Event)
+
+    # Setting up
+
+    def add_kind(self, resource: Resource) -> None:
+        """Ask for the objects of a kind, indexed by their controller."""
+        if resource not in self.kinds:
+            self.kinds[resource] = None
+            self.add_index(resource, BY_CONTROLLER, _controller_uids)
 
     def on_change(self, resource: Resource, handler: Handler) -> None:
         self._handlers[resource].append(handler)
@@ -64,12 +75,18 @@ class ObjectCache:
     def add_index(self, resource: Resource, name: str, function: IndexFunction) -> None:
         self._indexes[resource][name] = (function, defaultdict(dict))
 
+    def set_transform(self, resource: Resource, transform: Transform) -> None:
+        """Change every object of a kind before it is stored."""
+        self._transforms[resource] = transform
+
+    # Reading
+
     def is_listed(self, resource: Resource) -> bool:
-        """Seen in full at least once."""
+        """Whether all objects of the kind have been read at least once."""
         return self._listed[resource].is_set()
 
     async def listed(self, resources: Iterable[Resource]) -> None:
-        """Wait until all are seen in full: before that, what is not here may well exist."""
+        """Wait until all kinds are listed; before that, an object that is not cached may exist."""
         for resource in resources:
             await self._listed[resource].wait()
 
@@ -80,62 +97,108 @@ class ObjectCache:
         return list(self._objects[resource].values())
 
     def by_name(self, resource: Resource) -> dict[str, Object]:
-        """Of a cluster-scoped kind."""
+        """The objects of a cluster-scoped kind."""
         return {name: obj for (_, name), obj in self._objects[resource].items()}
 
     def indexed(self, resource: Resource, index: str, value: str) -> list[Object]:
-        objects = self._objects[resource]
-        return [objects[key] for key in self._indexes[resource][index][1].get(value, ())]
+        cached = self._objects[resource]
+        return [cached[key] for key in self._indexes[resource][index][1].get(value, ())]
 
     def count(self, resource: Resource, index: str, value: str) -> int:
         return len(self._indexes[resource][index][1].get(value, ()))
 
-    def set_listed(self, resource: Resource) -> None:
-        self._listed[resource].set()
+    def controlled_by(self, resource: Resource, uid: str) -> list[Object]:
+        """The objects whose controller has this uid; only of kinds asked for by `add_kind`."""
+        return self.indexed(resource, BY_CONTROLLER, uid)
+
+    # Filling
 
     def observe(self, resource: Resource, obj: Object) -> None:
-        key, version = key_of(obj), version_of(obj)
-        old = self._objects[resource].get(key)
-        if old is not None and version_of(old) >= version:
+        """Store the answer to a write or a read of ours, unless the watch has shown as much."""
+        if version_of(obj) > self._watched.get(resource, -1):
+            self._put(resource, obj)
+
+    def mark_deleted(self, resource: Resource, obj: Object) -> None:
+        """Set a deletionTimestamp after our own delete, until the watch shows the object again."""
+        key = key_of(obj)
+        cached = self._objects[resource].get(key)
+        if cached is None or cached["metadata"].get("uid") != obj["metadata"].get("uid") or objects.is_deleted(cached):
             return
-        if self._gone[resource].get(key, -1) >= version:
+        metadata = cached["metadata"]
+        stamp = {"deletionTimestamp": metadata.get("creationTimestamp", "1970-01-01T00:00:00Z")}
+        self._objects[resource][key] = cached | {"metadata": metadata | stamp}
+
+    def apply_event(self, resource: Resource, event_type: str, obj: Object) -> None:
+        """Store one event of the watch: ADDED, MODIFIED or DELETED."""
+        if event_type == "DELETED":
+            self._remove(resource, key_of(obj), version_of(obj))
+        else:
+            self._put(resource, obj)
+        self._set_watched(resource, version_of(obj))
+
+    def replace(self, resource: Resource, items: Iterable[Object], list_version: str) -> None:
+        """Store a list of all objects, which shows what existed at `list_version`."""
+        version = int(list_version or 0)
+        present = {key_of(obj): obj for obj in items}
+        for key in [key for key in self._objects[resource] if key not in present]:
+            self._remove(resource, key, version)
+        for obj in present.values():
+            self._put(resource, obj)
+        self._set_watched(resource, version)
+        self._listed[resource].set()
+
+    def _set_watched(self, resource: Resource, version: int) -> None:
+        self._watched[resource] = version
+        finalized = self._finalized[resource]
+        while finalized and finalized[key := next(iter(finalized))] <= version:
+            del finalized[key]
+
+    def _put(self, resource: Resource, obj: Object) -> None:
+        key, version = key_of(obj), version_of(obj)
+        cached = self._objects[resource].get(key)
+        if cached is not None:
+            cached_version = version_of(cached)
+            if cached_version > version:
+                return
+            if cached_version == version:
+                self._share(resource, key, cached, obj)
+                return
+            if cached["metadata"].get("uid") != obj["metadata"].get("uid"):
+                self._change(resource, key, None)
+        elif version <= self._finalized[resource].get(key, -1):
             return
         if _is_finalized(obj):
-            self._gone[resource][key] = version
-            if old is not None:
-                self._change(resource, key, None)
+            self._finalized[resource][key] = version
+            self._remove(resource, key, version)
             return
-        self._change(resource, key, completed(obj) if resource.kind in _LOOKED_INTO else obj)
+        transform = self._transforms.get(resource)
+        self._change(resource, key, obj if transform is None else transform(obj))
 
-    def share(self, resource: Resource, obj: Object) -> None:
-        """Hold this copy of what is here already: informers' copies may be shared by the whole process."""
-        old = self._objects[resource].get(key_of(obj))
-        if old is not None and version_of(old) == version_of(obj):
-            self._objects[resource][key_of(obj)] = obj
+    def _share(self, resource: Resource, key: Key, cached: Object, obj: Object) -> None:
+        """Store this copy of the same version, which the whole process may share."""
+        if objects.is_deleted(obj) or not objects.is_deleted(cached):
+            transform = self._transforms.get(resource)
+            self._objects[resource][key] = obj if transform is None else transform(obj)
 
-    def forget(self, resource: Resource, obj: Object) -> bool:
-        """False if a newer version of it has been seen, so that it may still be there."""
-        key, version = key_of(obj), version_of(obj)
-        old = self._objects[resource].get(key)
-        if old is None:
-            self._gone[resource].pop(key, None)
-        elif version_of(old) <= version:
+    def _remove(self, resource: Resource, key: Key, version: int) -> None:
+        """Remove the object, unless a newer one took its name."""
+        cached = self._objects[resource].get(key)
+        if cached is not None and version_of(cached) <= version:
             self._change(resource, key, None)
-        else:
-            return False
-        return True
 
     def _change(self, resource: Resource, key: Key, new: Object | None) -> None:
-        objects = self._objects[resource]
-        old = objects.get(key)
+        cached = self._objects[resource]
+        old = cached.get(key)
         if new is None:
-            del objects[key]
+            del cached[key]
         else:
-            objects[key] = new
+            cached[key] = new
         for function, entries in self._indexes[resource].values():
             if old is not None:
                 for value in function(old):
                     entries[value].pop(key, None)
+                    if not entries[value]:
+                        del entries[value]
             if new is not None:
                 for value in function(new):
                     entries[value][key] = None
@@ -146,11 +209,37 @@ class ObjectCache:
                 log.exception("a handler failed on %s %s", resource.plural, "/".join(key))
 
 
+def _controller_uids(obj: Object) -> list[str]:
+    reference = objects.controller_of(obj)
+    return [] if reference is None else [reference["uid"]]
+
+
 def _is_finalized(obj: Object) -> bool:
-    """The answer to the write that took the last finalizer of a deleted object: it is gone with it."""
+    """Whether a write removed the last finalizer of a deleted object, and with it the object."""
     metadata = obj["metadata"]
     return (
         bool(metadata.get("deletionTimestamp"))
         and not metadata.get("finalizers")
         and (metadata.get("deletionGracePeriodSeconds", 0) == 0)
     )
+
+
+class InformerSet:
+    """Keeps a cache in step with the API: one list and watch for each kind."""
+
+    def __init__(self, client: Client, cache: ObjectCache, clock: Clock) -> None:
+        self._client = client
+        self._cache = cache
+        self._clock = clock
+
+    async def run(self, resources: Iterable[Resource]) -> None:
+        async with asyncio.TaskGroup() as group:
+            for resource in dict.fromkeys(resources):
+                reflector = Reflector(
+                    self._client,
+                    resource,
+                    on_list=partial(self._cache.replace, resource),
+                    on_event=partial(self._cache.apply_event, resource),
+                    sleep=self._clock.sleep,
+                )
+                group.create_task(reflector.run())

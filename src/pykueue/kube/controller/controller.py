@@ -1,4 +1,4 @@
-"""A controller: an owner kind, its children, and a pure sync. Changes of either put the owner's key in a queue."""
+"""A controller of an owner kind and its children: a change of either syncs the owner."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,20 +9,19 @@ from pykueue.api.scheme import Object, Resource
 from pykueue.api.times import SECOND_NS
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller import writes
+from pykueue.kube.controller.cache import Key, ObjectCache, key_of
 from pykueue.kube.controller.executor import WriteExecutor
-from pykueue.kube.controller.object_cache import View, Views
 from pykueue.kube.controller.work_queue import WorkQueue
-from pykueue.kube.informer import Change, Key
 
 Sync = Callable[[Object, list[Object], datetime], writes.Sync]
-"""Owner, its children, now."""
+"""Called with an owner, its children and the time."""
 
 
 class Controller:
     """Reconciles owners of one kind.
 
-    Changes of children within `gathers_ns` are looked at together. `orphaned` is called for children whose owner is
-    gone, if it is given.
+    Changes of children within `batch_ns` are reconciled together. `release_orphans` is called with
+    children whose owner is gone, and `forget` with the uid of a deleted owner.
     """
 
     def __init__(
@@ -31,86 +30,97 @@ class Controller:
         children: tuple[Resource, ...],
         *,
         sync: Sync,
-        views: Views,
-        performer: WriteExecutor,
+        cache: ObjectCache,
+        executor: WriteExecutor,
         clock: Clock,
-        gathers_ns: int = 0,
-        orphaned: Callable[[list[Object]], writes.Sync] | None = None,
-        forgotten: Callable[[str], None] = lambda _uid: None,
+        batch_ns: int = 0,
+        release_orphans: Callable[[list[Object]], writes.Sync] | None = None,
+        forget: Callable[[str], None] = lambda _uid: None,
     ) -> None:
-        self._resource = resource
-        self._owners = views.of(resource)
-        self._children: list[View] = [views.of(child) for child in children]
+        self.resource = resource
+        self._children = children
         self._sync = sync
-        self._performer = performer
+        self._cache = cache
+        self._executor = executor
         self._clock = clock
-        self._gathers_ns = gathers_ns
-        self._gathering: dict[Key, int] = {}
-        self._gathered = asyncio.Event()
-        self._orphaned = orphaned
-        self._forgotten = forgotten
-        self._named: dict[Key, set[str]] = {}
-        """Uids of owners that children name, or that were deleted, since their key was last looked at."""
+        self._batch_ns = batch_ns
+        self._batches: dict[Key, int] = {}
+        """When the children of a key have had time to change together; the oldest first."""
+        self._batch_begun = asyncio.Event()
+        self._release = release_orphans
+        self._forget = forget
+        self._owner_uids: dict[Key, set[str]] = {}
+        """Uids of owners that were deleted or referred to since the last reconcile."""
         self._queue: WorkQueue[Key] = WorkQueue(resource.plural, clock)
-        self._owners.add_handler(self._owner_changed)
-        for view in self._children:
-            view.add_handler(self._child_changed)
+        for kind in (resource, *children):
+            cache.add_kind(kind)
+        cache.on_change(resource, self._owner_changed)
+        for kind in children:
+            cache.on_change(kind, self._child_changed)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self._queue.run(self._reconcile, workers=16))
-            group.create_task(self._hand_over())
+            group.create_task(self._end_batches())
 
-    async def _hand_over(self) -> None:
-        """Puts keys in the queue when their children had time to gather; the oldest is always due first."""
+    async def _end_batches(self) -> None:
+        """Put a key in the queue when its batch is over."""
         while True:
-            while not self._gathering:
-                self._gathered.clear()
-                await self._gathered.wait()
-            key, due_ns = next(iter(self._gathering.items()))
+            while not self._batches:
+                self._batch_begun.clear()
+                await self._batch_begun.wait()
+            key, due_ns = next(iter(self._batches.items()))
             if (pause_ns := due_ns - self._clock.now_ns()) > 0:
                 await self._clock.sleep(pause_ns / SECOND_NS)
-            del self._gathering[key]
+            del self._batches[key]
             self._queue.add(key)
 
-    def _owner_changed(self, change: Change) -> None:
-        if change.type == "DELETED":
-            self._forgotten(objects.uid(change.object))
-            self._named.setdefault(change.key, set()).add(objects.uid(change.object))
-        self._queue.add(change.key)
+    def _owner_changed(self, old: Object | None, new: Object | None) -> None:
+        owner = new or old
+        assert owner is not None
+        key = key_of(owner)
+        if new is None:
+            self._forget(objects.uid(owner))
+            self._owner_uids.setdefault(key, set()).add(objects.uid(owner))
+        self._queue.add(key)
 
-    def _child_changed(self, change: Change) -> None:
-        reference = objects.controller_of(change.object)
-        if reference is None or reference["kind"] != self._resource.kind:
+    def _child_changed(self, old: Object | None, new: Object | None) -> None:
+        child = new or old
+        assert child is not None
+        reference = objects.controller_of(child)
+        if reference is None or reference["kind"] != self.resource.kind:
             return
-        if reference["apiVersion"].partition("/")[0] != self._resource.api_version.partition("/")[0]:
+        if reference["apiVersion"].partition("/")[0] != self.resource.api_version.partition("/")[0]:
             return
-        key = Key(objects.namespace(change.object), reference["name"])
-        if self._orphaned is not None:
-            self._named.setdefault(key, set()).add(reference["uid"])
-        if not self._gathers_ns:
+        key = (objects.namespace(child), reference["name"])
+        if self._release is not None:
+            self._owner_uids.setdefault(key, set()).add(reference["uid"])
+        if not self._batch_ns:
             self._queue.add(key)
-        elif key not in self._gathering:
-            self._gathering[key] = self._clock.now_ns() + self._gathers_ns
-            self._gathered.set()
+        elif key not in self._batches:
+            self._batches[key] = self._clock.now_ns() + self._batch_ns
+            self._batch_begun.set()
 
     async def _reconcile(self, key: Key) -> int:
-        owner = self._owners.get(key.name, key.namespace)
+        namespace, name = key
+        owner = self._cache.get(self.resource, name, namespace)
         await self._release_orphans(key, owner)
         if owner is None:
             return 0
-        children = [child for view in self._children for child in view.controlled_by(objects.uid(owner))]
-        done = await self._performer.run(self._sync(owner, children, self._now()))
+        done = await self._executor.run(self._sync(owner, self._controlled_by(objects.uid(owner)), self._now()))
         if done.errors:
             raise done.errors[0]
-        return 0 if done.look_again_after is None else max(1, int(done.look_again_after * SECOND_NS))
+        return done.requeue_after_ns
 
     async def _release_orphans(self, key: Key, owner: Object | None) -> None:
-        """Children that name an owner of this name which is not (or no longer) there."""
-        gone = self._named.pop(key, set()) - ({objects.uid(owner)} if owner is not None else set())
-        orphans = [child for uid in gone for view in self._children for child in view.controlled_by(uid)]
-        if orphans and self._orphaned is not None:
-            await self._performer.run(self._orphaned(orphans))
+        """Release children that refer to an owner of this name that does not exist any more."""
+        deleted = self._owner_uids.pop(key, set()) - ({objects.uid(owner)} if owner is not None else set())
+        orphans = [child for uid in deleted for child in self._controlled_by(uid)]
+        if orphans and self._release is not None:
+            await self._executor.run(self._release(orphans))
+
+    def _controlled_by(self, uid: str) -> list[Object]:
+        return [child for kind in self._children for child in self._cache.controlled_by(kind, uid)]
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock.now_ns() / SECOND_NS, UTC)

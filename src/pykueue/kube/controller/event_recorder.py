@@ -1,25 +1,26 @@
-"""Events about objects, recorded without waiting: repeats become a series instead of new objects.
+"""Records events about objects; a repeat raises the count of the same event.
 
-Controllers and the machine room call `record`; `run` writes. An event that cannot be written is dropped after a few tries,
-for events are news and not state.
+Controllers call `record`, which does not wait; `run` writes. An event that cannot be written is
+dropped, because an event is information and not state.
 """
 
 import asyncio
 import logging
 from collections import OrderedDict, deque
 from dataclasses import dataclass
+from typing import Protocol
 
 from pykueue.api import entropy, resources
 from pykueue.api.errors import ApiError
-from pykueue.api.scheme import Object
-from pykueue.api.times import SECOND_NS, from_ns
+from pykueue.api.scheme import Object, Resource
+from pykueue.api.times import SECOND_NS, from_ns, micro_from_ns
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock
 
 log = logging.getLogger(__name__)
 
 SERIES_NS = 6 * 60 * SECOND_NS
-"""A repeat within this time extends the series."""
+"""A repeat within this time belongs to the same event of events.k8s.io/v1."""
 MOST_REMEMBERED = 4096
 MOST_WAITING = 50_000
 WRITERS = 8
@@ -27,68 +28,121 @@ WRITERS = 8
 
 @dataclass(slots=True)
 class _Series:
+    """One event and its repeats."""
+
     name: str
     namespace: str
-    count: int
+    first: Object | None
+    """The event to create; None once it is created."""
     last_ns: int
-    created: bool = False
+    count: int = 1
+    written: int = 0
+    is_busy: bool = False
 
 
-class EventRecorder:
-    def __init__(self, client: Client, clock: Clock, *, controller: str, instance: str) -> None:
-        self._client = client
-        self._clock = clock
-        self._controller = controller
+class EventForm(Protocol):
+    """How events look on the wire."""
+
+    resource: Resource
+    series_ns: int | None
+    """A repeat later than this is a new event; None: never."""
+
+    def event(
+        self, about: Object, now_ns: int, *, event_type: str, reason: str, message: str, component: str
+    ) -> Object: ...
+
+    def repeat(self, count: int, last_ns: int) -> Object:
+        """The patch for a repeat."""
+        ...
+
+
+class EventsV1:
+    """events.k8s.io/v1 with a series, as Kueue records them."""
+
+    resource = resources.EVENT
+    series_ns: int | None = SERIES_NS
+
+    def __init__(self, instance: str) -> None:
         self._instance = instance
-        self._series: OrderedDict[tuple[str, ...], _Series] = OrderedDict()
-        self._waiting: deque[tuple[_Series, Object]] = deque()
-        self._arrived = asyncio.Semaphore(0)
 
-    def record(self, about: Object, *, reason: str, message: str, warning: bool = False, controller: str = "") -> None:
-        metadata = about["metadata"]
-        now_ns = self._clock.now_ns()
-        identity = (about.get("kind", ""), str(metadata.get("uid", "")), reason, message)
-        series = self._series.get(identity)
-        if series is not None and now_ns - series.last_ns < SERIES_NS:
-            series.count += 1
-            series.last_ns = now_ns
-            observed = {"count": series.count, "lastObservedTime": _micro_time(now_ns)}
-            self._put(series, {"series": observed})
-            return
-        namespace = metadata.get("namespace") or "default"
-        series = _Series(f"{metadata['name']}.{entropy.hex_token(16)}", namespace, 1, now_ns)
-        self._series[identity] = series
-        if len(self._series) > MOST_REMEMBERED:
-            self._series.popitem(last=False)
-        event = self._event(series, about, reason=reason, message=message, warning=warning)
-        event["reportingController"] = controller or self._controller
-        self._put(series, event)
-
-    def _event(self, series: _Series, about: Object, *, reason: str, message: str, warning: bool) -> Object:
-        metadata = about["metadata"]
+    def event(
+        self, about: Object, now_ns: int, *, event_type: str, reason: str, message: str, component: str
+    ) -> Object:
         return {
-            "apiVersion": resources.EVENT.api_version,
+            "apiVersion": self.resource.api_version,
             "kind": "Event",
-            "metadata": {"name": series.name, "namespace": series.namespace},
-            "eventTime": _micro_time(series.last_ns),
+            "eventTime": micro_from_ns(now_ns),
             "reportingInstance": self._instance,
             "action": reason,
             "reason": reason,
             "note": message,
-            "type": "Warning" if warning else "Normal",
-            "regarding": {
-                "apiVersion": about.get("apiVersion", ""),
-                "kind": about.get("kind", ""),
-                "name": metadata["name"],
-                **({"namespace": metadata["namespace"]} if metadata.get("namespace") else {}),
-                **({"uid": metadata["uid"]} if metadata.get("uid") else {}),
-                **({"resourceVersion": metadata["resourceVersion"]} if metadata.get("resourceVersion") else {}),
-            },
+            "type": event_type,
+            "regarding": _reference(about),
+            "reportingController": component,
         }
 
-    def _put(self, series: _Series, body: Object) -> None:
+    def repeat(self, count: int, last_ns: int) -> Object:
+        return {"series": {"count": count, "lastObservedTime": micro_from_ns(last_ns)}}
+
+
+class CoreEvents:
+    """Events of the core API with a count, as Kubernetes' own controllers record them."""
+
+    resource = resources.CORE_EVENT
+    series_ns: int | None = None
+
+    def event(
+        self, about: Object, now_ns: int, *, event_type: str, reason: str, message: str, component: str
+    ) -> Object:
+        now = from_ns(now_ns)
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "involvedObject": _reference(about),
+            "type": event_type,
+            "reason": reason,
+            "message": message,
+            "source": {"component": component},
+            "reportingComponent": component,
+            "reportingInstance": "",
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+        }
+
+    def repeat(self, count: int, last_ns: int) -> Object:
+        return {"count": count, "lastTimestamp": from_ns(last_ns)}
+
+
+class EventRecorder:
+    def __init__(self, client: Client, clock: Clock, form: EventForm) -> None:
+        self._client = client
+        self._clock = clock
+        self._form = form
+        self._series: OrderedDict[tuple[str, ...], _Series] = OrderedDict()
+        self._waiting: deque[_Series] = deque()
+        self._arrived = asyncio.Semaphore(0)
+
+    def record(self, about: Object, *, reason: str, message: str, component: str, event_type: str = "Normal") -> None:
+        metadata = about["metadata"]
+        now_ns = self._clock.now_ns()
+        identity = (about.get("kind", ""), str(metadata.get("uid", "")), reason, message)
+        series, series_ns = self._series.get(identity), self._form.series_ns
+        if series is not None and (series_ns is None or now_ns - series.last_ns < series_ns):
+            series.count += 1
+            series.last_ns = now_ns
+        else:
+            event = self._form.event(
+                about, now_ns, event_type=event_type, reason=reason, message=message, component=component
+            )
+            name = f"{metadata['name']}.{entropy.hex_token(16)}"
+            namespace = metadata.get("namespace") or "default"
+            event["metadata"] = {"name": name, "namespace": namespace}
+            series = self._series[identity] = _Series(name, namespace, event, now_ns)
+            if len(self._series) > MOST_REMEMBERED:
+                self._series.popitem(last=False)
         if len(self._waiting) < MOST_WAITING:
-            self._waiting.append((series, body))
+            self._waiting.append(series)
             self._arrived.release()
 
     async def run(self) -> None:
@@ -99,19 +153,30 @@ class EventRecorder:
     async def _write_all(self) -> None:
         while True:
             await self._arrived.acquire()
-            series, body = self._waiting.popleft()
+            series = self._waiting.popleft()
+            if series.is_busy:
+                continue  # its writer writes the new count too
+            series.is_busy = True
             try:
-                await self._write(series, body)
+                await self._write(series)
             except (ApiError, OSError) as error:
                 log.debug("event %s was not recorded: %s", series.name, error)
+            finally:
+                series.is_busy = False
 
-    async def _write(self, series: _Series, body: Object) -> None:
-        if "metadata" in body:
-            await self._client.create(resources.EVENT, body, series.namespace)
-            series.created = True
-        elif series.created:
-            await self._client.patch(resources.EVENT, series.name, series.namespace, body)
+    async def _write(self, series: _Series) -> None:
+        if series.first is not None:
+            await self._client.create(self._form.resource, series.first, series.namespace)
+            series.first, series.written = None, 1
+        while series.written < series.count:
+            count = series.count
+            patch = self._form.repeat(count, series.last_ns)
+            await self._client.patch(self._form.resource, series.name, series.namespace, patch)
+            series.written = count
 
 
-def _micro_time(now_ns: int) -> str:
-    return f"{from_ns(now_ns)[:-1]}.{now_ns % SECOND_NS // 1000:06d}Z"
+def _reference(about: Object) -> Object:
+    """The ObjectReference to the object that an event is about."""
+    metadata = about["metadata"]
+    reference = {"apiVersion": about.get("apiVersion", ""), "kind": about.get("kind", ""), "name": metadata["name"]}
+    return reference | {key: metadata[key] for key in ("namespace", "uid", "resourceVersion") if metadata.get(key)}

@@ -1,27 +1,56 @@
-"""Performing what a sync yields: writes of one batch at the same time, writes to one object in their order."""
+"""Performs the writes that reconcilers return: the only place where controllers write to the API.
+
+An update is a merge patch that is valid only for the version that was read. The answer to a write
+is in the cache before the next write is sent.
+"""
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Sequence
+from typing import Any
 
 from pykueue.api import objects
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object
-from pykueue.kube.client import Client, DeleteOptions, PatchType
+from pykueue.kube.client import Client, DeleteOptions, PatchType, WriteOptions
 from pykueue.kube.controller import writes
-from pykueue.kube.controller.core_event_recorder import Recorder
-from pykueue.kube.controller.object_cache import Views
+from pykueue.kube.controller.cache import ObjectCache
+from pykueue.kube.controller.event_recorder import EventRecorder
 
 
 class WriteExecutor:
-    def __init__(self, client: Client, views: Views, recorder: Recorder, component: str) -> None:
+    """`component` is the controller that writes; its events name it as their source."""
+
+    def __init__(
+        self,
+        client: Client,
+        cache: ObjectCache,
+        recorder: EventRecorder,
+        component: str,
+        *,
+        field_manager: str = "pykueue",
+    ) -> None:
         self._client = client
-        self._views = views
+        self._cache = cache
         self._recorder = recorder
         self._component = component
-        self._log = logging.getLogger(f"pykueue.room.{component}")
+        self._options = WriteOptions(field_manager=field_manager)
+        self._log = logging.getLogger(f"pykueue.cluster.{component}")
+
+    async def apply(self, actions: Iterable[writes.Action]) -> None:
+        """Perform the actions of a plan in order; raise ApiError at the first refusal."""
+        versions: dict[str, str] = {}
+        for action in actions:
+            if isinstance(action, writes.Event):
+                self.record(action)
+                continue
+            metadata = action.object["metadata"]
+            written = await self.write(action, versions.get(metadata.get("uid", "")))
+            if isinstance(action, writes.Update):
+                versions[metadata.get("uid", "")] = written["metadata"].get("resourceVersion", "")
 
     async def run(self, sync: writes.Sync) -> writes.Done:
+        """Perform the batches of a sync; a refusal is the result of its write."""
         try:
             batch = next(sync)
             while True:
@@ -30,80 +59,133 @@ class WriteExecutor:
             done: writes.Done = stop.value
             return done
 
+    def record(self, event: writes.Event) -> None:
+        self._recorder.record(
+            event.about, event_type=event.type, reason=event.reason, message=event.message, component=self._component
+        )
+
     async def _perform(self, batch: writes.Batch) -> list[writes.Result]:
+        """Perform the writes of one batch at the same time, those to one object in their order."""
         if len(batch) == 1:
-            return [await self._write(batch[0])]
+            return [await self._result(batch[0])]
         results: dict[int, writes.Result] = {}
         by_object: dict[str, list[int]] = {}
-        for number, write in enumerate(batch):
-            by_object.setdefault(_address(write, number), []).append(number)
+        for number, action in enumerate(batch):
+            by_object.setdefault(_address(action, number), []).append(number)
 
         async def in_order(numbers: Sequence[int]) -> None:
             for number in numbers:
-                results[number] = await self._write(batch[number])
+                results[number] = await self._result(batch[number])
 
         await asyncio.gather(*map(in_order, by_object.values()))
         return [results[number] for number in range(len(batch))]
 
-    async def _write(self, write: writes.Write) -> writes.Result:
-        if isinstance(write, writes.Event):
-            self._recorder.record(
-                write.about,
-                type_=write.type,
-                reason=write.reason,
-                message=write.message,
-                component=self._component,
-            )
+    async def _result(self, action: writes.Action) -> writes.Result:
+        if isinstance(action, writes.Event):
+            self.record(action)
             return {}
+        kind = action.resource.kind
         try:
-            result = await self._send(write)
+            written = await self.write(action)
         except ApiError as error:
-            self._log.info("%s %s: %s", type(write).__name__, write.resource.kind, error.message)
-            is_gone = error.code == 404 and isinstance(write, writes.Delete | writes.RemoveFinalizer)
-            return write.object if is_gone else writes.Refused(error)
-        self._log.info(
-            "%s %s %s/%s", type(write).__name__, write.resource.kind, objects.namespace(result), objects.name(result)
-        )
-        return result
+            self._log.info("%s %s: %s", type(action).__name__, kind, error.message)
+            return writes.Refused(error)
+        self._log.info("%s %s %s/%s", type(action).__name__, kind, objects.namespace(written), objects.name(written))
+        return written
 
-    async def _send(self, write: writes.Create | writes.Delete | writes.RemoveFinalizer | writes.Patch) -> Object:
+    async def write(self, write: writes.Write, version: str | None = None) -> Object:
+        """Send one write and return the object as written; raise ApiError if it is refused.
+
+        `version` is the version to update when an earlier write of the plan changed the object.
+        """
         name, namespace = write.object["metadata"].get("name", ""), objects.namespace(write.object)
         match write:
             case writes.Create():
-                result = await self._client.create(write.resource, write.object, namespace)
+                written = await self._client.create(write.resource, write.object, namespace, self._options)
             case writes.Delete():
-                options = DeleteOptions(
-                    propagation_policy=write.propagation_policy,
-                    grace_period_seconds=write.grace_period_seconds,
-                    preconditions={"uid": objects.uid(write.object)},
-                )
-                await self._client.delete(write.resource, name, namespace, options)
-                if view := self._views.find(write.resource):
-                    view.deleted(write.object)
+                await self._delete(write, name, namespace)
                 return write.object
             case writes.RemoveFinalizer():
                 if write.finalizer not in objects.finalizers(write.object):
                     return write.object
                 patch = {"metadata": {"$deleteFromPrimitiveList/finalizers": [write.finalizer]}}
-                result = await self._client.patch(
-                    write.resource, name, namespace, patch, patch_type=PatchType.STRATEGIC
-                )
+                try:
+                    written = await self._patch(write, patch, patch_type=PatchType.STRATEGIC)
+                except ApiError as error:
+                    if error.code != 404:
+                        raise
+                    return write.object
+            case writes.Update():
+                subresource = "status" if write.status else ""
+                written = await self._patch(write, _guarded(write, version), subresource=subresource)
             case writes.Patch():
-                body = write.patch
-                if write.guarded:
-                    version = write.object["metadata"]["resourceVersion"]
-                    body = body | {"metadata": body.get("metadata", {}) | {"resourceVersion": version}}
-                kind = PatchType.STRATEGIC if write.by_key else PatchType.MERGE
-                result = await self._client.patch(
-                    write.resource, name, namespace, body, patch_type=kind, subresource=write.subresource
-                )
-        if view := self._views.find(write.resource):
-            view.wrote(result)
-        return result
+                body = _guarded(write) if write.guarded else write.patch
+                patch_type = PatchType.STRATEGIC if write.by_key else PatchType.MERGE
+                written = await self._patch(write, body, patch_type=patch_type, subresource=write.subresource)
+        self._cache.observe(write.resource, written)
+        return written
+
+    async def _patch(
+        self, write: writes.Write, body: Object, *, patch_type: PatchType = PatchType.MERGE, subresource: str = ""
+    ) -> Object:
+        return await self._client.patch(
+            write.resource,
+            objects.name(write.object),
+            objects.namespace(write.object),
+            body,
+            patch_type=patch_type,
+            subresource=subresource,
+            options=self._options,
+        )
+
+    async def _delete(self, write: writes.Delete, name: str, namespace: str) -> None:
+        """Delete this very object; that it is gone already is no error."""
+        options = DeleteOptions(
+            propagation_policy=write.propagation_policy,
+            grace_period_seconds=write.grace_period_seconds,
+            preconditions={"uid": objects.uid(write.object)},
+        )
+        try:
+            await self._client.delete(write.resource, name, namespace, options)
+        except ApiError as error:
+            if error.code != 404:
+                raise
+        else:
+            self._cache.mark_deleted(write.resource, write.object)
 
 
-def _address(write: writes.Write, number: int) -> str:
-    if isinstance(write, writes.Event):
+def _guarded(write: writes.Update | writes.Patch, version: str | None = None) -> Object:
+    """The patch with the version that it is valid for."""
+    patch = write.patch
+    version = version or write.object["metadata"].get("resourceVersion", "")
+    return patch | {"metadata": patch.get("metadata", {}) | {"resourceVersion": version}}
+
+
+def _address(action: writes.Action, number: int) -> str:
+    if isinstance(action, writes.Event):
         return "events"
-    metadata = write.object["metadata"]
-    return str(metadata.get("uid") or f"new {number}")
+    return str(action.object["metadata"].get("uid") or f"new {number}")
+
+
+class OrderedWrites:
+    """Runs writes in the background, side by side, but one after another for the same key."""
+
+    def __init__(self, limit: int = 64) -> None:
+        self._slots = asyncio.Semaphore(limit)
+        self._last: dict[Hashable, asyncio.Task[None]] = {}
+
+    def submit(self, key: Hashable, write: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        self._last[key] = task = asyncio.get_running_loop().create_task(self._run(self._last.get(key), write))
+        task.add_done_callback(lambda done: self._forget(key, done))
+
+    async def _run(self, previous: asyncio.Task[None] | None, write: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        if previous is not None:
+            await asyncio.wait((previous,))
+        async with self._slots:
+            await write()
+
+    def _forget(self, key: Hashable, task: asyncio.Task[None]) -> None:
+        if self._last.get(key) is task:
+            del self._last[key]
+        if not task.cancelled() and (error := task.exception()) is not None:
+            raise error

@@ -1,6 +1,7 @@
-"""Keys to look at again: each once, never two at a time, later if asked, with growing pauses after failures.
+"""The queue of keys that a controller reconciles: cache handlers add keys, `run` takes them out.
 
-What a controller reconciles from: informer handlers put keys in, `run` takes them out.
+A key is in the queue once and is never reconciled twice at a time. A key that failed is retried
+after a growing pause.
 """
 
 import asyncio
@@ -21,7 +22,7 @@ FIRST_PAUSE_NS = 5_000_000
 LONGEST_PAUSE_NS = 30 * SECOND_NS
 
 Reconcile = Callable[[KeyType], Awaitable[int]]
-"""Brings one object a step further; answers after how many nanoseconds to look again, 0 for when something changes."""
+"""Reconciles one key and returns `requeue_after_ns`; 0 means: when something changes."""
 
 
 class WorkQueue(Generic[KeyType]):
@@ -30,25 +31,25 @@ class WorkQueue(Generic[KeyType]):
         self._clock = clock
         self._ready: dict[KeyType, None] = {}
         self._busy: set[KeyType] = set()
-        self._again: set[KeyType] = set()
-        """Touched while busy."""
+        self._added_while_busy: set[KeyType] = set()
         self._due: dict[KeyType, int] = {}
         self._heap: list[tuple[int, int, KeyType]] = []
         self._sequence = 0
         self._failures: dict[KeyType, int] = {}
         self._keys_ready = asyncio.Semaphore(0)
-        """As many as are ready: each wakes one worker."""
+        """Counts the ready keys; each wakes one worker."""
         self._scheduled = asyncio.Event()
+        self._idle_waiters: list[asyncio.Future[None]] = []
 
     def add(self, key: KeyType) -> None:
         if key in self._busy:
-            self._again.add(key)
+            self._added_while_busy.add(key)
         elif key not in self._ready:
             self._ready[key] = None
             self._keys_ready.release()
 
     def add_after(self, key: KeyType, pause_ns: int) -> None:
-        """Replaces an earlier appointment of the key."""
+        """Add the key after a pause, which replaces an earlier pause of the key."""
         due_ns = self._clock.now_ns() + pause_ns
         self._due[key] = due_ns
         self._sequence += 1
@@ -56,7 +57,7 @@ class WorkQueue(Generic[KeyType]):
         self._scheduled.set()
 
     def add_unless_due(self, key: KeyType, pause_ns: int) -> None:
-        """Looked at once in a while, however often it is touched."""
+        """Add the key after a pause, unless it waits already: many changes are reconciled once."""
         if key not in self._due:
             self.add_after(key, pause_ns)
 
@@ -64,9 +65,16 @@ class WorkQueue(Generic[KeyType]):
     def is_idle(self) -> bool:
         return not self._ready and not self._busy
 
+    async def idle(self) -> None:
+        """Wait until all keys are reconciled; keys that wait for a pause do not count."""
+        if not self.is_idle:
+            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._idle_waiters.append(waiter)
+            await waiter
+
     async def run(self, reconcile: Reconcile[KeyType], *, workers: int = 8) -> None:
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._watch_the_clock())
+            group.create_task(self._add_due_keys())
             for _ in range(workers):
                 group.create_task(self._work(reconcile))
 
@@ -77,14 +85,22 @@ class WorkQueue(Generic[KeyType]):
             del self._ready[key]
             self._busy.add(key)
             try:
-                await self._once(reconcile, key)
+                await self._reconcile(reconcile, key)
             finally:
                 self._busy.discard(key)
-                if key in self._again:
-                    self._again.discard(key)
+                if key in self._added_while_busy:
+                    self._added_while_busy.discard(key)
                     self.add(key)
+                if self._idle_waiters and self.is_idle:
+                    self._notify_idle()
 
-    async def _once(self, reconcile: Reconcile[KeyType], key: KeyType) -> None:
+    def _notify_idle(self) -> None:
+        for waiter in self._idle_waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+        self._idle_waiters.clear()
+
+    async def _reconcile(self, reconcile: Reconcile[KeyType], key: KeyType) -> None:
         try:
             requeue_after_ns = await reconcile(key)
         except ApiError as error:
@@ -104,7 +120,7 @@ class WorkQueue(Generic[KeyType]):
         self._failures[key] = failures + 1
         self.add_after(key, min(FIRST_PAUSE_NS << min(failures, 20), LONGEST_PAUSE_NS))
 
-    async def _watch_the_clock(self) -> None:
+    async def _add_due_keys(self) -> None:
         while True:
             now_ns = self._clock.now_ns()
             while self._heap and self._heap[0][0] <= now_ns:
@@ -118,7 +134,7 @@ class WorkQueue(Generic[KeyType]):
 
 
 async def first_of(event: asyncio.Event, clock: Clock, seconds: float | None) -> None:
-    """Until the event is set, or so many seconds have passed."""
+    """Wait until the event is set, or until so many seconds have passed."""
     if seconds is None:
         await event.wait()
         return

@@ -1,7 +1,10 @@
-"""Job frameworks: how each kind of job shows its pod sets, is suspended, runs, finishes. One file a framework.
+"""Job frameworks: how each kind of job describes its pod sets, is suspended, runs and finishes.
 
-A framework is a value (`framework.Framework`): where its templates stand and a few predicates on its JSON. What Kueue
-does with any job (`controllers.jobs`) is written once, on that contract. `registry.frameworks()` lists them.
+One module a kind.
 
-Invariant: pure functions on JSON; nothing here talks to an API.
+A framework is a value (`framework.JobFramework`): the paths of its pod templates and a few
+predicates on its JSON. `controllers.jobs` handles every kind of job through these values.
+`registry.FRAMEWORKS` lists them.
+
+Invariant: pure functions on JSON; nothing here calls an API.
 """

@@ -1,7 +1,9 @@
-"""AppWrapper (workload.codeflare.dev): one pod set for each pod template inside the wrapped objects.
+"""AppWrapper (workload.codeflare.dev): one pod set
+for each pod template inside the wrapped objects.
 
-The templates belong to objects that do not exist yet, so nothing is merged into them: what an admission gives is handed over
-in `podSetInfos`, and the AppWrapper's own controller applies it when it creates the objects.
+The templates belong to objects that do not exist yet, so nothing is merged into them. The node
+selectors and tolerations of an admission are written to `podSetInfos`, and the AppWrapper's own
+controller applies them when it creates the objects.
 """
 
 import re
@@ -9,14 +11,15 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-from pykueue.api.scheme import Object, Resource
+from pykueue.api import conditions, objects
+from pykueue.api.rules.jobs import job_kinds
+from pykueue.api.scheme import Object
 from pykueue.translate.jobs.framework import (
-    Finished,
-    Framework,
-    Options,
+    JobFramework,
+    JobOptions,
+    JobResult,
     Path,
     PodSetTemplate,
-    condition_true,
     value_at,
 )
 from pykueue.translate.pod_set_info import PodSetInfo
@@ -45,8 +48,8 @@ _CONTAINER_DEFAULTS = {"terminationMessagePath": "/dev/termination-log", "termin
 _CONTAINER_FIELDS = ("name", "image", "command", "args", "resources", "securityContext", *_CONTAINER_DEFAULTS)
 
 
-def _places(job: Object, options: Options) -> list[PodSetTemplate]:
-    places: list[PodSetTemplate] = []
+def _pod_set_templates(job: Object, options: JobOptions) -> list[PodSetTemplate]:
+    templates: list[PodSetTemplate] = []
     for component in range(len(job["spec"].get("components") or ())):
         root: Path = ("spec", "components", component, "template")
         for pod_set in _pod_sets(job, component, options):
@@ -56,79 +59,80 @@ def _places(job: Object, options: Options) -> list[PodSetTemplate]:
                 continue
             annotations = pod_set.get("annotations") or {}
             sub_groups = annotations.get(f"{_ANNOTATION}sub-group-count", "")
-            places.append(
+            templates.append(
                 PodSetTemplate(
-                    name=f"{job['metadata']['name']}-{len(places)}",
+                    name=f"{job['metadata']['name']}-{len(templates)}",
                     template_path=path,
                     count=int(pod_set.get("replicas", 1)),
-                    template=_as_stored(template),
+                    template=_with_defaults(template),
                     pod_index_label=annotations.get(f"{_ANNOTATION}pod-index-label"),
                     sub_group_index_label=annotations.get(f"{_ANNOTATION}sub-group-index-label"),
                     sub_group_count=int(sub_groups) if sub_groups.isdigit() else None,
                 )
             )
-    return places
+    return templates
 
 
-def _pod_sets(job: Object, component: int, options: Options) -> list[Object]:
-    """As its controller found them, or as declared, or as the wrapped kind has them."""
-    found = value_at(job, ("status", "componentStatus", component, "podSets"))
+def _pod_sets(job: Object, component: int, options: JobOptions) -> list[Object]:
+    """The pod sets of the component's status, else declared ones, else those of its kind."""
+    observed = value_at(job, ("status", "componentStatus", component, "podSets"))
     declared = value_at(job, ("spec", "components", component, "declaredPodSets"))
-    return list(found or declared or _inferred(value_at(job, ("spec", "components", component, "template")), options))
+    return list(
+        observed or declared or _inferred(value_at(job, ("spec", "components", component, "template")), options)
+    )
 
 
-def _inferred(wrapped: Object, options: Options) -> Iterator[Object]:
-    from pykueue.translate.jobs import registry  # this framework is one of those registered
+def _inferred(wrapped: Object, options: JobOptions) -> Iterator[Object]:
+    from pykueue.translate.jobs import registry  # the registry imports this module
 
     for framework in registry.FRAMEWORKS.values():
         resource = framework.resource
         if framework.dependency is not None:
             continue
         if (wrapped.get("apiVersion"), wrapped.get("kind")) == (resource.api_version, resource.kind):
-            for place in framework.places(wrapped, options):
+            for template in framework.pod_set_templates(wrapped, options):
                 labels = {
-                    "pod-index-label": place.pod_index_label,
-                    "sub-group-index-label": place.sub_group_index_label,
-                    "sub-group-count": place.sub_group_count,
+                    "pod-index-label": template.pod_index_label,
+                    "sub-group-index-label": template.sub_group_index_label,
+                    "sub-group-count": template.sub_group_count,
                 }
                 yield {
-                    "replicas": place.count,
-                    "path": "template" + "".join(_step_text(step) for step in place.template_path),
+                    "replicas": template.count,
+                    "path": "template" + "".join(_step_text(step) for step in template.template_path),
                     "annotations": {f"{_ANNOTATION}{name}": str(value) for name, value in labels.items() if value},
                 }
 
 
 def _steps(path: str) -> Path:
-    """`template.spec.replicatedJobs[0].template` without its first word."""
-    found = _STEP.findall(path.removeprefix("template"))
-    return tuple(name or int(index) for name, index in found)
+    """Parses a path such as `template.spec.replicatedJobs[0].template`; drops its first step."""
+    return tuple(name or int(index) for name, index in _STEP.findall(path.removeprefix("template")))
 
 
 def _step_text(step: str | int) -> str:
     return f"[{step}]" if isinstance(step, int) else f".{step}"
 
 
-def _as_stored(template: Object) -> Object:
-    """What matters to quota, with the defaults that an API server would have filled in."""
+def _with_defaults(template: Object) -> Object:
+    """The fields that matter for quota, with the defaults that an API server would set."""
     spec = template["spec"]
-    stored: dict[str, Any] = {
+    defaulted: dict[str, Any] = {
         **_POD_DEFAULTS,
         **{name: spec[name] for name in _POD_FIELDS if spec.get(name) is not None},
     }
     if "terminationGracePeriodSeconds" not in spec:
-        stored["terminationGracePeriodSeconds"] = 30
+        defaulted["terminationGracePeriodSeconds"] = 30
     for field in ("initContainers", "containers"):
         if spec.get(field):
-            stored[field] = [_stored_container(container) for container in spec[field]]
+            defaulted[field] = [_container_with_defaults(container) for container in spec[field]]
     metadata = template.get("metadata") or {}
-    kept = {name: metadata[name] for name in ("labels", "annotations") if metadata.get(name)}
-    return {"metadata": kept, "spec": stored}
+    labels = {name: metadata[name] for name in ("labels", "annotations") if metadata.get(name)}
+    return {"metadata": labels, "spec": defaulted}
 
 
-def _stored_container(container: Object) -> Object:
-    kept = {name: container[name] for name in _CONTAINER_FIELDS if container.get(name) is not None}
+def _container_with_defaults(container: Object) -> Object:
+    fields = {name: container[name] for name in _CONTAINER_FIELDS if container.get(name) is not None}
     pull = container.get("imagePullPolicy") or ("Always" if _is_latest(container.get("image", "")) else "IfNotPresent")
-    return {**_CONTAINER_DEFAULTS, **kept, "imagePullPolicy": pull}
+    return {**_CONTAINER_DEFAULTS, **fields, "imagePullPolicy": pull}
 
 
 def _is_latest(image: str) -> bool:
@@ -138,47 +142,44 @@ def _is_latest(image: str) -> bool:
     return tag in ("", "latest")
 
 
-def _hand_over(job: Object, places: Sequence[PodSetTemplate], infos: Sequence[PodSetInfo]) -> None:
-    given = zip(places, infos, strict=True)
-    for component, pairs in groupby(given, key=lambda pair: pair[0].template_path[2]):
+def _inject(job: Object, templates: Sequence[PodSetTemplate], infos: Sequence[PodSetInfo]) -> None:
+    for component, pairs in groupby(zip(templates, infos, strict=True), key=lambda pair: pair[0].template_path[2]):
         assert isinstance(component, int)
-        job["spec"]["components"][component]["podSetInfos"] = [_shown(info) for _, info in pairs]
+        job["spec"]["components"][component]["podSetInfos"] = [_as_json(info) for _, info in pairs]
 
 
-def _take_back(job: Object, _places: Sequence[PodSetTemplate], _infos: Sequence[PodSetInfo]) -> None:
+def _eject(job: Object, _templates: Sequence[PodSetTemplate], _infos: Sequence[PodSetInfo]) -> None:
     for component in job["spec"].get("components") or ():
         component.pop("podSetInfos", None)
 
 
-def _shown(info: PodSetInfo) -> Object:
-    shown: dict[str, Any] = {
+def _as_json(info: PodSetInfo) -> Object:
+    fields: dict[str, Any] = {
         "annotations": dict(info.annotations),
         "labels": dict(info.labels),
         "nodeSelector": dict(info.node_selector),
         "tolerations": list(info.tolerations),
         "schedulingGates": list(info.scheduling_gates),
     }
-    return {name: value for name, value in shown.items() if value}
+    return {name: value for name, value in fields.items() if value}
 
 
-def _finished(job: Object) -> Finished | None:
-    match (job.get("status") or {}).get("phase"):
+def _finished(job: Object) -> JobResult | None:
+    match objects.status(job).get("phase"):
         case "Succeeded":
-            return Finished(is_success=True, message="AppWrapper finished successfully")
-        case "Failed" if condition_true(job, "ResourcesDeployed") is None:
-            return Finished(is_success=False, message="AppWrapper failed")
+            return JobResult(is_success=True, message="AppWrapper finished successfully")
+        case "Failed" if not conditions.is_true(job, "ResourcesDeployed"):
+            return JobResult(is_success=False, message="AppWrapper failed")
         case _:
             return None
 
 
-FRAMEWORK = Framework(
-    name="workload.codeflare.dev/appwrapper",
-    resource=Resource("workload.codeflare.dev", "v1beta2", "appwrappers", "AppWrapper", namespaced=True),
-    suspend_path=("spec", "suspend"),
-    places=_places,
+FRAMEWORK = JobFramework(
+    description=job_kinds.APP_WRAPPER,
+    pod_set_templates=_pod_set_templates,
     finished=_finished,
-    is_active=lambda job: condition_true(job, "QuotaReserved") is not None,
-    pods_ready=lambda job: condition_true(job, "PodsReady") is not None,
-    inject=_hand_over,
-    eject=_take_back,
+    is_active=lambda job: conditions.is_true(job, "QuotaReserved"),
+    pods_ready=lambda job: conditions.is_true(job, "PodsReady"),
+    inject=_inject,
+    eject=_eject,
 )

@@ -1,12 +1,15 @@
-"""batch/v1 Job: one pod set `main`; partial admission through the job-min-parallelism annotation."""
+"""batch/v1 Job: one pod set `main`, partial admission by annotation `job-min-parallelism`."""
 
 from collections.abc import Iterator, Sequence
 
-from pykueue.api.scheme import Object, Resource
+from pykueue.api import objects
+from pykueue.api.labels import JOB_COMPLETIONS_EQUAL_PARALLELISM, JOB_MIN_PARALLELISM
+from pykueue.api.rules.jobs import job_kinds
+from pykueue.api.scheme import Object
 from pykueue.translate.jobs.framework import (
-    Finished,
-    Framework,
-    Options,
+    JobFramework,
+    JobOptions,
+    JobResult,
     PodSetTemplate,
     finished_by_condition,
 )
@@ -24,14 +27,14 @@ def pods_count(job: Object) -> int:
 
 
 def min_parallelism(job: Object) -> int | None:
-    text = (job["metadata"].get("annotations") or {}).get("kueue.x-k8s.io/job-min-parallelism")
+    text = objects.annotations(job).get(JOB_MIN_PARALLELISM)
     try:
         return None if text is None else int(text)
     except ValueError:
         return None
 
 
-def _places(job: Object, _options: Options) -> list[PodSetTemplate]:
+def _pod_set_templates(job: Object, _options: JobOptions) -> list[PodSetTemplate]:
     return [
         PodSetTemplate(
             name="main",
@@ -43,22 +46,22 @@ def _places(job: Object, _options: Options) -> list[PodSetTemplate]:
     ]
 
 
-def _finished(job: Object) -> Finished | None:
+def _finished(job: Object) -> JobResult | None:
     return finished_by_condition(job, "Complete", "Failed")
 
 
 def _is_active(job: Object) -> bool:
-    return bool((job.get("status") or {}).get("active"))
+    return bool(objects.status(job).get("active"))
 
 
 def _pods_ready(job: Object) -> bool:
     status = job.get("status") or {}
-    uncounted = len((status.get("uncountedTerminatedPods") or {}).get("succeeded") or ())
+    uncounted = len(objects.nested_list(status, "uncountedTerminatedPods", "succeeded"))
     return int(status.get("succeeded", 0)) + int(status.get("ready") or 0) + uncounted >= pods_count(job)
 
 
 def _reclaimable(job: Object) -> list[Object]:
-    """Pods whose work is done for good: fewer remain to do than run at once."""
+    """The pods that are no longer needed because fewer completions remain than the parallelism."""
     spec = job["spec"]
     parallelism = int(spec.get("parallelism", 1))
     completions = int(spec.get("completions", parallelism))
@@ -87,28 +90,25 @@ def _intervals(text: str) -> Iterator[tuple[int, int]]:
             yield int(first), int(last or first)
 
 
-def _set_parallelism(job: Object, info: Sequence[PodSetInfo]) -> None:
-    """Partial admission runs with as many pods as were admitted; restoring gives back the former number."""
+def _set_parallelism(job: Object, infos: Sequence[PodSetInfo]) -> None:
+    """Sets the parallelism to the admitted count, or back to the original one."""
     if min_parallelism(job) is None:
         return
-    job["spec"]["parallelism"] = info[0].count
-    annotations = job["metadata"].get("annotations") or {}
-    if annotations.get("kueue.x-k8s.io/job-completions-equal-parallelism", "").lower() in ("true", "t", "1"):
-        job["spec"]["completions"] = info[0].count
+    job["spec"]["parallelism"] = infos[0].count
+    if objects.annotations(job).get(JOB_COMPLETIONS_EQUAL_PARALLELISM, "").lower() in ("true", "t", "1"):
+        job["spec"]["completions"] = infos[0].count
 
 
-FRAMEWORK = Framework(
-    name="batch/job",
-    resource=Resource("batch", "v1", "jobs", "Job", namespaced=True),
-    suspend_path=("spec", "suspend"),
-    places=_places,
+FRAMEWORK = JobFramework(
+    description=job_kinds.BATCH_JOB,
+    pod_set_templates=_pod_set_templates,
     finished=_finished,
     is_active=_is_active,
     pods_ready=_pods_ready,
     reclaimable=_reclaimable,
     adjust_started=_set_parallelism,
     adjust_restored=_set_parallelism,
-    kept_labels=CONTROLLER_LABELS,
+    preserved_labels=CONTROLLER_LABELS,
     hidden_labels=tuple(name for name in CONTROLLER_LABELS if name != JOB_NAME_LABEL),
     stops_in_steps=True,
 )

@@ -1,25 +1,23 @@
-"""The contract of a job framework, and what follows from it: pod sets, a started job, a restored job.
+"""The interface of a job framework, and the operations on jobs of any kind.
 
-A framework says where each pod set's template stands in the job (`Place`); reading pod sets, injecting what an admission
-gives and restoring the templates are then the same for all. Used by `controllers.jobs` for every kind of job.
+A framework names the path of each pod set's template in the job. Reading the pod sets, starting a
+job with the node selectors and tolerations of its admission, and restoring its templates are the
+same for all kinds. Called by `controllers.jobs`.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from pykueue.api import conditions, objects
 from pykueue.api.json_copy import copied
+from pykueue.api.labels import ELASTIC_JOB, QUEUE_NAME, STOPPING
+from pykueue.api.rules.jobs import job_kinds
 from pykueue.api.scheme import Object, Resource
 from pykueue.translate.jobs import topology_request
 from pykueue.translate.pod_set_info import PodSetInfo, merged_template, restored_template
 
 Path = tuple[str | int, ...]
-
-QUEUE_NAME_LABEL = "kueue.x-k8s.io/queue-name"
-PRIORITY_CLASS_LABEL = "kueue.x-k8s.io/priority-class"
-MAX_EXEC_TIME_LABEL = "kueue.x-k8s.io/max-exec-time-seconds"
-ELASTIC_JOB = "kueue.x-k8s.io/elastic-job"
-PREBUILT_WORKLOAD = "kueue.x-k8s.io/prebuilt-workload-name"
 
 
 class PodSetsCountError(Exception):
@@ -27,57 +25,57 @@ class PodSetsCountError(Exception):
 
 
 class MissingDependencyError(Exception):
-    """What the job refers to is not there (yet)."""
+    """The job refers to an object that does not exist (yet)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSetTemplate:
-    """One pod set of a job: where its template stands, and how many pods it makes."""
+    """One pod set of a job: the path of its pod template and the number of its pods."""
 
     name: str
     template_path: Path
     count: int
     min_count: int | None = None
     template: Object | None = None
-    """Instead of what stands at the path: the template that counts (a default, or one with injected containers)."""
+    """The template for quota if it differs from the one at the path, for example by sidecars."""
     pod_index_label: str | None = None
     sub_group_index_label: str | None = None
     sub_group_count: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finished:
+class JobResult:
     is_success: bool
     message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Options:
-    """Switches of the Configuration that change how jobs are read."""
+class JobOptions:
+    """The parts of the Configuration that change how jobs are read."""
 
     topology_aware: bool = True
     count_default_submitter: bool = False
     elastic_jobs: bool = True
     scaled: Object | None = None
-    """What a job's operator made of it and an autoscaler scales: where a job is elastic, its counts are the true ones."""
+    """The RayCluster of an elastic RayJob or RayService, which its autoscaler scales."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reference:
+class ObjectReference:
     resource: Resource
     name: str
     namespace: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dependency:
-    """An object that a job refers to, without which nobody knows its pods."""
+class JobDependency:
+    """An object that defines the pods of jobs, such as the runtime of a TrainJob."""
 
     resources: tuple[Resource, ...]
-    """The kinds that it may be of."""
-    reference: Callable[[Object], Reference | None]
-    given: Callable[[Object | None], "Framework"]
-    """The framework for jobs that refer to this object; for None, if it is not there."""
+    """The kinds that the object may have."""
+    reference: Callable[[Object], ObjectReference | None]
+    framework_for: Callable[[Object | None], "JobFramework"]
+    """Returns the framework of jobs that refer to this object (None: it does not exist)."""
 
 
 Injection = Callable[[Object, Sequence[PodSetTemplate], Sequence[PodSetInfo]], None]
@@ -91,52 +89,59 @@ def _nothing_reclaimable(_job: Object) -> list[Object]:
     return []
 
 
-def _no_class(_job: Object) -> str:
-    return ""
-
-
-def _same(job: Object, _info: Sequence[PodSetInfo]) -> None:
-    """Most kinds change nothing beside their templates."""
-    del job
+def _no_adjustment(_job: Object, _infos: Sequence[PodSetInfo]) -> None:
+    return
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Framework:
-    name: str
-    """As `integrations.frameworks` spells it."""
-    resource: Resource
-    suspend_path: Path
-    places: Callable[[Object, Options], list[PodSetTemplate]]
-    finished: Callable[[Object], Finished | None]
+class JobFramework:
+    description: job_kinds.JobKind
+    """The name, the resource and the suspend path, which the admission rules use too."""
+    pod_set_templates: Callable[[Object, JobOptions], list[PodSetTemplate]]
+    finished: Callable[[Object], JobResult | None]
     is_active: Callable[[Object], bool]
-    """Has pods that still hold what was admitted."""
+    """Whether the job has pods that still use its quota."""
     pods_ready: Callable[[Object], bool]
     reclaimable: Callable[[Object], list[Object]] = _nothing_reclaimable
     priority_class: Callable[[Object], str] | None = None
-    """A kind's own way to name a PriorityClass; None takes the first that a pod template names."""
+    """Reads the name of the PriorityClass; None means the first one that a pod template names."""
     skips: Callable[[Object], bool] = _never
-    """Left alone even with a queue name."""
+    """Whether Kueue ignores the job even if it has a queue name."""
     is_on_hold: Callable[[Object], bool] = _never
-    adjust_started: Callable[[Object, Sequence[PodSetInfo]], None] = _same
-    adjust_restored: Callable[[Object, Sequence[PodSetInfo]], None] = _same
+    adjust_started: Callable[[Object, Sequence[PodSetInfo]], None] = _no_adjustment
+    adjust_restored: Callable[[Object, Sequence[PodSetInfo]], None] = _no_adjustment
     inject: Injection | None = None
-    """A kind's own way to take what an admission gives, where its templates may not be changed."""
+    """Writes the pod set infos into the job, for kinds whose templates must not be changed."""
     eject: Injection | None = None
     """The reverse of `inject`."""
-    kept_labels: tuple[str, ...] = ()
-    """Labels of the template that belong to the kind's own controller: hidden from the Workload, kept on restore."""
+    preserved_labels: tuple[str, ...] = ()
+    """Template labels that the kind's own controller sets; restoring a template preserves them."""
     hidden_labels: tuple[str, ...] = ()
+    """Template labels that the Workload does not show."""
     runs_without_suspend: bool = False
-    """Its suspend field is left out, not false, while it runs."""
+    """Whether the suspend field is absent, rather than false, while the job runs."""
     stops_in_steps: bool = False
-    """batch Jobs refuse new templates while they have a start time; see `controllers.jobs.stopping`."""
+    """Whether the job refuses new templates while it has a start time."""
     changes_while_suspended: bool = False
-    """What an admission gives is written before the job runs, and taken away when it is suspended and idle."""
-    dependency: Dependency | None = None
+    """Whether `inject` and `eject` may write only while the job is suspended."""
+    dependency: JobDependency | None = None
+
+    @property
+    def name(self) -> str:
+        """The name in `integrations.frameworks`."""
+        return self.description.name
+
+    @property
+    def resource(self) -> Resource:
+        return self.description.resource
+
+    @property
+    def suspend_path(self) -> Path:
+        return self.description.suspend
 
 
 def value_at(obj: Any, path: Path) -> Any:
-    """What stands at the path, or None."""
+    """The value at the path, or None."""
     for step in path:
         if isinstance(step, int):
             obj = obj[step] if isinstance(obj, list) and step < len(obj) else None
@@ -153,128 +158,106 @@ def put_at(obj: Any, path: Path, value: Any) -> None:
     obj[path[-1]] = value
 
 
-def is_suspended(framework: Framework, job: Object) -> bool:
-    stopping = (job["metadata"].get("annotations") or {}).get("kueue.x-k8s.io/stopping") == "true"
+def is_suspended(framework: JobFramework, job: Object) -> bool:
+    stopping = objects.annotations(job).get(STOPPING) == "true"
     return bool(value_at(job, framework.suspend_path)) and not (framework.stops_in_steps and stopping)
 
 
-def label(job: Object, name: str) -> str:
-    return str((job["metadata"].get("labels") or {}).get(name, ""))
-
-
-def is_elastic(job: Object, options: Options) -> bool:
-    """Its pods may become more or fewer while it runs."""
-    return options.elastic_jobs and (job["metadata"].get("annotations") or {}).get(ELASTIC_JOB) == "true"
+def is_elastic(job: Object, options: JobOptions) -> bool:
+    """Whether the number of the job's pods may change while it runs."""
+    return options.elastic_jobs and objects.annotations(job).get(ELASTIC_JOB) == "true"
 
 
 def queue_name(job: Object) -> str:
-    """The label; the annotation of the same name is its deprecated form."""
-    return label(job, QUEUE_NAME_LABEL) or str((job["metadata"].get("annotations") or {}).get(QUEUE_NAME_LABEL, ""))
+    """The label `queue-name`, or else the deprecated annotation of the same name."""
+    return objects.labels(job).get(QUEUE_NAME, "") or objects.annotations(job).get(QUEUE_NAME, "")
 
 
-def pod_sets(framework: Framework, job: Object, options: Options) -> list[Object]:
-    """As `Workload.spec.podSets`."""
-    return [_pod_set(framework, job, place, options) for place in framework.places(job, options)]
+def pod_sets(framework: JobFramework, job: Object, options: JobOptions) -> list[Object]:
+    """The value of `Workload.spec.podSets`."""
+    return [_pod_set(framework, job, template, options) for template in framework.pod_set_templates(job, options)]
 
 
-def _pod_set(framework: Framework, job: Object, place: PodSetTemplate, options: Options) -> Object:
-    template = copied(place.template or value_at(job, place.template_path) or {})
-    labels = (template.get("metadata") or {}).get("labels")
+def _pod_set(framework: JobFramework, job: Object, description: PodSetTemplate, options: JobOptions) -> Object:
+    template = copied(description.template or value_at(job, description.template_path) or {})
+    labels = objects.nested(template, "metadata", "labels")
     if labels:
-        kept = {name: value for name, value in labels.items() if name not in framework.hidden_labels}
-        if kept:
-            template["metadata"]["labels"] = kept
+        visible = {name: value for name, value in labels.items() if name not in framework.hidden_labels}
+        if visible:
+            template["metadata"]["labels"] = visible
         else:
             del template["metadata"]["labels"]
-    pod_set: Object = {"name": place.name, "count": place.count, "template": template}
-    if place.min_count is not None:
-        pod_set["minCount"] = place.min_count
+    pod_set: Object = {"name": description.name, "count": description.count, "template": template}
+    if description.min_count is not None:
+        pod_set["minCount"] = description.min_count
     request = topology_request.from_annotations(
-        (template.get("metadata") or {}).get("annotations") or {},
-        pod_index_label=place.pod_index_label,
-        sub_group_index_label=place.sub_group_index_label,
-        sub_group_count=place.sub_group_count,
+        objects.nested(template, "metadata", "annotations"),
+        pod_index_label=description.pod_index_label,
+        sub_group_index_label=description.sub_group_index_label,
+        sub_group_count=description.sub_group_count,
     )
     if options.topology_aware and request is not None:
         pod_set["topologyRequest"] = request
     return pod_set
 
 
-def started(framework: Framework, job: Object, info: Sequence[PodSetInfo], options: Options) -> Object:
-    """The job as it runs: unsuspended, with what its admission gives merged into the templates."""
-    places = framework.places(job, options)
-    if len(info) != len(places):
-        raise PodSetsCountError(f"invalid podset infos: expecting {len(places)} podset, got {len(info)}")
+def started(framework: JobFramework, job: Object, infos: Sequence[PodSetInfo], options: JobOptions) -> Object:
+    """The unsuspended job, with the pod set infos of its admission merged into the templates."""
+    templates = framework.pod_set_templates(job, options)
+    if len(infos) != len(templates):
+        raise PodSetsCountError(f"invalid podset infos: expecting {len(templates)} podset, got {len(infos)}")
     job = copied(job)
     _resume(framework, job)
     if framework.inject is not None:
-        framework.inject(job, places, info)
+        framework.inject(job, templates, infos)
         return job
-    framework.adjust_started(job, info)
-    for place, given in zip(places, info, strict=True):
-        present = value_at(job, place.template_path)
-        template = present if present is not None else place.template or {}
-        put_at(job, place.template_path, merged_template(template, given))
+    framework.adjust_started(job, infos)
+    for pod_set, info in zip(templates, infos, strict=True):
+        template = value_at(job, pod_set.template_path)
+        if template is None:
+            template = pod_set.template or {}
+        put_at(job, pod_set.template_path, merged_template(template, info))
     return job
 
 
-def _resume(framework: Framework, job: Object) -> None:
+def _resume(framework: JobFramework, job: Object) -> None:
     put_at(job, framework.suspend_path, value=False)
     if framework.runs_without_suspend:
         del value_at(job, framework.suspend_path[:-1])[framework.suspend_path[-1]]
 
 
-def suspended(framework: Framework, job: Object) -> Object:
+def suspended(framework: JobFramework, job: Object) -> Object:
     job = copied(job)
     put_at(job, framework.suspend_path, value=True)
     return job
 
 
-def restored(framework: Framework, job: Object, info: Sequence[PodSetInfo], options: Options) -> Object:
-    """The job with the templates that its Workload kept; unchanged if their number differs."""
-    places = framework.places(job, options)
-    if len(info) != len(places):
+def restored(framework: JobFramework, job: Object, infos: Sequence[PodSetInfo], options: JobOptions) -> Object:
+    """The job with the original templates from its Workload; unchanged if their number differs."""
+    templates = framework.pod_set_templates(job, options)
+    if len(infos) != len(templates):
         return job
     job = copied(job)
     if framework.eject is not None:
-        framework.eject(job, places, info)
+        framework.eject(job, templates, infos)
         return job
-    framework.adjust_restored(job, info)
-    for place, kept in zip(places, info, strict=True):
-        template = value_at(job, place.template_path)
+    framework.adjust_restored(job, infos)
+    for pod_set, info in zip(templates, infos, strict=True):
+        template = value_at(job, pod_set.template_path)
         if template is None:
             continue
-        present = (template.get("metadata") or {}).get("labels") or {}
-        own = {name: present[name] for name in framework.kept_labels if name in present}
-        put_at(job, place.template_path, restored_template(template, _with_labels(kept, own)))
+        labels = objects.nested(template, "metadata", "labels")
+        preserved = {name: labels[name] for name in framework.preserved_labels if name in labels}
+        put_at(job, pod_set.template_path, restored_template(template, _with_labels(info, preserved)))
     return job
 
 
 def _with_labels(info: PodSetInfo, labels: dict[str, str]) -> PodSetInfo:
-    if not labels:
-        return info
-    return PodSetInfo(
-        name=info.name,
-        count=info.count,
-        annotations=info.annotations,
-        labels={**info.labels, **labels},
-        node_selector=info.node_selector,
-        tolerations=info.tolerations,
-        scheduling_gates=info.scheduling_gates,
-    )
+    return replace(info, labels={**info.labels, **labels}) if labels else info
 
 
-def condition_true(job: Object, *types: str) -> Object | None:
-    """The first condition of these types that is True."""
-    for condition in (job.get("status") or {}).get("conditions") or ():
-        if condition.get("type") in types and condition.get("status") == "True":
-            found: Object = condition
-            return found
+def finished_by_condition(job: Object, success: str, failure: str) -> JobResult | None:
+    for condition in objects.nested_list(job, "status", "conditions"):
+        if condition.get("type") in (success, failure) and conditions.has_status_true(condition):
+            return JobResult(is_success=condition["type"] == success, message=str(condition.get("message", "")))
     return None
-
-
-def finished_by_condition(job: Object, success: str, failure: str) -> Finished | None:
-    condition = condition_true(job, success, failure)
-    if condition is None:
-        return None
-    return Finished(is_success=condition["type"] == success, message=str(condition.get("message", "")))

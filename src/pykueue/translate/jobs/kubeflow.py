@@ -1,18 +1,20 @@
-"""kubeflow.org jobs (PyTorchJob, TFJob, XGBoostJob, PaddleJob, JAXJob and MPIJob): one pod set a replica type.
+"""kubeflow.org jobs (PyTorchJob, TFJob, XGBoostJob, PaddleJob,
+JAXJob and MPIJob): one pod set for each replica type.
 
 They differ only in the name of the replica specs and in the order of replica types.
 """
 
 from functools import partial
 
-from pykueue.api.scheme import Object, Resource
+from pykueue.api import conditions, objects
+from pykueue.api.rules.jobs import job_kinds
+from pykueue.api.scheme import Object
 from pykueue.translate.jobs.framework import (
-    Finished,
-    Framework,
-    Options,
+    JobFramework,
+    JobOptions,
+    JobResult,
     Path,
     PodSetTemplate,
-    condition_true,
     finished_by_condition,
     value_at,
 )
@@ -20,7 +22,9 @@ from pykueue.translate.jobs.framework import (
 REPLICA_INDEX = "training.kubeflow.org/replica-index"
 
 
-def _places(job: Object, _options: Options, *, specs: str, order: tuple[str, ...]) -> list[PodSetTemplate]:
+def _pod_set_templates(
+    job: Object, _options: JobOptions, *, specs: str, order: tuple[str, ...]
+) -> list[PodSetTemplate]:
     replicas = job["spec"].get(specs) or {}
     return [
         PodSetTemplate(
@@ -34,33 +38,31 @@ def _places(job: Object, _options: Options, *, specs: str, order: tuple[str, ...
     ]
 
 
-def _finished(job: Object) -> Finished | None:
+def _finished(job: Object) -> JobResult | None:
     return finished_by_condition(job, "Succeeded", "Failed")
 
 
 def _is_active(job: Object) -> bool:
-    statuses = (job.get("status") or {}).get("replicaStatuses") or {}
+    statuses = objects.nested(job, "status", "replicaStatuses")
     return any((status or {}).get("active") for status in statuses.values())
 
 
 def _pods_ready(job: Object) -> bool:
-    return condition_true(job, "Running") is not None
+    return conditions.is_true(job, "Running")
 
 
 def _priority_class(job: Object, *, specs: str, order: tuple[str, ...]) -> str:
     policy: Path = ("spec", "runPolicy", "schedulingPolicy", "priorityClass")
-    chosen = value_at(job, policy)
+    name = value_at(job, policy)
     for replica_type in order:
-        chosen = chosen or value_at(job, ("spec", specs, replica_type, "template", "spec", "priorityClassName"))
-    return str(chosen or "")
+        name = name or value_at(job, ("spec", specs, replica_type, "template", "spec", "priorityClassName"))
+    return str(name or "")
 
 
-def _framework(kind: str, version: str, specs: str, order: tuple[str, ...]) -> Framework:
-    return Framework(
-        name=f"kubeflow.org/{kind.lower()}",
-        resource=Resource("kubeflow.org", version, f"{kind.lower()}s", kind, namespaced=True),
-        suspend_path=("spec", "runPolicy", "suspend"),
-        places=partial(_places, specs=specs, order=order),
+def _framework(description: job_kinds.JobKind, specs: str, order: tuple[str, ...]) -> JobFramework:
+    return JobFramework(
+        description=description,
+        pod_set_templates=partial(_pod_set_templates, specs=specs, order=order),
         finished=_finished,
         is_active=_is_active,
         pods_ready=_pods_ready,
@@ -69,10 +71,10 @@ def _framework(kind: str, version: str, specs: str, order: tuple[str, ...]) -> F
 
 
 FRAMEWORKS = (
-    _framework("PyTorchJob", "v1", "pytorchReplicaSpecs", ("Master", "Worker")),
-    _framework("TFJob", "v1", "tfReplicaSpecs", ("Chief", "Master", "PS", "Worker", "Evaluator")),
-    _framework("XGBoostJob", "v1", "xgbReplicaSpecs", ("Master", "Worker")),
-    _framework("PaddleJob", "v1", "paddleReplicaSpecs", ("Master", "Worker")),
-    _framework("JAXJob", "v1", "jaxReplicaSpecs", ("Worker",)),
-    _framework("MPIJob", "v2beta1", "mpiReplicaSpecs", ("Launcher", "Worker")),
+    _framework(job_kinds.PYTORCH_JOB, "pytorchReplicaSpecs", ("Master", "Worker")),
+    _framework(job_kinds.TF_JOB, "tfReplicaSpecs", ("Chief", "Master", "PS", "Worker", "Evaluator")),
+    _framework(job_kinds.XGBOOST_JOB, "xgbReplicaSpecs", ("Master", "Worker")),
+    _framework(job_kinds.PADDLE_JOB, "paddleReplicaSpecs", ("Master", "Worker")),
+    _framework(job_kinds.JAX_JOB, "jaxReplicaSpecs", ("Worker",)),
+    _framework(job_kinds.MPI_JOB, "mpiReplicaSpecs", ("Launcher", "Worker")),
 )

@@ -1,21 +1,22 @@
-"""ray.io RayCluster, RayJob and RayService: a head, worker groups, and for a RayJob perhaps a submitter.
+"""ray.io RayCluster, RayJob and RayService: a head, worker groups, and the submitter of a RayJob.
 
-KubeRay adds containers of its own when it builds pods (autoscaler, submitter); what they ask for is counted here.
-A RayJob's default submitter is not counted unless the Configuration says so; one that the user describes is.
+KubeRay adds its own containers when it builds pods (autoscaler, submitter). Their requests are
+counted here. The default submitter of a RayJob counts only if the Configuration says so; one that
+the user describes always counts.
 """
 
 from typing import Any
 
-from pykueue.api import quantity
+from pykueue.api import conditions, objects, quantity
 from pykueue.api.json_copy import copied
-from pykueue.api.scheme import Object, Resource
+from pykueue.api.rules.jobs import job_kinds
+from pykueue.api.scheme import Object
 from pykueue.translate.jobs.framework import (
-    Finished,
-    Framework,
-    Options,
+    JobFramework,
+    JobOptions,
+    JobResult,
     Path,
     PodSetTemplate,
-    condition_true,
     is_elastic,
     value_at,
 )
@@ -33,13 +34,13 @@ REDIS_CLEANUP_REQUESTS = {"cpu": "200m", "memory": "256Mi"}
 FAULT_TOLERANCE_ANNOTATION = "ray.io/ft-enabled"
 
 
-def _cluster_places(
-    job: Object, path: Path, options: Options, *, extra_head_container: Object | None = None
+def _cluster_templates(
+    job: Object, path: Path, options: JobOptions, *, extra_head_container: Object | None = None
 ) -> list[PodSetTemplate]:
     cluster = value_at(job, path) or {}
     scaled = _scaled_counts(job, cluster, options)
     head_path: Path = (*path, "headGroupSpec", "template")
-    places = [
+    templates = [
         PodSetTemplate(
             name="head",
             template_path=head_path,
@@ -49,14 +50,14 @@ def _cluster_places(
     ]
     for index, group in enumerate(cluster.get("workerGroupSpecs") or ()):
         name = _pod_set_name(group)
-        places.append(
+        templates.append(
             PodSetTemplate(
                 name=name,
                 template_path=(*path, "workerGroupSpecs", index, "template"),
                 count=scaled.get(name, _count(group)),
             )
         )
-    return places
+    return templates
 
 
 def _pod_set_name(group: Object) -> str:
@@ -68,8 +69,8 @@ def _count(group: Object) -> int:
     return (1 if replicas is None else int(replicas)) * max(int(group.get("numOfHosts", 1)), 1)
 
 
-def _scaled_counts(job: Object, cluster: Object, options: Options) -> dict[str, int]:
-    """An autoscaler changes the RayCluster, not the RayJob or RayService that it was made of."""
+def _scaled_counts(job: Object, cluster: Object, options: JobOptions) -> dict[str, int]:
+    """The counts in the RayCluster of an elastic job, which the autoscaler changes."""
     if options.scaled is None or not is_elastic(job, options) or not cluster.get("enableInTreeAutoscaling"):
         return {}
     groups = options.scaled["spec"].get("workerGroupSpecs") or ()
@@ -77,29 +78,27 @@ def _scaled_counts(job: Object, cluster: Object, options: Options) -> dict[str, 
 
 
 def _head_template(job: Object, cluster: Object, extra_container: Object | None) -> Object:
-    template: Object = copied((cluster.get("headGroupSpec") or {}).get("template") or {})
+    template: Object = copied(objects.nested(cluster, "headGroupSpec", "template"))
     containers: list[Object] = template.setdefault("spec", {}).setdefault("containers", [])
     if containers and _has_redis_cleanup(job, cluster):
         resources = containers[0].setdefault("resources", {})
-        resources["requests"] = _larger(resources.get("requests") or {}, REDIS_CLEANUP_REQUESTS)
+        resources["requests"] = _at_least(resources.get("requests") or {}, REDIS_CLEANUP_REQUESTS)
     if cluster.get("enableInTreeAutoscaling"):
-        chosen = (cluster.get("autoscalerOptions") or {}).get("resources") or AUTOSCALER_RESOURCES
-        containers.append({"name": "autoscaler", "resources": copied(chosen)})
+        resources = objects.nested(cluster, "autoscalerOptions", "resources") or AUTOSCALER_RESOURCES
+        containers.append({"name": "autoscaler", "resources": copied(resources)})
     if extra_container is not None:
         containers.append(copied(extra_container))
     return template
 
 
 def _has_redis_cleanup(job: Object, cluster: Object) -> bool:
-    annotations = job["metadata"].get("annotations") or {}
-    return annotations.get(FAULT_TOLERANCE_ANNOTATION, "").lower() == "true" or bool(
-        cluster.get("gcsFaultToleranceOptions")
-    )
+    is_annotated = objects.annotations(job).get(FAULT_TOLERANCE_ANNOTATION, "").lower() == "true"
+    return is_annotated or bool(cluster.get("gcsFaultToleranceOptions"))
 
 
-def _larger(own: dict[str, Any], least: dict[str, str]) -> dict[str, Any]:
-    merged = dict(own)
-    for name, amount in least.items():
+def _at_least(requests: dict[str, Any], minimum: dict[str, str]) -> dict[str, Any]:
+    merged = dict(requests)
+    for name, amount in minimum.items():
         if name not in merged or quantity.parse(str(merged[name])).nano < quantity.parse(amount).nano:
             merged[name] = amount
     return merged
@@ -108,19 +107,19 @@ def _larger(own: dict[str, Any], least: dict[str, str]) -> dict[str, Any]:
 # RayCluster
 
 
-def _raycluster_places(job: Object, options: Options) -> list[PodSetTemplate]:
-    return _cluster_places(job, ("spec",), options)
+def _raycluster_templates(job: Object, options: JobOptions) -> list[PodSetTemplate]:
+    return _cluster_templates(job, ("spec",), options)
 
 
 def _state(job: Object) -> str:
-    return str((job.get("status") or {}).get("state", ""))
+    return str(objects.status(job).get("state", ""))
 
 
 def _raycluster_is_ready(job: Object) -> bool:
     return _state(job) == "ready"
 
 
-def _never_finished(_job: Object) -> Finished | None:
+def _never_finished(_job: Object) -> JobResult | None:
     return None
 
 
@@ -130,15 +129,15 @@ _CLUSTER_SPEC: Path = ("spec", "rayClusterSpec")
 _SUBMITTER: Path = ("spec", "submitterPodTemplate")
 
 
-def _rayjob_places(job: Object, options: Options) -> list[PodSetTemplate]:
+def _rayjob_templates(job: Object, options: JobOptions) -> list[PodSetTemplate]:
     mode = job["spec"].get("submissionMode", "")
     sidecar = {"name": SUBMITTER_CONTAINER, "resources": SUBMITTER_RESOURCES} if mode == "SidecarMode" else None
-    places = _cluster_places(job, _CLUSTER_SPEC, options, extra_head_container=sidecar)
-    given = value_at(job, _SUBMITTER)
-    if mode == "K8sJobMode" and (given is not None or options.count_default_submitter):
-        template = given if given is not None else _default_submitter(job)
-        places.append(PodSetTemplate(name="submitter", template_path=_SUBMITTER, count=1, template=template))
-    return places
+    templates = _cluster_templates(job, _CLUSTER_SPEC, options, extra_head_container=sidecar)
+    submitter = value_at(job, _SUBMITTER)
+    if mode == "K8sJobMode" and (submitter is not None or options.count_default_submitter):
+        template = submitter if submitter is not None else _default_submitter(job)
+        templates.append(PodSetTemplate(name="submitter", template_path=_SUBMITTER, count=1, template=template))
+    return templates
 
 
 def _default_submitter(job: Object) -> Object:
@@ -150,14 +149,14 @@ def _default_submitter(job: Object) -> Object:
 
 
 def _deployment_status(job: Object) -> str:
-    return str((job.get("status") or {}).get("jobDeploymentStatus", ""))
+    return str(objects.status(job).get("jobDeploymentStatus", ""))
 
 
-def _rayjob_finished(job: Object) -> Finished | None:
+def _rayjob_finished(job: Object) -> JobResult | None:
     if _deployment_status(job) not in ("Failed", "Complete"):
         return None
     status = job["status"]
-    return Finished(is_success=status.get("jobStatus") == "SUCCEEDED", message=str(status.get("message", "")))
+    return JobResult(is_success=status.get("jobStatus") == "SUCCEEDED", message=str(status.get("message", "")))
 
 
 def _rayjob_is_active(job: Object) -> bool:
@@ -165,7 +164,7 @@ def _rayjob_is_active(job: Object) -> bool:
 
 
 def _rayjob_is_ready(job: Object) -> bool:
-    return ((job.get("status") or {}).get("rayClusterStatus") or {}).get("state") == "ready"
+    return objects.nested(job, "status", "rayClusterStatus").get("state") == "ready"
 
 
 def _rayjob_skips(job: Object) -> bool:
@@ -179,29 +178,25 @@ def _rayjob_is_on_hold(job: Object) -> bool:
 # RayService
 
 
-def _rayservice_places(job: Object, options: Options) -> list[PodSetTemplate]:
-    return _cluster_places(job, ("spec", "rayClusterConfig"), options)
+def _rayservice_templates(job: Object, options: JobOptions) -> list[PodSetTemplate]:
+    return _cluster_templates(job, ("spec", "rayClusterConfig"), options)
 
 
 def _rayservice_is_ready(job: Object) -> bool:
-    return condition_true(job, "Ready") is not None
+    return conditions.is_true(job, "Ready")
 
 
 FRAMEWORKS = (
-    Framework(
-        name="ray.io/raycluster",
-        resource=Resource("ray.io", "v1", "rayclusters", "RayCluster", namespaced=True),
-        suspend_path=("spec", "suspend"),
-        places=_raycluster_places,
+    JobFramework(
+        description=job_kinds.RAY_CLUSTER,
+        pod_set_templates=_raycluster_templates,
         finished=_never_finished,
         is_active=_raycluster_is_ready,
         pods_ready=_raycluster_is_ready,
     ),
-    Framework(
-        name="ray.io/rayjob",
-        resource=Resource("ray.io", "v1", "rayjobs", "RayJob", namespaced=True),
-        suspend_path=("spec", "suspend"),
-        places=_rayjob_places,
+    JobFramework(
+        description=job_kinds.RAY_JOB,
+        pod_set_templates=_rayjob_templates,
         finished=_rayjob_finished,
         is_active=_rayjob_is_active,
         pods_ready=_rayjob_is_ready,
@@ -209,11 +204,9 @@ FRAMEWORKS = (
         is_on_hold=_rayjob_is_on_hold,
         runs_without_suspend=True,
     ),
-    Framework(
-        name="ray.io/rayservice",
-        resource=Resource("ray.io", "v1", "rayservices", "RayService", namespaced=True),
-        suspend_path=("spec", "rayClusterConfig", "suspend"),
-        places=_rayservice_places,
+    JobFramework(
+        description=job_kinds.RAY_SERVICE,
+        pod_set_templates=_rayservice_templates,
         finished=_never_finished,
         is_active=_rayservice_is_ready,
         pods_ready=_rayservice_is_ready,

@@ -1,7 +1,8 @@
 """SparkApplication (sparkoperator.k8s.io): a driver and its executors.
 
-Neither has a pod template of its own: the operator makes pods from the fields of `driver` and `executor`, so the templates
-that count are made here in the same way, and what an admission gives goes into those fields.
+Neither has a pod template: the operator makes pods from the fields of `driver` and `executor`. The
+templates for quota are made here in the same way, and the pod set infos of an admission are
+written into those fields.
 """
 
 import copy
@@ -9,8 +10,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pykueue.api.scheme import Object, Resource
-from pykueue.translate.jobs.framework import Finished, Framework, Options, PodSetTemplate
+from pykueue.api import objects
+from pykueue.api.rules.jobs import job_kinds
+from pykueue.api.scheme import Object
+from pykueue.translate.jobs.framework import JobFramework, JobOptions, JobResult, PodSetTemplate
 from pykueue.translate.pod_set_info import PodSetInfo
 
 ROLES = ("driver", "executor")
@@ -18,7 +21,7 @@ _DONE = ("COMPLETED", "FAILED", "SUBMISSION_FAILED")
 _JAVA_MEMORY = re.compile(r"(\d+)([kmgtp])b?", re.IGNORECASE)
 
 
-def _places(job: Object, _options: Options) -> list[PodSetTemplate]:
+def _pod_set_templates(job: Object, _options: JobOptions) -> list[PodSetTemplate]:
     counts = {"driver": 1, "executor": int(job["spec"]["executor"].get("instances") or 0)}
     return [
         PodSetTemplate(
@@ -29,7 +32,7 @@ def _places(job: Object, _options: Options) -> list[PodSetTemplate]:
 
 
 def _template(job: Object, role: str) -> Object:
-    """The pod that the operator would make, as far as quota and placement look at it."""
+    """The pod template that the operator would make, as far as quota and topology need it."""
     fields = job["spec"][role]
     base = copy.deepcopy(fields.get("template") or {})
     spec = base.get("spec") or {}
@@ -57,28 +60,30 @@ def _spark_container(containers: list[Object], role: str) -> Object:
     return next(named, containers[0])
 
 
-def _missing(present: Sequence[Object], wanted: Sequence[Object] | None) -> list[Object]:
-    known = {(container.get("name"), container.get("image")) for container in present}
-    return [container for container in wanted or () if (container.get("name"), container.get("image")) not in known]
+def _missing(present: Sequence[Object], added: Sequence[Object] | None) -> list[Object]:
+    present_keys = {(container.get("name"), container.get("image")) for container in present}
+    return [
+        container for container in added or () if (container.get("name"), container.get("image")) not in present_keys
+    ]
 
 
 def _set_resources(container: Object, fields: Mapping[str, Any]) -> None:
     resources = container.setdefault("resources", {})
     gpu = fields.get("gpu") or {}
-    wanted = (
+    amounts = (
         ("requests", "cpu", fields.get("coreRequest")),
         ("requests", "memory", _kubernetes_memory(fields.get("memory"))),
         ("limits", "cpu", fields.get("coreLimit")),
         ("limits", "memory", _kubernetes_memory(fields.get("memoryLimit"))),
         ("limits", gpu.get("name", ""), str(gpu["quantity"]) if int(gpu.get("quantity") or 0) > 0 else None),
     )
-    for section, name, amount in wanted:
+    for section, name, amount in amounts:
         if name and amount is not None:
             resources.setdefault(section, {})[name] = str(amount)
 
 
 def _kubernetes_memory(text: str | None) -> str | None:
-    """Java writes `512m` for what Kubernetes calls `512Mi`."""
+    """Converts Java's notation to Kubernetes': `512m` becomes `512Mi`."""
     match = _JAVA_MEMORY.fullmatch(text or "")
     if match is None:
         return text
@@ -86,22 +91,22 @@ def _kubernetes_memory(text: str | None) -> str | None:
     return f"{match[1]}{'K' if unit == 'k' else unit.upper()}i"
 
 
-def _hand_over(job: Object, _places: Sequence[PodSetTemplate], infos: Sequence[PodSetInfo]) -> None:
+def _inject(job: Object, _templates: Sequence[PodSetTemplate], infos: Sequence[PodSetInfo]) -> None:
     shared = job["spec"].pop("nodeSelector", None)
     for role, info in zip(ROLES, infos, strict=True):
         fields = job["spec"][role]
-        _write(fields, _present(fields, shared).merged(info))
+        _write(fields, _current_info(fields, shared).merged(info))
 
 
-def _take_back(job: Object, _places: Sequence[PodSetTemplate], infos: Sequence[PodSetInfo]) -> None:
+def _eject(job: Object, _templates: Sequence[PodSetTemplate], infos: Sequence[PodSetInfo]) -> None:
     job["spec"].pop("nodeSelector", None)
     for role, info in zip(ROLES, infos, strict=True):
         _write(job["spec"][role], info)
     job["spec"]["executor"]["instances"] = infos[1].count
 
 
-def _present(fields: Object, shared_selector: Mapping[str, str] | None) -> PodSetInfo:
-    gates = ((fields.get("template") or {}).get("spec") or {}).get("schedulingGates") or ()
+def _current_info(fields: Object, shared_selector: Mapping[str, str] | None) -> PodSetInfo:
+    gates = objects.nested_list(fields, "template", "spec", "schedulingGates")
     return PodSetInfo(
         annotations=fields.get("annotations") or {},
         labels=fields.get("labels") or {},
@@ -125,37 +130,35 @@ def _write(fields: Object, info: PodSetInfo) -> None:
             fields.pop(name, None)
     if info.scheduling_gates:
         fields.setdefault("template", {}).setdefault("spec", {})["schedulingGates"] = list(info.scheduling_gates)
-    elif (fields.get("template") or {}).get("spec"):
+    elif objects.nested(fields, "template", "spec"):
         fields["template"]["spec"].pop("schedulingGates", None)
 
 
 def _state(job: Object) -> str:
-    return str(((job.get("status") or {}).get("applicationState") or {}).get("state", ""))
+    return str(objects.nested(job, "status", "applicationState").get("state", ""))
 
 
-def _finished(job: Object) -> Finished | None:
+def _finished(job: Object) -> JobResult | None:
     state = _state(job)
     if state not in _DONE:
         return None
     message = str(job["status"]["applicationState"].get("errorMessage", ""))
-    return Finished(is_success=state == "COMPLETED", message=message)
+    return JobResult(is_success=state == "COMPLETED", message=message)
 
 
 def _pods_ready(job: Object) -> bool:
-    """The driver says RUNNING before its executors do."""
-    states = ((job.get("status") or {}).get("executorState") or {}).values()
+    """Whether the driver and all executors run; the driver is RUNNING before its executors."""
+    states = objects.nested(job, "status", "executorState").values()
     ready = sum(state in ("RUNNING", "COMPLETED") for state in states)
     return _state(job) == "RUNNING" and ready >= int(job["spec"]["executor"].get("instances") or 0)
 
 
-FRAMEWORK = Framework(
-    name="sparkoperator.k8s.io/sparkapplication",
-    resource=Resource("sparkoperator.k8s.io", "v1beta2", "sparkapplications", "SparkApplication", namespaced=True),
-    suspend_path=("spec", "suspend"),
-    places=_places,
+FRAMEWORK = JobFramework(
+    description=job_kinds.SPARK_APPLICATION,
+    pod_set_templates=_pod_set_templates,
     finished=_finished,
     is_active=lambda job: _state(job) == "RUNNING",
     pods_ready=_pods_ready,
-    inject=_hand_over,
-    eject=_take_back,
+    inject=_inject,
+    eject=_eject,
 )

@@ -1,12 +1,28 @@
-"""Topology wishes of a pod template: annotations into `podSets[].topologyRequest`."""
+"""The topology request of a pod template: annotations become `podSets[].topologyRequest`."""
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
+from pykueue.api.labels import (
+    POD_SET_GROUP_NAME,
+    POD_SET_PREFERRED_TOPOLOGY,
+    POD_SET_REQUIRED_TOPOLOGY,
+    POD_SET_SLICE_REQUIRED_TOPOLOGY,
+    POD_SET_SLICE_REQUIRED_TOPOLOGY_CONSTRAINTS,
+    POD_SET_SLICE_SIZE,
+    POD_SET_UNCONSTRAINED_TOPOLOGY,
+)
 from pykueue.api.scheme import Object
 
-PREFIX = "kueue.x-k8s.io/podset-"
+ANNOTATIONS = (
+    POD_SET_REQUIRED_TOPOLOGY,
+    POD_SET_PREFERRED_TOPOLOGY,
+    POD_SET_UNCONSTRAINED_TOPOLOGY,
+    POD_SET_SLICE_REQUIRED_TOPOLOGY,
+    POD_SET_SLICE_REQUIRED_TOPOLOGY_CONSTRAINTS,
+)
+"""A template with one of these requests topology-aware scheduling."""
 
 
 def from_annotations(
@@ -16,37 +32,38 @@ def from_annotations(
     sub_group_index_label: str | None = None,
     sub_group_count: int | None = None,
 ) -> Object | None:
-    """None when the template asks for nothing and its kind has no ranks to tell."""
-    wish = _wish(annotations)
+    """None if the template has no topology annotations and its kind has no index labels."""
+    level = _level(annotations)
     slices = _slices(annotations)
-    ranks: dict[str, Any] = {
+    indexes: dict[str, Any] = {
         "podIndexLabel": pod_index_label,
         "subGroupIndexLabel": sub_group_index_label,
         "subGroupCount": sub_group_count,
     }
-    ranks = {name: value for name, value in ranks.items() if value is not None}
-    if not wish and not slices and not ranks:
+    indexes = {name: value for name, value in indexes.items() if value is not None}
+    if not level and not slices and not indexes:
         return None
-    request: Object = {**wish, **slices, **ranks}
-    group = annotations.get(f"{PREFIX}group-name")
-    if group is not None and ("required" in wish or "preferred" in wish):
+    request: Object = {**level, **slices, **indexes}
+    group = annotations.get(POD_SET_GROUP_NAME)
+    if group is not None and ("required" in level or "preferred" in level):
         request["podSetGroupName"] = group
     return request
 
 
-def _wish(annotations: Mapping[str, str]) -> dict[str, Any]:
-    for name in ("required", "preferred"):
-        if f"{PREFIX}{name}-topology" in annotations:
-            return {name: annotations[f"{PREFIX}{name}-topology"]}
-    unconstrained = annotations.get(f"{PREFIX}unconstrained-topology")
+def _level(annotations: Mapping[str, str]) -> dict[str, Any]:
+    if POD_SET_REQUIRED_TOPOLOGY in annotations:
+        return {"required": annotations[POD_SET_REQUIRED_TOPOLOGY]}
+    if POD_SET_PREFERRED_TOPOLOGY in annotations:
+        return {"preferred": annotations[POD_SET_PREFERRED_TOPOLOGY]}
+    unconstrained = annotations.get(POD_SET_UNCONSTRAINED_TOPOLOGY)
     return {} if unconstrained is None else {"unconstrained": unconstrained in ("true", "True", "TRUE", "t", "T", "1")}
 
 
 def _slices(annotations: Mapping[str, str]) -> dict[str, Any]:
-    constraints = annotations.get(f"{PREFIX}slice-required-topology-constraints")
+    constraints = annotations.get(POD_SET_SLICE_REQUIRED_TOPOLOGY_CONSTRAINTS)
     if constraints is not None:
         return {"podsetSliceRequiredTopologyConstraints": json.loads(constraints)}
-    topology, size = annotations.get(f"{PREFIX}slice-required-topology"), annotations.get(f"{PREFIX}slice-size")
+    topology, size = annotations.get(POD_SET_SLICE_REQUIRED_TOPOLOGY), annotations.get(POD_SET_SLICE_SIZE)
     if topology is None or size is None:
         return {}
     return {"podSetSliceRequiredTopology": topology, "podSetSliceSize": int(size)}

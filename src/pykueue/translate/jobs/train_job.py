@@ -1,54 +1,54 @@
-"""trainer.kubeflow.org TrainJob: a runtime makes it a JobSet, so it is read as that JobSet.
+"""trainer.kubeflow.org TrainJob: the Trainer turns it into a JobSet, so it is read as that JobSet.
 
-Its templates stand in the runtime; what an admission gives goes into a runtime patch of Kueue's own, which the Trainer's webhook
-lets nobody change while the job runs.
+Its templates are in the runtime that it refers to. The pod set infos of an admission go into
+Kueue's own runtime patch, which the Trainer's webhook does not allow to change while the job runs.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
-from pykueue.api.scheme import Object, Resource
+from pykueue.api import objects
+from pykueue.api.resources import CLUSTER_TRAINING_RUNTIME, TRAINING_RUNTIME
+from pykueue.api.rules.jobs import job_kinds
+from pykueue.api.scheme import Object
 from pykueue.translate.jobs import job_set, training_runtime
 from pykueue.translate.jobs.framework import (
-    Dependency,
-    Finished,
-    Framework,
+    JobDependency,
+    JobFramework,
+    JobOptions,
+    JobResult,
     MissingDependencyError,
-    Options,
+    ObjectReference,
     PodSetTemplate,
-    Reference,
     finished_by_condition,
     value_at,
 )
 from pykueue.translate.pod_set_info import PodSetInfo
 
-_GROUP, _VERSION = "trainer.kubeflow.org", "v1alpha1"
-RUNTIME = Resource(_GROUP, _VERSION, "trainingruntimes", "TrainingRuntime", namespaced=True)
-CLUSTER_RUNTIME = Resource(_GROUP, _VERSION, "clustertrainingruntimes", "ClusterTrainingRuntime", namespaced=False)
 _JOB_SET = job_set.FRAMEWORK
 
 
-def _reference(job: Object) -> Reference | None:
-    found = job["spec"].get("runtimeRef") or {}
-    name = str(found.get("name", ""))
-    if found.get("apiGroup", _GROUP) != _GROUP:
+def _reference(job: Object) -> ObjectReference | None:
+    reference = job["spec"].get("runtimeRef") or {}
+    name = str(reference.get("name", ""))
+    if reference.get("apiGroup", TRAINING_RUNTIME.group) != TRAINING_RUNTIME.group:
         return None
-    match found.get("kind", CLUSTER_RUNTIME.kind):
-        case CLUSTER_RUNTIME.kind:
-            return Reference(resource=CLUSTER_RUNTIME, name=name)
-        case RUNTIME.kind:
-            return Reference(resource=RUNTIME, name=name, namespace=job["metadata"]["namespace"])
+    match reference.get("kind", CLUSTER_TRAINING_RUNTIME.kind):
+        case CLUSTER_TRAINING_RUNTIME.kind:
+            return ObjectReference(resource=CLUSTER_TRAINING_RUNTIME, name=name)
+        case TRAINING_RUNTIME.kind:
+            return ObjectReference(resource=TRAINING_RUNTIME, name=name, namespace=job["metadata"]["namespace"])
     return None
 
 
-def _given(runtime: Object | None) -> Framework:
-    """TrainJobs of this runtime; None if it is not there."""
+def _framework_for(runtime: Object | None) -> JobFramework:
+    """The framework for TrainJobs of this runtime (None: it does not exist)."""
     if runtime is None:
         return FRAMEWORK
     return replace(
         FRAMEWORK,
-        places=partial(_places, runtime=runtime),
+        pod_set_templates=partial(_pod_set_templates, runtime=runtime),
         pods_ready=lambda job: _JOB_SET.pods_ready(_as_job_set(job, runtime)),
         reclaimable=lambda job: _JOB_SET.reclaimable(_as_job_set(job, runtime)),
     )
@@ -62,25 +62,26 @@ def _as_job_set(job: Object, runtime: Object) -> Object:
 
 
 def _status_as_job_set(job: Object) -> Object:
-    return {"status": {"replicatedJobsStatus": (job.get("status") or {}).get("jobsStatus") or []}}
+    return {"status": {"replicatedJobsStatus": objects.status(job).get("jobsStatus") or []}}
 
 
-def _places(job: Object, options: Options, *, runtime: Object) -> list[PodSetTemplate]:
-    """Without a path into the job itself: see `inject`."""
+def _pod_set_templates(job: Object, options: JobOptions, *, runtime: Object) -> list[PodSetTemplate]:
+    """The templates of the JobSet; they have no path in the TrainJob itself."""
     rendered = _as_job_set(job, runtime)
     return [
-        replace(place, template=value_at(rendered, place.template_path)) for place in _JOB_SET.places(rendered, options)
+        replace(template, template=value_at(rendered, template.template_path))
+        for template in _JOB_SET.pod_set_templates(rendered, options)
     ]
 
 
-def _unknown_places(job: Object, _options: Options) -> list[PodSetTemplate]:
+def _missing_runtime(job: Object, _options: JobOptions) -> list[PodSetTemplate]:
     raise MissingDependencyError(f"runtime '{(job['spec'].get('runtimeRef') or {}).get('name', '')}' not found")
 
 
-def _own_patch(job: Object) -> Object:
-    """Where the patch has its replicated jobs; made by the rules when the job is created."""
+def _kueue_patch(job: Object) -> Object:
+    """The JobSet spec in Kueue's runtime patch, which the admission rules add."""
     patches: list[Object] = job["spec"].setdefault("runtimePatches", [])
-    patch = next((each for each in patches if each.get("manager") == training_runtime.MANAGER), None)
+    patch = next((candidate for candidate in patches if candidate.get("manager") == training_runtime.MANAGER), None)
     if patch is None:
         patch = {"manager": training_runtime.MANAGER}
         patches.append(patch)
@@ -89,8 +90,8 @@ def _own_patch(job: Object) -> Object:
     return patch
 
 
-def _inject(job: Object, _places: Sequence[PodSetTemplate], infos: Sequence[PodSetInfo]) -> None:
-    _own_patch(job)["replicatedJobs"] = [
+def _inject(job: Object, _templates: Sequence[PodSetTemplate], infos: Sequence[PodSetInfo]) -> None:
+    _kueue_patch(job)["replicatedJobs"] = [
         {"name": info.name, "template": {"spec": {"template": _pod_template(info)}}} for info in infos
     ]
 
@@ -108,25 +109,25 @@ def _pod_template(info: PodSetInfo) -> Object:
     }
 
 
-def _eject(job: Object, _places: Sequence[PodSetTemplate], _infos: Sequence[PodSetInfo]) -> None:
-    _own_patch(job).pop("replicatedJobs", None)
+def _eject(job: Object, _templates: Sequence[PodSetTemplate], _infos: Sequence[PodSetInfo]) -> None:
+    _kueue_patch(job).pop("replicatedJobs", None)
 
 
-def _finished(job: Object) -> Finished | None:
+def _finished(job: Object) -> JobResult | None:
     return finished_by_condition(job, "Complete", "Failed")
 
 
-FRAMEWORK = Framework(
-    name="trainer.kubeflow.org/trainjob",
-    resource=Resource(_GROUP, _VERSION, "trainjobs", "TrainJob", namespaced=True),
-    suspend_path=("spec", "suspend"),
-    places=_unknown_places,
+FRAMEWORK = JobFramework(
+    description=job_kinds.TRAIN_JOB,
+    pod_set_templates=_missing_runtime,
     finished=_finished,
     is_active=lambda job: _JOB_SET.is_active(_status_as_job_set(job)),
     pods_ready=lambda _job: False,
     inject=_inject,
     eject=_eject,
     changes_while_suspended=True,
-    dependency=Dependency(resources=(CLUSTER_RUNTIME, RUNTIME), reference=_reference, given=_given),
+    dependency=JobDependency(
+        resources=(CLUSTER_TRAINING_RUNTIME, TRAINING_RUNTIME), reference=_reference, framework_for=_framework_for
+    ),
 )
-"""As it is without a runtime: nobody knows its pods."""
+"""The framework without a runtime: its pod sets are unknown."""

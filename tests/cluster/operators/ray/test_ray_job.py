@@ -1,84 +1,84 @@
-from tests.cluster.operators.ray.operator import Operator
+from tests.cluster.operators.ray.ray_fixture import RayFixture
 
 
-def state(operator):
-    status = operator.one("RayJob").get("status", {})
+def state(fixture):
+    status = fixture.one("RayJob").get("status", {})
     return status.get("jobDeploymentStatus"), status.get("jobStatus")
 
 
 def running(**spec):
-    return Operator().add_job(**spec).sync().start_pods()
+    return RayFixture().add_job(**spec).sync().start_pods()
 
 
 def test_a_suspended_job_waits():
-    operator = Operator().add_job(suspend=True).sync()
-    assert state(operator) == ("Suspended", None)
-    assert operator.world.of("RayCluster") == []
+    fixture = RayFixture().add_job(suspend=True).sync()
+    assert state(fixture) == ("Suspended", None)
+    assert fixture.api.of("RayCluster") == []
 
 
 def test_a_job_makes_its_cluster_and_waits_for_it():
-    operator = Operator().add_job().sync()
-    assert state(operator) == ("Initializing", None)
-    name = operator.one("RayCluster")["metadata"]["name"]
+    fixture = RayFixture().add_job().sync()
+    assert state(fixture) == ("Initializing", None)
+    name = fixture.one("RayCluster")["metadata"]["name"]
     assert name.startswith("dev-raycluster-")
-    assert operator.one("RayJob")["status"]["rayClusterName"] == name
+    assert fixture.one("RayJob")["status"]["rayClusterName"] == name
 
 
 def test_a_ready_cluster_gets_a_submitter_named_as_the_job():
-    operator = running()
-    assert state(operator) == ("Running", "PENDING")
-    assert operator.one("Job")["metadata"]["name"] == "dev"
-    assert operator.one("RayJob")["status"]["rayClusterStatus"]["state"] == "ready"
+    fixture = running()
+    assert state(fixture) == ("Running", "PENDING")
+    assert fixture.one("Job")["metadata"]["name"] == "dev"
+    assert fixture.one("RayJob")["status"]["rayClusterStatus"]["state"] == "ready"
 
 
 def test_a_running_submitter_means_a_running_job():
-    operator = running()
-    operator.one("Job")["status"] = {"ready": 1}
-    assert state(operator.sync()) == ("Running", "RUNNING")
+    fixture = running()
+    fixture.one("Job")["status"] = {"ready": 1}
+    assert state(fixture.sync()) == ("Running", "RUNNING")
 
 
 def test_success():
-    operator = running().end_submitter()
-    assert state(operator) == ("Complete", "SUCCEEDED")
-    assert operator.one("RayJob")["status"]["endTime"]
+    fixture = running().end_submitter()
+    assert state(fixture) == ("Complete", "SUCCEEDED")
+    assert fixture.one("RayJob")["status"]["endTime"]
 
 
 def test_failure():
-    operator = running().end_submitter("Failed")
-    assert state(operator) == ("Failed", "FAILED")
-    assert operator.one("RayJob")["status"]["reason"] == "AppFailed"
+    fixture = running().end_submitter("Failed")
+    assert state(fixture) == ("Failed", "FAILED")
+    assert fixture.one("RayJob")["status"]["reason"] == "AppFailed"
 
 
 def test_a_failed_job_is_retried_on_a_new_cluster():
-    operator = running(backoffLimit=1)
-    first = operator.one("RayCluster")["metadata"]["name"]
-    operator.end_submitter("Failed").collect()
-    assert operator.one("RayCluster")["metadata"]["name"] != first
+    fixture = running(backoffLimit=1)
+    first = fixture.one("RayCluster")["metadata"]["name"]
+    fixture.end_submitter("Failed").collect()
+    assert fixture.one("RayCluster")["metadata"]["name"] != first
 
 
-def test_suspending_removes_everything_and_resuming_begins_anew():
-    operator = running()
-    operator.one("RayJob")["spec"]["suspend"] = True
-    operator.sync().collect()
-    assert state(operator) == ("Suspended", None)
-    assert operator.world.of("Job") == operator.world.of("RayCluster") == operator.world.of("Pod") == []
-    operator.one("RayJob")["spec"]["suspend"] = False
-    assert state(operator.sync().start_pods())[0] == "Running"
+def test_suspending_removes_everything_and_resuming_starts_again():
+    fixture = running()
+    fixture.one("RayJob")["spec"]["suspend"] = True
+    fixture.sync().collect()
+    assert state(fixture) == ("Suspended", None)
+    assert fixture.api.of("Job") == fixture.api.of("RayCluster") == fixture.api.of("Pod") == []
+    fixture.one("RayJob")["spec"]["suspend"] = False
+    assert state(fixture.sync().start_pods())[0] == "Running"
 
 
-def test_the_cluster_goes_when_the_job_is_done_if_asked():
-    operator = running(shutdownAfterJobFinishes=True, ttlSecondsAfterFinished=60).end_submitter()
-    assert len(operator.world.of("RayCluster")) == 1
-    operator.world.pass_time(60)
-    operator.sync()
-    assert operator.world.of("RayCluster") == []
+def test_shutdown_after_job_finishes_deletes_the_cluster():
+    fixture = running(shutdownAfterJobFinishes=True, ttlSecondsAfterFinished=60).end_submitter()
+    assert len(fixture.api.of("RayCluster")) == 1
+    fixture.api.pass_time(60)
+    fixture.sync()
+    assert fixture.api.of("RayCluster") == []
 
 
 def test_the_deadline_fails_the_job():
-    operator = running(activeDeadlineSeconds=10)
-    operator.world.pass_time(10)
-    assert state(operator.sync())[0] == "Failed"
-    assert operator.one("RayJob")["status"]["reason"] == "DeadlineExceeded"
+    fixture = running(activeDeadlineSeconds=10)
+    fixture.api.pass_time(10)
+    assert state(fixture.sync())[0] == "Failed"
+    assert fixture.one("RayJob")["status"]["reason"] == "DeadlineExceeded"
 
 
 def test_the_simulated_submitter_takes_the_time_of_the_entrypoint():

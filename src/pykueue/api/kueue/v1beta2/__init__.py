@@ -1,4 +1,7 @@
-"""The structs of `kueue.x-k8s.io/v1beta2`, one module a topic. Decoded where we compute; never re-encoded into a write."""
+"""The structs of `kueue.x-k8s.io/v1beta2`, one module for each kind.
+
+They are for reading; writes use plain objects, so that unknown fields survive.
+"""
 
 from pykueue.api.kueue.v1beta2.admission_check import AdmissionCheck
 from pykueue.api.kueue.v1beta2.cluster_queue import ClusterQueue

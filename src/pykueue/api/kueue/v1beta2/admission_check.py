@@ -1,4 +1,4 @@
-"""AdmissionCheck: something else that must agree before a workload starts."""
+"""AdmissionCheck: a condition, besides quota, for the admission of workloads."""
 
 from typing import Annotated
 
@@ -20,7 +20,7 @@ class AdmissionCheckParametersReference(Part):
 
 
 class AdmissionCheckSpec(Part):
-    """Who decides."""
+    """The controller of the check, and its parameters."""
 
     controller_name: Annotated[
         str,

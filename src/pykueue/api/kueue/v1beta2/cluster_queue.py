@@ -19,7 +19,7 @@ from pykueue.api.structural import ABSENT, Part, about
 
 
 class FlavorFungibility(Part):
-    """When a flavor that would need borrowing or preemption is taken, and when the next one is tried first."""
+    """Whether a flavor that needs borrowing or preemption is used, or the next is tried first."""
 
     rules = (
         Rule(
@@ -55,7 +55,7 @@ class BorrowWithinCohort(Part):
 
 
 class Preemption(Part):
-    """Whose workloads are evicted to make room."""
+    """Which workloads may be preempted to make room."""
 
     rules = (
         Rule(
@@ -143,7 +143,7 @@ class ConcurrentAdmissionPolicy(Part):
 
 
 class ClusterQueueSpec(Part):
-    """What the queue offers and how it decides."""
+    """The quota of the queue, and the policies of its admission."""
 
     rules = (
         Rule(
@@ -177,7 +177,7 @@ class ClusterQueueSpec(Part):
 
 
 class ResourceUsage(Part):
-    """Use of one resource."""
+    """Usage of one resource."""
 
     name: Annotated[str, about("Resource.")]
     total: Annotated[Quantity | None, about("Amount in use, borrowed quota included.")] = None
@@ -185,7 +185,7 @@ class ResourceUsage(Part):
 
 
 class FlavorUsage(Part):
-    """Use of one flavor."""
+    """Usage of one flavor."""
 
     name: Annotated[Name, about("ResourceFlavor.")]
     resources: Annotated[
@@ -197,7 +197,7 @@ FlavorsUsage = Annotated[tuple[FlavorUsage, ...], about(max_items=64, list_map_k
 
 
 class ClusterQueueStatus(Part):
-    """What the queue holds now."""
+    """The observed usage of the queue."""
 
     conditions: Conditions = ()
     flavors_reservation: Annotated[FlavorsUsage, about("Use by workloads that have quota reserved.")] = ()

@@ -10,7 +10,7 @@ from pykueue.api.structural import Part, about
 
 
 class CohortSpec(Part):
-    """Place in the tree, and quota of its own."""
+    """The parent cohort, and the quota of this cohort."""
 
     parent_name: Annotated[Name | None, about("Cohort above; absent: this is a root.")] = None
     resource_groups: Annotated[ResourceGroups, about("Quotas that every member may borrow.")] = ()
@@ -18,7 +18,7 @@ class CohortSpec(Part):
 
 
 class CohortStatus(Part):
-    """What is observed."""
+    """The observed state of the cohort."""
 
     fair_sharing: Annotated[FairSharingStatus | None, about("Present when fair sharing is on.")] = None
 

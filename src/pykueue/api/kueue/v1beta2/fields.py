@@ -1,4 +1,4 @@
-"""Types and rules that several kinds share: names, conditions, quotas, fair sharing, tolerations."""
+"""Types and rules that several kinds share: names, quotas, fair sharing, tolerations."""
 
 from typing import Annotated, Literal
 
@@ -53,7 +53,7 @@ class FlavorQuotas(Part):
 
 
 class ResourceGroup(Part):
-    """Resources that are assigned together, and the flavors that can provide them, in order of preference."""
+    """Resources that are assigned together, and their flavors in order of preference."""
 
     rules = (
         Rule(
@@ -83,7 +83,7 @@ ResourceGroups = Annotated[tuple[ResourceGroup, ...], about(max_items=16, list_t
 
 
 class FairSharing(Part):
-    """How much this one counts when resources are shared fairly."""
+    """The weight of this queue or cohort in fair sharing."""
 
     weight: Annotated[
         Quantity, about("Share relative to siblings; 0 means: may only use what nobody else wants.", default=1)
@@ -91,7 +91,7 @@ class FairSharing(Part):
 
 
 class FairSharingStatus(Part):
-    """The share in use, as fair sharing sees it."""
+    """The current share, for fair sharing."""
 
     weighted_share: Annotated[
         Int64, about("Largest borrowed fraction over all resources, in thousandths, divided by the weight.")

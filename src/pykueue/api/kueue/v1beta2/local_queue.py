@@ -1,4 +1,4 @@
-"""LocalQueue: a namespace's door to a cluster queue."""
+"""LocalQueue: the queue of a namespace, which points to a ClusterQueue."""
 
 from typing import Annotated
 
@@ -17,7 +17,7 @@ from pykueue.api.structural import ABSENT, Part, about
 
 
 class LocalQueueSpec(Part):
-    """Where workloads go."""
+    """The ClusterQueue to which workloads are submitted, and the policies of this queue."""
 
     cluster_queue: Annotated[Name | None, about("ClusterQueue that serves this queue.", rules=(IMMUTABLE,))] = None
     stop_policy: Annotated[
@@ -27,14 +27,14 @@ class LocalQueueSpec(Part):
 
 
 class LocalQueueResourceUsage(Part):
-    """Use of one resource."""
+    """Usage of one resource."""
 
     name: Annotated[str, about("Resource.")]
     total: Annotated[Quantity | None, about("Amount in use.")] = None
 
 
 class LocalQueueFlavorUsage(Part):
-    """Use of one flavor."""
+    """Usage of one flavor."""
 
     name: Annotated[Name, about("ResourceFlavor.")]
     resources: Annotated[
@@ -46,7 +46,7 @@ FlavorsUsage = Annotated[tuple[LocalQueueFlavorUsage, ...], about(max_items=64, 
 
 
 class LocalQueueStatus(Part):
-    """What the queue holds now."""
+    """The observed usage of the queue."""
 
     conditions: Conditions = ()
     pending_workloads: Annotated[Int32, about("Workloads that wait.", default=ABSENT)] = 0

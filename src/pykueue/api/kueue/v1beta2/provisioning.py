@@ -9,7 +9,7 @@ from pykueue.api.structural import Part, about
 
 
 class ProvisioningRequestRetryStrategy(Part):
-    """How often a failed request is made again."""
+    """How often a failed request is retried."""
 
     backoff_limit_count: Annotated[Int32, about("Most retries.")] = 3
     backoff_base_seconds: Annotated[Int32, about("Wait before the first retry; doubled each time.")] = 60
@@ -26,7 +26,7 @@ class NodeSelectorUpdate(Part):
 
 
 class ProvisioningRequestPodSetUpdates(Part):
-    """What is added to the pods once nodes are there."""
+    """What is added to the pods after provisioning."""
 
     node_selector: Annotated[
         tuple[NodeSelectorUpdate, ...], about("Node selectors to add.", max_items=8, list_map_keys=("key",))
@@ -34,7 +34,7 @@ class ProvisioningRequestPodSetUpdates(Part):
 
 
 class ProvisioningRequestConfigSpec(Part):
-    """The requests to make."""
+    """The ProvisioningRequests that are created."""
 
     provisioning_class_name: Annotated[
         str, about("Way of provisioning to ask for.", min_length=1, max_length=253, pattern=DNS_SUBDOMAIN)

@@ -24,7 +24,7 @@ class TopologyLevel(Part):
 
 
 class TopologySpec(Part):
-    """The levels."""
+    """The levels of the topology, the widest first."""
 
     levels: Annotated[
         tuple[TopologyLevel, ...],

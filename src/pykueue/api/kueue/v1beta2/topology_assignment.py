@@ -1,4 +1,4 @@
-"""TopologyAssignment: where the pods of a pod set go, in a compact form that fits into one object."""
+"""TopologyAssignment: the topology domains of a pod set, in a compact form."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Workload: what a job asks for, and what the queue answered."""
+"""Workload: the pods of a job, and the decision of the queue."""
 
 from typing import Annotated, Any, Literal
 
@@ -20,7 +20,7 @@ GateName = Annotated[str, about(min_length=1, max_length=63)]
 PodTemplate = Annotated[
     dict[str, Any], about(schema=lambda: {"type": "object", "x-kubernetes-preserve-unknown-fields": True})
 ]
-"""Carried as it is: whatever a newer Kubernetes lets pods have must survive."""
+"""Passed on unchanged, so that fields of a newer Kubernetes survive."""
 
 
 class SliceConstraint(Part):
@@ -52,7 +52,7 @@ class PodSetTopologyRequest(Part):
 
 
 class PodSet(Part):
-    """Pods that are alike."""
+    """Pods with the same template."""
 
     rules = (
         Rule(
@@ -89,13 +89,13 @@ class PriorityClassReference(Part):
 
 
 class PreemptionGate(Part):
-    """Something that must open before this workload may preempt."""
+    """A gate that must open before this workload may preempt."""
 
     name: Annotated[GateName, about("Name of the gate.")]
 
 
 class WorkloadSpec(Part):
-    """What the job asks for."""
+    """The pods of the job, its queue and its priority."""
 
     rules = (
         Rule(
@@ -122,7 +122,7 @@ class WorkloadSpec(Part):
 
 
 class PodSetAssignment(Part):
-    """What a pod set was given."""
+    """The flavors and resources that were assigned to a pod set."""
 
     name: Annotated[PodSetName, about("Pod set.")] = "main"
     flavors: Annotated[dict[str, Name] | None, about("Flavor for each resource.")] = None
@@ -135,7 +135,7 @@ class PodSetAssignment(Part):
 
 
 class Admission(Part):
-    """The queue's answer."""
+    """The ClusterQueue that admitted the workload, and the assignments of its pod sets."""
 
     cluster_queue: Annotated[Name | None, about("ClusterQueue whose quota is reserved.")] = None
     pod_set_assignments: Annotated[
@@ -144,7 +144,7 @@ class Admission(Part):
 
 
 class RequeueState(Part):
-    """How an evicted workload comes back."""
+    """The state of requeuing an evicted workload."""
 
     count: Annotated[Int32 | None, about("Times it was requeued.", minimum=0)] = None
     requeue_at: Annotated[Time | None, about("When it may be considered again.")] = None
@@ -168,7 +168,7 @@ class PodSetUpdate(Part):
 
 
 class AdmissionCheckState(Part):
-    """The answer of one admission check."""
+    """The state of one admission check."""
 
     name: Annotated[CheckName, about("AdmissionCheck.")]
     state: Annotated[Literal["Pending", "Ready", "Retry", "Rejected"], about("The answer.")]
@@ -182,7 +182,7 @@ class AdmissionCheckState(Part):
 
 
 class PodSetRequest(Part):
-    """What a waiting pod set asks for, as counted against quota."""
+    """The resources that a pending pod set requests, as counted against quota."""
 
     name: Annotated[PodSetName, about("Pod set.")]
     resources: Annotated[Resources | None, about("Amount of each resource for all its pods.")] = None
@@ -197,7 +197,7 @@ class EvictionCount(Part):
 
 
 class SchedulingStats(Part):
-    """The workload's history."""
+    """Statistics of the workload's scheduling."""
 
     evictions: Annotated[
         tuple[EvictionCount, ...],
@@ -212,7 +212,7 @@ class UnhealthyNode(Part):
 
 
 class PreemptionGateState(Part):
-    """The position of a gate."""
+    """The state of a preemption gate."""
 
     name: Annotated[GateName, about("Name of the gate.")]
     position: Annotated[Literal["Closed", "Open"], about("Open lets the workload preempt.")]
@@ -220,7 +220,7 @@ class PreemptionGateState(Part):
 
 
 class WorkloadStatus(Part):
-    """Where the workload stands."""
+    """The observed state of the workload."""
 
     rules = (
         Rule(

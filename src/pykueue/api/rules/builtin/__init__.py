@@ -1,4 +1,4 @@
-"""What the API server itself does to Kubernetes' own kinds: defaults as they are stored, and the refusals that matter.
+"""What the API server itself does to Kubernetes' own kinds: stored defaults and validation.
 
-Only what users of queues meet is here: Jobs, pods and their templates, and the few objects around them.
+Only the kinds that users of queues meet are here: Jobs, pods, pod templates and a few others.
 """

@@ -1,4 +1,4 @@
-"""batch/v1 Job and CronJob: defaults, validity, and what may change while a Job is suspended or runs."""
+"""batch/v1 Job and CronJob: defaults, validation, and what may change in an update."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,7 @@ from pykueue.api.errors import FieldError
 from pykueue.api.json_copy import copied
 from pykueue.api.rules import faults, reading, syntax
 from pykueue.api.rules.builtin import pod_spec
-from pykueue.api.scheme import Object, Request, Verdict
+from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
 _NOT_NEGATIVE = (
     "parallelism",
@@ -25,12 +25,12 @@ _UID_LABEL = "batch.kubernetes.io/controller-uid"
 _UID_LABELS = (_UID_LABEL, "controller-uid")
 
 
-def default(request: Request) -> list[str]:
+def default(request: AdmissionRequest) -> None:
     job = request.object
     spec = job.get("spec")
     if request.subresource or not isinstance(spec, dict):
-        return []
-    if reading.has_other(job, request.old, "spec"):
+        return
+    if reading.has_changed(job, request.old, "spec"):
         default_spec(spec)
     template_labels = reading.labels(reading.mapping(spec.get("template")))
     metadata = reading.mapping(job.get("metadata"))
@@ -38,7 +38,6 @@ def default(request: Request) -> list[str]:
         metadata["labels"] = template_labels
     if request.operation == "CREATE":
         job.setdefault("status", {})
-    return []
 
 
 def default_spec(spec: Object) -> None:
@@ -53,48 +52,49 @@ def default_spec(spec: Object) -> None:
     pod_spec.default_template(spec.get("template"))
 
 
-def generate_selector(request: Request) -> list[str]:
-    """The labels by which a Job owns its pods. They need the uid, so this comes after every other default."""
+def generate_selector(request: AdmissionRequest) -> None:
+    """Set the selector and the labels by which a Job owns its pods.
+
+    They contain the uid, so that this runs after every other default.
+    """
     spec, metadata = request.object.get("spec"), reading.mapping(request.object.get("metadata"))
     uid, name = metadata.get("uid"), metadata.get("name")
     if request.operation != "CREATE" or not isinstance(spec, dict) or spec.get("manualSelector") is True:
-        return []
+        return
     template = spec.get("template")
     if not uid or not name or not isinstance(template, dict):
-        return []
-    labels = reading.inner(reading.inner(template, "metadata"), "labels")
+        return
+    labels = reading.ensure_mapping(reading.ensure_mapping(template, "metadata"), "labels")
     for label in _NAME_LABELS:
         labels.setdefault(label, name)
     for label in _UID_LABELS:
         labels.setdefault(label, uid)
-    reading.inner(reading.inner(spec, "selector"), "matchLabels").setdefault(_UID_LABEL, uid)
-    return []
+    reading.ensure_mapping(reading.ensure_mapping(spec, "selector"), "matchLabels").setdefault(_UID_LABEL, uid)
 
 
-def default_cron_job(request: Request) -> list[str]:
+def default_cron_job(request: AdmissionRequest) -> None:
     spec = request.object.get("spec")
     if not isinstance(spec, dict):
-        return []
+        return
     spec.setdefault("concurrencyPolicy", "Allow")
     spec.setdefault("suspend", False)
     spec.setdefault("successfulJobsHistoryLimit", 3)
     spec.setdefault("failedJobsHistoryLimit", 1)
-    template = reading.inner(spec, "jobTemplate")
+    template = reading.ensure_mapping(spec, "jobTemplate")
     template.setdefault("metadata", {})
     pod_spec.default_template(reading.at(template, "spec", "template"))
     if request.operation == "CREATE":
         request.object.setdefault("status", {})
-    return []
 
 
-def validate(request: Request) -> Verdict:
-    if request.subresource or not reading.has_other(request.object, request.old, "spec"):
-        return Verdict()
+def validate(request: AdmissionRequest) -> ValidationResult:
+    if request.subresource or not reading.has_changed(request.object, request.old, "spec"):
+        return ValidationResult()
     spec = reading.mapping(request.object.get("spec"))
-    found = [*check_spec("spec", spec)]
+    field_errors = [*check_spec("spec", spec)]
     if request.old is not None:
-        found += _check_change(spec, request.old)
-    return Verdict(invalid=tuple(found))
+        field_errors += _check_change(spec, request.old)
+    return ValidationResult(invalid=tuple(field_errors))
 
 
 def check_spec(path: str, spec: Object) -> Iterator[FieldError]:
@@ -147,13 +147,13 @@ def _check_template_change(spec: Object, old: Object) -> list[FieldError]:
     after, before = reading.mapping(spec.get("template")), reading.mapping(reading.at(old, "spec", "template"))
     if after == before:
         return []
-    if _is_at_rest(old) and _without_placement(after) == _without_placement(before):
+    if _is_suspended_without_pods(old) and _without_placement(after) == _without_placement(before):
         return []
     return [faults.invalid("spec.template", after, faults.IMMUTABLE)]
 
 
-def _is_at_rest(job: Object) -> bool:
-    """Suspended, with no pod left: where its pods may run, and what they ask for, can still change."""
+def _is_suspended_without_pods(job: Object) -> bool:
+    """Whether the Job is suspended without pods: placement and requests may still change."""
     is_suspended = reading.at(job, "spec", "suspend") is True
     has_not_started = reading.at(job, "status", "startTime") is None
     has_stopped = reading.is_condition_true(job, "Suspended")
@@ -163,7 +163,7 @@ def _is_at_rest(job: Object) -> bool:
 
 
 def _without_placement(template: Object) -> Object:
-    """What stays fixed of a Job at rest."""
+    """The template without the fields that may change while a Job is suspended."""
     rest: Object = copied(template)
     metadata, spec = reading.mapping(rest.get("metadata")), reading.mapping(rest.get("spec"))
     for name in ("labels", "annotations"):

@@ -4,40 +4,37 @@ import base64
 
 from pykueue.api.rules import reading
 from pykueue.api.rules.builtin import pod_spec
-from pykueue.api.scheme import Object, Request
+from pykueue.api.scheme import AdmissionRequest, Object
 
 
-def _spec(request: Request) -> Object:
+def _spec(request: AdmissionRequest) -> Object:
     spec = request.object.get("spec")
     return spec if isinstance(spec, dict) and not request.subresource else {}
 
 
-def _with_status(request: Request, status: Object) -> list[str]:
-    """What stands in the status before any controller has looked."""
+def _with_status(request: AdmissionRequest, status: Object) -> None:
+    """Set the status that the API server stores at creation."""
     if request.operation == "CREATE":
         request.object.setdefault("status", status)
-    return []
 
 
-def namespace(request: Request) -> list[str]:
+def namespace(request: AdmissionRequest) -> None:
     metadata = reading.mapping(request.object.get("metadata"))
     if metadata.get("name") and not request.subresource:
         metadata["labels"] = reading.mapping(metadata.get("labels")) | {"kubernetes.io/metadata.name": metadata["name"]}
-        reading.inner(request.object, "spec").setdefault("finalizers", ["kubernetes"])
-        reading.inner(request.object, "status").setdefault("phase", "Active")
-    return []
+        reading.ensure_mapping(request.object, "spec").setdefault("finalizers", ["kubernetes"])
+        reading.ensure_mapping(request.object, "status").setdefault("phase", "Active")
 
 
-def secret(request: Request) -> list[str]:
+def secret(request: AdmissionRequest) -> None:
     request.object.setdefault("type", "Opaque")
     plain = reading.text_map(request.object.pop("stringData", None))
     if plain:
         encoded = {key: base64.b64encode(value.encode()).decode() for key, value in plain.items()}
         request.object["data"] = reading.mapping(request.object.get("data")) | encoded
-    return []
 
 
-def service(request: Request) -> list[str]:
+def service(request: AdmissionRequest) -> None:
     spec = _spec(request)
     spec.setdefault("sessionAffinity", "None")
     spec.setdefault("type", "ClusterIP")
@@ -49,10 +46,10 @@ def service(request: Request) -> list[str]:
         spec.setdefault("clusterIPs", ["None"])
         spec.setdefault("ipFamilies", ["IPv4"])
         spec.setdefault("ipFamilyPolicy", "SingleStack")
-    return _with_status(request, {"loadBalancer": {}})
+    _with_status(request, {"loadBalancer": {}})
 
 
-def limit_range(request: Request) -> list[str]:
+def limit_range(request: AdmissionRequest) -> None:
     for item in reading.mappings(_spec(request).get("limits")):
         for name in ("max", "min", "default", "defaultRequest", "maxLimitRequestRatio"):
             pod_spec.write_canonically(item, name)
@@ -62,83 +59,80 @@ def limit_range(request: Request) -> list[str]:
         defaults = maximum | reading.mapping(item.get("default"))
         requests = minimum | defaults | reading.mapping(item.get("defaultRequest"))
         item |= {name: value for name, value in (("default", defaults), ("defaultRequest", requests)) if value}
-    return []
 
 
-def resource_quota(request: Request) -> list[str]:
+def resource_quota(request: AdmissionRequest) -> None:
     pod_spec.write_canonically(_spec(request), "hard")
-    return _with_status(request, {})
+    _with_status(request, {})
 
 
-def persistent_volume_claim(request: Request) -> list[str]:
+def persistent_volume_claim(request: AdmissionRequest) -> None:
     spec = _spec(request)
     spec.setdefault("volumeMode", "Filesystem")
-    pod_spec.write_canonically(reading.inner(spec, "resources"), "requests")
-    return _with_status(request, {"phase": "Pending"})
+    pod_spec.write_canonically(reading.ensure_mapping(spec, "resources"), "requests")
+    _with_status(request, {"phase": "Pending"})
 
 
-def node(request: Request) -> list[str]:
+def node(request: AdmissionRequest) -> None:
     status = reading.mapping(request.object.get("status"))
     for name in ("capacity", "allocatable"):
         pod_spec.write_canonically(status, name)
     if status.get("capacity") and not status.get("allocatable"):
         status["allocatable"] = dict(reading.mapping(status["capacity"]))
-    return []
 
 
-def priority_class(request: Request) -> list[str]:
+def priority_class(request: AdmissionRequest) -> None:
     request.object.setdefault("preemptionPolicy", "PreemptLowerPriority")
-    return []
 
 
-def deployment(request: Request) -> list[str]:
+def deployment(request: AdmissionRequest) -> None:
     spec = _spec(request)
     spec.setdefault("replicas", 1)
-    strategy = reading.inner(spec, "strategy")
+    strategy = reading.ensure_mapping(spec, "strategy")
     strategy.setdefault("type", "RollingUpdate")
     if strategy.get("type") == "RollingUpdate":
-        update = reading.inner(strategy, "rollingUpdate")
+        update = reading.ensure_mapping(strategy, "rollingUpdate")
         update.setdefault("maxUnavailable", "25%")
         update.setdefault("maxSurge", "25%")
     spec.setdefault("revisionHistoryLimit", 10)
     spec.setdefault("progressDeadlineSeconds", 600)
     pod_spec.default_template(spec.get("template"))
-    return _with_status(request, {})
+    _with_status(request, {})
 
 
-def stateful_set(request: Request) -> list[str]:
+def stateful_set(request: AdmissionRequest) -> None:
     spec = _spec(request)
     spec.setdefault("podManagementPolicy", "OrderedReady")
-    strategy = reading.inner(spec, "updateStrategy")
+    strategy = reading.ensure_mapping(spec, "updateStrategy")
     strategy.setdefault("type", "RollingUpdate")
     if strategy.get("type") == "RollingUpdate":
-        reading.inner(strategy, "rollingUpdate").setdefault("partition", 0)
-    retention = reading.inner(spec, "persistentVolumeClaimRetentionPolicy")
+        reading.ensure_mapping(strategy, "rollingUpdate").setdefault("partition", 0)
+    retention = reading.ensure_mapping(spec, "persistentVolumeClaimRetentionPolicy")
     retention.setdefault("whenDeleted", "Retain")
     retention.setdefault("whenScaled", "Retain")
     spec.setdefault("replicas", 1)
     spec.setdefault("revisionHistoryLimit", 10)
     pod_spec.default_template(spec.get("template"))
-    return _with_status(request, {"availableReplicas": 0, "replicas": 0})
+    _with_status(request, {"availableReplicas": 0, "replicas": 0})
 
 
-def replica_set(request: Request) -> list[str]:
+def replica_set(request: AdmissionRequest) -> None:
     spec = _spec(request)
     spec.setdefault("replicas", 1)
     pod_spec.default_template(spec.get("template"))
-    return _with_status(request, {"replicas": 0})
+    _with_status(request, {"replicas": 0})
 
 
-def daemon_set(request: Request) -> list[str]:
+def daemon_set(request: AdmissionRequest) -> None:
     spec = _spec(request)
-    strategy = reading.inner(spec, "updateStrategy")
+    strategy = reading.ensure_mapping(spec, "updateStrategy")
     strategy.setdefault("type", "RollingUpdate")
     if strategy.get("type") == "RollingUpdate":
-        update = reading.inner(strategy, "rollingUpdate")
+        update = reading.ensure_mapping(strategy, "rollingUpdate")
         update.setdefault("maxUnavailable", 1)
         update.setdefault("maxSurge", 0)
     spec.setdefault("revisionHistoryLimit", 10)
     pod_spec.default_template(spec.get("template"))
-    return _with_status(
+    _with_status(
         request, {"currentNumberScheduled": 0, "desiredNumberScheduled": 0, "numberMisscheduled": 0, "numberReady": 0}
     )

@@ -1,48 +1,48 @@
-"""What the API server refuses of the kinds that make pods or Jobs: selectors that miss their template, odd schedules."""
+"""Validation of the kinds that create pods or Jobs, and of Services."""
 
 from collections.abc import Iterator
 
+from pykueue.api import selectors
 from pykueue.api.errors import FieldError
 from pykueue.api.rules import faults, reading, syntax
 from pykueue.api.rules.builtin import job, pod_spec
-from pykueue.api.rules.jobs import management
-from pykueue.api.scheme import Object, Request, Verdict
+from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
 
-def validate_replicated(request: Request) -> Verdict:
+def validate_replicated(request: AdmissionRequest) -> ValidationResult:
     """Deployment, ReplicaSet, StatefulSet and DaemonSet."""
     if request.subresource:
-        return Verdict()
+        return ValidationResult()
     spec = reading.mapping(request.object.get("spec"))
-    found = [*_check_selector(spec), *pod_spec.check_template("spec.template", spec.get("template"))]
+    field_errors = [*_check_selector(spec), *pod_spec.check_template("spec.template", spec.get("template"))]
     replicas = reading.integer(spec.get("replicas"))
     if replicas < 0:
-        found.insert(0, faults.invalid("spec.replicas", replicas, faults.NEGATIVE))
+        field_errors.insert(0, faults.invalid("spec.replicas", replicas, faults.NEGATIVE))
     before = reading.at(request.old, "spec", "selector")
     if before is not None:
-        found += faults.changed("spec.selector", spec.get("selector"), before)
-    return Verdict(invalid=tuple(found))
+        field_errors += faults.changed("spec.selector", spec.get("selector"), before)
+    return ValidationResult(invalid=tuple(field_errors))
 
 
-def validate_cron_job(request: Request) -> Verdict:
+def validate_cron_job(request: AdmissionRequest) -> ValidationResult:
     spec = reading.mapping(request.object.get("spec"))
-    found = [*job.check_spec("spec.jobTemplate.spec", reading.mapping(reading.at(spec, "jobTemplate", "spec")))]
+    field_errors = [*job.check_spec("spec.jobTemplate.spec", reading.mapping(reading.at(spec, "jobTemplate", "spec")))]
     schedule = reading.text(spec.get("schedule"))
     fields = schedule.split()
     if not schedule:
-        found.append(faults.required("spec.schedule"))
+        field_errors.append(faults.required("spec.schedule"))
     elif not schedule.startswith("@") and len(fields) != 5:
         detail = f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]"
-        found.append(faults.invalid("spec.schedule", schedule, detail))
-    return Verdict(invalid=tuple(found))
+        field_errors.append(faults.invalid("spec.schedule", schedule, detail))
+    return ValidationResult(invalid=tuple(field_errors))
 
 
-def validate_service(request: Request) -> Verdict:
+def validate_service(request: AdmissionRequest) -> ValidationResult:
     spec = reading.mapping(request.object.get("spec"))
     needs_ports = spec.get("type") != "ExternalName" and spec.get("clusterIP") != "None"
     if needs_ports and not spec.get("ports"):
-        return Verdict(invalid=(faults.required("spec.ports"),))
-    return Verdict()
+        return ValidationResult(invalid=(faults.required("spec.ports"),))
+    return ValidationResult()
 
 
 def _check_selector(spec: Object) -> Iterator[FieldError]:
@@ -52,5 +52,5 @@ def _check_selector(spec: Object) -> Iterator[FieldError]:
         return
     wrong = syntax.check_label_selector("spec.selector", selector)
     yield from wrong
-    if not wrong and not (selector and management.selects(selector, reading.text_map(labels))):
+    if not wrong and not (selector and selectors.selects(selector, reading.text_map(labels))):
         yield faults.invalid("spec.template.metadata.labels", labels, "`selector` does not match template `labels`")

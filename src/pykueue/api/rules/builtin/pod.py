@@ -1,20 +1,19 @@
-"""Pods: defaults of the type, what the built-in admission plugins add, and what an update may change.
+"""Pods: defaults of the type, the built-in admission plugins, and what an update may change.
 
-The plugins run before Kueue's webhook, as in Kubernetes, so that role hashes see priority and tolerations.
+The plugins run before Kueue's webhook, as in Kubernetes, so that role hashes include priority and
+tolerations.
 """
 
 from collections.abc import Iterator
 
-from pykueue.api import errors, resource_lists
+from pykueue.api import errors, resource_lists, resources
 from pykueue.api.errors import FieldError
 from pykueue.api.json_copy import copied
 from pykueue.api.quantity import Quantity
 from pykueue.api.rules import faults, reading
 from pykueue.api.rules.builtin import pod_spec
-from pykueue.api.scheme import Object, Request, Resource, Verdict
+from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
-_PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass", namespaced=False)
-_LIMIT_RANGES = Resource("", "v1", "limitranges", "LimitRange", namespaced=True)
 _SYSTEM_PRIORITIES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 _LIMIT_RANGER = "kubernetes.io/limit-ranger"
 _UNTIMED_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
@@ -27,10 +26,14 @@ _UPDATABLE = (
 )
 
 
-def default(request: Request) -> list[str]:
+def default(request: AdmissionRequest) -> None:
     spec = request.object.get("spec")
-    if request.subresource or not isinstance(spec, dict) or not reading.has_other(request.object, request.old, "spec"):
-        return []
+    if (
+        request.subresource
+        or not isinstance(spec, dict)
+        or not reading.has_changed(request.object, request.old, "spec")
+    ):
+        return
     pod_spec.default_pod_spec(spec)
     spec.setdefault("enableServiceLinks", True)
     for container in _containers(spec):
@@ -42,19 +45,18 @@ def default(request: Request) -> list[str]:
         _apply_priority(request, spec)
         _add_default_tolerations(spec)
         request.object.setdefault("status", {"phase": "Pending", "qosClass": qos_class(spec)})
-    return []
 
 
-def validate(request: Request) -> Verdict:
-    if request.subresource or not reading.has_other(request.object, request.old, "spec"):
-        return Verdict()
+def validate(request: AdmissionRequest) -> ValidationResult:
+    if request.subresource or not reading.has_changed(request.object, request.old, "spec"):
+        return ValidationResult()
     spec = reading.mapping(request.object.get("spec"))
-    found = [*pod_spec.check_pod_spec("spec", spec)]
+    field_errors = [*pod_spec.check_pod_spec("spec", spec)]
     if request.old is not None:
-        found += _check_change(spec, reading.mapping(request.old.get("spec")))
-    elif not found:
+        field_errors += _check_change(spec, reading.mapping(request.old.get("spec")))
+    elif not field_errors:
         _enforce_limit_ranges(request, spec)
-    return Verdict(invalid=tuple(found))
+    return ValidationResult(invalid=tuple(field_errors))
 
 
 def qos_class(spec: Object) -> str:
@@ -81,7 +83,7 @@ def _take_requests_from_limits(container: Object) -> None:
         resources["requests"] = resources["limits"] | reading.mapping(resources.get("requests"))
 
 
-def _apply_limit_ranges(request: Request, spec: Object) -> None:
+def _apply_limit_ranges(request: AdmissionRequest, spec: Object) -> None:
     defaults: Object = {}
     requests: Object = {}
     for item in _limit_items(request, "Container"):
@@ -92,40 +94,40 @@ def _apply_limit_ranges(request: Request, spec: Object) -> None:
     notes = []
     for field, noun in (("containers", "container"), ("initContainers", "init container")):
         for container in reading.mappings(spec.get(field)):
-            resources = reading.inner(container, "resources")
-            for name, given, word in (("requests", requests, "request"), ("limits", defaults, "limit")):
+            resources = reading.ensure_mapping(container, "resources")
+            for name, limit_range_values, word in (("requests", requests, "request"), ("limits", defaults, "limit")):
                 own = reading.mapping(resources.get(name))
-                if added := sorted(given.keys() - own.keys()):
-                    resources[name] = {**given, **own}
+                if added := sorted(limit_range_values.keys() - own.keys()):
+                    resources[name] = {**limit_range_values, **own}
                     notes.append(f"{', '.join(added)} {word} for {noun} {container.get('name')}")
     if notes:
-        annotations = reading.inner(reading.inner(request.object, "metadata"), "annotations")
+        annotations = reading.ensure_mapping(reading.ensure_mapping(request.object, "metadata"), "annotations")
         annotations[_LIMIT_RANGER] = f"LimitRanger plugin set: {'; '.join(notes)}"
 
 
-def _limit_items(request: Request, kind: str) -> Iterator[Object]:
-    for limit_range in request.lookup.list(_LIMIT_RANGES, reading.namespace(request.object)):
+def _limit_items(request: AdmissionRequest, kind: str) -> Iterator[Object]:
+    for limit_range in request.lookup.list(resources.LIMIT_RANGE, reading.namespace(request.object)):
         for item in reading.mappings(reading.at(limit_range, "spec", "limits")):
             if item.get("type") == kind:
                 yield item
 
 
-def _apply_priority(request: Request, spec: Object) -> None:
+def _apply_priority(request: AdmissionRequest, spec: Object) -> None:
     name = reading.text(spec.get("priorityClassName"))
-    found = _priority_class(request, name)
-    if name and found is None:
+    priority_class = _priority_class(request, name)
+    if name and priority_class is None:
         why = f"no PriorityClass with name {name} was found"
         raise errors.forbidden("", "pods", _name(request), why)
-    if found is None:
+    if priority_class is None:
         priority, policy = 0, "PreemptLowerPriority"
     else:
-        spec["priorityClassName"] = reading.text(reading.at(found, "metadata", "name"))
-        priority = reading.integer(found.get("value"))
-        policy = reading.text(found.get("preemptionPolicy")) or "PreemptLowerPriority"
-    given = spec.get("priority", priority)
-    if given != priority:
+        spec["priorityClassName"] = reading.text(reading.at(priority_class, "metadata", "name"))
+        priority = reading.integer(priority_class.get("value"))
+        policy = reading.text(priority_class.get("preemptionPolicy")) or "PreemptLowerPriority"
+    priority_in_spec = spec.get("priority", priority)
+    if priority_in_spec != priority:
         why = (
-            f"the integer value of priority ({given}) must not be provided in pod spec; "
+            f"the integer value of priority ({priority_in_spec}) must not be provided in pod spec; "
             f"priority admission controller computed {priority} from the given PriorityClass name"
         )
         raise errors.forbidden("", "pods", _name(request), why)
@@ -133,23 +135,27 @@ def _apply_priority(request: Request, spec: Object) -> None:
     spec.setdefault("preemptionPolicy", policy)
 
 
-def _priority_class(request: Request, name: str) -> Object | None:
+def _priority_class(request: AdmissionRequest, name: str) -> Object | None:
     if name in _SYSTEM_PRIORITIES:
         return {"metadata": {"name": name}, "value": _SYSTEM_PRIORITIES[name]}
     if name:
-        return request.lookup.get(_PRIORITY_CLASSES, "", name)
-    defaults = [each for each in request.lookup.list(_PRIORITY_CLASSES) if each.get("globalDefault") is True]
-    return min(defaults, key=lambda each: reading.integer(each.get("value")), default=None)
+        return request.lookup.get(resources.PRIORITY_CLASS, "", name)
+    defaults = [
+        priority_class
+        for priority_class in request.lookup.list(resources.PRIORITY_CLASS)
+        if priority_class.get("globalDefault") is True
+    ]
+    return min(defaults, key=lambda priority_class: reading.integer(priority_class.get("value")), default=None)
 
 
-def _name(request: Request) -> str:
+def _name(request: AdmissionRequest) -> str:
     return reading.text(reading.at(request.object, "metadata", "name"))
 
 
 def _add_default_tolerations(spec: Object) -> None:
     tolerations = reading.sequence(spec.get("tolerations"))
     for taint in _UNTIMED_TAINTS:
-        if not any(_tolerates_eviction(reading.mapping(each), taint) for each in tolerations):
+        if not any(_tolerates_eviction(reading.mapping(toleration), taint) for toleration in tolerations):
             added = {"key": taint, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
             tolerations = [*tolerations, added]
     spec["tolerations"] = tolerations
@@ -159,7 +165,7 @@ def _tolerates_eviction(toleration: Object, taint: str) -> bool:
     return toleration.get("key") in (taint, None, "") and toleration.get("effect") in ("NoExecute", None, "")
 
 
-def _enforce_limit_ranges(request: Request, spec: Object) -> None:
+def _enforce_limit_ranges(request: AdmissionRequest, spec: Object) -> None:
     broken: list[str] = []
     for item in _limit_items(request, "Container"):
         for container in _containers(spec):
@@ -205,7 +211,7 @@ def _broken_bounds(
 
 
 def _check_change(spec: Object, old: Object) -> Iterator[FieldError]:
-    before, after = (reading.mappings(each.get("schedulingGates")) for each in (old, spec))
+    before, after = (reading.mappings(version.get("schedulingGates")) for version in (old, spec))
     for gate in after:
         if gate not in before:
             detail = f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'"
@@ -222,7 +228,10 @@ def _check_change(spec: Object, old: Object) -> Iterator[FieldError]:
 
 
 def _fixed(spec: Object, old: Object) -> Object:
-    """What of a pod's spec may never change; where a gated pod runs is still open, and binding names its node once."""
+    """The part of a pod's spec that may not change.
+
+    A gated pod may still get a node selector and an affinity, and binding sets `nodeName` once.
+    """
     rest: Object = copied(spec)
     for name in ("activeDeadlineSeconds", "tolerations", "schedulingGates"):
         rest.pop(name, None)

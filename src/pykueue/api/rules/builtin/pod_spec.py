@@ -1,4 +1,4 @@
-"""Pod templates: the defaults that the API server stores, and what it refuses in every template."""
+"""Pod templates: the defaults that the API server stores, and their validation."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,7 +16,7 @@ _WITH_MODE = ("secret", "configMap", "downwardAPI", "projected")
 def default_template(template: Any) -> None:
     if isinstance(template, dict):
         template.setdefault("metadata", {})
-        default_pod_spec(reading.inner(template, "spec"))
+        default_pod_spec(reading.ensure_mapping(template, "spec"))
 
 
 def default_pod_spec(spec: Object) -> None:
@@ -41,7 +41,7 @@ def _default_container(container: Object) -> None:
     container.setdefault("imagePullPolicy", "Always" if _tag(image) == "latest" else "IfNotPresent")
     container.setdefault("terminationMessagePath", "/dev/termination-log")
     container.setdefault("terminationMessagePolicy", "File")
-    resources = reading.inner(container, "resources")
+    resources = reading.ensure_mapping(container, "resources")
     for name in ("limits", "requests"):
         write_canonically(resources, name)
     for port in reading.mappings(container.get("ports")):
@@ -56,7 +56,7 @@ def _default_container(container: Object) -> None:
 
 
 def write_canonically(holder: Object, name: str) -> None:
-    """`0.5` is stored as `500m`, and nothing finer than a thousandth."""
+    """Write quantities as Kubernetes stores them: `0.5` as `500m`, rounded up to thousandths."""
     amounts = reading.amounts(holder.get(name))
     if amounts:
         rounded = {key: str(Quantity(amount.milli() * 10**6, amount.format)) for key, amount in amounts.items()}
@@ -64,7 +64,7 @@ def write_canonically(holder: Object, name: str) -> None:
 
 
 def _tag(image: str) -> str:
-    """The tag of an image; "latest" when neither a tag nor a digest is given."""
+    """The tag of an image; "latest" if the image has neither a tag nor a digest."""
     if "@" in image:
         return ""
     _, colon, tag = image.rpartition("/")[2].partition(":")
@@ -100,14 +100,14 @@ def check_template(path: str, template: Any) -> Iterator[FieldError]:
 def check_pod_spec(path: str, spec: Object) -> Iterator[FieldError]:
     if not reading.sequence(spec.get("containers")):
         yield faults.required(f"{path}.containers")
-    seen: set[str] = set()
+    names: set[str] = set()
     for field in ("initContainers", "containers"):
         for index, container in enumerate(reading.mappings(spec.get(field))):
             here, name = f"{path}.{field}[{index}]", reading.text(container.get("name"))
             yield from _check_container(here, container)
-            if name in seen:
+            if name in names:
                 yield faults.duplicate(f"{here}.name", name)
-            seen.add(name)
+            names.add(name)
     policy, choices = spec.get("restartPolicy", "Always"), ("Always", "OnFailure", "Never")
     if policy not in choices:
         yield faults.not_supported(f"{path}.restartPolicy", policy, choices)

@@ -1,7 +1,8 @@
-"""What Kueue's webhooks do to jobs: suspend them at creation, and refuse what would escape the queue.
+"""Kueue's webhooks for jobs: they suspend jobs at creation and refuse ways around the queue.
 
-`frameworks` is the table of job kinds, `management` decides who is managed, `generic` holds the rules of every job,
-`topology` those of placement annotations; the other modules add what is special to one family of kinds.
+`job_kinds` is the table of job kinds, `management` decides which jobs are managed, `generic` holds
+the rules of all job kinds, `topology` those of the topology annotations; the other modules add the
+rules of one kind each.
 
-Invariant: a kind whose integration is not enabled is left alone.
+Invariant: an object whose integration is disabled is neither changed nor refused.
 """

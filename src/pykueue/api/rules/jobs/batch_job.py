@@ -3,40 +3,40 @@
 from collections.abc import Iterator
 
 from pykueue.api.errors import FieldError
-from pykueue.api.rules import faults, go_numbers, reading, workload_update
-from pykueue.api.rules.jobs import frameworks, generic, management, topology
-from pykueue.api.scheme import Object, Request, Verdict
+from pykueue.api.rules import faults, reading, syntax, workload_update
+from pykueue.api.rules.jobs import generic, job_kinds, management, topology
+from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
 MIN_PARALLELISM = "kueue.x-k8s.io/job-min-parallelism"
 COMPLETIONS_EQUAL_PARALLELISM = "kueue.x-k8s.io/job-completions-equal-parallelism"
+PARALLELISM_IMMUTABLE = "cannot change when partial admission is enabled and the job is not suspended"
 
-_FRAMEWORK = frameworks.BATCH_JOB
+_JOB_KIND = job_kinds.BATCH_JOB
 _MIN_PATH = f"{generic.ANNOTATIONS}[{MIN_PARALLELISM}]"
 _SYNC_PATH = f"{generic.ANNOTATIONS}[{COMPLETIONS_EQUAL_PARALLELISM}]"
 
 
-def default(request: Request) -> list[str]:
+def default(request: AdmissionRequest) -> None:
     if request.operation != "CREATE":
-        return []
-    generic.default(request, _FRAMEWORK)
+        return
+    generic.default(request, _JOB_KIND)
     if workload_update.is_elastic(request, request.object):
         spec = reading.at(request.object, "spec", "template", "spec")
         management.add_scheduling_gate(reading.mapping(spec), management.ELASTIC_GATE)
-    return []
 
 
-def validate(request: Request) -> Verdict:
+def validate(request: AdmissionRequest) -> ValidationResult:
     job, old = request.object, request.old
-    found = generic.check_create(request, _FRAMEWORK)
+    field_errors = generic.check_create(request, _JOB_KIND)
     if old is None or _annotation(job, MIN_PARALLELISM) != _annotation(old, MIN_PARALLELISM):
-        found += _check_partial_admission(request)
-    found += _check_synchronised_completions(job)
+        field_errors += _check_partial_admission(request)
+    field_errors += _check_synchronised_completions(job)
     if old is not None:
-        is_suspended = _FRAMEWORK.is_suspended(job)
-        found += generic.check_update(request, _FRAMEWORK, old, is_suspended=is_suspended)
-        found += _check_change(job, old)
-    found += _check_topology(request)
-    return Verdict(denied=tuple(found), webhook=_FRAMEWORK.webhook)
+        is_suspended = _JOB_KIND.is_suspended(job)
+        field_errors += generic.check_update(request, _JOB_KIND, old, is_suspended=is_suspended)
+        field_errors += _check_change(job, old)
+    field_errors += _check_topology(request)
+    return ValidationResult(denied=tuple(field_errors), webhook=_JOB_KIND.webhook)
 
 
 def pods_count(job: Object) -> int:
@@ -49,20 +49,20 @@ def _annotation(job: Object, name: str) -> str | None:
     return reading.annotations(job).get(name)
 
 
-def _check_partial_admission(request: Request) -> Iterator[FieldError]:
+def _check_partial_admission(request: AdmissionRequest) -> Iterator[FieldError]:
     text = _annotation(request.object, MIN_PARALLELISM)
     if text is None:
         return
     try:
-        least = go_numbers.atoi(text)
-    except go_numbers.GoSyntaxError as error:
+        least = syntax.atoi(text)
+    except syntax.GoSyntaxError as error:
         yield faults.invalid(_MIN_PATH, text, str(error))
     else:
         count = pods_count(request.object)
         if not 0 < least < count:
             yield faults.invalid(_MIN_PATH, least, f"should be between 0 and {count - 1}")
     if workload_update.is_elastic(request, request.object):
-        yield faults.invalid(_MIN_PATH, text, "partial admission and elastic job cannot be used together")
+        yield faults.invalid(_MIN_PATH, text, workload_update.PARTIAL_AND_ELASTIC)
 
 
 def _check_synchronised_completions(job: Object) -> Iterator[FieldError]:
@@ -70,8 +70,8 @@ def _check_synchronised_completions(job: Object) -> Iterator[FieldError]:
     if text is None:
         return
     try:
-        is_synchronised = go_numbers.parse_bool(text)
-    except go_numbers.GoSyntaxError as error:
+        is_synchronised = syntax.parse_bool(text)
+    except syntax.GoSyntaxError as error:
         yield faults.invalid(_SYNC_PATH, text, str(error))
         return
     if not is_synchronised:
@@ -86,28 +86,27 @@ def _check_synchronised_completions(job: Object) -> Iterator[FieldError]:
 
 def _is_synchronised(job: Object) -> bool:
     try:
-        return go_numbers.parse_bool(_annotation(job, COMPLETIONS_EQUAL_PARALLELISM) or "false")
-    except go_numbers.GoSyntaxError:
+        return syntax.parse_bool(_annotation(job, COMPLETIONS_EQUAL_PARALLELISM) or "false")
+    except syntax.GoSyntaxError:
         return False
 
 
 def _check_change(job: Object, old: Object) -> Iterator[FieldError]:
-    was_suspended, is_suspended = _FRAMEWORK.is_suspended(old), _FRAMEWORK.is_suspended(job)
-    before, after = (reading.integer(reading.at(each, "spec", "parallelism"), 1) for each in (old, job))
+    was_suspended, is_suspended = _JOB_KIND.is_suspended(old), _JOB_KIND.is_suspended(job)
+    before, after = (reading.integer(reading.at(version, "spec", "parallelism"), 1) for version in (old, job))
     if _annotation(old, MIN_PARALLELISM) is not None and not was_suspended and before != after:
-        detail = "cannot change when partial admission is enabled and the job is not suspended"
-        yield faults.forbidden("spec.parallelism", detail)
+        yield faults.forbidden("spec.parallelism", PARALLELISM_IMMUTABLE)
     if not was_suspended and not is_suspended and _is_synchronised(old) != _is_synchronised(job):
         yield faults.forbidden(_SYNC_PATH, f"{faults.IMMUTABLE} while the job is not suspended")
 
 
-def _check_topology(request: Request) -> list[FieldError]:
+def _check_topology(request: AdmissionRequest) -> list[FieldError]:
     job = request.object
     if not management.is_on(request, "TopologyAwareScheduling"):
         return []
     template = topology.Template.of("spec.template", reading.at(job, "spec", "template"), pods_count(job))
-    if found := list(topology.check_template(request, template)):
-        return found
+    if field_errors := list(topology.check_template(request, template)):
+        return field_errors
     if workload_update.is_elastic(request, job):
         for words, name in (("required", topology.REQUIRED), ("preferred", topology.PREFERRED)):
             if name in template.annotations:

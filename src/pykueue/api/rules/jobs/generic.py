@@ -1,15 +1,18 @@
-"""The webhook rules that hold for every job kind."""
+"""The rules of all job kinds."""
 
 from collections.abc import Iterator
 
 from pykueue.api.errors import FieldError
-from pykueue.api.rules import admission_gates, faults, go_numbers, reading, syntax, workload_update
+from pykueue.api.rules import admission_gates, faults, reading, syntax, workload_update
 from pykueue.api.rules.jobs import management
-from pykueue.api.rules.jobs.frameworks import Framework
-from pykueue.api.scheme import Object, Request
+from pykueue.api.rules.jobs.job_kinds import JobKind
+from pykueue.api.scheme import AdmissionRequest, Object
 
 MAX_EXEC_TIME = "kueue.x-k8s.io/max-exec-time-seconds"
 PREBUILT_WORKLOAD = "kueue.x-k8s.io/prebuilt-workload-name"
+PRIORITY_CLASS_ADDED = "WorkloadPriorityClass cannot be added to a non-suspended workload"
+PRIORITY_CLASS_REMOVED = "WorkloadPriorityClass cannot be removed from a workload"
+QUEUE_REMOVED = "queue-name must not be empty in namespace with default queue"
 
 LABELS = "metadata.labels"
 ANNOTATIONS = "metadata.annotations"
@@ -19,48 +22,52 @@ _PRIORITY_PATH = f"{LABELS}[{management.PRIORITY_CLASS}]"
 _MAX_EXEC_TIME_PATH = f"{LABELS}[{MAX_EXEC_TIME}]"
 
 
-def default(request: Request, framework: Framework) -> None:
-    """What happens to every suspendable job at its creation."""
+def default(request: AdmissionRequest, job_kind: JobKind) -> None:
+    """The defaults of every job that can be suspended, at its creation."""
     management.apply_default_queue(request)
     management.apply_default_priority_class(request)
-    if management.should_be_suspended(request) and not framework.is_suspended(request.object):
-        framework.set_suspended(request.object)
-    management.apply_managed_by(request, framework)
+    if management.should_be_suspended(request) and not job_kind.is_suspended(request.object):
+        job_kind.set_suspended(request.object)
+    management.apply_managed_by(request, job_kind)
 
 
-def check_create(request: Request, framework: Framework) -> list[FieldError]:
+def check_create(request: AdmissionRequest, job_kind: JobKind) -> list[FieldError]:
     job = request.object
-    found = [*check_queue_name(job), *_check_prebuilt(request, framework), *_check_max_exec_time(job)]
-    return [*found, *check_elastic(request, framework), *check_gates(request)]
+    field_errors = [*check_queue_name(job), *_check_prebuilt(request, job_kind), *_check_max_exec_time(job)]
+    return [*field_errors, *check_elastic(request, job_kind), *check_gates(request)]
 
 
-def check_update(request: Request, framework: Framework, old: Object, *, is_suspended: bool) -> list[FieldError]:
-    """`is_suspended` tells of the new object; what was runs by `framework` unless the kind has no such field."""
+def check_update(request: AdmissionRequest, job_kind: JobKind, old: Object, *, is_suspended: bool) -> list[FieldError]:
+    """`is_suspended` is about the new object.
+
+    The old object was suspended if its suspend field says so, or as the new one is if the kind has
+    no such field.
+    """
     new = request.object
-    was_suspended = framework.is_suspended(old) if framework.suspend else is_suspended
-    found = list(_check_queue_change(request, old, is_suspended=is_suspended))
-    found += _check_prebuilt_change(request, framework, old, is_suspended=is_suspended)
+    was_suspended = job_kind.is_suspended(old) if job_kind.suspend else is_suspended
+    field_errors = list(_check_queue_change(request, old, is_suspended=is_suspended))
+    field_errors += _check_prebuilt_change(request, job_kind, old, is_suspended=is_suspended)
     if not is_suspended or not was_suspended:
-        times = (reading.labels(each).get(MAX_EXEC_TIME, "") for each in (new, old))
-        found += faults.changed(_MAX_EXEC_TIME_PATH, *times)
-    found += check_priority_class_change(new, old, is_suspended=is_suspended)
+        times = (reading.labels(version).get(MAX_EXEC_TIME, "") for version in (new, old))
+        field_errors += faults.changed(_MAX_EXEC_TIME_PATH, *times)
+    field_errors += check_priority_class_change(new, old, is_suspended=is_suspended)
     is_elastic = workload_update.is_elastic(request, new)
     if is_elastic != workload_update.is_elastic(request, old):
-        found.append(faults.invalid(_ELASTIC_PATH, is_elastic, faults.IMMUTABLE))
-    return found + check_gates(request)
+        field_errors.append(faults.invalid(_ELASTIC_PATH, is_elastic, faults.IMMUTABLE))
+    return field_errors + check_gates(request)
 
 
 def check_queue_name(job: Object) -> list[FieldError]:
     return _check_subdomain(QUEUE_PATH, reading.labels(job).get(management.QUEUE_NAME))
 
 
-def check_elastic(request: Request, framework: Framework) -> list[FieldError]:
-    if framework.can_be_elastic or not workload_update.is_elastic(request, request.object):
+def check_elastic(request: AdmissionRequest, job_kind: JobKind) -> list[FieldError]:
+    if job_kind.can_be_elastic or not workload_update.is_elastic(request, request.object):
         return []
-    return [faults.forbidden(_ELASTIC_PATH, f'elastic job is not supported for "{framework.group_version_kind}"')]
+    return [faults.forbidden(_ELASTIC_PATH, f'elastic job is not supported for "{job_kind.group_version_kind}"')]
 
 
-def check_gates(request: Request) -> list[FieldError]:
+def check_gates(request: AdmissionRequest) -> list[FieldError]:
     if not management.is_on(request, "AdmissionGatedBy"):
         return []
     if request.old is None:
@@ -69,18 +76,16 @@ def check_gates(request: Request) -> list[FieldError]:
 
 
 def check_priority_class_change(new: Object, old: Object, *, is_suspended: bool) -> list[FieldError]:
-    after, before = (reading.labels(each).get(management.PRIORITY_CLASS, "") for each in (new, old))
+    after, before = (reading.labels(version).get(management.PRIORITY_CLASS, "") for version in (new, old))
     if after and not before and not is_suspended:
-        return [
-            faults.invalid(_PRIORITY_PATH, after, "WorkloadPriorityClass cannot be added to a non-suspended workload")
-        ]
+        return [faults.invalid(_PRIORITY_PATH, after, PRIORITY_CLASS_ADDED)]
     if before and not after:
-        return [faults.invalid(_PRIORITY_PATH, after, "WorkloadPriorityClass cannot be removed from a workload")]
+        return [faults.invalid(_PRIORITY_PATH, after, PRIORITY_CLASS_REMOVED)]
     return []
 
 
-def prebuilt_workload(request: Request, job: Object) -> tuple[str, str]:
-    """Name of the Workload that the job adopts, and the path of the label or annotation that says so."""
+def prebuilt_workload(request: AdmissionRequest, job: Object) -> tuple[str, str]:
+    """The name of the Workload that the job adopts, and the path of its label or annotation."""
     label = reading.labels(job).get(PREBUILT_WORKLOAD, "")
     annotation = reading.annotations(job).get(PREBUILT_WORKLOAD, "")
     prefers_annotation = management.is_on(request, "WorkloadIdentifierAnnotations")
@@ -95,21 +100,21 @@ def _check_subdomain(path: str, value: str | None) -> list[FieldError]:
     return [faults.invalid(path, value, ",".join(explanations))] if explanations else []
 
 
-def _check_prebuilt(request: Request, framework: Framework) -> list[FieldError]:
+def _check_prebuilt(request: AdmissionRequest, job_kind: JobKind) -> list[FieldError]:
     name, path = prebuilt_workload(request, request.object)
     if not name and PREBUILT_WORKLOAD not in reading.labels(request.object):
         return []
-    found = _check_subdomain(path, name)
-    if name and not framework.accepts_prebuilt_workload:
-        found.append(faults.forbidden(path, f'Is not supported for "{framework.group_version_kind}"'))
-    return found
+    field_errors = _check_subdomain(path, name)
+    if name and not job_kind.accepts_prebuilt_workload:
+        field_errors.append(faults.forbidden(path, f'Is not supported for "{job_kind.group_version_kind}"'))
+    return field_errors
 
 
 def _check_prebuilt_change(
-    request: Request, framework: Framework, old: Object, *, is_suspended: bool
+    request: AdmissionRequest, job_kind: JobKind, old: Object, *, is_suspended: bool
 ) -> list[FieldError]:
     if is_suspended or workload_update.is_elastic(request, old):
-        return _check_prebuilt(request, framework)
+        return _check_prebuilt(request, job_kind)
     name, path = prebuilt_workload(request, request.object)
     return faults.changed(path, name, prebuilt_workload(request, old)[0])
 
@@ -119,17 +124,17 @@ def _check_max_exec_time(job: Object) -> Iterator[FieldError]:
     if text is None:
         return
     try:
-        seconds = go_numbers.atoi(text)
-    except go_numbers.GoSyntaxError as error:
+        seconds = syntax.atoi(text)
+    except syntax.GoSyntaxError as error:
         yield faults.invalid(_MAX_EXEC_TIME_PATH, text, str(error))
         return
     if seconds <= 0:
         yield faults.invalid(_MAX_EXEC_TIME_PATH, seconds, "should be greater than 0")
 
 
-def _check_queue_change(request: Request, old: Object, *, is_suspended: bool) -> Iterator[FieldError]:
+def _check_queue_change(request: AdmissionRequest, old: Object, *, is_suspended: bool) -> Iterator[FieldError]:
     after, before = management.queue_name(request.object), management.queue_name(old)
     if not is_suspended:
         yield from faults.changed(QUEUE_PATH, after, before)
     if before and not after and management.default_queue_exists(request):
-        yield faults.invalid(QUEUE_PATH, "", "queue-name must not be empty in namespace with default queue")
+        yield faults.invalid(QUEUE_PATH, "", QUEUE_REMOVED)

@@ -1,56 +1,58 @@
-"""LeaderWorkerSet: groups of a leader and workers, which cannot be suspended, so their pods are held back."""
+"""LeaderWorkerSet: groups of a leader and workers.
+
+It cannot be suspended, so its pods get scheduling gates.
+"""
 
 from collections.abc import Iterator
 from typing import Any
 
 from pykueue.api.errors import FieldError
 from pykueue.api.rules import faults, reading
-from pykueue.api.rules.jobs import frameworks, management, pod, replicas, serving, topology
+from pykueue.api.rules.jobs import job_kinds, management, pod, replicas, serving, topology
 from pykueue.api.rules.jobs.topology import Template
-from pykueue.api.scheme import Object, Request, Verdict
+from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
-FRAMEWORK = frameworks.LEADER_WORKER_SET
+JOB_KIND = job_kinds.LEADER_WORKER_SET
 MOST_REPLICAS = 1_000_000
 GROUP_SERVING = "kueue.x-k8s.io/pod-group-serving"
 _PATH = ("spec", "leaderWorkerTemplate")
 _LEADER, _WORKER = "leaderTemplate", "workerTemplate"
 
 
-def default(request: Request) -> list[str]:
+def default(request: AdmissionRequest) -> None:
     management.apply_default_queue(request)
     management.apply_default_priority_class(request)
     if not management.should_be_suspended(request):
-        return []
+        return
     parts = reading.mapping(reading.at(request.object, *_PATH))
     has_leader = isinstance(parts.get(_LEADER), dict)
     for name in (_LEADER, _WORKER) if has_leader else (_WORKER,):
         serving.copy_labels(request.object, (*_PATH, name))
-        _annotate(request.object, name, pod.SUSPENDING_PARENT, FRAMEWORK.name)
+        _annotate(request.object, name, pod.SUSPENDING_PARENT, JOB_KIND.name)
         _annotate(request.object, name, GROUP_SERVING, "true")
     is_grouped = topology.GROUP_NAME in reading.annotations(reading.mapping(parts.get(_WORKER)))
     if management.is_on(request, "TopologyAwareScheduling") and has_leader and not is_grouped:
         _annotate(request.object, _WORKER, replicas.POD_INDEX_OFFSET, "1")
-    return []
 
 
 def _annotate(job: Object, template: str, name: str, value: str) -> None:
-    frameworks.put(job, (*_PATH, template, "metadata", "annotations", name), value=value)
+    job_kinds.set_nested(job, (*_PATH, template, "metadata", "annotations", name), value=value)
 
 
-def validate(request: Request) -> Verdict:
-    found = serving.check(request, FRAMEWORK)
-    found += _check_replicas(request.object)
-    found += topology.check(request, _templates(request.object), groups=True)
+def validate(request: AdmissionRequest) -> ValidationResult:
+    field_errors = serving.check(request, JOB_KIND)
+    field_errors += _check_replicas(request.object)
+    field_errors += topology.check(request, _templates(request.object), groups=True)
     if request.old is not None and management.should_be_suspended(request):
-        found += _check_change(request, request.old)
-    return Verdict(denied=tuple(found), webhook=FRAMEWORK.webhook)
+        field_errors += _check_change(request, request.old)
+    return ValidationResult(denied=tuple(field_errors), webhook=JOB_KIND.webhook)
 
 
 def _check_replicas(job: Object) -> Iterator[FieldError]:
     count = reading.integer(reading.at(job, "spec", "replicas"), 1)
     if not 0 <= count <= MOST_REPLICAS:
-        wanted = ">= 0" if count < 0 else f"<= {MOST_REPLICAS}"
-        detail = f"invalid LeaderWorkerSet replicas: must be {wanted}, got {count}"
+        bound = ">= 0" if count < 0 else f"<= {MOST_REPLICAS}"
+        detail = f"invalid LeaderWorkerSet replicas: must be {bound}, got {count}"
         yield faults.invalid("spec.replicas", count, detail)
 
 
@@ -69,10 +71,10 @@ def _templates(job: Object) -> list[Template]:
     ]
 
 
-def _check_change(request: Request, old: Object) -> Iterator[FieldError]:
+def _check_change(request: AdmissionRequest, old: Object) -> Iterator[FieldError]:
     new, path = request.object, ".".join(_PATH)
     for name in (_LEADER, _WORKER):
-        after, before = (_pod_spec(reading.at(each, *_PATH, name)) for each in (new, old))
+        after, before = (_pod_spec(reading.at(version, *_PATH, name)) for version in (new, old))
         if (after is None) != (before is None):
             yield from faults.changed(f"{path}.{name}", after, before)
         else:

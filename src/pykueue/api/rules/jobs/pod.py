@@ -1,4 +1,4 @@
-"""Pods by themselves and in groups: held back by a scheduling gate instead of a suspend field."""
+"""Single pods and pod groups, which get a scheduling gate because they cannot be suspended."""
 
 import hashlib
 import json
@@ -7,11 +7,14 @@ from typing import Any
 
 from pykueue.api import go_format
 from pykueue.api.errors import FieldError
-from pykueue.api.rules import faults, go_numbers, reading, syntax
-from pykueue.api.rules.jobs import frameworks, generic, management, topology
-from pykueue.api.scheme import Object, Request, Verdict
+from pykueue.api.rules import faults, reading, syntax
+from pykueue.api.rules.jobs import generic, job_kinds, management, topology
+from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
 MANAGED = "kueue.x-k8s.io/managed"
+MANAGED_IS_TRUE_ONLY = "managed label value can only be 'true'"
+GROUP_IS_PREBUILT_WORKLOAD = "prebuilt workload and pod group should be equal"
+UNRETRIABLE_STAYS = "unretriable pod group can't be converted to retriable"
 """The label (value "true") and the finalizer of managed pods."""
 ADMISSION_GATE = "kueue.x-k8s.io/admission"
 TOPOLOGY_GATE = "kueue.x-k8s.io/topology"
@@ -33,21 +36,21 @@ ROLE_FIELDS = (
     "overhead",
     "resourceClaims",
 )
-"""What, besides its containers, makes a pod play another role in its group."""
+"""The fields, besides the containers, in which pods of different roles in a group differ."""
 
 OWNER_IS_MANAGED = f"pod owner is managed by kueue, label '{MANAGED}=true' might lead to unexpected behaviour"
-_FRAMEWORK = frameworks.POD
+_JOB_KIND = job_kinds.POD
 _COUNT_PATH = f"{generic.ANNOTATIONS}[{GROUP_TOTAL_COUNT}]"
 
 
-def default(request: Request) -> list[str]:
+def default(request: AdmissionRequest) -> None:
     if request.operation != "CREATE":
-        return []
+        return
     pod = request.object
     has_suspending_parent = SUSPENDING_PARENT in reading.annotations(pod)
-    if not has_suspending_parent and not _take_over(request):
-        return []
-    metadata, spec = reading.inner(pod, "metadata"), reading.mapping(pod.get("spec"))
+    if not has_suspending_parent and not _set_managed_labels(request):
+        return
+    metadata, spec = reading.ensure_mapping(pod, "metadata"), reading.mapping(pod.get("spec"))
     if not has_suspending_parent and MANAGED not in reading.sequence(metadata.get("finalizers")):
         metadata["finalizers"] = [*reading.sequence(metadata.get("finalizers")), MANAGED]
     management.add_scheduling_gate(spec, ADMISSION_GATE)
@@ -57,17 +60,16 @@ def default(request: Request) -> list[str]:
             management.set_label(pod, INDEX_LABEL, reading.labels(pod).get(index_label, ""))
         management.add_scheduling_gate(spec, TOPOLOGY_GATE)
     if ROLE_HASH not in reading.annotations(pod):
-        frameworks.put(pod, ("metadata", "annotations", ROLE_HASH), value=role_hash(spec))
-    return []
+        job_kinds.set_nested(pod, ("metadata", "annotations", ROLE_HASH), value=role_hash(spec))
 
 
-def validate(request: Request) -> Verdict:
+def validate(request: AdmissionRequest) -> ValidationResult:
     pod, old = request.object, request.old
     if old is None:
-        found = generic.check_create(request, _FRAMEWORK)
+        field_errors = generic.check_create(request, _JOB_KIND)
     else:
-        found = generic.check_update(request, _FRAMEWORK, old, is_suspended=_is_gated(pod))
-    found += [
+        field_errors = generic.check_update(request, _JOB_KIND, old, is_suspended=_is_gated(pod))
+    field_errors += [
         *_check_managed_label(pod),
         *_check_group(request),
         *topology.check_template(
@@ -77,52 +79,57 @@ def validate(request: Request) -> Verdict:
     ]
     has_suspending_parent = SUSPENDING_PARENT in reading.annotations(pod)
     if old is not None:
-        found += _check_group_change(request, old)
+        field_errors += _check_group_change(request, old)
     warns = old is None or not has_suspending_parent
-    return Verdict(denied=tuple(found), warnings=tuple(_warnings(request)) if warns else (), webhook=_FRAMEWORK.webhook)
+    return ValidationResult(
+        denied=tuple(field_errors), warnings=tuple(_warnings(request)) if warns else (), webhook=_JOB_KIND.webhook
+    )
 
 
-def group_name(request: Request, pod: Object) -> tuple[str, str]:
-    """The name of the pod's group, and the path of the label or annotation that gives it."""
+def group_name(request: AdmissionRequest, pod: Object) -> tuple[str, str]:
+    """The name of the pod's group, and the path of the label or annotation with the name."""
     annotation = reading.annotations(pod).get(GROUP_NAME, "")
     if annotation and management.is_on(request, "WorkloadIdentifierAnnotations"):
         return annotation, f"{generic.ANNOTATIONS}[{GROUP_NAME}]"
     return reading.labels(pod).get(GROUP_NAME, ""), f"{generic.LABELS}[{GROUP_NAME}]"
 
 
-def role_shape(spec: Object) -> Object:
-    """What makes two pods of a group interchangeable, as Kueue writes it."""
-    shape: Object = {
-        "initContainers": _containers_shape(spec.get("initContainers")),
-        "containers": _containers_shape(spec.get("containers")),
+def role_fields(spec: Object) -> Object:
+    """The fields by which Kueue decides whether two pods of a group have the same role."""
+    fields: Object = {
+        "initContainers": _role_fields_of_containers(spec.get("initContainers")),
+        "containers": _role_fields_of_containers(spec.get("containers")),
     }
     for field in ROLE_FIELDS:
-        shape[field] = spec.get(field)
+        fields[field] = spec.get(field)
     if spec.get("resources") is not None:
-        shape["resources"] = go_format.in_go_order(reading.at(spec, "resources", "requests"), "{quantity}")
-    return shape
+        fields["resources"] = go_format.in_go_order(reading.at(spec, "resources", "requests"), "{quantity}")
+    return fields
 
 
 def role_hash(spec: Object) -> str:
-    role = go_format.in_go_order(role_shape(spec), "PodSpec")
+    role = go_format.in_go_order(role_fields(spec), "PodSpec")
     text = json.dumps({"spec": dict(sorted(role.items()))}, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
-def _containers_shape(containers: Any) -> list[Object] | None:
-    shapes = [
-        {"resources": {"requests": _canonical(reading.at(each, "resources", "requests"))}, "ports": each.get("ports")}
-        for each in reading.mappings(containers)
+def _role_fields_of_containers(containers: Any) -> list[Object] | None:
+    fields = [
+        {
+            "resources": {"requests": _canonical(reading.at(container, "resources", "requests"))},
+            "ports": container.get("ports"),
+        }
+        for container in reading.mappings(containers)
     ]
-    return shapes or None
+    return fields or None
 
 
 def _canonical(requests: Any) -> dict[str, str] | None:
     return {name: str(amount) for name, amount in reading.amounts(requests).items()} or None
 
 
-def _take_over(request: Request) -> bool:
-    """Fill in the labels of a pod that Kueue manages for its own sake; tell whether it does."""
+def _set_managed_labels(request: AdmissionRequest) -> bool:
+    """Set the labels of a pod that is managed for itself; return whether it is managed."""
     pod = request.object
     if not management.is_namespace_managed(request) or management.has_managed_ancestor(request):
         return False
@@ -140,7 +147,7 @@ def _is_gated(pod: Object) -> bool:
     return any(gate.get("name") == ADMISSION_GATE for gate in gates)
 
 
-def _warnings(request: Request) -> Iterator[str]:
+def _warnings(request: AdmissionRequest) -> Iterator[str]:
     is_labelled = reading.labels(request.object).get(MANAGED) == "true"
     if is_labelled and management.is_owner_managed(request, request.object):
         yield OWNER_IS_MANAGED
@@ -149,10 +156,10 @@ def _warnings(request: Request) -> Iterator[str]:
 def _check_managed_label(pod: Object) -> list[FieldError]:
     if reading.labels(pod).get(MANAGED, "true") == "true":
         return []
-    return [faults.forbidden(f"{generic.LABELS}[{MANAGED}]", "managed label value can only be 'true'")]
+    return [faults.forbidden(f"{generic.LABELS}[{MANAGED}]", MANAGED_IS_TRUE_ONLY)]
 
 
-def _check_group(request: Request) -> Iterator[FieldError]:
+def _check_group(request: AdmissionRequest) -> Iterator[FieldError]:
     pod = request.object
     name, path = group_name(request, pod)
     count = reading.annotations(pod).get(GROUP_TOTAL_COUNT)
@@ -172,8 +179,8 @@ def _check_group(request: Request) -> Iterator[FieldError]:
 
 def _check_total_count(text: str) -> Iterator[FieldError]:
     try:
-        count = go_numbers.atoi(text)
-    except go_numbers.GoSyntaxError as error:
+        count = syntax.atoi(text)
+    except syntax.GoSyntaxError as error:
         yield faults.invalid(_COUNT_PATH, text, str(error))
         return
     if count < 1:
@@ -183,20 +190,19 @@ def _check_total_count(text: str) -> Iterator[FieldError]:
         yield faults.invalid(_COUNT_PATH, text, detail)
 
 
-def _check_prebuilt_workload(request: Request) -> list[FieldError]:
+def _check_prebuilt_workload(request: AdmissionRequest) -> list[FieldError]:
     name, path = generic.prebuilt_workload(request, request.object)
     group, _ = group_name(request, request.object)
     if not name or not group or name == group:
         return []
-    return [faults.invalid(path, name, "prebuilt workload and pod group should be equal")]
+    return [faults.invalid(path, name, GROUP_IS_PREBUILT_WORKLOAD)]
 
 
-def _check_group_change(request: Request, old: Object) -> Iterator[FieldError]:
+def _check_group_change(request: AdmissionRequest, old: Object) -> Iterator[FieldError]:
     name, path = group_name(request, request.object)
-    was_final, is_final = (reading.annotations(each).get(RETRIABLE) == "false" for each in (old, request.object))
+    was_final, is_final = (reading.annotations(version).get(RETRIABLE) == "false" for version in (old, request.object))
     if name and was_final and not is_final:
-        detail = "unretriable pod group can't be converted to retriable"
-        yield faults.forbidden(f"{generic.ANNOTATIONS}[{RETRIABLE}]", detail)
+        yield faults.forbidden(f"{generic.ANNOTATIONS}[{RETRIABLE}]", UNRETRIABLE_STAYS)
     before, _ = group_name(request, old)
     if before:
         yield from faults.changed(path, name, before)

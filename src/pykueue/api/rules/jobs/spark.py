@@ -1,14 +1,14 @@
-"""SparkApplication: a driver and executors, whose pods are described by fields and, if given, templates."""
+"""SparkApplication: a driver and executors, described by fields and optional pod templates."""
 
 from collections.abc import Iterator
 
 from pykueue.api.errors import FieldError
 from pykueue.api.rules import faults, reading, workload_update
-from pykueue.api.rules.jobs import frameworks, generic, management, topology
+from pykueue.api.rules.jobs import generic, job_kinds, management, topology
 from pykueue.api.rules.jobs.topology import Template
-from pykueue.api.scheme import Object, Request, Verdict
+from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
-FRAMEWORK = frameworks.SPARK_APPLICATION
+JOB_KIND = job_kinds.SPARK_APPLICATION
 CLUSTER_MODE_ONLY = "only Cluster mode is supported for a kueue managed job"
 ELASTIC_ONLY = (
     "a kueue managed job can use dynamicAllocation only when the ElasticJobsViaWorkloadSlices feature gate is on and the "
@@ -16,27 +16,26 @@ ELASTIC_ONLY = (
 )
 
 
-def default(request: Request) -> list[str]:
+def default(request: AdmissionRequest) -> None:
     if request.operation == "CREATE":
-        generic.default(request, FRAMEWORK)
-    return []
+        generic.default(request, JOB_KIND)
 
 
-def validate(request: Request) -> Verdict:
-    old, found = request.old, list[FieldError]()
+def validate(request: AdmissionRequest) -> ValidationResult:
+    old, field_errors = request.old, list[FieldError]()
     if old is not None:
         if not management.is_or_was_managed(request, old):
-            return Verdict()
-        is_suspended = FRAMEWORK.is_suspended(request.object)
-        found += generic.check_update(request, FRAMEWORK, old, is_suspended=is_suspended)
+            return ValidationResult()
+        is_suspended = JOB_KIND.is_suspended(request.object)
+        field_errors += generic.check_update(request, JOB_KIND, old, is_suspended=is_suspended)
     if management.is_managed(request):
-        found += _check_managed(request)
-    found += generic.check_create(request, FRAMEWORK)
-    found += topology.check(request, [_template(request.object, role) for role in ("driver", "executor")])
-    return Verdict(denied=tuple(found), webhook=FRAMEWORK.webhook)
+        field_errors += _check_managed(request)
+    field_errors += generic.check_create(request, JOB_KIND)
+    field_errors += topology.check(request, [_template(request.object, role) for role in ("driver", "executor")])
+    return ValidationResult(denied=tuple(field_errors), webhook=JOB_KIND.webhook)
 
 
-def _check_managed(request: Request) -> Iterator[FieldError]:
+def _check_managed(request: AdmissionRequest) -> Iterator[FieldError]:
     spec = reading.mapping(request.object.get("spec"))
     if spec.get("mode") != "cluster":
         yield faults.invalid("spec.mode", spec.get("mode", ""), CLUSTER_MODE_ONLY)
@@ -46,7 +45,7 @@ def _check_managed(request: Request) -> Iterator[FieldError]:
 
 
 def _template(application: Object, role: str) -> Template:
-    """An annotation of the role itself wins over one of its template."""
+    """The pod set of a role; an annotation of the role overrides one of its pod template."""
     fields = reading.mapping(reading.at(application, "spec", role))
     annotations = reading.annotations(reading.mapping(fields.get("template")))
     count = 1 if role == "driver" else reading.integer(fields.get("instances"))

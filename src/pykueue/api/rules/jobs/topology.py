@@ -1,4 +1,4 @@
-"""Annotations of a pod template that ask for placement in a topology."""
+"""The annotations of a pod template that request a placement in a topology."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 
 from pykueue.api.errors import FieldError
-from pykueue.api.rules import faults, go_numbers, reading, syntax
+from pykueue.api.rules import faults, reading, syntax
 from pykueue.api.rules.jobs import management
-from pykueue.api.scheme import Request
+from pykueue.api.scheme import AdmissionRequest
 
 REQUIRED = "kueue.x-k8s.io/podset-required-topology"
 PREFERRED = "kueue.x-k8s.io/podset-preferred-topology"
@@ -21,7 +21,7 @@ GROUP_NAME = "kueue.x-k8s.io/podset-group-name"
 
 
 class Template(msgspec.Struct, frozen=True, kw_only=True):
-    """One pod set's template: `path` leads to its metadata."""
+    """The pod template of one pod set; `path` is the path of its metadata."""
 
     path: str
     annotations: Mapping[str, str]
@@ -37,7 +37,7 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def is_readable(self) -> bool:
-        """Whether a topology request can be made of it, right or wrong."""
+        """Whether Kueue could parse the annotations into a topology request, valid or not."""
         if not self.can_be_grouped and not _is_bool(self.annotations.get(UNCONSTRAINED, "true")):
             return False
         return SLICE_REQUIRED not in self.annotations or _int32(self.annotations.get(SLICE_SIZE, "1")) is not None
@@ -46,18 +46,18 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.path}.annotations" + (f"[{annotation}]" if annotation else "")
 
 
-def check(request: Request, templates: Sequence[Template], *, groups: bool = False) -> list[FieldError]:
-    """Each template by itself and, where a kind can group pod sets, the groups."""
+def check(request: AdmissionRequest, templates: Sequence[Template], *, groups: bool = False) -> list[FieldError]:
+    """Check each template and, if `groups`, the groups of pod sets."""
     if not management.is_on(request, "TopologyAwareScheduling"):
         return []
-    found: list[FieldError] = []
+    field_errors: list[FieldError] = []
     for template in templates:
-        found += check_template(request, template)
-        found += check_upper_bound(template)
-    return found + (list(_check_groups(templates)) if groups else [])
+        field_errors += check_template(request, template)
+        field_errors += check_upper_bound(template)
+    return field_errors + (list(_check_groups(templates)) if groups else [])
 
 
-def check_template(request: Request, template: Template) -> Iterator[FieldError]:
+def check_template(request: AdmissionRequest, template: Template) -> Iterator[FieldError]:
     annotations = template.annotations
     if sum(name in annotations for name in (REQUIRED, PREFERRED, UNCONSTRAINED)) > 1:
         names = ", ".join(f'"{name}"' for name in (REQUIRED, PREFERRED, UNCONSTRAINED))
@@ -76,16 +76,16 @@ def check_template(request: Request, template: Template) -> Iterator[FieldError]
 
 def _is_bool(text: str) -> bool:
     try:
-        go_numbers.parse_bool(text)
-    except go_numbers.GoSyntaxError:
+        syntax.parse_bool(text)
+    except syntax.GoSyntaxError:
         return False
     return True
 
 
 def _int32(text: str) -> int | None:
     try:
-        return go_numbers.atoi(text, bits=32)
-    except go_numbers.GoSyntaxError:
+        return syntax.atoi(text, bits=32)
+    except syntax.GoSyntaxError:
         return None
 
 
@@ -117,7 +117,7 @@ def _check_slice_size(template: Template) -> Iterator[FieldError]:
         yield faults.forbidden(path, f"may not be set when '{SLICE_REQUIRED}' is not specified")
 
 
-def _check_constraints(request: Request, template: Template) -> Iterator[FieldError]:
+def _check_constraints(request: AdmissionRequest, template: Template) -> Iterator[FieldError]:
     annotations, path = template.annotations, template.at(SLICE_CONSTRAINTS)
     if not management.is_on(request, "TASMultiLayerTopology"):
         yield faults.forbidden(path, "the TASMultiLayerTopology feature gate must be enabled to use this annotation")
@@ -145,8 +145,10 @@ def _layers(text: str) -> list[tuple[str, int]]:
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
     if not isinstance(parsed, list):
-        raise ValueError("not a list")  # noqa: TRY004 - one way to say that the text is no constraint list
-    return [(reading.text(reading.at(each, "topology")), reading.integer(reading.at(each, "size"))) for each in parsed]
+        raise ValueError("not a list")  # noqa: TRY004 - one error for all faults
+    return [
+        (reading.text(reading.at(layer, "topology")), reading.integer(reading.at(layer, "size"))) for layer in parsed
+    ]
 
 
 def _check_layers(path: str, layers: list[tuple[str, int]]) -> Iterator[FieldError]:
@@ -202,8 +204,10 @@ def _check_pair(name: str, first: Template, second: Template) -> Iterator[FieldE
         )
         for member in (first, second):
             yield faults.invalid(member.at(GROUP_NAME), name, detail)
-    wanted = [tuple(member.annotations.get(each) for each in (REQUIRED, PREFERRED)) for member in (first, second)]
-    if wanted[0] != wanted[1]:
+    topologies = [
+        tuple(member.annotations.get(annotation) for annotation in (REQUIRED, PREFERRED)) for member in (first, second)
+    ]
+    if topologies[0] != topologies[1]:
         for member, other in ((first, second), (second, first)):
             detail = (
                 f"must specify '{REQUIRED}' or '{PREFERRED}' topology consistent with '{other.at()}' in group '{name}'"

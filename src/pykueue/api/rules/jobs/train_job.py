@@ -1,29 +1,28 @@
-"""TrainJob: made of a runtime, to which Kueue adds a patch of its own."""
+"""TrainJob: it refers to a runtime, and Kueue adds a runtime patch."""
 
 from pykueue.api.errors import FieldError
 from pykueue.api.rules import reading
-from pykueue.api.rules.jobs import frameworks, generic
-from pykueue.api.scheme import Object, Request, Verdict
+from pykueue.api.rules.jobs import generic, job_kinds
+from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
-FRAMEWORK = frameworks.TRAIN_JOB
+JOB_KIND = job_kinds.TRAIN_JOB
 PATCH: Object = {"manager": "kueue.x-k8s.io/manager", "trainingRuntimeSpec": {"template": {"spec": {}}}}
-"""The place where an admission writes what it gives to the pods."""
+"""The runtime patch into which Kueue writes the node selectors and tolerations of an admission."""
 
 
-def default(request: Request) -> list[str]:
+def default(request: AdmissionRequest) -> None:
     if request.operation != "CREATE":
-        return []
-    generic.default(request, FRAMEWORK)
-    spec = reading.inner(request.object, "spec")
+        return
+    generic.default(request, JOB_KIND)
+    spec = reading.ensure_mapping(request.object, "spec")
     spec["runtimePatches"] = [*reading.sequence(spec.get("runtimePatches")), PATCH]
-    return []
 
 
-def validate(request: Request) -> Verdict:
-    """Without its templates, which stand in the runtime and its patches."""
-    found: list[FieldError] = []
+def validate(request: AdmissionRequest) -> ValidationResult:
+    """Validate without the pod templates, which are in the runtime and its patches."""
+    field_errors: list[FieldError] = []
     if request.old is not None:
-        is_suspended = FRAMEWORK.is_suspended(request.object)
-        found += generic.check_update(request, FRAMEWORK, request.old, is_suspended=is_suspended)
-    found += generic.check_create(request, FRAMEWORK)
-    return Verdict(denied=tuple(found), webhook=FRAMEWORK.webhook)
+        is_suspended = JOB_KIND.is_suspended(request.object)
+        field_errors += generic.check_update(request, JOB_KIND, request.old, is_suspended=is_suspended)
+    field_errors += generic.check_create(request, JOB_KIND)
+    return ValidationResult(denied=tuple(field_errors), webhook=JOB_KIND.webhook)

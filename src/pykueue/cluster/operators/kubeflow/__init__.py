@@ -1,1 +1,1 @@
-"""The training operator: PyTorchJob and its kin as one shape, what differs between them in a table."""
+"""The Kubeflow operators: PyTorchJob, TFJob, XGBoostJob, PaddleJob, JAXJob and MPIJob."""

@@ -1,10 +1,10 @@
-"""What makes a PyTorchJob differ from a TFJob: where replicas stand, who decides success, what pods are told."""
+"""The training frameworks: replica specs, roles, and the environment variables of the pods."""
 
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from pykueue.api import objects
+from pykueue.api import objects, resources
 from pykueue.api.scheme import Object, Resource
 
 Variables = Callable[["Member"], dict[str, str]]
@@ -15,14 +15,14 @@ class TrainingFramework:
     resource: Resource
     replicas_field: str
     roles: tuple[str, ...]
-    """In the order of ranks."""
+    """Ordered by rank."""
     leaders: tuple[str, ...]
-    """Roles whose success is the job's, the first that is present; without any, all workers must succeed."""
+    """The first of these roles decides success; without any, all workers must succeed."""
     container: str
     port: int
     variables: Variables
     idle_role: str = ""
-    """Pods that only wait for others to log in; on one machine nobody needs to."""
+    """The role whose pods only wait for a login over SSH; on one machine they just sleep."""
 
     @property
     def kind(self) -> str:
@@ -35,7 +35,7 @@ class TrainingFramework:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One pod to be: its place in the job."""
+    """One pod of a training job, by role and index."""
 
     framework: TrainingFramework
     job: Object
@@ -52,7 +52,7 @@ class Member:
 
     @property
     def rank(self) -> int:
-        """Leaders first, then workers."""
+        """The global rank: pods of the first role first."""
         before = 0
         for role, count in self.replicas.items():
             if role == self.role:
@@ -66,7 +66,7 @@ class Member:
 
     @property
     def first(self) -> str:
-        """Where everybody meets."""
+        """The name of the pod with rank 0, to which all others connect."""
         return pod_name(self.job, next(iter(self.replicas)), 0)
 
     @property
@@ -75,9 +75,9 @@ class Member:
 
 
 def specs(framework: TrainingFramework, job: Object) -> dict[str, Object]:
-    """Replica specs by role, in order."""
-    given = job["spec"].get(framework.replicas_field) or {}
-    return {role: given[role] for role in framework.roles if role in given}
+    """Replica specs by role, ordered by rank."""
+    replica_specs = job["spec"].get(framework.replicas_field) or {}
+    return {role: replica_specs[role] for role in framework.roles if role in replica_specs}
 
 
 def counts(framework: TrainingFramework, job: Object) -> dict[str, int]:
@@ -91,7 +91,7 @@ def pod_name(job: Object, role: str, index: int) -> str:
 def _pytorch(member: Member) -> dict[str, str]:
     processes = str(member.job["spec"].get("nprocPerNode") or "1")
     per_node = int(processes) if processes.isdecimal() else 1
-    told = {
+    variables = {
         "PYTHONUNBUFFERED": "1",
         "MASTER_ADDR": member.first,
         "MASTER_PORT": member.port,
@@ -103,24 +103,24 @@ def _pytorch(member: Member) -> dict[str, str]:
         "PET_NNODES": str(member.world_size),
     }
     if "nprocPerNode" in member.job["spec"]:
-        told["PET_NPROC_PER_NODE"] = processes
-    return told | _elastic(member)
+        variables["PET_NPROC_PER_NODE"] = processes
+    return variables | _elastic(member)
 
 
 def _elastic(member: Member) -> dict[str, str]:
     policy = member.job["spec"].get("elasticPolicy")
     if not policy:
         return {}
-    least = policy.get("minReplicas", member.world_size)
-    told = {
+    minimum = policy.get("minReplicas", member.world_size)
+    variables = {
         "PET_RDZV_BACKEND": policy.get("rdzvBackend", "c10d"),
         "PET_RDZV_ENDPOINT": f"{policy.get('rdzvHost', member.first)}:{policy.get('rdzvPort', member.port)}",
-        "PET_NNODES": f"{least}:{policy.get('maxReplicas', least)}",
+        "PET_NNODES": f"{minimum}:{policy.get('maxReplicas', minimum)}",
     }
     for field, name in (("rdzvId", "PET_RDZV_ID"), ("maxRestarts", "PET_MAX_RESTARTS")):
         if field in policy:
-            told[name] = str(policy[field])
-    return told
+            variables[name] = str(policy[field])
+    return variables
 
 
 def _tensorflow(member: Member) -> dict[str, str]:
@@ -135,14 +135,14 @@ def _tensorflow(member: Member) -> dict[str, str]:
 
 def _xgboost(member: Member) -> dict[str, str]:
     workers = [pod_name(member.job, "Worker", index) for index in range(member.replicas.get("Worker", 0))]
-    told = {
+    variables = {
         "MASTER_ADDR": member.first,
         "MASTER_PORT": member.port,
         "WORLD_SIZE": str(member.world_size),
         "RANK": str(member.rank),
         "PYTHONUNBUFFERED": "1",
     }
-    return told | ({"WORKER_PORT": member.port, "WORKER_ADDRS": ",".join(workers)} if workers else {})
+    return variables | ({"WORKER_PORT": member.port, "WORKER_ADDRS": ",".join(workers)} if workers else {})
 
 
 def _paddle(member: Member) -> dict[str, str]:
@@ -170,24 +170,20 @@ _ON_ONE_MACHINE = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
 }
-"""Every process is started beside the launcher, however many they are."""
+"""All MPI processes start on this machine, so Open MPI must allow more of them than cores."""
 
 
 def _mpi(member: Member) -> dict[str, str]:
     workers = [pod_name(member.job, "Worker", index) for index in range(member.replicas.get("Worker", 0))]
-    told = {"K_MPI_JOB_ROLE": member.role.lower(), "MPI_HOSTS": ",".join(workers)}
-    return told | (_ON_ONE_MACHINE if member.role == "Launcher" else {})
-
-
-def _resource(kind: str, version: str = "v1") -> Resource:
-    return Resource("kubeflow.org", version, f"{kind.lower()}s", kind, namespaced=True)
+    variables = {"K_MPI_JOB_ROLE": member.role.lower(), "MPI_HOSTS": ",".join(workers)}
+    return variables | (_ON_ONE_MACHINE if member.role == "Launcher" else {})
 
 
 _MASTER_AND_WORKERS = ("Master", "Worker")
 
 FRAMEWORKS = (
     TrainingFramework(
-        resource=_resource("PyTorchJob"),
+        resource=resources.kubeflow("PyTorchJob"),
         replicas_field="pytorchReplicaSpecs",
         roles=_MASTER_AND_WORKERS,
         leaders=("Master",),
@@ -196,7 +192,7 @@ FRAMEWORKS = (
         variables=_pytorch,
     ),
     TrainingFramework(
-        resource=_resource("TFJob"),
+        resource=resources.kubeflow("TFJob"),
         replicas_field="tfReplicaSpecs",
         roles=("Chief", "Master", "PS", "Worker", "Evaluator"),
         leaders=("Chief", "Master"),
@@ -205,7 +201,7 @@ FRAMEWORKS = (
         variables=_tensorflow,
     ),
     TrainingFramework(
-        resource=_resource("XGBoostJob"),
+        resource=resources.kubeflow("XGBoostJob"),
         replicas_field="xgbReplicaSpecs",
         roles=_MASTER_AND_WORKERS,
         leaders=("Master",),
@@ -214,7 +210,7 @@ FRAMEWORKS = (
         variables=_xgboost,
     ),
     TrainingFramework(
-        resource=_resource("PaddleJob"),
+        resource=resources.kubeflow("PaddleJob"),
         replicas_field="paddleReplicaSpecs",
         roles=_MASTER_AND_WORKERS,
         leaders=("Master",),
@@ -223,7 +219,7 @@ FRAMEWORKS = (
         variables=_paddle,
     ),
     TrainingFramework(
-        resource=_resource("JAXJob"),
+        resource=resources.kubeflow("JAXJob"),
         replicas_field="jaxReplicaSpecs",
         roles=("Worker",),
         leaders=(),
@@ -232,7 +228,7 @@ FRAMEWORKS = (
         variables=_jax,
     ),
     TrainingFramework(
-        resource=_resource("MPIJob", "v2beta1"),
+        resource=resources.kubeflow("MPIJob", "v2beta1"),
         replicas_field="mpiReplicaSpecs",
         roles=("Launcher", "Worker"),
         leaders=("Launcher",),

@@ -1,4 +1,6 @@
-"""The Ray operator: RayClusters become head and worker pods, RayJobs a RayCluster and a Job that submits to it.
+"""The Ray operator: RayClusters, RayJobs and RayServices.
 
-Names, labels, statuses and events are KubeRay's. With the process runtime the pods start a real Ray.
+A RayCluster becomes head and worker pods; a RayJob a RayCluster and a Job that submits to it.
+Names, labels, statuses and events equal KubeRay's. With the process runtime the pods start a real
+Ray.
 """

@@ -1,6 +1,7 @@
-"""The commands inside Ray pods: `ray start` for head and workers, `ray job submit` for a job's submitter.
+"""The commands inside Ray pods: `ray start`, `ray job submit`, `serve deploy`.
 
-Ports stand in variables, so that clusters side by side on one machine get ports of their own (see `runtimes.rendezvous`).
+Ports are in variables, so that several clusters on one machine get different ports (see
+`runtimes.port_mapping`).
 """
 
 import json
@@ -18,57 +19,58 @@ _HEAD_OPTIONS = {
     "port": "$RAY_PORT",
     "dashboard-port": "$RAY_DASHBOARD_PORT",
     "ray-client-server-port": "$RAY_CLIENT_PORT",
-    "dashboard-host": "0.0.0.0",  # noqa: S104 - as KubeRay starts it; the process runtime keeps it on this machine
+    "dashboard-host": "0.0.0.0",  # noqa: S104 - as KubeRay starts it
 }
 _NODE_OPTIONS = {"dashboard-agent-listen-port": "0", "metrics-export-port": "0", "disable-usage-stats": "", "block": ""}
-
-
 DEPLOY = """\
 printf '%s' "$SERVE_CONFIG" > serve-config.yaml
 until serve deploy --address "http://$RAY_DASHBOARD_ADDRESS" serve-config.yaml; do sleep 1; done
 until serve status --address "http://$RAY_DASHBOARD_ADDRESS" | grep -q 'status: RUNNING'; do sleep 1; done
 """
-"""Ends when an application runs; the dashboard may need its time."""
+"""Deploys the applications of a RayService.
+
+Retries until the dashboard answers, and ends when one runs.
+"""
 
 
 def start_head(parameters: Mapping[str, str], resources: Object) -> str:
-    options = _HEAD_OPTIONS | _NODE_OPTIONS | _sizes(resources) | dict(parameters)
+    options = _HEAD_OPTIONS | _NODE_OPTIONS | _resource_options(resources) | dict(parameters)
     return f"ray start --head {_flags(options)}"
 
 
 def start_worker(parameters: Mapping[str, str], resources: Object) -> str:
-    options = {"address": "$RAY_ADDRESS"} | _NODE_OPTIONS | _sizes(resources) | dict(parameters)
+    options = {"address": "$RAY_ADDRESS"} | _NODE_OPTIONS | _resource_options(resources) | dict(parameters)
     return (
         f"until ray health-check --address $RAY_ADDRESS >/dev/null 2>&1; do sleep 1; done; ray start {_flags(options)}"
     )
 
 
-def _sizes(resources: Object) -> dict[str, str]:
+def _resource_options(resources: Object) -> dict[str, str]:
     limits = resource_lists.parse(resources.get("limits"))
     requests = resource_lists.parse(resources.get("requests"))
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     if (cpu := limits.get("cpu") or requests.get("cpu")) is not None:
-        found["num-cpus"] = str(cpu.units())
+        options["num-cpus"] = str(cpu.units())
     if (memory := limits.get("memory")) is not None:
-        found["memory"] = str(memory.units())
+        options["memory"] = str(memory.units())
     gpus = [value for name, value in limits.items() if name.endswith("gpu") and value.nano]
     if gpus:
-        found["num-gpus"] = str(gpus[0].units())
-    return found
+        options["num-gpus"] = str(gpus[0].units())
+    return options
 
 
 def _flags(options: Mapping[str, str]) -> str:
-    shown = []
+    flags = []
     for name, value in sorted(options.items()):
         if value in ("", "true"):
-            shown.append(f"--{name}")
+            flags.append(f"--{name}")
         elif value != "false":
-            shown.append(f"--{name}={value if value.startswith('$') else shlex.quote(value)}")
-    return " ".join(shown)
+            flags.append(f"--{name}={value if value.startswith('$') else shlex.quote(value)}")
+    return " ".join(flags)
 
 
 def submit(ray_job: Object, job_id: str) -> str:
-    """Waits for the dashboard, submits once, and follows the job to its end: its result is the script's."""
+    """A script that submits the job once, follows it, and ends with its result."""
     spec = ray_job["spec"]
     address = '--address "http://$RAY_DASHBOARD_ADDRESS"'
     options = [address, "--submission-id", shlex.quote(job_id), "--no-wait"]
@@ -98,9 +100,9 @@ def submit(ray_job: Object, job_id: str) -> str:
 
 
 def variables(cluster: str, role: str) -> list[Object]:
-    """What KubeRay tells every Ray container."""
+    """The environment variables that KubeRay sets in every Ray container."""
     host = names.head_service(cluster)
-    told = {
+    values = {
         "RAY_CLUSTER_NAME": cluster,
         "RAY_IP": "127.0.0.1" if role == "head" else host,
         "FQ_RAY_IP": host,
@@ -109,4 +111,4 @@ def variables(cluster: str, role: str) -> list[Object]:
         "RAY_DASHBOARD_ADDRESS": f"{host}:{PORTS['RAY_DASHBOARD_PORT']}",
         "RAY_USAGE_STATS_ENABLED": "0",
     }
-    return [{"name": name, "value": value} for name, value in told.items()]
+    return [{"name": name, "value": value} for name, value in values.items()]

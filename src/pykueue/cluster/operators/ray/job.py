@@ -1,22 +1,31 @@
-"""One sync of a RayJob: through Suspended, Initializing, Running to Complete or Failed, as KubeRay words them."""
+"""One sync of a RayJob through KubeRay's phases, from Initializing to Complete or Failed.
+
+`_STEPS` is the table of phases and their functions.
+"""
 
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from pykueue.api import objects, resources, times
+from pykueue.api import generated_names, objects, resources, times
 from pykueue.api.scheme import Object
-from pykueue.cluster import generated_names, statuses
+from pykueue.cluster import statuses
 from pykueue.cluster.job_controller import job_view
-from pykueue.cluster.operators.ray import names, submitter
+from pykueue.cluster.operators.ray import commands, names
+from pykueue.cluster.operators.ray import pods as ray_pods
+from pykueue.cluster.runtimes import simulated
 from pykueue.kube.controller import writes
 
-_KEPT_LABELS = "kueue.x-k8s.io/"
+_DEFAULT_RETRIES = 2
+_RESOURCES = {"limits": {"cpu": "1", "memory": "1Gi"}, "requests": {"cpu": "500m", "memory": "200Mi"}}
+_OWN_PREFIX = "pykueue.dev/"
 
 
 @dataclass(slots=True, kw_only=True)
-class _Course:
+class _RayJobSync:
+    """The state of one sync: the RayJob, what it owns, and the status to write."""
+
     ray_job: Object
     clusters: list[Object]
     jobs: list[Object]
@@ -33,126 +42,126 @@ class _Course:
     def phase(self) -> str:
         return str(self.status.get("jobDeploymentStatus", ""))
 
-    def turn(self, phase: str, **fields: str) -> None:
+    def set_phase(self, phase: str, **fields: str) -> None:
         self.status |= {"jobDeploymentStatus": phase, **fields}
 
     @property
     def cluster(self) -> Object | None:
         name = self.status.get("rayClusterName")
-        return next((found for found in self.clusters if objects.name(found) == name), None)
+        return next((cluster for cluster in self.clusters if objects.name(cluster) == name), None)
 
 
 def sync(ray_job: Object, owned: Sequence[Object], now: datetime) -> writes.Sync:
     """`owned` are the RayCluster and the submitter Job."""
     if objects.is_deleted(ray_job):
         return writes.Done()
-    course = _Course(
+    state = _RayJobSync(
         ray_job=ray_job,
         clusters=[child for child in owned if child["kind"] == "RayCluster"],
         jobs=[child for child in owned if child["kind"] == "Job"],
         now=now,
-        status=copy.deepcopy(ray_job.get("status") or {}),
+        status=copy.deepcopy(objects.status(ray_job)),
     )
-    before = course.phase
-    changes = _STEPS[before](course)
-    course.status["observedGeneration"] = ray_job["metadata"].get("generation", 1)
+    before = state.phase
+    changes = _STEPS[before](state)
+    state.status["observedGeneration"] = ray_job["metadata"].get("generation", 1)
     errors: tuple[Exception, ...] = ()
-    if before != course.phase:
-        # A new phase is written before anything is done in it: names chosen here must survive a crash.
-        errors = yield from statuses.write(resources.RAY_JOB, ray_job, course.status)
-        return writes.Done(look_again_after=course.wait, errors=errors)
+    if before != state.phase:
+        # The status is written before anything is created: generated names must survive a crash.
+        errors = yield from statuses.write(resources.RAY_JOB, ray_job, state.status)
+        return writes.Done(requeue_after_ns=writes.after_seconds(state.wait), errors=errors)
     if changes:
         results = yield changes
         errors = writes.refusals(results)
-    errors += yield from statuses.write(resources.RAY_JOB, ray_job, course.status)
-    return writes.Done(look_again_after=course.wait, errors=errors)
+    errors += yield from statuses.write(resources.RAY_JOB, ray_job, state.status)
+    return writes.Done(requeue_after_ns=writes.after_seconds(state.wait), errors=errors)
 
 
-def _new(course: _Course) -> list[writes.Write]:
-    name = objects.name(course.ray_job)
-    if course.spec.get("suspend"):
-        course.turn("Suspended")
+def _new(state: _RayJobSync) -> list[writes.Action]:
+    name = objects.name(state.ray_job)
+    if state.spec.get("suspend"):
+        state.set_phase("Suspended")
         return []
-    selector = (course.spec.get("clusterSelector") or {}).get("ray.io/cluster")
-    course.turn(
+    selector = objects.nested(state.spec, "clusterSelector").get(names.CLUSTER)
+    state.set_phase(
         "Initializing",
-        jobId=course.spec.get("jobId") or f"{name}-{generated_names.random_suffix()}",
+        jobId=state.spec.get("jobId") or f"{name}-{generated_names.random_suffix()}",
         rayClusterName=selector or f"{name}-raycluster-{generated_names.random_suffix()}",
-        startTime=times.to_text(course.now),
+        startTime=times.to_text(state.now),
     )
     return []
 
 
-def _initializing(course: _Course) -> list[writes.Write]:
-    if _stops(course):
+def _initializing(state: _RayJobSync) -> list[writes.Action]:
+    if _stops(state):
         return []
-    cluster = course.cluster
+    cluster = state.cluster
     if cluster is None:
-        return [] if course.spec.get("clusterSelector") else [_cluster(course)]
-    course.status["rayClusterStatus"] = copy.deepcopy(cluster.get("status") or {})
-    if course.status["rayClusterStatus"].get("state") != "ready":
+        return [] if state.spec.get("clusterSelector") else [_cluster(state)]
+    state.status["rayClusterStatus"] = copy.deepcopy(objects.status(cluster))
+    if state.status["rayClusterStatus"].get("state") != "ready":
         return []
-    host = names.head_service(course.status["rayClusterName"])
-    course.turn("Running", dashboardURL=f"{host}.{objects.namespace(course.ray_job)}.svc.cluster.local:8265")
+    host = names.head_service(state.status["rayClusterName"])
+    state.set_phase("Running", dashboardURL=f"{host}.{objects.namespace(state.ray_job)}.svc.cluster.local:8265")
     return []
 
 
-def _running(course: _Course) -> list[writes.Write]:
-    if _stops(course):
+def _running(state: _RayJobSync) -> list[writes.Action]:
+    if _stops(state):
         return []
-    if course.cluster is not None:
-        course.status["rayClusterStatus"] = copy.deepcopy(course.cluster.get("status") or {})
-    if not course.jobs:
-        job = submitter.job(course.ray_job, course.status)
-        message = f"Created Kubernetes Job {objects.namespace(course.ray_job)}/{objects.name(job)}"
-        told = writes.Event(about=course.ray_job, type="Normal", reason="CreatedRayJobSubmitter", message=message)
-        return [writes.Create(resource=resources.JOB, object=job), told]
-    ended = job_view.finished_condition(course.jobs[0])
+    if state.cluster is not None:
+        state.status["rayClusterStatus"] = copy.deepcopy(objects.status(state.cluster))
+    if not state.jobs:
+        job = _submitter(state.ray_job, state.status)
+        message = f"Created Kubernetes Job {objects.namespace(state.ray_job)}/{objects.name(job)}"
+        event = writes.Event(about=state.ray_job, type="Normal", reason="CreatedRayJobSubmitter", message=message)
+        return [writes.Create(resource=resources.JOB, object=job), event]
+    ended = job_view.finished_condition(state.jobs[0])
     if ended is None:
-        is_ready = bool((course.jobs[0].get("status") or {}).get("ready"))
-        course.status["jobStatus"] = "RUNNING" if is_ready else course.status.get("jobStatus", "PENDING")
+        is_ready = bool(objects.status(state.jobs[0]).get("ready"))
+        state.status["jobStatus"] = "RUNNING" if is_ready else state.status.get("jobStatus", "PENDING")
     elif ended["type"] == "Complete":
-        course.status["succeeded"] = int(course.status.get("succeeded") or 0) + 1
-        course.turn(
-            "Complete", jobStatus="SUCCEEDED", endTime=times.to_text(course.now), message="Job finished successfully."
+        state.status["succeeded"] = int(state.status.get("succeeded") or 0) + 1
+        state.set_phase(
+            "Complete", jobStatus="SUCCEEDED", endTime=times.to_text(state.now), message="Job finished successfully."
         )
     else:
-        _fail(course, "AppFailed", f"Job entrypoint command failed: {ended.get('message', '')}")
+        _fail(state, "AppFailed", f"Job entrypoint command failed: {ended.get('message', '')}")
     return []
 
 
-def _stops(course: _Course) -> bool:
-    """Suspension and the deadline end what runs."""
-    if course.spec.get("suspend"):
-        course.turn("Suspending")
+def _stops(state: _RayJobSync) -> bool:
+    """Whether suspension or the deadline ends the running job."""
+    if state.spec.get("suspend"):
+        state.set_phase("Suspending")
         return True
-    deadline = course.spec.get("activeDeadlineSeconds")
-    started = times.parse_optional(course.status.get("startTime"))
+    deadline = state.spec.get("activeDeadlineSeconds")
+    started = times.parse_optional(state.status.get("startTime"))
     if deadline is None or started is None:
         return False
-    left = (started + timedelta(seconds=deadline) - course.now).total_seconds()
-    if left > 0:
-        course.wait = left
+    remaining = (started + timedelta(seconds=deadline) - state.now).total_seconds()
+    if remaining > 0:
+        state.wait = remaining
         return False
     message = f"The RayJob has passed the activeDeadlineSeconds. StartTime: {times.to_text(started)}. ActiveDeadlineSeconds: {deadline}"
-    _fail(course, "DeadlineExceeded", message)
+    _fail(state, "DeadlineExceeded", message)
     return True
 
 
-def _fail(course: _Course, reason: str, message: str) -> None:
-    failed = int(course.status.get("failed") or 0) + 1
-    course.status["failed"] = failed
-    if reason == "AppFailed" and failed <= int(course.spec.get("backoffLimit") or 0):
-        course.turn("Retrying")
+def _fail(state: _RayJobSync, reason: str, message: str) -> None:
+    failed = int(state.status.get("failed") or 0) + 1
+    state.status["failed"] = failed
+    if reason == "AppFailed" and failed <= int(state.spec.get("backoffLimit") or 0):
+        state.set_phase("Retrying")
         return
     job_status = {"jobStatus": "FAILED"} if reason == "AppFailed" else {}
-    course.turn("Failed", reason=reason, message=message, endTime=times.to_text(course.now), **job_status)
+    state.set_phase("Failed", reason=reason, message=message, endTime=times.to_text(state.now), **job_status)
 
 
-def _winding_down(course: _Course) -> list[writes.Write]:
-    """Suspending and Retrying: everything goes, then the job is as new."""
-    if not course.clusters and not course.jobs:
-        phase = "Suspended" if course.phase == "Suspending" else ""
+def _deleting(state: _RayJobSync) -> list[writes.Action]:
+    """Suspending and Retrying: delete the cluster and the submitter, then reset the status."""
+    if not state.clusters and not state.jobs:
+        phase = "Suspended" if state.phase == "Suspending" else ""
         for field in (
             "jobId",
             "rayClusterName",
@@ -163,71 +172,128 @@ def _winding_down(course: _Course) -> list[writes.Write]:
             "reason",
             "message",
         ):
-            course.status.pop(field, None)
-        course.status["rayClusterStatus"] = {}
-        course.turn(phase)
-    return _removal(course)
+            state.status.pop(field, None)
+        state.status["rayClusterStatus"] = {}
+        state.set_phase(phase)
+    return _removal(state)
 
 
-def _removal(course: _Course) -> list[writes.Write]:
+def _removal(state: _RayJobSync) -> list[writes.Action]:
     return [
-        writes.Delete(resource=resource, object=found)
-        for resource, some in ((resources.RAY_CLUSTER, course.clusters), (resources.JOB, course.jobs))
-        for found in some
-        if not objects.is_deleted(found)
+        writes.Delete(resource=resource, object=child)
+        for resource, children in ((resources.RAY_CLUSTER, state.clusters), (resources.JOB, state.jobs))
+        for child in children
+        if not objects.is_deleted(child)
     ]
 
 
-def _suspended(course: _Course) -> list[writes.Write]:
-    if not course.spec.get("suspend"):
-        course.turn("")
+def _suspended(state: _RayJobSync) -> list[writes.Action]:
+    if not state.spec.get("suspend"):
+        state.set_phase("")
     return []
 
 
-def _over(course: _Course) -> list[writes.Write]:
-    """A finished job frees its cluster, if it was asked to, after its time to live."""
-    if not course.spec.get("shutdownAfterJobFinishes") or course.spec.get("clusterSelector") or not course.clusters:
+def _finished(state: _RayJobSync) -> list[writes.Action]:
+    """With shutdownAfterJobFinishes, delete the cluster after ttlSecondsAfterFinished."""
+    if not state.spec.get("shutdownAfterJobFinishes") or state.spec.get("clusterSelector") or not state.clusters:
         return []
-    ended = times.parse_optional(course.status.get("endTime")) or course.now
-    left = (
-        ended + timedelta(seconds=int(course.spec.get("ttlSecondsAfterFinished") or 0)) - course.now
+    ended = times.parse_optional(state.status.get("endTime")) or state.now
+    remaining = (
+        ended + timedelta(seconds=int(state.spec.get("ttlSecondsAfterFinished") or 0)) - state.now
     ).total_seconds()
-    if left > 0:
-        course.wait = left
+    if remaining > 0:
+        state.wait = remaining
         return []
     return [
-        writes.Delete(resource=resources.RAY_CLUSTER, object=found)
-        for found in course.clusters
-        if not objects.is_deleted(found)
+        writes.Delete(resource=resources.RAY_CLUSTER, object=cluster)
+        for cluster in state.clusters
+        if not objects.is_deleted(cluster)
     ]
 
 
-def _cluster(course: _Course) -> writes.Create:
-    metadata = course.ray_job["metadata"]
-    kept = {key: value for key, value in objects.labels(course.ray_job).items() if not key.startswith(_KEPT_LABELS)}
-    labels = kept | {"ray.io/originated-from-cr-name": metadata["name"], "ray.io/originated-from-crd": "RayJob"}
+def _cluster(state: _RayJobSync) -> writes.Create:
+    metadata = state.ray_job["metadata"]
     cluster = {
         "apiVersion": "ray.io/v1",
         "kind": "RayCluster",
         "metadata": {
-            "name": course.status["rayClusterName"],
+            "name": state.status["rayClusterName"],
             "namespace": metadata["namespace"],
-            "labels": labels,
-            "ownerReferences": [objects.controller_reference(course.ray_job)],
+            "labels": names.cluster_labels(state.ray_job),
+            "ownerReferences": [objects.controller_reference(state.ray_job)],
         },
-        "spec": copy.deepcopy(course.spec["rayClusterSpec"]) | {"suspend": False},
+        "spec": copy.deepcopy(state.spec["rayClusterSpec"]) | {"suspend": False},
     }
     return writes.Create(resource=resources.RAY_CLUSTER, object=cluster)
 
 
-_STEPS: dict[str, Callable[[_Course], list[writes.Write]]] = {
+def _submitter(ray_job: Object, status: Object) -> Object:
+    """The Kubernetes Job that submits the entrypoint to the cluster and follows it to its end."""
+    spec = ray_job["spec"]
+    template = _submitter_template(ray_job, status["rayClusterName"])
+    container = template["spec"]["containers"][0]
+    if not container.get("command"):
+        container["command"] = ["/bin/sh", "-c"]
+        container["args"] = [commands.submit(ray_job, status["jobId"])]
+    variables = container.get("env") or []
+    container["env"] = [
+        *commands.variables(status["rayClusterName"], "submitter"),
+        {"name": "RAY_JOB_SUBMISSION_ID", "value": status["jobId"]},
+        *variables,
+    ]
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": objects.name(ray_job),
+            "namespace": objects.namespace(ray_job),
+            "labels": names.origin_labels(ray_job),
+            "ownerReferences": [objects.controller_reference(ray_job)],
+        },
+        "spec": {
+            "backoffLimit": objects.nested(spec, "submitterConfig").get("backoffLimit", _DEFAULT_RETRIES),
+            "template": template,
+        },
+    }
+
+
+def _submitter_template(ray_job: Object, cluster: str) -> Object:
+    spec = ray_job["spec"]
+    template = copy.deepcopy(spec.get("submitterPodTemplate") or {})
+    pod_spec = template.setdefault("spec", {})
+    pod_spec.setdefault("restartPolicy", "Never")
+    if not pod_spec.get("containers"):
+        pod_spec |= _default_submitter_pod(spec)
+    metadata = template.setdefault("metadata", {})
+    own = {key: value for key, value in objects.annotations(ray_job).items() if key.startswith(_OWN_PREFIX)}
+    annotations = ray_pods.local_annotations(objects.namespace(ray_job), cluster)
+    annotations[simulated.RUNTIME] = _simulated_duration(spec)
+    metadata["annotations"] = annotations | own | (metadata.get("annotations") or {})
+    return template
+
+
+def _default_submitter_pod(spec: Object) -> Object:
+    """KubeRay's default submitter, with the volumes of the head for paths in the entrypoint."""
+    head = objects.nested(spec, "rayClusterSpec", "headGroupSpec", "template", "spec")
+    pod_spec = ray_pods.spec_like_head(head, "ray-job-submitter")
+    pod_spec["containers"][0]["resources"] = _RESOURCES
+    return pod_spec
+
+
+def _simulated_duration(spec: Object) -> str:
+    """How long the simulated submitter runs: as long as a `sleep` in the entrypoint."""
+    seconds = simulated.seconds_of_text(spec.get("entrypoint", ""))
+    return simulated.UNTIL_DELETED if seconds is None else f"{seconds:g}"
+
+
+_STEPS: dict[str, Callable[[_RayJobSync], list[writes.Action]]] = {
     "": _new,
     "New": _new,
     "Initializing": _initializing,
     "Running": _running,
-    "Suspending": _winding_down,
-    "Retrying": _winding_down,
+    "Suspending": _deleting,
+    "Retrying": _deleting,
     "Suspended": _suspended,
-    "Complete": _over,
-    "Failed": _over,
+    "Complete": _finished,
+    "Failed": _finished,
 }

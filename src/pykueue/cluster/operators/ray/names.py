@@ -1,4 +1,18 @@
-"""Names as KubeRay gives them: too long ones lose their beginning, so that the random end stays."""
+"""Names and labels as KubeRay generates them.
+
+A name that is too long loses its first characters.
+"""
+
+from pykueue.api import objects
+from pykueue.api.scheme import Object
+
+CLUSTER = "ray.io/cluster"
+NODE_TYPE = "ray.io/node-type"
+GROUP = "ray.io/group"
+HEAD_GROUP = "headgroup"
+_ORIGIN_NAME = "ray.io/originated-from-cr-name"
+_ORIGIN_KIND = "ray.io/originated-from-crd"
+_KUEUE_PREFIX = "kueue.x-k8s.io/"
 
 _LONGEST_PREFIX = 50
 _LONGEST_LABEL = 63
@@ -17,10 +31,21 @@ def label(text: str) -> str:
 
 
 def shortened(text: str, longest: int) -> str:
-    """The last characters; what then begins with a digit or a sign begins with `r`."""
-    kept = text[-longest:]
-    return kept if kept[0].isalpha() else f"r{kept[1:]}"
+    """The last `longest` characters. A first character that is not a letter is replaced by `r`."""
+    end = text[-longest:]
+    return end if end[0].isalpha() else f"r{end[1:]}"
 
 
 def head_service(cluster: str) -> str:
     return f"{cluster}-head-svc"
+
+
+def origin_labels(owner: Object) -> dict[str, str]:
+    """The labels of an object that a RayJob or RayService creates."""
+    return {_ORIGIN_NAME: label(objects.name(owner)), _ORIGIN_KIND: owner["kind"]}
+
+
+def cluster_labels(owner: Object) -> dict[str, str]:
+    """The labels of a RayCluster: those of its owner without Kueue's, and its origin."""
+    inherited = {key: value for key, value in objects.labels(owner).items() if not key.startswith(_KUEUE_PREFIX)}
+    return inherited | {_ORIGIN_NAME: objects.name(owner), _ORIGIN_KIND: owner["kind"]}

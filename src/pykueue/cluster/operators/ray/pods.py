@@ -1,4 +1,4 @@
-"""The pods of a RayCluster, made from its group templates."""
+"""The pods of a RayCluster, from its group templates."""
 
 import copy
 from collections.abc import Callable
@@ -11,13 +11,11 @@ from pykueue.cluster.runtimes import port_mapping
 from pykueue.cluster.runtimes.process import LIMITS
 from pykueue.cluster.runtimes.simulated import RUNTIME, UNTIL_DELETED
 
-HEAD_GROUP = "headgroup"
-
 
 def head(cluster: Object) -> Object:
     spec = cluster["spec"]["headGroupSpec"]
     name = objects.name(cluster)
-    pod = _pod(cluster, spec, "head", group_name=HEAD_GROUP, command=commands.start_head)
+    pod = _pod(cluster, spec, "head", group_name=names.HEAD_GROUP, command=commands.start_head)
     pod["metadata"]["generateName"] = names.head_prefix(name)
     return pod
 
@@ -32,24 +30,22 @@ def _pod(
     cluster: Object, spec: Object, role: str, *, group_name: str, command: Callable[[Object, Object], str]
 ) -> Object:
     name = objects.name(cluster)
-    pod = pods.from_template(spec["template"], cluster)
-    metadata = pod["metadata"]
-    metadata["labels"] = (metadata.get("labels") or {}) | _labels(name, role, group_name)
-    metadata["annotations"] = local_marks(name, group(objects.namespace(cluster), name)) | (
-        metadata.get("annotations") or {}
-    )
+    pod = pods.from_template(spec["template"], cluster, labels=_labels(name, role, group_name))
+    pod["metadata"]["annotations"] = local_annotations(objects.namespace(cluster), name) | objects.annotations(pod)
     container = pod["spec"]["containers"][0]
-    start = command(spec.get("rayStartParams") or {}, container.get("resources") or {})
+    start = command(objects.nested(spec, "rayStartParams"), objects.nested(container, "resources"))
     if "ray.io/overwrite-container-cmd" not in objects.annotations(cluster):
-        own = [*(container.get("command") or ()), *(container.get("args") or ())]
-        words = " ".join(own)
+        own_words = [*(container.get("command") or ()), *(container.get("args") or ())]
+        own_command = " ".join(own_words)
         container["command"] = ["/bin/sh", "-c"]
-        container["args"] = [f"{words} && {start}" if own and own[0] not in ("/bin/sh", "/bin/bash") else start]
-    given = copy.copy(container.get("env") or [])
-    known = {variable["name"] for variable in given}
+        container["args"] = [
+            f"{own_command} && {start}" if own_words and own_words[0] not in ("/bin/sh", "/bin/bash") else start
+        ]
+    variables = container.get("env") or []
+    names_in_use = {variable["name"] for variable in variables}
     container["env"] = [
-        *(variable for variable in commands.variables(name, role) if variable["name"] not in known),
-        *given,
+        *(variable for variable in commands.variables(name, role) if variable["name"] not in names_in_use),
+        *variables,
     ]
     return pod
 
@@ -58,25 +54,29 @@ def _labels(cluster: str, role: str, group_name: str) -> dict[str, str]:
     return {
         "app.kubernetes.io/created-by": "kuberay-operator",
         "app.kubernetes.io/name": "kuberay",
-        "ray.io/cluster": names.label(cluster),
-        "ray.io/group": names.label(group_name),
+        names.CLUSTER: names.label(cluster),
+        names.GROUP: names.label(group_name),
         "ray.io/identifier": names.label(f"{cluster}-{role}"),
         "ray.io/is-ray-node": "yes",
-        "ray.io/node-type": role,
+        names.NODE_TYPE: role,
     }
 
 
-def group(namespace: str, cluster: str) -> str:
-    """The name under which the pods of a cluster, and a submitter to it, meet on one machine."""
-    return f"{namespace}.{cluster}"
-
-
-def local_marks(cluster: str, group_name: str) -> dict[str, str]:
-    """How the pods of one cluster find each other on one machine, and that they run until they are removed."""
+def local_annotations(namespace: str, cluster: str) -> dict[str, str]:
+    """Annotations for this machine: the port mapping of the cluster, and an endless runtime."""
     return {
-        port_mapping.GROUP: group_name,
+        port_mapping.GROUP: f"{namespace}.{cluster}",
         port_mapping.NAMES: names.head_service(cluster),
         port_mapping.PORTS: ",".join(commands.PORTS.values()),
         RUNTIME: UNTIL_DELETED,
         LIMITS: "ignore",
     }
+
+
+def spec_like_head(head: Object, container_name: str) -> Object:
+    """A pod spec with one container that has the image and the volumes of the head."""
+    first = (head.get("containers") or [{}])[0]
+    container: Object = {"name": container_name, "image": first.get("image", "rayproject/ray")}
+    if first.get("volumeMounts"):
+        container["volumeMounts"] = copy.deepcopy(first["volumeMounts"])
+    return {"containers": [container]} | ({"volumes": copy.deepcopy(head["volumes"])} if head.get("volumes") else {})

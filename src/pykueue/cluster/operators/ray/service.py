@@ -1,7 +1,8 @@
-"""One sync of a RayService: a cluster, its applications deployed to it, and services before it, as KubeRay words them.
+"""One sync of a RayService: a RayCluster, a Job that deploys the applications, and Services.
 
-A changed cluster specification makes a second cluster beside the first; when the applications run there, it takes over.
-A suspended service has no cluster: the next one is made as it is then admitted.
+A changed cluster specification creates a second, pending cluster beside the active one; when the
+applications run there, it becomes the active one. A suspended RayService has no cluster; a new one
+is created when it is resumed.
 """
 
 import copy
@@ -11,21 +12,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from pykueue.api import conditions, objects, resources
+import yaml
+
+from pykueue.api import conditions, generated_names, objects, resources
 from pykueue.api.scheme import Object
-from pykueue.cluster import generated_names, statuses
+from pykueue.cluster import statuses
 from pykueue.cluster.job_controller import job_view
-from pykueue.cluster.operators.ray import serving
+from pykueue.cluster.operators.ray import commands, names
+from pykueue.cluster.operators.ray import pods as ray_pods
+from pykueue.cluster.runtimes import simulated
 from pykueue.kube.controller import writes
 
 _HASH = "ray.io/hash-without-replicas-and-workers-to-delete"
 _SIZES = ("replicas", "minReplicas", "maxReplicas")
-_KUEUE = "kueue.x-k8s.io/"
+_RETRIES = 100
+_SIMULATED_SECONDS = "0.2"
 ACTIVE, PENDING = "activeServiceStatus", "pendingServiceStatus"
 
 
 @dataclass(slots=True, kw_only=True)
-class _Course:
+class _RayServiceSync:
+    """The state of one sync: the RayService, what it owns by name, and the status to write."""
+
     service: Object
     clusters: dict[str, Object]
     jobs: dict[str, Object]
@@ -42,11 +50,11 @@ class _Course:
         return bool(self.spec.get("suspend") or self.spec["rayClusterConfig"].get("suspend"))
 
     def name_of(self, which: str) -> str:
-        return str((self.status.get(which) or {}).get("rayClusterName", ""))
+        return str(objects.nested(self.status, which).get("rayClusterName", ""))
 
     @property
     def target(self) -> str:
-        """The cluster that is, or shall become, the one that serves."""
+        """The name of the pending cluster, or else of the active one."""
         return self.name_of(PENDING) or self.name_of(ACTIVE)
 
 
@@ -54,83 +62,81 @@ def sync(service: Object, owned: Sequence[Object], now: datetime) -> writes.Sync
     """`owned` are RayClusters, the Jobs that deploy applications, and Services."""
     if objects.is_deleted(service):
         return writes.Done()
-    course = _Course(
+    state = _RayServiceSync(
         service=service,
         clusters={objects.name(child): child for child in owned if child["kind"] == "RayCluster"},
         jobs={objects.name(child): child for child in owned if child["kind"] == "Job"},
         services={objects.name(child) for child in owned if child["kind"] == "Service"},
-        status=copy.deepcopy(service.get("status") or {}),
+        status=copy.deepcopy(objects.status(service)),
     )
-    if _names_a_cluster(course):
-        # The name must survive a crash: it is written before the cluster is made.
-        errors = yield from statuses.write(resources.RAY_SERVICE, service, course.status)
+    if _choose_cluster_name(state):
+        # The name is written before the cluster is created, so that it survives a crash.
+        errors = yield from statuses.write(resources.RAY_SERVICE, service, state.status)
         return writes.Done(errors=errors)
     errors = ()
-    if changes := [*_clusters(course), *_deployment(course), *_services(course)]:
+    if changes := [*_clusters(state), *_deployment(state), *_services(state)]:
         errors = writes.refusals((yield changes))
-    _tell(course, now)
-    errors += yield from statuses.write(resources.RAY_SERVICE, service, course.status)
+    _set_status(state, now)
+    errors += yield from statuses.write(resources.RAY_SERVICE, service, state.status)
     return writes.Done(errors=errors)
 
 
-def _names_a_cluster(course: _Course) -> bool:
-    """Whether a new cluster is called for: the first, or one for another specification."""
-    current = course.clusters.get(course.target)
-    is_outdated = current is not None and objects.annotations(current).get(_HASH) != _hash(course.spec)
-    if course.is_suspended or (course.target and not is_outdated):
+def _choose_cluster_name(state: _RayServiceSync) -> bool:
+    """Choose the name of the first cluster, or of a new one if the specification has changed."""
+    current = state.clusters.get(state.target)
+    is_outdated = current is not None and objects.annotations(current).get(_HASH) != _hash(state.spec)
+    if state.is_suspended or (state.target and not is_outdated):
         return False
-    made = f"{objects.name(course.service)}-{generated_names.random_suffix()}"
-    course.status[PENDING] = {"rayClusterName": made}
+    name = f"{objects.name(state.service)}-{generated_names.random_suffix()}"
+    state.status[PENDING] = {"rayClusterName": name}
     return True
 
 
-def _clusters(course: _Course) -> list[writes.Write]:
-    if course.is_suspended:
-        course.status[ACTIVE], course.status[PENDING] = {}, {}
-    wanted = {name for name in (course.name_of(ACTIVE), course.name_of(PENDING)) if name}
-    changes: list[writes.Write] = [
-        writes.Create(resource=resources.RAY_CLUSTER, object=_cluster(course, name))
-        for name in sorted(wanted - course.clusters.keys())
+def _clusters(state: _RayServiceSync) -> list[writes.Action]:
+    if state.is_suspended:
+        state.status[ACTIVE], state.status[PENDING] = {}, {}
+    names_in_use = {name for name in (state.name_of(ACTIVE), state.name_of(PENDING)) if name}
+    changes: list[writes.Action] = [
+        writes.Create(resource=resources.RAY_CLUSTER, object=_cluster(state, name))
+        for name in sorted(names_in_use - state.clusters.keys())
     ]
-    for name, found in course.clusters.items():
-        if name not in wanted and not objects.is_deleted(found):
-            changes.append(writes.Delete(resource=resources.RAY_CLUSTER, object=found))
-        elif name == course.target and (groups := _scaled(found, course.spec["rayClusterConfig"])):
+    for name, cluster in state.clusters.items():
+        if name not in names_in_use and not objects.is_deleted(cluster):
+            changes.append(writes.Delete(resource=resources.RAY_CLUSTER, object=cluster))
+        elif name == state.target and (groups := _scaled(cluster, state.spec["rayClusterConfig"])):
             patch = {"spec": {"workerGroupSpecs": groups}}
-            changes.append(writes.Patch(resource=resources.RAY_CLUSTER, object=found, patch=patch, guarded=False))
+            changes.append(writes.Patch(resource=resources.RAY_CLUSTER, object=cluster, patch=patch, guarded=False))
     return changes
 
 
 def _scaled(cluster: Object, config: Object) -> list[Object]:
-    """The worker groups with other numbers of pods; empty if they are as they should be."""
-    stated = {group["groupName"]: group for group in config.get("workerGroupSpecs") or ()}
-    groups = copy.deepcopy(cluster["spec"].get("workerGroupSpecs") or [])
+    """The worker groups with the replicas of the service; empty if nothing changes."""
+    groups_by_name = {group["groupName"]: group for group in config.get("workerGroupSpecs") or ()}
+    groups = copy.deepcopy(objects.nested_list(cluster, "spec", "workerGroupSpecs"))
     for group in groups:
-        wanted = stated.get(group["groupName"], {})
-        group |= {field: wanted[field] for field in _SIZES if field in wanted}
-    return groups if groups != (cluster["spec"].get("workerGroupSpecs") or []) else []
+        new_sizes = groups_by_name.get(group["groupName"], {})
+        group |= {field: new_sizes[field] for field in _SIZES if field in new_sizes}
+    return groups if groups != objects.nested_list(cluster, "spec", "workerGroupSpecs") else []
 
 
-def _cluster(course: _Course, name: str) -> Object:
-    metadata = course.service["metadata"]
-    kept = {key: value for key, value in objects.labels(course.service).items() if not key.startswith(_KUEUE)}
-    origin = {"ray.io/originated-from-cr-name": metadata["name"], "ray.io/originated-from-crd": "RayService"}
+def _cluster(state: _RayServiceSync, name: str) -> Object:
+    metadata = state.service["metadata"]
     return {
         "apiVersion": "ray.io/v1",
         "kind": "RayCluster",
         "metadata": {
             "name": name,
             "namespace": metadata["namespace"],
-            "labels": kept | origin,
-            "annotations": {_HASH: _hash(course.spec)},
-            "ownerReferences": [objects.controller_reference(course.service)],
+            "labels": names.cluster_labels(state.service),
+            "annotations": {_HASH: _hash(state.spec)},
+            "ownerReferences": [objects.controller_reference(state.service)],
         },
-        "spec": copy.deepcopy(course.spec["rayClusterConfig"]) | {"suspend": False},
+        "spec": copy.deepcopy(state.spec["rayClusterConfig"]) | {"suspend": False},
     }
 
 
 def _hash(spec: Object) -> str:
-    """Of what makes another cluster necessary; pods may come and go without."""
+    """The hash of the fields whose change needs a new cluster. Replicas may change without one."""
     config = copy.deepcopy(spec["rayClusterConfig"])
     config.pop("suspend", None)
     for group in config.get("workerGroupSpecs") or ():
@@ -139,90 +145,148 @@ def _hash(spec: Object) -> str:
     return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()[:32]
 
 
-def _deployment(course: _Course) -> list[writes.Write]:
-    """The Job that deploys the applications once the cluster is ready; Jobs for anything else go."""
-    wanted = ""
-    if _is_ready(course) and not course.is_suspended and serving.applications(course.service):
-        wanted = serving.job_name(course.service, course.target)
-    changes: list[writes.Write] = [
+def _deployment(state: _RayServiceSync) -> list[writes.Action]:
+    """Create the Job that deploys to a ready cluster, and delete all other Jobs."""
+    job_name = ""
+    if _is_ready(state) and not state.is_suspended and _applications(state.service):
+        job_name = _serve_job_name(state.service, state.target)
+    changes: list[writes.Action] = [
         writes.Delete(resource=resources.JOB, object=job)
-        for name, job in course.jobs.items()
-        if name != wanted and not objects.is_deleted(job)
+        for name, job in state.jobs.items()
+        if name != job_name and not objects.is_deleted(job)
     ]
-    if wanted and wanted not in course.jobs:
-        changes.append(writes.Create(resource=resources.JOB, object=serving.job(course.service, course.target)))
+    if job_name and job_name not in state.jobs:
+        changes.append(writes.Create(resource=resources.JOB, object=_serve_job(state.service, state.target)))
     return changes
 
 
-def _services(course: _Course) -> list[writes.Write]:
-    if not course.name_of(ACTIVE):
+def _services(state: _RayServiceSync) -> list[writes.Action]:
+    if not state.name_of(ACTIVE):
         return []
-    made = serving.services(course.service, course.name_of(ACTIVE))
+    services = _serve_services(state.service, state.name_of(ACTIVE))
     return [
-        writes.Create(resource=resources.SERVICE, object=each)
-        for each in made
-        if objects.name(each) not in course.services
+        writes.Create(resource=resources.SERVICE, object=service)
+        for service in services
+        if objects.name(service) not in state.services
     ]
 
 
-def _is_ready(course: _Course) -> bool:
-    cluster = course.clusters.get(course.target)
-    return cluster is not None and (cluster.get("status") or {}).get("state") == "ready"
+def _is_ready(state: _RayServiceSync) -> bool:
+    cluster = state.clusters.get(state.target)
+    return cluster is not None and objects.status(cluster).get("state") == "ready"
 
 
-def _is_serving(course: _Course) -> bool:
-    if course.is_suspended or not _is_ready(course):
+def _is_serving(state: _RayServiceSync) -> bool:
+    if state.is_suspended or not _is_ready(state):
         return False
-    if not serving.applications(course.service):
+    if not _applications(state.service):
         return True
-    job = course.jobs.get(serving.job_name(course.service, course.target))
+    job = state.jobs.get(_serve_job_name(state.service, state.target))
     ended = None if job is None else job_view.finished_condition(job)
     return ended is not None and ended["type"] == "Complete"
 
 
-def _tell(course: _Course, now: datetime) -> None:
-    is_serving, status = _is_serving(course), course.status
-    if is_serving and course.name_of(PENDING):
+def _set_status(state: _RayServiceSync, now: datetime) -> None:
+    is_serving, status = _is_serving(state), state.status
+    if is_serving and state.name_of(PENDING):
         status[ACTIVE], status[PENDING] = status[PENDING], {}
     for which in (ACTIVE, PENDING):
-        if name := course.name_of(which):
-            cluster = course.clusters.get(name) or {}
-            shown = {"rayClusterName": name, "rayClusterStatus": copy.deepcopy(cluster.get("status") or {})}
+        if name := state.name_of(which):
+            cluster = state.clusters.get(name) or {}
+            cluster_status = {"rayClusterName": name, "rayClusterStatus": copy.deepcopy(objects.status(cluster))}
             if which == ACTIVE and is_serving:
-                shown["applicationStatuses"] = {
-                    application: {"status": "RUNNING"} for application in serving.applications(course.service)
+                cluster_status["applicationStatuses"] = {
+                    application: {"status": "RUNNING"} for application in _applications(state.service)
                 }
-            status[which] = shown
-    endpoints = _endpoints(course) if is_serving else 0
+            status[which] = cluster_status
+    endpoints = _endpoints(state) if is_serving else 0
     status |= {
         "serviceStatus": "Running" if endpoints else "",
         "numServeEndpoints": endpoints,
-        "observedGeneration": course.service["metadata"].get("generation", 1),
-        "conditions": _conditions(course, endpoints, now),
+        "observedGeneration": state.service["metadata"].get("generation", 1),
+        "conditions": _conditions(state, endpoints, now),
     }
 
 
-def _endpoints(course: _Course) -> int:
-    """The head, and every worker that is ready."""
-    cluster = course.clusters.get(course.name_of(ACTIVE)) or {}
-    return 1 + int((cluster.get("status") or {}).get("readyWorkerReplicas") or 0)
+def _endpoints(state: _RayServiceSync) -> int:
+    """The number of endpoints: the head and every ready worker."""
+    cluster = state.clusters.get(state.name_of(ACTIVE)) or {}
+    return 1 + int(objects.status(cluster).get("readyWorkerReplicas") or 0)
 
 
-def _conditions(course: _Course, endpoints: int, now: datetime) -> list[Object]:
+def _conditions(state: _RayServiceSync, endpoints: int, now: datetime) -> list[Object]:
     if endpoints:
         ready = ("True", "NonZeroServeEndpoints", "Number of serve endpoints is greater than 0")
-    elif course.name_of(ACTIVE):
+    elif state.name_of(ACTIVE):
         ready = ("False", "ZeroServeEndpoints", "Number of serve endpoints dropped to 0")
     else:
         ready = ("False", "Initializing", "RayService is initializing")
-    if course.name_of(ACTIVE) and course.name_of(PENDING):
+    if state.name_of(ACTIVE) and state.name_of(PENDING):
         upgrade = ("True", "BothActivePendingClustersExist", "Both active and pending Ray clusters exist")
-    elif course.name_of(ACTIVE):
+    elif state.name_of(ACTIVE):
         upgrade = ("False", "NoPendingCluster", "Active Ray cluster exists and no pending Ray cluster")
     else:
         upgrade = ("False", "NoActiveCluster", "Pending Ray cluster exists and no active Ray cluster")
-    stored: list[Object] = course.status.get("conditions") or []
+    stored: list[Object] = state.status.get("conditions") or []
     for type_, (value, reason, message) in (("Ready", ready), ("UpgradeInProgress", upgrade)):
-        told = {"type": type_, "status": value, "reason": reason, "message": message}
-        stored = conditions.replaced(stored, told, now)
+        condition = {"type": type_, "status": value, "reason": reason, "message": message}
+        stored = conditions.replaced(stored, condition, now)
     return stored
+
+
+def _applications(service: Object) -> list[str]:
+    """Names of the applications in `serveConfigV2`; none if it is not valid YAML."""
+    try:
+        config = yaml.safe_load(service["spec"].get("serveConfigV2") or "")
+    except yaml.YAMLError:
+        return []
+    listed = config.get("applications") if isinstance(config, dict) else None
+    return [str(entry.get("name", "default")) for entry in listed or () if isinstance(entry, dict)]
+
+
+def _serve_job_name(service: Object, cluster: str) -> str:
+    """The name of the Job that deploys this configuration to this cluster."""
+    text = f"{cluster}\0{service['spec'].get('serveConfigV2', '')}"
+    return f"{objects.name(service)}-serve-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
+
+
+def _serve_job(service: Object, cluster: str) -> Object:
+    head = objects.nested(service["spec"]["rayClusterConfig"]["headGroupSpec"], "template", "spec")
+    pod_spec = ray_pods.spec_like_head(head, "serve-deployer") | {"restartPolicy": "Never"}
+    pod_spec["containers"][0] |= {
+        "command": ["/bin/sh", "-c"],
+        "args": [commands.DEPLOY],
+        "env": [
+            *commands.variables(cluster, "submitter"),
+            {"name": "SERVE_CONFIG", "value": service["spec"].get("serveConfigV2", "")},
+        ],
+    }
+    annotations = ray_pods.local_annotations(objects.namespace(service), cluster)
+    annotations[simulated.RUNTIME] = _SIMULATED_SECONDS
+    metadata = _child_metadata(service, _serve_job_name(service, cluster))
+    spec = {"backoffLimit": _RETRIES, "template": {"metadata": {"annotations": annotations}, "spec": pod_spec}}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+
+
+def _serve_services(service: Object, cluster: str) -> list[Object]:
+    head = {names.CLUSTER: names.label(cluster), names.NODE_TYPE: "head"}
+    all_pods = {names.CLUSTER: names.label(cluster), "ray.io/serve": "true"}
+    dashboard = [{"name": "dashboard", "port": 8265}, {"name": "serve", "port": 8000}]
+    return [
+        _service(service, names.head_service(objects.name(service)), head, dashboard),
+        _service(service, f"{objects.name(service)}-serve-svc", all_pods, [{"name": "serve", "port": 8000}]),
+    ]
+
+
+def _service(owner: Object, name: str, selector: dict[str, str], ports: list[Object]) -> Object:
+    spec = {"selector": selector, "ports": ports}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": _child_metadata(owner, name), "spec": spec}
+
+
+def _child_metadata(owner: Object, name: str) -> Object:
+    return {
+        "name": name,
+        "namespace": objects.namespace(owner),
+        "labels": names.origin_labels(owner),
+        "ownerReferences": [objects.controller_reference(owner)],
+    }

@@ -1,0 +1,223 @@
+"""The garbage collector: deletes objects whose owners are deleted, as Kubernetes does.
+
+A dependent is deleted when none of its owners exists. An owner that is deleted in the foreground
+waits for its blocking dependents. Before an owner is deleted with the policy Orphan, its owner
+reference is removed from its dependents.
+"""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from pykueue.api import objects
+from pykueue.api.errors import ApiError
+from pykueue.api.scheme import Kind, Object, Scheme
+from pykueue.api.times import SECOND_NS
+from pykueue.apiserver.calls import (
+    DeleteCall,
+    PatchBody,
+    ResourceTarget,
+    UserInfo,
+    Verbs,
+    WriteCall,
+)
+from pykueue.apiserver.deletion import FOREGROUND, ORPHAN
+from pykueue.apiserver.store.rows import OwnerReference, StoreChange, Stored, StoreKey
+from pykueue.apiserver.store.store import Store
+from pykueue.kube.client import PatchType
+from pykueue.kube.clock import WallClock
+from pykueue.kube.controller.work_queue import WorkQueue
+
+USER = UserInfo(
+    name="system:serviceaccount:kube-system:generic-garbage-collector",
+    groups=("system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated"),
+)
+
+
+RETRY_NS = SECOND_NS
+_WORKERS = 64
+
+
+class NotServedError(Exception):
+    """The kind of a stored object is not served, or not yet."""
+
+
+class GarbageCollector:
+    def __init__(self, verbs: Verbs, store: Store, scheme: Scheme) -> None:
+        self.queue: WorkQueue[StoreKey] = WorkQueue("garbage", WallClock())
+        self._verbs = verbs
+        self._store = store
+        self._scheme = scheme
+        self._key_by_uid: dict[str, StoreKey] = {}
+        self._dependents: dict[str, dict[StoreKey, None]] = defaultdict(dict)
+        for group, plural in store.collections():
+            for stored in store.select(group, plural):
+                self._index(stored)
+        for key in self._key_by_uid.values():
+            self._enqueue_if_due(store.get(key))
+        store.listeners.append(self._on_changes)
+
+    def _on_changes(self, changes: Sequence[StoreChange]) -> None:
+        for change in changes:
+            if change.before is not None:
+                self._unindex(change.before)
+            if change.is_deleted:
+                self._on_deleted(change.now)
+            else:
+                self._index(change.now)
+                self._enqueue_if_due(change.now)
+
+    # The index of owners
+
+    def _index(self, stored: Stored) -> None:
+        self._key_by_uid[stored.meta.uid] = stored.key
+        for owner in stored.meta.owner_references or ():
+            self._dependents[owner.uid][stored.key] = None
+
+    def _unindex(self, stored: Stored) -> None:
+        for owner in stored.meta.owner_references or ():
+            dependents = self._dependents.get(owner.uid)
+            if dependents is not None:
+                dependents.pop(stored.key, None)
+                if not dependents:
+                    del self._dependents[owner.uid]
+
+    def _enqueue_if_due(self, stored: Stored | None) -> None:
+        """Enqueue objects with a missing or waiting owner, and those with a finalizer of ours."""
+        if stored is None:
+            return
+        owners = stored.meta.owner_references or ()
+        if any(owner.uid not in self._key_by_uid or self._waits_for_dependents(owner) for owner in owners) or (
+            stored.meta.deletion_timestamp and {ORPHAN, FOREGROUND}.intersection(stored.meta.finalizers or ())
+        ):
+            self.queue.add(stored.key)
+
+    def _on_deleted(self, stored: Stored) -> None:
+        """Enqueue the dependents, and the owners that may have waited for this object."""
+        if self._key_by_uid.get(stored.meta.uid) == stored.key:
+            del self._key_by_uid[stored.meta.uid]
+        for key in self._dependents.get(stored.meta.uid, ()):
+            self.queue.add(key)
+        for owner in stored.meta.owner_references or ():
+            if owner.uid in self._key_by_uid:
+                self.queue.add(self._key_by_uid[owner.uid])
+
+    def _waits_for_dependents(self, owner: OwnerReference) -> bool:
+        """Whether the owner is being deleted in the foreground."""
+        key = self._key_by_uid.get(owner.uid)
+        stored = self._store.head(key) if key else None
+        return bool(stored and stored.meta.deletion_timestamp and FOREGROUND in (stored.meta.finalizers or ()))
+
+    # Reconcile
+
+    async def run(self) -> None:
+        await self.queue.run(self._reconcile_or_retry, workers=_WORKERS)
+
+    async def _reconcile_or_retry(self, key: StoreKey) -> int:
+        try:
+            await self._reconcile(key)
+        except NotServedError:
+            return RETRY_NS
+        return 0
+
+    async def _reconcile(self, key: StoreKey) -> None:
+        stored = self._store.head(key)
+        if stored is None:
+            return
+        if stored.meta.deletion_timestamp:
+            finalizers = stored.meta.finalizers or ()
+            if ORPHAN in finalizers:
+                await self._orphan_dependents(stored)
+                return
+            if FOREGROUND in finalizers:
+                await self._finish_foreground_deletion(stored)
+                return
+        await self._delete_if_unowned(stored)
+
+    async def _delete_if_unowned(self, stored: Stored) -> None:
+        owners = stored.meta.owner_references or ()
+        absent = [owner for owner in owners if owner.uid not in self._key_by_uid and self._is_served(owner)]
+        waiting = [owner for owner in owners if self._waits_for_dependents(owner)]
+        remaining = [owner for owner in owners if owner not in absent and owner not in waiting]
+        if not absent and not waiting:
+            return
+        if remaining:
+            await self._set_owners(stored, remaining)
+        elif not stored.meta.deletion_timestamp:
+            await self._delete(stored, foreground=bool(waiting) and bool(self._dependents.get(stored.meta.uid)))
+
+    def _is_served(self, owner: OwnerReference) -> bool:
+        """Whether the kind of the owner is registered. Other owners count as existing."""
+        return self._scheme.for_kind(owner.api_version, owner.kind) is not None
+
+    async def _delete(self, stored: Stored, *, foreground: bool) -> None:
+        call = DeleteCall(
+            user=USER,
+            propagation_policy="Foreground" if foreground else _policy(stored),
+            precondition_uid=stored.meta.uid,
+        )
+        try:
+            await self._verbs.delete(self._target(stored.key), call)
+        except ApiError as error:
+            if error.code not in (404, 409):
+                raise
+
+    async def _finish_foreground_deletion(self, owner: Stored) -> None:
+        is_blocked = False
+        for key in list(self._dependents.get(owner.meta.uid, ())):
+            dependent = self._store.head(key)
+            references = dependent.meta.owner_references or () if dependent else ()
+            if any(reference.uid == owner.meta.uid and reference.block_owner_deletion for reference in references):
+                is_blocked = True
+            self.queue.add(key)
+        if not is_blocked:
+            await self._remove_finalizer(owner, FOREGROUND)
+
+    async def _orphan_dependents(self, owner: Stored) -> None:
+        for key in list(self._dependents.get(owner.meta.uid, ())):
+            dependent = self._store.head(key)
+            if dependent is not None:
+                references = dependent.meta.owner_references or ()
+                others = [reference for reference in references if reference.uid != owner.meta.uid]
+                await self._set_owners(dependent, others)
+        await self._remove_finalizer(owner, ORPHAN)
+
+    async def _set_owners(self, dependent: Stored, owners: Sequence[OwnerReference]) -> None:
+        """Remove all other owner references of the dependent."""
+        uids = {owner.uid for owner in owners}
+        references = objects.owner_references(dependent.decode())
+        remaining = [reference for reference in references if reference.get("uid") in uids]
+        await self._patch(dependent, {"metadata": {"ownerReferences": remaining or None}})
+
+    async def _remove_finalizer(self, stored: Stored, finalizer: str) -> None:
+        remaining = [name for name in stored.meta.finalizers or () if name != finalizer]
+        version = str(stored.revision)
+        await self._patch(stored, {"metadata": {"resourceVersion": version, "finalizers": remaining or None}})
+
+    async def _patch(self, stored: Stored, body: Object) -> None:
+        call = WriteCall(user=USER, field_manager="kube-controller-manager")
+        try:
+            await self._verbs.patch(self._target(stored.key), PatchBody(type=PatchType.MERGE, body=body), call)
+        except ApiError as error:
+            if error.code == 409:
+                self.queue.add(stored.key)
+            elif error.code != 404:
+                raise
+
+    def _target(self, key: StoreKey) -> ResourceTarget:
+        return ResourceTarget(kind=kind_of(self._scheme, key), namespace=key.namespace, name=key.name)
+
+
+def _policy(stored: Stored) -> str:
+    """The propagation policy of the deletion that has already started."""
+    finalizers = stored.meta.finalizers or ()
+    if ORPHAN in finalizers:
+        return "Orphan"
+    return "Foreground" if FOREGROUND in finalizers else "Background"
+
+
+def kind_of(scheme: Scheme, key: StoreKey) -> Kind:
+    """The kind of a stored object, in its storage version."""
+    for kind in scheme:
+        if (kind.group, kind.plural) == (key.group, key.plural) and kind.storage_version in ("", kind.version):
+            return kind
+    raise NotServedError(f"{key.plural}.{key.group} is stored but not served")

@@ -1,0 +1,99 @@
+import asyncio
+
+import pytest
+
+from pykueue.api.errors import ApiError
+from pykueue.apiserver.calls import WatchFrame
+from pykueue.apiserver.http import watch_streams
+from pykueue.apiserver.http.app import InFlight, Limits
+
+FRAME = WatchFrame("ADDED", b"{}")
+CHUNK = b"1d\r\n" + FRAME.line + b"\r\n"
+
+
+class Pipe:
+    """A transport whose reader is as slow as the test wants."""
+
+    def __init__(self):
+        self.waiting = 0
+        self.written = []
+        self.is_aborted = False
+        self.may_drain = asyncio.Event()
+
+    def is_closing(self):
+        return self.is_aborted
+
+    def get_write_buffer_size(self):
+        return self.waiting
+
+    def write(self, data):
+        self.written.append(data)
+
+    def abort(self):
+        self.is_aborted = True
+
+    async def drain(self):
+        await self.may_drain.wait()
+        self.waiting = 0
+
+
+@pytest.fixture
+async def pipe():
+    return Pipe()
+
+
+def sink(pipe):
+    return watch_streams.WatchSink(pipe, pipe.drain, lambda frame: frame.line)
+
+
+async def test_a_frame_goes_straight_to_a_reader_that_keeps_up(pipe):
+    sink(pipe).send(FRAME)
+    assert pipe.written == [CHUNK]
+
+
+async def test_frames_wait_in_order_for_a_slow_reader(pipe):
+    slow = sink(pipe)
+    pipe.waiting = watch_streams.HIGH_WATER_BYTES + 1
+    slow.send(FRAME)
+    slow.send(FRAME)
+    slow.close()
+    assert pipe.written == []
+    pipe.may_drain.set()
+    await asyncio.wait_for(slow.finished.wait(), 5)
+    assert pipe.written == [CHUNK, CHUNK]
+
+
+async def test_a_reader_that_stops_is_dropped(pipe, monkeypatch):
+    monkeypatch.setattr(watch_streams, "STALL_SECONDS", 0)
+    stalled = sink(pipe)
+    pipe.waiting = watch_streams.HIGH_WATER_BYTES + 1
+    stalled.send(FRAME)
+    await asyncio.wait_for(stalled.finished.wait(), 5)
+    assert pipe.is_aborted
+
+
+async def test_a_reader_too_far_behind_is_dropped(pipe, monkeypatch):
+    monkeypatch.setattr(watch_streams, "LONGEST_BACKLOG", 2)
+    behind = sink(pipe)
+    pipe.waiting = watch_streams.HIGH_WATER_BYTES + 1
+    for _ in range(3):
+        behind.send(FRAME)
+    assert pipe.is_aborted
+    assert behind.finished.is_set()
+
+
+async def test_a_watch_ends_when_its_client_disconnects(pipe):
+    watch_sink = sink(pipe)
+    pipe.abort()
+    watch_sink.send(FRAME)
+    assert watch_sink.finished.is_set()
+
+
+def test_too_many_concurrent_writes_are_refused_with_retry_after():
+    in_flight = InFlight(Limits(reads=1, writes=1))
+    with in_flight.admit("POST"), in_flight.admit("GET"):
+        with pytest.raises(ApiError) as refused, in_flight.admit("PATCH"):
+            pass
+        assert (refused.value.code, refused.value.details) == (429, {"retryAfterSeconds": 1})
+    with in_flight.admit("DELETE"):
+        pass
