@@ -20,6 +20,9 @@ GRACE_NS = 300 * SECOND_NS
 """Longer than any retry takes while requests fail."""
 QUOTA_GRACE_NS = 60 * SECOND_NS
 """How long an admission may rest on quota that has been changed."""
+RATE_SECONDS = 10
+MOST_WRITES = 150
+"""Of one object within `RATE_SECONDS`."""
 _UNIMPORTANT = frozenset({"leases", "events"})
 _INDEX = "batch.kubernetes.io/job-completion-index"
 
@@ -41,11 +44,14 @@ class Monitor:
         self._queues_changed_ns = 0
         self._last_admitted_ns: dict[str, int] = {}
         """By the uid of the Workload's owner."""
+        self.started_by_user: set[str] = set()
+        """Uids of Jobs whose pods may run for a moment without an admission."""
         self._orphaned_ns: dict[StoreKey, int] = {}
         self._pods_of: dict[str, dict[StoreKey, Object]] = defaultdict(dict)
         """Pods that may still run, by the uid of their Job."""
         self._most_pods: dict[str, int] = {}
         self._starts: Counter[str] = Counter()
+        self._rates: dict[StoreKey, tuple[int, int]] = {}
 
     def report(self, violation: str) -> None:
         self._trace.add("VIOLATION", violation)
@@ -63,6 +69,7 @@ class Monitor:
             if key.plural not in _UNIMPORTANT:
                 self.last_change_ns = self._clock.now_ns()
                 self.last_changes[str(key)] += 1
+            self._check_rate(key)
             if change.is_deleted:
                 self._objects.pop(key, None)
                 self._by_uid.pop(now.meta.uid, None)
@@ -70,6 +77,16 @@ class Monitor:
                 self._objects[key] = now
                 self._by_uid[now.meta.uid] = key
             self._follow(key, now, is_deleted=change.is_deleted)
+
+    def _check_rate(self, key: StoreKey) -> None:
+        """Two writers that undo each other, or one that never agrees with the server, would go on for ever."""
+        second = self._clock.now_ns() // SECOND_NS
+        since, count = self._rates.get(key, (second, 0))
+        if second - since > RATE_SECONDS:
+            since, count = second, 0
+        self._rates[key] = (since, count + 1)
+        if count == MOST_WRITES:
+            self.report(f"{key} was written {count} times in {RATE_SECONDS} s")
 
     def _follow(self, key: StoreKey, stored: Stored, *, is_deleted: bool) -> None:
         match key.plural:
@@ -179,7 +196,7 @@ class Monitor:
             self.report(f"{process.id} of {objects.name(pod)} started twice")
         uids = [objects.uid(pod), *self._ancestors(pod)]
         admitted_ns = max((self._last_admitted_ns.get(uid, -1) for uid in uids), default=-1)
-        if self.needs_admission(pod) and self._clock.now_ns() - admitted_ns > GRACE_NS:
+        if self.started_by_user.isdisjoint(uids) and self.needs_admission(pod) and self._clock.now_ns() - admitted_ns > GRACE_NS:
             self.report(f"{objects.name(pod)} runs without an admission")
 
     def is_admitted(self, pod: Object) -> bool:

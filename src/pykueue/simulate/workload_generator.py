@@ -230,15 +230,15 @@ class RandomUser:
 
     async def delete_job(self) -> None:
         if (chosen := await self._any_job()) is not None:
-            await self._delete(*chosen)
+            await self._delete(*chosen, self._random.choice(("Background", "Background", "Foreground", "Orphan")))
 
-    async def _delete(self, kind: Resource, job: Object) -> None:
-        policy = self._random.choice(("Background", "Background", "Foreground", "Orphan"))
+    async def _delete(self, kind: Resource, job: Object, policy: str) -> None:
         options = DeleteOptions(propagation_policy="Background" if kind == resources.POD else policy)
         await self._system.client.delete(kind, objects.name(job), NAMESPACE, options)
 
     async def delete_all_jobs(self) -> None:
-        await asyncio.gather(*(self._delete(kind, job) for kind, job in await self.jobs()), return_exceptions=True)
+        deletions = [self._delete(kind, job, "Background") for kind, job in await self.jobs()]
+        await asyncio.gather(*deletions, return_exceptions=True)
 
     async def delete_and_recreate(self) -> None:
         """Under the same name, as soon as the name is free."""
@@ -257,7 +257,13 @@ class RandomUser:
         await self._edit(resources.JOB, lambda _job: {"spec": {"parallelism": self._random.randint(1, 4)}})
 
     async def toggle_suspend(self) -> None:
-        await self._edit(resources.JOB, lambda job: {"spec": {"suspend": not job["spec"].get("suspend", False)}})
+        """Somebody else than Kueue may start a Job too: then its pods run until Kueue suspends it again."""
+
+        def patch(job: Object) -> Object:
+            self._system.monitor.started_by_user.add(objects.uid(job))
+            return {"spec": {"suspend": not job["spec"].get("suspend", False)}}
+
+        await self._edit(resources.JOB, patch)
 
     async def toggle_active(self) -> None:
         def patch(workload: Object) -> Object:
