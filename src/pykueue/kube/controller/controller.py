@@ -17,6 +17,10 @@ Sync = Callable[[Object, list[Object], datetime], writes.Sync]
 """Called with an owner, its children and the time."""
 
 
+_UNOWNED: Key = ("", "")
+"""In the queue of a controller: children without an owner. No object has this key."""
+
+
 class Controller:
     """Reconciles owners of one kind.
 
@@ -51,6 +55,8 @@ class Controller:
         self._forget = forget
         self._owner_uids: dict[Key, set[str]] = {}
         """Uids of owners that were deleted or referred to since the last reconcile."""
+        self._unowned: dict[Key, None] = {}
+        """Children without a controller."""
         self._queue: WorkQueue[Key] = WorkQueue(resource.plural, clock)
         for kind in (resource, *children):
             cache.add_kind(kind)
@@ -88,6 +94,9 @@ class Controller:
         child = new or old
         assert child is not None
         reference = objects.controller_of(child)
+        if reference is None and new is not None and self._release is not None:
+            self._unowned[key_of(child)] = None
+            self._queue.add(_UNOWNED)
         if reference is None or reference["kind"] != self.resource.kind:
             return
         if reference["apiVersion"].partition("/")[0] != self.resource.api_version.partition("/")[0]:
@@ -102,6 +111,9 @@ class Controller:
             self._batch_begun.set()
 
     async def _reconcile(self, key: Key) -> int:
+        if key == _UNOWNED:
+            await self._release_unowned()
+            return 0
         namespace, name = key
         owner = self._cache.get(self.resource, name, namespace)
         await self._release_orphans(key, owner)
@@ -115,9 +127,25 @@ class Controller:
     async def _release_orphans(self, key: Key, owner: Object | None) -> None:
         """Release children that refer to an owner of this name that does not exist any more."""
         deleted = self._owner_uids.pop(key, set()) - ({objects.uid(owner)} if owner is not None else set())
-        orphans = [child for uid in deleted for child in self._controlled_by(uid)]
+        try:
+            await self._release_all([child for uid in sorted(deleted) for child in self._controlled_by(uid)])
+        except Exception:
+            self._owner_uids.setdefault(key, set()).update(deleted)
+            raise
+
+    async def _release_unowned(self) -> None:
+        """Release children that lost their owner: it was deleted with the policy Orphan."""
+        keys = list(self._unowned)
+        children = [self._cache.get(kind, name, namespace) for kind in self._children for namespace, name in keys]
+        await self._release_all([child for child in children if child and objects.controller_of(child) is None])
+        for key in keys:
+            self._unowned.pop(key, None)
+
+    async def _release_all(self, orphans: list[Object]) -> None:
         if orphans and self._release is not None:
-            await self._executor.run(self._release(orphans))
+            done = await self._executor.run(self._release(orphans))
+            if done.errors:
+                raise done.errors[0]
 
     def _controlled_by(self, uid: str) -> list[Object]:
         return [child for kind in self._children for child in self._cache.controlled_by(kind, uid)]

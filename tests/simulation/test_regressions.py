@@ -1,0 +1,50 @@
+"""What campaigns found, each told as a short story of its own."""
+
+import asyncio
+
+import pytest
+from tests.simulation.manifests import job, running_pods, set_up
+
+from pykueue.api import conditions, resources
+from pykueue.kube.client import DeleteOptions
+from pykueue.simulate import invariants
+from pykueue.simulate.campaign import Campaign
+from pykueue.simulate.faults import FaultRates
+
+SEEDS = range(3)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_kubelet_repeats_writes_that_fail(seed):
+    async def story(campaign):
+        await set_up(campaign)
+        client = campaign.system.client
+        campaign.system.faults.is_calm = False
+        await client.create(resources.JOB, job("job", seconds="5", parallelism=3, completions=3), "default")
+        await asyncio.sleep(60)
+        await campaign.rest()
+        await campaign.check_rest()
+        assert conditions.is_true(await client.get(resources.JOB, "job", "default"), "Complete")
+
+    Campaign(seed, rates=FaultRates(server_error=0.4)).run(story)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_pods_of_a_job_that_was_orphaned_while_its_controller_was_down_can_be_deleted(seed):
+    async def story(campaign):
+        system = campaign.system
+        await set_up(campaign)
+        await system.client.create(resources.JOB, job("job"), "default")
+        await campaign.rest(30)
+        [pod] = await running_pods(system)
+        system.cluster.kill()
+        options = DeleteOptions(propagation_policy="Orphan")
+        await system.client.delete(resources.JOB, "job", "default", options)
+        await asyncio.sleep(5)
+        system.cluster.start()
+        await campaign.rest(30)
+        await system.client.delete(resources.POD, pod, "default")
+        await campaign.rest(30)
+        assert invariants.leftovers(system) == []
+
+    Campaign(seed).run(story)
