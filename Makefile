@@ -1,4 +1,4 @@
-# The menu. Every target prepares its own virtual environment; a fresh machine needs Python 3.11+, pip and make.
+# Every target prepares its own virtual environment; a new machine needs Python 3.11+, pip and make.
 VENV ?= .venv
 PYTHON ?= python3
 BIN := $(VENV)/bin
@@ -10,7 +10,7 @@ WORKERS ?= auto
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
 
-# The stamp is remade when the dependencies change. uv is used when it is there, pip otherwise.
+# The stamp is made again when the dependencies change. uv is used if it is installed, else pip.
 $(VENV)/.ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	@if command -v uv >/dev/null; then \
@@ -21,7 +21,7 @@ $(VENV)/.ready: pyproject.toml constraints.txt
 	fi
 	@touch $@
 
-demo: $(VENV)/.ready ## a play of twenty seconds: team A's GPU job preempts team B's, which comes back
+demo: $(VENV)/.ready ## twenty seconds: team A's GPU job preempts team B's, which comes back
 	@$(BIN)/pykueue demo $(NAME)
 
 test: check ## the checks, then every test (short versions of the long campaigns)
@@ -33,7 +33,7 @@ check: $(VENV)/.ready ## ruff, mypy strict, import-linter
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 
-format: $(VENV)/.ready ## rewrite the code in the house style
+format: $(VENV)/.ready ## rewrite the code in the project's format
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
@@ -52,5 +52,5 @@ types: $(VENV)/.ready ## write the type files: OPENAPI=documents of a cluster, G
 framework-types: $(VENV)/.ready ## bring the job frameworks' types up to date: CRDS=folder of their CRDs
 	$(BIN)/python tools/framework_types.py $(CRDS)
 
-clean: ## remove what the other targets made
+clean: ## remove the files that the other targets create
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,9 +1,10 @@
-"""Jobs in many queues, queued by `pykueue controller` in a process of its own: rate, CPU and API calls of each.
+"""Jobs in many queues with `pykueue controller` in a process of its own: rate, CPU and API calls.
 
 python benchmarks/cluster_jobs.py [--jobs 5000] [--queues 30] [--finish]
 
-PYKUEUE_E2E_KUBECONFIG names the cluster; it must have the definitions (`pykueue manifests crds`), and no other controller.
-Without it an embedded API in another process is used, and fewer jobs. `--finish` also plays the kubelet: every pod succeeds.
+PYKUEUE_E2E_KUBECONFIG names the cluster; it must have the definitions (`pykueue manifests crds`),
+and no other controller. Without it an embedded API in another process is used, and fewer jobs.
+`--finish` also plays the kubelet: every pod succeeds.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pykueue.api import resources
+from pykueue.api import conditions, resources
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Resource
 from pykueue.kube import access
@@ -55,23 +56,25 @@ Object = dict[str, Any]
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    given = os.environ.get("PYKUEUE_E2E_KUBECONFIG")
-    parser.add_argument("--jobs", type=int, default=5000 if given else 300)
+    existing_cluster = os.environ.get("PYKUEUE_E2E_KUBECONFIG")
+    parser.add_argument("--jobs", type=int, default=5000 if existing_cluster else 300)
     parser.add_argument("--queues", type=int, default=30)
     parser.add_argument("--finish", action="store_true")
     options, _ = parser.parse_known_args()
-    with tempfile.TemporaryDirectory() as name, _api(given, Path(name)) as kubeconfig:
+    with tempfile.TemporaryDirectory() as name, _api(existing_cluster, Path(name)) as kubeconfig:
         print(
-            "the cluster of PYKUEUE_E2E_KUBECONFIG" if given else "an embedded API; PYKUEUE_E2E_KUBECONFIG: any other"
+            "the cluster of PYKUEUE_E2E_KUBECONFIG"
+            if existing_cluster
+            else "an embedded API; PYKUEUE_E2E_KUBECONFIG: any other"
         )
         with _running("controller", "--kubeconfig", str(kubeconfig), "--config", _configuration(name)) as controller:
             asyncio.run(_measure(kubeconfig, controller, options))
 
 
 @contextlib.contextmanager
-def _api(given: str | None, directory: Path) -> Iterator[Path]:
-    if given:
-        yield Path(given)
+def _api(existing_cluster: str | None, directory: Path) -> Iterator[Path]:
+    if existing_cluster:
+        yield Path(existing_cluster)
         return
     kubeconfig = directory / "kubeconfig"
     options = ("--listen", "127.0.0.1:0", "--data-dir", str(directory / "data"), "--kubeconfig", str(kubeconfig))
@@ -100,7 +103,7 @@ def _configuration(directory: str) -> str:
 async def _measure(kubeconfig: Path, controller: int, options: argparse.Namespace) -> None:
     client = HttpClient(await access.from_kubeconfig(kubeconfig))
     try:
-        await _make_queues(client, options.queues, options.jobs)
+        await _create_queues(client, options.queues, options.jobs)
         await _until_active(client, options.queues)
         await _run(client, controller, options)
     finally:
@@ -120,7 +123,7 @@ async def _run(client: HttpClient, controller: int, options: argparse.Namespace)
         phases["finished"] = _follow(client, JOB, _is_complete, jobs)
         kubelet = asyncio.create_task(_play_kubelet(client))
     watching = {name: asyncio.create_task(following) for name, following in phases.items()}
-    await _all_at_once(jobs, lambda number: client.create(JOB, _job(number, options.queues), NAMESPACE))
+    await _concurrently(jobs, lambda number: client.create(JOB, _job(number, options.queues), NAMESPACE))
     print(f"{jobs} jobs in {options.queues} queues: created after {time.monotonic() - start:.1f} s", flush=True)
     for name, task in watching.items():
         seconds = await task - start
@@ -130,22 +133,22 @@ async def _run(client: HttpClient, controller: int, options: argparse.Namespace)
     await asyncio.sleep(5)
     print(f"  {(_cpu_seconds(controller) - cpu) / jobs * 1000:.1f} ms of CPU of the controller for each job")
     for (resource, verb), count in sorted((await _calls(client)).items()):
-        made = count - calls.get((resource, verb), 0)
-        if (resource, verb) in OURS and made:
-            print(f"  {verb} {resource}: {made / jobs:.2f} for each job")
+        requests = count - calls.get((resource, verb), 0)
+        if (resource, verb) in OURS and requests:
+            print(f"  {verb} {resource}: {requests / jobs:.2f} for each job")
 
 
-async def _all_at_once(count: int, act: Callable[[int], Awaitable[Any]], lanes: int = 32) -> None:
-    turn = asyncio.Semaphore(lanes)
+async def _concurrently(count: int, action: Callable[[int], Awaitable[Any]], concurrency: int = 32) -> None:
+    semaphore = asyncio.Semaphore(concurrency)
 
     async def one(number: int) -> None:
-        async with turn:
-            await act(number)
+        async with semaphore:
+            await action(number)
 
     await asyncio.gather(*(one(number) for number in range(count)))
 
 
-async def _make_queues(client: HttpClient, queues: int, jobs: int) -> None:
+async def _create_queues(client: HttpClient, queues: int, jobs: int) -> None:
     await _ensure(client, resources.NAMESPACE, {"metadata": {"name": NAMESPACE}})
     await _ensure(client, resources.RESOURCE_FLAVOR, {"metadata": {"name": NAMESPACE}})
     for number in range(queues):
@@ -169,19 +172,21 @@ async def _ensure(client: HttpClient, resource: Resource, obj: Object) -> None:
 
 
 async def _until_active(client: HttpClient, queues: int) -> None:
-    """The controller leads when it says that the queues are good."""
+    """Wait until the controller leads: it sets the condition Active of the queues."""
     while True:
-        found = (await client.list(resources.CLUSTER_QUEUE)).items
-        if sum(_has(each, "Active") for each in found) >= queues:
+        cluster_queues = (await client.list(resources.CLUSTER_QUEUE)).items
+        if sum(conditions.is_true(queue, "Active") for queue in cluster_queues) >= queues:
             return
         await asyncio.sleep(0.2)
 
 
 async def _clean(client: HttpClient, queues: int) -> None:
-    """While the controller still runs, for it takes its finalizers off."""
+    """Delete everything while the controller still runs and removes its finalizers."""
     jobs = (await client.list(JOB, NAMESPACE)).items
-    gone = DeleteOptions(propagation_policy="Background")
-    await _all_at_once(len(jobs), lambda number: client.delete(JOB, jobs[number]["metadata"]["name"], NAMESPACE, gone))
+    background = DeleteOptions(propagation_policy="Background")
+    await _concurrently(
+        len(jobs), lambda number: client.delete(JOB, jobs[number]["metadata"]["name"], NAMESPACE, background)
+    )
     await _until_none(client, resources.WORKLOAD)
     for number in range(queues):
         await client.delete(resources.CLUSTER_QUEUE, f"{NAMESPACE}-{number}")
@@ -204,12 +209,15 @@ def _job(number: int, queues: int) -> Object:
 
 
 async def _follow(client: HttpClient, resource: Resource, claim: Callable[[Object], bool], count: int) -> float:
-    """When the claim has been true of so many objects. Watches, so that waiting costs the API server nothing."""
-    found: set[str] = set()
+    """The time at which the claim has been true of so many objects.
+
+    It watches, so that waiting costs the API server nothing.
+    """
+    names: set[str] = set()
     async for obj in _changes(client, resource):
         if claim(obj):
-            found.add(obj["metadata"]["name"])
-            if len(found) == count:
+            names.add(obj["metadata"]["name"])
+            if len(names) == count:
                 break
     return time.monotonic()
 
@@ -227,21 +235,16 @@ async def _changes(client: HttpClient, resource: Resource) -> Any:
 async def _play_kubelet(client: HttpClient) -> None:
     done = {"status": {"phase": "Succeeded"}}
     async with asyncio.TaskGroup() as group:
-        seen: set[str] = set()
+        patched: set[str] = set()
         async for pod in _changes(client, resources.POD):
             name = pod["metadata"]["name"]
-            if name not in seen and pod["spec"].get("nodeName"):
-                seen.add(name)
+            if name not in patched and pod["spec"].get("nodeName"):
+                patched.add(name)
                 group.create_task(client.patch(resources.POD, name, NAMESPACE, done, subresource="status"))
 
 
-def _has(obj: Object, condition: str) -> bool:
-    conditions = (obj.get("status") or {}).get("conditions") or ()
-    return any(each["type"] == condition and each["status"] == "True" for each in conditions)
-
-
 def _is_admitted(workload: Object) -> bool:
-    return _has(workload, "Admitted")
+    return conditions.is_true(workload, "Admitted")
 
 
 def _runs(job: Object) -> bool:
@@ -249,7 +252,7 @@ def _runs(job: Object) -> bool:
 
 
 def _is_complete(job: Object) -> bool:
-    return _has(job, "Complete")
+    return conditions.is_true(job, "Complete")
 
 
 def _cpu_seconds(pid: int) -> float:
@@ -258,19 +261,22 @@ def _cpu_seconds(pid: int) -> float:
 
 
 async def _calls(client: HttpClient) -> dict[tuple[str, str], int]:
-    """Requests that the API server has counted, by resource and verb; others than ours count too. The embedded API counts none."""
-    found: dict[tuple[str, str], int] = {}
+    """Requests by resource and verb, as the API server counts them for all its clients.
+
+    The embedded API counts none.
+    """
+    calls: dict[tuple[str, str], int] = {}
     try:
         page = str(await client.raw("GET", "/metrics"))
     except ApiError:
-        return found
+        return calls
     for line in page.splitlines():
         if line.startswith("apiserver_request_total{"):
             labels = dict(re.findall(r'(\w+)="([^"]*)"', line))
             resource = "/".join(filter(None, (labels.get("resource", ""), labels.get("subresource", ""))))
             key = (resource, labels.get("verb", ""))
-            found[key] = found.get(key, 0) + int(float(line.rpartition(" ")[2]))
-    return found
+            calls[key] = calls.get(key, 0) + int(float(line.rpartition(" ")[2]))
+    return calls
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""The engine alone, in virtual time: decisions a second, makespan against what the quota allows, peak memory.
+"""The engine alone, in virtual time: admissions a second, makespan against the quota, peak memory.
 
-Each case runs in a process of its own, its garbage collector tuned as the servers tune theirs. All workloads are there
-at the start; those that run end after their time, and cycles are run until nothing more is admitted. An admission is
-confirmed as the API would confirm it, a preempted workload stops at once and starts over.
+Each case runs in a process of its own, with the garbage collector tuned as in the servers. All
+workloads exist at the start; those that run end after their time, and cycles are run until nothing
+more is admitted. An admission is confirmed as the API would confirm it; a preempted workload stops
+at once and starts over.
 """
 
 import dataclasses
@@ -13,7 +14,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from pykueue.app import serving
+from pykueue.app import process
 from pykueue.engine import decisions, events, policy, values
 from pykueue.engine.engine import Engine
 
@@ -203,7 +204,7 @@ def measure(case: Case, results: "multiprocessing.Queue[dict[str, float]]") -> N
     start = time.process_time()
     run.load()
     loaded = time.process_time()
-    serving.tune_collector()
+    process.tune_collector()
     run.play()
     played = time.process_time()
     results.put(
@@ -220,27 +221,27 @@ def measure(case: Case, results: "multiprocessing.Queue[dict[str, float]]") -> N
     )
 
 
-def report(case: Case, found: dict[str, float]) -> None:
+def report(case: Case, figures: dict[str, float]) -> None:
     print(
-        f"   {case.name}: {found['admissions'] / found['play']:,.0f} admissions/s"
-        f" ({found['play'] / found['admissions'] * 1e6:.0f} µs each, {found['admissions']:,.0f} admissions,"
-        f" {found['preemptions']:,.0f} preemptions, {found['cycles']:,.0f} cycles in {found['play']:.1f} s);"
-        f" loaded {found['workloads'] / found['load']:,.0f} workloads/s; peak {found['memory']:.0f} MB"
+        f"   {case.name}: {figures['admissions'] / figures['play']:,.0f} admissions/s"
+        f" ({figures['play'] / figures['admissions'] * 1e6:.0f} µs each, {figures['admissions']:,.0f} admissions,"
+        f" {figures['preemptions']:,.0f} preemptions, {figures['cycles']:,.0f} cycles in {figures['play']:.1f} s);"
+        f" loaded {figures['workloads'] / figures['load']:,.0f} workloads/s; peak {figures['memory']:.0f} MB"
     )
     if case.runs:
         bound = quota_bound_ns(case) / 1e9
-        ratio = found["makespan"] / bound
-        print(f"      makespan {found['makespan']:.1f} s, quota-bound minimum {bound:.1f} s ({ratio:.2f}x)")
+        ratio = figures["makespan"] / bound
+        print(f"      makespan {figures['makespan']:.1f} s, quota-bound minimum {bound:.1f} s ({ratio:.2f}x)")
 
 
 def main() -> None:
     context = multiprocessing.get_context("fork")
     for case in CASES:
         results: multiprocessing.Queue[dict[str, float]] = context.Queue()
-        process = context.Process(target=measure, args=(case, results))
-        process.start()
+        worker = context.Process(target=measure, args=(case, results))
+        worker.start()
         report(case, results.get())
-        process.join()
+        worker.join()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""A queue of short real jobs: how fast it drains, and what pykueue adds to each. `python benchmarks/jobs.py [COUNT]`."""
+"""A queue of short process jobs: jobs a second, and the CPU that pykueue uses for each.
+
+python benchmarks/jobs.py [COUNT]
+"""
 
 import asyncio
 import os
@@ -32,7 +35,7 @@ QUEUE = [
     },
     {"kind": "LocalQueue", "metadata": {"name": "queue", "namespace": "default"}, "spec": {"clusterQueue": "shared"}},
 ]
-WISHES = {
+OPTIONS = {
     "command": ("sleep", "0"),
     "queue": "queue",
     "cpu": "1",
@@ -83,7 +86,7 @@ async def drain(kubeconfig: Path, count: int) -> tuple[float, float]:
 
     async def create(name: str) -> None:
         async with gate:
-            await client.create(resources.JOB, submit.job_of(WISHES | {"name": name}), "default")
+            await client.create(resources.JOB, submit.job_of(OPTIONS | {"name": name}), "default")
 
     watching = asyncio.create_task(_watch(client, left))
     await asyncio.gather(*map(create, sorted(left)))

@@ -1,4 +1,4 @@
-"""How fast API objects become engine values: every workload event of a cluster passes through here."""
+"""Translation of Workloads to engine values, which happens at every event of a Workload."""
 
 import time
 

@@ -1,4 +1,7 @@
-"""Run the benchmarks: `python benchmarks/run.py [PART…]`. A part is a file beside this one with a `main()`; default: all."""
+"""Run the benchmarks: `python benchmarks/run.py [PART…]`, by default all.
+
+A part is a file in this folder with a `main()`.
+"""
 
 import argparse
 import importlib.util
@@ -27,14 +30,14 @@ def run(name: str, path: Path) -> None:
 
 
 def main() -> None:
-    known = parts()
+    available = parts()
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"one of: {', '.join(known)}")
-    chosen = parser.parse_args().parts or list(known)
-    if unknown := [name for name in chosen if name not in known]:
-        parser.error(f"no such part: {', '.join(unknown)}; there are: {', '.join(known)}")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"one of: {', '.join(available)}")
+    chosen = parser.parse_args().parts or list(available)
+    if unknown := [name for name in chosen if name not in available]:
+        parser.error(f"no such part: {', '.join(unknown)}; there are: {', '.join(available)}")
     for name in chosen:
-        run(name, known[name])
+        run(name, available[name])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""The embedded API over HTTPS, as its clients see it: ready time, memory, durable writes a second, fan-out of watches.
+"""The embedded API over HTTPS: time until ready, memory, durable writes a second, watch fan-out.
 
-With PYKUEUE_BENCH_KUBECONFIG the same client measures another API server (a real one, with etcd) instead of ours.
-Server CPU per request is the figure to trust on a busy machine; requests a second depend on what else runs.
+With PYKUEUE_BENCH_KUBECONFIG the same client measures another API server, such as a real one with
+etcd. On a busy machine trust the CPU of the server for each request; requests a second depend on
+what else runs.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ Json = dict[str, Any]
 
 
 class Server:
-    """`pykueue up` in a process of its own, without controllers' work to do."""
+    """`pykueue up` in a process of its own, with no jobs for its controllers."""
 
     def __init__(self, directory: Path) -> None:
         command = [sys.executable, "-m", "pykueue", "up", "--runtime", "none", "--data-dir", str(directory)]
@@ -64,7 +65,7 @@ class Server:
 
 
 class Client:
-    """One session with as many connections as it needs, sending bodies that were encoded before."""
+    """One session with as many connections as it needs; bodies are encoded in advance."""
 
     def __init__(self, kubeconfig: Path) -> None:
         import yaml

@@ -123,8 +123,8 @@ async def run(workloads: int, clients: int, directory: Path) -> None:
     await core.start()
     client = LocalClient(core, core.scheme)
     await client.create(NAMESPACES, {"metadata": {"name": "team"}})
-    made = await client.create(WORKLOADS.resource, workload("first"))
-    print(f"one workload: {len(str(made)):,} characters; {clients} clients")
+    first = await client.create(WORKLOADS.resource, workload("first"))
+    print(f"one workload: {len(str(first)):,} characters; {clients} clients")
     rate, durations = await timed(
         workloads, clients, lambda number: client.create(WORKLOADS.resource, workload(f"w-{number}"))
     )

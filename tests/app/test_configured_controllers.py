@@ -15,13 +15,13 @@ FLAVOR = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ResourceFlavor", "met
 
 @pytest.fixture
 async def api(tmp_path):
-    made = EmbeddedApi(ServerPaths(directory=tmp_path, host="127.0.0.1", port=0), registry.scheme())
-    await made.start()
-    yield made
-    await made.stop()
+    api = EmbeddedApi(ServerPaths(directory=tmp_path, host="127.0.0.1", port=0), registry.scheme())
+    await api.start()
+    yield api
+    await api.stop()
 
 
-async def test_controllers_that_fail_are_told_of_and_start_again(api, monkeypatch, caplog):
+async def test_controllers_that_fail_are_logged_and_start_again(api, monkeypatch, caplog):
     monkeypatch.setattr(configured_controllers, "PAUSE_SECONDS", 0.01)
     controllers = ConfiguredControllers(api, {})
     await controllers.start()

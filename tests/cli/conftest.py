@@ -1,4 +1,4 @@
-"""An API server in this process, over real HTTPS, for commands that talk to a cluster. No controllers: nobody decides."""
+"""An API server in this process, over real HTTPS and without controllers, for commands."""
 
 import asyncio
 import threading
@@ -64,5 +64,5 @@ def served(directory):
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    with served(tmp_path_factory.mktemp("api")) as made:
-        yield made
+    with served(tmp_path_factory.mktemp("api")) as running:
+        yield running

@@ -1,4 +1,4 @@
-"""Workloads and ClusterQueues as a demo's board reads them."""
+"""Workloads and ClusterQueues from which a demo computes its state."""
 
 
 def cluster_queue(name, *, nominal, used):
@@ -15,5 +15,5 @@ def workload(name, *conditions):
     return {
         "metadata": {"name": name, "namespace": "default", "uid": name},
         "spec": {"queueName": "queue", "podSets": [{"count": 1, "template": {"spec": {"containers": [container]}}}]},
-        "status": {"conditions": [{"type": found, "status": "True"} for found in conditions]},
+        "status": {"conditions": [{"type": condition, "status": "True"} for condition in conditions]},
     }

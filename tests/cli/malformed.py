@@ -230,9 +230,9 @@ def _texts() -> Iterator[tuple[str, bytes]]:
 
 def manifests(count: int = 200) -> dict[str, bytes]:
     """The texts and values first; the structural ones, of which there are enough, fill up."""
-    found = {**dict(_texts()), **dict(_values())}
+    texts = {**dict(_texts()), **dict(_values())}
     for name, data in _structural():
-        if len(found) == count:
+        if len(texts) == count:
             break
-        found.setdefault(name, data)
-    return found
+        texts.setdefault(name, data)
+    return texts

@@ -43,8 +43,8 @@ def test_a_workload_is_found_by_its_job(explain, words):
 
 
 def test_json_has_quantities(explain):
-    found = json.loads(explain("large", "-o", "json").output)
-    assert found["remedies"] == [{"kind": "MoreQuota", "amounts": {"spot": {"cpu": "2"}}}]
+    explanation = json.loads(explain("large", "-o", "json").output)
+    assert explanation["remedies"] == [{"kind": "MoreQuota", "amounts": {"spot": {"cpu": "2"}}}]
 
 
 def test_an_unknown_name_is_one_line(explain):
@@ -98,10 +98,10 @@ def test_places_are_looked_at_too(cluster):
     pod_set["topologyRequest"] = {"required": HOST}
     workload = {"metadata": {"name": "wide", **place}, "spec": {"queueName": "placed", "podSets": [pod_set]}}
     cluster.create(resources.WORKLOAD, workload)
-    said = cluster.pykueue("explain", "wide").output
-    assert 'topology "hosts" allows to fit only 1 out of 2 pod(s)' in said
-    assert "raise the nominal quota" not in said
-    assert "ask for fewer pods: 1 in main" in said
+    text = cluster.pykueue("explain", "wide").output
+    assert 'topology "hosts" allows to fit only 1 out of 2 pod(s)' in text
+    assert "raise the nominal quota" not in text
+    assert "ask for fewer pods: 1 in main" in text
 
 
 HOST = "kubernetes.io/hostname"

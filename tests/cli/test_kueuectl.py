@@ -40,7 +40,7 @@ def test_pods_of_a_job_are_listed(cluster, job):
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "told"),
+    ("words", "code", "output"),
     [
         (["list", "pods", "--for", "job/nothing"], 0, "No resources found in default namespace.\n"),
         (
@@ -62,9 +62,9 @@ def test_pods_of_a_job_are_listed(cluster, job):
         ),
     ],
 )
-def test_messages(cluster, words, code, told):
+def test_messages(cluster, words, code, output):
     result = cluster.pykueue(*words)
-    assert (result.exit_code, result.output) == (code, told)
+    assert (result.exit_code, result.output) == (code, output)
 
 
 def test_a_kind_without_pods_is_refused(cluster):
@@ -77,8 +77,8 @@ def test_lists_are_shown_as_json_and_by_path(cluster):
     cluster.create(resources.RESOURCE_FLAVOR, {"metadata": {"name": "shown", "labels": {"a": "b"}}, "spec": {}})
     listed = json.loads(cluster.pykueue("list", "rf", "-l", "a=b", "-o", "json").output)
     assert (listed["kind"], [item["kind"] for item in listed["items"]]) == ("ResourceFlavorList", ["ResourceFlavor"])
-    shown = cluster.pykueue("list", "rf", "-l", "a=b", "-o", 'jsonpath={.items[*].metadata.name}{"\\n"}')
-    assert shown.output == "shown\n"
+    names = cluster.pykueue("list", "rf", "-l", "a=b", "-o", 'jsonpath={.items[*].metadata.name}{"\\n"}')
+    assert names.output == "shown\n"
 
 
 def test_an_unknown_format_names_the_known_ones(cluster):
@@ -154,8 +154,8 @@ def test_a_submitted_job_is_shown_as_asked(cluster):
         resources.LOCAL_QUEUE, {"metadata": {"name": "shown", "namespace": "default"}, "spec": {"clusterQueue": "x"}}
     )
     words = ["submit", "--queue", "shown", "--kubeconfig", str(cluster.kubeconfig), "-o", "json", "--", "true"]
-    made = json.loads(CliRunner().invoke(cli, words).output)
-    assert (made["kind"], made["spec"]["suspend"]) == ("Job", True)
+    job = json.loads(CliRunner().invoke(cli, words).output)
+    assert (job["kind"], job["spec"]["suspend"]) == ("Job", True)
 
 
 def test_doctor_reports_in_json(cluster):

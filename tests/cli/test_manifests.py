@@ -7,7 +7,8 @@ from pykueue.cli.manifests import manifests
 
 def definitions(*options):
     result = CliRunner().invoke(manifests, ["crds", *options])
-    return {each["spec"]["names"]["kind"]: each for each in yaml.load_all(result.stdout, Loader=yaml.CSafeLoader)}
+    documents = yaml.load_all(result.stdout, Loader=yaml.CSafeLoader)
+    return {document["spec"]["names"]["kind"]: document for document in documents}
 
 
 CRDS = definitions()
@@ -61,15 +62,15 @@ def test_both_versions_are_served_without_a_converter():
 
 @pytest.mark.parametrize("kind", sorted(CRDS.keys() - {"MultiKueueCluster"}))
 def test_without_a_converter_both_versions_know_the_same_fields(kind):
-    new, old = (set(dict(schemas(each["schema"]["openAPIV3Schema"]))) for each in CRDS[kind]["spec"]["versions"])
+    new, old = (set(dict(schemas(version["schema"]["openAPIV3Schema"]))) for version in CRDS[kind]["spec"]["versions"])
     assert new == old
 
 
 def test_everything_is_printed_in_the_order_of_applying_it():
     result = CliRunner().invoke(manifests, [])
-    kinds = [each["kind"] for each in yaml.load_all(result.stdout, Loader=yaml.CSafeLoader)]
-    wanted = ["CustomResourceDefinition", "Namespace", "ClusterRole", "MutatingAdmissionPolicy", "Deployment"]
-    assert sorted(wanted, key=kinds.index) == wanted
+    kinds = [document["kind"] for document in yaml.load_all(result.stdout, Loader=yaml.CSafeLoader)]
+    expected = ["CustomResourceDefinition", "Namespace", "ClusterRole", "MutatingAdmissionPolicy", "Deployment"]
+    assert sorted(expected, key=kinds.index) == expected
 
 
 def printed(*arguments):
@@ -78,7 +79,7 @@ def printed(*arguments):
 
 
 def test_the_controller_runs_without_privileges():
-    (deployment,) = [each for each in printed("controller") if each["kind"] == "Deployment"]
+    (deployment,) = [obj for obj in printed("controller") if obj["kind"] == "Deployment"]
     pod = deployment["spec"]["template"]["spec"]
     own = pod["containers"][0]["securityContext"]
     assert pod["securityContext"]["runAsNonRoot"]
@@ -86,18 +87,18 @@ def test_the_controller_runs_without_privileges():
 
 
 def test_no_right_of_the_controller_is_unbounded():
-    rules = [rule for each in printed("rbac") for rule in each.get("rules", ())]
+    rules = [rule for obj in printed("rbac") for rule in obj.get("rules", ())]
     assert not [rule for rule in rules if "*" in str(rule)]
 
 
 def test_no_policy_asks_anything_outside_the_api_server():
-    assert {each["apiVersion"] for each in printed("policies")} == {"admissionregistration.k8s.io/v1"}
-    assert not [each["kind"] for each in printed("policies") if "Webhook" in each["kind"]]
+    assert {obj["apiVersion"] for obj in printed("policies")} == {"admissionregistration.k8s.io/v1"}
+    assert not [obj["kind"] for obj in printed("policies") if "Webhook" in obj["kind"]]
 
 
 def webhooks(*arguments):
     configurations = printed("webhooks", *arguments)
-    return [(each["metadata"]["name"], webhook) for each in configurations for webhook in each["webhooks"]]
+    return [(obj["metadata"]["name"], webhook) for obj in configurations for webhook in obj["webhooks"]]
 
 
 def is_about_jobs(webhook):
@@ -106,40 +107,45 @@ def is_about_jobs(webhook):
 
 def test_a_job_without_a_queue_is_never_refused_for_want_of_an_answer():
     about_unqueued = [
-        (each["failurePolicy"], each["timeoutSeconds"])
-        for _, each in webhooks()
-        if is_about_jobs(each) and each["objectSelector"]["matchExpressions"][0]["operator"] == "DoesNotExist"
+        (webhook["failurePolicy"], webhook["timeoutSeconds"])
+        for _, webhook in webhooks()
+        if is_about_jobs(webhook) and webhook["objectSelector"]["matchExpressions"][0]["operator"] == "DoesNotExist"
     ]
     assert set(about_unqueued) == {("Ignore", 2)}
 
 
 def test_a_job_with_a_queue_does_not_start_unseen():
     selectors = {
-        (each["failurePolicy"], each["objectSelector"]["matchExpressions"][0]["operator"])
-        for name, each in webhooks()
-        if is_about_jobs(each) and name == "pykueue-webhooks"
+        (webhook["failurePolicy"], webhook["objectSelector"]["matchExpressions"][0]["operator"])
+        for name, webhook in webhooks()
+        if is_about_jobs(webhook) and name == "pykueue-webhooks"
     }
     assert selectors == {("Fail", "Exists")}
 
 
 def test_no_webhook_looks_at_pods_of_the_system_or_of_the_controller():
-    excluded = [each["namespaceSelector"]["matchExpressions"][-1] for _, each in webhooks() if is_about_jobs(each)]
-    assert all(each["values"] == ["kube-system", "kueue-system"] and each["operator"] == "NotIn" for each in excluded)
+    excluded = [
+        webhook["namespaceSelector"]["matchExpressions"][-1] for _, webhook in webhooks() if is_about_jobs(webhook)
+    ]
+    assert all(
+        expression["values"] == ["kube-system", "kueue-system"] and expression["operator"] == "NotIn"
+        for expression in excluded
+    )
 
 
 def test_a_controller_outside_the_cluster_is_called_by_its_url():
-    urls = {each["clientConfig"]["url"] for _, each in webhooks("--webhook-url", "https://10.0.0.1:9443")}
+    urls = {webhook["clientConfig"]["url"] for _, webhook in webhooks("--webhook-url", "https://10.0.0.1:9443")}
     assert urls == {"https://10.0.0.1:9443/mutate", "https://10.0.0.1:9443/validate"}
 
 
 def test_with_webhooks_there_are_no_policies():
-    kinds = {each["kind"] for each in printed("--webhooks")}
+    kinds = {obj["kind"] for obj in printed("--webhooks")}
     assert "MutatingWebhookConfiguration" in kinds
     assert not [kind for kind in kinds if "Policy" in kind]
 
 
 def test_rights_on_secrets_are_those_on_the_one_of_the_certificate():
-    rules = [rule for each in printed("rbac", "--webhooks") for rule in each.get("rules", ())]
+    rules = [rule for obj in printed("rbac", "--webhooks") for rule in obj.get("rules", ())]
     names = {
         tuple(rule.get("resourceNames", ()))
         for rule in rules

@@ -38,7 +38,7 @@ def test_flavors_with_the_same_resources_share_a_group():
     groups = create.resource_groups(
         nominalQuota=["a:cpu=9;memory=36Gi,b:cpu=1;memory=1Gi,c:nvidia.com/gpu=2"], borrowingLimit=["a:cpu=1"]
     )
-    assert [(group["coveredResources"], [each["name"] for each in group["flavors"]]) for group in groups] == [
+    assert [(group["coveredResources"], [flavor["name"] for flavor in group["flavors"]]) for group in groups] == [
         (["cpu", "memory"], ["a", "b"]),
         (["nvidia.com/gpu"], ["c"]),
     ]

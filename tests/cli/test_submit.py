@@ -2,7 +2,7 @@ import pytest
 
 from pykueue.cli import submit
 
-WISHES = {
+OPTIONS = {
     "command": ("python", "train.py"),
     "queue": "q",
     "name": "",
@@ -19,18 +19,18 @@ WISHES = {
 }
 
 
-def job(**wishes):
-    return submit.job_of(WISHES | wishes)
+def job(**options):
+    return submit.job_of(OPTIONS | options)
 
 
-def container(**wishes):
-    return job(**wishes)["spec"]["template"]["spec"]["containers"][0]
+def container(**options):
+    return job(**options)["spec"]["template"]["spec"]["containers"][0]
 
 
 def test_the_job_waits_for_its_queue():
-    made = job(priority="high")
-    assert made["spec"]["suspend"] is True
-    assert made["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "q", "kueue.x-k8s.io/priority-class": "high"}
+    queued = job(priority="high")
+    assert queued["spec"]["suspend"] is True
+    assert queued["metadata"]["labels"] == {"kueue.x-k8s.io/queue-name": "q", "kueue.x-k8s.io/priority-class": "high"}
 
 
 @pytest.mark.parametrize(

@@ -165,7 +165,8 @@ async def ensure_widgets(client):
 
 
 CLUSTER = os.environ.get("PYKUEUE_CONTRACT_KUBECONFIG", "")
-"""A cluster to hold to the same contract: any Kubernetes whose namespace `default` may be emptied."""
+"""A cluster to hold to the same contract: any Kubernetes whose namespace `default` may be emptied.
+"""
 
 
 @pytest.fixture(params=["local", "http", *(["cluster"] if CLUSTER else [])])

@@ -258,7 +258,7 @@ async def test_strategic_merge_patch_merges_lists_by_key(client):
     await client.create(PODS, named("p", spec={"containers": containers}))
     patch = {"spec": {"containers": [{"name": "b", "image": "z"}]}}
     patched = await client.patch(PODS, "p", "default", patch, patch_type=PatchType.STRATEGIC)
-    assert [each["image"] for each in patched["spec"]["containers"]] == ["x", "z"]
+    assert [container["image"] for container in patched["spec"]["containers"]] == ["x", "z"]
 
 
 async def test_strategic_merge_patch_is_not_for_custom_resources(client):
@@ -356,7 +356,7 @@ async def test_list_selects_by_label_and_field(client):
     for name, app in [("a", "web"), ("b", "web"), ("c", "db")]:
         await client.create(PODS, pod(name, labels={"app": app}))
     options = ListOptions(label_selector="app=web", field_selector="metadata.name!=a")
-    assert [each["metadata"]["name"] for each in (await client.list(PODS, "default", options)).items] == ["b"]
+    assert [pod["metadata"]["name"] for pod in (await client.list(PODS, "default", options)).items] == ["b"]
 
 
 async def test_list_in_pages_is_one_consistent_list(client):
@@ -366,7 +366,7 @@ async def test_list_in_pages_is_one_consistent_list(client):
     await client.delete(WIDGETS, "d", "default")
     await widget(client, "bb")
     second = await client.list(WIDGETS, "default", ListOptions(limit=2, continue_token=first.continue_token))
-    assert [each["metadata"]["name"] for each in [*first.items, *second.items]] == ["a", "b", "c", "d"]
+    assert [obj["metadata"]["name"] for obj in [*first.items, *second.items]] == ["a", "b", "c", "d"]
     assert (second.resource_version, second.continue_token) == (first.resource_version, "")
 
 
@@ -377,7 +377,7 @@ async def test_list_of_all_namespaces(client):
         await client.delete(LEASES, "a", "other")
     await client.create(LEASES, {"metadata": {"name": "a"}}, "other")
     await client.create(LEASES, {"metadata": {"name": "b"}}, "default")
-    names = [each["metadata"]["name"] for each in (await client.list(LEASES)).items]
+    names = [lease["metadata"]["name"] for lease in (await client.list(LEASES)).items]
     assert [name for name in names if name in ("a", "b")] == ["b", "a"]
 
 
@@ -395,16 +395,16 @@ async def test_a_version_of_the_future(client):
 
 
 async def collect(events, count):
-    seen = []
+    changes = []
     async with asyncio.timeout(10):
         async for event in events:
             if event.type == "BOOKMARK":
                 continue
-            seen.append((event.type, event.object["metadata"]["name"]))
-            if len(seen) == count:
+            changes.append((event.type, event.object["metadata"]["name"]))
+            if len(changes) == count:
                 break
     await events.aclose()
-    return seen
+    return changes
 
 
 async def test_watch_from_a_version_has_no_gap_and_no_repeat(client):

@@ -7,7 +7,7 @@ import pytest
 from pykueue.api.resources import EVENT
 from pykueue.api.scheme import Resource
 from pykueue.kube.clock import WallClock
-from pykueue.kube.controller.event_recorder import EventRecorder, EventsV1
+from pykueue.kube.controller.event_recorder import CoreEvents, EventRecorder, EventsV1
 
 WIDGETS = Resource("example.dev", "v1", "widgets", "Widget", namespaced=True)
 
@@ -24,14 +24,14 @@ async def recorder(client):
 
 async def events_when(client, is_enough):
     """What is recorded, once it is enough."""
-    found = []
+    events = []
     async with asyncio.timeout(10):
         async for event in client.watch(EVENT, "default", resource_version="0"):
             if event.type != "BOOKMARK":
-                found = (await client.list(EVENT, "default")).items
-            if is_enough(found):
-                return found
-    return found
+                events = (await client.list(EVENT, "default")).items
+            if is_enough(events):
+                return events
+    return events
 
 
 async def test_an_event_tells_about_its_object(client, recorder):
@@ -47,5 +47,16 @@ async def test_a_repeat_extends_the_series(client, recorder):
     recorder.record(widget, reason="Pending", message="no quota", component="example.dev/me", event_type="Warning")
     await events_when(client, bool)
     recorder.record(widget, reason="Pending", message="no quota", component="example.dev/me", event_type="Warning")
-    (event,) = await events_when(client, lambda found: any("series" in each for each in found))
+    (event,) = await events_when(client, lambda events: any("series" in event for event in events))
     assert event["series"]["count"] == 2
+
+
+async def test_a_core_event_counts_its_repeats(client):
+    recorder = EventRecorder(client, WallClock(), CoreEvents())
+    widget = await client.create(WIDGETS, {"metadata": {"name": "w", "namespace": "default"}})
+    for _ in range(3):
+        recorder.record(widget, reason="Failed", message="no image", component="kubelet", event_type="Warning")
+    running = asyncio.create_task(recorder.run())
+    (event,) = await events_when(client, lambda events: any(event.get("deprecatedCount") == 3 for event in events))
+    running.cancel()
+    assert (event["reason"], event["note"], event["type"]) == ("Failed", "no image", "Warning")

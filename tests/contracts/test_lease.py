@@ -11,7 +11,7 @@ TIMING = LeaseTiming(lease_seconds=15, renew_seconds=10, retry_seconds=2)
 
 
 class VirtualClock:
-    """Time stands still until `advance`; whoever sleeps wakes up when its time has come."""
+    """Time stands still until `advance`; a sleeper wakes up when its time has come."""
 
     def __init__(self):
         self.seconds = 0.0

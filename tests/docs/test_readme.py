@@ -1,4 +1,4 @@
-"""The README's transcript is played as printed."""
+"""The transcript in the README prints what it says."""
 
 import os
 import re
@@ -41,7 +41,7 @@ def shell(tmp_path):
 
 
 @pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="the transcript needs two CPUs")
-def test_sixty_seconds_print_what_they_say(shell):
+def test_the_quick_start_prints_what_it_says(shell):
     for step in CONSOLE.removeprefix("$ ").split("\n$ "):
         command, _, printed = step.partition("\n")
         assert shell(command).rstrip() == printed.rstrip(), command

@@ -1,4 +1,4 @@
-"""Every example is played with real kubectl on a server of its own, and prints what its transcript says."""
+"""Every example, run with real kubectl on a server of its own, prints what its transcript says."""
 
 import os
 import subprocess
@@ -23,8 +23,8 @@ def play(tmp_path):
     started = []
 
     def run(example):
-        given = [(option, str(example / name)) for name, option in OPTIONS.items() if (example / name).exists()]
-        server = start_server(tmp_path / "data", "--runtime", "simulated", *(word for pair in given for word in pair))
+        options = [(option, str(example / name)) for name, option in OPTIONS.items() if (example / name).exists()]
+        server = start_server(tmp_path / "data", "--runtime", "simulated", *(word for pair in options for word in pair))
         started.append(server)
         return subprocess.run(
             ["sh", "-v", "play.sh"],

@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from pykueue.api.scheme import Resource
+from pykueue.api import resources
 from pykueue.install import diagnosis
 from pykueue.install.diagnosis import Facts, WebhookFacts
 
-JOBS = Resource("batch", "v1", "jobs", "Job", namespaced=True)
+JOBS = resources.JOB
 HEALTHY = Facts(
     version=(1, 36),
     clock_error_seconds=0.4,

@@ -27,24 +27,28 @@ def kubeconfig(path, user, **cluster):
 
 
 async def test_token(tmp_path):
-    found = await access.from_kubeconfig(kubeconfig(tmp_path / "k", {"token": "secret"}))
-    assert (found.server, found.namespace, await found.token()) == ("http://127.0.0.1:1", "team", "secret")
+    cluster_access = await access.from_kubeconfig(kubeconfig(tmp_path / "k", {"token": "secret"}))
+    assert (cluster_access.server, cluster_access.namespace, await cluster_access.token()) == (
+        "http://127.0.0.1:1",
+        "team",
+        "secret",
+    )
 
 
 async def test_token_file_beside_the_kubeconfig(tmp_path):
     (tmp_path / "token").write_text("secret\n")
-    found = await access.from_kubeconfig(kubeconfig(tmp_path / "k", {"tokenFile": "token"}))
-    assert await found.token() == "secret"
+    cluster_access = await access.from_kubeconfig(kubeconfig(tmp_path / "k", {"tokenFile": "token"}))
+    assert await cluster_access.token() == "secret"
 
 
 async def test_a_context_by_name(tmp_path):
-    found = await access.from_kubeconfig(kubeconfig(tmp_path / "k", {"token": "secret"}), "y")
-    assert (found.namespace, await found.token()) == ("default", "")
+    cluster_access = await access.from_kubeconfig(kubeconfig(tmp_path / "k", {"token": "secret"}), "y")
+    assert (cluster_access.namespace, await cluster_access.token()) == ("default", "")
 
 
 async def test_user_name_and_password(tmp_path):
-    found = await access.from_kubeconfig(kubeconfig(tmp_path / "k", {"username": "a", "password": "b"}))
-    assert found.headers["Authorization"] == "Basic " + base64.b64encode(b"a:b").decode()
+    cluster_access = await access.from_kubeconfig(kubeconfig(tmp_path / "k", {"username": "a", "password": "b"}))
+    assert cluster_access.headers["Authorization"] == "Basic " + base64.b64encode(b"a:b").decode()
 
 
 async def test_a_missing_context_is_named(tmp_path):
@@ -82,8 +86,8 @@ async def test_exec_plugin(tmp_path):
         "args": [str(script)],
         "interactiveMode": "Never",
     }
-    found = await access.from_kubeconfig(kubeconfig(tmp_path / "k", {"exec": plugin}))
-    assert (found.server, await found.token()) == ("http://127.0.0.1:1", "from-plugin")
+    cluster_access = await access.from_kubeconfig(kubeconfig(tmp_path / "k", {"exec": plugin}))
+    assert (cluster_access.server, await cluster_access.token()) == ("http://127.0.0.1:1", "from-plugin")
 
 
 def test_outside_of_a_pod(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""The informer against a client that plays back what it is told, and fails when it is told."""
+"""The informer on a client that plays a script of lists, watch events and errors."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ def widget(name, version, uid="", **labels):
 
 
 class ScriptedClient:
-    """Each list and each watch takes the next scene: a list, a list of events, or an error to raise."""
+    """A list or a watch takes the next scene: a list, a list of events, or an error."""
 
     def __init__(self, *scenes):
         self.scenes = list(scenes)
@@ -49,15 +49,15 @@ class ScriptedClient:
 
 
 async def play(client, setup=lambda informer: None, **options):
-    """Run an informer until the script is over; returns it and the changes that it told."""
-    told = []
+    """Run an informer until the script is over; return it and the changes it notified of."""
+    changes = []
     informer = Informer(client, WIDGETS, **options)
-    informer.add_handler(lambda change: told.append((change.type, change.key[1])))
+    informer.add_handler(lambda change: changes.append((change.type, change.key[1])))
     setup(informer)
     running = asyncio.create_task(informer.run())
     await asyncio.wait_for(client.is_over.wait(), 10)
     running.cancel()
-    return informer, told
+    return informer, changes
 
 
 def event(type_, obj):
@@ -66,24 +66,24 @@ def event(type_, obj):
 
 async def test_lists_then_watches_from_the_list():
     client = ScriptedClient([5, widget("a", 3)], [event("ADDED", widget("b", 6))])
-    informer, told = await play(client)
+    informer, changes = await play(client)
     assert client.calls[:2] == ["list", "watch 5"]
-    assert told == [("ADDED", "a"), ("ADDED", "b")]
+    assert changes == [("ADDED", "a"), ("ADDED", "b")]
     assert informer.is_synced
 
 
 async def test_a_watch_that_ends_is_resumed_where_it_was():
     client = ScriptedClient([5], [event("ADDED", widget("a", 7))], [event("MODIFIED", widget("a", 8))])
-    _, told = await play(client)
+    _, changes = await play(client)
     assert client.calls == ["list", "watch 5", "watch 7", "watch 8"]
-    assert told == [("ADDED", "a"), ("MODIFIED", "a")]
+    assert changes == [("ADDED", "a"), ("MODIFIED", "a")]
 
 
 async def test_bookmarks_move_the_place_to_resume_from():
     bookmark = event("BOOKMARK", {"metadata": {"resourceVersion": "40"}})
     client = ScriptedClient([5], [bookmark])
-    _, told = await play(client)
-    assert (client.calls[-1], told) == ("watch 40", [])
+    _, changes = await play(client)
+    assert (client.calls[-1], changes) == ("watch 40", [])
 
 
 async def test_gone_means_list_again_and_tell_the_difference():
@@ -92,15 +92,15 @@ async def test_gone_means_list_again_and_tell_the_difference():
         expired("too old"),
         [9, widget("same", 1), widget("changed", 8), widget("new", 9)],
     )
-    informer, told = await play(client)
-    assert told[3:] == [("DELETED", "lost"), ("MODIFIED", "changed"), ("ADDED", "new")]
+    informer, changes = await play(client)
+    assert changes[3:] == [("DELETED", "lost"), ("MODIFIED", "changed"), ("ADDED", "new")]
     assert {obj["metadata"]["name"] for obj in informer.items()} == {"same", "changed", "new"}
 
 
-async def test_an_object_made_anew_is_told_as_deleted_and_added():
+async def test_a_recreated_object_is_deleted_and_added():
     client = ScriptedClient([5, widget("a", 1, uid="1")], expired(""), [9, widget("a", 8, uid="2")])
-    _, told = await play(client)
-    assert told == [("ADDED", "a"), ("DELETED", "a"), ("ADDED", "a")]
+    _, changes = await play(client)
+    assert changes == [("ADDED", "a"), ("DELETED", "a"), ("ADDED", "a")]
 
 
 async def test_failures_wait_longer_each_time():
@@ -155,13 +155,13 @@ async def test_resync_tells_everything_again():
         await ticks.get()
 
     client = ScriptedClient([5, widget("a", 1)])
-    told = []
+    changes = []
     informer = Informer(client, WIDGETS, resync_seconds=60, sleep=sleep)
     heard_twice = asyncio.Event()
 
     def hear(change):
-        told.append((change.type, change.old is change.object))
-        if len(told) == 2:
+        changes.append((change.type, change.old is change.object))
+        if len(changes) == 2:
             heard_twice.set()
 
     informer.add_handler(hear)
@@ -170,7 +170,7 @@ async def test_resync_tells_everything_again():
     ticks.put_nowait(None)
     await asyncio.wait_for(heard_twice.wait(), 10)
     running.cancel()
-    assert told == [("ADDED", False), ("MODIFIED", True)]
+    assert changes == [("ADDED", False), ("MODIFIED", True)]
 
 
 @pytest.mark.parametrize("code", [401, 403, 500])
@@ -179,5 +179,5 @@ async def test_refusals_are_retried_not_raised(code):
         return
 
     client = ScriptedClient(ApiError(code, "", "no"), [1, widget("a", 1)])
-    _, told = await play(client, sleep=sleep)
-    assert told == [("ADDED", "a")]
+    _, changes = await play(client, sleep=sleep)
+    assert changes == [("ADDED", "a")]

@@ -1,4 +1,4 @@
-"""Controllers in processes of their own, against the given cluster or an embedded API in another process."""
+"""Controllers in processes of their own, on an external cluster or an embedded API."""
 
 import os
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ QUEUES = Path(__file__).parent / "queues.yaml"
 @dataclass
 class Cluster:
     kubeconfig: Path
-    """Of the controllers."""
+    """What the controllers use."""
     kubectl: Kubectl
     directory: Path
     controllers: list[Controller] = field(default_factory=list)
@@ -44,11 +44,11 @@ class Cluster:
 
     def is_condition_true(self, workload, condition):
         conditions = workload.get("status", {}).get("conditions", [])
-        return any(each["type"] == condition and each["status"] == "True" for each in conditions)
+        return any(item["type"] == condition and item["status"] == "True" for item in conditions)
 
     def admitted(self):
-        found = self.kubectl.json("get", "workloads")["items"]
-        return [each["metadata"]["name"] for each in found if self.is_condition_true(each, "Admitted")]
+        workloads = self.kubectl.json("get", "workloads")["items"]
+        return [workload["metadata"]["name"] for workload in workloads if self.is_condition_true(workload, "Admitted")]
 
 
 @pytest.fixture
@@ -57,8 +57,8 @@ def cluster(external_cluster, tmp_path):
         pytest.skip("kubectl is not on PATH")
     with running_api(external_cluster, tmp_path, controllers=False) as kubeconfig:
         kubectl = Kubectl(kubeconfig=kubeconfig, namespace="default", home=tmp_path)
-        made = Cluster(external_cluster.controller_kubeconfig if external_cluster else kubeconfig, kubectl, tmp_path)
+        cluster = Cluster(external_cluster.controller_kubeconfig if external_cluster else kubeconfig, kubectl, tmp_path)
         kubectl("apply", "-f", os.fspath(QUEUES))
-        yield made
-        for controller in made.controllers:
+        yield cluster
+        for controller in cluster.controllers:
             controller.end()

@@ -1,4 +1,7 @@
-"""A proxy between a controller and its API server, which counts writes, ends its client at one, or breaks its watches."""
+"""A proxy between a controller and its API server.
+
+It counts writes, kills the controller at a write, or breaks watches.
+"""
 
 import asyncio
 import itertools
@@ -9,13 +12,20 @@ import aiohttp
 from aiohttp import web
 
 UNCOUNTED = ("/events", "/leases")
-CARRIED_UP = ("Content-Type", "Authorization", "Accept", "User-Agent")
-CARRIED_DOWN = ("Content-Type", "Retry-After", "Warning")
-GONE = {"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 410, "reason": "Expired", "message": "old"}
+REQUEST_HEADERS = ("Content-Type", "Authorization", "Accept", "User-Agent")
+RESPONSE_HEADERS = ("Content-Type", "Retry-After", "Warning")
+EXPIRED = {
+    "kind": "Status",
+    "apiVersion": "v1",
+    "status": "Failure",
+    "code": 410,
+    "reason": "Expired",
+    "message": "old",
+}
 
 
 class Proxy:
-    """Plain HTTP on its own side, TLS to the server. It changes nothing unless told to."""
+    """HTTP for the controller, TLS to the server. By default it only forwards."""
 
     def __init__(self, access, session):
         self._access = access
@@ -30,14 +40,14 @@ class Proxy:
         self.ended_at = []
 
     def end_at(self, writes, end):
-        """Call `end` at the n-th writes: {3: "before", 9: "after"} they reach the server."""
+        """Call `end` at these writes: {3: "before", 9: "after"} the write reaches the server."""
         self._ends_at, self._end = writes, end
 
     def break_watches(self):
         self._breaks_watches = True
 
     def delay_watches(self, plural, seconds):
-        """Each event of this kind takes so long, and the next one waits for it."""
+        """Delay every event of this resource; the next event waits for it."""
         self._late[plural] = seconds
 
     async def handle(self, request):
@@ -50,11 +60,13 @@ class Proxy:
         return await self._forward(request)
 
     async def _forward(self, request):
-        async with self._ask(request) as answer:
-            return web.Response(status=answer.status, body=await answer.read(), headers=_some(answer, CARRIED_DOWN))
+        async with self._send(request) as answer:
+            return web.Response(
+                status=answer.status, body=await answer.read(), headers=_headers(answer, RESPONSE_HEADERS)
+            )
 
     async def _last_write(self, request, number):
-        """Whom it answers is no more, so the answer does not matter."""
+        """The client was killed, so the response does not matter."""
         if self._ends_at[number] == "after":
             await self._forward(request)
         self.ended_at.append(number)
@@ -62,59 +74,59 @@ class Proxy:
         return web.Response(status=500)
 
     @asynccontextmanager
-    async def _ask(self, request):
+    async def _send(self, request):
         async with self._session.request(
             request.method,
             self._access.server + request.path_qs,
             data=await request.read(),
-            headers=_some(request, CARRIED_UP),
+            headers=_headers(request, REQUEST_HEADERS),
         ) as answer:
             yield answer
 
     async def _watch(self, request):
-        async with self._ask(request) as answer:
-            response = web.StreamResponse(status=answer.status, headers=_some(answer, CARRIED_DOWN))
+        async with self._send(request) as answer:
+            response = web.StreamResponse(status=answer.status, headers=_headers(answer, RESPONSE_HEADERS))
             try:
                 await response.prepare(request)
                 if self._breaks_watches:
-                    await self._carry_badly(request, answer, response)
+                    await self._forward_broken_watch(request, answer, response)
                 else:
-                    await self._carry(request, answer, response)
+                    await self._forward_watch(request, answer, response)
             except ConnectionError:
-                """The client went away; so does its watch."""
+                """The client disconnected."""
             return response
 
-    async def _carry(self, request, answer, response):
+    async def _forward_watch(self, request, answer, response):
         delay_seconds = self._late.get(request.path.rpartition("/")[2], 0)
         async for line in answer.content:
             await asyncio.sleep(delay_seconds)
             await response.write(line)
 
-    async def _carry_badly(self, request, answer, response, events=3, delay_seconds=0.03):
-        """A few events, each late; then the stream ends well, breaks in the middle of a line, or says 410 Gone."""
+    async def _forward_broken_watch(self, request, answer, response, events=3, delay_seconds=0.03):
+        """Send a few events late, then end the stream, break it in a line, or send 410 Gone."""
         way = ("ends", "breaks", "is gone")[next(self._watches) % 3]
-        seen = 0
+        sent = 0
         async for line in answer.content:
             await asyncio.sleep(delay_seconds)
-            if seen == events:
+            if sent == events:
                 self.broken.add(way)
                 if way == "breaks":
                     await response.write(line[: len(line) // 2])
                     request.transport.abort()
                 elif way == "is gone":
-                    await response.write(json.dumps({"type": "ERROR", "object": GONE}).encode() + b"\n")
+                    await response.write(json.dumps({"type": "ERROR", "object": EXPIRED}).encode() + b"\n")
                 return
             await response.write(line)
-            seen += 1
+            sent += 1
 
 
-def _some(message, names):
+def _headers(message, names):
     return {name: message.headers[name] for name in names if name in message.headers}
 
 
 @asynccontextmanager
 async def running_proxy(access):
-    """The proxy and its address."""
+    """Yield the proxy and its address."""
     connector = aiohttp.TCPConnector(ssl=access.tls, limit=0)
     async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=None)) as session:
         proxy = Proxy(access, session)

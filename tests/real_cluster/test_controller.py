@@ -1,4 +1,4 @@
-"""`pykueue controller` beside an API server: admission, probes, hand-over, and kinds that are not there yet."""
+"""`pykueue controller` in its own process: admission, health, hand-over and missing kinds."""
 
 import signal
 import subprocess
@@ -27,7 +27,7 @@ def test_waiting_jobs_start_when_the_controller_returns(cluster):
     wait_for(lambda: not cluster.is_suspended("one"), "the job starts")
 
 
-def test_one_who_waits_for_the_lease_is_ready_and_does_nothing(cluster):
+def test_a_replica_that_waits_for_the_lease_is_ready_and_does_nothing(cluster):
     cluster.start_leader()
     second = cluster.start_controller()
     wait_for(lambda: second.page("readyz") == "ok", "the second is ready")

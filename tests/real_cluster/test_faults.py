@@ -1,4 +1,4 @@
-"""A controller process killed at any write, or with watches that break, changes nothing in the end."""
+"""A controller that is killed at any write, or whose watches break, ends in the same state."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ import pytest
 from tests.controllers.system.cluster import CONFIGURATION, PYTORCH_JOBS
 from tests.controllers.system.cluster import Cluster as ApiCluster
 from tests.e2e.conftest import running_api
-from tests.real_cluster import lending
+from tests.real_cluster import reclaim_scenario
 from tests.real_cluster.conftest import Cluster as Controllers
 from tests.real_cluster.proxy import running_proxy
 
@@ -20,7 +20,7 @@ from pykueue.kube.http_client import HttpClient
 
 
 class Stage:
-    """A fresh API server, a controller that reaches it through a proxy only, and a client that needs no proxy."""
+    """A new API server, a controller behind a proxy, and a client without proxy."""
 
     def __init__(self, cluster, proxy, controllers):
         self.cluster = cluster
@@ -35,8 +35,8 @@ class Stage:
         self.start_controller()
 
     async def play(self):
-        async with lending.quota_watched(self.cluster.client):
-            return await lending.play(self.cluster)
+        async with reclaim_scenario.quota_watched(self.cluster.client):
+            return await reclaim_scenario.run(self.cluster)
 
 
 @asynccontextmanager
@@ -47,9 +47,9 @@ async def stage(external_cluster):
     ):
         directory = Path(name)
         client = HttpClient(await access.from_kubeconfig(kubeconfig))
-        shown = external_cluster.controller_kubeconfig if external_cluster else kubeconfig
-        async with running_proxy(await access.from_kubeconfig(shown)) as (proxy, address):
-            controllers = Controllers(_through(address, shown, directory), None, directory)
+        controller_kubeconfig = external_cluster.controller_kubeconfig if external_cluster else kubeconfig
+        async with running_proxy(await access.from_kubeconfig(controller_kubeconfig)) as (proxy, address):
+            controllers = Controllers(_through(address, controller_kubeconfig, directory), None, directory)
             try:
                 yield Stage(ApiCluster(client, CONFIGURATION), proxy, controllers)
             finally:
@@ -82,7 +82,7 @@ async def play_undisturbed(external_cluster):
 
 
 async def play_with_kills_at(external_cluster, writes):
-    """How it ends, and at which writes a controller was killed, each time with another one started at once."""
+    """The final state, and the writes at which a controller was killed and replaced."""
     async with stage(external_cluster) as on:
         on.start_controller()
         on.proxy.end_at(writes, on.replace_controller)
@@ -91,7 +91,7 @@ async def play_with_kills_at(external_cluster, writes):
 
 @pytest.fixture(scope="module")
 def undisturbed(external_cluster):
-    """How it ends, and with how many writes."""
+    """The final state, and the number of writes."""
     return asyncio.run(play_undisturbed(external_cluster))
 
 

@@ -1,4 +1,4 @@
-"""`helm install` into `pykueue up`: the configuration of the chart takes effect on the running controllers."""
+"""`helm install` into `pykueue up`: the Configuration of the chart takes effect at once."""
 
 import os
 import subprocess
@@ -41,9 +41,9 @@ def installed(tmp_path):
 def test_an_installed_configuration_takes_effect(installed):
     def is_suspended():
         installed.apply(TRAINING)
-        found = installed.json("get", "pytorchjob", "training")
+        job = installed.json("get", "pytorchjob", "training")
         installed("delete", "pytorchjob", "training")
-        return found["spec"].get("runPolicy", {}).get("suspend", False)
+        return job["spec"].get("runPolicy", {}).get("suspend", False)
 
     wait_for(is_suspended, "PyTorchJobs with a queue are created suspended")
     installed.apply(TRAINING)

@@ -1,4 +1,4 @@
-"""Published tutorials, played on a cluster with a controller in a process of its own."""
+"""Published tutorials on a cluster with a controller in a process of its own."""
 
 from pathlib import Path
 
@@ -46,8 +46,8 @@ def test_a_team_takes_its_quota_back(cluster):
 )
 def test_pods_follow_the_decisions(cluster):
     def living_pods(team):
-        found = cluster.kubectl.json("get", "pods", "--namespace", team)["items"]
-        return [pod for pod in found if "deletionTimestamp" not in pod["metadata"]]
+        pods = cluster.kubectl.json("get", "pods", "--namespace", team)["items"]
+        return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
 
     apply(cluster, "003-0", "003-10", "003-11")
     wait_for(lambda: living_pods("team-b"), "team B's job has pods")
@@ -57,7 +57,7 @@ def test_pods_follow_the_decisions(cluster):
 
 
 def test_a_pytorch_job_runs_from_a_queue_of_gpus(cluster):
-    """The flavor says nodeSelector and the queue does not say what it covers, as the tutorial prints them."""
+    """As in the tutorial, the flavor has nodeSelector and the queue no coveredResources."""
     apply(cluster, "003-01", "001-02", "001-03", "001-04")
     container = {"name": "pytorch", "image": "x", "resources": {"limits": {"nvidia.com/gpu": 1}}}
     replica = {"replicas": 1, "template": {"spec": {"containers": [container]}}}

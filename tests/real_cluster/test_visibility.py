@@ -1,4 +1,4 @@
-"""The visibility API of a controller: as the API server of a cluster asks it, and as a user with a token does."""
+"""The visibility API of a controller, called by the cluster's API server and by users."""
 
 import asyncio
 import datetime as dt
@@ -18,7 +18,7 @@ from pykueue.api import registry
 from pykueue.api.configuration import loading
 from pykueue.api.scheme import Settings
 from pykueue.apiserver.embedded import EmbeddedApi, ServerPaths
-from pykueue.app.visibility.server import VisibilityServer
+from pykueue.app.visibility.server import VisibilityApiServer
 from pykueue.cli.main import cli
 from pykueue.controllers.scheduler.follower import QueueFollower
 from pykueue.install import visibility as installed
@@ -33,11 +33,11 @@ LIFE = issuing.Validity(begin=NOW, end=NOW + dt.timedelta(days=1))
 
 
 def front_proxy(authority, common_name):
-    """A certificate for a client, as an API server shows it when it passes requests on."""
+    """A client certificate, as an API server presents it when it forwards requests."""
     issuer = x509.load_pem_x509_certificate(authority.certificate)
     pair = issuing.make_server(authority, common_name, ("localhost",), LIFE)
     key = issuing.private_key(pair.key)
-    made = (
+    certificate = (
         x509.CertificateBuilder()
         .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)]))
         .issuer_name(issuer.subject)
@@ -49,10 +49,10 @@ def front_proxy(authority, common_name):
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer.public_key()), critical=False)
         .sign(issuing.private_key(authority.key), hashes.SHA256())
     )
-    return made.public_bytes(issuing.serialization.Encoding.PEM), pair.key
+    return certificate.public_bytes(issuing.serialization.Encoding.PEM), pair.key
 
 
-class Asking:
+class VisibilityClient:
     def __init__(self, port, folder, authority):
         self._port, self._folder, self._authority = port, folder, authority
 
@@ -70,7 +70,7 @@ class Asking:
 
 @asynccontextmanager
 async def serving(tmp_path, view):
-    """A server whose API server is an embedded one, which knows tokens and rights."""
+    """A visibility server whose tokens and rights are those of an embedded API server."""
     api = EmbeddedApi(ServerPaths(directory=tmp_path / "api", host="127.0.0.1", port=0), registry.scheme(), Settings())
     await api.start()
     client = HttpClient(await access.from_kubeconfig(tmp_path / "api" / "kubeconfig"))
@@ -79,10 +79,10 @@ async def serving(tmp_path, view):
     config_map = {"metadata": {"name": "extension-apiserver-authentication"}, "data": data}
     await client.raw("POST", "/api/v1/namespaces/kube-system/configmaps", config_map)
     document = {"visibilityServer": {"bindAddress": "127.0.0.1", "bindPort": 0}}
-    server = VisibilityServer(client, loading.complete(document).value, view)
+    server = VisibilityApiServer(client, loading.complete(document).value, view)
     try:
         await server.start()
-        yield Asking(server.port, tmp_path, authority)
+        yield VisibilityClient(server.port, tmp_path, authority)
     finally:
         await server.stop()
         await client.close()
@@ -101,33 +101,33 @@ async def waiting():
         yield cluster
 
 
-async def test_whom_the_api_server_vouches_for_is_answered(tmp_path, waiting):
+async def test_users_of_the_front_proxy_are_answered(tmp_path, waiting):
     view = (waiting.controllers.scheduler.engine.world, waiting.controllers.cache)
     masters = {"X-Remote-User": "admin", "X-Remote-Group": "system:masters"}
     nobody = {"X-Remote-User": "jane"}
-    async with serving(tmp_path, lambda: view) as asking:
-        code, found = await asking.get(PENDING, headers=masters, proxy="front")
-        assert (code, [item["positionInClusterQueue"] for item in found["items"]]) == (200, [0])
+    async with serving(tmp_path, lambda: view) as client:
+        code, summary = await client.get(PENDING, headers=masters, proxy="front")
+        assert (code, [item["positionInClusterQueue"] for item in summary["items"]]) == (200, [0])
         local_queue = f"{GROUP}/v1beta1/namespaces/default/localqueues/cq/pendingworkloads"
-        code, found = await asking.get(local_queue, headers=masters, proxy="front")
-        assert (code, found["apiVersion"], len(found["items"])) == (200, "visibility.kueue.x-k8s.io/v1beta1", 1)
-        assert (await asking.get(PENDING, headers=nobody, proxy="front"))[0] == 403
-        assert (await asking.get(PENDING, headers=masters, proxy="stranger"))[0] == 401
-        assert (await asking.get(PENDING, headers=masters))[0] == 401
-        code, listed = await asking.get(f"{GROUP}/v1beta2", headers=nobody, proxy="front")
+        code, summary = await client.get(local_queue, headers=masters, proxy="front")
+        assert (code, summary["apiVersion"], len(summary["items"])) == (200, "visibility.kueue.x-k8s.io/v1beta1", 1)
+        assert (await client.get(PENDING, headers=nobody, proxy="front"))[0] == 403
+        assert (await client.get(PENDING, headers=masters, proxy="stranger"))[0] == 401
+        assert (await client.get(PENDING, headers=masters))[0] == 401
+        code, listed = await client.get(f"{GROUP}/v1beta2", headers=nobody, proxy="front")
         assert (code, listed["kind"]) == (200, "APIResourceList")
 
 
 async def test_a_token_is_judged_by_the_api_server(tmp_path, waiting):
     view = (waiting.controllers.scheduler.engine.world, waiting.controllers.cache)
-    async with serving(tmp_path, lambda: view) as asking:
+    async with serving(tmp_path, lambda: view) as client:
         from_file = await access.from_kubeconfig(tmp_path / "api" / "kubeconfig")
         headers = {"Authorization": f"Bearer {await from_file.token()}"}
-        assert (await asking.get(PENDING, headers=headers))[0] == 200
-        assert (await asking.get(PENDING, headers={"Authorization": "Bearer wrong"}))[0] == 401
+        assert (await client.get(PENDING, headers=headers))[0] == 200
+        assert (await client.get(PENDING, headers={"Authorization": "Bearer wrong"}))[0] == 401
 
 
-async def test_one_who_does_not_lead_sees_the_same(waiting):
+async def test_a_replica_that_does_not_lead_has_the_same_queues(waiting):
     observer = QueueFollower(waiting.client, waiting.configuration, WallClock())
     watching = asyncio.create_task(observer.run())
 
@@ -144,12 +144,12 @@ def test_the_gate_takes_the_api_away():
     off = loading.complete({"featureGates": {"VisibilityOnDemand": False}}).value
     on = loading.complete({}).value
     assert installed.objects(off) == []
-    names = [each["metadata"]["name"] for each in installed.objects(on) if each["kind"] == "APIService"]
+    names = [obj["metadata"]["name"] for obj in installed.objects(on) if obj["kind"] == "APIService"]
     assert names == ["v1beta1.visibility.kueue.x-k8s.io", "v1beta2.visibility.kueue.x-k8s.io"]
 
 
 def test_api_services_are_printed_only_when_asked_for():
-    """Without anybody behind them they would block the deletion of namespaces."""
+    """An unavailable APIService blocks the deletion of namespaces."""
     whole = CliRunner().invoke(cli, ["manifests"]).output
     assert "kind: APIService" not in whole
     assert CliRunner().invoke(cli, ["manifests", "visibility"]).output.count("kind: APIService") == 2

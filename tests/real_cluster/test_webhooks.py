@@ -1,4 +1,4 @@
-"""`pykueue controller --webhooks` outside a cluster, from the manifests to an answer that the API server would trust."""
+"""`pykueue controller --webhooks` outside a cluster, from the manifests to a trusted answer."""
 
 import base64
 import json
@@ -17,7 +17,7 @@ from pykueue.cli.main import cli
 
 @pytest.fixture
 def url(cluster):
-    """Of webhooks that are configured and served."""
+    """The address of webhooks that are configured and served."""
     address = f"127.0.0.1:{free_port()}"
     printed = CliRunner().invoke(cli, ["manifests", "webhooks", "--webhook-url", f"https://{address}"])
     cluster.kubectl.apply(*yaml.load_all(printed.stdout, Loader=yaml.CSafeLoader))
@@ -42,8 +42,8 @@ def test_what_manifests_print_is_answered_and_trusted(cluster, url):
         "operation": "CREATE",
         "object": cluster.job("one"),
     }
-    asked = urllib.request.Request(f"{url}/mutate", data=json.dumps({"request": request}).encode())
-    with urllib.request.urlopen(asked, context=ssl.create_default_context(cadata=trust), timeout=10) as answer:
+    review = urllib.request.Request(f"{url}/mutate", data=json.dumps({"request": request}).encode())
+    with urllib.request.urlopen(review, context=ssl.create_default_context(cadata=trust), timeout=10) as answer:
         patch = json.loads(base64.b64decode(json.load(answer)["response"]["patch"]))
     assert {"op": "add", "path": "/spec/suspend", "value": True} in patch
     assert "ok   certificate  trusted, good for 365 days" in doctor(cluster)

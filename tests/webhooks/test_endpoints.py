@@ -24,12 +24,12 @@ from tests.webhooks.webhook_cluster import (
     until,
 )  # fmt: skip
 
+from pykueue.api import resources
 from pykueue.api.configuration.types import InternalCertManagement, Webhook
-from pykueue.api.scheme import Resource
 from pykueue.webhooks.certificate_lifecycle import Renewal
 from pykueue.webhooks.service import ListenAddress, Webhooks
 
-RAY_JOBS = Resource("ray.io", "v1", "rayjobs", "RayJob", namespaced=True)
+RAY_JOBS = resources.RAY_JOB
 
 
 @pytest.fixture
@@ -93,7 +93,7 @@ async def test_an_owner_is_read_from_the_api(server):
 
 async def test_the_queue_named_default_is_given(server):
     client, _ = server
-    queues = Resource("kueue.x-k8s.io", "v1beta2", "localqueues", "LocalQueue", namespaced=True)
+    queues = resources.LOCAL_QUEUE
     await client.create(queues, {"metadata": {"name": "default"}, "spec": {"clusterQueue": "q"}}, "team")
 
     async def labels():

@@ -1,5 +1,5 @@
 import jsonpatch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pykueue.webhooks.reviews import json_patch
@@ -12,6 +12,7 @@ VALUES = st.recursive(
 OBJECTS = st.dictionaries(st.sampled_from(["metadata", "spec", "a/b~c"]), VALUES, max_size=3)
 
 
+@example({"spec": [True]}, {"spec": [1]})
 @given(OBJECTS, OBJECTS)
 def test_the_patch_makes_the_one_of_the_other(before, after):
     patched = jsonpatch.apply_patch(before, list(json_patch(before, after)))

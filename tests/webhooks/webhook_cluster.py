@@ -10,9 +10,8 @@ from datetime import UTC, datetime, timedelta
 
 import jsonpatch
 
-from pykueue.api import registry
+from pykueue.api import registry, resources
 from pykueue.api.configuration import loading
-from pykueue.api.scheme import Resource
 from pykueue.apiserver.core import Core
 from pykueue.apiserver.local_client import LocalClient
 from pykueue.apiserver.store.memory import MemoryLog
@@ -91,7 +90,7 @@ async def api(settings=None):
         await core.stop()
 
 
-NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+NAMESPACES = resources.NAMESPACE
 ENDPOINT = Endpoint(namespace=CONFIGURATION.namespace, service="kueue-webhook-service")
 SERVICE = WebhookService(namespace=ENDPOINT.namespace, secret="kueue-webhook-server-cert", service=ENDPOINT.service)
 HOST = f"{ENDPOINT.service}.{ENDPOINT.namespace}.svc"

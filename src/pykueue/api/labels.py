@@ -1,6 +1,7 @@
 """The labels, annotations, finalizers and scheduling gates of Kueue, each named once.
 
-The constants have the names of the keys. Most keys are used both as a label and as an annotation, so one list holds them all.
+The constants have the names of the keys. Most keys are used both as a label and as an annotation,
+so one list holds them all.
 """
 
 QUEUE_NAME = "kueue.x-k8s.io/queue-name"

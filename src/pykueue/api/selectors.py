@@ -20,7 +20,7 @@ _OUTSIDE_PARENTHESES = re.compile(r",(?![^()]*\))")
 
 
 @dataclass(frozen=True, slots=True)
-class LabelRequirement:
+class Requirement:
     """One term of a label selector; `operator` is In, NotIn, Exists, DoesNotExist, Gt or Lt."""
 
     key: str
@@ -51,27 +51,27 @@ _TESTS: dict[str, Callable[[str | None, Collection[str]], bool]] = {
 }
 
 
-def matches(requirements: Iterable[LabelRequirement], labels: Labels | None) -> bool:
+def matches(requirements: Iterable[Requirement], labels: Labels | None) -> bool:
     return all(requirement.matches(labels or {}) for requirement in requirements)
 
 
-def parse_labels(text: str) -> tuple[LabelRequirement, ...]:
+def parse_labels(text: str) -> tuple[Requirement, ...]:
     """Parse a label selector such as `app=web,tier in (a, b),!canary`; ApiError 400 on errors."""
     return tuple(_label_requirement(part) for part in _OUTSIDE_PARENTHESES.split(text)) if text.strip() else ()
 
 
-def _label_requirement(part: str) -> LabelRequirement:
+def _label_requirement(part: str) -> Requirement:
     if match := _SET.fullmatch(part):
         key, word, values = match.groups()
         operator = "In" if word == "in" else "NotIn"
-        requirement = LabelRequirement(key, operator, frozenset(value.strip() for value in values.split(",")))
+        requirement = Requirement(key, operator, frozenset(value.strip() for value in values.split(",")))
     elif match := _COMPARISON.fullmatch(part):
         key, sign, value = match.groups()
         operator = {"=": "In", "==": "In", "!=": "NotIn", ">": "Gt", "<": "Lt"}[sign]
-        requirement = LabelRequirement(key, operator, frozenset({value}))
+        requirement = Requirement(key, operator, frozenset({value}))
     elif match := _EXISTENCE.fullmatch(part):
         negation, key = match.groups()
-        requirement = LabelRequirement(key, "DoesNotExist" if negation else "Exists")
+        requirement = Requirement(key, "DoesNotExist" if negation else "Exists")
     else:
         word = part.split()[1] if len(part.split()) > 1 else part.strip()
         raise errors.bad_request(f"unable to parse requirement: found '{word}', expected: in, notin, =, ==, !=, gt, lt")
@@ -79,7 +79,7 @@ def _label_requirement(part: str) -> LabelRequirement:
     return requirement
 
 
-def _check(requirement: LabelRequirement) -> None:
+def _check(requirement: Requirement) -> None:
     if syntax.label_key(requirement.key):
         raise errors.bad_request(
             f'unable to parse requirement: <nil>: Invalid value: "{requirement.key}": '
@@ -93,15 +93,13 @@ def _check(requirement: LabelRequirement) -> None:
             )
 
 
-def from_object(selector: Mapping[str, Any] | None) -> tuple[LabelRequirement, ...] | None:
+def from_object(selector: Mapping[str, Any] | None) -> tuple[Requirement, ...] | None:
     """The terms of a `LabelSelector`: None (absent) matches nothing, an empty one everything."""
     if selector is None:
         return None
-    equal = [
-        LabelRequirement(key, "In", frozenset({value})) for key, value in (selector.get("matchLabels") or {}).items()
-    ]
+    equal = [Requirement(key, "In", frozenset({value})) for key, value in (selector.get("matchLabels") or {}).items()]
     expressions = [
-        LabelRequirement(expression["key"], expression["operator"], frozenset(expression.get("values") or ()))
+        Requirement(expression["key"], expression["operator"], frozenset(expression.get("values") or ()))
         for expression in selector.get("matchExpressions") or ()
     ]
     return (*equal, *expressions)

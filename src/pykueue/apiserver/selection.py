@@ -71,7 +71,7 @@ class Selection:
     kind: Kind
     namespace: str = ""
     name: str = ""
-    labels: tuple[selectors.LabelRequirement, ...] = ()
+    labels: tuple[selectors.Requirement, ...] = ()
     fields: tuple[selectors.FieldRequirement, ...] = ()
 
     @property

@@ -1,15 +1,28 @@
-"""The parts that `pykueue up` starts beside the API, in order: each is built from the surroundings and may be absent.
+"""The components that `pykueue up` starts beside the API server, in order.
 
-To add one, write a function that takes `Surroundings` and returns a `Part` (or None when the options exclude it), and
-put it into PARTS. Import what it needs inside the function, so that the start stays fast.
+To add one, write a function that takes an `UpContext` and returns a `Component` (or None if the
+options exclude it), and put it into COMPONENTS. Import what only one component needs inside its
+function, so that a process that does not use it starts fast.
 """
 
+import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+import click
+
+from pykueue.api import manifests
+from pykueue.api.scheme import Object
 from pykueue.apiserver.embedded import EmbeddedApi
+from pykueue.apiserver.http.hooks import Hooks
+from pykueue.apiserver.http.messages import HttpRequest, HttpResponse
+from pykueue.app.health import METRICS_CONTENT_TYPE
+
+if TYPE_CHECKING:
+    from pykueue.app.configured_controllers import ConfiguredControllers
 
 
 class Component(Protocol):
@@ -20,7 +33,11 @@ class Component(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpContext:
-    """`api.client()` speaks to the API in process, `api.hooks` adds to it (`pods/log`, the visibility group, pages)."""
+    """What a component is built from: the API server and the options of `pykueue up`.
+
+    `api.client()` calls the API server in process. `api.hooks` adds to it: subresources of pods,
+    API groups and pages.
+    """
 
     api: EmbeddedApi
     data_dir: Path
@@ -29,28 +46,94 @@ class UpContext:
     configuration: Mapping[str, Any] = field(default_factory=dict)
     """The Kueue Configuration, as JSON."""
     nodes: Path | None = None
+    """A file with Node and NodePool manifests."""
     has_controllers: bool = True
-    """Otherwise they run in a process of their own."""
+    """False if another process runs `pykueue controller`."""
 
 
-def _controllers(surroundings: UpContext) -> Component | None:
-    if not surroundings.has_controllers:
+def _controllers(context: UpContext) -> Component | None:
+    if not context.has_controllers:
         return None
-    from pykueue.app import metrics_endpoint, running_configuration
+    from pykueue.app import running_configuration
     from pykueue.app.configured_controllers import ConfiguredControllers
     from pykueue.app.visibility import api as visibility
 
-    controllers = ConfiguredControllers(surroundings.api, surroundings.configuration)
-    visibility.register(surroundings.api, controllers)
-    metrics_endpoint.register(surroundings.api.hooks, controllers)
-    running_configuration.register(surroundings.api.hooks, controllers)
+    controllers = ConfiguredControllers(context.api, context.configuration)
+    visibility.register(context.api, controllers)
+    _register_metrics(context.api.hooks, controllers)
+    running_configuration.register(context.api.hooks, controllers)
     return controllers
 
 
-def _machine_room(surroundings: UpContext) -> Component:
-    from pykueue.app.local_cluster import LocalClusterComponent
+def _register_metrics(hooks: Hooks, controllers: "ConfiguredControllers") -> None:
+    """Serve the metrics of the controllers at `/metrics` of the embedded API."""
 
-    return LocalClusterComponent(surroundings)
+    async def metrics(_call: HttpRequest) -> HttpResponse:
+        """Rendered in a thread, because the text of many queues would block the loop."""
+        controllers.metrics.refresh()
+        body = await asyncio.to_thread(controllers.metrics.text)
+        return HttpResponse(body=body, content_type=METRICS_CONTENT_TYPE)
+
+    hooks.add_page("/metrics", metrics)
 
 
-PARTS: list[Callable[[UpContext], Component | None]] = [_controllers, _machine_room]
+class LocalClusterComponent:
+    """The local cluster (nodes, kubelet, operators) and the kubelet API that it answers."""
+
+    def __init__(self, context: UpContext) -> None:
+        from pykueue.cluster.local_cluster import ClusterOptions, LocalCluster
+        from pykueue.kube.clock import WallClock
+
+        self._context = context
+        options = ClusterOptions(
+            runtime=context.runtime,
+            directory=context.data_dir / "room",
+            nodes=_read_nodes(context.nodes),
+            publish_components=True,
+        )
+        self._cluster = LocalCluster(context.api.client(), WallClock(), options)
+
+    async def start(self) -> None:
+        from pykueue.app.kubelet_api import exec_attach, logs, metrics, port_forward
+
+        _keep_the_terminal_quiet()
+        await self._cluster.start()
+        if self._context.runtime != "none":
+            logs.register(self._context.api, self._cluster)
+            exec_attach.register(self._context.api, self._cluster)
+        if self._context.runtime == "process":
+            metrics.register(self._context.api)
+            port_forward.register(self._context.api, self._cluster)
+
+    async def stop(self) -> None:
+        await self._cluster.stop()
+
+
+def _keep_the_terminal_quiet() -> None:
+    """Let components log at INFO into their own files, but not to the terminal."""
+    from pykueue.cluster import component_deployments
+
+    root = logging.getLogger()
+    for handler in root.handlers:
+        handler.setLevel(root.level)
+    for deployment in component_deployments.COMPONENTS:
+        for name in deployment.loggers:
+            logging.getLogger(name).setLevel(min(logging.INFO, root.level))
+
+
+def _read_nodes(path: Path | None) -> tuple[Object, ...]:
+    if path is None:
+        return ()
+    documents, faults = manifests.read(path.read_bytes(), str(path))
+    if faults:
+        raise click.ClickException(str(faults[0]))
+    for document in documents:
+        kind = document.object.get("kind")
+        if kind not in ("Node", "NodePool"):
+            raise click.ClickException(
+                f"{path}:{document.line}: {kind} is not allowed in a file of nodes; remove it (only Node and NodePool are)"
+            )
+    return tuple(document.object for document in documents)
+
+
+COMPONENTS: list[Callable[[UpContext], Component | None]] = [_controllers, LocalClusterComponent]

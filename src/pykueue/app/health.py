@@ -1,6 +1,6 @@
-"""What a controller tells over HTTP about itself: alive, ready, and its metrics. Served by `pykueue controller`.
+"""Liveness, readiness and metrics of `pykueue controller`, over HTTP.
 
-A controller that waits for the lease is ready too, as Kubernetes' own components are: it is there to take over.
+A replica that waits for the Lease is ready, as Kubernetes' own components are: it can take over.
 """
 
 from collections.abc import Awaitable, Callable
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import click
 from aiohttp import web
 
-_METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-_NOBODY_LISTENS = ("", "0")
+METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+_OFF = ("", "0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthEndpoints:
-    """Addresses are `host:port` as Kueue's Configuration has them; "0" serves nothing there."""
+    """Addresses are `host:port`, as in Kueue's Configuration; "0" turns an endpoint off."""
 
     health_address: str
     liveness_path: str
@@ -25,20 +25,20 @@ class HealthEndpoints:
     metrics: Callable[[], Awaitable[bytes]]
 
 
-class Probes:
-    def __init__(self, pages: HealthEndpoints) -> None:
-        self._pages = pages
+class HealthServer:
+    def __init__(self, endpoints: HealthEndpoints) -> None:
+        self._endpoints = endpoints
         self._runners: list[web.AppRunner] = []
 
     async def start(self) -> None:
-        """One listener for each address: both pages may share one."""
+        """Start one listener for each address; health and metrics may share one."""
         applications: dict[str, web.Application] = {}
         for address, path, handler in (
-            (self._pages.health_address, self._pages.liveness_path, self._live),
-            (self._pages.health_address, self._pages.readiness_path, self._ready),
-            (self._pages.metrics_address, "metrics", self._metrics),
+            (self._endpoints.health_address, self._endpoints.liveness_path, self._live),
+            (self._endpoints.health_address, self._endpoints.readiness_path, self._ready),
+            (self._endpoints.metrics_address, "metrics", self._metrics),
         ):
-            if address not in _NOBODY_LISTENS:
+            if address not in _OFF:
                 application = applications.setdefault(address, web.Application())
                 application.router.add_get("/" + path.lstrip("/"), handler)
         for address, application in applications.items():
@@ -63,7 +63,7 @@ class Probes:
         return web.Response(text="ok")
 
     async def _ready(self, _request: web.Request) -> web.Response:
-        return web.Response(text="ok") if self._pages.is_ready() else web.Response(text="starting", status=503)
+        return web.Response(text="ok") if self._endpoints.is_ready() else web.Response(text="starting", status=503)
 
     async def _metrics(self, _request: web.Request) -> web.Response:
-        return web.Response(body=await self._pages.metrics(), headers={"Content-Type": _METRICS_TYPE})
+        return web.Response(body=await self._endpoints.metrics(), headers={"Content-Type": METRICS_CONTENT_TYPE})

@@ -1,7 +1,8 @@
-"""The Kueue Configuration that a cluster runs with, as the cluster itself tells it.
+"""The Kueue Configuration that a cluster runs with.
 
-`pykueue up` shows the one in force at `/configz`; Kueue and `pykueue controller` are installed with theirs in a ConfigMap. Used by commands
-that decide as the controllers do.
+`pykueue up` serves the one in force at `/configz`. Kueue and `pykueue controller` are installed
+with theirs in a ConfigMap. Used by commands that decide as the controllers do (`explain`,
+`doctor`).
 """
 
 from collections.abc import Mapping
@@ -15,43 +16,43 @@ if TYPE_CHECKING:
     from pykueue.app.configured_controllers import ConfiguredControllers
     from pykueue.kube.client import Client
 
-_PAGE = "/configz"
+_PATH = "/configz"
 _KEY = "kueue"
-_NOT_FOR_US = (401, 403, 404)
+_UNAVAILABLE = (401, 403, 404)
 
 
 def register(hooks: Hooks, controllers: "ConfiguredControllers") -> None:
-    async def show(_call: HttpRequest) -> HttpResponse:
+    async def configz(_call: HttpRequest) -> HttpResponse:
         return HttpResponse(body={_KEY: dict(controllers.configuration)})
 
-    hooks.add_page(_PAGE, show)
+    hooks.add_page(_PATH, configz)
 
 
 async def find(client: "Client") -> Mapping[str, Any]:
-    """Empty, which means the defaults, where nobody tells."""
-    shown = await _asked(client, _PAGE)
-    if isinstance(shown, dict) and isinstance(shown.get(_KEY), dict):
-        told: Mapping[str, Any] = shown[_KEY]
-        return told
-    return await _installed(client)
+    """The Configuration in force; empty, which means the defaults, if the cluster shows none."""
+    configz = await _get(client, _PATH)
+    if isinstance(configz, dict) and isinstance(configz.get(_KEY), dict):
+        configuration: Mapping[str, Any] = configz[_KEY]
+        return configuration
+    return await _find_installed(client)
 
 
-async def _installed(client: "Client") -> Mapping[str, Any]:
+async def _find_installed(client: "Client") -> Mapping[str, Any]:
     from pykueue.api.configuration import loading, sources
     from pykueue.app.configured_controllers import NAME
     from pykueue.controllers.settings import DEFAULT_NAMESPACE
 
-    config_map = await _asked(client, f"/api/v1/namespaces/{DEFAULT_NAMESPACE}/configmaps/{NAME}")
-    found = sources.find({**config_map, "kind": "ConfigMap"}) if isinstance(config_map, dict) else None
-    if found is None or loading.find_faults(found):
+    config_map = await _get(client, f"/api/v1/namespaces/{DEFAULT_NAMESPACE}/configmaps/{NAME}")
+    source = sources.find({**config_map, "kind": "ConfigMap"}) if isinstance(config_map, dict) else None
+    if source is None or loading.find_faults(source):
         return {}
-    return loading.complete(found.configuration).document
+    return loading.complete(source.configuration).document
 
 
-async def _asked(client: "Client", path: str) -> Any:
+async def _get(client: "Client", path: str) -> Any:
     try:
         return await client.raw("GET", path)
     except ApiError as error:
-        if error.code in _NOT_FOR_US:
+        if error.code in _UNAVAILABLE:
             return None
         raise

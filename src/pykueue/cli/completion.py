@@ -1,6 +1,7 @@
-"""Shell completion: `pykueue completion SHELL`, the names of objects as values, and kubectl's way of asking a plugin.
+"""Shell completion: the command `pykueue completion`, and the names of objects as values.
 
-kubectl asks an executable `kubectl_complete-kueue` for words, which is `complete_plugin`.
+kubectl completes the words of a plugin by running `kubectl_complete-kueue`, which is
+`complete_plugin`.
 """
 
 import sys
@@ -15,36 +16,40 @@ if TYPE_CHECKING:
 
 Completer = Callable[[click.Context, click.Parameter, str], list[str]]
 
-_MOST_NAMES = 100
+_MAX_NAMES = 100
 _NO_FILES = ":4"
-"""What kubectl reads as: these words, and no file names."""
+"""Tells kubectl not to add file names (ShellCompDirectiveNoFileComp of cobra)."""
 
 
-def completes(noun: str, wants: "Callable[[Object], bool] | None" = None) -> Completer:
-    """Names of that kind on the cluster that the command line chooses; none if it cannot be asked."""
+def complete_names(singular: str, matches: "Callable[[Object], bool] | None" = None) -> Completer:
+    """Complete names of objects of the cluster that the command line selects.
+
+    Without an answer from the cluster there are no completions, and no error.
+    """
 
     def names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+        from pykueue.api import objects
         from pykueue.api.resources import JOB
-        from pykueue.cli.connection import Cluster
+        from pykueue.cli.connection import ClusterAccess
         from pykueue.cli.kinds import RESOURCES
 
-        given = ctx.params.get(str(parameter.name)) or ()
-        chosen = {key: ctx.params.get(key) for key in ("kubeconfig", "context", "namespace")}
-        cluster = Cluster(**{key: value for key, value in chosen.items() if value})
+        present = ctx.params.get(str(parameter.name)) or ()
+        options = {key: ctx.params.get(key) for key in ("kubeconfig", "context", "namespace")}
+        cluster = ClusterAccess(**{key: value for key, value in options.items() if value})
 
-        async def listed(client: "Client", namespace: str) -> "list[Object]":
+        async def list_objects(client: "Client", namespace: str) -> "list[Object]":
             from pykueue.kube.client import ListOptions
 
-            resource = JOB if noun == "job" else RESOURCES[noun]
-            place = namespace if resource.namespaced else ""
-            return (await client.list(resource, place, ListOptions(limit=_MOST_NAMES))).items
+            resource = JOB if singular == "job" else RESOURCES[singular]
+            scope = namespace if resource.namespaced else ""
+            return (await client.list(resource, scope, ListOptions(limit=_MAX_NAMES))).items
 
         try:
-            found = cluster.run(listed)
+            candidates = cluster.run(list_objects)
         except click.ClickException:
             return []
-        fitting = [str(obj["metadata"]["name"]) for obj in found if wants is None or wants(obj)]
-        return [name for name in fitting if name.startswith(incomplete) and name not in given]
+        matching = [objects.name(obj) for obj in candidates if matches is None or matches(obj)]
+        return [name for name in matching if name.startswith(incomplete) and name not in present]
 
     return names
 
@@ -53,7 +58,7 @@ def is_stopped(queue: "Object") -> bool:
     return (queue["spec"].get("stopPolicy") or "None") != "None"
 
 
-def is_going(queue: "Object") -> bool:
+def is_not_stopped(queue: "Object") -> bool:
     return not is_stopped(queue)
 
 
@@ -68,7 +73,11 @@ def is_inactive(workload: "Object") -> bool:
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print a script that completes commands: `source <(pykueue completion bash)`."""
+    """Print the completion script of a shell.
+
+    It completes commands and the names of objects.
+    For example: source <(pykueue completion bash)
+    """
     from click.shell_completion import get_completion_class
 
     from pykueue.cli.main import cli
@@ -79,16 +88,16 @@ def completion(shell: str) -> None:
 
 
 def words(command: click.Command, arguments: list[str]) -> list[str]:
-    """What may stand where the last argument stands."""
+    """The completions of the last argument."""
     from click.shell_completion import ShellComplete
 
     *before, incomplete = arguments or [""]
-    asked = ShellComplete(command, {}, "kubectl kueue", "_KUBECTL_KUEUE_COMPLETE")
-    return [item.value for item in asked.get_completions(before, incomplete) if item.type == "plain"]
+    shell = ShellComplete(command, {}, "kubectl kueue", "_KUBECTL_KUEUE_COMPLETE")
+    return [item.value for item in shell.get_completions(before, incomplete) if item.type == "plain"]
 
 
 def complete_plugin() -> Any:
-    """Installed as `kubectl_complete-kueue`."""
+    """Complete `kubectl kueue`. Installed as `kubectl_complete-kueue`."""
     from pykueue.cli.kubectl_plugin import kueue
 
     for word in words(kueue, sys.argv[1:]):

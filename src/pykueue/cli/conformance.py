@@ -1,27 +1,37 @@
-"""`pykueue conformance`: replay what Kueue was recorded to do, and show where we differ."""
+"""`pykueue conformance`: replay recorded decisions of Kueue and report the differences."""
 
 import fnmatch
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from pykueue.cli import output as outputs
-from pykueue.conformance import corpus, session
+
+if TYPE_CHECKING:
+    from pykueue.conformance.session import FileReport
 
 
 @click.command
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--only", metavar="GLOB", help="Only files, or `file/case`, whose name matches.")
-@outputs.reports
-@click.option("--differences", "shown", default=10, show_default=True, help="How many differing cases to show in full.")
-def conformance(paths: tuple[Path, ...], only: str | None, output: str, shown: int) -> None:
-    """Replay recorded decisions (.jsonl, .jsonl.gz, or folders of them) and print how many are reproduced."""
+@click.option("--only", metavar="GLOB", help="Replay only the files, or the cases (FILE/CASE), whose name matches.")
+@outputs.with_report_output
+@click.option(
+    "--differences", "limit", default=10, show_default=True, help="How many differing cases to print in full."
+)
+def conformance(paths: tuple[Path, ...], only: str | None, output: str, limit: int) -> None:
+    """Replay recorded decisions and print the differences.
+
+    PATHS are .jsonl or .jsonl.gz files, or folders of them. The exit code is 1 if a case differs.
+    """
+    from pykueue.conformance import corpus
+
     try:
         reports = []
         for path in corpus.recordings(paths):
-            report = _replayed(path, only)
+            report = _replay(path, only)
             if report is None:
                 continue
             reports.append(report)
@@ -34,12 +44,14 @@ def conformance(paths: tuple[Path, ...], only: str | None, output: str, shown: i
     if output == "json":
         click.echo(json.dumps([_as_json(report) for report in reports], indent=2))
     else:
-        _show_failures(reports, shown)
+        _print_failures(reports, limit)
     if not all(report.ok for report in reports):
         raise SystemExit(1)
 
 
-def _replayed(path: Path, only: str | None) -> session.FileReport | None:
+def _replay(path: Path, only: str | None) -> "FileReport | None":
+    from pykueue.conformance import corpus, session
+
     name = corpus.name_of(path)
     if only is None or fnmatch.fnmatchcase(name, only):
         return session.replay(path)
@@ -49,9 +61,9 @@ def _replayed(path: Path, only: str | None) -> session.FileReport | None:
     return session.replay(path, (title for title in titles if fnmatch.fnmatchcase(f"{name}/{title}", only)))
 
 
-def _show_failures(reports: Iterable[session.FileReport], shown: int) -> None:
+def _print_failures(reports: "Iterable[FileReport]", limit: int) -> None:
     failures = [(report, failure) for report in reports for failure in report.failures]
-    for report, failure in failures[:shown]:
+    for report, failure in failures[:limit]:
         click.echo(f"\n{report.name} / {failure.title}")
         if failure.crash:
             click.echo(f"  stopped by {failure.crash}")
@@ -59,11 +71,11 @@ def _show_failures(reports: Iterable[session.FileReport], shown: int) -> None:
             click.echo(f"  {difference}")
         if len(failure.differences) > 8:
             click.echo(f"  … and {len(failure.differences) - 8} more")
-    if len(failures) > shown:
-        click.echo(f"\n… and {len(failures) - shown} more cases that differ (--differences {len(failures)} shows all)")
+    if len(failures) > limit:
+        click.echo(f"\n… and {len(failures) - limit} more cases that differ (--differences {len(failures)} shows all)")
 
 
-def _as_json(report: session.FileReport) -> dict[str, object]:
+def _as_json(report: "FileReport") -> dict[str, object]:
     return {
         "name": report.name,
         "passed": report.passed,

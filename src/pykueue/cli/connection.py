@@ -1,4 +1,4 @@
-"""The way of a command to a cluster: its options, its errors in one line, and one client for what it does."""
+"""How a command reaches a cluster: the options, one client, and errors printed as one line."""
 
 import asyncio
 import functools
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 Answer = TypeVar("Answer")
 Command = Callable[..., Any]
 
-_NOBODY_THERE = "Is the cluster running? `pykueue up` starts one on this machine."
+_NO_ANSWER = "Is the cluster running? `pykueue up` starts one on this machine."
 _NO_KUBECONFIG = "Name one with --kubeconfig or KUBECONFIG; `pykueue up --kubeconfig FILE` writes one."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cluster:
-    """Which cluster, and which namespace of it; "" is the namespace of the kubeconfig."""
+class ClusterAccess:
+    """The cluster and namespace that the options select; "" is the namespace of the kubeconfig."""
 
     kubeconfig: Path | None = None
     context: str = ""
     namespace: str = ""
 
     def run(self, action: "Callable[[Client, str], Awaitable[Answer]]", *, hint: str = "") -> Answer:
-        """Call the action with a client and the namespace; what the cluster refuses is told in one line."""
+        """Call the action with a client and the namespace; print an API error with the hint."""
         from pykueue.api.errors import ApiError
         from pykueue.kube.access import AccessError
 
@@ -37,7 +37,7 @@ class Cluster:
         except AccessError as error:
             raise click.ClickException(f"{error}\n{_NO_KUBECONFIG}") from None
         except OSError as error:
-            raise click.ClickException(f"{error}\n{_NOBODY_THERE}") from None
+            raise click.ClickException(f"{error}\n{_NO_ANSWER}") from None
         except ApiError as error:
             raise click.ClickException("\n".join(filter(None, (error.message, hint)))) from None
 
@@ -45,22 +45,26 @@ class Cluster:
         from pykueue.kube import access
         from pykueue.kube.http_client import HttpClient
 
-        way_in = await access.find(self.kubeconfig, self.context)
-        client = HttpClient(way_in)
+        credentials = await access.find(self.kubeconfig, self.context)
+        client = HttpClient(credentials)
         try:
-            return await action(client, self.namespace or way_in.namespace)
+            return await action(client, self.namespace or credentials.namespace)
         finally:
             await client.close()
 
 
-def connects(command: Command) -> Command:
-    """Give a command the options of a cluster; it receives them as `cluster`."""
+def with_cluster(command: Command) -> Command:
+    """Add the options that select a cluster; the command receives them as `cluster`."""
 
-    @click.option("--namespace", "-n", default="", help="Default: the namespace of the kubeconfig.")
-    @click.option("--kubeconfig", type=click.Path(path_type=Path), help="Default: as kubectl finds it.")
-    @click.option("--context", default="", help="The context of the kubeconfig to use.")
+    @click.option("--namespace", "-n", default="", help="The namespace. Default: that of the kubeconfig.")
+    @click.option(
+        "--kubeconfig",
+        type=click.Path(path_type=Path),
+        help="The kubeconfig file. Default: KUBECONFIG, else ~/.kube/config.",
+    )
+    @click.option("--context", default="", help="The context of the kubeconfig. Default: the current one.")
     @functools.wraps(command)
     def wrapped(*, namespace: str, kubeconfig: Path | None, context: str, **options: Any) -> Any:
-        return command(cluster=Cluster(kubeconfig=kubeconfig, context=context, namespace=namespace), **options)
+        return command(cluster=ClusterAccess(kubeconfig=kubeconfig, context=context, namespace=namespace), **options)
 
     return wrapped

@@ -1,4 +1,4 @@
-"""`pykueue convert`: rewrite manifests in another version of the Kueue API."""
+"""`pykueue convert`: print manifests in another version of the Kueue API."""
 
 import sys
 from pathlib import Path
@@ -12,16 +12,34 @@ _TO = {"v1beta1": conversion.to_v1beta1, "v1beta2": conversion.to_v1beta2}
 
 
 @click.command
-@click.option("-f", "--filename", "files", multiple=True, required=True, metavar="FILE", help="File, or - for stdin.")
-@click.option("--to", "version", type=click.Choice(sorted(_TO)), default="v1beta2", show_default=True)
+@click.option(
+    "-f",
+    "--filename",
+    "files",
+    multiple=True,
+    required=True,
+    metavar="FILE",
+    help="A file, or - for standard input; may be repeated.",
+)
+@click.option(
+    "--to",
+    "version",
+    type=click.Choice(sorted(_TO)),
+    default="v1beta2",
+    show_default=True,
+    help="The version to print.",
+)
 def convert(files: tuple[str, ...], version: str) -> None:
-    """Print the documents of FILE with every object of kueue.x-k8s.io in the version asked for; others stay as they are."""
+    """Print manifests in another version of the Kueue API.
+
+    Objects of other API groups are printed unchanged.
+    """
     documents = []
     faults = []
     for file in files:
-        found, wrong = manifests.read(_bytes(file), file)
-        documents += found
-        faults += wrong
+        file_documents, file_faults = manifests.read(_bytes(file), file)
+        documents += file_documents
+        faults += file_faults
     for fault in faults:
         click.echo(str(fault), err=True)
     if faults:

@@ -1,4 +1,4 @@
-"""`pykueue create`: queues and flavors from a line of options, with kueuectl's names for them."""
+"""`pykueue create`: queues and flavors, with kueuectl's options."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pykueue.cli import options
 from pykueue.cli import output as outputs
-from pykueue.cli.completion import completes
-from pykueue.cli.connection import Cluster, connects
-from pykueue.cli.kinds import RESOURCES, NounGroup
+from pykueue.cli.completion import complete_names
+from pykueue.cli.connection import ClusterAccess, with_cluster
+from pykueue.cli.kinds import RESOURCES, KindGroup
 
 if TYPE_CHECKING:
     from pykueue.api.scheme import Object
@@ -21,36 +22,65 @@ _QUOTAS = re.compile(r"([a-z0-9][a-z0-9\-.]{0,252}):(.+)")
 Command = Callable[..., Any]
 
 
-@click.group(cls=NounGroup)
+@click.group(cls=KindGroup)
 def create() -> None:
     """Create a ClusterQueue, LocalQueue or ResourceFlavor."""
 
 
-def _written(command: Command) -> Command:
-    dry_run = click.option(
-        "--dry-run", type=click.Choice(["none", "client", "server"]), default="none", show_default=True
-    )
-    return outputs.shows(dry_run(connects(command)))
+def _with_write_options(command: Command) -> Command:
+    return outputs.with_object_output(options.with_dry_run(with_cluster(command)))
 
 
 @create.command()
 @click.argument("name")
-@click.option("--cohort", default="", help="The cohort to belong to.")
-@click.option("--queuing-strategy", type=click.Choice(["BestEffortFIFO", "StrictFIFO"]), default="BestEffortFIFO")
+@click.option("--cohort", default="", help="The cohort of the ClusterQueue.")
 @click.option(
-    "--namespace-selector", default="", metavar="KEY=VALUE,…", help="Labels of the namespaces that may submit."
+    "--queuing-strategy",
+    type=click.Choice(["BestEffortFIFO", "StrictFIFO"]),
+    default="BestEffortFIFO",
+    show_default=True,
+    help="Whether a workload that does not fit blocks the ones behind it (StrictFIFO).",
 )
-@click.option("--reclaim-within-cohort", type=click.Choice(["Never", "LowerPriority", "Any"]), default="Never")
+@click.option(
+    "--namespace-selector",
+    default="",
+    metavar="KEY=VALUE,…",
+    help="The labels of the namespaces that may use the queue. Default: all namespaces.",
+)
+@click.option(
+    "--reclaim-within-cohort",
+    type=click.Choice(["Never", "LowerPriority", "Any"]),
+    default="Never",
+    show_default=True,
+    help="Which workloads of other queues may be preempted to get back lent quota.",
+)
 @click.option(
     "--preemption-within-cluster-queue",
     type=click.Choice(["Never", "LowerPriority", "LowerOrNewerEqualPriority"]),
     default="Never",
+    show_default=True,
+    help="Which workloads of the same queue may be preempted.",
 )
-@click.option("--nominal-quota", multiple=True, metavar="FLAVOR:RESOURCE=VALUE;…", help="Comma-separated by flavor.")
-@click.option("--borrowing-limit", multiple=True, metavar="FLAVOR:RESOURCE=VALUE;…")
-@click.option("--lending-limit", multiple=True, metavar="FLAVOR:RESOURCE=VALUE;…")
-@_written
-def clusterqueue(*, name: str, cluster: Cluster, dry_run: str, output: str | None, **options: Any) -> None:
+@click.option(
+    "--nominal-quota",
+    multiple=True,
+    metavar="FLAVOR:RESOURCE=VALUE;…",
+    help="The quota of each flavor; flavors are separated by commas.",
+)
+@click.option(
+    "--borrowing-limit",
+    multiple=True,
+    metavar="FLAVOR:RESOURCE=VALUE;…",
+    help="How much may be borrowed. Default: no limit.",
+)
+@click.option(
+    "--lending-limit",
+    multiple=True,
+    metavar="FLAVOR:RESOURCE=VALUE;…",
+    help="How much may be lent. Default: all of the quota.",
+)
+@_with_write_options
+def clusterqueue(*, name: str, cluster: ClusterAccess, dry_run: str, output: str | None, **options: Any) -> None:
     """Create a ClusterQueue."""
     selector = _pairs(options["namespace_selector"], "--namespace-selector")
     spec: dict[str, Any] = {
@@ -79,13 +109,13 @@ def clusterqueue(*, name: str, cluster: Cluster, dry_run: str, output: str | Non
     "--clusterqueue",
     "-c",
     required=True,
-    help="The ClusterQueue behind it.",
-    shell_complete=completes("clusterqueue"),
+    help="The ClusterQueue that the LocalQueue belongs to.",
+    shell_complete=complete_names("clusterqueue"),
 )
-@click.option("--ignore-unknown-cq", "-i", is_flag=True, help="Do not ask whether the ClusterQueue exists.")
-@_written
+@click.option("--ignore-unknown-cq", "-i", is_flag=True, help="Do not check that the ClusterQueue exists.")
+@_with_write_options
 def localqueue(
-    *, name: str, clusterqueue: str, ignore_unknown_cq: bool, cluster: Cluster, dry_run: str, output: str | None
+    *, name: str, clusterqueue: str, ignore_unknown_cq: bool, cluster: ClusterAccess, dry_run: str, output: str | None
 ) -> None:
     """Create a LocalQueue."""
 
@@ -100,32 +130,39 @@ def localqueue(
 
 @create.command()
 @click.argument("name")
-@click.option("--node-labels", default="", metavar="KEY=VALUE,…")
-@click.option("--node-taints", multiple=True, metavar="KEY[=VALUE]:EFFECT,…")
-@click.option("--tolerations", multiple=True, metavar="KEY[=VALUE][:EFFECT],…")
-@_written
+@click.option("--node-labels", default="", metavar="KEY=VALUE,…", help="The labels of the nodes of this flavor.")
+@click.option(
+    "--node-taints", multiple=True, metavar="KEY[=VALUE]:EFFECT,…", help="The taints of the nodes of this flavor."
+)
+@click.option(
+    "--tolerations", multiple=True, metavar="KEY[=VALUE][:EFFECT],…", help="The tolerations that admitted pods get."
+)
+@_with_write_options
 def resourceflavor(
     *,
     name: str,
     node_labels: str,
     node_taints: tuple[str, ...],
     tolerations: tuple[str, ...],
-    cluster: Cluster,
+    cluster: ClusterAccess,
     dry_run: str,
     output: str | None,
 ) -> None:
     """Create a ResourceFlavor."""
-    parts = {
+    spec = {
         "nodeLabels": _pairs(node_labels, "--node-labels"),
         "nodeTaints": [_taint(text) for text in _separated(node_taints)],
         "tolerations": [_toleration(text) for text in _separated(tolerations)],
     }
-    obj = {"metadata": {"name": name}, "spec": {field: value for field, value in parts.items() if value}}
+    obj = {"metadata": {"name": name}, "spec": {field: value for field, value in spec.items() if value}}
     _create(cluster, "resourceflavor", obj, dry_run=dry_run, output=output)
 
 
 def resource_groups(**quotas: Iterable[str]) -> "list[Object]":
-    """`--nominal-quota "a:cpu=9;memory=36Gi,b:cpu=1"` and the like; flavors of the same resources share a group."""
+    """Parse quotas such as `a:cpu=9;memory=36Gi,b:cpu=1`, by field of the API.
+
+    Flavors with the same resources form one resource group.
+    """
     flavors: dict[str, dict[str, dict[str, str]]] = {}
     for field, texts in quotas.items():
         for text in _separated(texts):
@@ -142,24 +179,23 @@ def resource_groups(**quotas: Iterable[str]) -> "list[Object]":
                 resources.setdefault(resource.strip(), {})[field] = value.strip()
     groups: dict[tuple[str, ...], list[Object]] = {}
     for flavor, resources in flavors.items():
-        listed = [{"name": resource, "nominalQuota": "0", **values} for resource, values in resources.items()]
-        groups.setdefault(tuple(resources), []).append({"name": flavor, "resources": listed})
-    return [{"coveredResources": list(covered), "flavors": listed} for covered, listed in groups.items()]
+        entries = [{"name": resource, "nominalQuota": "0", **values} for resource, values in resources.items()]
+        groups.setdefault(tuple(resources), []).append({"name": flavor, "resources": entries})
+    return [{"coveredResources": list(covered), "flavors": entries} for covered, entries in groups.items()]
 
 
-def _create(cluster: Cluster, noun: str, obj: "Object", *, dry_run: str, output: str | None) -> None:
-    resource = RESOURCES[noun]
+def _create(cluster: ClusterAccess, singular: str, obj: "Object", *, dry_run: str, output: str | None) -> None:
+    resource = RESOURCES[singular]
     obj = {"apiVersion": resource.api_version, "kind": resource.kind, **obj}
 
     async def write(client: "Client", namespace: str) -> "Object":
         from pykueue.kube.client import WriteOptions
 
-        place = namespace if resource.namespaced else ""
-        return await client.create(resource, obj, place, WriteOptions(dry_run=dry_run == "server"))
+        scope = namespace if resource.namespaced else ""
+        return await client.create(resource, obj, scope, WriteOptions(dry_run=dry_run == "server"))
 
-    made = obj if dry_run == "client" else cluster.run(write)
-    suffix = "" if dry_run == "none" else f" ({dry_run} dry run)"
-    outputs.show(resource, made, output, done=f"created{suffix}")
+    created = obj if dry_run == "client" else cluster.run(write)
+    outputs.show(resource, created, output, done=f"created{outputs.dry_run_suffix(dry_run)}")
 
 
 def _separated(texts: Iterable[str]) -> list[str]:
@@ -193,6 +229,10 @@ def _toleration(text: str) -> "Object":
         raise click.ClickException(f"invalid toleration spec: {text}: write KEY[=VALUE][:EFFECT]")
     if effect and effect not in _EFFECTS:
         raise click.ClickException(f"invalid toleration spec {text!r}: the effect is one of {', '.join(_EFFECTS)}")
-    made = {"key": key} if key else {}
-    made["operator"] = "Equal" if key and value else "Exists"
-    return {**made, **({"value": value} if value else {}), **({"effect": effect} if effect else {})}
+    operator = "Equal" if key and value else "Exists"
+    return {
+        **({"key": key} if key else {}),
+        "operator": operator,
+        **({"value": value} if value else {}),
+        **({"effect": effect} if effect else {}),
+    }

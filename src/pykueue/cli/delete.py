@@ -1,53 +1,56 @@
-"""`pykueue delete workload`: workloads together with the jobs that they belong to."""
+"""`pykueue delete`: workloads together with the jobs that own them; queues and flavors."""
 
 import sys
 from typing import TYPE_CHECKING
 
 import click
 
-from pykueue.cli import completion
-from pykueue.cli.completion import completes
-from pykueue.cli.connection import Cluster, connects
-from pykueue.cli.kinds import RESOURCES, NounGroup, qualified
+from pykueue.api import objects
+from pykueue.cli import completion, options
+from pykueue.cli import output as outputs
+from pykueue.cli.completion import complete_names
+from pykueue.cli.connection import ClusterAccess, with_cluster
+from pykueue.cli.kinds import RESOURCES, KindGroup, qualified
 
 if TYPE_CHECKING:
     from pykueue.api.scheme import Object, Resource
     from pykueue.kube.client import Client
 
-    Doomed = tuple[Object, list[tuple[Resource, str]]]
+    Owners = list[tuple[Resource, str]]
+    """The jobs of a workload: resource and name."""
 
 
-@click.group(cls=NounGroup)
+@click.group(cls=KindGroup)
 def delete() -> None:
-    """Delete workloads and their jobs."""
+    """Delete workloads with their jobs, queues or flavors."""
 
 
 @delete.command()
-@click.argument("names", nargs=-1, shell_complete=completes("workload", completion.is_active))
-@click.option("--yes", "-y", is_flag=True, help="Do not ask.")
-@click.option("--all", "everything", is_flag=True, help="All workloads of the namespace.")
-@click.option("--all-namespaces", "-A", is_flag=True, help="With --all: of all namespaces.")
-@click.option("--dry-run", type=click.Choice(["none", "client", "server"]), default="none", show_default=True)
-@connects
+@click.argument("names", nargs=-1, shell_complete=complete_names("workload", completion.is_active))
+@click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
+@click.option("--all", "everything", is_flag=True, help="Delete all workloads of the namespace.")
+@click.option("--all-namespaces", "-A", is_flag=True, help="With --all: in all namespaces.")
+@options.with_dry_run
+@with_cluster
 def workload(
-    *, names: tuple[str, ...], yes: bool, everything: bool, all_namespaces: bool, dry_run: str, cluster: Cluster
+    *, names: tuple[str, ...], yes: bool, everything: bool, all_namespaces: bool, dry_run: str, cluster: ClusterAccess
 ) -> None:
-    """Delete workloads by name; the jobs that own them are deleted, and the workloads with them."""
+    """Delete workloads by name, and the jobs that own them."""
     _check(names, everything=everything, all_namespaces=all_namespaces)
 
-    async def find(client: "Client", namespace: str) -> "list[Doomed]":
-        chosen = await _chosen(client, "" if all_namespaces else namespace, names)
-        return [(obj, await _jobs(client, obj)) for obj in chosen]
+    async def select(client: "Client", namespace: str) -> "list[tuple[Object, Owners]]":
+        workloads = await _workloads(client, "" if all_namespaces else namespace, names)
+        return [(obj, await _owners(client, obj)) for obj in workloads]
 
-    doomed = cluster.run(find)
-    if not yes and dry_run == "none" and any(jobs for _, jobs in doomed):
-        click.echo(_warning(doomed, everything=everything), nl=False)
+    selected = cluster.run(select)
+    if not yes and dry_run == "none" and any(jobs for _, jobs in selected):
+        click.echo(_warning(selected, everything=everything), nl=False)
         if not _is_confirmed():
             click.echo("Deletion is canceled")
             return
 
     async def remove(client: "Client", _namespace: str) -> None:
-        for obj, jobs in doomed:
+        for obj, jobs in selected:
             await _delete(client, obj, jobs, dry_run)
 
     cluster.run(remove)
@@ -62,62 +65,61 @@ def _check(names: tuple[str, ...], *, everything: bool, all_namespaces: bool) ->
         raise click.ClickException("a resource cannot be retrieved by name across all namespaces")
 
 
-def _add_kind(noun: str) -> None:
-    resource = RESOURCES[noun]
+def _add_kind(singular: str) -> None:
+    resource = RESOURCES[singular]
 
-    @delete.command(name=noun, help=f"Delete {resource.kind}s by name.")
-    @click.argument("names", nargs=-1, required=True, shell_complete=completes(noun))
-    @connects
-    def remove(*, names: tuple[str, ...], cluster: Cluster) -> None:
+    @delete.command(name=singular, help=f"Delete {resource.kind}s by name.")
+    @click.argument("names", nargs=-1, required=True, shell_complete=complete_names(singular))
+    @with_cluster
+    def remove(*, names: tuple[str, ...], cluster: ClusterAccess) -> None:
         async def write(client: "Client", namespace: str) -> None:
             for name in names:
                 await client.delete(resource, name, namespace if resource.namespaced else "")
-                click.echo(f"{qualified(noun, name)} deleted")
+                click.echo(f"{qualified(singular, name)} deleted")
 
         cluster.run(write)
 
 
-for _noun in ("clusterqueue", "localqueue", "resourceflavor"):
-    _add_kind(_noun)
+for _singular in ("clusterqueue", "localqueue", "resourceflavor"):
+    _add_kind(_singular)
 
 
-async def _chosen(client: "Client", namespace: str, names: tuple[str, ...]) -> "list[Object]":
+async def _workloads(client: "Client", namespace: str, names: tuple[str, ...]) -> "list[Object]":
     from pykueue.api.errors import ApiError
 
     if not names:
         return (await client.list(RESOURCES["workload"], namespace)).items
-    found = []
+    workloads = []
     for name in names:
         try:
-            found.append(await client.get(RESOURCES["workload"], name, namespace))
+            workloads.append(await client.get(RESOURCES["workload"], name, namespace))
         except ApiError as error:
             if error.code != 404:
                 raise
             click.echo(error.message, err=True)
-    return found
+    return workloads
 
 
-async def _jobs(client: "Client", obj: "Object") -> "list[tuple[Resource, str]]":
-    """The owners, with the address that the cluster gives their kind."""
+async def _owners(client: "Client", obj: "Object") -> "Owners":
+    """The owners of a workload, with the resource under which the cluster serves their kind."""
     from pykueue.cli import discovery
 
-    found = []
-    for reference in obj["metadata"].get("ownerReferences") or ():
+    owners = []
+    for reference in objects.owner_references(obj):
         resource = await discovery.of_kind(client, reference["apiVersion"], reference["kind"])
         if resource is not None:
-            found.append((resource, str(reference["name"])))
-    return found
+            owners.append((resource, str(reference["name"])))
+    return owners
 
 
-def _warning(doomed: "list[Doomed]", *, everything: bool) -> str:
+def _warning(selected: "list[tuple[Object, Owners]]", *, everything: bool) -> str:
     if everything:
         return "This operation will also delete the jobs associated with these workloads.\n"
     lines = []
-    for obj, jobs in doomed:
+    for obj, jobs in selected:
         if jobs:
-            named = ", ".join(_named(resource, name) for resource, name in jobs)
-            metadata = obj["metadata"]
-            lines.append(f"  - {named} associated with the {metadata['namespace']}/{metadata['name']} workload\n")
+            names = ", ".join(_plural_name(resource, name) for resource, name in jobs)
+            lines.append(f"  - {names} associated with the {objects.namespace(obj)}/{objects.name(obj)} workload\n")
     return "This operation will also delete:\n" + "\n".join(lines)
 
 
@@ -127,18 +129,17 @@ def _is_confirmed() -> bool:
     return bool(answer) and answer[0].lower() == "y"
 
 
-def _named(resource: "Resource", name: str) -> str:
+def _plural_name(resource: "Resource", name: str) -> str:
     return f"{resource.plural}.{resource.group}/{name}" if resource.group else f"{resource.plural}/{name}"
 
 
-async def _delete(client: "Client", obj: "Object", jobs: "list[tuple[Resource, str]]", dry_run: str) -> None:
-    """A workload without a job goes itself; otherwise it goes with its job."""
+async def _delete(client: "Client", obj: "Object", jobs: "Owners", dry_run: str) -> None:
+    """Delete the jobs, and so the workload, or a workload that has no job."""
     from pykueue.api.errors import ApiError
     from pykueue.kube.client import DeleteOptions
 
-    namespace, own = obj["metadata"]["namespace"], RESOURCES["workload"]
-    suffix = "" if dry_run == "none" else f" ({dry_run} dry run)"
-    for resource, name in jobs or [(own, obj["metadata"]["name"])]:
+    namespace = objects.namespace(obj)
+    for resource, name in jobs or [(RESOURCES["workload"], objects.name(obj))]:
         if dry_run != "client":
             options = DeleteOptions(propagation_policy="Background", dry_run=dry_run == "server")
             try:
@@ -146,5 +147,5 @@ async def _delete(client: "Client", obj: "Object", jobs: "list[tuple[Resource, s
             except ApiError as error:
                 if error.code != 404:
                     raise
-        told = _named(resource, name) if jobs else qualified("workload", name)
-        click.echo(f"{told} deleted{suffix}")
+        deleted = _plural_name(resource, name) if jobs else qualified("workload", name)
+        click.echo(f"{deleted} deleted{outputs.dry_run_suffix(dry_run)}")

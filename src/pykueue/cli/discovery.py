@@ -1,4 +1,4 @@
-"""Which kind a word means on the cluster at hand: `job`, `rayjobs.ray.io`, `po`. Used by `--for`."""
+"""The resource types of a cluster, by any of their names: `job`, `rayjobs.ray.io`, `po`."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -8,11 +8,11 @@ if TYPE_CHECKING:
 
 
 class UnknownKindError(Exception):
-    """The cluster serves nothing of that name."""
+    """The cluster serves no resource type of that name."""
 
 
 async def find(client: "Client", word: str) -> "Resource":
-    """The plural, the singular, the kind or a short name, with or without its group."""
+    """Find a resource type by plural, singular, kind or short name, with or without its group."""
     name, _, group = word.lower().partition(".")
     for api_version, path in await _versions(client, group):
         for entry in (await client.raw("GET", path)).get("resources") or ():
@@ -30,12 +30,12 @@ async def of_kind(client: "Client", api_version: str, kind: str) -> "Resource | 
 
 
 async def _versions(client: "Client", group: str) -> list[tuple[str, str]]:
-    """What to look through, the core first."""
-    listed = (await client.raw("GET", "/apis")).get("groups") or ()
-    versions = [each["preferredVersion"]["groupVersion"] for each in listed]
-    chosen = [each for each in versions if group in ("", each.rpartition("/")[0])]
+    """The preferred API versions and their paths, the core group first."""
+    groups = (await client.raw("GET", "/apis")).get("groups") or ()
+    preferred = [entry["preferredVersion"]["groupVersion"] for entry in groups]
+    matching = [version for version in preferred if group in ("", version.rpartition("/")[0])]
     core = [("v1", "/api/v1")] if not group else []
-    return core + [(each, f"/apis/{each}") for each in chosen]
+    return core + [(version, f"/apis/{version}") for version in matching]
 
 
 def _names(entry: dict[str, Any]) -> set[str]:

@@ -1,5 +1,9 @@
-"""`pykueue doctor`: looks at a cluster and prints, for each problem, the one command that repairs it."""
+"""`pykueue doctor`: check a cluster and print, for each problem, the command that repairs it.
 
+This module collects the facts; `install.diagnosis` judges them.
+"""
+
+import base64
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -7,72 +11,79 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pykueue.app import serving
+from pykueue.api import objects
+from pykueue.app import process
+from pykueue.cli import options
 from pykueue.cli import output as outputs
-from pykueue.cli import webhook_facts
-from pykueue.cli.connection import Cluster, connects
+from pykueue.cli.connection import ClusterAccess, with_cluster
 
 if TYPE_CHECKING:
     from pykueue.api.configuration.loading import Loaded
-    from pykueue.install.diagnosis import Facts, Finding
+    from pykueue.api.configuration.types import Configuration
+    from pykueue.install.diagnosis import Facts, Finding, WebhookFacts
     from pykueue.kube.client import Client
 
 _REGISTRATION = "/apis/admissionregistration.k8s.io/v1"
 
 
 @click.command()
+@options.with_config("the one that is installed")
 @click.option(
-    "--config",
-    type=click.Path(path_type=Path, exists=True),
-    help="The Configuration. Default: the one that is installed.",
+    "--webhooks", is_flag=True, help="Expect webhooks instead of policies. Default: if webhooks are installed."
 )
-@click.option("--webhooks", is_flag=True, help="Expect webhooks instead of policies. Default: if there are any.")
-@outputs.reports
-@connects
-def doctor(*, config: Path | None, webhooks: bool, cluster: Cluster, output: str) -> None:
-    """Check a cluster: versions, definitions, policies, rights, leader, clock, job kinds."""
+@outputs.with_report_output
+@with_cluster
+def doctor(*, config: Path | None, webhooks: bool, cluster: ClusterAccess, output: str) -> None:
+    """Check an installation, and print how to repair it.
+
+    Every problem is printed with the command that repairs it. Checked are versions, definitions,
+    policies or webhooks, rights, leader, clock and job kinds. The exit code is 1 if a check fails.
+    """
     from pykueue.install import diagnosis
 
-    given = None if config is None else serving.load_configuration(config)
+    chosen = None if config is None else process.load_configuration(config)
 
-    async def look(client: "Client", _namespace: str) -> "Facts":
-        configuration = given or await _running(client)
-        has_webhooks = webhooks or await webhook_facts.are_there(client)
-        print_part = await _print_part(client, config, configuration)
-        return await _facts(client, configuration, webhooks=has_webhooks, print_part=print_part)
+    async def collect(client: "Client", _namespace: str) -> "Facts":
+        configuration = chosen or await _running_configuration(client)
+        has_webhooks = webhooks or await _has_webhooks(client)
+        command = await _manifests_command(client, config, configuration)
+        return await _facts(client, configuration, webhooks=has_webhooks, print_part=command)
 
-    found = list(diagnosis.findings(cluster.run(look)))
-    _show(found, output)
-    problems = sum(not finding.is_good for finding in found)
+    findings = list(diagnosis.findings(cluster.run(collect)))
+    _print(findings, output)
+    problems = sum(not finding.is_good for finding in findings)
     if problems:
-        raise click.ClickException(f"{problems} of {len(found)} checks failed")
+        raise click.ClickException(f"{problems} of {len(findings)} checks failed")
 
 
-async def _running(client: "Client") -> "Loaded":
-    """What is installed, else what is installed where nobody chooses."""
+async def _running_configuration(client: "Client") -> "Loaded":
+    """The Configuration that the cluster runs with, else the shipped one."""
     from pykueue.api.configuration import loading
     from pykueue.app import running_configuration
 
     document = await running_configuration.find(client)
-    return loading.complete(dict(document)) if document else serving.load_configuration(None)
+    return loading.complete(dict(document)) if document else process.load_configuration(None)
 
 
-def _show(found: "list[Finding]", output: str) -> None:
+def _print(findings: "list[Finding]", output: str) -> None:
     if output == "json":
         checks = [
-            {"subject": each.subject, "ok": each.is_good, "detail": each.detail, "repair": each.repair}
-            for each in found
+            {"subject": finding.subject, "ok": finding.is_good, "detail": finding.detail, "repair": finding.repair}
+            for finding in findings
         ]
         outputs.show_json(checks)
         return
-    for finding in found:
+    for finding in findings:
         click.echo(f"{'ok  ' if finding.is_good else 'FAIL'} {finding.subject:<12} {finding.detail}")
         if finding.repair:
             click.echo(f"     {'':<12} repair: {finding.repair}")
 
 
-async def _print_part(client: "Client", config: Path | None, configuration: "Loaded") -> str:
-    """A repair must not replace what is configured by the defaults."""
+async def _manifests_command(client: "Client", config: Path | None, configuration: "Loaded") -> str:
+    """The command that prints `{part}` of the manifests with the Configuration in use.
+
+    A repair must not replace a configured value by its default.
+    """
     from pykueue.app.configured_controllers import NAME
 
     if config is not None:
@@ -90,7 +101,6 @@ async def _facts(client: "Client", configuration: "Loaded", *, webhooks: bool, p
     from pykueue.install.diagnosis import Facts
 
     version = await client.raw("GET", "/version")
-    wanted = {_name(each) for each in manifests.policy_objects(configuration)}
     holder, age = await _lease(client, configuration)
     definitions = await _items(client, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions")
     enabled = configuration.value.enabled_frameworks
@@ -98,12 +108,12 @@ async def _facts(client: "Client", configuration: "Loaded", *, webhooks: bool, p
     return Facts(
         version=(int(version["major"]), int("".join(filter(str.isdigit, version["minor"])))),
         clock_error_seconds=await _clock_error(client),
-        wanted_definitions=frozenset(each["metadata"]["name"] for each in manifests.definition_objects()),
-        definitions={each["metadata"]["name"]: each for each in definitions},
-        wanted_policies=frozenset(wanted),
-        policies=frozenset(await _policies(client)),
-        own_webhooks=await webhook_facts.gather(client, configuration.value) if webhooks else None,
-        webhooks=await _webhooks(client),
+        wanted_definitions=frozenset(map(objects.name, manifests.definition_objects())),
+        definitions={objects.name(definition): definition for definition in definitions},
+        wanted_policies=frozenset(map(objects.name, manifests.policy_objects(configuration))),
+        policies=frozenset(await _bound_policies(client)),
+        own_webhooks=await _webhook_facts(client, configuration.value) if webhooks else None,
+        webhooks=await _kueue_webhooks(client),
         missing_rights=await _missing_rights(client, configuration, webhooks=webhooks),
         lease_holder=holder,
         lease_age_seconds=age,
@@ -115,42 +125,43 @@ async def _facts(client: "Client", configuration: "Loaded", *, webhooks: bool, p
     )
 
 
-def _name(obj: Any) -> str:
-    return str(obj["metadata"]["name"])
-
-
 async def _items(client: "Client", path: str) -> list[Any]:
-    """None where the API server has no such kind."""
+    """The items of a list; empty if the API server does not serve the kind."""
+    return list((await _get(client, path) or {}).get("items") or ())
+
+
+async def _get(client: "Client", path: str) -> Any:
+    """The document at a path; None if there is none."""
     from pykueue.api.errors import ApiError
 
     try:
-        found = await client.raw("GET", path)
+        return await client.raw("GET", path)
     except ApiError as error:
         if error.code != 404:
             raise
-        return []
-    return list(found.get("items") or ())
+        return None
 
 
-async def _policies(client: "Client") -> set[str]:
-    """Those that are bound too: a policy without its binding does nothing."""
-    found: set[str] = set()
-    for kind in ("mutatingadmissionpolicies", "validatingadmissionpolicies"):
-        made = {_name(each) for each in await _items(client, f"{_REGISTRATION}/{kind}")}
-        bindings = await _items(client, f"{_REGISTRATION}/{kind.removesuffix('ies')}ybindings")
-        found |= made & {each["spec"]["policyName"] for each in bindings}
-    return found
+async def _bound_policies(client: "Client") -> set[str]:
+    """The policies that have a binding; without one a policy does nothing."""
+    bound: set[str] = set()
+    for plural in ("mutatingadmissionpolicies", "validatingadmissionpolicies"):
+        policies = set(map(objects.name, await _items(client, f"{_REGISTRATION}/{plural}")))
+        bindings = await _items(client, f"{_REGISTRATION}/{plural.removesuffix('ies')}ybindings")
+        bound |= policies & {binding["spec"]["policyName"] for binding in bindings}
+    return bound
 
 
-async def _webhooks(client: "Client") -> tuple[str, ...]:
-    found: set[str] = set()
-    for kind in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
-        found |= {_name(each) for each in await _items(client, f"{_REGISTRATION}/{kind}")}
-    return tuple(sorted(name for name in found if name.startswith("kueue-")))
+async def _kueue_webhooks(client: "Client") -> tuple[str, ...]:
+    """The webhook configurations that Kueue itself left behind."""
+    names: set[str] = set()
+    for plural in ("mutatingwebhookconfigurations", "validatingwebhookconfigurations"):
+        names |= set(map(objects.name, await _items(client, f"{_REGISTRATION}/{plural}")))
+    return tuple(sorted(name for name in names if name.startswith("kueue-")))
 
 
 async def _missing_rights(client: "Client", configuration: "Loaded", *, webhooks: bool) -> tuple[str, ...]:
-    """Asks the API server about every right that the controller's service account should have."""
+    """The rights that the controller's service account lacks, as the API server answers."""
     from pykueue.cli import manifests
     from pykueue.install import rbac
 
@@ -170,17 +181,13 @@ async def _missing_rights(client: "Client", configuration: "Loaded", *, webhooks
 
 
 async def _lease(client: "Client", configuration: "Loaded") -> tuple[str, float | None]:
-    from pykueue.api.errors import ApiError
+    """The holder of the Lease, and the seconds since it was renewed."""
     from pykueue.api.resources import LEASE
 
     terms = configuration.value.leader_election
     namespace = terms.resource_namespace or configuration.value.namespace
-    try:
-        spec = (await client.get(LEASE, terms.resource_name, namespace)).get("spec") or {}
-    except ApiError as error:
-        if error.code != 404:
-            raise
-        return "", None
+    lease = await _get(client, LEASE.path(namespace, terms.resource_name))
+    spec = objects.spec(lease) if lease else {}
     if not spec.get("renewTime"):
         return str(spec.get("holderIdentity") or ""), None
     age = datetime.now(UTC) - datetime.fromisoformat(spec["renewTime"])
@@ -188,32 +195,89 @@ async def _lease(client: "Client", configuration: "Loaded") -> tuple[str, float 
 
 
 async def _clock_error(client: "Client") -> float:
-    """The API server dates what it would create."""
+    """How far our clock is ahead, in seconds: a dry run shows the time of the API server."""
     from pykueue.api.resources import LEASE
     from pykueue.api.times import SECOND_NS, to_ns
     from pykueue.kube.client import WriteOptions
 
     trial = {"metadata": {"generateName": "pykueue-doctor-"}}
-    made = await client.create(LEASE, trial, "default", WriteOptions(dry_run=True))
-    return time.time() - to_ns(made["metadata"]["creationTimestamp"]) / SECOND_NS
+    lease = await client.create(LEASE, trial, "default", WriteOptions(dry_run=True))
+    return time.time() - to_ns(lease["metadata"]["creationTimestamp"]) / SECOND_NS
 
 
 async def _served(client: "Client") -> tuple[frozenset[tuple[str, str]], frozenset[str]]:
-    """(group, plural) of what is served, and the groups that somebody else should serve and does not."""
+    """The (group, plural) of all resources, and the groups whose extension API server is down."""
     from pykueue.api.errors import ApiError
 
-    found: set[tuple[str, str]] = set()
+    served: set[tuple[str, str]] = set()
     unreachable: set[str] = set()
-    groups = [("", "/api/v1")]
+    paths = [("", "/api/v1")]
     for group in (await client.raw("GET", "/apis"))["groups"]:
-        groups += [(group["name"], f"/apis/{each['groupVersion']}") for each in group["versions"]]
-    for name, path in groups:
+        paths += [(group["name"], f"/apis/{version['groupVersion']}") for version in group["versions"]]
+    for name, path in paths:
         try:
-            listed = await client.raw("GET", path)
+            resource_list = await client.raw("GET", path)
         except ApiError as error:
             if error.code != 503:
                 raise
             unreachable.add(name)
         else:
-            found |= {(name, each["name"]) for each in listed.get("resources") or ()}
-    return frozenset(found), frozenset(unreachable)
+            served |= {(name, entry["name"]) for entry in resource_list.get("resources") or ()}
+    return frozenset(served), frozenset(unreachable)
+
+
+async def _has_webhooks(client: "Client") -> bool:
+    from pykueue.install.webhooks import MUTATING, QUEUED
+
+    return await _get(client, MUTATING.path(name=QUEUED)) is not None
+
+
+async def _webhook_facts(client: "Client", configuration: "Configuration") -> "WebhookFacts":
+    from pykueue.install.diagnosis import WebhookFacts
+    from pykueue.install.webhooks import MUTATING, QUEUED, UNQUEUED, VALIDATING
+
+    client_configs: list[Any] = []
+    missing: list[str] = []
+    for resource in (MUTATING, VALIDATING):
+        for name in (QUEUED, UNQUEUED):
+            obj = await _get(client, resource.path(name=name))
+            if obj is None:
+                missing.append(f"{resource.kind} {name}")
+            else:
+                client_configs += [webhook["clientConfig"] for webhook in obj.get("webhooks") or ()]
+    certificate, days_left = await _webhook_certificate(client, configuration)
+    bundles = [base64.b64decode(client_config.get("caBundle") or "") for client_config in client_configs]
+    return WebhookFacts(
+        missing=tuple(missing),
+        is_trusted=all(_trusts(bundle, certificate) for bundle in bundles),
+        days_left=days_left,
+        ready_endpoints=await _ready_endpoints(client, configuration),
+        is_outside=any("url" in client_config for client_config in client_configs),
+    )
+
+
+async def _webhook_certificate(client: "Client", configuration: "Configuration") -> tuple[bytes, float | None]:
+    """The certificate in the Secret, and the days until it expires."""
+    from cryptography import x509
+
+    name = configuration.internal_cert_management.webhook_secret_name
+    secret = await _get(client, f"/api/v1/namespaces/{configuration.namespace}/secrets/{name}") or {}
+    certificate = base64.b64decode(objects.nested(secret, "data").get("tls.crt") or "")
+    if not certificate:
+        return b"", None
+    end = x509.load_pem_x509_certificate(certificate).not_valid_after_utc
+    return certificate, (end - datetime.now(UTC)).total_seconds() / 86400
+
+
+def _trusts(bundle: bytes, certificate: bytes) -> bool:
+    from pykueue.webhooks import certificate_lifecycle
+
+    return bool(certificate) and certificate_lifecycle.is_trusted(bundle, certificate)
+
+
+async def _ready_endpoints(client: "Client", configuration: "Configuration") -> int:
+    service = configuration.internal_cert_management.webhook_service_name
+    path = f"/apis/discovery.k8s.io/v1/namespaces/{configuration.namespace}/endpointslices"
+    slices = await _items(client, f"{path}?labelSelector=kubernetes.io/service-name%3D{service}")
+    endpoints = [endpoint for endpoint_slice in slices for endpoint in endpoint_slice.get("endpoints") or ()]
+    return sum(objects.nested(endpoint, "conditions").get("ready") is not False for endpoint in endpoints)

@@ -1,4 +1,4 @@
-"""The kinds that commands name, with kueuectl's short names, and a command group that knows them."""
+"""The kinds that commands accept, by singular name, with kueuectl's short names."""
 
 import click
 
@@ -32,13 +32,13 @@ ALIASES = {
 }
 
 
-class NounGroup(click.Group):
-    """A group whose commands are kinds: `cq` is `clusterqueue`."""
+class KindGroup(click.Group):
+    """A group whose commands are kinds, also by their short names: `cq` is `clusterqueue`."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return super().get_command(ctx, ALIASES.get(cmd_name, cmd_name))
 
 
-def qualified(noun: str, name: str) -> str:
-    """As kubectl names an object after a write: `clusterqueue.kueue.x-k8s.io/team-a`."""
-    return f"{noun}.{RESOURCES[noun].group}/{name}"
+def qualified(singular: str, name: str) -> str:
+    """The name that kubectl prints after a write: `clusterqueue.kueue.x-k8s.io/team-a`."""
+    return f"{singular}.{RESOURCES[singular].group}/{name}"

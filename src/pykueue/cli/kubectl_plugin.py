@@ -1,4 +1,7 @@
-"""`kubectl kueue …`: the commands that are about queues, and kubectl's own for the rest. Installed as `kubectl-kueue`."""
+"""`kubectl kueue`: the commands about queues, and kubectl's own for the rest.
+
+Installed as `kubectl-kueue`.
+"""
 
 import os
 import shutil
@@ -6,40 +9,41 @@ import shutil
 import click
 
 import pykueue
-from pykueue.cli import main as whole
+from pykueue.cli import main as pykueue_main
 from pykueue.cli.kinds import ALIASES, RESOURCES
 
-_OURS = ("completion", "create", "delete", "explain", "list", "resume", "stop", "version")
-_KUBECTLS = ("get", "describe", "edit", "patch")
+_OWN_COMMANDS = ("completion", "create", "delete", "explain", "list", "resume", "stop", "version")
+_KUBECTL_COMMANDS = ("get", "describe", "edit", "patch")
 
 
 class PluginGroup(click.Group):
     def list_commands(self, _ctx: click.Context) -> list[str]:
-        return sorted({*_OURS, *_KUBECTLS})
+        return sorted({*_OWN_COMMANDS, *_KUBECTL_COMMANDS})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in _OURS:
-            return whole.cli.get_command(ctx, cmd_name)
-        return _passed_on(cmd_name) if cmd_name in _KUBECTLS else None
+        if cmd_name in _OWN_COMMANDS:
+            return pykueue_main.cli.get_command(ctx, cmd_name)
+        return _kubectl_command(cmd_name) if cmd_name in _KUBECTL_COMMANDS else None
 
 
-def _passed_on(verb: str) -> click.Command:
+def _kubectl_command(verb: str) -> click.Command:
     @click.command(
         name=verb,
-        help=f"`kubectl {verb}` for workloads, queues and flavors.",
+        help=f"Run `kubectl {verb}` for workloads, queues or flavors.",
         context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     )
     @click.argument("kind")
     @click.argument("rest", nargs=-1, type=click.UNPROCESSED)
     def run(*, kind: str, rest: tuple[str, ...]) -> None:
-        noun = ALIASES.get(kind, kind)
-        if noun not in RESOURCES:
+        singular = ALIASES.get(kind, kind)
+        if singular not in RESOURCES:
             raise click.UsageError(f"{kind} is not one of {', '.join(RESOURCES)}")
         kubectl = shutil.which("kubectl")
         if kubectl is None:
-            raise click.ClickException("kubectl is not on PATH")
-        resource = RESOURCES[noun]
-        os.execv(kubectl, [kubectl, verb, f"{resource.plural}.{resource.group}", *rest])  # noqa: S606 - the same user's kubectl
+            raise click.ClickException("kubectl is not on PATH; install it, or use `pykueue list`")
+        resource = RESOURCES[singular]
+        command = [kubectl, verb, f"{resource.plural}.{resource.group}", *rest]
+        os.execv(kubectl, command)  # noqa: S606 - kubectl of the same user
 
     return run
 

@@ -1,17 +1,18 @@
-"""`pykueue list`: workloads, queues, flavors and pods as tables, with kueuectl's columns and filters."""
+"""`pykueue list`: workloads, queues, flavors and pods, with kueuectl's columns and filters."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pykueue.api import conditions
+from pykueue.api import conditions, objects
+from pykueue.cli import options
 from pykueue.cli import output as outputs
-from pykueue.cli.completion import completes
-from pykueue.cli.connection import Cluster, connects
-from pykueue.cli.kinds import RESOURCES, NounGroup
-from pykueue.cli.pod_listing import pods
-from pykueue.cli.workload_listing import workload
+from pykueue.cli.completion import complete_names
+from pykueue.cli.connection import ClusterAccess, with_cluster
+from pykueue.cli.kinds import RESOURCES, KindGroup
+from pykueue.cli.list_pods import list_pods
+from pykueue.cli.list_workloads import list_workloads
 
 if TYPE_CHECKING:
     from pykueue.api.scheme import Object
@@ -20,30 +21,30 @@ if TYPE_CHECKING:
 Command = Callable[..., Any]
 
 
-@click.group(name="list", cls=NounGroup)
+@click.group(name="list", cls=KindGroup)
 def list_objects() -> None:
     """List workloads, queues, flavors or pods."""
 
 
-list_objects.add_command(workload)
-list_objects.add_command(pods)
+list_objects.add_command(list_workloads)
+list_objects.add_command(list_pods)
 
 
-def _selects(command: Command) -> Command:
-    label = click.option("--selector", "-l", default="", help="A label selector.")
-    field = click.option("--field-selector", default="", help="A field selector.")
-    return label(field(outputs.shows(connects(command))))
+def _with_list_options(command: Command) -> Command:
+    return options.with_selectors(outputs.with_object_output(with_cluster(command)))
 
 
 @list_objects.command()
 @click.option(
-    "--active", type=click.Choice(["true", "false"]), help="Only those that admit, or only those that do not."
+    "--active",
+    type=click.Choice(["true", "false"]),
+    help="List only queues that admit workloads, or only those that do not.",
 )
-@_selects
-def clusterqueue(*, active: str | None, cluster: Cluster, output: str | None, **selectors: str) -> None:
-    """List ClusterQueues."""
-    found = cluster.run(_lister("clusterqueue", everywhere=True, **selectors))
-    chosen = [obj for obj in found if active is None or _is_active(obj) == (active == "true")]
+@_with_list_options
+def clusterqueue(*, active: str | None, cluster: ClusterAccess, output: str | None, **selectors: str) -> None:
+    """List ClusterQueues, with the numbers of their workloads."""
+    queues = cluster.run(_lister("clusterqueue", everywhere=True, **selectors))
+    chosen = [obj for obj in queues if active is None or _is_active(obj) == (active == "true")]
     if outputs.is_structured(output):
         outputs.show_list(RESOURCES["clusterqueue"], chosen, str(output))
     elif not chosen:
@@ -58,58 +59,57 @@ def clusterqueue(*, active: str | None, cluster: Cluster, output: str | None, **
     "--clusterqueue",
     "-c",
     default="",
-    help="Only those of this ClusterQueue.",
-    shell_complete=completes("clusterqueue"),
+    help="List only LocalQueues of this ClusterQueue.",
+    shell_complete=complete_names("clusterqueue"),
 )
-@click.option("--all-namespaces", "-A", is_flag=True, help="In all namespaces.")
-@_selects
+@options.with_all_namespaces
+@_with_list_options
 def localqueue(
-    *, clusterqueue: str, all_namespaces: bool, cluster: Cluster, output: str | None, **selectors: str
+    *, clusterqueue: str, all_namespaces: bool, cluster: ClusterAccess, output: str | None, **selectors: str
 ) -> None:
-    """List LocalQueues."""
+    """List LocalQueues, with the numbers of their workloads."""
 
-    async def gather(client: "Client", namespace: str) -> "tuple[list[Object], str]":
-        listed = await _lister("localqueue", everywhere=all_namespaces, **selectors)(client, namespace)
-        return [obj for obj in listed if clusterqueue in ("", obj["spec"]["clusterQueue"])], namespace
+    async def select(client: "Client", namespace: str) -> "tuple[list[Object], str]":
+        queues = await _lister("localqueue", everywhere=all_namespaces, **selectors)(client, namespace)
+        return [obj for obj in queues if clusterqueue in ("", obj["spec"]["clusterQueue"])], namespace
 
-    chosen, namespace = cluster.run(gather)
+    chosen, namespace = cluster.run(select)
     if outputs.is_structured(output):
         outputs.show_list(RESOURCES["localqueue"], chosen, str(output))
     elif not chosen:
         outputs.nothing_found(None if all_namespaces else namespace)
     else:
         headers = ("NAME", "CLUSTERQUEUE", "PENDING WORKLOADS", "ADMITTED WORKLOADS", "AGE")
-        namespaces = [obj["metadata"]["namespace"] for obj in chosen] if all_namespaces else None
+        namespaces = [objects.namespace(obj) for obj in chosen] if all_namespaces else None
         outputs.show_table(headers, map(_local_queue_row, chosen), namespaces=namespaces)
 
 
 @list_objects.command()
-@_selects
-def resourceflavor(*, cluster: Cluster, output: str | None, **selectors: str) -> None:
-    """List ResourceFlavors."""
-    found = cluster.run(_lister("resourceflavor", everywhere=True, **selectors))
+@_with_list_options
+def resourceflavor(*, cluster: ClusterAccess, output: str | None, **selectors: str) -> None:
+    """List ResourceFlavors, with their node labels."""
+    flavors = cluster.run(_lister("resourceflavor", everywhere=True, **selectors))
     if outputs.is_structured(output):
-        outputs.show_list(RESOURCES["resourceflavor"], found, str(output))
-    elif not found:
+        outputs.show_list(RESOURCES["resourceflavor"], flavors, str(output))
+    elif not flavors:
         outputs.nothing_found(None)
     else:
-        outputs.show_table(("NAME", "NODE LABELS", "AGE"), map(_flavor_row, found))
+        outputs.show_table(("NAME", "NODE LABELS", "AGE"), map(_flavor_row, flavors))
 
 
-def _lister(noun: str, *, everywhere: bool, selector: str, field_selector: str) -> Callable[..., Any]:
-    async def listed(client: "Client", namespace: str) -> "list[Object]":
+def _lister(singular: str, *, everywhere: bool, selector: str, field_selector: str) -> Callable[..., Any]:
+    async def list_all(client: "Client", namespace: str) -> "list[Object]":
         from pykueue.kube.client import ListOptions
 
         options = ListOptions(label_selector=selector, field_selector=field_selector)
-        found = await client.list(RESOURCES[noun], "" if everywhere else namespace, options)
-        return found.items
+        return (await client.list(RESOURCES[singular], "" if everywhere else namespace, options)).items
 
-    return listed
+    return list_all
 
 
 def _cluster_queue_row(obj: "Object") -> outputs.Row:
     return (
-        obj["metadata"]["name"],
+        objects.name(obj),
         obj["spec"].get("cohortName", ""),
         *_counts(obj),
         str(_is_active(obj)).lower(),
@@ -118,20 +118,18 @@ def _cluster_queue_row(obj: "Object") -> outputs.Row:
 
 
 def _local_queue_row(obj: "Object") -> outputs.Row:
-    return (obj["metadata"]["name"], obj["spec"]["clusterQueue"], *_counts(obj), outputs.age(obj))
+    return (objects.name(obj), obj["spec"]["clusterQueue"], *_counts(obj), outputs.age(obj))
 
 
 def _flavor_row(obj: "Object") -> outputs.Row:
-    labels = (obj.get("spec") or {}).get("nodeLabels") or {}
-    shown = ", ".join(f"{key}={value}" for key, value in sorted(labels.items()))
-    return (obj["metadata"]["name"], shown, outputs.age(obj))
+    labels = sorted(objects.nested(obj, "spec", "nodeLabels").items())
+    return (objects.name(obj), ", ".join(f"{key}={value}" for key, value in labels), outputs.age(obj))
 
 
 def _counts(obj: "Object") -> tuple[str, str]:
-    status = obj.get("status") or {}
+    status = objects.status(obj)
     return str(status.get("pendingWorkloads", 0)), str(status.get("admittedWorkloads", 0))
 
 
 def _is_active(obj: "Object") -> bool:
-
     return conditions.is_true(obj, "Active")

@@ -1,4 +1,4 @@
-"""The `pykueue` command: collects the subcommands and turns expected errors into one line with a hint."""
+"""The `pykueue` command: the table of its subcommands."""
 
 import importlib
 
@@ -29,7 +29,7 @@ COMMANDS: dict[str, str] = {
     "validate": "pykueue.cli.validate:validate",
     "wait": "pykueue.cli.wait:wait",
 }
-"""Command name to `module:attribute`; a module is imported when its command runs, so that `--help` stays fast."""
+"""Command name to `module:attribute`; a module is imported only when its command runs."""
 
 
 class LazyGroup(click.Group):
@@ -48,7 +48,7 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(pykueue.__version__, prog_name="pykueue")
 def cli() -> None:
-    """Job queueing as Kueue does it: on this machine, on a cluster, or simulated."""
+    """Queue jobs as Kueue does, on this machine or on a Kubernetes cluster."""
 
 
 def main() -> None:

@@ -1,4 +1,7 @@
-"""`pykueue manifests`: print what a real cluster needs. Without a subcommand everything, in the order of applying it."""
+"""`pykueue manifests`: print the objects that a real cluster needs.
+
+Without a subcommand it prints everything, in the order in which it must be applied.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -6,7 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 import pykueue
-from pykueue.app import serving
+from pykueue.app import process
+from pykueue.cli import options
 
 if TYPE_CHECKING:
     from pykueue.api.configuration.loading import Loaded
@@ -14,15 +18,18 @@ if TYPE_CHECKING:
 
 DEFAULT_IMAGE = f"pykueue:{pykueue.__version__}"
 
-_CONFIG = click.option(
-    "--config", type=click.Path(path_type=Path, exists=True), help="Kueue Configuration or Helm values."
-)
+_CONFIG = options.with_config("the shipped one")
 _IMAGE = click.option("--image", default=DEFAULT_IMAGE, show_default=True, help="The image of the controller.")
-_WEBHOOKS = click.option("--webhooks", is_flag=True, help="For webhooks instead of admission policies.")
+_WEBHOOKS = click.option("--webhooks", is_flag=True, help="Use webhooks instead of admission policies.")
 _URL = click.option(
-    "--webhook-url", default="", metavar="https://HOST:PORT", help="Of a controller outside the cluster."
+    "--webhook-url",
+    default="",
+    metavar="https://HOST:PORT",
+    help="The address of a controller outside the cluster. Default: the Service in the cluster.",
 )
-_REPLICAS = click.option("--replicas", type=click.IntRange(min=1), default=2, show_default=True)
+_REPLICAS = click.option(
+    "--replicas", type=click.IntRange(min=1), default=2, show_default=True, help="How many controllers to run."
+)
 
 
 @click.group(invoke_without_command=True)
@@ -32,23 +39,29 @@ _REPLICAS = click.option("--replicas", type=click.IntRange(min=1), default=2, sh
 @_WEBHOOKS
 @click.pass_context
 def manifests(context: click.Context, *, config: Path | None, image: str, replicas: int, webhooks: bool) -> None:
-    """Print what to apply to a Kubernetes cluster: everything, or one part of it."""
+    """Print the manifests to install on a cluster.
+
+    A subcommand prints one part of them.
+    """
     if context.invoked_subcommand is None:
-        configuration = serving.load_configuration(config)
+        configuration = process.load_configuration(config)
         admission = webhook_objects(configuration) if webhooks else policy_objects(configuration)
         controller_objects = _controller(configuration, image, replicas, webhooks=webhooks)
-        # A webhook is asked from the moment on that it is there: last, so that whoever answers is on the way.
+        # The API server calls a webhook once it is registered, so the controller comes first.
         after = [controller_objects, admission] if webhooks else [admission, controller_objects]
         rights = [_namespace(configuration), *right_objects(configuration, webhooks=webhooks)]
-        _print([each for part in (definition_objects(), rights, *after) for each in part])
+        _print([obj for part in (definition_objects(), rights, *after) for obj in part])
 
 
 @manifests.command
 @click.option(
-    "--conversion-webhook", metavar="NAMESPACE/NAME", default="", help="Service that converts between versions."
+    "--conversion-webhook",
+    metavar="NAMESPACE/NAME",
+    default="",
+    help="A Service that converts between versions. Default: conversion without a webhook.",
 )
 def crds(conversion_webhook: str) -> None:
-    """The CustomResourceDefinitions of kueue.x-k8s.io."""
+    """Print the CustomResourceDefinitions of kueue.x-k8s.io."""
     _print(definition_objects(conversion_webhook))
 
 
@@ -56,24 +69,33 @@ def crds(conversion_webhook: str) -> None:
 @_CONFIG
 @_WEBHOOKS
 def rbac(*, config: Path | None, webhooks: bool) -> None:
-    """The namespace, and the rights of the controller and of its users."""
-    configuration = serving.load_configuration(config)
+    """Print the namespace, and the roles for RBAC.
+
+    The roles are those of the controller and of users.
+    """
+    configuration = process.load_configuration(config)
     _print([_namespace(configuration), *right_objects(configuration, webhooks=webhooks)])
 
 
 @manifests.command
 @_CONFIG
 def policies(config: Path | None) -> None:
-    """The admission policies: jobs with a queue are created suspended, and mistakes are refused."""
-    _print(policy_objects(serving.load_configuration(config)))
+    """Print the admission policies.
+
+    They suspend new jobs that have a queue, and refuse mistakes.
+    """
+    _print(policy_objects(process.load_configuration(config)))
 
 
 @manifests.command
 @_CONFIG
 @_URL
 def webhooks(config: Path | None, webhook_url: str) -> None:
-    """The webhook configurations, which do the same in clusters without MutatingAdmissionPolicy."""
-    _print(webhook_objects(serving.load_configuration(config), webhook_url))
+    """Print the webhook configurations.
+
+    They replace the policies on clusters without MutatingAdmissionPolicy.
+    """
+    _print(webhook_objects(process.load_configuration(config), webhook_url))
 
 
 @manifests.command
@@ -82,20 +104,24 @@ def webhooks(config: Path | None, webhook_url: str) -> None:
 @_REPLICAS
 @_WEBHOOKS
 def controller(*, config: Path | None, image: str, replicas: int, webhooks: bool) -> None:
-    """The Deployment of the controller, its configuration, and its Services."""
-    _print(_controller(serving.load_configuration(config), image, replicas, webhooks=webhooks))
+    """Print the Deployment of the controller.
+
+    Its Configuration and its Services are printed, too.
+    """
+    _print(_controller(process.load_configuration(config), image, replicas, webhooks=webhooks))
 
 
 @manifests.command
 @_CONFIG
 def visibility(config: Path | None) -> None:
-    """APIServices that make the API server pass questions about pending workloads on to the controllers.
+    """Print the APIServices of the visibility API.
 
-    Not part of the whole: while an APIService has nobody behind it, Kubernetes deletes no namespace.
+    `pykueue manifests` without a subcommand leaves them out: Kubernetes deletes no namespace while
+    an APIService is unavailable.
     """
-    from pykueue.install import visibility as parts
+    from pykueue.install import visibility as visibility_manifests
 
-    _print(parts.objects(serving.load_configuration(config).value))
+    _print(visibility_manifests.objects(process.load_configuration(config).value))
 
 
 def _print(objects: "list[Object]") -> None:
@@ -111,8 +137,8 @@ def definition_objects(conversion_webhook: str = "") -> "list[Object]":
     from pykueue.install import version_aliases
 
     if conversion_webhook:
-        converted = [kind for kind in registry.scheme() if kind.group == GROUP]
-        return definitions.definitions(converted, conversion_service=conversion_webhook)
+        kueue_kinds = [kind for kind in registry.scheme() if kind.group == GROUP]
+        return definitions.definitions(kueue_kinds, conversion_service=conversion_webhook)
     return definitions.definitions(version_aliases.kinds())
 
 
@@ -125,11 +151,11 @@ def _namespace(configuration: "Loaded") -> "Object":
 def right_objects(configuration: "Loaded", *, webhooks: bool) -> "list[Object]":
     from pykueue.install import rbac as rights
 
-    found = rights.objects(configuration.value)
+    objects = rights.objects(configuration.value)
     if webhooks:
         secret = configuration.value.internal_cert_management.webhook_secret_name
-        found += rights.of_webhooks(configuration.value.namespace, secret)
-    return found
+        objects += rights.of_webhooks(configuration.value.namespace, secret)
+    return objects
 
 
 def policy_objects(configuration: "Loaded") -> "list[Object]":

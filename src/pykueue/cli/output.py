@@ -1,4 +1,4 @@
-"""How commands show objects: as kubectl's `--output` does, or as a table. Used by every command that shows objects."""
+"""How commands print objects: as kubectl's `--output` does, or as a table."""
 
 import json
 import re
@@ -18,25 +18,38 @@ _PLAIN = ("json", "yaml", "name")
 _JSONPATH = "jsonpath="
 
 
-def _checked(_ctx: click.Context, _option: click.Parameter, value: str | None) -> str | None:
+def _check(_ctx: click.Context, _option: click.Parameter, value: str | None) -> str | None:
     if value is None or value in (*_PLAIN, "wide") or value.startswith(_JSONPATH):
         return value
-    known = ",".join((*_PLAIN, "wide", "jsonpath=TEMPLATE"))
-    raise click.BadParameter(f'unable to match a printer suitable for the output format "{value}", allowed: {known}')
+    allowed = ",".join((*_PLAIN, "wide", "jsonpath=TEMPLATE"))
+    raise click.BadParameter(f'unable to match a printer suitable for the output format "{value}", allowed: {allowed}')
 
 
-def shows(command: Command) -> Command:
-    """Give a command the option `--output`."""
+def with_object_output(command: Command) -> Command:
+    """Add `--output` to a command that prints objects."""
     return click.option(
-        "--output", "-o", callback=_checked, metavar="json|yaml|name|jsonpath=…", help="Show the objects instead."
+        "--output",
+        "-o",
+        callback=_check,
+        metavar="json|yaml|name|wide|jsonpath=…",
+        help="Print the objects in this format. Default: a table, or one line for each object.",
     )(command)
 
 
-def reports(command: Command) -> Command:
-    """Give a command that reports, rather than shows objects, the option `--output`."""
-    return click.option("--output", "-o", type=click.Choice(["text", "json"]), default="text", show_default=True)(
-        command
-    )
+def with_report_output(command: Command) -> Command:
+    """Add `--output` to a command that prints a report, not objects."""
+    return click.option(
+        "--output",
+        "-o",
+        type=click.Choice(["text", "json"]),
+        default="text",
+        show_default=True,
+        help="The format of the report.",
+    )(command)
+
+
+def dry_run_suffix(dry_run: str) -> str:
+    return "" if dry_run == "none" else f" ({dry_run} dry run)"
 
 
 def show_json(report: Any) -> None:
@@ -48,7 +61,7 @@ def is_structured(output: str | None) -> bool:
 
 
 def show(resource: "Resource", obj: "Object", output: str | None, *, done: str = "") -> None:
-    """One object; without a format its name and what was done to it."""
+    """Print one object; without a format its name and what was done to it."""
     if is_structured(output) and output != "name":
         _dump({"apiVersion": resource.api_version, "kind": resource.kind, **obj}, str(output))
     else:
@@ -65,9 +78,12 @@ def show_list(resource: "Resource", objects: "Sequence[Object]", output: str) ->
 
 
 def qualified(resource: "Resource", obj: "Object") -> str:
-    word = resource.kind.lower()
+    """The name of an object as kubectl prints it: `clusterqueue.kueue.x-k8s.io/team-a`."""
+    singular = resource.kind.lower()
     return (
-        f"{word}.{resource.group}/{obj['metadata']['name']}" if resource.group else f"{word}/{obj['metadata']['name']}"
+        f"{singular}.{resource.group}/{obj['metadata']['name']}"
+        if resource.group
+        else f"{singular}/{obj['metadata']['name']}"
     )
 
 
@@ -79,14 +95,14 @@ def _dump(obj: "Object", output: str) -> None:
 
         click.echo(yaml.safe_dump(obj, sort_keys=True), nl=False)
     else:
-        click.echo(_filled(output.removeprefix(_JSONPATH), obj), nl=False)
+        click.echo(_fill_template(output.removeprefix(_JSONPATH), obj), nl=False)
 
 
-def _filled(template: str, obj: "Object") -> str:
-    """Kubectl's templates: `{.path}` and text; several values are joined by a space."""
+def _fill_template(template: str, obj: "Object") -> str:
+    """Fill in a JSONPath template of kubectl. Several values are joined by a space."""
     from pykueue.apiserver.tables import jsonpath
 
-    def found(match: re.Match[str]) -> str:
+    def values_of(match: re.Match[str]) -> str:
         expression = match[1].strip()
         if expression[:1] in "'\"":
             return expression.strip(expression[0]).encode().decode("unicode_escape")
@@ -96,7 +112,7 @@ def _filled(template: str, obj: "Object") -> str:
             raise click.UsageError(f"error parsing jsonpath {template}, {fault}") from None
         return " ".join(value if isinstance(value, str) else json.dumps(value) for value in values)
 
-    return re.sub(r"\{((?:[^{}'\"]|'[^']*'|\"[^\"]*\")*)\}", found, template)
+    return re.sub(r"\{((?:[^{}'\"]|'[^']*'|\"[^\"]*\")*)\}", values_of, template)
 
 
 def show_table(headers: Row, rows: Iterable[Row], *, namespaces: Sequence[str] | None = None) -> None:
@@ -109,9 +125,9 @@ def show_table(headers: Row, rows: Iterable[Row], *, namespaces: Sequence[str] |
 
 
 def nothing_found(namespace: str | None) -> None:
-    """`None`: it was looked for everywhere, or has no namespace."""
-    place = "" if namespace is None else f" in {namespace} namespace."
-    click.echo(f"No resources found{place}", err=True)
+    """Print kubectl's line; without a namespace if all were searched or the kind has none."""
+    suffix = "" if namespace is None else f" in {namespace} namespace."
+    click.echo(f"No resources found{suffix}", err=True)
 
 
 def age(obj: "Object") -> str:

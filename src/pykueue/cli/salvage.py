@@ -1,4 +1,4 @@
-"""`pykueue salvage DIRECTORY`: keep what is readable of a damaged data directory."""
+"""`pykueue salvage DIRECTORY`: rebuild the database of a damaged data directory."""
 
 from pathlib import Path
 
@@ -8,7 +8,11 @@ import click
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path, exists=True, file_okay=False))
 def salvage(directory: Path) -> None:
-    """Rebuild the database in DIRECTORY from what is still readable; the damaged one is moved aside."""
+    """Rebuild the damaged database of a data directory.
+
+    The new database has all rows of DIRECTORY that can still be read.
+    The damaged database is kept under another name.
+    """
     from pykueue.apiserver.store.log import StoreError
     from pykueue.apiserver.store.salvage import salvage as rebuild
 

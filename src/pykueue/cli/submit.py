@@ -1,4 +1,4 @@
-"""`pykueue submit --queue Q --cpu 2 -- python train.py`: a command becomes a queued Job in one line."""
+"""`pykueue submit --queue Q --cpu 2 -- python train.py`: create a queued Job for a command."""
 
 import re
 import sys
@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pykueue.cli import output as outputs
-from pykueue.cli.completion import completes
-from pykueue.cli.connection import Cluster, connects
+from pykueue.cli.completion import complete_names
+from pykueue.cli.connection import ClusterAccess, with_cluster
 
 if TYPE_CHECKING:
     from pykueue.api.scheme import Object
     from pykueue.kube.client import Client
 
-QUEUE = "kueue.x-k8s.io/queue-name"
-PRIORITY = "kueue.x-k8s.io/priority-class"
+QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
+PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 
 
 @click.command(context_settings={"ignore_unknown_options": False})
@@ -25,86 +25,96 @@ PRIORITY = "kueue.x-k8s.io/priority-class"
     "--queue",
     "-q",
     default="",
-    help="The LocalQueue; may be left out where there is only one.",
-    shell_complete=completes("localqueue"),
+    help="The LocalQueue. Default: the only one of the namespace.",
+    shell_complete=complete_names("localqueue"),
 )
-@click.option("--name", default="", help="Default: made from the command.")
-@click.option("--cpu", default="1", show_default=True, help="CPUs for each pod, for example 2 or 500m.")
-@click.option("--memory", default="", help="Memory for each pod, for example 4Gi.")
-@click.option("--gpu", type=click.IntRange(min=0), default=0, help="GPUs for each pod.")
-@click.option("--priority", default="", help="A WorkloadPriorityClass.")
-@click.option("--parallelism", type=click.IntRange(min=1), default=1, show_default=True, help="Pods at the same time.")
-@click.option("--completions", type=click.IntRange(min=1), help="Pods that must succeed. Default: as parallelism.")
-@click.option("--retries", type=click.IntRange(min=0), default=0, show_default=True, help="Failed pods to replace.")
-@click.option("--env", "-e", multiple=True, metavar="NAME=VALUE", help="A variable for the command; may be repeated.")
-@click.option("--image", default="local", show_default=True, help="Only a real cluster looks at it.")
-@click.option("--directory", type=click.Path(path_type=Path), help="Where the command runs. Default: here.")
-@click.option("--follow", "-f", is_flag=True, help="Show the output and end as the command does.")
-@outputs.shows
-@connects
-def submit(*, cluster: Cluster, follow: bool, output: str | None, **wishes: Any) -> None:
-    """Queue COMMAND as a Job.
+@click.option("--name", default="", help="The name of the Job. Default: generated from the command.")
+@click.option("--cpu", default="1", show_default=True, help="CPUs of each pod, for example 2 or 500m.")
+@click.option("--memory", default="", help="Memory of each pod, for example 4Gi. Default: no request.")
+@click.option("--gpu", type=click.IntRange(min=0), default=0, show_default=True, help="GPUs of each pod.")
+@click.option("--priority", default="", help="The WorkloadPriorityClass. Default: none.")
+@click.option(
+    "--parallelism",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="How many pods run at the same time.",
+)
+@click.option(
+    "--completions", type=click.IntRange(min=1), help="How many pods must succeed. Default: as --parallelism."
+)
+@click.option(
+    "--retries", type=click.IntRange(min=0), default=0, show_default=True, help="How many failed pods are replaced."
+)
+@click.option("--env", "-e", multiple=True, metavar="NAME=VALUE", help="An environment variable; may be repeated.")
+@click.option("--image", default="local", show_default=True, help="The container image; used on a real cluster only.")
+@click.option("--directory", type=click.Path(path_type=Path), help="The working directory. Default: the current one.")
+@click.option("--follow", "-f", is_flag=True, help="Print the output, wait, and exit with 1 if the Job fails.")
+@outputs.with_object_output
+@with_cluster
+def submit(*, cluster: ClusterAccess, follow: bool, output: str | None, **options: Any) -> None:
+    """Create a Job that runs a command.
 
-    Everything after `--` is the command: pykueue submit --queue q --cpu 2 -- python train.py
+    Everything after -- is the command: pykueue submit --queue q --cpu 2 -- python train.py
     """
 
-    async def work(client: "Client", where: str) -> int:
+    async def run(client: "Client", namespace: str) -> int:
         from pykueue.api import resources as kinds
 
-        wishes["queue"] = wishes["queue"] or await _only_queue(client, where)
-        job = await client.create(kinds.JOB, job_of(wishes), where)
+        options["queue"] = options["queue"] or await _only_queue(client, namespace)
+        job = await client.create(kinds.JOB, job_of(options), namespace)
         name = job["metadata"]["name"]
         outputs.show(kinds.JOB, job, output, done="created")
         if not follow:
             return 0
         from pykueue.cli import logs, wait
 
-        await logs.show(client, where, name, follow=True)
-        return await wait.until_finished(client, where, name)
+        await logs.show(client, namespace, name, follow=True)
+        return await wait.until_finished(client, namespace, name)
 
-    sys.exit(cluster.run(work))
+    sys.exit(cluster.run(run))
 
 
 async def _only_queue(client: "Client", namespace: str) -> str:
-    from pykueue.api.scheme import Resource
+    from pykueue.api import objects
+    from pykueue.api.resources import LOCAL_QUEUE
 
-    resource = Resource("kueue.x-k8s.io", "v1beta2", "localqueues", "LocalQueue", namespaced=True)
-    names = sorted(queue["metadata"]["name"] for queue in (await client.list(resource, namespace)).items)
+    names = sorted(map(objects.name, (await client.list(LOCAL_QUEUE, namespace)).items))
     if len(names) == 1:
-        return str(names[0])
+        return names[0]
     if not names:
         raise click.ClickException(f"namespace {namespace} has no LocalQueue: create one, or name one with --queue")
     raise click.ClickException(f"namespace {namespace} has several queues, choose one with --queue: {', '.join(names)}")
 
 
-def job_of(wishes: "dict[str, Any]") -> "Object":
-    """The Job for a command and its wishes; suspended, so that only the queue starts it."""
-    requests = {"cpu": wishes["cpu"]}
-    if wishes["memory"]:
-        requests["memory"] = wishes["memory"]
+def job_of(options: "dict[str, Any]") -> "Object":
+    """The Job for the options of `pykueue submit`; suspended, so that only Kueue starts it."""
+    requests = {"cpu": options["cpu"]}
+    if options["memory"]:
+        requests["memory"] = options["memory"]
     resources: Object = {"requests": requests}
-    if wishes["gpu"]:
-        requests["nvidia.com/gpu"] = str(wishes["gpu"])
-        resources["limits"] = {"nvidia.com/gpu": str(wishes["gpu"])}
+    if options["gpu"]:
+        requests["nvidia.com/gpu"] = str(options["gpu"])
+        resources["limits"] = {"nvidia.com/gpu": str(options["gpu"])}
     container = {
         "name": "main",
-        "image": wishes["image"],
-        "command": list(wishes["command"]),
-        "workingDir": str((wishes["directory"] or Path()).resolve()),
-        "env": [_variable(text) for text in wishes["env"]],
+        "image": options["image"],
+        "command": list(options["command"]),
+        "workingDir": str((options["directory"] or Path()).resolve()),
+        "env": [_variable(text) for text in options["env"]],
         "resources": resources,
     }
-    labels = {QUEUE: wishes["queue"]} | ({PRIORITY: wishes["priority"]} if wishes["priority"] else {})
-    name = {"name": wishes["name"]} if wishes["name"] else {"generateName": f"{_prefix(wishes['command'])}-"}
+    labels = {QUEUE_LABEL: options["queue"]} | ({PRIORITY_LABEL: options["priority"]} if options["priority"] else {})
+    name = {"name": options["name"]} if options["name"] else {"generateName": f"{_prefix(options['command'])}-"}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": name | {"labels": labels},
         "spec": {
             "suspend": True,
-            "parallelism": wishes["parallelism"],
-            "completions": wishes["completions"] or wishes["parallelism"],
-            "backoffLimit": wishes["retries"],
+            "parallelism": options["parallelism"],
+            "completions": options["completions"] or options["parallelism"],
+            "backoffLimit": options["retries"],
             "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
         },
     }
@@ -118,7 +128,7 @@ def _variable(text: str) -> dict[str, str]:
 
 
 def _prefix(command: tuple[str, ...]) -> str:
-    """The script if an interpreter runs one, else the program: letters, digits and dashes."""
+    """A name from the script that an interpreter runs, else from the program."""
     program, *rest = command
     chosen = program
     if re.match(r"python|sh$|bash|node|ruby|perl", Path(program).stem) and rest:

@@ -1,7 +1,6 @@
-"""`pykueue up`: a Kubernetes API on this machine, with queues, until Ctrl-C.
+"""`pykueue up`: a Kubernetes API with queues on this machine. The process itself is `app.up`.
 
-Starts the embedded API and then the parts, in order; stops them in reverse order. What goes wrong in an expected way
-(data in use, port taken, damaged file) is one line with a hint.
+Expected errors (data in use, port taken, damaged file) are printed as one line with a hint.
 """
 
 import asyncio
@@ -13,12 +12,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pykueue.app import serving
+from pykueue.app import process
+from pykueue.cli import options
 
 if TYPE_CHECKING:
-    from pykueue.apiserver.embedded import EmbeddedApi
-    from pykueue.apiserver.security.kubeconfig import ClusterCredentials
-    from pykueue.app.components import Component
+    from pykueue.app.up import RunningServer
 
 RUNTIMES = ("process", "simulated", "none")
 DEFAULT_PORT = 6443
@@ -29,7 +27,7 @@ def default_data_dir() -> Path:
     return Path(os.environ.get("PYKUEUE_DATA_DIR") or Path(home) / "pykueue")
 
 
-class Address(click.ParamType[tuple[str, int]]):
+class ListenOption(click.ParamType[tuple[str, int]]):
     name = "HOST:PORT"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, int]:
@@ -42,18 +40,42 @@ class Address(click.ParamType[tuple[str, int]]):
 
 
 @click.command()
-@click.option("--data-dir", type=click.Path(path_type=Path), help="Where everything is kept.")
 @click.option(
-    "--listen", type=Address(), default=("127.0.0.1", DEFAULT_PORT), help="Address; port 0 takes any free one."
+    "--data-dir",
+    type=click.Path(path_type=Path),
+    help="The directory of all data. Default: PYKUEUE_DATA_DIR, else ~/.local/share/pykueue.",
 )
-@click.option("--kubeconfig", type=click.Path(path_type=Path), help="Also write the kubeconfig here, when ready.")
-@click.option("--config", type=click.Path(path_type=Path, exists=True), help="Kueue Configuration or Helm values.")
-@click.option("--nodes", type=click.Path(path_type=Path, exists=True), help="A fleet of nodes, from a file.")
-@click.option("--runtime", type=click.Choice(RUNTIMES), default="none", show_default=True, help="How pods run.")
 @click.option(
-    "--controllers/--no-controllers", default=True, help="Without: another process runs `pykueue controller`."
+    "--listen",
+    type=ListenOption(),
+    default=("127.0.0.1", DEFAULT_PORT),
+    help="The address of the API; port 0 takes any free one. Default: 127.0.0.1:6443.",
 )
-@click.option("--log-level", type=click.Choice(serving.LOG_LEVELS), default="warning", show_default=True)
+@click.option(
+    "--kubeconfig",
+    type=click.Path(path_type=Path),
+    help="Also write the administrator's kubeconfig to this file, when the API is ready.",
+)
+@options.with_config("the shipped one")
+@click.option(
+    "--nodes",
+    type=options.EXISTING_FILE,
+    help="A file with Node and NodePool manifests. Default: nodes that suit the runtime.",
+)
+@click.option(
+    "--runtime",
+    type=click.Choice(RUNTIMES),
+    default="none",
+    show_default=True,
+    help="How pods run: as processes of this machine, simulated, or not at all.",
+)
+@click.option(
+    "--controllers/--no-controllers",
+    default=True,
+    show_default=True,
+    help="Run the controllers here, or leave them to a `pykueue controller`.",
+)
+@options.with_log_level("warning")
 def up(
     *,
     data_dir: Path | None,
@@ -65,68 +87,43 @@ def up(
     controllers: bool,
     log_level: str,
 ) -> None:
-    """Start a Kubernetes-compatible API with queues on this machine."""
-    gc.disable()  # what a start makes is no garbage; `serving.tune_collector` turns the collector on again
-    from pykueue.api import registry
-    from pykueue.apiserver.embedded import EmbeddedApi, ServerPaths
+    """Start a Kubernetes-compatible API on this machine.
+
+    It serves the API, queues jobs and runs them until Ctrl-C.
+    """
+    gc.disable()  # `process.tune_collector` enables it again: the start makes no garbage.
+    from pykueue.apiserver.embedded import ServerPaths
     from pykueue.apiserver.http.listener import ListenError
     from pykueue.apiserver.security.tokens import TokenFileError
     from pykueue.apiserver.store.log import StoreError
-    from pykueue.app.components import PARTS, UpContext
-    from pykueue.controllers.settings import admission_settings
+    from pykueue.app import up as up_process
 
-    logging.basicConfig(level=log_level.upper(), format=serving.LOG_FORMAT)
-    configuration = serving.load_configuration(config).document
+    logging.basicConfig(level=log_level.upper(), format=process.LOG_FORMAT)
     directory = (data_dir or default_data_dir()).expanduser().resolve()
-
-    async def run() -> None:
-        place = ServerPaths(directory=directory, host=listen[0], port=listen[1])
-        api = EmbeddedApi(place, registry.scheme(), admission_settings(configuration))
-        surroundings = UpContext(
-            api=api,
-            data_dir=directory,
-            runtime=runtime,
-            configuration=configuration,
-            nodes=nodes,
-            has_controllers=controllers,
-        )
-        parts = [part for build in PARTS if (part := build(surroundings)) is not None]
-        await _serve(api, parts, kubeconfig)
-
+    options = up_process.UpOptions(
+        paths=ServerPaths(directory=directory, host=listen[0], port=listen[1]),
+        configuration=process.load_configuration(config),
+        runtime=runtime,
+        nodes=nodes,
+        has_controllers=controllers,
+    )
     try:
-        with asyncio.Runner(loop_factory=serving.loop_factory()) as runner:
-            runner.run(run())
+        with asyncio.Runner(loop_factory=process.loop_factory()) as runner:
+            runner.run(up_process.serve(options, lambda server: _announce(server, kubeconfig)))
     except (StoreError, TokenFileError, ListenError) as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
         raise click.ClickException(f"{error.filename or directory}: {error.strerror or error}") from None
 
 
-async def _serve(api: "EmbeddedApi", parts: "list[Component]", kubeconfig: Path | None) -> None:
-    """Run until a signal asks to stop; whatever was started is stopped, the last first."""
-    stopping = serving.stop_signal()
-    started: list[Component | EmbeddedApi] = []
-    try:
-        started.append(api)
-        access = await api.start()
-        for part in parts:
-            started.append(part)
-            await part.start()
-        _announce(api, access, kubeconfig)
-        serving.tune_collector()
-        await stopping.wait()
-    finally:
-        for each in reversed(started):
-            await each.stop()
-
-
-def _announce(api: "EmbeddedApi", access: "ClusterCredentials", kubeconfig: Path | None) -> None:
+def _announce(server: "RunningServer", kubeconfig: Path | None) -> None:
     from pykueue.apiserver.security import kubeconfig as files
 
-    where = api.paths.kubeconfig
+    paths = server.api.paths
+    path = paths.kubeconfig
     if kubeconfig is not None:
-        files.write(kubeconfig, access)
-        where = kubeconfig.resolve()
-    click.echo(f"pykueue is ready at {access.server} (data in {api.paths.directory})")
-    click.echo(f"  export KUBECONFIG={where}")
+        files.write(kubeconfig, server.access)
+        path = kubeconfig.resolve()
+    click.echo(f"pykueue is ready at {server.access.server} (data in {paths.directory})")
+    click.echo(f"  export KUBECONFIG={path}")
     click.echo("  kubectl get clusterqueues")

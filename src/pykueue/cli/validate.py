@@ -1,4 +1,4 @@
-"""`pykueue validate`: manifests and Configurations checked as a cluster would check them, all faults at once."""
+"""`pykueue validate`: check manifests and Configurations as a cluster with Kueue would."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ from pykueue.api.manifest_validation import ManifestFinding, Severity, validate_
 from pykueue.api.manifests import Document
 from pykueue.cli import output as outputs
 
-_ENDINGS = (".yaml", ".yml", ".json")
+_SUFFIXES = (".yaml", ".yml", ".json")
 
 
 @click.command
@@ -22,28 +22,34 @@ _ENDINGS = (".yaml", ".yml", ".json")
     "names",
     multiple=True,
     required=True,
-    help="File, folder (every .yaml, .yml and .json below it) or - for standard input; may be repeated.",
+    help="A file, a folder (all .yaml, .yml and .json files below it) or - for standard input; may be repeated.",
 )
-@outputs.reports
-@click.option("-v", "--verbose", is_flag=True, help="Also show notes, such as the use of a deprecated version.")
-def validate(names: tuple[str, ...], output: str, verbose: bool) -> None:  # noqa: FBT001 - click passes options by name
-    """Check manifests: fields, schemas, and the rules of Kueue's webhooks. Exit code 1 if anything would be refused."""
+@outputs.with_report_output
+@click.option("-v", "--verbose", is_flag=True, help="Also print notes, such as the use of a deprecated version.")
+def validate(*, names: tuple[str, ...], output: str, verbose: bool) -> None:
+    """Check manifests as a cluster with Kueue would.
+
+    Checked are fields, schemas and the rules of Kueue's webhooks. All errors are printed. The exit
+    code is 1 if an object would be refused.
+    """
     documents: list[Document] = []
     findings: list[ManifestFinding] = []
     for name, data in _inputs(names):
-        read, wrong = manifests.read(data, name)
-        documents += read
-        findings += [_unreadable(fault) for fault in wrong]
+        file_documents, faults = manifests.read(data, name)
+        documents += file_documents
+        findings += [_unreadable(fault) for fault in faults]
     findings += validate_manifests(documents)
     findings.sort(key=lambda finding: (finding.file, finding.line))
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
-    shown = [finding for finding in findings if verbose or finding.severity is not Severity.NOTE]
+    visible = [finding for finding in findings if verbose or finding.severity is not Severity.NOTE]
     if output == "json":
         click.echo(
-            json.dumps({"valid": not errors, "objects": len(documents), "findings": [*map(_as_json, shown)]}, indent=2)
+            json.dumps(
+                {"valid": not errors, "objects": len(documents), "findings": [*map(_as_json, visible)]}, indent=2
+            )
         )
     else:
-        _print(shown, objects=len(documents), errors=errors)
+        _print(visible, objects=len(documents), errors=errors)
     if errors:
         raise SystemExit(1)
 
@@ -56,7 +62,7 @@ def _inputs(names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
         path = Path(name)
         if path.is_dir():
             for entry in sorted(path.rglob("*")):
-                if entry.suffix in _ENDINGS and entry.is_file():
+                if entry.suffix in _SUFFIXES and entry.is_file():
                     yield str(entry), _read(entry)
         else:
             yield name, _read(path)
@@ -84,8 +90,8 @@ def _print(findings: list[ManifestFinding], *, objects: int, errors: int) -> Non
     click.echo(f"{_count(objects, 'object')}: {_count(errors, 'error')}, {_count(warnings, 'warning')}")
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
+def _count(number: int, singular: str) -> str:
+    return f"{number} {singular}{'' if number == 1 else 's'}"
 
 
 def _as_json(finding: ManifestFinding) -> dict[str, str | int]:

@@ -1,39 +1,41 @@
-"""`pykueue version`: what runs here, and what the cluster at hand runs."""
+"""`pykueue version`: the version of pykueue, and the image of the cluster's controller."""
 
 from typing import TYPE_CHECKING
 
 import click
 
 import pykueue
-from pykueue.cli.connection import Cluster, connects
+from pykueue.cli.connection import ClusterAccess, with_cluster
 
 if TYPE_CHECKING:
     from pykueue.kube.client import Client
 
 _MANAGERS = (("kueue-controller-manager", "manager"), ("pykueue-controller", "controller"))
-"""Deployments and their containers: Kueue's own, and ours."""
+"""The Deployments of Kueue and pykueue, and the container of the controller in each."""
 
 
 @click.command()
-@connects
-def version(*, cluster: Cluster) -> None:
-    """Print the version, and the image of the controller if one is installed."""
+@with_cluster
+def version(*, cluster: ClusterAccess) -> None:
+    """Print the versions of pykueue and of the controller.
+
+    The version of the controller is its image; nothing is printed if none is installed.
+    """
     click.echo(f"Client Version: v{pykueue.__version__}")
 
     async def images(client: "Client", _namespace: str) -> list[str]:
-        from pykueue.api.scheme import Resource
+        from pykueue.api import objects
+        from pykueue.api.resources import DEPLOYMENT
         from pykueue.controllers.settings import DEFAULT_NAMESPACE
 
-        deployments = Resource("apps", "v1", "deployments", "Deployment", namespaced=True)
-        installed = {
-            each["metadata"]["name"]: each for each in (await client.list(deployments, DEFAULT_NAMESPACE)).items
-        }
+        deployments = (await client.list(DEPLOYMENT, DEFAULT_NAMESPACE)).items
+        installed = {objects.name(deployment): deployment for deployment in deployments}
         return [
             container["image"]
-            for name, role in _MANAGERS
+            for name, container_name in _MANAGERS
             if name in installed
             for container in installed[name]["spec"]["template"]["spec"]["containers"]
-            if container["name"] == role
+            if container["name"] == container_name
         ]
 
     for image in cluster.run(images):

@@ -6,7 +6,8 @@ action Warn. Called by `pykueue manifests` and `chart`.
 """
 
 from pykueue.api import resources
-from pykueue.api.rules.jobs import generic, job_kinds, management, pod, ray, replicas
+from pykueue.api.labels import MANAGED, POD_SUSPENDING_PARENT, QUEUE_NAME
+from pykueue.api.rules.jobs import generic, job_kinds, pod, ray, replicas
 from pykueue.api.rules.jobs.job_kinds import JobKind
 from pykueue.api.scheme import Object, Resource, Settings
 from pykueue.install import admission_policies, managed_kinds, version_aliases
@@ -117,7 +118,7 @@ def _policy(name: str, subject: Subject, table: Table) -> list[Object]:
 
 def _keep_queue(job_kind: JobKind) -> list[Object]:
     """A policy that keeps the queue of a job in a namespace that has a LocalQueue `default`."""
-    queue = f".metadata.?labels[?'{management.QUEUE_NAME}'].orValue('')"
+    queue = f".metadata.?labels[?'{QUEUE_NAME}'].orValue('')"
     subject = Subject(
         resource=job_kind.resource,
         operations=("UPDATE",),
@@ -141,8 +142,8 @@ def _warning_of_workloads() -> list[Object]:
 def _warning_of_pods(job_kind: JobKind, settings: Settings) -> list[Object]:
     if job_kind != job_kinds.POD:
         return []
-    is_marked = f"object.metadata.?labels[?'{pod.MANAGED}'].orValue('') == 'true'"
-    is_looked_at = f"oldObject == null || !('{pod.SUSPENDING_PARENT}' in object.metadata.?annotations.orValue({{}}))"
+    is_marked = f"object.metadata.?labels[?'{MANAGED}'].orValue('') == 'true'"
+    is_looked_at = f"oldObject == null || !('{POD_SUSPENDING_PARENT}' in object.metadata.?annotations.orValue({{}}))"
     conditions = (("marked", is_marked), ("lookedAt", is_looked_at))
     rule = {"expression": f"!({managed_kinds.owned(settings)})", "message": pod.OWNER_IS_MANAGED}
     subject = Subject(resource=job_kind.resource, operations=_WRITES, conditions=conditions)

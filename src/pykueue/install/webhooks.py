@@ -12,8 +12,8 @@ from typing import Any
 from pykueue.api import registry, resources
 from pykueue.api.configuration.types import Configuration
 from pykueue.api.kueue.kinds import GROUP, STORAGE_VERSION
+from pykueue.api.labels import QUEUE_NAME
 from pykueue.api.rules import table
-from pykueue.api.rules.jobs import management
 from pykueue.api.rules.jobs.job_kinds import JobKind
 from pykueue.api.scheme import Object, Resource, Settings
 from pykueue.install import managed_kinds, version_aliases
@@ -26,8 +26,7 @@ MUTATING, VALIDATING = resources.MUTATING_WEBHOOK_CONFIGURATION, resources.VALID
 _CREATE, _WRITES = ("CREATE",), ("CREATE", "UPDATE")
 _TIMEOUT_SECONDS, _IGNORED_TIMEOUT_SECONDS = 10, 2
 _HAS_QUEUE, _HAS_NONE = (
-    {"matchExpressions": [{"key": management.QUEUE_NAME, "operator": operator}]}
-    for operator in ("Exists", "DoesNotExist")
+    {"matchExpressions": [{"key": QUEUE_NAME, "operator": operator}]} for operator in ("Exists", "DoesNotExist")
 )
 _NOT_BEING_DELETED = {
     "name": "not-going",

@@ -97,7 +97,7 @@ def _encoded(patch: list[Object]) -> Object:
 def json_patch(before: Any, after: Any, path: str = "") -> Iterator[Object]:
     """The JSON Patch (RFC 6902) between two values; a list that differs is replaced whole."""
     if not isinstance(before, dict) or not isinstance(after, dict):
-        if before != after or type(before) is not type(after):
+        if _encode(before) != _encode(after):
             yield {"op": "replace", "path": path, "value": after}
         return
     for name in before.keys() - after.keys():
@@ -107,6 +107,11 @@ def json_patch(before: Any, after: Any, path: str = "") -> Iterator[Object]:
             yield from json_patch(before[name], value, _below(path, name))
         else:
             yield {"op": "add", "path": _below(path, name), "value": value}
+
+
+def _encode(value: Any) -> bytes:
+    """To compare values as JSON: in Python `[True] == [1]`."""
+    return msgspec.json.encode(value, order="deterministic")
 
 
 def _below(path: str, name: str) -> str:

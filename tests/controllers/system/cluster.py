@@ -1,4 +1,6 @@
-"""A whole cluster in this process: the API in memory, the controllers on it, and ways to disturb them."""
+"""A whole cluster in this process: the API in memory, the controllers on it, and ways to disturb
+them.
+"""
 
 import asyncio
 from contextlib import asynccontextmanager, suppress

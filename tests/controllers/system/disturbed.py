@@ -6,7 +6,9 @@ from pykueue.api import errors
 
 
 class DyingClient:
-    """Does not answer from its n-th write on; that write was carried out or not. Events are not counted."""
+    """Does not answer from its n-th write on; that write was carried out or not. Events are not
+    counted.
+    """
 
     def __init__(self, client, dies_at=0, *, writes_first=True):
         self._client = client
@@ -53,12 +55,12 @@ class LosingClient:
         return getattr(self._client, name)
 
     async def watch(self, resource, namespace="", **options):
-        seen = 0
+        count = 0
         async for event in self._client.watch(resource, namespace, **options):
             await asyncio.sleep(self._delay_seconds)
             yield event
-            seen += 1
-            if seen >= self._events_per_watch:
+            count += 1
+            if count >= self._events_per_watch:
                 self._broken += 1
                 if self._broken % 2:
                     raise errors.expired("too old resource version")
@@ -66,7 +68,7 @@ class LosingClient:
 
 
 class LateClient:
-    """Answers the list of one kind only when told to."""
+    """Answers the list of one kind only when it is allowed to."""
 
     def __init__(self, client, late):
         self._client = client

@@ -1,4 +1,6 @@
-"""A controller that dies at any write, or loses its watches, changes nothing in the end; quota is never exceeded."""
+"""A controller that dies at any write, or loses its watches, changes nothing in the end; quota is
+never exceeded.
+"""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -42,18 +44,18 @@ async def settled_state(cluster):
     if (status.get("admittedWorkloads"), status.get("pendingWorkloads")) != (2, 0):
         return None
     workloads = (await cluster.client.list(resources.WORKLOAD, "default")).items
-    if not all(status_of(each, "PodsReady") for each in workloads):
+    if not all(status_of(workload, "PodsReady") for workload in workloads):
         return None
     jobs = (await cluster.client.list(PYTORCH_JOBS, "default")).items
     return {
         "queue": {name: value for name, value in status.items() if name != "conditions"},
         "jobs": {job["metadata"]["name"]: is_suspended(job) for job in jobs},
         "workloads": {
-            each["metadata"]["ownerReferences"][0]["name"]: sorted(
+            workload["metadata"]["ownerReferences"][0]["name"]: sorted(
                 (condition["type"], condition["status"], condition["reason"])
-                for condition in each["status"]["conditions"]
+                for condition in workload["status"]["conditions"]
             )
-            for each in workloads
+            for workload in workloads
         },
     }
 
@@ -61,7 +63,7 @@ async def settled_state(cluster):
 class QuotaWatcher:
     def __init__(self, client):
         self._client = client
-        self._holding = {}
+        self._reserved = {}
         self.most = 0
 
     async def run(self):
@@ -71,8 +73,10 @@ class QuotaWatcher:
             holds = event.type != "DELETED" and status_of(workload, "QuotaReserved") == "True"
             holds = holds and status_of(workload, "Finished") != "True"
             assignments = workload.get("status", {}).get("admission", {}).get("podSetAssignments", [])
-            self._holding[name] = sum(int(each["resourceUsage"]["cpu"]) for each in assignments) if holds else 0
-            self.most = max(self.most, sum(self._holding.values()))
+            self._reserved[name] = (
+                sum(int(assignment["resourceUsage"]["cpu"]) for assignment in assignments) if holds else 0
+            )
+            self.most = max(self.most, sum(self._reserved.values()))
 
 
 @asynccontextmanager

@@ -1,4 +1,6 @@
-"""Devices that pods claim, in a whole cluster: counted against quota under the name that the Configuration gives them."""
+"""Devices that pods claim, in a whole cluster: counted against quota under the name that the
+Configuration gives them.
+"""
 
 import pytest
 from tests.controllers.system.cluster import CONFIGURATION, JOBS, job, kueue, running_cluster
@@ -28,9 +30,9 @@ async def cluster():
 
 
 def claiming_job(name, pods):
-    made = job(name, parallelism=pods, completions=pods)
-    made["spec"]["template"]["spec"]["resourceClaims"] = [{"name": "gpus", "resourceClaimTemplateName": "gpus"}]
-    return made
+    claiming = job(name, parallelism=pods, completions=pods)
+    claiming["spec"]["template"]["spec"]["resourceClaims"] = [{"name": "gpus", "resourceClaimTemplateName": "gpus"}]
+    return claiming
 
 
 def template(count):
@@ -46,8 +48,8 @@ def template(count):
 
 async def condition(cluster, name, condition_type):
     workload = await cluster.workload_of(name)
-    found = ((workload or {}).get("status") or {}).get("conditions") or ()
-    return next((each for each in found if each["type"] == condition_type and each["status"] == "False"), None)
+    conditions = ((workload or {}).get("status") or {}).get("conditions") or ()
+    return next((item for item in conditions if item["type"] == condition_type and item["status"] == "False"), None)
 
 
 async def test_claimed_devices_are_charged(cluster):

@@ -1,4 +1,6 @@
-"""Groups of leaders and workers, on the API in memory; the test makes the pods that their operator would make."""
+"""Groups of leaders and workers, on the API in memory; the test makes the pods that their operator
+would make.
+"""
 
 import pytest
 from tests.controllers.system.cluster import running_cluster
@@ -17,7 +19,7 @@ async def cluster():
         yield cluster
 
 
-async def made(cluster, replicas):
+async def create_set(cluster, replicas):
     template = {"spec": {"containers": [CONTAINER]}}
     leader_worker_set = {
         "apiVersion": SETS.api_version,
@@ -49,8 +51,8 @@ async def _pod(cluster, leader_worker_set, name, group, part):
 
 
 async def released(cluster):
-    found = (await cluster.client.list(resources.POD, "default")).items
-    return sorted(pod["metadata"]["name"] for pod in found if not pod["spec"].get("schedulingGates"))
+    pods = (await cluster.client.list(resources.POD, "default")).items
+    return sorted(pod["metadata"]["name"] for pod in pods if not pod["spec"].get("schedulingGates"))
 
 
 async def workload(cluster, leader_worker_set, index):
@@ -59,7 +61,7 @@ async def workload(cluster, leader_worker_set, index):
 
 async def test_a_group_runs_as_a_whole_and_the_next_waits_for_quota(cluster):
     await cluster.make_queue(cpu="3")
-    await made(cluster, replicas=2)
+    await create_set(cluster, replicas=2)
 
     async def two_run():
         names = await released(cluster)
@@ -71,7 +73,7 @@ async def test_a_group_runs_as_a_whole_and_the_next_waits_for_quota(cluster):
 
 async def test_scaling_down_gives_quota_back(cluster):
     await cluster.make_queue(cpu="4")
-    leader_worker_set = await made(cluster, replicas=2)
+    leader_worker_set = await create_set(cluster, replicas=2)
 
     async def all_run():
         return len(await released(cluster)) == 4

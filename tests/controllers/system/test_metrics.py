@@ -15,8 +15,10 @@ from pykueue.api import resources
 from pykueue.controllers.metrics import catalog
 
 
-class Shown:
-    """A scrape; `shown("name", cluster_queue="cq")` is the sum of the samples whose labels include these."""
+class Scrape:
+    """A scrape; `scrape("name", cluster_queue="cq")` is the sum of the samples whose labels
+    include these.
+    """
 
     def __init__(self, cluster):
         metrics = cluster.controllers.metrics
@@ -24,12 +26,12 @@ class Shown:
         self.text = metrics.text().decode()
 
     def __call__(self, metric, /, **labels):
-        found = [
+        samples = [
             float(value)
             for text, value in re.findall(rf"^(?:kueue_)?{metric}{{(.*)}} (\S+)$", self.text, re.MULTILINE)
             if labels.items() <= dict(re.findall(r'(\w+)="([^"]*)"', text)).items()
         ]
-        return sum(found) if found else None
+        return sum(samples) if samples else None
 
     def names(self):
         return {name for name, _ in re.findall(r"^# TYPE (\S+) (\S+)$", self.text, re.MULTILINE)}
@@ -54,26 +56,26 @@ async def with_three_waiting(cluster):
 
 async def test_counts_of_a_queue_follow_its_workloads(cluster):
     await with_three_waiting(cluster)
-    shown = Shown(cluster)
-    assert shown("admitted_workloads_total", cluster_queue="cq", priority_class="") == 1
-    assert shown("admitted_active_workloads", cluster_queue="cq") == 1
-    assert shown("cluster_queue_status", cluster_queue="cq", status="active") == 1
-    assert shown("pending_workloads", cluster_queue="cq", status="inadmissible") == 3
-    assert shown("workload_creation_latency_seconds_count", job_kind="PyTorchJob") == 4
-    assert shown("local_queue_quota_reserved_wait_time_seconds_count", name="cq", namespace="default") == 1
-    assert shown("local_queue_pending_workloads", name="cq", status="inadmissible") == 3
-    assert shown("local_queue_status", name="cq", active="True") == 1
+    scrape = Scrape(cluster)
+    assert scrape("admitted_workloads_total", cluster_queue="cq", priority_class="") == 1
+    assert scrape("admitted_active_workloads", cluster_queue="cq") == 1
+    assert scrape("cluster_queue_status", cluster_queue="cq", status="active") == 1
+    assert scrape("pending_workloads", cluster_queue="cq", status="inadmissible") == 3
+    assert scrape("workload_creation_latency_seconds_count", job_kind="PyTorchJob") == 4
+    assert scrape("local_queue_quota_reserved_wait_time_seconds_count", name="cq", namespace="default") == 1
+    assert scrape("local_queue_pending_workloads", name="cq", status="inadmissible") == 3
+    assert scrape("local_queue_status", name="cq", active="True") == 1
 
 
 async def test_cohorts_sum_up_what_is_below_them(cluster):
     await with_three_waiting(cluster)
-    shown = Shown(cluster)
-    assert shown("cluster_queue_info", cluster_queue="cq", parent_cohort="team", root_cohort="company") == 1
-    assert shown("cohort_info", cohort="team", parent_cohort="company", root_cohort="company") == 1
-    assert shown("cohort_subtree_quota", cohort="company", flavor="default", resource="cpu") == 1
-    assert shown("cohort_subtree_resource_reservations", cohort="company", resource="cpu") == 1
-    assert shown("cohort_subtree_admitted_workloads_total", cohort="company") == 1
-    assert shown("cohort_subtree_admitted_active_workloads", cohort="company") == 1
+    scrape = Scrape(cluster)
+    assert scrape("cluster_queue_info", cluster_queue="cq", parent_cohort="team", root_cohort="company") == 1
+    assert scrape("cohort_info", cohort="team", parent_cohort="company", root_cohort="company") == 1
+    assert scrape("cohort_subtree_quota", cohort="company", flavor="default", resource="cpu") == 1
+    assert scrape("cohort_subtree_resource_reservations", cohort="company", resource="cpu") == 1
+    assert scrape("cohort_subtree_admitted_workloads_total", cohort="company") == 1
+    assert scrape("cohort_subtree_admitted_active_workloads", cohort="company") == 1
 
 
 async def test_a_deleted_queue_leaves_no_sample(cluster):
@@ -85,7 +87,7 @@ async def test_a_deleted_queue_leaves_no_sample(cluster):
     await cluster.client.delete(resources.COHORT, "team")
 
     async def nothing_is_left():
-        return '"cq"' not in Shown(cluster).text and '"team"' not in Shown(cluster).text
+        return '"cq"' not in Scrape(cluster).text and '"team"' not in Scrape(cluster).text
 
     await cluster.until(nothing_is_left)
 
@@ -109,16 +111,16 @@ async def test_an_eviction_is_timed_and_a_finished_workload_stays_counted(cluste
     )
 
     async def is_counted():
-        shown = Shown(cluster)
-        return shown("finished_workloads", cluster_queue="cq") == 1
+        scrape = Scrape(cluster)
+        return scrape("finished_workloads", cluster_queue="cq") == 1
 
     await cluster.until(is_counted)
-    shown = Shown(cluster)
-    assert shown("finished_workloads_total", cluster_queue="cq", priority_class="high") == 1
-    assert shown("local_queue_finished_workloads", name="cq") == 1
-    assert shown("evicted_workloads_total", cluster_queue="cq", reason="Deactivated") == 1
-    assert shown("local_queue_evicted_workloads_total", name="cq", reason="Deactivated") == 1
-    assert shown("workload_eviction_latency_seconds_count", cluster_queue="cq", reason="Deactivated") == 1
+    scrape = Scrape(cluster)
+    assert scrape("finished_workloads_total", cluster_queue="cq", priority_class="high") == 1
+    assert scrape("local_queue_finished_workloads", name="cq") == 1
+    assert scrape("evicted_workloads_total", cluster_queue="cq", reason="Deactivated") == 1
+    assert scrape("local_queue_evicted_workloads_total", name="cq", reason="Deactivated") == 1
+    assert scrape("workload_eviction_latency_seconds_count", cluster_queue="cq", reason="Deactivated") == 1
 
 
 RESOURCES = CONFIGURATION | {
@@ -138,21 +140,21 @@ async def test_resources_are_shown_when_the_configuration_asks():
         await cluster.merge(resources.CLUSTER_QUEUE, "cq", {"metadata": {"labels": {"team": "red"}}})
 
         async def is_labelled():
-            return Shown(cluster)("cluster_queue_nominal_quota", custom_team="red")
+            return Scrape(cluster)("cluster_queue_nominal_quota", custom_team="red")
 
         await cluster.until(is_labelled)
-        shown = Shown(cluster)
+        scrape = Scrape(cluster)
         quota = {"cohort": "team", "cluster_queue": "cq", "flavor": "default", "resource": "cpu"}
-        assert shown("cluster_queue_nominal_quota", **quota) == 1
-        assert shown("cluster_queue_resource_reservation", **quota) == 1
-        assert shown("cluster_queue_resource_usage", **quota) == 1
-        assert shown("cluster_queue_borrowing_limit", **quota) == float("inf")
-        assert shown("cluster_queue_resource_pending", cluster_queue="cq", resource="cpu") == 3
-        assert shown("local_queue_resource_usage", name="cq", flavor="default", resource="cpu") == 1
-        assert shown("cluster_queue_weighted_share", cluster_queue="cq", cohort="team") == 0
-        assert shown("unadmitted_workloads", cluster_queue="cq", reason="NoReservation") == 3
+        assert scrape("cluster_queue_nominal_quota", **quota) == 1
+        assert scrape("cluster_queue_resource_reservation", **quota) == 1
+        assert scrape("cluster_queue_resource_usage", **quota) == 1
+        assert scrape("cluster_queue_borrowing_limit", **quota) == float("inf")
+        assert scrape("cluster_queue_resource_pending", cluster_queue="cq", resource="cpu") == 3
+        assert scrape("local_queue_resource_usage", name="cq", flavor="default", resource="cpu") == 1
+        assert scrape("cluster_queue_weighted_share", cluster_queue="cq", cohort="team") == 0
+        assert scrape("unadmitted_workloads", cluster_queue="cq", reason="NoReservation") == 3
         everything = {name.removesuffix("_total") for name in (*catalog.CATALOG, catalog.BUILD_INFO.name)}
-        assert {name.removesuffix("_total") for name in shown.names()} == everything
+        assert {name.removesuffix("_total") for name in scrape.names()} == everything
 
 
 async def test_local_queues_are_measured_only_where_they_are_chosen():
@@ -160,6 +162,6 @@ async def test_local_queues_are_measured_only_where_they_are_chosen():
     chosen = {"metrics": {"localQueueMetrics": {"enable": True, "localQueueSelector": selector}}}
     async with running_cluster(configuration=chosen) as cluster:
         await cluster.make_queue()
-        shown = Shown(cluster)
-        assert shown("pending_workloads", cluster_queue="cq", status="active") == 0
-        assert shown("local_queue_pending_workloads", name="cq") is None
+        scrape = Scrape(cluster)
+        assert scrape("pending_workloads", cluster_queue="cq", status="active") == 0
+        assert scrape("local_queue_pending_workloads", name="cq") is None

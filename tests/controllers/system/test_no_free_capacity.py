@@ -1,4 +1,4 @@
-"""Nobody gets capacity that was not admitted."""
+"""No workload gets capacity that was not admitted."""
 
 import pytest
 from tests.controllers.system.cluster import CONFIGURATION, JOBS, is_suspended, job, kueue, running_cluster, status_of
@@ -24,8 +24,8 @@ def pod(name, *, cpu="1", group="", total=1, annotations=None):
 
 
 async def is_gated(cluster, name):
-    found = await cluster.get(resources.POD, name, "default")
-    gates = [gate["name"] for gate in found["spec"].get("schedulingGates") or ()]
+    pod = await cluster.get(resources.POD, name, "default")
+    gates = [gate["name"] for gate in pod["spec"].get("schedulingGates") or ()]
     return "kueue.x-k8s.io/admission" in gates
 
 
@@ -36,8 +36,8 @@ async def test_a_job_resumed_by_hand_is_stopped_again(cluster):
     await cluster.merge(JOBS, "a", {"spec": {"suspend": False}}, namespace="default")
 
     async def is_stopped():
-        found = await cluster.get(JOBS, "a", "default")
-        return found["metadata"]["generation"] > 2 and is_suspended(found)
+        obj = await cluster.get(JOBS, "a", "default")
+        return obj["metadata"]["generation"] > 2 and is_suspended(obj)
 
     await cluster.until(is_stopped)
 
@@ -115,8 +115,8 @@ async def test_a_forged_role_hash_does_not_release_a_bigger_pod():
         await cluster.create(resources.POD, big, "default")
 
         async def is_removed():
-            found = await cluster.get(resources.POD, "big", "default")
-            return found is None or found["metadata"].get("deletionTimestamp")
+            pod = await cluster.get(resources.POD, "big", "default")
+            return pod is None or pod["metadata"].get("deletionTimestamp")
 
         await cluster.until(is_removed)
 

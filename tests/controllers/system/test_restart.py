@@ -7,11 +7,11 @@ from pykueue.api import resources
 from pykueue.controllers.system import Controllers
 
 
-def known(controllers):
+def state_of(controllers):
     world = controllers.scheduler.engine.world
     return {
         name: (
-            sorted((holding.key, sorted(holding.usage.items())) for holding in queue.holdings),
+            sorted((reservation.key, sorted(reservation.usage.items())) for reservation in queue.holdings),
             sorted(pending.key for pending in (*queue.pending.in_heap(), *queue.pending.parked())),
         )
         for name, queue in world.cluster_queues.items()
@@ -25,18 +25,18 @@ async def test_the_state_is_rebuilt_from_the_objects(cluster):
         await cluster.runs(name)
     await cluster.create(PYTORCH_JOBS, pytorch_job("c"), "default")
     await cluster.pends("c")
-    before = known(cluster.controllers)
+    before = state_of(cluster.controllers)
     rebuilt = Controllers(cluster.client, cluster.configuration)
     decided = []
-    rebuilt.scheduler._carry_out = decided.append
+    rebuilt.scheduler._apply = decided.append
     await rebuilt.start()
     try:
-        assert known(rebuilt) == before
+        assert state_of(rebuilt) == before
     finally:
         await rebuilt.stop()
 
 
-async def test_a_chain_of_owners_without_end_is_told(cluster):
+async def test_a_chain_of_owners_without_end_is_recorded(cluster):
     await cluster.make_queue()
     owner = await cluster.create(JOBS, job("job-0", queue="cq"), "default")
     for depth in range(1, 13):
@@ -52,11 +52,11 @@ async def test_a_chain_of_owners_without_end_is_told(cluster):
         ]
         owner = await cluster.create(JOBS, child, "default")
 
-    async def is_told():
-        found = await cluster.client.list(resources.EVENT, "default")
-        return any(event["reason"] == "JobNestingTooDeep" for event in found.items)
+    async def is_recorded():
+        events = await cluster.client.list(resources.EVENT, "default")
+        return any(event["reason"] == "JobNestingTooDeep" for event in events.items)
 
-    await cluster.until(is_told)
+    await cluster.until(is_recorded)
 
 
 async def test_jobs_that_are_listed_late_are_not_taken_for_gone(cluster):
@@ -70,4 +70,4 @@ async def test_jobs_that_are_listed_late_are_not_taken_for_gone(cluster):
     await cluster.pends("b", "Job")
     late.may_list.set()
     workload = await cluster.workload_of("a", "PyTorchJob")
-    assert [each["type"] for each in workload["status"]["conditions"] if each["type"] == "Finished"] == []
+    assert [condition for condition in workload["status"]["conditions"] if condition["type"] == "Finished"] == []

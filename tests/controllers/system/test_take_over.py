@@ -1,4 +1,5 @@
-"""Objects that Kueue v0.19.2 left on a real cluster, where two jobs run and one waits, are carried on with.
+"""Objects that Kueue v0.19.2 left on a real cluster, where two jobs run and one waits, are carried
+on with.
 
 `recorded/left-by-kueue.json` was read from that cluster after Kueue had been stopped.
 """
@@ -20,7 +21,7 @@ SCHEME = registry.scheme()
 
 
 class SlowJobs:
-    """A client that lists jobs only when it is told to."""
+    """A client that lists jobs only when it is allowed to."""
 
     def __init__(self, client):
         self._client = client
@@ -37,7 +38,7 @@ class SlowJobs:
 
 @pytest.fixture
 async def left():
-    """The cluster as it was left, with nobody in charge."""
+    """The cluster as it was left, without a controller."""
     async with running_cluster() as cluster:
         await cluster.stop()
         uids = {}
@@ -47,7 +48,9 @@ async def left():
 
 
 async def restore(cluster, recorded, uids):
-    """As it was, but for the uids, which the API gives, and the times: pods that were not ready are not overdue yet."""
+    """As it was, but for the uids, which the API gives, and the times: pods that were not ready
+    are not overdue yet.
+    """
     text = re.sub(r'("lastTransitionTime": )"[^"]*"', rf'\1"{from_ns(time.time_ns())}"', json.dumps(recorded))
     for old, new in uids.items():
         text = text.replace(old, new)
@@ -58,8 +61,8 @@ async def restore(cluster, recorded, uids):
     if resource == JOBS:
         spec["spec"].pop("selector")
         spec["spec"]["template"].pop("metadata")
-    made = await cluster.create(resource, {**spec, "metadata": place}, place.get("namespace", ""))
-    uids[recorded["metadata"]["uid"]] = made["metadata"]["uid"]
+    created = await cluster.create(resource, {**spec, "metadata": place}, place.get("namespace", ""))
+    uids[recorded["metadata"]["uid"]] = created["metadata"]["uid"]
     name, namespace = place["name"], place.get("namespace", "")
     if resource == JOBS:
         suspend = {"spec": {"suspend": obj["spec"]["suspend"]}}
@@ -73,15 +76,15 @@ async def suspended(cluster):
 
 
 async def test_no_job_is_restarted(left):
-    before = {each["metadata"]["name"]: each["spec"] for each in (await left.client.list(JOBS)).items}
+    before = {obj["metadata"]["name"]: obj["spec"] for obj in (await left.client.list(JOBS)).items}
     await left.start()
     await until_at_work(left)
-    assert {each["metadata"]["name"]: each["spec"] for each in (await left.client.list(JOBS)).items} == before
+    assert {obj["metadata"]["name"]: obj["spec"] for obj in (await left.client.list(JOBS)).items} == before
 
 
 async def until_at_work(cluster):
-    """A Workload of nobody's, which does not fit either and is like no other, has been looked at."""
-    (pod_set,) = [each["spec"]["podSets"][0] for each in LEFT if each["metadata"]["name"].startswith("job-third")]
+    """Wait until a Workload without an owner, which does not fit, has been tried."""
+    (pod_set,) = [obj["spec"]["podSets"][0] for obj in LEFT if obj["metadata"]["name"].startswith("job-third")]
     alone = kueue("Workload", "alone", queueName="jobs", podSets=[pod_set | {"count": 2}])
     await cluster.create(resources.WORKLOAD, alone, "default")
 
@@ -98,11 +101,12 @@ async def test_the_one_that_waits_starts_when_another_ends(left):
 
 
 async def test_no_workload_is_made_anew(left):
-    before = {each["metadata"]["uid"] for each in (await left.client.list(resources.WORKLOAD)).items}
+    before = {workload["metadata"]["uid"] for workload in (await left.client.list(resources.WORKLOAD)).items}
     await left.start()
     await until_at_work(left)
     after = {
-        each["metadata"]["uid"]: each["metadata"]["name"] for each in (await left.client.list(resources.WORKLOAD)).items
+        workload["metadata"]["uid"]: workload["metadata"]["name"]
+        for workload in (await left.client.list(resources.WORKLOAD)).items
     }
     assert {uid for uid, name in after.items() if name != "alone"} == before
 
@@ -112,6 +116,6 @@ async def test_a_job_that_was_not_seen_yet_is_not_taken_for_gone(left):
     await left.start(slow)
     await until_at_work(left)
     workloads = (await left.client.list(resources.WORKLOAD)).items
-    assert not [each for each in workloads if status_of(each, "Finished") == "True"]
+    assert not [workload for workload in workloads if status_of(workload, "Finished") == "True"]
     slow.may_list.set()
     assert await suspended(left) == {"first": False, "second": False, "third": True}

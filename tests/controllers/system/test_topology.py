@@ -1,4 +1,6 @@
-"""Pods on their places, in a whole cluster: placed after provisioning, and moved when a node is lost."""
+"""Pods on their places, in a whole cluster: placed after provisioning, and moved when a node is
+lost.
+"""
 
 import asyncio
 import time
@@ -15,7 +17,7 @@ HOSTNAME = "kubernetes.io/hostname"
 
 
 class HurriedClock:
-    """The Job controller waits ten seconds before it replaces a failed pod: time in the machine room runs faster."""
+    """Runs faster: the Job controller waits ten seconds before it replaces a failed pod."""
 
     factor = 20
 
@@ -50,10 +52,10 @@ async def make_topology(cluster, **queue):
 
 
 def placed_job(name, pods):
-    made = job(name, parallelism=pods, completions=pods)
+    placed = job(name, parallelism=pods, completions=pods)
     annotations = {"kueue.x-k8s.io/podset-unconstrained-topology": "true", "pykueue.dev/runtime": "600"}
-    made["spec"]["template"]["metadata"] = {"annotations": annotations}
-    return made
+    placed["spec"]["template"]["metadata"] = {"annotations": annotations}
+    return placed
 
 
 async def places(cluster, name):
@@ -62,8 +64,8 @@ async def places(cluster, name):
     admission = ((workload or {}).get("status") or {}).get("admission")
     if not admission or "topologyAssignment" not in admission["podSetAssignments"][0]:
         return {}
-    found = topology_encoding.decode(admission["podSetAssignments"][0]["topologyAssignment"])
-    return {domain.values[-1]: domain.count for domain in found}
+    domains = topology_encoding.decode(admission["podSetAssignments"][0]["topologyAssignment"])
+    return {domain.values[-1]: domain.count for domain in domains}
 
 
 async def running_on(cluster):
@@ -72,43 +74,43 @@ async def running_on(cluster):
 
 
 @pytest.fixture
-async def room(cluster, tmp_path):
+async def cluster_with_nodes(cluster, tmp_path):
     options = ClusterOptions(runtime="simulated", directory=tmp_path, nodes=tuple(node(name) for name in "abc"))
-    made = LocalCluster(cluster.client, HurriedClock(), options)
-    await made.start()
+    local_cluster = LocalCluster(cluster.client, HurriedClock(), options)
+    await local_cluster.start()
     yield cluster
-    await made.stop()
+    await local_cluster.stop()
 
 
-async def test_a_lost_node_is_replaced_and_its_pod_runs_elsewhere(room):
-    await make_topology(room)
-    await room.create(JOBS, placed_job("train", 2), "default")
+async def test_a_lost_node_is_replaced_and_its_pod_runs_elsewhere(cluster_with_nodes):
+    await make_topology(cluster_with_nodes)
+    await cluster_with_nodes.create(JOBS, placed_job("train", 2), "default")
 
     async def runs_on(*names):
-        return await running_on(room) == list(names)
+        return await running_on(cluster_with_nodes) == list(names)
 
-    await room.until(runs_on, "a", "b")
-    await room.client.delete(resources.NODE, "a")
-    await room.until(runs_on, "b", "c")
-    assert await places(room, "train") == {"b": 1, "c": 1}
-    assert "unhealthyNodes" not in (await room.workload_of("train"))["status"]
+    await cluster_with_nodes.until(runs_on, "a", "b")
+    await cluster_with_nodes.client.delete(resources.NODE, "a")
+    await cluster_with_nodes.until(runs_on, "b", "c")
+    assert await places(cluster_with_nodes, "train") == {"b": 1, "c": 1}
+    assert "unhealthyNodes" not in (await cluster_with_nodes.workload_of("train"))["status"]
 
 
-async def test_without_another_node_the_workload_is_evicted(room):
-    await make_topology(room)
-    await room.create(JOBS, placed_job("train", 3), "default")
+async def test_without_another_node_the_workload_is_evicted(cluster_with_nodes):
+    await make_topology(cluster_with_nodes)
+    await cluster_with_nodes.create(JOBS, placed_job("train", 3), "default")
 
     async def runs():
-        return len(await running_on(room)) == 3
+        return len(await running_on(cluster_with_nodes)) == 3
 
     async def failures():
-        workload = await room.workload_of("train")
+        workload = await cluster_with_nodes.workload_of("train")
         stats = (workload["status"].get("schedulingStats") or {}).get("evictions") or ()
-        return [each["count"] for each in stats if each["reason"] == "NodeFailures"]
+        return [stat["count"] for stat in stats if stat["reason"] == "NodeFailures"]
 
-    await room.until(runs)
-    await room.client.delete(resources.NODE, "a")
-    assert await room.until(failures) == [1]
+    await cluster_with_nodes.until(runs)
+    await cluster_with_nodes.client.delete(resources.NODE, "a")
+    assert await cluster_with_nodes.until(failures) == [1]
 
 
 async def test_a_job_is_placed_only_after_its_machines_are_there(cluster):

@@ -43,18 +43,18 @@ async def with_runtime(cluster):
     await cluster.create(resources.CLUSTER_TRAINING_RUNTIME, runtime)
 
 
-def gifts(job):
+def replicated_jobs(job):
     [patch] = job["spec"]["runtimePatches"]
     return patch["trainingRuntimeSpec"]["template"]["spec"].get("replicatedJobs")
 
 
-async def test_a_job_waits_for_its_runtime_and_then_runs_with_what_it_was_given(cluster):
+async def test_a_job_waits_for_its_runtime_and_then_runs_with_the_patches_of_kueue(cluster):
     await submitted(cluster)
     await with_runtime(cluster)
     await cluster.until(cluster.is_running, "tune", TRAIN_JOBS)
-    [gift] = gifts(await cluster.get(TRAIN_JOBS, "tune", "default"))
-    labels = gift["template"]["spec"]["template"]["metadata"]["labels"]
-    assert (gift["name"], labels["kueue.x-k8s.io/podset"]) == ("node", "node")
+    [replicated_job] = replicated_jobs(await cluster.get(TRAIN_JOBS, "tune", "default"))
+    labels = replicated_job["template"]["spec"]["template"]["metadata"]["labels"]
+    assert (replicated_job["name"], labels["kueue.x-k8s.io/podset"]) == ("node", "node")
     workload = await cluster.workload_of("tune", "TrainJob")
     assert workload["status"]["admission"]["podSetAssignments"][0]["resourceUsage"] == {"cpu": "3"}
 
@@ -73,12 +73,12 @@ async def test_an_evicted_job_keeps_its_gifts_until_it_has_no_pods(cluster):
         return (await cluster.get(TRAIN_JOBS, "tune", "default"))["spec"]["suspend"]
 
     await cluster.until(is_suspended)
-    assert gifts(await cluster.get(TRAIN_JOBS, "tune", "default"))
+    assert replicated_jobs(await cluster.get(TRAIN_JOBS, "tune", "default"))
     idle = {"status": {"jobsStatus": [{"name": "node", "active": 0}]}}
     await cluster.merge(TRAIN_JOBS, "tune", idle, namespace="default", subresource="status")
 
     async def is_tidy():
-        return gifts(await cluster.get(TRAIN_JOBS, "tune", "default")) is None
+        return replicated_jobs(await cluster.get(TRAIN_JOBS, "tune", "default")) is None
 
     await cluster.until(is_tidy)
 

@@ -11,7 +11,7 @@ async def consumed(cluster):
     return (sharing.get("admissionFairSharingStatus") or {}).get("consumedResources")
 
 
-async def test_what_a_local_queue_used_is_shown_and_survives_a_restart():
+async def test_the_usage_of_a_local_queue_is_in_its_status_and_survives_a_restart():
     async with running_cluster(SAMPLED) as cluster:
         scope = {"admissionMode": "UsageBasedAdmissionFairSharing"}
         await cluster.make_queue(admissionScope=scope)

@@ -85,3 +85,9 @@ def test_a_queue_without_a_spec_is_observed():
     cache = new_cache()
     cache.observe(resources.LOCAL_QUEUE, {"metadata": {"name": "q", "namespace": "n", "resourceVersion": "1"}})
     assert cache.get(resources.LOCAL_QUEUE, "q", "n")["spec"] == {}
+
+
+def test_an_object_that_an_index_cannot_read_does_not_stop_the_watch(cache):
+    cache.apply_event(resources.WORKLOAD, "ADDED", {"metadata": workload(1)["metadata"]})
+    cache.apply_event(resources.WORKLOAD, "MODIFIED", workload(2))
+    assert cache.indexed(resources.WORKLOAD, "queue", "q") == [current(cache)]

@@ -1,7 +1,7 @@
 """Every order in which watch events, lists and answers to our own writes can reach the cache.
 
-The API's own history is one sequence of versions. The watch shows it in order, a list may skip a part of
-it, and the answer to each of our writes arrives at any time.
+The API's own history is one sequence of versions. The watch shows it in order, a list may skip a
+part of it, and the answer to each of our writes arrives at any time.
 """
 
 import itertools
@@ -19,7 +19,7 @@ def version(number, uid, **metadata):
 
 
 class History:
-    """What happened in the API: (watch event type, object) by version, beginning with version 1."""
+    """What happened in the API: (watch event type, object) by version, from version 1."""
 
     def __init__(self, *changes):
         self.events = [
@@ -64,7 +64,9 @@ def recreated(length):
 
 
 def finalized():
-    """Deleted by somebody while a finalizer holds it; we remove the finalizer, and somebody takes the name."""
+    """Deleted by somebody while a finalizer holds it; we remove the finalizer, and somebody takes
+    the name.
+    """
     history = History(
         ("ADDED", "a", {"finalizers": ["f"]}),
         ("MODIFIED", "a", {"finalizers": ["f"], "deletionTimestamp": "t"}),

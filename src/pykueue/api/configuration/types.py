@@ -10,7 +10,7 @@ import msgspec
 
 from pykueue.api import feature_gates
 from pykueue.api.meta import Int32, LabelSelector, Resources
-from pykueue.api.rules.jobs import job_kinds as frameworks
+from pykueue.api.rules.jobs import job_kinds
 from pykueue.api.scheme import Schema, Settings
 from pykueue.api.structural import ABSENT, Part, about
 
@@ -327,8 +327,8 @@ class Configuration(Part):
     def enabled_frameworks(self) -> frozenset[str]:
         """The listed frameworks, and pods if a listed kind is managed through its pods."""
         listed = frozenset(self.integrations.frameworks)
-        needs_pods = any(frameworks.JOB_KINDS[name].implies_pods for name in listed)
-        return listed | {frameworks.POD.name} if needs_pods else listed
+        needs_pods = any(job_kinds.JOB_KINDS[name].implies_pods for name in listed)
+        return listed | {job_kinds.POD.name} if needs_pods else listed
 
     @property
     def namespace_selector(self) -> Mapping[str, Any]:

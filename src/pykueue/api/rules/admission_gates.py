@@ -4,23 +4,23 @@ It is set at creation; afterwards gates may only be removed.
 """
 
 from pykueue.api.errors import FieldError
+from pykueue.api.labels import ADMISSION_GATED_BY
 from pykueue.api.rules import faults, reading, syntax
 from pykueue.api.scheme import Object
 
-ANNOTATION = "kueue.x-k8s.io/admission-gated-by"
 GATE_ADDED = "cannot add admission gate after creation"
 ONLY_REMOVABLE = "can only remove gates, not add new ones"
-_PATH = f"metadata.annotations[{ANNOTATION}]"
+_PATH = f"metadata.annotations[{ADMISSION_GATED_BY}]"
 _LONGEST_NAME = 63
 
 
 def gate_names(obj: Object) -> list[str]:
-    value = reading.annotations(obj).get(ANNOTATION, "")
+    value = reading.annotations(obj).get(ADMISSION_GATED_BY, "")
     return [name.strip() for name in value.split(",")] if value.strip() else []
 
 
 def check(obj: Object) -> list[FieldError]:
-    value = reading.annotations(obj).get(ANNOTATION, "")
+    value = reading.annotations(obj).get(ADMISSION_GATED_BY, "")
     field_errors = []
     names: set[str] = set()
     for name in gate_names(obj):
@@ -37,7 +37,7 @@ def check(obj: Object) -> list[FieldError]:
 
 
 def check_update(obj: Object, old: Object) -> list[FieldError]:
-    new_value, old_value = (reading.annotations(version).get(ANNOTATION, "") for version in (obj, old))
+    new_value, old_value = (reading.annotations(version).get(ADMISSION_GATED_BY, "") for version in (obj, old))
     field_errors = []
     if new_value and not old_value:
         field_errors.append(faults.forbidden(_PATH, GATE_ADDED))

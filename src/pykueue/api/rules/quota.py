@@ -9,11 +9,11 @@ from typing import Any
 
 from pykueue.api import quantity
 from pykueue.api.errors import FieldError
+from pykueue.api.labels import RESOURCE_IN_USE
 from pykueue.api.quantity import Quantity
 from pykueue.api.rules import faults, reading, syntax
 from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
-RESOURCE_IN_USE = "kueue.x-k8s.io/resource-in-use"
 WEIGHT_TOO_SMALL = "When not 0, weight must be > 10e-9"
 LENDS_ABOVE_NOMINAL = "must be less than or equal to the nominalQuota"
 """The finalizer that prevents the deletion of an object while others refer to it."""

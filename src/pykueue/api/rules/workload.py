@@ -6,10 +6,10 @@ from typing import Any
 
 from pykueue.api import errors, feature_gates, quantity, schema_validation
 from pykueue.api.errors import FieldError, Verbatim
+from pykueue.api.labels import PRIORITY_BOOST
 from pykueue.api.rules import admission_gates, faults, quota, reading, resource_flavor, syntax, workload_update
 from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
-PRIORITY_BOOST = "kueue.x-k8s.io/priority-boost"
 SEVERAL_MIN_COUNTS = "at most one podSet can use minCount"
 ADMISSION_REQUIRED = "must be set while the QuotaReserved condition is true"
 

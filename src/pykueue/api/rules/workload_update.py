@@ -6,11 +6,10 @@ from typing import Any
 
 from pykueue.api import feature_gates, go_format
 from pykueue.api.errors import FieldError
+from pykueue.api.labels import ELASTIC_JOB, WORKLOAD_SLICE_REPLACEMENT_FOR
 from pykueue.api.rules import admission_gates, faults, reading
 from pykueue.api.scheme import AdmissionRequest, Object
 
-ELASTIC_JOB = "kueue.x-k8s.io/elastic-job"
-REPLACEMENT_FOR = "kueue.x-k8s.io/workload-slice-replacement-for"
 PARTIAL_AND_ELASTIC = "partial admission and elastic job cannot be used together"
 CLUSTER_NOT_NOMINATED = "when setting clusterName it must be one of the nominatedClusterNames"
 
@@ -124,7 +123,7 @@ def _check_ready_checks(new: Object, old: Object) -> Iterator[FieldError]:
 
 def _check_cluster_name(request: AdmissionRequest, old: Object) -> Iterator[FieldError]:
     may_slice = feature_gates.is_enabled(request.settings.feature_gates, "ElasticJobsViaWorkloadSlices")
-    if may_slice and REPLACEMENT_FOR in reading.annotations(request.object):
+    if may_slice and WORKLOAD_SLICE_REPLACEMENT_FOR in reading.annotations(request.object):
         return
     name = reading.at(request.object, "status", "clusterName")
     nominated = reading.texts(reading.at(old, "status", "nominatedClusterNames"))

@@ -1,7 +1,7 @@
-"""`kubectl exec` and `attach`: the subresources `pods/exec` and `pods/attach` of the embedded API, answered by the machine room.
+"""`kubectl exec` and `attach`: the subresources `pods/exec` and `pods/attach` of `pykueue up`.
 
-Messages carry a channel in their first byte: input, output, errors, the outcome, the size of the terminal. Registered by
-`app.local_cluster`.
+The first byte of a WebSocket message is its channel: stdin, stdout, stderr, the final status, or
+the size of the terminal.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import urllib.parse
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 
-from pykueue.api import errors, resources
+from pykueue.api import errors, objects, resources
 from pykueue.api.scheme import Object
 from pykueue.apiserver.embedded import EmbeddedApi
 from pykueue.apiserver.http import pod_subresources as pod_resources
@@ -21,56 +21,56 @@ from pykueue.cluster.local_cluster import LocalCluster
 from pykueue.cluster.runtimes.protocol import Execution, StartError
 
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
-_INPUT, _OUTPUT, _ERRORS, _OUTCOME, _RESIZE, _CLOSE = 0, 1, 2, 3, 4, 255
+_STDIN, _STDOUT, _STDERR, _STATUS, _RESIZE, _CLOSE = 0, 1, 2, 3, 4, 255
 _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 
 
-def register(api: EmbeddedApi, room: LocalCluster) -> None:
+def register(api: EmbeddedApi, cluster: LocalCluster) -> None:
     client = api.client()
 
     async def execute(call: HttpRequest) -> HttpResponse:
-        asked = Asked.of(call)
-        if not asked.command:
+        options = PodExecOptions.of(call)
+        if not options.command:
             raise errors.bad_request("you must specify at least 1 command for the container")
         pod = await client.get(resources.POD, call.route.name, call.route.namespace)
-        assert room.kubelet is not None
-        container = _container(pod, asked.container)
+        assert cluster.kubelet is not None
         try:
-            execution = await room.kubelet.execute(
-                pod["metadata"]["uid"],
-                container,
-                asked.command,
-                terminal=asked.terminal,
-                wants_input=asked.wants_input,
+            execution = await cluster.kubelet.execute(
+                objects.uid(pod),
+                _container(pod, options.container),
+                options.command,
+                terminal=options.terminal,
+                wants_input=options.wants_input,
             )
         except StartError as error:
             raise errors.bad_request(str(error)) from None
-        return HttpResponse(body=Upgrade(protocols=PROTOCOLS, serve=lambda line: _accompany(line, execution)))
+        return HttpResponse(body=Upgrade(protocols=PROTOCOLS, serve=lambda line: _serve_exec(line, execution)))
 
     async def attach(call: HttpRequest) -> HttpResponse:
         pod = await client.get(resources.POD, call.route.name, call.route.namespace)
-        query = logs.Query.parse({"container": _container(pod, Asked.of(call).container), "follow": "true"})
-        found = logs.find(pod, query, room.log_of)
-        uid, name = pod["metadata"]["uid"], query.container
-        stream = logs.stream(found, query, lambda: room.is_running(uid, name))
-        return HttpResponse(body=Upgrade(protocols=PROTOCOLS, serve=lambda line: _show(line, stream)))
+        query = logs.Query.parse({"container": _container(pod, PodExecOptions.of(call).container), "follow": "true"})
+        log = logs.find(pod, query, cluster.log_of)
+        stream = logs.stream(log, query, lambda: cluster.is_running(objects.uid(pod), query.container))
+        return HttpResponse(body=Upgrade(protocols=PROTOCOLS, serve=lambda line: _serve_attach(line, stream)))
 
     api.hooks.add_subresource("", pod_resources.EXEC, execute)
     api.hooks.add_subresource("", pod_resources.ATTACH, attach)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class PodExecOptions:
+    """The query of a request, as Kubernetes' PodExecOptions and PodAttachOptions have it."""
+
     command: tuple[str, ...]
     container: str
     terminal: bool
     wants_input: bool
 
     @classmethod
-    def of(cls, call: HttpRequest) -> "Asked":
-        words = urllib.parse.parse_qs(call.target.partition("?")[2], keep_blank_values=True)
+    def of(cls, call: HttpRequest) -> "PodExecOptions":
+        query = urllib.parse.parse_qs(call.target.partition("?")[2], keep_blank_values=True)
         return cls(
-            command=tuple(words.get("command") or ()),
+            command=tuple(query.get("command") or ()),
             container=call.query.get("container", ""),
             terminal=is_set(call.query, "tty"),
             wants_input=is_set(call.query, "stdin"),
@@ -78,38 +78,39 @@ class Asked:
 
 
 def _container(pod: Object, name: str) -> str:
-    preferred = (pod["metadata"].get("annotations") or {}).get(_DEFAULT_CONTAINER)
-    known = [each["name"] for key in ("containers", "initContainers") for each in pod["spec"].get(key) or ()]
-    chosen = name or preferred or known[0]
-    if chosen not in known:
-        raise errors.bad_request(f"container {chosen} is not valid for pod {pod['metadata']['name']}")
+    default = objects.annotations(pod).get(_DEFAULT_CONTAINER)
+    containers = [*objects.nested_list(pod, "spec", "containers"), *objects.nested_list(pod, "spec", "initContainers")]
+    names = [container["name"] for container in containers]
+    chosen = name or default or names[0]
+    if chosen not in names:
+        raise errors.bad_request(f"container {chosen} is not valid for pod {objects.name(pod)}")
     return str(chosen)
 
 
-async def _accompany(line: MessageStream, execution: Execution) -> None:
-    """Both ways, until the command has ended or the client has gone."""
-    listening = asyncio.ensure_future(_listen(line, execution))
-    ending = asyncio.ensure_future(_tell(line, execution))
+async def _serve_exec(line: MessageStream, execution: Execution) -> None:
+    """Copy in both directions until the command ends or the client disconnects."""
+    receiving = asyncio.ensure_future(_receive_input(line, execution))
+    sending = asyncio.ensure_future(_send_output(line, execution))
     try:
-        await asyncio.wait([listening, ending], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([receiving, sending], return_when=asyncio.FIRST_COMPLETED)
     finally:
         execution.close()
-        for task in (listening, ending):
+        for task in (receiving, sending):
             task.cancel()
-        await asyncio.gather(listening, ending, return_exceptions=True)
+        await asyncio.gather(receiving, sending, return_exceptions=True)
 
 
-async def _listen(line: MessageStream, execution: Execution) -> None:
-    """Returns when the client has gone."""
+async def _receive_input(line: MessageStream, execution: Execution) -> None:
+    """Return when the client disconnects."""
     while (message := await line.receive()) is not None:
         if not message:
             continue
         channel, data = message[0], message[1:]
-        if channel == _INPUT:
+        if channel == _STDIN:
             await execution.write(data)
         elif channel == _RESIZE:
             _resize(execution, data)
-        elif channel == _CLOSE and data[:1] == bytes([_INPUT]):
+        elif channel == _CLOSE and data[:1] == bytes([_STDIN]):
             execution.close_input()
 
 
@@ -121,18 +122,18 @@ def _resize(execution: Execution, data: bytes) -> None:
         return
 
 
-async def _tell(line: MessageStream, execution: Execution) -> None:
-    await asyncio.gather(_pass_on(line, _OUTPUT, execution.output), _pass_on(line, _ERRORS, execution.errors))
+async def _send_output(line: MessageStream, execution: Execution) -> None:
+    await asyncio.gather(_copy(line, _STDOUT, execution.output), _copy(line, _STDERR, execution.errors))
     code = await execution.wait()
-    await line.send(bytes([_OUTCOME]) + json.dumps(_outcome(code)).encode())
+    await line.send(bytes([_STATUS]) + json.dumps(_exit_status(code)).encode())
 
 
-async def _pass_on(line: MessageStream, channel: int, read: Callable[[], Awaitable[bytes]]) -> None:
-    while piece := await read():
-        await line.send(bytes([channel]) + piece)
+async def _copy(line: MessageStream, channel: int, read: Callable[[], Awaitable[bytes]]) -> None:
+    while chunk := await read():
+        await line.send(bytes([channel]) + chunk)
 
 
-def _outcome(code: int) -> Object:
+def _exit_status(code: int) -> Object:
     if code == 0:
         return {"metadata": {}, "status": "Success"}
     return {
@@ -144,17 +145,19 @@ def _outcome(code: int) -> Object:
     }
 
 
-async def _show(line: MessageStream, stream: AsyncIterator[bytes]) -> None:
-    async def hung_up() -> None:
+async def _serve_attach(line: MessageStream, stream: AsyncIterator[bytes]) -> None:
+    """Send the log of the container until it ends or the client disconnects."""
+
+    async def disconnected() -> None:
         while await line.receive() is not None:
             pass
 
-    async def show() -> None:
-        async for piece in stream:
-            await line.send(bytes([_OUTPUT]) + piece)
-        await line.send(bytes([_OUTCOME]) + json.dumps(_outcome(0)).encode())
+    async def send_log() -> None:
+        async for chunk in stream:
+            await line.send(bytes([_STDOUT]) + chunk)
+        await line.send(bytes([_STATUS]) + json.dumps(_exit_status(0)).encode())
 
-    tasks = [asyncio.ensure_future(hung_up()), asyncio.ensure_future(show())]
+    tasks = [asyncio.ensure_future(disconnected()), asyncio.ensure_future(send_log())]
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:
         task.cancel()

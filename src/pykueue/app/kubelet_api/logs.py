@@ -1,8 +1,8 @@
-"""The `pods/log` subresource of the embedded API, answered by the machine room. Registered by `app.components`."""
+"""`kubectl logs`: the subresource `pods/log` of `pykueue up`."""
 
 from collections.abc import AsyncIterator
 
-from pykueue.api import resources
+from pykueue.api import objects, resources
 from pykueue.apiserver.embedded import EmbeddedApi
 from pykueue.apiserver.http import pod_subresources as pod_resources
 from pykueue.apiserver.http.messages import HttpRequest, HttpResponse
@@ -14,19 +14,18 @@ from pykueue.kube.client import Client
 _TEXT = "text/plain"
 
 
-def register(api: EmbeddedApi, room: LocalCluster) -> None:
+def register(api: EmbeddedApi, cluster: LocalCluster) -> None:
     client = api.client()
 
     async def handler(call: HttpRequest) -> HttpResponse:
-        return HttpResponse(body=await _open(client, room, call), content_type=_TEXT)
+        return HttpResponse(body=await _open(client, cluster, call), content_type=_TEXT)
 
     api.hooks.add_subresource("", pod_resources.LOG, handler)
 
 
-async def _open(client: Client, room: LocalCluster, call: HttpRequest) -> AsyncIterator[bytes]:
+async def _open(client: Client, cluster: LocalCluster, call: HttpRequest) -> AsyncIterator[bytes]:
     pod = await client.get(resources.POD, call.route.name, call.route.namespace)
     query = Query.parse(call.query)
-    found = logs.find(pod, query, room.log_of)
-    uid = pod["metadata"]["uid"]
+    log = logs.find(pod, query, cluster.log_of)
     name = logs.container_status(pod, query)["name"]
-    return logs.stream(found, query, lambda: not query.previous and room.is_running(uid, name))
+    return logs.stream(log, query, lambda: not query.previous and cluster.is_running(objects.uid(pod), name))

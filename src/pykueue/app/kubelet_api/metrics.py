@@ -1,10 +1,10 @@
-"""`kubectl top`: the group `metrics.k8s.io` of the embedded API, measured on the processes of pods. Registered by `app.local_cluster`."""
+"""`kubectl top`: the API group `metrics.k8s.io` of `pykueue up`, for pods that are processes."""
 
 import asyncio
 import time
 from datetime import UTC, datetime
 
-from pykueue.api import errors, resources, selectors
+from pykueue.api import errors, objects, resources, selectors, times
 from pykueue.api.scheme import Object
 from pykueue.apiserver.embedded import EmbeddedApi
 from pykueue.apiserver.http.hooks import ExtraGroup, ExtraResource
@@ -21,7 +21,7 @@ _RESOURCES = (
 )
 
 Usage = dict[Owner, tuple[int, int]]
-"""Billionths of a CPU, and bytes."""
+"""By container: CPU in billionths of a core, and memory in bytes."""
 
 
 def register(api: EmbeddedApi) -> None:
@@ -31,7 +31,7 @@ def register(api: EmbeddedApi) -> None:
         route = call.route
         items = [
             item
-            for item in await _measured(client, route.plural, route.namespace)
+            for item in await _measure(client, route.plural, route.namespace)
             if route.name in ("", item["metadata"]["name"]) and _is_selected(item, call.query.get("labelSelector", ""))
         ]
         if route.name and not items:
@@ -46,25 +46,25 @@ def register(api: EmbeddedApi) -> None:
 
 
 def _is_selected(item: Object, selector: str) -> bool:
-    return selectors.matches(selectors.parse_labels(selector), item["metadata"].get("labels"))
+    return selectors.matches(selectors.parse_labels(selector), objects.labels(item))
 
 
-async def _measured(client: Client, plural: str, namespace: str) -> list[Object]:
+async def _measure(client: Client, plural: str, namespace: str) -> list[Object]:
     usage = await _usage()
     if plural == "pods":
         pods = (await client.list(resources.POD, namespace)).items
-        return [_pod(pod, usage) for pod in pods if (pod.get("status") or {}).get("phase") == "Running"]
+        return [_pod(pod, usage) for pod in pods if objects.status(pod).get("phase") == "Running"]
     pods = (await client.list(resources.POD)).items
     return [_node(node, pods, usage) for node in (await client.list(resources.NODE)).items]
 
 
 async def _usage() -> Usage:
-    """Over a short while, for a rate."""
+    """Measure twice, half a second apart: CPU usage is a rate."""
     before, begun = await asyncio.to_thread(linux_processes.measure_usage), time.monotonic_ns()
     await asyncio.sleep(_WINDOW_SECONDS)
     after = await asyncio.to_thread(linux_processes.measure_usage)
     elapsed_ns = time.monotonic_ns() - begun
-    return {owner: _rates(before.get(owner), found, elapsed_ns) for owner, found in after.items()}
+    return {owner: _rates(before.get(owner), consumed, elapsed_ns) for owner, consumed in after.items()}
 
 
 def _rates(before: ProcessUsage | None, after: ProcessUsage, elapsed_ns: int) -> tuple[int, int]:
@@ -72,27 +72,25 @@ def _rates(before: ProcessUsage | None, after: ProcessUsage, elapsed_ns: int) ->
 
 
 def _pod(pod: Object, usage: Usage) -> Object:
-    uid, metadata = pod["metadata"]["uid"], pod["metadata"]
     containers = [
-        {"name": each["name"], "usage": _shown([usage.get((uid, each["name"]), (0, 0))])}
-        for each in pod["spec"]["containers"]
+        {"name": container["name"], "usage": _total([usage.get((objects.uid(pod), container["name"]), (0, 0))])}
+        for container in pod["spec"]["containers"]
     ]
-    shown = {"name": metadata["name"], "namespace": metadata["namespace"], "labels": metadata.get("labels") or {}}
-    return {"metadata": shown, **_moment(), "containers": containers}
+    metadata = {"name": objects.name(pod), "namespace": objects.namespace(pod), "labels": objects.labels(pod)}
+    return {"metadata": metadata, **_window(), "containers": containers}
 
 
 def _node(node: Object, pods: list[Object], usage: Usage) -> Object:
-    name = node["metadata"]["name"]
-    here = {pod["metadata"]["uid"] for pod in pods if pod["spec"].get("nodeName") == name}
-    used = [amounts for (uid, _), amounts in usage.items() if uid in here]
-    shown = {"name": name, "labels": node["metadata"].get("labels") or {}}
-    return {"metadata": shown, **_moment(), "usage": _shown(used)}
+    name = objects.name(node)
+    uids = {objects.uid(pod) for pod in pods if pod["spec"].get("nodeName") == name}
+    amounts = [amount for (uid, _), amount in usage.items() if uid in uids]
+    return {"metadata": {"name": name, "labels": objects.labels(node)}, **_window(), "usage": _total(amounts)}
 
 
-def _shown(used: list[tuple[int, int]]) -> dict[str, str]:
-    cpu, memory = sum(each[0] for each in used), sum(each[1] for each in used)
+def _total(amounts: list[tuple[int, int]]) -> dict[str, str]:
+    cpu, memory = sum(amount[0] for amount in amounts), sum(amount[1] for amount in amounts)
     return {"cpu": f"{cpu}n", "memory": f"{memory // 1024}Ki"}
 
 
-def _moment() -> Object:
-    return {"timestamp": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"), "window": "500ms"}
+def _window() -> Object:
+    return {"timestamp": times.to_text(datetime.now(UTC)), "window": "500ms"}

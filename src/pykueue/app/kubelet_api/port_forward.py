@@ -1,13 +1,13 @@
-"""`kubectl port-forward`: connections of a user's machine to the ports of pods that are processes here.
+"""`kubectl port-forward`: the subresource `pods/portforward` of `pykueue up`, for process pods.
 
-kubectl tunnels SPDY through a WebSocket: two streams for each connection, one for its data and one for what went wrong. Ports
-that a group of pods shares stand elsewhere on this machine, and are found there. Registered by `app.local_cluster`.
+kubectl tunnels SPDY through a WebSocket. Each connection has two streams: one for data, one for
+errors. A pod's port may be mapped to another port of this machine (`runtimes.port_mapping`).
 """
 
 import asyncio
 import contextlib
 
-from pykueue.api import errors, resources
+from pykueue.api import errors, objects, resources
 from pykueue.apiserver.embedded import EmbeddedApi
 from pykueue.apiserver.http import pod_subresources as pod_resources
 from pykueue.apiserver.http import spdy
@@ -19,42 +19,42 @@ PROTOCOL = "SPDY/3.1+portforward.k8s.io"
 _CHUNK_BYTES = 64 * 1024
 
 
-def register(api: EmbeddedApi, room: LocalCluster) -> None:
+def register(api: EmbeddedApi, cluster: LocalCluster) -> None:
     client = api.client()
 
     async def forward(call: HttpRequest) -> HttpResponse:
         pod = await client.get(resources.POD, call.route.name, call.route.namespace)
-        if (pod.get("status") or {}).get("phase") != "Running":
+        if objects.status(pod).get("phase") != "Running":
             raise errors.bad_request(f"unable to forward port because pod is not running: {call.route.name}")
-        moved = room.ports_of(pod)
+        mapped_ports = cluster.ports_of(pod)
 
-        async def serve(line: MessageStream) -> None:
-            await Forwarding(line, moved).run()
+        async def serve(messages: MessageStream) -> None:
+            await PortForwardSession(messages, mapped_ports).run()
 
         return HttpResponse(body=Upgrade(protocols=(PROTOCOL,), serve=serve))
 
     api.hooks.add_subresource("", pod_resources.PORT_FORWARD, forward)
 
 
-class Forwarding:
+class PortForwardSession:
     """All connections of one `kubectl port-forward`."""
 
-    def __init__(self, line: MessageStream, moved: dict[int, int]) -> None:
-        self._line = line
-        self._moved = moved
+    def __init__(self, messages: MessageStream, mapped_ports: dict[int, int]) -> None:
+        self._messages = messages
+        self._mapped_ports = mapped_ports
         self._writer = spdy.SpdyEncoder()
         self._errors: dict[str, int] = {}
-        """Error streams by request."""
+        """Error streams by request ID."""
         self._inputs: dict[int, asyncio.Queue[bytes | None]] = {}
-        """What the client sends, by data stream; None when it has said all."""
+        """What the client sent, by data stream; None at the end of its data."""
         self._tasks: dict[int, asyncio.Task[None]] = {}
 
     async def run(self) -> None:
         reader = spdy.SpdyDecoder()
         try:
-            while (message := await self._line.receive()) is not None:
+            while (message := await self._messages.receive()) is not None:
                 for frame in reader.feed(message):
-                    await self._take(frame)
+                    await self._handle(frame)
         except spdy.FrameError:
             return
         finally:
@@ -62,10 +62,10 @@ class Forwarding:
                 task.cancel()
             await asyncio.gather(*self._tasks.values(), return_exceptions=True)
 
-    async def _take(self, frame: spdy.SpdyFrame) -> None:
+    async def _handle(self, frame: spdy.SpdyFrame) -> None:
         match frame:
             case spdy.Opened():
-                await self._line.send(self._writer.accepted(frame.stream))
+                await self._messages.send(self._writer.accepted(frame.stream))
                 self._open(frame)
             case spdy.Data() if frame.stream in self._inputs:
                 if frame.data:
@@ -75,7 +75,7 @@ class Forwarding:
             case spdy.Reset() if frame.stream in self._tasks:
                 self._tasks[frame.stream].cancel()
             case spdy.Ping():
-                await self._line.send(self._writer.pong(frame.number))
+                await self._messages.send(self._writer.pong(frame.number))
 
     def _open(self, opened: spdy.Opened) -> None:
         request = opened.headers.get("requestid", "")
@@ -89,8 +89,8 @@ class Forwarding:
     async def _connect(self, stream: int, request: str, port: str) -> None:
         fault = ""
         try:
-            wanted = int(port) if port.isdecimal() else 0
-            reader, writer = await asyncio.open_connection(ADDRESS, self._moved.get(wanted, wanted))
+            pod_port = int(port) if port.isdecimal() else 0
+            reader, writer = await asyncio.open_connection(ADDRESS, self._mapped_ports.get(pod_port, pod_port))
         except OSError as error:
             fault = f"failed to connect to {ADDRESS}:{port} inside the pod: {error.strerror or error}"
         else:
@@ -102,23 +102,23 @@ class Forwarding:
             await self._send(self._errors.pop(request), fault.encode(), is_last=True)
 
     async def _exchange(self, stream: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Until the pod has said all; the client may go on speaking until then."""
-        speaking = asyncio.ensure_future(self._pass_in(stream, writer))
+        """Copy in both directions until the pod closes its side of the connection."""
+        sending = asyncio.ensure_future(self._send_to_pod(stream, writer))
         try:
             with contextlib.suppress(ConnectionError):
-                while piece := await reader.read(_CHUNK_BYTES):
-                    await self._send(stream, piece)
+                while chunk := await reader.read(_CHUNK_BYTES):
+                    await self._send(stream, chunk)
         finally:
-            speaking.cancel()
+            sending.cancel()
             writer.close()
 
-    async def _pass_in(self, stream: int, writer: asyncio.StreamWriter) -> None:
+    async def _send_to_pod(self, stream: int, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(ConnectionError):
-            while (piece := await self._inputs[stream].get()) is not None:
-                writer.write(piece)
+            while (chunk := await self._inputs[stream].get()) is not None:
+                writer.write(chunk)
                 await writer.drain()
             writer.write_eof()
 
     async def _send(self, stream: int, data: bytes, *, is_last: bool = False) -> None:
         for frame in self._writer.data(stream, data, is_last=is_last):
-            await self._line.send(frame)
+            await self._messages.send(frame)

@@ -1,4 +1,4 @@
-"""The visibility API: who waits in a queue, and in which place. Answered by the embedded API and by `visibility_server`."""
+"""The content of the visibility API, and its registration in the embedded API of `pykueue up`."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -29,8 +29,8 @@ def register(api: "EmbeddedApi", controllers: "ConfiguredControllers") -> None:
     async def handler(call: HttpRequest) -> HttpResponse:
         route, world = call.route, controllers.scheduler.engine.world
         namespace = route.namespace if route.plural == "localqueues" else ""
-        found = pending(world, controllers.cache, route.name, namespace, version=route.version, query=call.query)
-        return HttpResponse(body=found)
+        summary = pending(world, controllers.cache, route.name, namespace, version=route.version, query=call.query)
+        return HttpResponse(body=summary)
 
     for version in VERSIONS:
         group = ExtraGroup(group=pending_report.GROUP, version=version, resources=RESOURCES, handler=handler)
@@ -38,13 +38,13 @@ def register(api: "EmbeddedApi", controllers: "ConfiguredControllers") -> None:
 
 
 def pending(
-    world: "World", mirror: "ObjectCache", name: str, namespace: str, *, version: str, query: Mapping[str, str]
+    world: "World", cache: "ObjectCache", name: str, namespace: str, *, version: str, query: Mapping[str, str]
 ) -> Object:
-    """Of the LocalQueue in that namespace, or of a ClusterQueue if there is none."""
+    """The summary of a LocalQueue, or of a ClusterQueue if `namespace` is empty."""
 
     def find(key: values.WorkloadKey) -> Object | None:
         workload_namespace, _, workload_name = key.partition("/")
-        return mirror.get(resources.WORKLOAD, workload_name, workload_namespace)
+        return cache.get(resources.WORKLOAD, workload_name, workload_namespace)
 
     if namespace:
         items = pending_report.of_local_queue(world, namespace, name, find)

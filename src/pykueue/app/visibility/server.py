@@ -1,7 +1,7 @@
-"""The visibility API of `pykueue controller`: an extension of the cluster's own API, reached by its APIServices.
+"""The visibility API of `pykueue controller`: an extension API server behind APIServices.
 
-Every replica serves it, whether it leads or not. The cluster's API server vouches for users and decides what they may see
-(`kube.delegation`).
+Every replica serves it, whether it leads or not. The cluster's API server authenticates users and
+decides what they may read (`kube.delegation`).
 """
 
 import asyncio
@@ -27,22 +27,22 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-View = Callable[[], "tuple[World, ObjectCache] | None"]
-"""The queues as this replica knows them; None before it has seen them."""
+Queues = Callable[[], "tuple[World, ObjectCache] | None"]
+"""The queues as this replica has read them; None before it has read all of them."""
 
-_LIFE = dt.timedelta(days=3650)
-_LEARN_AGAIN_SECONDS = 60
+_CERTIFICATE_LIFE = dt.timedelta(days=3650)
+_REFRESH_SECONDS = 60
 
 
-class VisibilityServer:
-    def __init__(self, client: "Client", configuration: "Configuration", view: View) -> None:
+class VisibilityApiServer:
+    def __init__(self, client: "Client", configuration: "Configuration", queues: Queues) -> None:
         from pykueue.webhooks.serving_certificate import ServingCertificate
 
         self._delegation = DelegatedAuth(client)
         self._configuration = configuration
-        self._view = view
+        self._queues = queues
         self._certificate = ServingCertificate(configuration.tls)
-        self._known_authority = ""
+        self._trusted_authority = ""
         self._runner: web.AppRunner | None = None
 
     @property
@@ -52,21 +52,22 @@ class VisibilityServer:
 
     async def start(self) -> None:
         self._certificate.use(_own_certificate())
-        await self._learn()
+        await self._refresh_authority()
         self._runner = web.AppRunner(self._application(), access_log=None)
         await self._runner.setup()
-        place = self._configuration.visibility_server
-        site = web.TCPSite(self._runner, place.bind_address, place.bind_port, ssl_context=self._certificate.context)
+        settings = self._configuration.visibility_server
+        context = self._certificate.context
+        site = web.TCPSite(self._runner, settings.bind_address, settings.bind_port, ssl_context=context)
         await site.start()
-        log.info("the visibility API is served at %s:%d", place.bind_address, self.port)
+        log.info("the visibility API is served at %s:%d", settings.bind_address, self.port)
 
     async def run(self) -> None:
-        """Until it is cancelled. Where somebody else listens already, queues are kept all the same."""
+        """Serve until cancelled. If the port is taken, log a warning; the controllers run on."""
         try:
             await self._start_if_possible()
             while True:
-                await asyncio.sleep(_LEARN_AGAIN_SECONDS)
-                await self._learn()
+                await asyncio.sleep(_REFRESH_SECONDS)
+                await self._refresh_authority()
         finally:
             await self.stop()
 
@@ -80,27 +81,30 @@ class VisibilityServer:
         except OSError as error:
             log.warning("the visibility API is not served: %s; set visibilityServer.bindPort", error)
 
-    async def _learn(self) -> None:
-        """The authority may be replaced while we run; connections opened from then on are judged by it."""
+    async def _refresh_authority(self) -> None:
+        """Read the CA of the front proxy again: it may be replaced while we run.
+
+        New connections are checked against the new one.
+        """
         await self._delegation.read_request_header_auth()
         authority = self._delegation.request_header.authority
-        if authority and authority != self._known_authority:
-            self._known_authority = authority
+        if authority and authority != self._trusted_authority:
+            self._trusted_authority = authority
             self._certificate.context.load_verify_locations(cadata=authority)
             self._certificate.context.verify_mode = ssl.CERT_OPTIONAL
 
     def _application(self) -> web.Application:
-        application = web.Application(middlewares=[_refusals])
+        application = web.Application(middlewares=[_errors_as_status])
         add = application.router.add_get
         add("/healthz", _healthy)
         add("/readyz", _healthy)
-        add("/openapi/v2", self._shown(_OPENAPI_V2))
-        add("/openapi/v3", self._shown({"paths": {}}))
-        add("/apis", self._shown({"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group()]}))
-        add(f"/apis/{GROUP}", self._shown(_group()))
+        add("/openapi/v2", self._document(_OPENAPI_V2))
+        add("/openapi/v3", self._document({"paths": {}}))
+        add("/apis", self._document({"kind": "APIGroupList", "apiVersion": "v1", "groups": [_group()]}))
+        add(f"/apis/{GROUP}", self._document(_group()))
         for version in api.VERSIONS:
             path = f"/apis/{GROUP}/{version}"
-            add(path, self._shown(_resources(version)))
+            add(path, self._document(_resources(version)))
             add(f"{path}/clusterqueues/{{name}}/pendingworkloads", self._pending(version, "clusterqueues"))
             local_queues = f"{path}/namespaces/{{namespace}}/localqueues/{{name}}/pendingworkloads"
             add(local_queues, self._pending(version, "localqueues"))
@@ -114,10 +118,10 @@ class VisibilityServer:
             raise errors.unauthorized()
         return user
 
-    def _shown(self, page: dict[str, Any]) -> Any:
+    def _document(self, document: dict[str, Any]) -> Any:
         async def handler(request: web.Request) -> web.Response:
             await self._user(request)
-            return web.json_response(page)
+            return web.json_response(document)
 
         return handler
 
@@ -130,27 +134,27 @@ class VisibilityServer:
             user = await self._user(request)
             if not await self._delegation.is_allowed(user, access):
                 raise errors.forbidden(GROUP, plural, name, access.refusal(user.name))
-            known = self._view()
-            if known is None:
+            queues = self._queues()
+            if queues is None:
                 raise ApiError(503, "ServiceUnavailable", "the queues are not known yet")
-            found = api.pending(*known, name, namespace, version=version, query=dict(request.query))
-            return web.json_response(found)
+            summary = api.pending(*queues, name, namespace, version=version, query=dict(request.query))
+            return web.json_response(summary)
 
         return handler
 
 
 def _own_certificate() -> Any:
-    """Nobody checks it: the APIServices say so, as Kueue's do."""
+    """A self-signed certificate. The APIServices skip its verification, as Kueue's do."""
     from pykueue.kube import issuing
 
     now = dt.datetime.now(dt.UTC)
-    life = issuing.Validity(begin=now, end=now + _LIFE)
+    life = issuing.Validity(begin=now, end=now + _CERTIFICATE_LIFE)
     authority = issuing.make_authority("visibility-server", life)
     return issuing.make_server(authority, "visibility-server", ("visibility-server", "localhost"), life)
 
 
 def _common_name(certificate: dict[str, Any] | None) -> str | None:
-    """Of a certificate that was checked; an unchecked one is not told to us."""
+    """The common name of a client certificate; `ssl` passes only verified ones on."""
     for part in (certificate or {}).get("subject") or ():
         for key, value in part:
             if key == "commonName":
@@ -159,7 +163,7 @@ def _common_name(certificate: dict[str, Any] | None) -> str | None:
 
 
 @web.middleware
-async def _refusals(request: web.Request, handler: Any) -> web.StreamResponse:
+async def _errors_as_status(request: web.Request, handler: Any) -> web.StreamResponse:
     try:
         response: web.StreamResponse = await handler(request)
     except ApiError as error:
@@ -188,7 +192,7 @@ def _group() -> dict[str, Any]:
 
 
 def _resources(version: str) -> dict[str, Any]:
-    listed = [
+    resources = [
         {
             "name": resource.name,
             "singularName": "",
@@ -198,4 +202,4 @@ def _resources(version: str) -> dict[str, Any]:
         }
         for resource in api.RESOURCES
     ]
-    return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{GROUP}/{version}", "resources": listed}
+    return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": f"{GROUP}/{version}", "resources": resources}

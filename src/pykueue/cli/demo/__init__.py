@@ -1,1 +1,5 @@
-"""`pykueue demo`: one of the examples as a short play on an embedded cluster, shown live or as plain lines."""
+"""`pykueue demo`: run the scenario of an example on a temporary local cluster and show it.
+
+A scenario has steps (`scenario.py`); the runner performs them on a `DemoCluster`, which keeps a
+`DemoState`; a view prints that state, live (`live_view.py`) or as lines (`PlainView`).
+"""

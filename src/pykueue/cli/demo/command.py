@@ -1,4 +1,4 @@
-"""The command: chooses the play and the view, and ends with a summary and a hint how to go on."""
+"""The command `pykueue demo`: choose the scenario and the view, and print a summary at the end."""
 
 import asyncio
 import logging
@@ -9,39 +9,48 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pykueue.cli.demo import story as stories
+from pykueue.cli.demo import scenario as scenarios
 
 if TYPE_CHECKING:
-    from pykueue.cli.demo import player
+    from pykueue.cli.demo import runner
 
 
 @click.command()
-@click.argument("name", default=stories.DEFAULT)
-@click.option("--list", "-l", "is_list", is_flag=True, help="Show the plays there are.")
-@click.option("--plain", is_flag=True, help="Lines instead of a live picture, as where there is no terminal.")
-@click.option("--pace", type=click.FloatRange(min=0), default=1.0, show_default=True, help="2: twice as slow.")
+@click.argument("name", default=scenarios.DEFAULT)
+@click.option("--list", "-l", "is_list", is_flag=True, help="List the scenarios.")
+@click.option("--plain", is_flag=True, help="Print lines instead of a live view. Default: if there is no terminal.")
+@click.option(
+    "--pace",
+    type=click.FloatRange(min=0),
+    default=1.0,
+    show_default=True,
+    help="The factor of all pauses: 2 is twice as slow, 0 has no pauses.",
+)
 def demo(*, name: str, is_list: bool, plain: bool, pace: float) -> None:
-    """Play one of the examples on a small simulated cluster that ends with it."""
+    """Run the scenario of an example on a simulated cluster.
+
+    NAME is the name or the number of an example. The cluster is removed at the end.
+    """
     if is_list:
-        for each in stories.folders():
-            click.echo(f"{each:24}{stories.load(each).title}")
+        for folder in scenarios.folders():
+            click.echo(f"{folder:24}{scenarios.load(folder).title}")
         return
-    story = stories.load(name)
-    from pykueue.app import serving
-    from pykueue.cli.demo import player
+    scenario = scenarios.load(name)
+    from pykueue.app import process
+    from pykueue.cli.demo import runner
 
     logging.basicConfig(level=logging.CRITICAL)
-    with asyncio.Runner(loop_factory=serving.loop_factory()) as runner:
-        summary = runner.run(player.play(story, _view(is_plain=plain), pace=pace))
+    with asyncio.Runner(loop_factory=process.loop_factory()) as loop_runner:
+        summary = loop_runner.run(runner.run(scenario, _view(is_plain=plain), pace=pace))
     preemptions = f"{summary.preemptions} preemption{'' if summary.preemptions == 1 else 's'}"
     jobs = f"{summary.jobs} job{'' if summary.jobs == 1 else 's'}"
-    click.echo(f"\n{jobs} ran, {preemptions}, {summary.seconds:.0f} seconds. The cluster is gone.")
-    click.echo(_hint(story))
+    click.echo(f"\n{jobs} ran, {preemptions}, {summary.seconds:.0f} seconds. The cluster was removed.")
+    click.echo(_hint(scenario))
 
 
-def _view(*, is_plain: bool) -> "player.View":
+def _view(*, is_plain: bool) -> "runner.DemoView":
     if is_plain or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
-        from pykueue.cli.demo.plain_view import PlainView
+        from pykueue.cli.demo.runner import PlainView
 
         return PlainView()
     from pykueue.cli.demo.live_view import LiveView
@@ -49,10 +58,10 @@ def _view(*, is_plain: bool) -> "player.View":
     return LiveView()
 
 
-def _hint(story: stories.Story) -> str:
-    here = Path(os.path.relpath(story.folder))
-    configuration = "" if story.configuration is None else f" --config {here / story.configuration.name}"
+def _hint(scenario: scenarios.Scenario) -> str:
+    folder = Path(os.path.relpath(scenario.folder))
+    configuration = "" if scenario.configuration is None else f" --config {folder / scenario.configuration.name}"
     return f"""
-To play it yourself, keep a cluster running in one terminal
-  pykueue up --runtime simulated --nodes {here / "nodes.yaml"}{configuration}
-and follow {here / "play.sh"} with kubectl in another. Other plays: pykueue demo --list"""
+To run the scenario by hand, start a cluster in one terminal
+  pykueue up --runtime simulated --nodes {folder / "nodes.yaml"}{configuration}
+and follow {folder / "play.sh"} with kubectl in another. Other scenarios: pykueue demo --list"""

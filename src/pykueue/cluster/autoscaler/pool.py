@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from pykueue.api import durations, objects, resource_lists
 from pykueue.api.scheme import Object
-from pykueue.api.selectors import LabelRequirement
+from pykueue.api.selectors import Requirement
 from pykueue.api.times import SECOND_NS
 from pykueue.cluster.autoscaler import machine_types
 from pykueue.cluster.autoscaler.machine_types import MachineType
@@ -43,10 +43,10 @@ class Pool:
         return list(objects.nested_list(self.template, "spec", "taints"))
 
     @property
-    def requirements(self) -> tuple[LabelRequirement, ...]:
+    def requirements(self) -> tuple[Requirement, ...]:
         requirements = objects.nested_list(self.template, "spec", "requirements")
         return tuple(
-            LabelRequirement(
+            Requirement(
                 requirement["key"], requirement["operator"], frozenset(map(str, requirement.get("values") or ()))
             )
             for requirement in requirements

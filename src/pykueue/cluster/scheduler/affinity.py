@@ -42,8 +42,8 @@ def _term_matches(term: Object, labels: Mapping[str, str], node_name: str) -> bo
     )
 
 
-def _requirement(expression: Mapping[str, Any]) -> selectors.LabelRequirement:
-    return selectors.LabelRequirement(
+def _requirement(expression: Mapping[str, Any]) -> selectors.Requirement:
+    return selectors.Requirement(
         expression["key"], expression["operator"], frozenset(map(str, expression.get("values") or ()))
     )
 

@@ -6,15 +6,15 @@ In Python: the defaulters of `api.rules.jobs`.
 from collections.abc import Iterator
 
 from pykueue.api import feature_gates
-from pykueue.api.rules import workload_update
-from pykueue.api.rules.jobs import job_kinds, management, ray, replicas, topology, train_job
+from pykueue.api.labels import ELASTIC_JOB, POD_INDEX_OFFSET, POD_SET_GROUP_NAME
+from pykueue.api.rules.jobs import job_kinds, ray, train_job
 from pykueue.api.rules.jobs.job_kinds import JobKind, Path
 from pykueue.api.scheme import Object, Settings
 from pykueue.install import admission_policies
 from pykueue.install.admission_policies import Mutation, Subject, object_with
 from pykueue.install.mutations import pod_gating
 
-_IS_ELASTIC = f"object.metadata.?annotations[?'{workload_update.ELASTIC_JOB}'].orValue('') == 'true'"
+_IS_ELASTIC = f"object.metadata.?annotations[?'{ELASTIC_JOB}'].orValue('') == 'true'"
 _INDEXES = ", ".join(map(str, range(ray.MOST_POD_SETS)))
 _GATED_CLUSTERS = {
     rules.job_kind: rules.cluster for rules in (ray.RAY_CLUSTER, ray.RAY_SERVICE) if rules.gates_templates
@@ -35,7 +35,7 @@ def policies(job_kind: JobKind, settings: Settings) -> Iterator[Object]:
 
 def _elastic(job_kind: JobKind) -> list[Object]:
     if job_kind == job_kinds.BATCH_JOB:
-        gate = f"Object.spec.template.spec.schedulingGates{{name: '{management.ELASTIC_GATE}'}}"
+        gate = f"Object.spec.template.spec.schedulingGates{{name: '{ELASTIC_JOB}'}}"
         gates = Mutation(text=object_with(("spec", "template", "spec", "schedulingGates"), f"[{gate}]"))
     elif job_kind in _GATED_CLUSTERS:
         gates = _gated_cluster(_GATED_CLUSTERS[job_kind])
@@ -61,25 +61,25 @@ def _gated_cluster(cluster: Path) -> Mutation:
 
 def _is_ungated(group: str) -> str:
     gates = f"{group}.?template.?spec.?schedulingGates.orValue([])"
-    return f"!{gates}.exists(g, g.name == '{management.ELASTIC_GATE}')"
+    return f"!{gates}.exists(g, g.name == '{ELASTIC_JOB}')"
 
 
 def _gate(group: str, path: str) -> str:
-    gates = f"{group}.template.spec.?schedulingGates.orValue([]) + [{{'name': '{management.ELASTIC_GATE}'}}]"
+    gates = f"{group}.template.spec.?schedulingGates.orValue([]) + [{{'name': '{ELASTIC_JOB}'}}]"
     return f"JSONPatch{{op: 'add', path: {path} + '/template/spec/schedulingGates', value: {gates}}}"
 
 
 def _ranks_of_mpi_jobs() -> list[Object]:
     """A launcher that also works has rank 0, so that the ranks of the workers start at 1."""
     specs = "object.spec.?mpiReplicaSpecs"
-    is_grouped = f"{specs}.?Launcher.?template.?metadata.?annotations[?'{topology.GROUP_NAME}'].hasValue()"
+    is_grouped = f"{specs}.?Launcher.?template.?metadata.?annotations[?'{POD_SET_GROUP_NAME}'].hasValue()"
     conditions = (
         ("workingLauncher", "object.spec.?runLauncherAsWorker.orValue(false) == true"),
         ("complete", f"{specs}.?Launcher.hasValue() && {specs}.?Worker.hasValue()"),
         ("ungrouped", f"!{is_grouped}"),
     )
     path = ("spec", "mpiReplicaSpecs", "Worker", "template", "metadata", "annotations")
-    mutation = Mutation(text=object_with(path, f"{{'{replicas.POD_INDEX_OFFSET}': '1'}}"))
+    mutation = Mutation(text=object_with(path, f"{{'{POD_INDEX_OFFSET}': '1'}}"))
     subject = Subject(resource=job_kinds.MPI_JOB.resource, conditions=conditions)
     return admission_policies.mutating("ranks-mpijobs", subject, [mutation])
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 from pykueue.api import feature_gates, resources
 from pykueue.api.kueue.kinds import STORAGE_VERSION
-from pykueue.api.rules import quota
+from pykueue.api.labels import RESOURCE_IN_USE
 from pykueue.api.scheme import Object, Resource, Settings
 from pykueue.install import admission_policies
 from pykueue.install.admission_policies import Mutation, Subject, object_with
 
-_IN_USE = Mutation(text=object_with(("metadata", "finalizers"), f"['{quota.RESOURCE_IN_USE}']"))
+_IN_USE = Mutation(text=object_with(("metadata", "finalizers"), f"['{RESOURCE_IN_USE}']"))
 _POD_SET_INDEXES = ", ".join(map(str, range(18)))
 _POD_SETS = "object.spec.podSets"
 

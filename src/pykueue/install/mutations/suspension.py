@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pykueue.api import feature_gates, resources
-from pykueue.api.rules.jobs import management
+from pykueue.api.labels import PRIORITY_CLASS, QUEUE_NAME
 from pykueue.api.rules.jobs.job_kinds import JobKind
 from pykueue.api.scheme import Object, Settings
 from pykueue.install import admission_policies, managed_kinds
@@ -18,8 +18,8 @@ from pykueue.install.admission_policies import Mutation, Parameter, Subject, obj
 from pykueue.install.mutations import framework_mutations, pod_gating
 
 _LABEL = "object.metadata.?labels[?'{0}'].orValue('')"
-_HAS_QUEUE = f"{_LABEL.format(management.QUEUE_NAME)} != ''"
-_HAS_CLASS = f"{_LABEL.format(management.PRIORITY_CLASS)} != ''"
+_HAS_QUEUE = f"{_LABEL.format(QUEUE_NAME)} != ''"
+_HAS_CLASS = f"{_LABEL.format(PRIORITY_CLASS)} != ''"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ def of_job_kind(job_kind: JobKind, settings: Settings) -> Iterator[Object]:
         yield from admission_policies.mutating(
             f"default-priority-{name}",
             subject(selector if managed.respects_namespaces else None, ("unclassed", f"!({_HAS_CLASS})")),
-            [_set_label(management.PRIORITY_CLASS)],
+            [_set_label(PRIORITY_CLASS)],
             parameter=Parameter(resource=resources.WORKLOAD_PRIORITY_CLASS, name="default"),
         )
     if settings.manage_jobs_without_queue_name:
@@ -61,7 +61,7 @@ def of_job_kind(job_kind: JobKind, settings: Settings) -> Iterator[Object]:
     yield from admission_policies.mutating(
         f"default-queue-{name}",
         subject(selector, ("unqueued", f"!({_HAS_QUEUE})")),
-        [_set_label(management.QUEUE_NAME), *managed.mutations],
+        [_set_label(QUEUE_NAME), *managed.mutations],
         parameter=Parameter(resource=resources.LOCAL_QUEUE, name="default"),
     )
     yield from framework_mutations.policies(job_kind, settings)

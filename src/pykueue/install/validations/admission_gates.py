@@ -4,12 +4,13 @@ In Python: `api.rules.admission_gates`.
 """
 
 from pykueue.api import feature_gates
+from pykueue.api.labels import ADMISSION_GATED_BY
 from pykueue.api.rules import admission_gates
 from pykueue.api.scheme import Settings
 from pykueue.install.validations import cel, table
 from pykueue.install.validations.table import IS_UPDATE, Validation, Variable
 
-_PATH = f"metadata.annotations[{admission_gates.ANNOTATION}]"
+_PATH = f"metadata.annotations[{ADMISSION_GATED_BY}]"
 
 
 def _names(value: str) -> str:
@@ -20,15 +21,15 @@ def variables(settings: Settings) -> tuple[Variable, ...]:
     if not _are_on(settings):
         return ()
     return (
-        Variable(name="gates", cel=_names(table.annotation(admission_gates.ANNOTATION))),
-        Variable(name="oldGates", cel=_names(table.old_annotation(admission_gates.ANNOTATION))),
+        Variable(name="gates", cel=_names(table.annotation(ADMISSION_GATED_BY))),
+        Variable(name="oldGates", cel=_names(table.old_annotation(ADMISSION_GATED_BY))),
     )
 
 
 def validations(settings: Settings) -> list[Validation]:
     if not _are_on(settings):
         return []
-    now, before = (get(admission_gates.ANNOTATION) for get in (table.annotation, table.old_annotation))
+    now, before = (get(ADMISSION_GATED_BY) for get in (table.annotation, table.old_annotation))
     return [
         Validation(
             cel=f"variables.gates.all(name, {cel.is_domain_prefixed_path('name')})",

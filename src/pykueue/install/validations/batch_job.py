@@ -3,9 +3,14 @@
 In Python: `api.rules.jobs.batch_job`.
 """
 
+from pykueue.api.labels import (
+    JOB_COMPLETIONS_EQUAL_PARALLELISM,
+    JOB_MIN_PARALLELISM,
+    POD_SET_PREFERRED_TOPOLOGY,
+    POD_SET_REQUIRED_TOPOLOGY,
+)
 from pykueue.api.rules import workload_update
 from pykueue.api.rules.jobs import batch_job, job_kinds
-from pykueue.api.rules.jobs import topology as annotations
 from pykueue.api.scheme import Settings
 from pykueue.install.validations import cel, generic, table, topology
 from pykueue.install.validations.table import IS_UPDATE, Table, Validation
@@ -13,7 +18,7 @@ from pykueue.install.validations.table import IS_UPDATE, Table, Validation
 _PARALLELISM = "object.spec.?parallelism.orValue(1)"
 _COMPLETIONS = f"object.spec.?completions.orValue({_PARALLELISM})"
 _COUNT = f"({_COMPLETIONS} < {_PARALLELISM} ? {_COMPLETIONS} : {_PARALLELISM})"
-_LEAST, _EQUAL = batch_job.MIN_PARALLELISM, batch_job.COMPLETIONS_EQUAL_PARALLELISM
+_LEAST, _EQUAL = JOB_MIN_PARALLELISM, JOB_COMPLETIONS_EQUAL_PARALLELISM
 
 
 def of_jobs(settings: Settings) -> Table:
@@ -71,7 +76,7 @@ def _synchronised_completions() -> list[Validation]:
 def _elastic_placement(settings: Settings) -> list[Validation]:
     if not topology.is_on(settings):
         return []
-    asks = (topology.has(name) for name in (annotations.REQUIRED, annotations.PREFERRED))
+    asks = (topology.has(name) for name in (POD_SET_REQUIRED_TOPOLOGY, POD_SET_PREFERRED_TOPOLOGY))
     rule = topology.every(
         f"!({' || '.join(asks)})", "required and preferred topology are not supported with elastic jobs"
     )

@@ -6,15 +6,15 @@ They read Kueue's labels and annotations only, so that a job without any of them
 from dataclasses import dataclass
 
 from pykueue.api import feature_gates
-from pykueue.api.rules import workload_update
-from pykueue.api.rules.jobs import generic, management, replicas
+from pykueue.api.labels import ELASTIC_JOB, MAX_EXEC_TIME_SECONDS, PREBUILT_WORKLOAD_NAME, PRIORITY_CLASS, QUEUE_NAME
+from pykueue.api.rules.jobs import generic, replicas
 from pykueue.api.rules.jobs.job_kinds import JobKind
 from pykueue.api.scheme import Settings
 from pykueue.install.validations import admission_gates, cel, table, topology
 from pykueue.install.validations.table import IS_UPDATE, METADATA, Table, Validation, Variable
 
-_ELASTIC_PATH = f"metadata.annotations[{workload_update.ELASTIC_JOB}]"
-_PREBUILT_PATH = f"metadata [{generic.PREBUILT_WORKLOAD}]"
+_ELASTIC_PATH = f"metadata.annotations[{ELASTIC_JOB}]"
+_PREBUILT_PATH = f"metadata [{PREBUILT_WORKLOAD_NAME}]"
 _LONGEST_LABEL = 63
 
 
@@ -39,14 +39,14 @@ def is_on(settings: Settings, gate: str) -> bool:
 
 
 def is_managed(settings: Settings) -> str:
-    return "true" if settings.manage_jobs_without_queue_name else f"{table.label(management.QUEUE_NAME)} != ''"
+    return "true" if settings.manage_jobs_without_queue_name else f"{table.label(QUEUE_NAME)} != ''"
 
 
 def unless_never_managed(settings: Settings) -> tuple[tuple[str, str], ...]:
     """A match condition that excludes updates of jobs that are not and were not managed."""
     if settings.manage_jobs_without_queue_name:
         return ()
-    queue = f".metadata.?labels[?'{management.QUEUE_NAME}'].orValue('') != ''"
+    queue = f".metadata.?labels[?'{QUEUE_NAME}'].orValue('') != ''"
     concerns = f"oldObject == null || object{queue}"
     if is_on(settings, "ValidateRayAndSparkJobUpdates"):
         concerns += f" || oldObject{queue}"
@@ -67,11 +67,11 @@ def variables(settings: Settings, suspension: Suspension) -> tuple[Variable, ...
 
 def elastic_text(settings: Settings, annotation: table.Entry) -> str:
     can_be = is_on(settings, "ElasticJobsViaWorkloadSlices")
-    return f"{annotation(workload_update.ELASTIC_JOB)} == 'true'" if can_be else "false"
+    return f"{annotation(ELASTIC_JOB)} == 'true'" if can_be else "false"
 
 
 def _prebuilt(settings: Settings, label: table.Entry, annotation: table.Entry) -> str:
-    from_label, from_annotation = (get(generic.PREBUILT_WORKLOAD) for get in (label, annotation))
+    from_label, from_annotation = (get(PREBUILT_WORKLOAD_NAME) for get in (label, annotation))
     if is_on(settings, "WorkloadIdentifierAnnotations"):
         takes_annotation = f"{from_annotation} != ''"
     else:
@@ -80,14 +80,14 @@ def _prebuilt(settings: Settings, label: table.Entry, annotation: table.Entry) -
 
 
 def of_creation(job_kind: JobKind, settings: Settings) -> list[Validation]:
-    time = table.label(generic.MAX_EXEC_TIME)
+    time = table.label(MAX_EXEC_TIME_SECONDS)
     return [
         queue_name(),
         *_prebuilt_workload(job_kind),
         Validation(
-            when=f"'{generic.MAX_EXEC_TIME}' in variables.labels",
+            when=f"'{MAX_EXEC_TIME_SECONDS}' in variables.labels",
             cel=cel.is_positive_number(time),
-            message=f"metadata.labels[{generic.MAX_EXEC_TIME}] should be a number greater than 0",
+            message=f"metadata.labels[{MAX_EXEC_TIME_SECONDS}] should be a number greater than 0",
         ),
         *elastic(job_kind),
         *admission_gates.validations(settings),
@@ -95,7 +95,7 @@ def of_creation(job_kind: JobKind, settings: Settings) -> list[Validation]:
 
 
 def of_update(job_kind: JobKind, settings: Settings) -> list[Validation]:
-    queue, time = management.QUEUE_NAME, generic.MAX_EXEC_TIME
+    queue, time = QUEUE_NAME, MAX_EXEC_TIME_SECONDS
     name = "variables.prebuilt == variables.oldPrebuilt"
     validations = [
         Validation(
@@ -123,8 +123,8 @@ def of_update(job_kind: JobKind, settings: Settings) -> list[Validation]:
 
 def queue_name() -> Validation:
     return Validation(
-        when=f"'{management.QUEUE_NAME}' in variables.labels",
-        cel=cel.is_dns_subdomain(table.label(management.QUEUE_NAME)),
+        when=f"'{QUEUE_NAME}' in variables.labels",
+        cel=cel.is_dns_subdomain(table.label(QUEUE_NAME)),
         message=f"{generic.QUEUE_PATH} must be a lowercase RFC 1123 subdomain",
     )
 
@@ -137,7 +137,7 @@ def elastic(job_kind: JobKind) -> list[Validation]:
 
 
 def _prebuilt_workload(job_kind: JobKind) -> list[Validation]:
-    is_given = f"(variables.prebuilt != '' || '{generic.PREBUILT_WORKLOAD}' in variables.labels)"
+    is_given = f"(variables.prebuilt != '' || '{PREBUILT_WORKLOAD_NAME}' in variables.labels)"
     validations = [
         Validation(
             when=is_given,
@@ -152,7 +152,7 @@ def _prebuilt_workload(job_kind: JobKind) -> list[Validation]:
 
 
 def priority_class(is_suspended: str) -> list[Validation]:
-    after, before = (get(management.PRIORITY_CLASS) for get in (table.label, table.old_label))
+    after, before = (get(PRIORITY_CLASS) for get in (table.label, table.old_label))
     validations = [
         Validation(
             when=f"!({is_suspended})",

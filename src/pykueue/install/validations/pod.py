@@ -1,13 +1,21 @@
 """Single pods and pod groups. In Python: `api.rules.jobs.pod`."""
 
-from pykueue.api.rules.jobs import generic, job_kinds, pod
+from pykueue.api.labels import (
+    ADMISSION_GATE,
+    MANAGED,
+    POD_GROUP_NAME,
+    POD_GROUP_TOTAL_COUNT,
+    PREBUILT_WORKLOAD_NAME,
+    RETRIABLE_IN_GROUP,
+)
+from pykueue.api.rules.jobs import job_kinds, pod
 from pykueue.api.scheme import Settings
 from pykueue.install.validations import cel, table, topology
 from pykueue.install.validations import generic as jobs
 from pykueue.install.validations.table import IS_UPDATE, Table, Validation, Variable
 
-_COUNT = pod.GROUP_TOTAL_COUNT
-_IS_GATED = f"object.spec.?schedulingGates.orValue([]).exists(gate, gate.name == '{pod.ADMISSION_GATE}')"
+_COUNT = POD_GROUP_TOTAL_COUNT
+_IS_GATED = f"object.spec.?schedulingGates.orValue([]).exists(gate, gate.name == '{ADMISSION_GATE}')"
 _KEYS = "{0}.metadata.?{1}.orValue({{}}).exists(key, key.startsWith('kueue.x-k8s.io/'))"
 _OF_KUEUE = " || ".join(_KEYS.format("object", kind) for kind in ("labels", "annotations"))
 _WAS_OF_KUEUE = " || ".join(_KEYS.format("oldObject", kind) for kind in ("labels", "annotations"))
@@ -34,7 +42,7 @@ def of_pods(settings: Settings) -> Table:
 
 
 def _group_name(settings: Settings, label: table.Entry, annotation: table.Entry) -> str:
-    from_label, from_annotation = label(pod.GROUP_NAME), annotation(pod.GROUP_NAME)
+    from_label, from_annotation = label(POD_GROUP_NAME), annotation(POD_GROUP_NAME)
     if not jobs.is_on(settings, "WorkloadIdentifierAnnotations"):
         return from_label
     return f"{from_annotation} != '' ? {from_annotation} : {from_label}"
@@ -42,21 +50,23 @@ def _group_name(settings: Settings, label: table.Entry, annotation: table.Entry)
 
 def _group() -> list[Validation]:
     count, has_count = table.annotation(_COUNT), f"'{_COUNT}' in variables.annotations"
-    retriable = f"{table.annotation(pod.RETRIABLE)} != 'false' && {table.old_annotation(pod.RETRIABLE)} == 'false'"
+    retriable = (
+        f"{table.annotation(RETRIABLE_IN_GROUP)} != 'false' && {table.old_annotation(RETRIABLE_IN_GROUP)} == 'false'"
+    )
     return [
         Validation(
-            when=f"'{pod.MANAGED}' in variables.labels",
-            cel=f"{table.label(pod.MANAGED)} == 'true'",
-            message=f"metadata.labels[{pod.MANAGED}]: {pod.MANAGED_IS_TRUE_ONLY}",
+            when=f"'{MANAGED}' in variables.labels",
+            cel=f"{table.label(MANAGED)} == 'true'",
+            message=f"metadata.labels[{MANAGED}]: {pod.MANAGED_IS_TRUE_ONLY}",
         ),
         Validation(
             cel=f"({has_count}) == (variables.group != '')",
-            message=f"both the '{_COUNT}' annotation and the '{pod.GROUP_NAME}' label or annotation should be set",
+            message=f"both the '{_COUNT}' annotation and the '{POD_GROUP_NAME}' label or annotation should be set",
         ),
         Validation(
             when="variables.group != ''",
             cel=cel.is_dns_subdomain("variables.group"),
-            message=f"{pod.GROUP_NAME} must be a lowercase RFC 1123 subdomain",
+            message=f"{POD_GROUP_NAME} must be a lowercase RFC 1123 subdomain",
         ),
         Validation(
             when=f"{has_count} && variables.group != ''",
@@ -66,16 +76,16 @@ def _group() -> list[Validation]:
         Validation(
             when="variables.group != '' && variables.prebuilt != ''",
             cel="variables.group == variables.prebuilt",
-            message=f"{generic.PREBUILT_WORKLOAD}: {pod.GROUP_IS_PREBUILT_WORKLOAD}",
+            message=f"{PREBUILT_WORKLOAD_NAME}: {pod.GROUP_IS_PREBUILT_WORKLOAD}",
         ),
         Validation(
             when=f"{IS_UPDATE} && variables.group != ''",
             cel=f"!({retriable})",
-            message=f"metadata.annotations[{pod.RETRIABLE}]: {pod.UNRETRIABLE_STAYS}",
+            message=f"metadata.annotations[{RETRIABLE_IN_GROUP}]: {pod.UNRETRIABLE_STAYS}",
         ),
         Validation(
             when=f"{IS_UPDATE} && variables.oldGroup != ''",
             cel="variables.group == variables.oldGroup",
-            message=f"{pod.GROUP_NAME}: field is immutable",
+            message=f"{POD_GROUP_NAME}: field is immutable",
         ),
     ]

@@ -1,5 +1,6 @@
 """RayCluster, RayJob and RayService. In Python: `api.rules.jobs.ray`."""
 
+from pykueue.api.labels import ELASTIC_JOB
 from pykueue.api.rules.jobs import job_kinds, management, ray
 from pykueue.api.scheme import Settings
 from pykueue.install.validations import generic, table, topology
@@ -56,7 +57,7 @@ def _of_cluster(rules: ray.RayRules, cluster: str) -> list[Validation]:
     ]
     if rules.job_kind is not job_kinds.RAY_CLUSTER:
         return validations
-    gated = "{0}.?template.?spec.?schedulingGates.orValue([]).exists(s, s.name == '" + management.ELASTIC_GATE + "')"
+    gated = "{0}.?template.?spec.?schedulingGates.orValue([]).exists(s, s.name == '" + ELASTIC_JOB + "')"
     return [
         *validations,
         Validation(

@@ -3,7 +3,8 @@
 In Python: `api.rules.jobs.serving` and `api.rules.jobs.leader_worker_set`.
 """
 
-from pykueue.api.rules.jobs import generic, job_kinds, leader_worker_set, management, pod, serving
+from pykueue.api.labels import POD_SUSPENDING_PARENT, QUEUE_NAME
+from pykueue.api.rules.jobs import generic, job_kinds, leader_worker_set, pod, serving
 from pykueue.api.rules.jobs.job_kinds import JobKind
 from pykueue.api.scheme import Settings
 from pykueue.install.validations import admission_gates, table, topology
@@ -33,7 +34,7 @@ def of_stateful_sets(settings: Settings, owned: str) -> Table:
             message=f"spec.replicas: {serving.SCALING_DOWN}",
         ),
     ]
-    parent = f"object.spec.template.?metadata.?annotations[?'{pod.SUSPENDING_PARENT}'].orValue('statefulset')"
+    parent = f"object.spec.template.?metadata.?annotations[?'{POD_SUSPENDING_PARENT}'].orValue('statefulset')"
     return Table(
         variables=(*_variables(settings), _is_gated(settings, owned)),
         validations=(
@@ -89,7 +90,7 @@ def _variables(settings: Settings) -> tuple[Variable, ...]:
 
 
 def _rules(job_kind: JobKind, settings: Settings) -> list[Validation]:
-    queue, before = (get(management.QUEUE_NAME) for get in (table.label, table.old_label))
+    queue, before = (get(QUEUE_NAME) for get in (table.label, table.old_label))
     return [
         jobs.queue_name(),
         *jobs.elastic(job_kind),
@@ -105,7 +106,7 @@ def _rules(job_kind: JobKind, settings: Settings) -> list[Validation]:
 
 def _is_gated(settings: Settings, owned: str) -> Variable:
     """Whether this is an update of an object whose pods are gated."""
-    is_queued = f"{table.label(management.QUEUE_NAME)} != ''"
+    is_queued = f"{table.label(QUEUE_NAME)} != ''"
     skips_deleted = jobs.is_on(settings, "SkipAncestorCheckForDeletedWorkloads")
     stays = "!object.metadata.?deletionTimestamp.hasValue()" if skips_deleted else "true"
     managed = "true" if settings.manage_jobs_without_queue_name else is_queued

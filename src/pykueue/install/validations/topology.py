@@ -8,19 +8,27 @@ regular expression splits it into its flat objects.
 from collections.abc import Iterator
 
 from pykueue.api import feature_gates
-from pykueue.api.rules.jobs import topology
+from pykueue.api.labels import (
+    POD_SET_GROUP_NAME,
+    POD_SET_PREFERRED_TOPOLOGY,
+    POD_SET_REQUIRED_TOPOLOGY,
+    POD_SET_SLICE_REQUIRED_TOPOLOGY,
+    POD_SET_SLICE_REQUIRED_TOPOLOGY_CONSTRAINTS,
+    POD_SET_SLICE_SIZE,
+    POD_SET_UNCONSTRAINED_TOPOLOGY,
+)
 from pykueue.api.scheme import Settings
 from pykueue.install.validations import cel
 from pykueue.install.validations.table import Validation, Variable
 
-_LEVELS = (topology.REQUIRED, topology.PREFERRED, topology.SLICE_REQUIRED)
-_EXCLUSIVE = (topology.REQUIRED, topology.PREFERRED, topology.UNCONSTRAINED)
+_LEVELS = (POD_SET_REQUIRED_TOPOLOGY, POD_SET_PREFERRED_TOPOLOGY, POD_SET_SLICE_REQUIRED_TOPOLOGY)
+_EXCLUSIVE = (POD_SET_REQUIRED_TOPOLOGY, POD_SET_PREFERRED_TOPOLOGY, POD_SET_UNCONSTRAINED_TOPOLOGY)
 NAMES = (
     *_EXCLUSIVE,
-    topology.SLICE_REQUIRED,
-    topology.SLICE_SIZE,
-    topology.SLICE_CONSTRAINTS,
-    topology.GROUP_NAME,
+    POD_SET_SLICE_REQUIRED_TOPOLOGY,
+    POD_SET_SLICE_SIZE,
+    POD_SET_SLICE_REQUIRED_TOPOLOGY_CONSTRAINTS,
+    POD_SET_GROUP_NAME,
 )
 _TEXT = r'"[^"\\{}]*"'
 _PAIR = rf"{_TEXT}\s*:\s*({_TEXT}|-?[0-9]{{1,9}}|true|false|null)"
@@ -64,7 +72,7 @@ def _where(name: str, text: str) -> str:
 
 
 def of_each_template(settings: Settings) -> Iterator[Validation]:
-    size, group = _value(topology.SLICE_SIZE), _value(topology.GROUP_NAME)
+    size, group = _value(POD_SET_SLICE_SIZE), _value(POD_SET_GROUP_NAME)
     yield every(
         f"size([{', '.join(has(name) for name in _EXCLUSIVE)}].filter(present, present)) <= 1",
         "must not contain more than one topology annotation",
@@ -72,50 +80,53 @@ def of_each_template(settings: Settings) -> Iterator[Validation]:
     levels = (f"({_where(name, cel.is_label_key(_value(name)))})" for name in _LEVELS)
     yield every(" && ".join(levels), "a topology annotation must be the label of a level")
     yield every(
-        _where(topology.UNCONSTRAINED, cel.is_boolean(_value(topology.UNCONSTRAINED))),
-        f"{topology.UNCONSTRAINED} must be a boolean value",
+        _where(POD_SET_UNCONSTRAINED_TOPOLOGY, cel.is_boolean(_value(POD_SET_UNCONSTRAINED_TOPOLOGY))),
+        f"{POD_SET_UNCONSTRAINED_TOPOLOGY} must be a boolean value",
     )
     yield every(
-        _where(topology.GROUP_NAME, f"!{group}.matches('^[0-9]+$')"), f"{topology.GROUP_NAME} must not be a number"
+        _where(POD_SET_GROUP_NAME, f"!{group}.matches('^[0-9]+$')"), f"{POD_SET_GROUP_NAME} must not be a number"
     )
-    apart = " && ".join(f"!({has(name)})" for name in (topology.SLICE_SIZE, topology.SLICE_REQUIRED))
-    asks = f"({has(topology.REQUIRED)} || {has(topology.PREFERRED)})"
+    apart = " && ".join(f"!({has(name)})" for name in (POD_SET_SLICE_SIZE, POD_SET_SLICE_REQUIRED_TOPOLOGY))
+    asks = f"({has(POD_SET_REQUIRED_TOPOLOGY)} || {has(POD_SET_PREFERRED_TOPOLOGY)})"
     yield every(
-        _where(topology.GROUP_NAME, f"{apart} && {asks}"),
-        f"{topology.GROUP_NAME} goes with required or preferred topology, and not with slices",
-    )
-    yield every(
-        f"({has(topology.SLICE_SIZE)}) == ({has(topology.SLICE_REQUIRED)})",
-        f"{topology.SLICE_SIZE} and {topology.SLICE_REQUIRED} go together",
+        _where(POD_SET_GROUP_NAME, f"{apart} && {asks}"),
+        f"{POD_SET_GROUP_NAME} goes with required or preferred topology, and not with slices",
     )
     yield every(
-        _where(topology.SLICE_SIZE, cel.is_positive_int32(size)),
-        f"{topology.SLICE_SIZE} must be a number greater than or equal to 1",
+        f"({has(POD_SET_SLICE_SIZE)}) == ({has(POD_SET_SLICE_REQUIRED_TOPOLOGY)})",
+        f"{POD_SET_SLICE_SIZE} and {POD_SET_SLICE_REQUIRED_TOPOLOGY} go together",
+    )
+    yield every(
+        _where(POD_SET_SLICE_SIZE, cel.is_positive_int32(size)),
+        f"{POD_SET_SLICE_SIZE} must be a number greater than or equal to 1",
     )
     yield from _of_constraints(settings)
 
 
 def _of_constraints(settings: Settings) -> Iterator[Validation]:
     if not is_on(settings, "TASMultiLayerTopology"):
-        message = f"the TASMultiLayerTopology feature gate must be enabled to use {topology.SLICE_CONSTRAINTS}"
-        yield every(f"!({has(topology.SLICE_CONSTRAINTS)})", message)
+        message = f"the TASMultiLayerTopology feature gate must be enabled to use {POD_SET_SLICE_REQUIRED_TOPOLOGY_CONSTRAINTS}"
+        yield every(f"!({has(POD_SET_SLICE_REQUIRED_TOPOLOGY_CONSTRAINTS)})", message)
         return
-    others = (topology.SLICE_REQUIRED, topology.SLICE_SIZE, topology.GROUP_NAME)
+    others = (POD_SET_SLICE_REQUIRED_TOPOLOGY, POD_SET_SLICE_SIZE, POD_SET_GROUP_NAME)
     yield every(
-        _where(topology.SLICE_CONSTRAINTS, " && ".join(f"!({has(name)})" for name in others)),
-        f"{topology.SLICE_CONSTRAINTS} does not go with other slices or groups",
+        _where(POD_SET_SLICE_REQUIRED_TOPOLOGY_CONSTRAINTS, " && ".join(f"!({has(name)})" for name in others)),
+        f"{POD_SET_SLICE_REQUIRED_TOPOLOGY_CONSTRAINTS} does not go with other slices or groups",
     )
-    text = _value(topology.SLICE_CONSTRAINTS)
+    text = _value(POD_SET_SLICE_REQUIRED_TOPOLOGY_CONSTRAINTS)
     yield every(
-        _where(topology.SLICE_CONSTRAINTS, f"{text}.matches(r'{_ONE_TO_THREE}')"),
-        f"{topology.SLICE_CONSTRAINTS} must be a valid JSON array of between 1 and 3 entries",
+        _where(POD_SET_SLICE_REQUIRED_TOPOLOGY_CONSTRAINTS, f"{text}.matches(r'{_ONE_TO_THREE}')"),
+        f"{POD_SET_SLICE_REQUIRED_TOPOLOGY_CONSTRAINTS} must be a valid JSON array of between 1 and 3 entries",
     )
     sound = f"layers.all(layer, {cel.is_label_key(_level('layer'))} && {_size('layer')} >= 1)"
     once = f"layers.all(layer, layers.filter(other, {_level('other')} == {_level('layer')}).size() == 1)"
     divides = f"[1, 2].all(i, i >= size(layers) || {_size('layers[i - 1]')} % {_size('layers[i]')} == 0)"
     yield every(
-        _where(topology.SLICE_CONSTRAINTS, f"[{_layers(text)}].all(layers, {sound} && {once} && {divides})"),
-        f"{topology.SLICE_CONSTRAINTS} must name different levels, with sizes of which each divides the one before",
+        _where(
+            POD_SET_SLICE_REQUIRED_TOPOLOGY_CONSTRAINTS,
+            f"[{_layers(text)}].all(layers, {sound} && {once} && {divides})",
+        ),
+        f"{POD_SET_SLICE_REQUIRED_TOPOLOGY_CONSTRAINTS} must name different levels, with sizes of which each divides the one before",
     )
 
 
@@ -135,25 +146,25 @@ def _size(layer: str) -> str:
 
 
 def upper_bounds(settings: Settings) -> Iterator[Validation]:
-    size = _value(topology.SLICE_SIZE)
+    size = _value(POD_SET_SLICE_SIZE)
     yield every(
-        f"!({has(topology.SLICE_SIZE)}) || !{cel.is_positive_int32(size)} || {cel.number(size)} <= t.count",
-        f"{topology.SLICE_SIZE} must not be greater than the pod set count",
+        f"!({has(POD_SET_SLICE_SIZE)}) || !{cel.is_positive_int32(size)} || {cel.number(size)} <= t.count",
+        f"{POD_SET_SLICE_SIZE} must not be greater than the pod set count",
     )
     if is_on(settings, "TASMultiLayerTopology"):
-        layers = _layers(_value(topology.SLICE_CONSTRAINTS))
+        layers = _layers(_value(POD_SET_SLICE_REQUIRED_TOPOLOGY_CONSTRAINTS))
         yield every(
-            f"!({has(topology.SLICE_CONSTRAINTS)}) || {layers}.size() == 0 || {_size(f'{layers}[0]')} <= t.count",
-            f"{topology.SLICE_CONSTRAINTS} must not be greater than the pod set count",
+            f"!({has(POD_SET_SLICE_REQUIRED_TOPOLOGY_CONSTRAINTS)}) || {layers}.size() == 0 || {_size(f'{layers}[0]')} <= t.count",
+            f"{POD_SET_SLICE_REQUIRED_TOPOLOGY_CONSTRAINTS} must not be greater than the pod set count",
         )
 
 
 def of_groups() -> Validation:
-    name = topology.GROUP_NAME
+    name = POD_SET_GROUP_NAME
     members = f"variables.templates.filter(o, {has(name, 'o')} && {_value(name, 'o')} == {_value(name)})"
     equal_requests = [
         f"g[0].annotations[?'{annotation}'].orValue('') == g[1].annotations[?'{annotation}'].orValue('')"
-        for annotation in (topology.REQUIRED, topology.PREFERRED)
+        for annotation in (POD_SET_REQUIRED_TOPOLOGY, POD_SET_PREFERRED_TOPOLOGY)
     ]
     fits = f"size(g) == 2 && (g[0].count == 1 || g[1].count == 1) && {' && '.join(equal_requests)}"
     return every(

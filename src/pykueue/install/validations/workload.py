@@ -6,6 +6,7 @@ The rules of conditions are in the schema.
 from dataclasses import replace
 
 from pykueue.api import feature_gates
+from pykueue.api.labels import PRIORITY_BOOST, WORKLOAD_SLICE_REPLACEMENT_FOR
 from pykueue.api.rules import workload, workload_update
 from pykueue.api.scheme import Settings
 from pykueue.install.validations import admission_gates, cel, generic, table
@@ -179,13 +180,13 @@ def _pod_set_updates() -> list[Validation]:
 def _priority_boost(settings: Settings) -> list[Validation]:
     if not _is_on(settings, "PriorityBoost"):
         return []
-    value = table.annotation(workload.PRIORITY_BOOST)
+    value = table.annotation(PRIORITY_BOOST)
     number = cel.number(value)
     return [
         Validation(
-            when=f"'{workload.PRIORITY_BOOST}' in variables.annotations",
+            when=f"'{PRIORITY_BOOST}' in variables.annotations",
             cel=f"{value}.matches('^[+-]?[0-9]{{1,10}}$') && {number} >= -2147483648 && {number} <= 2147483647",
-            message=f"metadata.annotations[{workload.PRIORITY_BOOST}] must be a valid signed integer",
+            message=f"metadata.annotations[{PRIORITY_BOOST}] must be a valid signed integer",
         )
     ]
 
@@ -206,7 +207,7 @@ def _same_pod_sets(settings: Settings) -> Validation:
 def _updates(settings: Settings) -> list[Validation]:
     may_slice = _is_on(settings, "ElasticJobsViaWorkloadSlices")
     name = "object.?status.?clusterName"
-    is_replacement = f"'{workload_update.REPLACEMENT_FOR}' in variables.annotations"
+    is_replacement = f"'{WORKLOAD_SLICE_REPLACEMENT_FOR}' in variables.annotations"
     validations = [
         *_reclaimed_less(),
         _same_admission(settings),

@@ -130,10 +130,7 @@ class ObjectCache:
 
     def apply_event(self, resource: Resource, event_type: str, obj: Object) -> None:
         """Store one event of the watch: ADDED, MODIFIED or DELETED."""
-        if event_type == "DELETED":
-            self._remove(resource, key_of(obj), version_of(obj))
-        else:
-            self._put(resource, obj)
+        self._apply(resource, event_type, obj)
         self._set_watched(resource, version_of(obj))
 
     def replace(self, resource: Resource, items: Iterable[Object], list_version: str) -> None:
@@ -143,9 +140,19 @@ class ObjectCache:
         for key in [key for key in self._objects[resource] if key not in present]:
             self._remove(resource, key, version)
         for obj in present.values():
-            self._put(resource, obj)
+            self._apply(resource, "MODIFIED", obj)
         self._set_watched(resource, version)
         self._listed[resource].set()
+
+    def _apply(self, resource: Resource, event_type: str, obj: Object) -> None:
+        """Store one event; a malformed object must not stop the watch."""
+        try:
+            if event_type == "DELETED":
+                self._remove(resource, key_of(obj), version_of(obj))
+            else:
+                self._put(resource, obj)
+        except Exception:
+            log.exception("%s %s could not be cached", resource.plural, "/".join(key_of(obj)))
 
     def _set_watched(self, resource: Resource, version: int) -> None:
         self._watched[resource] = version
@@ -195,18 +202,27 @@ class ObjectCache:
             cached[key] = new
         for function, entries in self._indexes[resource].values():
             if old is not None:
-                for value in function(old):
+                for value in _index_values(function, old):
                     entries[value].pop(key, None)
                     if not entries[value]:
                         del entries[value]
             if new is not None:
-                for value in function(new):
+                for value in _index_values(function, new):
                     entries[value][key] = None
         for handler in self._handlers[resource]:
             try:
                 handler(old, new)
             except Exception:  # one faulty handler must not stop the others
                 log.exception("a handler failed on %s %s", resource.plural, "/".join(key))
+
+
+def _index_values(function: IndexFunction, obj: Object) -> Iterable[str]:
+    """The values of an index; none for an object that the index cannot read."""
+    try:
+        return function(obj)
+    except Exception:
+        log.exception("%s %s could not be indexed", obj.get("kind", "object"), "/".join(key_of(obj)))
+        return ()
 
 
 def _controller_uids(obj: Object) -> list[str]:

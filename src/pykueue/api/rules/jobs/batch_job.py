@@ -3,17 +3,22 @@
 from collections.abc import Iterator
 
 from pykueue.api.errors import FieldError
+from pykueue.api.labels import (
+    ELASTIC_JOB,
+    JOB_COMPLETIONS_EQUAL_PARALLELISM,
+    JOB_MIN_PARALLELISM,
+    POD_SET_PREFERRED_TOPOLOGY,
+    POD_SET_REQUIRED_TOPOLOGY,
+)
 from pykueue.api.rules import faults, reading, syntax, workload_update
 from pykueue.api.rules.jobs import generic, job_kinds, management, topology
 from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
-MIN_PARALLELISM = "kueue.x-k8s.io/job-min-parallelism"
-COMPLETIONS_EQUAL_PARALLELISM = "kueue.x-k8s.io/job-completions-equal-parallelism"
 PARALLELISM_IMMUTABLE = "cannot change when partial admission is enabled and the job is not suspended"
 
 _JOB_KIND = job_kinds.BATCH_JOB
-_MIN_PATH = f"{generic.ANNOTATIONS}[{MIN_PARALLELISM}]"
-_SYNC_PATH = f"{generic.ANNOTATIONS}[{COMPLETIONS_EQUAL_PARALLELISM}]"
+_MIN_PATH = f"{generic.ANNOTATIONS}[{JOB_MIN_PARALLELISM}]"
+_SYNC_PATH = f"{generic.ANNOTATIONS}[{JOB_COMPLETIONS_EQUAL_PARALLELISM}]"
 
 
 def default(request: AdmissionRequest) -> None:
@@ -22,13 +27,13 @@ def default(request: AdmissionRequest) -> None:
     generic.default(request, _JOB_KIND)
     if workload_update.is_elastic(request, request.object):
         spec = reading.at(request.object, "spec", "template", "spec")
-        management.add_scheduling_gate(reading.mapping(spec), management.ELASTIC_GATE)
+        management.add_scheduling_gate(reading.mapping(spec), ELASTIC_JOB)
 
 
 def validate(request: AdmissionRequest) -> ValidationResult:
     job, old = request.object, request.old
     field_errors = generic.check_create(request, _JOB_KIND)
-    if old is None or _annotation(job, MIN_PARALLELISM) != _annotation(old, MIN_PARALLELISM):
+    if old is None or _annotation(job, JOB_MIN_PARALLELISM) != _annotation(old, JOB_MIN_PARALLELISM):
         field_errors += _check_partial_admission(request)
     field_errors += _check_synchronised_completions(job)
     if old is not None:
@@ -50,7 +55,7 @@ def _annotation(job: Object, name: str) -> str | None:
 
 
 def _check_partial_admission(request: AdmissionRequest) -> Iterator[FieldError]:
-    text = _annotation(request.object, MIN_PARALLELISM)
+    text = _annotation(request.object, JOB_MIN_PARALLELISM)
     if text is None:
         return
     try:
@@ -66,7 +71,7 @@ def _check_partial_admission(request: AdmissionRequest) -> Iterator[FieldError]:
 
 
 def _check_synchronised_completions(job: Object) -> Iterator[FieldError]:
-    text = _annotation(job, COMPLETIONS_EQUAL_PARALLELISM)
+    text = _annotation(job, JOB_COMPLETIONS_EQUAL_PARALLELISM)
     if text is None:
         return
     try:
@@ -80,13 +85,13 @@ def _check_synchronised_completions(job: Object) -> Iterator[FieldError]:
     if spec.get("completionMode", "NonIndexed") == "NonIndexed":
         yield faults.invalid(_SYNC_PATH, text, "should not be enabled for NonIndexed jobs")
     if reading.integer(spec.get("parallelism"), 1) != reading.integer(spec.get("completions"), 1):
-        detail = f"should be equal to parallelism when {COMPLETIONS_EQUAL_PARALLELISM} annotation is true"
+        detail = f"should be equal to parallelism when {JOB_COMPLETIONS_EQUAL_PARALLELISM} annotation is true"
         yield faults.invalid("spec.completions", spec.get("completions"), detail)
 
 
 def _is_synchronised(job: Object) -> bool:
     try:
-        return syntax.parse_bool(_annotation(job, COMPLETIONS_EQUAL_PARALLELISM) or "false")
+        return syntax.parse_bool(_annotation(job, JOB_COMPLETIONS_EQUAL_PARALLELISM) or "false")
     except syntax.GoSyntaxError:
         return False
 
@@ -94,7 +99,7 @@ def _is_synchronised(job: Object) -> bool:
 def _check_change(job: Object, old: Object) -> Iterator[FieldError]:
     was_suspended, is_suspended = _JOB_KIND.is_suspended(old), _JOB_KIND.is_suspended(job)
     before, after = (reading.integer(reading.at(version, "spec", "parallelism"), 1) for version in (old, job))
-    if _annotation(old, MIN_PARALLELISM) is not None and not was_suspended and before != after:
+    if _annotation(old, JOB_MIN_PARALLELISM) is not None and not was_suspended and before != after:
         yield faults.forbidden("spec.parallelism", PARALLELISM_IMMUTABLE)
     if not was_suspended and not is_suspended and _is_synchronised(old) != _is_synchronised(job):
         yield faults.forbidden(_SYNC_PATH, f"{faults.IMMUTABLE} while the job is not suspended")
@@ -108,7 +113,7 @@ def _check_topology(request: AdmissionRequest) -> list[FieldError]:
     if field_errors := list(topology.check_template(request, template)):
         return field_errors
     if workload_update.is_elastic(request, job):
-        for words, name in (("required", topology.REQUIRED), ("preferred", topology.PREFERRED)):
+        for words, name in (("required", POD_SET_REQUIRED_TOPOLOGY), ("preferred", POD_SET_PREFERRED_TOPOLOGY)):
             if name in template.annotations:
                 path = f"{template.at()}.{name}"
                 return [faults.forbidden(path, f"{words} topology is not supported with elastic jobs")]

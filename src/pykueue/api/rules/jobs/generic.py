@@ -3,23 +3,22 @@
 from collections.abc import Iterator
 
 from pykueue.api.errors import FieldError
+from pykueue.api.labels import ELASTIC_JOB, MAX_EXEC_TIME_SECONDS, PREBUILT_WORKLOAD_NAME, PRIORITY_CLASS, QUEUE_NAME
 from pykueue.api.rules import admission_gates, faults, reading, syntax, workload_update
 from pykueue.api.rules.jobs import management
 from pykueue.api.rules.jobs.job_kinds import JobKind
 from pykueue.api.scheme import AdmissionRequest, Object
 
-MAX_EXEC_TIME = "kueue.x-k8s.io/max-exec-time-seconds"
-PREBUILT_WORKLOAD = "kueue.x-k8s.io/prebuilt-workload-name"
 PRIORITY_CLASS_ADDED = "WorkloadPriorityClass cannot be added to a non-suspended workload"
 PRIORITY_CLASS_REMOVED = "WorkloadPriorityClass cannot be removed from a workload"
 QUEUE_REMOVED = "queue-name must not be empty in namespace with default queue"
 
 LABELS = "metadata.labels"
 ANNOTATIONS = "metadata.annotations"
-QUEUE_PATH = f"{LABELS}[{management.QUEUE_NAME}]"
-_ELASTIC_PATH = f"{ANNOTATIONS}[{workload_update.ELASTIC_JOB}]"
-_PRIORITY_PATH = f"{LABELS}[{management.PRIORITY_CLASS}]"
-_MAX_EXEC_TIME_PATH = f"{LABELS}[{MAX_EXEC_TIME}]"
+QUEUE_PATH = f"{LABELS}[{QUEUE_NAME}]"
+_ELASTIC_PATH = f"{ANNOTATIONS}[{ELASTIC_JOB}]"
+_PRIORITY_PATH = f"{LABELS}[{PRIORITY_CLASS}]"
+_MAX_EXEC_TIME_PATH = f"{LABELS}[{MAX_EXEC_TIME_SECONDS}]"
 
 
 def default(request: AdmissionRequest, job_kind: JobKind) -> None:
@@ -48,7 +47,7 @@ def check_update(request: AdmissionRequest, job_kind: JobKind, old: Object, *, i
     field_errors = list(_check_queue_change(request, old, is_suspended=is_suspended))
     field_errors += _check_prebuilt_change(request, job_kind, old, is_suspended=is_suspended)
     if not is_suspended or not was_suspended:
-        times = (reading.labels(version).get(MAX_EXEC_TIME, "") for version in (new, old))
+        times = (reading.labels(version).get(MAX_EXEC_TIME_SECONDS, "") for version in (new, old))
         field_errors += faults.changed(_MAX_EXEC_TIME_PATH, *times)
     field_errors += check_priority_class_change(new, old, is_suspended=is_suspended)
     is_elastic = workload_update.is_elastic(request, new)
@@ -58,7 +57,7 @@ def check_update(request: AdmissionRequest, job_kind: JobKind, old: Object, *, i
 
 
 def check_queue_name(job: Object) -> list[FieldError]:
-    return _check_subdomain(QUEUE_PATH, reading.labels(job).get(management.QUEUE_NAME))
+    return _check_subdomain(QUEUE_PATH, reading.labels(job).get(QUEUE_NAME))
 
 
 def check_elastic(request: AdmissionRequest, job_kind: JobKind) -> list[FieldError]:
@@ -76,7 +75,7 @@ def check_gates(request: AdmissionRequest) -> list[FieldError]:
 
 
 def check_priority_class_change(new: Object, old: Object, *, is_suspended: bool) -> list[FieldError]:
-    after, before = (reading.labels(version).get(management.PRIORITY_CLASS, "") for version in (new, old))
+    after, before = (reading.labels(version).get(PRIORITY_CLASS, "") for version in (new, old))
     if after and not before and not is_suspended:
         return [faults.invalid(_PRIORITY_PATH, after, PRIORITY_CLASS_ADDED)]
     if before and not after:
@@ -86,13 +85,13 @@ def check_priority_class_change(new: Object, old: Object, *, is_suspended: bool)
 
 def prebuilt_workload(request: AdmissionRequest, job: Object) -> tuple[str, str]:
     """The name of the Workload that the job adopts, and the path of its label or annotation."""
-    label = reading.labels(job).get(PREBUILT_WORKLOAD, "")
-    annotation = reading.annotations(job).get(PREBUILT_WORKLOAD, "")
+    label = reading.labels(job).get(PREBUILT_WORKLOAD_NAME, "")
+    annotation = reading.annotations(job).get(PREBUILT_WORKLOAD_NAME, "")
     prefers_annotation = management.is_on(request, "WorkloadIdentifierAnnotations")
     is_too_long_for_label = len(annotation) > syntax.LABEL_VALUE_LENGTH
     if annotation and (prefers_annotation or (is_too_long_for_label and not label)):
-        return annotation, f"{ANNOTATIONS}[{PREBUILT_WORKLOAD}]"
-    return label, f"{LABELS}[{PREBUILT_WORKLOAD}]"
+        return annotation, f"{ANNOTATIONS}[{PREBUILT_WORKLOAD_NAME}]"
+    return label, f"{LABELS}[{PREBUILT_WORKLOAD_NAME}]"
 
 
 def _check_subdomain(path: str, value: str | None) -> list[FieldError]:
@@ -102,7 +101,7 @@ def _check_subdomain(path: str, value: str | None) -> list[FieldError]:
 
 def _check_prebuilt(request: AdmissionRequest, job_kind: JobKind) -> list[FieldError]:
     name, path = prebuilt_workload(request, request.object)
-    if not name and PREBUILT_WORKLOAD not in reading.labels(request.object):
+    if not name and PREBUILT_WORKLOAD_NAME not in reading.labels(request.object):
         return []
     field_errors = _check_subdomain(path, name)
     if name and not job_kind.accepts_prebuilt_workload:
@@ -120,7 +119,7 @@ def _check_prebuilt_change(
 
 
 def _check_max_exec_time(job: Object) -> Iterator[FieldError]:
-    text = reading.labels(job).get(MAX_EXEC_TIME)
+    text = reading.labels(job).get(MAX_EXEC_TIME_SECONDS)
     if text is None:
         return
     try:

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from pykueue.api.errors import FieldError
+from pykueue.api.labels import POD_GROUP_SERVING, POD_INDEX_OFFSET, POD_SET_GROUP_NAME, POD_SUSPENDING_PARENT
 from pykueue.api.rules import faults, reading
-from pykueue.api.rules.jobs import job_kinds, management, pod, replicas, serving, topology
+from pykueue.api.rules.jobs import job_kinds, management, serving, topology
 from pykueue.api.rules.jobs.topology import Template
 from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
 JOB_KIND = job_kinds.LEADER_WORKER_SET
 MOST_REPLICAS = 1_000_000
-GROUP_SERVING = "kueue.x-k8s.io/pod-group-serving"
 _PATH = ("spec", "leaderWorkerTemplate")
 _LEADER, _WORKER = "leaderTemplate", "workerTemplate"
 
@@ -28,11 +28,11 @@ def default(request: AdmissionRequest) -> None:
     has_leader = isinstance(parts.get(_LEADER), dict)
     for name in (_LEADER, _WORKER) if has_leader else (_WORKER,):
         serving.copy_labels(request.object, (*_PATH, name))
-        _annotate(request.object, name, pod.SUSPENDING_PARENT, JOB_KIND.name)
-        _annotate(request.object, name, GROUP_SERVING, "true")
-    is_grouped = topology.GROUP_NAME in reading.annotations(reading.mapping(parts.get(_WORKER)))
+        _annotate(request.object, name, POD_SUSPENDING_PARENT, JOB_KIND.name)
+        _annotate(request.object, name, POD_GROUP_SERVING, "true")
+    is_grouped = POD_SET_GROUP_NAME in reading.annotations(reading.mapping(parts.get(_WORKER)))
     if management.is_on(request, "TopologyAwareScheduling") and has_leader and not is_grouped:
-        _annotate(request.object, _WORKER, replicas.POD_INDEX_OFFSET, "1")
+        _annotate(request.object, _WORKER, POD_INDEX_OFFSET, "1")
 
 
 def _annotate(job: Object, template: str, name: str, value: str) -> None:

@@ -8,14 +8,12 @@ match `managedJobsNamespaceSelector`.
 from collections.abc import Iterator, Mapping
 
 from pykueue.api import feature_gates, resources, selectors
+from pykueue.api.labels import PRIORITY_CLASS, QUEUE_NAME
 from pykueue.api.rules import reading
 from pykueue.api.rules.jobs import job_kinds
 from pykueue.api.rules.jobs.job_kinds import JobKind
 from pykueue.api.scheme import AdmissionRequest, Object
 
-QUEUE_NAME = "kueue.x-k8s.io/queue-name"
-PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
-ELASTIC_GATE = "kueue.x-k8s.io/elastic-job"
 MULTI_KUEUE = "kueue.x-k8s.io/multikueue"
 _DEFAULT_NAME = "default"
 _LONGEST_CHAIN = 10

@@ -7,24 +7,27 @@ from typing import Any
 
 from pykueue.api import go_format
 from pykueue.api.errors import FieldError
+from pykueue.api.labels import (
+    ADMISSION_GATE,
+    MANAGED,
+    POD_GROUP_NAME,
+    POD_GROUP_POD_INDEX,
+    POD_GROUP_POD_INDEX_LABEL,
+    POD_GROUP_TOTAL_COUNT,
+    POD_SUSPENDING_PARENT,
+    QUEUE_NAME,
+    RETRIABLE_IN_GROUP,
+    ROLE_HASH,
+    TOPOLOGY_GATE,
+)
 from pykueue.api.rules import faults, reading, syntax
 from pykueue.api.rules.jobs import generic, job_kinds, management, topology
 from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
-MANAGED = "kueue.x-k8s.io/managed"
 MANAGED_IS_TRUE_ONLY = "managed label value can only be 'true'"
 GROUP_IS_PREBUILT_WORKLOAD = "prebuilt workload and pod group should be equal"
 UNRETRIABLE_STAYS = "unretriable pod group can't be converted to retriable"
 """The label (value "true") and the finalizer of managed pods."""
-ADMISSION_GATE = "kueue.x-k8s.io/admission"
-TOPOLOGY_GATE = "kueue.x-k8s.io/topology"
-SUSPENDING_PARENT = "kueue.x-k8s.io/pod-suspending-parent"
-GROUP_NAME = "kueue.x-k8s.io/pod-group-name"
-GROUP_TOTAL_COUNT = "kueue.x-k8s.io/pod-group-total-count"
-ROLE_HASH = "kueue.x-k8s.io/role-hash"
-RETRIABLE = "kueue.x-k8s.io/retriable-in-group"
-INDEX_LABEL = "kueue.x-k8s.io/pod-group-pod-index"
-INDEX_LABEL_ANNOTATION = "kueue.x-k8s.io/pod-group-pod-index-label"
 
 ROLE_FIELDS = (
     "nodeSelector",
@@ -40,14 +43,14 @@ ROLE_FIELDS = (
 
 OWNER_IS_MANAGED = f"pod owner is managed by kueue, label '{MANAGED}=true' might lead to unexpected behaviour"
 _JOB_KIND = job_kinds.POD
-_COUNT_PATH = f"{generic.ANNOTATIONS}[{GROUP_TOTAL_COUNT}]"
+_COUNT_PATH = f"{generic.ANNOTATIONS}[{POD_GROUP_TOTAL_COUNT}]"
 
 
 def default(request: AdmissionRequest) -> None:
     if request.operation != "CREATE":
         return
     pod = request.object
-    has_suspending_parent = SUSPENDING_PARENT in reading.annotations(pod)
+    has_suspending_parent = POD_SUSPENDING_PARENT in reading.annotations(pod)
     if not has_suspending_parent and not _set_managed_labels(request):
         return
     metadata, spec = reading.ensure_mapping(pod, "metadata"), reading.mapping(pod.get("spec"))
@@ -55,9 +58,9 @@ def default(request: AdmissionRequest) -> None:
         metadata["finalizers"] = [*reading.sequence(metadata.get("finalizers")), MANAGED]
     management.add_scheduling_gate(spec, ADMISSION_GATE)
     if management.is_on(request, "TopologyAwareScheduling"):
-        index_label = reading.annotations(pod).get(INDEX_LABEL_ANNOTATION)
+        index_label = reading.annotations(pod).get(POD_GROUP_POD_INDEX_LABEL)
         if index_label is not None:
-            management.set_label(pod, INDEX_LABEL, reading.labels(pod).get(index_label, ""))
+            management.set_label(pod, POD_GROUP_POD_INDEX, reading.labels(pod).get(index_label, ""))
         management.add_scheduling_gate(spec, TOPOLOGY_GATE)
     if ROLE_HASH not in reading.annotations(pod):
         job_kinds.set_nested(pod, ("metadata", "annotations", ROLE_HASH), value=role_hash(spec))
@@ -77,7 +80,7 @@ def validate(request: AdmissionRequest) -> ValidationResult:
         ),
         *_check_prebuilt_workload(request),
     ]
-    has_suspending_parent = SUSPENDING_PARENT in reading.annotations(pod)
+    has_suspending_parent = POD_SUSPENDING_PARENT in reading.annotations(pod)
     if old is not None:
         field_errors += _check_group_change(request, old)
     warns = old is None or not has_suspending_parent
@@ -88,10 +91,10 @@ def validate(request: AdmissionRequest) -> ValidationResult:
 
 def group_name(request: AdmissionRequest, pod: Object) -> tuple[str, str]:
     """The name of the pod's group, and the path of the label or annotation with the name."""
-    annotation = reading.annotations(pod).get(GROUP_NAME, "")
+    annotation = reading.annotations(pod).get(POD_GROUP_NAME, "")
     if annotation and management.is_on(request, "WorkloadIdentifierAnnotations"):
-        return annotation, f"{generic.ANNOTATIONS}[{GROUP_NAME}]"
-    return reading.labels(pod).get(GROUP_NAME, ""), f"{generic.LABELS}[{GROUP_NAME}]"
+        return annotation, f"{generic.ANNOTATIONS}[{POD_GROUP_NAME}]"
+    return reading.labels(pod).get(POD_GROUP_NAME, ""), f"{generic.LABELS}[{POD_GROUP_NAME}]"
 
 
 def role_fields(spec: Object) -> Object:
@@ -134,7 +137,7 @@ def _set_managed_labels(request: AdmissionRequest) -> bool:
     if not management.is_namespace_managed(request) or management.has_managed_ancestor(request):
         return False
     if not management.queue_name(pod) and management.default_queue_exists(request):
-        management.set_label(pod, management.QUEUE_NAME, "default")
+        management.set_label(pod, QUEUE_NAME, "default")
     management.apply_default_priority_class(request)
     if not management.queue_name(pod) and not request.settings.manage_jobs_without_queue_name:
         return False
@@ -162,9 +165,9 @@ def _check_managed_label(pod: Object) -> list[FieldError]:
 def _check_group(request: AdmissionRequest) -> Iterator[FieldError]:
     pod = request.object
     name, path = group_name(request, pod)
-    count = reading.annotations(pod).get(GROUP_TOTAL_COUNT)
+    count = reading.annotations(pod).get(POD_GROUP_TOTAL_COUNT)
     where = "annotation" if path.startswith(generic.ANNOTATIONS) else "label"
-    both = f"both the '{GROUP_TOTAL_COUNT}' annotation and the '{GROUP_NAME}' {where} should be set"
+    both = f"both the '{POD_GROUP_TOTAL_COUNT}' annotation and the '{POD_GROUP_NAME}' {where} should be set"
     if not name:
         if count is not None:
             yield faults.required(path, both)
@@ -184,9 +187,7 @@ def _check_total_count(text: str) -> Iterator[FieldError]:
         yield faults.invalid(_COUNT_PATH, text, str(error))
         return
     if count < 1:
-        detail = (
-            f"incorrect annotation value '{GROUP_TOTAL_COUNT}={text}': group total count should be greater than zero"
-        )
+        detail = f"incorrect annotation value '{POD_GROUP_TOTAL_COUNT}={text}': group total count should be greater than zero"
         yield faults.invalid(_COUNT_PATH, text, detail)
 
 
@@ -200,9 +201,11 @@ def _check_prebuilt_workload(request: AdmissionRequest) -> list[FieldError]:
 
 def _check_group_change(request: AdmissionRequest, old: Object) -> Iterator[FieldError]:
     name, path = group_name(request, request.object)
-    was_final, is_final = (reading.annotations(version).get(RETRIABLE) == "false" for version in (old, request.object))
+    was_final, is_final = (
+        reading.annotations(version).get(RETRIABLE_IN_GROUP) == "false" for version in (old, request.object)
+    )
     if name and was_final and not is_final:
-        yield faults.forbidden(f"{generic.ANNOTATIONS}[{RETRIABLE}]", UNRETRIABLE_STAYS)
+        yield faults.forbidden(f"{generic.ANNOTATIONS}[{RETRIABLE_IN_GROUP}]", UNRETRIABLE_STAYS)
     before, _ = group_name(request, old)
     if before:
         yield from faults.changed(path, name, before)

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from pykueue.api.errors import FieldError
+from pykueue.api.labels import ELASTIC_JOB
 from pykueue.api.rules import faults, reading, workload_update
 from pykueue.api.rules.jobs import generic, job_kinds, management, topology
 from pykueue.api.rules.jobs.job_kinds import JobKind, Path
@@ -19,7 +20,7 @@ MOST_POD_SETS = 18
 _HEAD = "head"
 _AUTOSCALING_OF_A_CLUSTER = (
     "a kueue-managed RayCluster can use autoscaling only as an elastic job: enable the ElasticJobsViaWorkloadSlices "
-    f'feature gate and set the "{workload_update.ELASTIC_JOB}": "true" annotation'
+    f'feature gate and set the "{ELASTIC_JOB}": "true" annotation'
 )
 _AUTOSCALING_OF_A_JOB = "a kueue managed job should only use autoscaling when workload slicing is enabled"
 
@@ -53,7 +54,7 @@ class RayRules:
         generic.default(request, self.job_kind)
         if self.gates_templates and workload_update.is_elastic(request, request.object):
             for _, template in self._templates(request.object):
-                management.add_scheduling_gate(reading.mapping(template.get("spec")), management.ELASTIC_GATE)
+                management.add_scheduling_gate(reading.mapping(template.get("spec")), ELASTIC_JOB)
 
     def validate(self, request: AdmissionRequest) -> ValidationResult:
         old = request.old
@@ -104,7 +105,7 @@ class RayRules:
     def _check_elastic(self, job: Object, *, is_autoscaled: bool) -> Iterator[FieldError]:
         for path, template in self._templates(job):
             gates = reading.sequence(reading.at(template, "spec", "schedulingGates"))
-            if {"name": management.ELASTIC_GATE} not in gates:
+            if {"name": ELASTIC_JOB} not in gates:
                 here = f"{path}.spec.schedulingGates"
                 yield faults.invalid(here, gates or None, ELASTIC_GATE_REQUIRED)
         if is_autoscaled and reading.at(job, "spec", "managedBy") == management.MULTI_KUEUE:

@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 
 from pykueue.api.errors import FieldError
+from pykueue.api.labels import POD_INDEX_OFFSET, POD_SET_GROUP_NAME
 from pykueue.api.rules import reading
 from pykueue.api.rules.jobs import generic, job_kinds, management, topology
 from pykueue.api.rules.jobs.job_kinds import JobKind
 from pykueue.api.rules.jobs.topology import Template
 from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
-
-POD_INDEX_OFFSET = "kueue.x-k8s.io/pod-index-offset"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +87,6 @@ def default_mpi_job(request: AdmissionRequest) -> None:
     launcher, worker = replicas.get("Launcher"), replicas.get("Worker")
     if not isinstance(launcher, dict) or not isinstance(worker, dict):
         return
-    is_grouped = topology.GROUP_NAME in reading.annotations(reading.mapping(launcher.get("template")))
+    is_grouped = POD_SET_GROUP_NAME in reading.annotations(reading.mapping(launcher.get("template")))
     if management.is_on(request, "TopologyAwareScheduling") and not is_grouped:
         job_kinds.set_nested(worker, ("template", "metadata", "annotations", POD_INDEX_OFFSET), value="1")

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from pykueue.api import resources
 from pykueue.api.errors import FieldError
+from pykueue.api.labels import MANAGED, POD_SUSPENDING_PARENT, PRIORITY_CLASS, QUEUE_NAME
 from pykueue.api.rules import faults, reading
 from pykueue.api.rules.jobs import generic, job_kinds, management, pod
 from pykueue.api.rules.jobs.job_kinds import JobKind
@@ -15,13 +16,13 @@ SCALING_DOWN = "scaling down is still in progress"
 def default_deployment(request: AdmissionRequest) -> None:
     if not _mark_template(request, job_kinds.DEPLOYMENT):
         return
-    job_kinds.set_nested(request.object, ("spec", "template", "metadata", "labels", pod.MANAGED), value="true")
+    job_kinds.set_nested(request.object, ("spec", "template", "metadata", "labels", MANAGED), value="true")
     copy_labels(request.object, ("spec", "template"))
 
 
 def copy_labels(job: Object, template: job_kinds.Path) -> None:
     """Copy the labels of the queue and of the priority class to a pod template."""
-    for name in (management.QUEUE_NAME, management.PRIORITY_CLASS):
+    for name in (QUEUE_NAME, PRIORITY_CLASS):
         if value := reading.labels(job).get(name):
             job_kinds.set_nested(job, (*template, "metadata", "labels", name), value=value)
 
@@ -58,14 +59,14 @@ def _mark_template(request: AdmissionRequest, job_kind: JobKind) -> bool:
     management.apply_default_priority_class(request)
     if not management.should_be_suspended(request):
         return False
-    path = ("spec", "template", "metadata", "annotations", pod.SUSPENDING_PARENT)
+    path = ("spec", "template", "metadata", "annotations", POD_SUSPENDING_PARENT)
     job_kinds.set_nested(request.object, path, value=job_kind.name)
     return True
 
 
 def _has_other_parent(stateful_set: Object) -> bool:
     template = reading.mapping(reading.at(stateful_set, "spec", "template"))
-    return reading.annotations(template).get(pod.SUSPENDING_PARENT, job_kinds.STATEFUL_SET.name) != "statefulset"
+    return reading.annotations(template).get(POD_SUSPENDING_PARENT, job_kinds.STATEFUL_SET.name) != "statefulset"
 
 
 def check(request: AdmissionRequest, job_kind: JobKind) -> list[FieldError]:

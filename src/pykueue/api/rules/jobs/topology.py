@@ -7,17 +7,18 @@ from typing import Any
 import msgspec
 
 from pykueue.api.errors import FieldError
+from pykueue.api.labels import (
+    POD_SET_GROUP_NAME,
+    POD_SET_PREFERRED_TOPOLOGY,
+    POD_SET_REQUIRED_TOPOLOGY,
+    POD_SET_SLICE_REQUIRED_TOPOLOGY,
+    POD_SET_SLICE_REQUIRED_TOPOLOGY_CONSTRAINTS,
+    POD_SET_SLICE_SIZE,
+    POD_SET_UNCONSTRAINED_TOPOLOGY,
+)
 from pykueue.api.rules import faults, reading, syntax
 from pykueue.api.rules.jobs import management
 from pykueue.api.scheme import AdmissionRequest
-
-REQUIRED = "kueue.x-k8s.io/podset-required-topology"
-PREFERRED = "kueue.x-k8s.io/podset-preferred-topology"
-UNCONSTRAINED = "kueue.x-k8s.io/podset-unconstrained-topology"
-SLICE_REQUIRED = "kueue.x-k8s.io/podset-slice-required-topology"
-SLICE_SIZE = "kueue.x-k8s.io/podset-slice-size"
-SLICE_CONSTRAINTS = "kueue.x-k8s.io/podset-slice-required-topology-constraints"
-GROUP_NAME = "kueue.x-k8s.io/podset-group-name"
 
 
 class Template(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,14 +34,17 @@ class Template(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def can_be_grouped(self) -> bool:
-        return REQUIRED in self.annotations or PREFERRED in self.annotations
+        return POD_SET_REQUIRED_TOPOLOGY in self.annotations or POD_SET_PREFERRED_TOPOLOGY in self.annotations
 
     @property
     def is_readable(self) -> bool:
         """Whether Kueue could parse the annotations into a topology request, valid or not."""
-        if not self.can_be_grouped and not _is_bool(self.annotations.get(UNCONSTRAINED, "true")):
+        if not self.can_be_grouped and not _is_bool(self.annotations.get(POD_SET_UNCONSTRAINED_TOPOLOGY, "true")):
             return False
-        return SLICE_REQUIRED not in self.annotations or _int32(self.annotations.get(SLICE_SIZE, "1")) is not None
+        return (
+            POD_SET_SLICE_REQUIRED_TOPOLOGY not in self.annotations
+            or _int32(self.annotations.get(POD_SET_SLICE_SIZE, "1")) is not None
+        )
 
     def at(self, annotation: str = "") -> str:
         return f"{self.path}.annotations" + (f"[{annotation}]" if annotation else "")
@@ -59,18 +63,31 @@ def check(request: AdmissionRequest, templates: Sequence[Template], *, groups: b
 
 def check_template(request: AdmissionRequest, template: Template) -> Iterator[FieldError]:
     annotations = template.annotations
-    if sum(name in annotations for name in (REQUIRED, PREFERRED, UNCONSTRAINED)) > 1:
-        names = ", ".join(f'"{name}"' for name in (REQUIRED, PREFERRED, UNCONSTRAINED))
+    if (
+        sum(
+            name in annotations
+            for name in (POD_SET_REQUIRED_TOPOLOGY, POD_SET_PREFERRED_TOPOLOGY, POD_SET_UNCONSTRAINED_TOPOLOGY)
+        )
+        > 1
+    ):
+        names = ", ".join(
+            f'"{name}"'
+            for name in (POD_SET_REQUIRED_TOPOLOGY, POD_SET_PREFERRED_TOPOLOGY, POD_SET_UNCONSTRAINED_TOPOLOGY)
+        )
         detail = f"must not contain more than one topology annotation: [{names}]"
         yield faults.invalid_without_value(template.at(), detail)
-    for name in (REQUIRED, PREFERRED, SLICE_REQUIRED):
+    for name in (POD_SET_REQUIRED_TOPOLOGY, POD_SET_PREFERRED_TOPOLOGY, POD_SET_SLICE_REQUIRED_TOPOLOGY):
         if name in annotations:
             yield from syntax.check_label_key(template.at(name), annotations[name])
     yield from _check_group_name(template)
-    if UNCONSTRAINED in annotations and not _is_bool(annotations[UNCONSTRAINED]):
-        yield faults.invalid(template.at(UNCONSTRAINED), annotations[UNCONSTRAINED], "must be a boolean value")
+    if POD_SET_UNCONSTRAINED_TOPOLOGY in annotations and not _is_bool(annotations[POD_SET_UNCONSTRAINED_TOPOLOGY]):
+        yield faults.invalid(
+            template.at(POD_SET_UNCONSTRAINED_TOPOLOGY),
+            annotations[POD_SET_UNCONSTRAINED_TOPOLOGY],
+            "must be a boolean value",
+        )
     yield from _check_slice_size(template)
-    if SLICE_CONSTRAINTS in annotations:
+    if POD_SET_SLICE_REQUIRED_TOPOLOGY_CONSTRAINTS in annotations:
         yield from _check_constraints(request, template)
 
 
@@ -90,44 +107,50 @@ def _int32(text: str) -> int | None:
 
 
 def _check_group_name(template: Template) -> Iterator[FieldError]:
-    annotations, path = template.annotations, template.at(GROUP_NAME)
-    if GROUP_NAME not in annotations:
+    annotations, path = template.annotations, template.at(POD_SET_GROUP_NAME)
+    if POD_SET_GROUP_NAME not in annotations:
         return
-    if annotations[GROUP_NAME].isascii() and annotations[GROUP_NAME].isdigit():
-        yield faults.invalid(path, annotations[GROUP_NAME], "must not be a number")
-    for name in (SLICE_SIZE, SLICE_REQUIRED):
+    if annotations[POD_SET_GROUP_NAME].isascii() and annotations[POD_SET_GROUP_NAME].isdigit():
+        yield faults.invalid(path, annotations[POD_SET_GROUP_NAME], "must not be a number")
+    for name in (POD_SET_SLICE_SIZE, POD_SET_SLICE_REQUIRED_TOPOLOGY):
         if name in annotations:
             yield faults.forbidden(path, f"may not be set when '{name}' is specified")
-    if REQUIRED not in annotations and PREFERRED not in annotations:
-        yield faults.forbidden(path, f"may not be set when neither '{PREFERRED}' nor '{REQUIRED}' is specified")
+    if POD_SET_REQUIRED_TOPOLOGY not in annotations and POD_SET_PREFERRED_TOPOLOGY not in annotations:
+        yield faults.forbidden(
+            path,
+            f"may not be set when neither '{POD_SET_PREFERRED_TOPOLOGY}' nor '{POD_SET_REQUIRED_TOPOLOGY}' is specified",
+        )
 
 
 def _check_slice_size(template: Template) -> Iterator[FieldError]:
-    annotations, path = template.annotations, template.at(SLICE_SIZE)
-    text = annotations.get(SLICE_SIZE)
+    annotations, path = template.annotations, template.at(POD_SET_SLICE_SIZE)
+    text = annotations.get(POD_SET_SLICE_SIZE)
     if text is not None:
         size = _int32(text)
         if size is None:
             yield faults.invalid(path, text, "must be a numeric value")
         elif size < 1:
             yield faults.invalid(path, text, "must be greater than or equal to 1")
-    if SLICE_REQUIRED in annotations and text is None:
-        yield faults.required(path, f"must be set when '{SLICE_REQUIRED}' is specified")
-    if SLICE_REQUIRED not in annotations and text is not None:
-        yield faults.forbidden(path, f"may not be set when '{SLICE_REQUIRED}' is not specified")
+    if POD_SET_SLICE_REQUIRED_TOPOLOGY in annotations and text is None:
+        yield faults.required(path, f"must be set when '{POD_SET_SLICE_REQUIRED_TOPOLOGY}' is specified")
+    if POD_SET_SLICE_REQUIRED_TOPOLOGY not in annotations and text is not None:
+        yield faults.forbidden(path, f"may not be set when '{POD_SET_SLICE_REQUIRED_TOPOLOGY}' is not specified")
 
 
 def _check_constraints(request: AdmissionRequest, template: Template) -> Iterator[FieldError]:
-    annotations, path = template.annotations, template.at(SLICE_CONSTRAINTS)
+    annotations, path = template.annotations, template.at(POD_SET_SLICE_REQUIRED_TOPOLOGY_CONSTRAINTS)
     if not management.is_on(request, "TASMultiLayerTopology"):
         yield faults.forbidden(path, "the TASMultiLayerTopology feature gate must be enabled to use this annotation")
         return
-    for name in (SLICE_REQUIRED, SLICE_SIZE):
+    for name in (POD_SET_SLICE_REQUIRED_TOPOLOGY, POD_SET_SLICE_SIZE):
         if name in annotations:
             yield faults.forbidden(path, f"may not be set when '{name}' is specified")
-    if GROUP_NAME in annotations:
-        yield faults.forbidden(template.at(GROUP_NAME), f"may not be set when '{SLICE_CONSTRAINTS}' is specified")
-    text = annotations[SLICE_CONSTRAINTS]
+    if POD_SET_GROUP_NAME in annotations:
+        yield faults.forbidden(
+            template.at(POD_SET_GROUP_NAME),
+            f"may not be set when '{POD_SET_SLICE_REQUIRED_TOPOLOGY_CONSTRAINTS}' is specified",
+        )
+    text = annotations[POD_SET_SLICE_REQUIRED_TOPOLOGY_CONSTRAINTS]
     try:
         layers = _layers(text)
     except ValueError as error:
@@ -170,30 +193,30 @@ def _check_layers(path: str, layers: list[tuple[str, int]]) -> Iterator[FieldErr
 
 def check_upper_bound(template: Template) -> Iterator[FieldError]:
     annotations, detail = template.annotations, f"must not be greater than pod set count {template.count}"
-    text = annotations.get(SLICE_SIZE)
+    text = annotations.get(POD_SET_SLICE_SIZE)
     size = None if text is None else _int32(text)
     if size is not None and size > template.count:
-        yield faults.invalid(template.at(SLICE_SIZE), text, detail)
+        yield faults.invalid(template.at(POD_SET_SLICE_SIZE), text, detail)
     try:
-        layers = _layers(annotations.get(SLICE_CONSTRAINTS, "[]"))
+        layers = _layers(annotations.get(POD_SET_SLICE_REQUIRED_TOPOLOGY_CONSTRAINTS, "[]"))
     except ValueError:
         return
     if layers and layers[0][1] > template.count:
-        yield faults.invalid(template.at(SLICE_CONSTRAINTS), layers[0][1], detail)
+        yield faults.invalid(template.at(POD_SET_SLICE_REQUIRED_TOPOLOGY_CONSTRAINTS), layers[0][1], detail)
 
 
 def _check_groups(templates: Sequence[Template]) -> Iterator[FieldError]:
     groups: dict[str, list[Template]] = {}
     for template in templates:
-        if GROUP_NAME in template.annotations and template.can_be_grouped:
-            groups.setdefault(template.annotations[GROUP_NAME], []).append(template)
+        if POD_SET_GROUP_NAME in template.annotations and template.can_be_grouped:
+            groups.setdefault(template.annotations[POD_SET_GROUP_NAME], []).append(template)
     for name, members in groups.items():
         if len(members) == 2:
             yield from _check_pair(name, *members)
             continue
         detail = f"can only define groups of exactly 2 pod sets, got: {len(members)} pod set(s)"
         for member in members:
-            yield faults.invalid(member.at(GROUP_NAME), name, detail)
+            yield faults.invalid(member.at(POD_SET_GROUP_NAME), name, detail)
 
 
 def _check_pair(name: str, first: Template, second: Template) -> Iterator[FieldError]:
@@ -203,13 +226,14 @@ def _check_pair(name: str, first: Template, second: Template) -> Iterator[FieldE
             f"got: {first.count} replica(s) and {second.count} replica(s) in the group"
         )
         for member in (first, second):
-            yield faults.invalid(member.at(GROUP_NAME), name, detail)
+            yield faults.invalid(member.at(POD_SET_GROUP_NAME), name, detail)
     topologies = [
-        tuple(member.annotations.get(annotation) for annotation in (REQUIRED, PREFERRED)) for member in (first, second)
+        tuple(
+            member.annotations.get(annotation) for annotation in (POD_SET_REQUIRED_TOPOLOGY, POD_SET_PREFERRED_TOPOLOGY)
+        )
+        for member in (first, second)
     ]
     if topologies[0] != topologies[1]:
         for member, other in ((first, second), (second, first)):
-            detail = (
-                f"must specify '{REQUIRED}' or '{PREFERRED}' topology consistent with '{other.at()}' in group '{name}'"
-            )
+            detail = f"must specify '{POD_SET_REQUIRED_TOPOLOGY}' or '{POD_SET_PREFERRED_TOPOLOGY}' topology consistent with '{other.at()}' in group '{name}'"
             yield faults.invalid_without_value(member.at(), detail)

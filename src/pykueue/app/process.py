@@ -1,6 +1,6 @@
-"""What every command that runs until a signal shares: its configuration, its event loop, and a quiet garbage collector.
+"""What both long-running processes need: configuration, event loop, signals, garbage collector.
 
-Called by `up` and `controller`.
+Used by `app.up` and `app.controller`; commands load their `--config` file here, too.
 """
 
 import asyncio
@@ -17,11 +17,14 @@ if TYPE_CHECKING:
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-_COLLECT_AFTER_OBJECTS = 50_000
+_GC_THRESHOLD_OBJECTS = 50_000
 
 
 def load_configuration(path: Path | None) -> "Loaded":
-    """A Kueue Configuration, from a file with it, a ConfigMap or Helm values; without a file every job kind is queued."""
+    """The Kueue Configuration of a file: plain, in a ConfigMap, or in Helm values.
+
+    Without a file the shipped Configuration is used, which queues every supported job kind.
+    """
     from pykueue.api.configuration import loading, shipped
 
     if path is None:
@@ -41,7 +44,7 @@ def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 def stop_signal() -> asyncio.Event:
-    """Set when somebody asks this process to stop."""
+    """An event that SIGINT and SIGTERM set."""
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -50,7 +53,11 @@ def stop_signal() -> asyncio.Event:
 
 
 def tune_collector() -> None:
-    """Objects in flight are many and free of cycles: collect rarely, and never look at what the start has made."""
+    """Make the garbage collector run rarely, and skip the objects made during the start.
+
+    A process has many live objects and few reference cycles, so frequent collections only cost
+    time.
+    """
     gc.freeze()
-    gc.set_threshold(_COLLECT_AFTER_OBJECTS)
+    gc.set_threshold(_GC_THRESHOLD_OBJECTS)
     gc.enable()

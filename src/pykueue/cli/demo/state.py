@@ -1,28 +1,28 @@
-"""What the audience sees: every job with its state, every queue with what it uses, and what happened, in order.
+"""What a view shows: jobs with their states, queues with their usage, and messages in order.
 
-Fed with Workloads and ClusterQueues as they change; knows nothing of terminals.
+The state is computed from changes of Workloads and ClusterQueues.
 """
 
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from pykueue.api import quantity, resource_lists
+from pykueue.api import conditions, objects, quantity, resource_lists
 from pykueue.api.quantity import Quantity
 from pykueue.api.scheme import Object
 from pykueue.kube.informer import Change
 
 _PREEMPTOR = re.compile(r"\(UID: ([^,)]+)[^)]*\)(?: due to ([^;]+))?")
-_NOTHING = Quantity(0)
+_ZERO = Quantity(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
+class DemoJob:
     uid: str
     name: str
     queue: str
     priority: str
-    asks: str
+    requests: str
     state: str
     """waiting, starting, running, stopping or finished."""
     preempted_by: str = ""
@@ -31,8 +31,8 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
-    """Use of one resource by one queue, out of what it may have at most."""
+class QuotaBar:
+    """Usage, own quota and highest possible usage of one resource in one queue."""
 
     queue: str
     cohort: str
@@ -43,9 +43,9 @@ class Bar:
 
 
 @dataclass(slots=True)
-class Board:
-    jobs: dict[str, Job] = field(default_factory=dict)
-    happenings: list[str] = field(default_factory=list)
+class DemoState:
+    jobs: dict[str, DemoJob] = field(default_factory=dict)
+    messages: list[str] = field(default_factory=list)
     preemptions: int = 0
     ran: set[str] = field(default_factory=set)
     _queues: dict[str, Object] = field(default_factory=dict)
@@ -56,11 +56,11 @@ class Board:
         if change.type == "DELETED":
             if before is not None:
                 del self.jobs[uid]
-                self.happenings.append(f"{before.name} is gone")
+                self.messages.append(f"{before.name} is gone")
             return
         job = job_of(change.object)
         self.jobs[uid] = job
-        self._tell(before, job)
+        self._add_messages(before, job)
 
     def queue_changed(self, change: Change) -> None:
         name = change.object["metadata"]["name"]
@@ -69,55 +69,55 @@ class Board:
         else:
             self._queues[name] = change.object
 
-    def _tell(self, before: Job | None, job: Job) -> None:
+    def _add_messages(self, before: DemoJob | None, job: DemoJob) -> None:
         if before is None:
-            self.happenings.append(f"{job.name} asks {job.queue} for {job.asks}")
+            self.messages.append(f"{job.name} asks {job.queue} for {job.requests}")
         if job.preemptions > (before.preemptions if before else 0):
             self.preemptions += 1
             preemptor = self.jobs.get(job.preempted_by)
             by = f" by {preemptor.name}" if preemptor else ""
-            self.happenings.append(f"{job.name} is preempted{by}: {job.why}")
+            self.messages.append(f"{job.name} is preempted{by}: {job.why}")
         if job.state == "running" and (before is None or before.state != "running"):
             again = " again" if job.uid in self.ran else ""
             self.ran.add(job.uid)
-            self.happenings.append(f"{job.name} is running{again}")
+            self.messages.append(f"{job.name} is running{again}")
         if job.state == "finished" and (before is None or before.state != "finished"):
-            self.happenings.append(f"{job.name} has finished")
+            self.messages.append(f"{job.name} has finished")
 
-    def shows(self, wanted: Mapping[str, Iterable[str]]) -> bool:
-        """Whether each wanted beginning of a name has a job of its own in that state."""
+    def has_jobs(self, prefixes_by_state: Mapping[str, Iterable[str]]) -> bool:
+        """Whether every prefix matches a different job in its state."""
         return all(
-            _can_be_given([job.name for job in self.jobs.values() if job.state == state], tuple(prefixes))
-            for state, prefixes in wanted.items()
+            _match_all([job.name for job in self.jobs.values() if job.state == state], tuple(prefixes))
+            for state, prefixes in prefixes_by_state.items()
         )
 
-    def bars(self) -> list[Bar]:
+    def bars(self) -> list[QuotaBar]:
         return [bar for _, queue in sorted(self._queues.items()) for bar in self._bars(queue)]
 
-    def _bars(self, queue: Object) -> list[Bar]:
+    def _bars(self, queue: Object) -> list[QuotaBar]:
         name = queue["metadata"]["name"]
         cohort = queue["spec"].get("cohortName", "")
         used = _used(queue)
         bars = []
         for (flavor, resource), own in sorted(_nominal(queue).items()):
             shared = [
-                _nominal(other).get((flavor, resource), _NOTHING)
+                _nominal(other).get((flavor, resource), _ZERO)
                 for other in self._queues.values()
                 if cohort and other["spec"].get("cohortName", "") == cohort
             ]
-            most = sum(shared, _NOTHING) if shared else own
-            amount = used.get((flavor, resource), _NOTHING)
-            bars.append(Bar(queue=name, cohort=cohort, resource=resource, used=amount, own=own, most=most))
+            most = sum(shared, _ZERO) if shared else own
+            amount = used.get((flavor, resource), _ZERO)
+            bars.append(QuotaBar(queue=name, cohort=cohort, resource=resource, used=amount, own=own, most=most))
         return bars
 
 
-def _can_be_given(names: list[str], prefixes: tuple[str, ...]) -> bool:
-    left = sorted(names)
+def _match_all(names: list[str], prefixes: tuple[str, ...]) -> bool:
+    remaining = sorted(names)
     for prefix in sorted(prefixes, key=len, reverse=True):
-        match = next((name for name in left if name.startswith(prefix)), None)
+        match = next((name for name in remaining if name.startswith(prefix)), None)
         if match is None:
             return False
-        left.remove(match)
+        remaining.remove(match)
     return True
 
 
@@ -133,31 +133,31 @@ def _nominal(queue: Object) -> dict[tuple[str, str], Quantity]:
 def _used(queue: Object) -> dict[tuple[str, str], Quantity]:
     return {
         (flavor["name"], resource["name"]): quantity.parse(resource.get("total", "0"))
-        for flavor in (queue.get("status") or {}).get("flavorsReservation") or ()
+        for flavor in objects.nested_list(queue, "status", "flavorsReservation")
         for resource in flavor.get("resources") or ()
     }
 
 
-def job_of(workload: Object) -> Job:
-    metadata, spec, status = workload["metadata"], workload["spec"], workload.get("status") or {}
-    owners = metadata.get("ownerReferences") or [{"name": metadata["name"]}]
-    conditions = {found["type"]: found for found in status.get("conditions") or ()}
-    found = _PREEMPTOR.search(conditions.get("Preempted", {}).get("message", ""))
-    return Job(
-        uid=metadata["uid"],
+def job_of(workload: Object) -> DemoJob:
+    spec = workload["spec"]
+    owners = objects.owner_references(workload) or [workload["metadata"]]
+    by_type = conditions.by_type(workload)
+    preemptor = _PREEMPTOR.search(by_type.get("Preempted", {}).get("message", ""))
+    return DemoJob(
+        uid=objects.uid(workload),
         name=owners[0]["name"],
-        queue=f"{metadata['namespace']}/{spec.get('queueName', '')}",
-        priority=(spec.get("priorityClassRef") or {}).get("name", "") or str(spec.get("priority", 0)),
-        asks=_asks(spec),
-        state=_state(conditions),
-        preempted_by=found.group(1) if found else "",
-        why=(found.group(2) or "") if found else "",
-        preemptions=_evictions(status),
+        queue=f"{objects.namespace(workload)}/{spec.get('queueName', '')}",
+        priority=objects.nested(spec, "priorityClassRef").get("name", "") or str(spec.get("priority", 0)),
+        requests=_requests(spec),
+        state=_state(by_type),
+        preempted_by=preemptor.group(1) if preemptor else "",
+        why=(preemptor.group(2) or "") if preemptor else "",
+        preemptions=_preemptions(workload),
     )
 
 
-def _state(conditions: Mapping[str, Object]) -> str:
-    true = {name for name, found in conditions.items() if found["status"] == "True"}
+def _state(by_type: Mapping[str, Object]) -> str:
+    true = {name for name, condition in by_type.items() if conditions.has_status_true(condition)}
     if "Finished" in true:
         return "finished"
     if "Admitted" not in true:
@@ -167,12 +167,12 @@ def _state(conditions: Mapping[str, Object]) -> str:
     return "running" if "PodsReady" in true else "starting"
 
 
-def _evictions(status: Object) -> int:
-    counted = (status.get("schedulingStats") or {}).get("evictions") or ()
-    return sum(int(found.get("count", 0)) for found in counted if found.get("reason") == "Preempted")
+def _preemptions(workload: Object) -> int:
+    evictions = objects.nested_list(workload, "status", "schedulingStats", "evictions")
+    return sum(int(eviction.get("count", 0)) for eviction in evictions if eviction.get("reason") == "Preempted")
 
 
-def _asks(spec: Object) -> str:
+def _requests(spec: Object) -> str:
     lists = [
         resource_lists.pod_requests(pod_set["template"]["spec"])
         for pod_set in spec.get("podSets") or ()

@@ -1,4 +1,4 @@
-"""A scenario for faults: two queues that lend to each other, a preemption, a finish, and everybody back."""
+"""A scenario for fault tests: two queues of a cohort borrow, reclaim, finish and borrow again."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -12,8 +12,8 @@ COUNTS = ("pendingWorkloads", "reservingWorkloads", "admittedWorkloads")
 SUCCEEDED = {"status": {"conditions": [{"type": "Succeeded", "status": "True", "reason": "R", "message": "done"}]}}
 
 
-async def play(cluster):
-    """Two of three jobs borrow, the lender's job takes its quota back, ends, and both return."""
+async def run(cluster):
+    """Two of three jobs borrow; the lender's job reclaims its quota and ends; both run again."""
     await cluster.make_queue("lender", "2", cohortName="both", preemption={"reclaimWithinCohort": "Any"})
     await cluster.make_queue("borrower", "1", cohortName="both")
     await cluster.create(resources.WORKLOAD_PRIORITY_CLASS, priority_class("low", 1))
@@ -30,20 +30,22 @@ async def play(cluster):
 
 
 async def settled_state(cluster):
-    """How it ended, without times and UIDs; None while something still moves."""
+    """The final state without times and UIDs; None while something still changes."""
     queues = {name: await cluster.get(resources.CLUSTER_QUEUE, name) for name in ("lender", "borrower")}
     statuses = {name: queue.get("status") or {} for name, queue in queues.items()}
     counts = {name: [status.get(count) for count in COUNTS] for name, status in statuses.items()}
     if counts != {"lender": [0, 0, 0], "borrower": [0, 3, 3]}:
         return None
     workloads = (await cluster.client.list(resources.WORKLOAD, "default")).items
-    if not all(status_of(each, "PodsReady") for each in workloads):
+    if not all(status_of(workload, "PodsReady") for workload in workloads):
         return None
     jobs = (await cluster.client.list(PYTORCH_JOBS, "default")).items
     return {
         "queues": {name: _without_conditions(status) for name, status in statuses.items()},
         "jobs": {job["metadata"]["name"]: is_suspended(job) for job in jobs},
-        "workloads": {each["metadata"]["ownerReferences"][0]["name"]: _ended(each) for each in workloads},
+        "workloads": {
+            workload["metadata"]["ownerReferences"][0]["name"]: _final_status(workload) for workload in workloads
+        },
     }
 
 
@@ -51,14 +53,16 @@ def _without_conditions(status):
     return {name: value for name, value in status.items() if name != "conditions"}
 
 
-def _ended(workload):
+def _final_status(workload):
     status = workload["status"]
-    conditions = sorted((each["type"], each["status"], each["reason"]) for each in status["conditions"])
+    conditions = sorted(
+        (condition["type"], condition["status"], condition["reason"]) for condition in status["conditions"]
+    )
     return {"conditions": conditions, "admission": status.get("admission")}
 
 
 class QuotaWatcher:
-    """The most that was ever held at one moment: by Workloads with a reservation, and by jobs that may run."""
+    """The highest usage at any moment, of Workloads with quota and of jobs that may run."""
 
     def __init__(self, client):
         self._client = client
@@ -66,29 +70,30 @@ class QuotaWatcher:
         self.most_running = 0
 
     async def watch_workloads(self):
-        async for held in self._held(resources.WORKLOAD, _reserved):
-            self.most_reserved = max(self.most_reserved, held)
+        async for used in self._usage(resources.WORKLOAD, _reserved):
+            self.most_reserved = max(self.most_reserved, used)
 
     async def watch_jobs(self):
-        async for held in self._held(PYTORCH_JOBS, _running):
-            self.most_running = max(self.most_running, held)
+        async for used in self._usage(PYTORCH_JOBS, _running):
+            self.most_running = max(self.most_running, used)
 
-    async def _held(self, resource, amount):
-        """An API server may end a watch at any time: then everything is counted anew."""
+    async def _usage(self, resource, amount):
+        """The total after every change; when the API server ends the watch, list again."""
         while True:
-            found = await self._client.list(resource, "default")
-            holding = {each["metadata"]["name"]: amount(each) for each in found.items}
-            yield sum(holding.values())
-            async for event in self._client.watch(resource, "default", resource_version=found.resource_version):
+            listed = await self._client.list(resource, "default")
+            amounts = {obj["metadata"]["name"]: amount(obj) for obj in listed.items}
+            yield sum(amounts.values())
+            async for event in self._client.watch(resource, "default", resource_version=listed.resource_version):
                 if event.type != "BOOKMARK":
-                    holding[event.object["metadata"]["name"]] = 0 if event.type == "DELETED" else amount(event.object)
-                    yield sum(holding.values())
+                    amounts[event.object["metadata"]["name"]] = 0 if event.type == "DELETED" else amount(event.object)
+                    yield sum(amounts.values())
 
 
 def _reserved(workload):
     if status_of(workload, "QuotaReserved") != "True" or status_of(workload, "Finished") == "True":
         return 0
-    return sum(int(each["resourceUsage"]["cpu"]) for each in workload["status"]["admission"]["podSetAssignments"])
+    assignments = workload["status"]["admission"]["podSetAssignments"]
+    return sum(int(assignment["resourceUsage"]["cpu"]) for assignment in assignments)
 
 
 def _running(job):
@@ -100,7 +105,7 @@ def _running(job):
 
 @asynccontextmanager
 async def quota_watched(client):
-    """Nobody holds more than there is, at any moment inside."""
+    """Assert that usage never exceeds the quota inside the block."""
     watcher = QuotaWatcher(client)
     watching = [asyncio.create_task(watcher.watch_workloads()), asyncio.create_task(watcher.watch_jobs())]
     yield

@@ -1,4 +1,8 @@
-"""The plays: read from `demo.yaml` in each example's folder. A play is a list of steps; a step says, does and waits."""
+"""Demo scenarios, read from `demo.yaml` in the folder of each example.
+
+A scenario is a list of steps. A step prints a sentence, applies or deletes manifests, and waits
+until jobs have reached a state.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,16 +24,16 @@ DEFAULT_HOLD_SECONDS = 2.0
 class Step:
     say: str
     apply: tuple[str, ...] = ()
-    """Files, applied in order; objects with a generated name are created anew each time."""
+    """Files to apply, in order. An object with `generateName` is created each time."""
     delete: tuple[str, ...] = ()
-    """Files whose objects, however often they were created, are deleted."""
+    """Files whose objects are deleted, all of them if they were created several times."""
     until: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """By state of a job, beginnings of the names of different jobs that must be in it."""
+    """By state of a job: prefixes of the names of different jobs that must be in that state."""
     hold_seconds: float = DEFAULT_HOLD_SECONDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Story:
+class Scenario:
     folder: Path
     title: str
     steps: tuple[Step, ...]
@@ -51,21 +55,24 @@ class Story:
 
 
 def folders() -> dict[str, Path]:
-    """The examples by name, without their numbers: beside the package when installed, else those of the repository."""
+    """The folders of the examples by name, without their numbers.
+
+    They are inside the installed package, or at the top of the repository.
+    """
     package = Path(pykueue.__file__).parent
-    found = sorted((*package.glob("examples/*/demo.yaml"), *package.parents[1].glob("examples/*/demo.yaml")))
-    return {path.parent.name.partition("-")[2]: path.parent for path in found}
+    files = sorted((*package.glob("examples/*/demo.yaml"), *package.parents[1].glob("examples/*/demo.yaml")))
+    return {file.parent.name.partition("-")[2]: file.parent for file in files}
 
 
-def load(name: str) -> Story:
-    """By name or number."""
-    known = folders()
-    matching = [folder for plain, folder in known.items() if name in (plain, folder.name, folder.name[:3])]
+def load(name: str) -> Scenario:
+    """Load a scenario by its name or number."""
+    by_name = folders()
+    matching = [folder for short, folder in by_name.items() if name in (short, folder.name, folder.name[:3])]
     if not matching:
-        raise click.BadParameter(f"{name!r} is not one of {', '.join(known)}", param_hint="NAME")
+        raise click.BadParameter(f"{name!r} is not one of {', '.join(by_name)}", param_hint="NAME")
     folder = matching[0]
     document = yaml.safe_load((folder / "demo.yaml").read_text())
-    return Story(folder=folder, title=document["title"], steps=tuple(map(_step, document["steps"])))
+    return Scenario(folder=folder, title=document["title"], steps=tuple(map(_step, document["steps"])))
 
 
 def _step(document: Mapping[str, Any]) -> Step:

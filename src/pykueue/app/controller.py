@@ -1,0 +1,184 @@
+"""The process of `pykueue controller`: the controllers of a real cluster, until a signal.
+
+Of several replicas one leads, by a Lease, and the others wait. A replica that loses the Lease
+stops its controllers at once and waits again; it leads later with fresh caches. A replica that is
+asked to stop releases the Lease, so that the next one need not wait until the Lease expires.
+Called by `cli.controller`.
+"""
+
+import asyncio
+import datetime as dt
+import logging
+import socket
+import uuid
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pykueue.app import process
+from pykueue.app.health import HealthEndpoints, HealthServer
+
+if TYPE_CHECKING:
+    from pykueue.api.configuration.loading import Loaded
+    from pykueue.controllers.scheduler.follower import QueueFollower
+    from pykueue.controllers.system import Controllers
+    from pykueue.engine.world import World
+    from pykueue.kube.client import Client
+    from pykueue.kube.controller.cache import ObjectCache
+    from pykueue.webhooks.service import Webhooks
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookOptions:
+    address: tuple[str, int] | None
+    """(host, port); None means `webhook.host` and `webhook.port` of the Configuration."""
+    certificate_life: dt.timedelta
+
+
+async def serve(client: "Client", configuration: "Loaded", options: WebhookOptions | None) -> None:
+    """Run until SIGINT or SIGTERM; without `options` no webhook is served."""
+    stopping = process.stop_signal()
+    webhooks = _webhooks(client, configuration, options) if options else None
+    controller = ControllerProcess(client, configuration, webhooks)
+    health = HealthServer(controller.health_endpoints())
+    try:
+        await health.start()
+        process.tune_collector()
+        tasks = [controller.run(), *controller.tasks_of_every_replica()]
+        if webhooks is not None:
+            tasks.append(webhooks.run())
+        await _run_until(stopping, tasks)
+    finally:
+        await health.stop()
+
+
+def _webhooks(client: "Client", configuration: "Loaded", options: WebhookOptions) -> "Webhooks":
+    from pykueue.webhooks.certificate_lifecycle import CertificateLifetimes
+    from pykueue.webhooks.service import ListenAddress, Webhooks
+
+    address = None if options.address is None else ListenAddress(host=options.address[0], port=options.address[1])
+    return Webhooks(
+        client, configuration.value, address=address, lifetimes=CertificateLifetimes.of(options.certificate_life)
+    )
+
+
+async def _run_until(stopping: asyncio.Event, coroutines: list[Coroutine[Any, Any, None]]) -> None:
+    """Run all until `stopping` is set or one of them ends or fails; cancel the rest."""
+    tasks = [asyncio.create_task(coroutine) for coroutine in coroutines]
+    stop_task = asyncio.create_task(stopping.wait())
+    await asyncio.wait([*tasks, stop_task], return_when=asyncio.FIRST_COMPLETED)
+    for task in (stop_task, *tasks):
+        task.cancel()
+    for result in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(result, Exception):
+            raise result
+
+
+class ControllerProcess:
+    """One replica: it leads, or waits to lead, and serves visibility in both roles."""
+
+    def __init__(self, client: "Client", configuration: "Loaded", webhooks: "Webhooks | None" = None) -> None:
+        self._client = client
+        self._configuration = configuration
+        self._webhooks = webhooks
+        self._controllers: Controllers | None = None
+        """While this replica leads."""
+        self._follower: QueueFollower | None = None
+        """While another replica leads."""
+        self._started_leading, self._stopped_leading = asyncio.Event(), asyncio.Event()
+        self._is_running = False
+
+    def health_endpoints(self) -> HealthEndpoints:
+        value = self._configuration.value
+        return HealthEndpoints(
+            health_address=value.health.health_probe_bind_address,
+            liveness_path=value.health.liveness_endpoint_name,
+            readiness_path=value.health.readiness_endpoint_name,
+            metrics_address=value.metrics.bind_address,
+            is_ready=lambda: self._is_running and (self._webhooks is None or self._webhooks.is_ready),
+            metrics=self._metrics,
+        )
+
+    def tasks_of_every_replica(self) -> list[Coroutine[Any, Any, None]]:
+        """What a replica does whether it leads or not: the visibility API and what it needs."""
+        value = self._configuration.value
+        if not value.is_on("VisibilityOnDemand") or not value.visibility_server.bind_port:
+            return []
+        from pykueue.app.visibility.server import VisibilityApiServer
+
+        tasks = [VisibilityApiServer(self._client, value, self._queues).run()]
+        return [*tasks, self._follow_queues()] if value.leader_election.leader_elect else tasks
+
+    def _queues(self) -> "tuple[World, ObjectCache] | None":
+        if self._controllers is not None:
+            return self._controllers.scheduler.engine.world, self._controllers.cache
+        return None if self._follower is None else (self._follower.world, self._follower.cache)
+
+    async def _follow_queues(self) -> None:
+        """Keep a copy of the queues while another replica leads. The leader has its own."""
+        from pykueue.controllers.scheduler.follower import QueueFollower
+        from pykueue.kube.clock import WallClock
+
+        while True:
+            self._follower = QueueFollower(self._client, self._configuration.document, WallClock())
+            following = asyncio.create_task(self._follower.run())
+            await self._started_leading.wait()
+            following.cancel()
+            await asyncio.gather(following, return_exceptions=True)
+            self._follower = None
+            await self._stopped_leading.wait()
+
+    async def run(self) -> None:
+        from pykueue.api.times import SECOND_NS
+        from pykueue.kube.clock import WallClock
+        from pykueue.kube.lease import LeaderElector, LeaseTiming
+
+        terms = self._configuration.value.leader_election
+        self._is_running = True
+        if not terms.leader_elect:
+            await self._lead()
+            return
+        election = LeaderElector(
+            self._client,
+            WallClock(),
+            namespace=terms.resource_namespace or self._configuration.value.namespace,
+            name=terms.resource_name,
+            identity=f"{socket.gethostname()}_{uuid.uuid4()}",
+            timing=LeaseTiming(
+                lease_seconds=terms.lease_duration_ns / SECOND_NS,
+                renew_seconds=terms.renew_deadline_ns / SECOND_NS,
+                retry_seconds=terms.retry_period_ns / SECOND_NS,
+            ),
+        )
+        while True:
+            await election.run(self._lead)
+
+    async def _lead(self) -> None:
+        from pykueue.controllers.metrics import instruments
+        from pykueue.controllers.system import Controllers
+
+        is_elected = self._configuration.value.leader_election.leader_elect
+        role = instruments.LEADER if is_elected else instruments.STANDALONE
+        self._controllers = Controllers(self._client, self._configuration.document, role=role)
+        log.info("the controllers start")
+        self._stopped_leading.clear()
+        self._started_leading.set()
+        try:
+            await self._controllers.run()
+        finally:
+            self._controllers = None
+            self._started_leading.clear()
+            self._stopped_leading.set()
+
+    async def _metrics(self) -> bytes:
+        """The text for Prometheus; empty while another replica leads.
+
+        Rendered in a thread, because the text of many queues would block the loop.
+        """
+        if self._controllers is None:
+            return b""
+        metrics = self._controllers.metrics
+        metrics.refresh()
+        return await asyncio.to_thread(metrics.text)

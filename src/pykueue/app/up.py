@@ -1,0 +1,67 @@
+"""The process of `pykueue up`: the embedded API server, then its components, until a signal.
+
+Called by `cli.up`, and by the demo, which runs the same process in a temporary directory.
+"""
+
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pykueue.api import registry
+from pykueue.api.configuration.loading import Loaded
+from pykueue.apiserver.embedded import EmbeddedApi, ServerPaths
+from pykueue.apiserver.security.kubeconfig import ClusterCredentials
+from pykueue.app import process
+from pykueue.app.components import COMPONENTS, UpContext
+from pykueue.controllers.settings import admission_settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpOptions:
+    paths: ServerPaths
+    configuration: Loaded
+    runtime: str
+    """process, simulated or none."""
+    nodes: Path | None = None
+    has_controllers: bool = True
+    """False if another process runs `pykueue controller`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningServer:
+    api: EmbeddedApi
+    access: ClusterCredentials
+    """What a kubeconfig of the administrator holds."""
+
+
+@contextlib.asynccontextmanager
+async def started(options: UpOptions) -> AsyncIterator[RunningServer]:
+    """Start the API server and its components in order; stop them in reverse order at the end."""
+    document = options.configuration.document
+    api = EmbeddedApi(options.paths, registry.scheme(), admission_settings(document))
+    context = UpContext(
+        api=api,
+        data_dir=options.paths.directory,
+        runtime=options.runtime,
+        configuration=document,
+        nodes=options.nodes,
+        has_controllers=options.has_controllers,
+    )
+    components = [component for build in COMPONENTS if (component := build(context)) is not None]
+    async with contextlib.AsyncExitStack() as stack:
+        stack.push_async_callback(api.stop)
+        access = await api.start()
+        for component in components:
+            stack.push_async_callback(component.stop)
+            await component.start()
+        yield RunningServer(api=api, access=access)
+
+
+async def serve(options: UpOptions, on_ready: Callable[[RunningServer], None]) -> None:
+    """Run until SIGINT or SIGTERM; `on_ready` is called once, when everything has started."""
+    stopping = process.stop_signal()
+    async with started(options) as server:
+        on_ready(server)
+        process.tune_collector()
+        await stopping.wait()

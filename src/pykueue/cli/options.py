@@ -1,0 +1,46 @@
+"""Options that several commands share."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from pykueue.app import process
+
+Command = Callable[..., Any]
+
+EXISTING_FILE = click.Path(path_type=Path, exists=True)
+
+
+def with_config(default: str) -> Callable[[Command], Command]:
+    """Add `--config`, the Kueue Configuration."""
+    text = f"A file with the Kueue Configuration, a ConfigMap with it, or Helm values. Default: {default}."
+    return click.option("--config", type=EXISTING_FILE, help=text)
+
+
+def with_log_level(default: str) -> Callable[[Command], Command]:
+    levels = click.Choice(process.LOG_LEVELS)
+    return click.option("--log-level", type=levels, default=default, show_default=True, help="What to log.")
+
+
+def with_dry_run(command: Command) -> Command:
+    """Add kubectl's `--dry-run` to a command that writes."""
+    return click.option(
+        "--dry-run",
+        type=click.Choice(["none", "client", "server"]),
+        default="none",
+        show_default=True,
+        help="Write nothing: only print (client), or let the API server check the write (server).",
+    )(command)
+
+
+def with_selectors(command: Command) -> Command:
+    """Add kubectl's `--selector` and `--field-selector` to a command that lists objects."""
+    label = click.option("--selector", "-l", default="", help="List only objects that match this label selector.")
+    field = click.option("--field-selector", default="", help="List only objects that match this field selector.")
+    return label(field(command))
+
+
+def with_all_namespaces(command: Command) -> Command:
+    return click.option("--all-namespaces", "-A", is_flag=True, help="List objects of all namespaces.")(command)

@@ -1,0 +1,90 @@
+"""The executor on a client that remembers what it was sent, and refuses some of it."""
+
+import pytest
+
+from pykueue.api import errors, resources
+from pykueue.kube.clock import WallClock
+from pykueue.kube.controller import writes
+from pykueue.kube.controller.cache import ObjectCache
+from pykueue.kube.controller.event_recorder import CoreEvents, EventRecorder
+from pykueue.kube.controller.executor import WriteExecutor
+
+
+class RecordingClient:
+    """Answers every patch with the next version; refuses to write to objects named in `refused`."""
+
+    def __init__(self, *refused):
+        self.refused = refused
+        self.patches = []
+        self.version = 100
+
+    async def patch(self, resource, name, namespace, patch, **_options):
+        if name in self.refused:
+            raise errors.conflict("", resource.plural, name, "changed")
+        self.patches.append((name, patch))
+        self.version += 1
+        metadata = {"name": name, "namespace": namespace, "uid": name, "resourceVersion": str(self.version)}
+        return {"kind": resource.kind, "metadata": metadata}
+
+    async def delete(self, resource, name, namespace, _options):
+        if name in self.refused:
+            raise errors.not_found("", resource.plural, name)
+
+
+def pod(name, **spec):
+    return {"metadata": {"name": name, "namespace": "n", "uid": name, "resourceVersion": "7"}, "spec": spec}
+
+
+def update(name, **spec):
+    return writes.Update(resource=resources.POD, old=pod(name), new=pod(name, **spec))
+
+
+def executor(client, cache=None):
+    return WriteExecutor(client, cache or ObjectCache(), EventRecorder(client, WallClock(), CoreEvents()), "test")
+
+
+async def test_an_update_is_guarded_by_the_version_that_was_read():
+    client = RecordingClient()
+    await executor(client).apply([update("a", nodeName="x")])
+    assert client.patches == [("a", {"spec": {"nodeName": "x"}, "metadata": {"resourceVersion": "7"}})]
+
+
+async def test_the_second_update_of_a_plan_is_guarded_by_the_answer_to_the_first():
+    client = RecordingClient()
+    await executor(client).apply([update("a", nodeName="x"), update("a", hostname="y")])
+    assert [patch["metadata"]["resourceVersion"] for _, patch in client.patches] == ["7", "101"]
+
+
+async def test_the_answer_is_in_the_cache_before_the_next_write():
+    cache = ObjectCache()
+    await executor(RecordingClient(), cache).apply([update("a", nodeName="x")])
+    assert cache.get(resources.POD, "a", "n")["metadata"]["resourceVersion"] == "101"
+
+
+async def test_a_plan_ends_at_the_first_refusal():
+    client = RecordingClient("a")
+    with pytest.raises(errors.ApiError):
+        await executor(client).apply([update("a", nodeName="x"), update("b", nodeName="x")])
+    assert client.patches == []
+
+
+async def test_a_sync_is_sent_a_refusal_and_goes_on():
+    client = RecordingClient("a")
+
+    def sync():
+        results = yield [update("a", nodeName="x"), update("b", nodeName="x")]
+        return writes.Done(errors=writes.refusals(results))
+
+    done = await executor(client).run(sync())
+    assert (len(done.errors), [name for name, _ in client.patches]) == (1, ["b"])
+
+
+async def test_a_deleted_object_is_marked_until_the_watch_shows_it():
+    cache = ObjectCache()
+    cache.observe(resources.POD, pod("a"))
+    await executor(RecordingClient(), cache).apply([writes.Delete(resource=resources.POD, object=pod("a"))])
+    assert "deletionTimestamp" in cache.get(resources.POD, "a", "n")["metadata"]
+
+
+async def test_deleting_an_object_that_is_gone_is_no_error():
+    await executor(RecordingClient("a")).apply([writes.Delete(resource=resources.POD, object=pod("a"))])
