@@ -196,7 +196,11 @@ class Monitor:
             self.report(f"{process.id} of {objects.name(pod)} started twice")
         uids = [objects.uid(pod), *self._ancestors(pod)]
         admitted_ns = max((self._last_admitted_ns.get(uid, -1) for uid in uids), default=-1)
-        if self.started_by_user.isdisjoint(uids) and self.needs_admission(pod) and self._clock.now_ns() - admitted_ns > GRACE_NS:
+        if (
+            self.started_by_user.isdisjoint(uids)
+            and self.needs_admission(pod)
+            and self._clock.now_ns() - admitted_ns > GRACE_NS
+        ):
             self.report(f"{objects.name(pod)} runs without an admission")
 
     def is_admitted(self, pod: Object) -> bool:

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from pykueue.api import objects, resources
+from pykueue.api import conditions, objects, resources
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object, Resource
 from pykueue.kube.client import DeleteOptions
@@ -21,7 +21,15 @@ QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 RUNTIME = "pykueue.dev/runtime"
 EXIT_CODE = "pykueue.dev/exit-code"
-JOB_KINDS: tuple[Resource, ...] = (resources.JOB, resources.JOB_SET, resources.RAY_JOB, resources.POD)
+JOB_KINDS: tuple[Resource, ...] = (
+    resources.JOB,
+    resources.JOB_SET,
+    resources.RAY_JOB,
+    resources.RAY_CLUSTER,
+    resources.POD,
+)
+ONE_FLAVOR = ("alpha", "beta", "gamma")
+"""Queues for jobs with several pod sets: with two flavors their Pending message changes for ever."""
 _MOST_JOBS = 25
 
 
@@ -81,7 +89,7 @@ class RandomUser:
 
     def _cluster_queue(self, name: str) -> Object:
         draw = self._random
-        flavors = FLAVORS[: draw.randint(1, 2)]
+        flavors = FLAVORS[:1] if name in ONE_FLAVOR else FLAVORS
         spec: Object = {
             "namespaceSelector": {},
             "queueingStrategy": draw.choice(("BestEffortFIFO", "BestEffortFIFO", "StrictFIFO")),
@@ -157,9 +165,9 @@ class RandomUser:
             "spec": {"restartPolicy": "Never", "containers": [container], "terminationGracePeriodSeconds": 1},
         }
 
-    def _labelled(self, api_version: str, kind: str, spec: Object) -> Object:
+    def _labelled(self, api_version: str, kind: str, spec: Object, queues: tuple[str, ...] = QUEUES) -> Object:
         self._names += 1
-        labels = {QUEUE_LABEL: self._random.choice(QUEUES)}
+        labels = {QUEUE_LABEL: self._random.choice(queues)}
         if self._random.random() < 0.6:
             labels[PRIORITY_LABEL] = self._random.choice(list(PRIORITIES))
         metadata = {"name": f"{kind.lower()}-{self._names}", "namespace": NAMESPACE, "labels": labels}
@@ -176,7 +184,7 @@ class RandomUser:
             }
             for name in ("driver", "workers")
         ]
-        job_set = self._labelled(resources.JOB_SET.api_version, "JobSet", {"replicatedJobs": replicated})
+        job_set = self._labelled(resources.JOB_SET.api_version, "JobSet", {"replicatedJobs": replicated}, ONE_FLAVOR)
         await self._system.client.create(resources.JOB_SET, job_set, NAMESPACE)
 
     async def apply_ray_job(self) -> None:
@@ -188,7 +196,7 @@ class RandomUser:
             "workerGroupSpecs": [group | {"template": self._ray_template()}],
         }
         spec = {"entrypoint": "sleep 10", "shutdownAfterJobFinishes": True, "rayClusterSpec": cluster}
-        ray_job = self._labelled(resources.RAY_JOB.api_version, "RayJob", spec)
+        ray_job = self._labelled(resources.RAY_JOB.api_version, "RayJob", spec, ONE_FLAVOR)
         await self._system.client.create(resources.RAY_JOB, ray_job, NAMESPACE)
 
     def _ray_template(self) -> Object:
@@ -239,6 +247,12 @@ class RandomUser:
     async def delete_all_jobs(self) -> None:
         deletions = [self._delete(kind, job, "Background") for kind, job in await self.jobs()]
         await asyncio.gather(*deletions, return_exceptions=True)
+
+    async def delete_pod_groups(self) -> None:
+        """Deleted pods of a group wait for their replacements, as in Kueue, until the group's Workload is deleted."""
+        for workload in (await self._system.client.list(resources.WORKLOAD, NAMESPACE)).items:
+            if conditions.is_true(workload, "WaitingForReplacementPods"):
+                await self._system.client.delete(resources.WORKLOAD, objects.name(workload), NAMESPACE)
 
     async def delete_and_recreate(self) -> None:
         """Under the same name, as soon as the name is free."""
