@@ -44,6 +44,10 @@ class Monitor:
         self._queues_changed_ns = 0
         self._last_admitted_ns: dict[str, int] = {}
         """By the uid of the Workload's owner."""
+        self.had_stopped_queues = False
+        """Whether a LocalQueue was stopped since the engine started. As in Kueue, quota that is released by its Workloads
+        wakes nobody then; a fresh engine knows better."""
+        self._stopped_queues: dict[StoreKey, None] = {}
         self.started_by_user: set[str] = set()
         """Uids of Jobs whose pods may run for a moment without an admission."""
         self._orphaned_ns: dict[StoreKey, int] = {}
@@ -92,6 +96,8 @@ class Monitor:
         match key.plural:
             case "workloads":
                 self._workload_changed(key, None if is_deleted else stored.shared_or_decoded())
+            case "localqueues":
+                self._local_queue_changed(key, None if is_deleted else stored.shared_or_decoded())
             case "clusterqueues":
                 self._queue_changed(key, None if is_deleted else stored.shared_or_decoded())
             case "pods":
@@ -109,6 +115,15 @@ class Monitor:
             self._queues[key.name] = queue
         if before is None or queue is None or before["spec"] != queue["spec"]:
             self._queues_changed_ns = self._clock.now_ns()
+
+    def _local_queue_changed(self, key: StoreKey, queue: Object | None) -> None:
+        self._stopped_queues.pop(key, None)
+        if queue is not None and objects.spec(queue).get("stopPolicy", "None") != "None":
+            self._stopped_queues[key] = None
+            self.had_stopped_queues = True
+
+    def engine_restarted(self) -> None:
+        self.had_stopped_queues = bool(self._stopped_queues)
 
     def _workload_changed(self, key: StoreKey, workload: Object | None) -> None:
         before = self._workloads.pop(key, None)
@@ -232,7 +247,9 @@ class Monitor:
 
 
 def holds_quota(workload: Object) -> bool:
-    return conditions.is_true(workload, "QuotaReserved") and not conditions.is_true(workload, "Finished")
+    """Kueue counts a deactivated Workload no longer, although its pods may still run."""
+    is_over = conditions.is_true(workload, "Finished") or not objects.spec(workload).get("active", True)
+    return conditions.is_true(workload, "QuotaReserved") and not is_over
 
 
 def usage_of(workload: Object) -> Counter[FlavorResource]:
@@ -244,7 +261,7 @@ def usage_of(workload: Object) -> Counter[FlavorResource]:
         count = int(assignment["count"])
         left = count - min(reclaimable.get(assignment["name"], 0), count)
         for resource, flavor in (assignment.get("flavors") or {}).items():
-            total[flavor, resource] += quantity.parse(assignment["resourceUsage"][resource]).milli() * left // count
+            total[flavor, resource] += quantity.parse(assignment["resourceUsage"][resource]).milli() * left // max(count, 1)
     return total
 
 
