@@ -118,8 +118,10 @@ def workloads(case: Case) -> Iterator[Facts]:
                     yield f"cohort{cohort}-queue{queue}", number, kind
 
 
-def workload(queue: str, number: int, kind: Kind, decision: decisions.Admit | None = None) -> values.Workload:
-    """As the API shows it, pending or admitted."""
+def workload(
+    queue: str, number: int, kind: Kind, decision: decisions.Admit | None = None, *, finished: bool = False
+) -> values.Workload:
+    """A pending, admitted or finished workload."""
     pod_set = values.PodSet(name=values.PodSetName("main"), count=1, spec_count=1, requests={CPU: kind.cpu * 1000})
     return values.Workload(
         key=values.WorkloadKey(f"default/workload-{number}"),
@@ -130,10 +132,11 @@ def workload(queue: str, number: int, kind: Kind, decision: decisions.Admit | No
         pod_sets=(pod_set,),
         priority=kind.priority,
         generation=1,
-        shape=f"{kind.cpu}-{kind.priority}",
+        scheduling_hash=f"{kind.cpu}-{kind.priority}",
         admission=None if decision is None else decision.admission,
         reserved_at_ns=None if decision is None else decision.reserved_at_ns,
         admitted=decision is not None,
+        finished=finished,
     )
 
 
@@ -163,7 +166,8 @@ class Run:
                 end_ns, key = heapq.heappop(self.ends)
                 if self.running.get(key) == end_ns:
                     del self.running[key]
-                    self.engine.handle(events.WorkloadFinished(key=key, at_ns=self.now_ns))
+                    finished = workload(*self.facts[key], finished=True)
+                    self.engine.handle(events.WorkloadChanged(workload=finished, at_ns=self.now_ns))
                     self.engine.handle(events.WorkloadGone(key=key, at_ns=self.now_ns))
             self.settle()
 

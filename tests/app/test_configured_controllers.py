@@ -33,7 +33,7 @@ async def test_controllers_that_fail_are_logged_and_start_again(api, monkeypatch
     monkeypatch.setattr(first.engine, "handle", fail)
     await api.client().create(resources.RESOURCE_FLAVOR, FLAVOR)
     await eventually(lambda: controllers.scheduler is not first)
-    await eventually(lambda: "default" in controllers.scheduler.engine.world.flavors)
+    await eventually(lambda: controllers.scheduler.engine.view.flavor("default") is not None)
     await controllers.stop()
     assert "a fault of ours" in caplog.text
 

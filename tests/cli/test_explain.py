@@ -105,3 +105,35 @@ def test_places_are_looked_at_too(cluster):
 
 
 HOST = "kubernetes.io/hostname"
+
+
+def test_claimed_devices_are_counted(cluster, tmp_path):
+    """The pods claim 2 devices, and the quota is 1."""
+    configuration = {
+        "apiVersion": "config.kueue.x-k8s.io/v1beta2",
+        "kind": "Configuration",
+        "resources": {"deviceClassMappings": [{"name": "example.com/gpu", "deviceClassNames": ["gpu.example.com"]}]},
+    }
+    path = tmp_path / "configuration.yaml"
+    path.write_text(json.dumps(configuration))
+    in_default = {"namespace": "default"}
+    exactly = {"deviceClassName": "gpu.example.com", "allocationMode": "ExactCount", "count": 2}
+    template = {"spec": {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}}}
+    cluster.create(resources.RESOURCE_CLAIM_TEMPLATE, {"metadata": {"name": "gpus", **in_default}, **template})
+    cluster.create(resources.RESOURCE_FLAVOR, {"metadata": {"name": "gpu-nodes"}, "spec": {}})
+    quotas = [{"name": "cpu", "nominalQuota": "10"}, {"name": "example.com/gpu", "nominalQuota": "1"}]
+    group = {
+        "coveredResources": ["cpu", "example.com/gpu"],
+        "flavors": [{"name": "gpu-nodes", "resources": quotas}],
+    }
+    spec = {"namespaceSelector": {}, "resourceGroups": [group]}
+    cluster.create(resources.CLUSTER_QUEUE, {"metadata": {"name": "gpus"}, "spec": spec})
+    cluster.create(
+        resources.LOCAL_QUEUE, {"metadata": {"name": "gpus", **in_default}, "spec": {"clusterQueue": "gpus"}}
+    )
+    claims = [{"name": "gpus", "resourceClaimTemplateName": "gpus"}]
+    pod_set = {"name": "main", "count": 1, "template": {"spec": TEMPLATE["spec"] | {"resourceClaims": claims}}}
+    workload = {"metadata": {"name": "claiming", **in_default}, "spec": {"queueName": "gpus", "podSets": [pod_set]}}
+    cluster.create(resources.WORKLOAD, workload)
+    output = cluster.pykueue("explain", "claiming", "--config", str(path)).output
+    assert "example.com/gpu: 2 asked, 1 unused, 1 short" in output

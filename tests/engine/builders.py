@@ -1,4 +1,7 @@
-"""Short ways to say what a test is about: objects with everything else left at its default."""
+"""Builders of engine values and engines, with a default for everything that a test is not about.
+
+The invariants of every engine that is built here are checked when the test ends (`conftest.py`).
+"""
 
 import dataclasses
 
@@ -10,6 +13,17 @@ from pykueue.engine.values import PreemptionPolicy, QueueingStrategy
 CPU = values.ResourceName("cpu")
 SECOND_NS = 10**9
 
+BUILT: list[Engine] = []
+"""The engines that the running test built."""
+OVER_QUOTA: list[Engine] = []
+"""Engines whose usage may exceed the limits, because their quota shrank or they were built so."""
+
+
+def engine(policy=None):
+    built = Engine(policy or Policy())
+    BUILT.append(built)
+    return built
+
 
 def quota(nominal, borrowing_limit=None, lending_limit=None):
     return values.Quota(nominal=nominal, borrowing_limit=borrowing_limit, lending_limit=lending_limit)
@@ -20,8 +34,8 @@ def group(flavors, resources=("cpu",)):
     return values.ResourceGroup(
         covered_resources=tuple(resources),
         flavors=tuple(
-            values.FlavorQuotas(name=name, resources=found if isinstance(found, dict) else {resources[0]: found})
-            for name, found in flavors.items()
+            values.FlavorQuotas(name=name, resources=quotas if isinstance(quotas, dict) else {resources[0]: quotas})
+            for name, quotas in flavors.items()
         ),
     )
 
@@ -63,12 +77,12 @@ def workload(name, queue="queue", *, cpu=1, pod_sets=None, priority=0, created=0
             cluster_queue=queue,
             pod_sets=tuple(
                 values.PodSetAdmission(
-                    name=each.name,
-                    flavors=dict.fromkeys(each.requests, admitted_to),
-                    usage=each.requests,
-                    count=each.count,
+                    name=admitted.name,
+                    flavors=dict.fromkeys(admitted.requests, admitted_to),
+                    usage=admitted.requests,
+                    count=admitted.count,
                 )
-                for each in pod_sets
+                for admitted in pod_sets
             ),
         )
         fields.setdefault("reserved_at_ns", created)
@@ -81,68 +95,72 @@ def workload(name, queue="queue", *, cpu=1, pod_sets=None, priority=0, created=0
         created_at_ns=created,
         pod_sets=pod_sets,
         priority=priority,
-        shape=fields.pop("shape", f"{priority}-{pod_sets}"),
+        scheduling_hash=fields.pop("scheduling_hash", f"{priority}-{pod_sets}"),
         generation=1,
         **fields,
     )
 
 
 class Cluster:
-    """An engine with one namespace; flavors and local queues come with the cluster queues that need them."""
+    """An engine with one namespace; `put` adds the flavors and local queue of a cluster queue."""
 
     def __init__(self, *queues, policy=None, cohorts=()):
-        self.engine = Engine(policy or Policy())
+        self.engine = engine(policy)
         self.now_ns = 0
-        self.tell(events.NamespaceChanged(name="default", labels={}))
+        self.handle(events.NamespaceChanged(name="default", labels={}))
         for cohort in cohorts:
-            self.tell(events.CohortChanged(cohort=cohort))
+            self.handle(events.CohortChanged(cohort=cohort))
         for queue in queues:
             self.put(queue)
 
     @property
-    def world(self):
-        return self.engine.world
+    def state(self):
+        return self.engine._state
 
-    def tell(self, event):
+    def may_exceed_quota(self):
+        """Do not check the limits of usage when the test ends."""
+        OVER_QUOTA.append(self.engine)
+
+    def handle(self, event):
         return self.engine.handle(event)
 
     def put(self, queue):
-        for each in queue.resource_groups:
-            for flavor in each.flavors:
-                if flavor.name not in self.world.flavors:
-                    self.tell(events.FlavorChanged(flavor=values.ResourceFlavor(name=flavor.name)))
-        self.tell(events.ClusterQueueChanged(cluster_queue=queue))
+        for resource_group in queue.resource_groups:
+            for flavor in resource_group.flavors:
+                if flavor.name not in self.state.flavors:
+                    self.handle(events.FlavorChanged(flavor=values.ResourceFlavor(name=flavor.name)))
+        self.handle(events.ClusterQueueChanged(cluster_queue=queue))
         key = f"default/{queue.name}"
-        if key not in self.world.local_queues:
-            self.tell(events.LocalQueueChanged(local_queue=values.LocalQueue(key=key, cluster_queue=queue.name)))
+        if key not in self.state.local_queues:
+            self.handle(events.LocalQueueChanged(local_queue=values.LocalQueue(key=key, cluster_queue=queue.name)))
 
     def add(self, *workloads):
-        for each in workloads:
-            self.tell(events.WorkloadArrived(workload=each, at_ns=self.now_ns))
+        for added in workloads:
+            self.handle(events.WorkloadArrived(workload=added, at_ns=self.now_ns))
 
     def cycle(self):
         self.now_ns += SECOND_NS
-        return self.tell(events.CycleDue(at_ns=self.now_ns))
+        return self.handle(events.CycleDue(at_ns=self.now_ns))
 
     def admitted(self):
         """Names admitted in one cycle, in order."""
-        return [name(each.workload) for each in self.cycle() if isinstance(each, decisions.Admit)]
+        return [name(decision.workload) for decision in self.cycle() if isinstance(decision, decisions.Admit)]
 
     def preempted(self):
         return [
             (name(target.workload), target.reason.value)
-            for each in self.cycle()
-            if isinstance(each, decisions.Preempt)
-            for target in each.targets
+            for decision in self.cycle()
+            if isinstance(decision, decisions.Preempt)
+            for target in decision.targets
         ]
 
     def waiting(self, queue="queue"):
-        self.world.settle()
-        return [name(each.key) for each in self.world.cluster_queues[queue].pending.in_heap()]
+        self.state.settle()
+        return [name(pending.key) for pending in self.state.cluster_queues[queue].pending.in_heap()]
 
-    def parked(self, queue="queue"):
-        self.world.settle()
-        return [name(each.key) for each in self.world.cluster_queues[queue].pending.parked()]
+    def inadmissible(self, queue="queue"):
+        self.state.settle()
+        return [name(pending.key) for pending in self.state.cluster_queues[queue].pending.inadmissible()]
 
 
 def name(key):

@@ -1,4 +1,4 @@
-"""The same facts give the same decisions, byte for byte, whatever the order in which they are told."""
+"""The same objects give the same decisions, byte for byte, in whatever order the events arrive."""
 
 import dataclasses
 import hashlib
@@ -10,35 +10,34 @@ from pathlib import Path
 
 import pytest
 from tests.engine import builders as b
-from tests.engine.worlds import QUEUES, World, policy
+from tests.engine.random_clusters import QUEUES, RandomCluster, policy
 
 from pykueue.engine import events, values
-from pykueue.engine.engine import Engine
 
 CYCLES = 12
 
 
-def told(seed):
-    """Every event of a random world's beginning."""
-    world = World(seed)
+def initial_events(seed):
+    """Events for all objects of a random cluster."""
+    random_cluster = RandomCluster(seed)
     for _ in range(25):
-        world.arrive()
-    engine = world.cluster.engine.world
+        random_cluster.arrive()
+    state = random_cluster.cluster.state
     return [
         events.NamespaceChanged(name="default", labels={"team": "a", "tier": "b"}),
-        *(events.FlavorChanged(flavor=flavor) for flavor in engine.flavors.values()),
-        *(events.CohortChanged(cohort=cohort) for cohort in engine.cohorts.values()),
-        *(events.ClusterQueueChanged(cluster_queue=engine.cluster_queues[name].value) for name in QUEUES),
-        *(events.LocalQueueChanged(local_queue=local_queue) for local_queue in engine.local_queues.values()),
-        *(events.WorkloadArrived(workload=two_resources(workload)) for workload in world.workloads.values()),
+        *(events.FlavorChanged(flavor=flavor) for flavor in state.flavors.values()),
+        *(events.CohortChanged(cohort=cohort) for cohort in state.cohorts.values()),
+        *(events.ClusterQueueChanged(cluster_queue=state.cluster_queues[name].value) for name in QUEUES),
+        *(events.LocalQueueChanged(local_queue=local_queue) for local_queue in state.local_queues.values()),
+        *(events.WorkloadArrived(workload=two_resources(workload)) for workload in random_cluster.workloads.values()),
     ]
 
 
 def two_resources(workload):
     """A resource that no queue declares, at zero, so that requests have an order to shuffle."""
     pod_sets = tuple(
-        dataclasses.replace(each, requests={**each.requests, values.ResourceName("memory"): 0})
-        for each in workload.pod_sets
+        dataclasses.replace(pod_set, requests={**pod_set.requests, values.ResourceName("memory"): 0})
+        for pod_set in workload.pod_sets
     )
     return dataclasses.replace(workload, pod_sets=pod_sets)
 
@@ -47,16 +46,16 @@ def shuffled(event, shuffle):
     if not isinstance(event, events.WorkloadArrived):
         return event
     pod_sets = []
-    for each in event.workload.pod_sets:
-        items = list(each.requests.items())
+    for pod_set in event.workload.pod_sets:
+        items = list(pod_set.requests.items())
         shuffle(items)
-        pod_sets.append(dataclasses.replace(each, requests=dict(items)))
+        pod_sets.append(dataclasses.replace(pod_set, requests=dict(items)))
     return events.WorkloadArrived(workload=dataclasses.replace(event.workload, pod_sets=tuple(pod_sets)))
 
 
-def decisions_after(seed, happened):
-    engine = Engine(policy(seed))
-    for event in happened:
+def decisions_after(seed, initial):
+    engine = b.engine(policy(seed))
+    for event in initial:
         engine.handle(event)
     return "\n".join(
         repr(decision)
@@ -67,18 +66,20 @@ def decisions_after(seed, happened):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_order_of_events_and_of_mappings_does_not_matter(seed):
-    happened = told(seed)
-    expected = decisions_after(seed, happened)
+    initial = initial_events(seed)
+    expected = decisions_after(seed, initial)
     assert expected.count("Admit(") > 2
     for number in range(25):
         shuffle = random.Random(number).shuffle
-        mixed = [shuffled(event, shuffle) for event in happened]
+        mixed = [shuffled(event, shuffle) for event in initial]
         shuffle(mixed)
         assert decisions_after(seed, mixed) == expected
 
 
 def digest():
-    return hashlib.sha256("".join(decisions_after(seed, told(seed)) for seed in range(4)).encode()).hexdigest()
+    return hashlib.sha256(
+        "".join(decisions_after(seed, initial_events(seed)) for seed in range(4)).encode()
+    ).hexdigest()
 
 
 @pytest.mark.parametrize("hash_seed", ["0", "1", "4242"])
@@ -86,19 +87,19 @@ def test_hash_seed_does_not_matter(hash_seed):
     root = Path(__file__).parents[2]
     environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": f"{root / 'src'}{os.pathsep}{root}"}
     script = "from tests.engine import test_determinism; print(test_determinism.digest())"
-    found = subprocess.run(
+    completed = subprocess.run(
         [sys.executable, "-c", script], env=environment, cwd=root, capture_output=True, text=True, check=True
     )
-    assert found.stdout.strip() == digest()
+    assert completed.stdout.strip() == digest()
 
 
 def test_a_fork_decides_alike_and_leaves_the_original_alone():
-    world = World(3)
+    random_cluster = RandomCluster(3)
     for _ in range(40):
-        world.step()
-    engine = world.cluster.engine
+        random_cluster.step()
+    engine = random_cluster.cluster.engine
     fork = engine.fork()
-    due = events.CycleDue(at_ns=world.cluster.now_ns + b.SECOND_NS)
+    due = events.CycleDue(at_ns=random_cluster.cluster.now_ns + b.SECOND_NS)
     expected = repr(fork.fork().handle(due))
     assert repr(fork.handle(due)) == expected
     assert repr(engine.handle(due)) == expected

@@ -1,8 +1,7 @@
 import pytest
+from tests.engine import builders as b
 
 from pykueue.engine import events, values
-from pykueue.engine.engine import Engine
-from pykueue.engine.explain import explain
 from pykueue.engine.explain.explanation import (
     FewerPods,
     HigherPriority,
@@ -11,7 +10,6 @@ from pykueue.engine.explain.explanation import (
     Refusal,
     Standing,
 )
-from pykueue.engine.policy import Policy
 from pykueue.engine.values import PreemptionPolicy
 
 CPU = values.FlavorResource("spot", "cpu")
@@ -47,53 +45,49 @@ def running(name, cpu, *, at="a", **changes):
     return workload(name, cpu, to=at, admission=admission, reserved_at_ns=5, admitted=True, **changes)
 
 
-@pytest.fixture
-def world():
-    def build(*queues, workloads=()):
-        engine = Engine(Policy())
-        engine.handle(events.NamespaceChanged(name="ns", labels={}))
-        engine.handle(events.FlavorChanged(flavor=values.ResourceFlavor(name="spot")))
-        for each in queues:
-            engine.handle(events.ClusterQueueChanged(cluster_queue=each))
-            local_queue = values.LocalQueue(key=f"ns/{each.name}", cluster_queue=each.name)
-            engine.handle(events.LocalQueueChanged(local_queue=local_queue))
-        for each in workloads:
-            engine.handle(events.WorkloadArrived(workload=each))
-        return engine.world
-
-    return build
+def engine_with(*queues, workloads=()):
+    engine = b.engine()
+    engine.handle(events.NamespaceChanged(name="ns", labels={}))
+    engine.handle(events.FlavorChanged(flavor=values.ResourceFlavor(name="spot")))
+    for added in queues:
+        engine.handle(events.ClusterQueueChanged(cluster_queue=added))
+        local_queue = values.LocalQueue(key=f"ns/{added.name}", cluster_queue=added.name)
+        engine.handle(events.LocalQueueChanged(local_queue=local_queue))
+    for added in workloads:
+        engine.handle(events.WorkloadArrived(workload=added))
+    return engine
 
 
-def test_an_unknown_workload_has_no_explanation(world):
-    assert explain.explain(world(queue("a")), "ns/x") is None
+def test_an_unknown_workload_has_no_explanation():
+    assert engine_with(queue("a")).view.explain("ns/x") is None
 
 
-def test_a_running_workload_says_where(world):
-    found = explain.explain(world(queue("a"), workloads=[running("r", 4)]), "ns/r")
-    assert (found.standing, found.cluster_queue) == (Standing.ADMITTED, "a")
+def test_a_running_workload_says_where():
+    explanation = engine_with(queue("a"), workloads=[running("r", 4)]).view.explain("ns/r")
+    assert (explanation.standing, explanation.cluster_queue) == (Standing.ADMITTED, "a")
 
 
-def test_what_is_short_and_who_holds_it(world):
-    found = explain.explain(world(queue("a"), workloads=[running("r", 7), workload("w", 5)]), "ns/w")
-    (fit,) = found.pod_sets[0].flavors[0].resources
+def test_what_is_short_and_who_holds_it():
+    explanation = engine_with(queue("a"), workloads=[running("r", 7), workload("w", 5)]).view.explain("ns/w")
+    (fit,) = explanation.pod_sets[0].flavors[0].resources
     assert (fit.requested, fit.unused, fit.short) == (5, 3, 2)
     assert [(holder.workload, holder.usage, holder.since_ns) for holder in fit.holders] == [("ns/r", {CPU: 7}, 5)]
 
 
-def test_position_counts_who_is_ahead(world):
+def test_position_counts_who_is_ahead():
     pending = [workload("new", 1, created=3), workload("old", 1, created=1), workload("high", 1, priority=9, created=4)]
-    found = explain.explain(world(queue("a"), workloads=pending), "ns/new")
-    assert (found.position, found.queue_length, found.ahead) == (3, 3, ("ns/high", "ns/old"))
+    explanation = engine_with(queue("a"), workloads=pending).view.explain("ns/new")
+    assert (explanation.position, explanation.queue_length, explanation.ahead) == (3, 3, ("ns/high", "ns/old"))
 
 
-def test_one_that_fits_has_nothing_pending(world):
-    assert explain.explain(world(queue("a"), workloads=[workload("w", 5)]), "ns/w").pending is None
+def test_one_that_fits_has_nothing_pending():
+    assert engine_with(queue("a"), workloads=[workload("w", 5)]).view.explain("ns/w").pending is None
 
 
-def test_victims_are_named_with_the_reason(world):
+def test_victims_are_named_with_the_reason():
     queues = [queue("a", within_cluster_queue=PreemptionPolicy.LOWER_PRIORITY)]
-    found = explain.explain(world(*queues, workloads=[running("r", 10), workload("w", 5, priority=1)]), "ns/w")
-    assert [(victim.holder.workload, victim.reason) for victim in found.victims] == [("ns/r", "InClusterQueue")]
+    explanation = engine_with(*queues, workloads=[running("r", 10), workload("w", 5, priority=1)]).view.explain("ns/w")
+    assert [(victim.holder.workload, victim.reason) for victim in explanation.victims] == [("ns/r", "InClusterQueue")]
 
 
 @pytest.mark.parametrize(
@@ -103,34 +97,34 @@ def test_victims_are_named_with_the_reason(world):
         (PreemptionPolicy.LOWER_PRIORITY, 9, Refusal.POLICY),
     ],
 )
-def test_others_are_spared_for_a_reason(world, policy, priority, refusal):
-    held = running("r", 10, priority=priority)
-    found = explain.explain(
-        world(queue("a", within_cluster_queue=policy), workloads=[held, workload("w", 5, priority=1)]), "ns/w"
-    )
-    assert [(spared.holder.workload, spared.refusal) for spared in found.spared] == [("ns/r", refusal)]
+def test_others_are_spared_for_a_reason(policy, priority, refusal):
+    other = running("r", 10, priority=priority)
+    explanation = engine_with(
+        queue("a", within_cluster_queue=policy), workloads=[other, workload("w", 5, priority=1)]
+    ).view.explain("ns/w")
+    assert [(spared.holder.workload, spared.refusal) for spared in explanation.spared] == [("ns/r", refusal)]
 
 
-def test_a_neighbour_within_its_own_quota_is_spared(world):
+def test_a_neighbour_within_its_own_quota_is_spared():
     queues = [queue("a", 2, "all", reclaim_within_cohort=PreemptionPolicy.ANY), queue("b", 10, "all")]
-    found = explain.explain(world(*queues, workloads=[running("r", 10, at="b"), workload("w", 5)]), "ns/w")
-    assert [spared.refusal for spared in found.spared] == [Refusal.WITHIN_NOMINAL]
+    explanation = engine_with(*queues, workloads=[running("r", 10, at="b"), workload("w", 5)]).view.explain("ns/w")
+    assert [spared.refusal for spared in explanation.spared] == [Refusal.WITHIN_NOMINAL]
 
 
-def test_the_quota_that_would_help(world):
-    found = explain.explain(world(queue("a"), workloads=[running("r", 7), workload("w", 5)]), "ns/w")
-    assert found.remedies == (MoreQuota(amounts={CPU: 2}),)
+def test_the_quota_that_would_help():
+    explanation = engine_with(queue("a"), workloads=[running("r", 7), workload("w", 5)]).view.explain("ns/w")
+    assert explanation.remedies == (MoreQuota(amounts={CPU: 2}),)
 
 
-def test_the_priority_that_would_help(world):
+def test_the_priority_that_would_help():
     queues = [queue("a", within_cluster_queue=PreemptionPolicy.LOWER_PRIORITY)]
-    found = explain.explain(world(*queues, workloads=[running("r", 10, priority=50), workload("w", 5)]), "ns/w")
-    assert HigherPriority(priority=51) in found.remedies
+    explanation = engine_with(*queues, workloads=[running("r", 10, priority=50), workload("w", 5)]).view.explain("ns/w")
+    assert HigherPriority(priority=51) in explanation.remedies
 
 
-def test_the_number_of_pods_that_would_fit(world):
-    found = explain.explain(world(queue("a"), workloads=[running("r", 4), workload("w", 10, count=10)]), "ns/w")
-    assert FewerPods(counts={"main": 6}) in found.remedies
+def test_the_number_of_pods_that_would_fit():
+    explanation = engine_with(queue("a"), workloads=[running("r", 4), workload("w", 10, count=10)]).view.explain("ns/w")
+    assert FewerPods(counts={"main": 6}) in explanation.remedies
 
 
 @pytest.mark.parametrize(
@@ -142,31 +136,36 @@ def test_the_number_of_pods_that_would_fit(world):
         ({"local_queue": "ns/none"}, Obstacle.LOCAL_QUEUE_MISSING),
     ],
 )
-def test_a_workload_outside_the_queues_says_why(world, changes, obstacle):
-    found = explain.explain(world(queue("a"), workloads=[workload("w", 1, **changes)]), "ns/w")
-    assert (found.standing, found.obstacle) == (Standing.OUTSIDE, obstacle)
+def test_a_workload_outside_the_queues_says_why(changes, obstacle):
+    explanation = engine_with(queue("a"), workloads=[workload("w", 1, **changes)]).view.explain("ns/w")
+    assert (explanation.standing, explanation.obstacle) == (Standing.OUTSIDE, obstacle)
 
 
-def test_asking_changes_nothing(world):
-    made = world(queue("a"), workloads=[running("r", 7), workload("w", 5)])
-    before = (dict(made.tree.cluster_queues["a"].usage), made.cluster_queues["a"].pending.get("ns/w").scan)
-    explain.explain(made, "ns/w")
-    assert (dict(made.tree.cluster_queues["a"].usage), made.cluster_queues["a"].pending.get("ns/w").scan) == before
+def test_asking_changes_nothing():
+    engine = engine_with(queue("a"), workloads=[running("r", 7), workload("w", 5)])
+    cluster_queue = engine._state.cluster_queues["a"]
+    before = (dict(cluster_queue.node.usage), cluster_queue.pending.get("ns/w").scan)
+    engine.view.explain("ns/w")
+    assert (dict(cluster_queue.node.usage), cluster_queue.pending.get("ns/w").scan) == before
 
 
-def test_quota_is_raised_by_all_that_is_used_beyond_it(world):
-    """Somebody was admitted before the quota was lowered to 10."""
-    found = explain.explain(world(queue("a"), workloads=[running("r", 14), workload("w", 5)]), "ns/w")
-    assert found.remedies == (MoreQuota(amounts={CPU: 9}),)
+def test_quota_is_raised_by_all_that_is_used_beyond_it():
+    """A workload was admitted before the quota was lowered to 10."""
+    engine = engine_with(queue("a"), workloads=[running("r", 14), workload("w", 5)])
+    b.OVER_QUOTA.append(engine)
+    assert engine.view.explain("ns/w").remedies == (MoreQuota(amounts={CPU: 9}),)
 
 
-def test_a_trial_of_quota_leaves_no_trace(world):
-    made = world(queue("a", 2, "all"), queue("b", 4, "all"), workloads=[running("r", 4, at="b"), workload("w", 5)])
-    made.settle()
-    before = {name: (node.nominal, node.subtree, node.usage, node.generation) for name, node in _nodes(made)}
-    explain.explain(made, "ns/w")
-    assert {name: (node.nominal, node.subtree, node.usage, node.generation) for name, node in _nodes(made)} == before
+def test_a_trial_of_quota_leaves_no_trace():
+    workloads = [running("r", 4, at="b"), workload("w", 5)]
+    engine = engine_with(queue("a", 2, "all"), queue("b", 4, "all"), workloads=workloads)
+    state = engine._state
+    state.settle()
+    before = quotas(state)
+    engine.view.explain("ns/w")
+    assert quotas(state) == before
 
 
-def _nodes(world):
-    return [*world.tree.cluster_queues.items(), *world.tree.cohorts.items()]
+def quotas(state):
+    nodes = [*state.tree.cluster_queues.items(), *state.tree.cohorts.items()]
+    return {name: (node.nominal, node.subtree, node.usage, node.generation) for name, node in nodes}

@@ -3,10 +3,11 @@ import dataclasses
 import pytest
 from tests.engine import builders as b
 
-from pykueue.engine import decisions, events, messages, reasons, values
+from pykueue.engine import decisions, events, reasons, values
 from pykueue.engine.flavors import matching
 from pykueue.engine.policy import Policy, QuotaCheckStrategy
 from pykueue.engine.quota.amounts import UNLIMITED
+from pykueue.translate import messages
 
 
 def flavors_of(admit):
@@ -56,8 +57,8 @@ def test_borrowing_may_try_the_next_flavor_first():
 def test_undeclared_resource_is_refused():
     cluster = b.Cluster(b.cluster_queue())
     cluster.add(b.workload("one", pod_sets=[b.pod_set({b.CPU: 1, "gpu": 1})]))
-    (park,) = cluster.cycle()
-    assert messages.pending(park.pending, plain) == (
+    (decision,) = cluster.cycle()
+    assert messages.pending(decision.pending, plain) == (
         "couldn't assign flavors to pod set main: resource gpu unavailable in ClusterQueue"
     )
 
@@ -73,8 +74,8 @@ def test_pods_are_charged_where_they_are_covered():
     group = b.group({"default": {"cpu": b.quota(9), "pods": b.quota(2)}}, ("cpu", "pods"))
     cluster = b.Cluster(b.cluster_queue(groups=[group]))
     cluster.add(b.workload("many", pod_sets=[b.pod_set(count=3)]))
-    (park,) = cluster.cycle()
-    assert isinstance(park, decisions.MarkInadmissible)
+    (decision,) = cluster.cycle()
+    assert isinstance(decision, decisions.MarkInadmissible)
 
 
 def test_partial_admission_takes_as_many_pods_as_fit():
@@ -87,10 +88,10 @@ def test_partial_admission_takes_as_many_pods_as_fit():
 def test_untolerated_taint_skips_the_flavor():
     cluster = b.Cluster(b.cluster_queue())
     taint = values.Taint(key="gpu", value="yes")
-    cluster.tell(events.FlavorChanged(flavor=values.ResourceFlavor(name="default", node_taints=(taint,))))
+    cluster.handle(events.FlavorChanged(flavor=values.ResourceFlavor(name="default", node_taints=(taint,))))
     cluster.add(b.workload("one"))
-    (park,) = cluster.cycle()
-    assert messages.pending(park.pending, plain) == (
+    (decision,) = cluster.cycle()
+    assert messages.pending(decision.pending, plain) == (
         "couldn't assign flavors to pod set main: untolerated taint {gpu yes NoSchedule <nil>} in flavor default"
     )
 
@@ -111,7 +112,7 @@ def test_toleration(toleration, tolerated):
 
 
 @pytest.mark.parametrize(
-    ("operator", "wanted", "satisfied"),
+    ("operator", "selected", "satisfied"),
     [
         ("In", ("5",), True),
         ("NotIn", ("5",), False),
@@ -122,15 +123,15 @@ def test_toleration(toleration, tolerated):
         ("Gt", ("many",), False),
     ],
 )
-def test_label_requirement(operator, wanted, satisfied):
-    requirement = values.Requirement(key="size", operator=values.Operator(operator), values=wanted)
+def test_label_requirement(operator, selected, satisfied):
+    requirement = values.LabelRequirement(key="size", operator=values.Operator(operator), values=selected)
     assert matching.satisfies(requirement, {"size": "5"}) is satisfied
 
 
 def test_affinity_looks_only_at_labels_of_the_flavor():
     flavor = values.ResourceFlavor(name="f", node_labels={"zone": "a"})
-    elsewhere = values.Requirement(key="disk", operator=values.Operator.IN, values=("ssd",))
-    zone = values.Requirement(key="zone", operator=values.Operator.IN, values=("b",))
+    elsewhere = values.LabelRequirement(key="disk", operator=values.Operator.IN, values=("ssd",))
+    zone = values.LabelRequirement(key="zone", operator=values.Operator.IN, values=("b",))
     pod_set = b.pod_set(affinity_terms=((elsewhere,),))
     assert matching.matches_affinity(flavor, pod_set)
     assert not matching.matches_affinity(flavor, dataclasses.replace(pod_set, affinity_terms=((elsewhere, zone),)))

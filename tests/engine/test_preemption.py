@@ -65,7 +65,7 @@ def test_two_preemptors_do_not_share_a_victim():
     preempt, requeue, overlapping = cluster.cycle()
     assert (preempt.workload, requeue.workload) == ("default/one", "default/one")
     assert overlapping.pending == reasons.TargetsOverlap()
-    assert cluster.world.skipped_preemptions == {"b": 1}
+    assert cluster.state.skipped_preemptions == {"b": 1}
 
 
 def test_the_preemptor_keeps_the_head_of_its_queue():
@@ -74,7 +74,7 @@ def test_the_preemptor_keeps_the_head_of_its_queue():
     cluster.add(running, b.workload("preemptor", priority=1, created=1))
     cluster.cycle()
     cluster.add(b.workload("later but higher", priority=2, created=2))
-    cluster.tell(events.WorkloadGone(key=running.key))
+    cluster.handle(events.WorkloadGone(key=running.key))
     assert cluster.admitted() == ["preemptor"]
 
 
@@ -90,7 +90,7 @@ def test_a_refused_eviction_is_issued_again():
     cluster = b.Cluster(b.cluster_queue(nominal=1, within="LowerPriority"))
     cluster.add(b.workload("low", admitted_to="default"), b.workload("high", priority=1, created=1))
     cluster.cycle()
-    cluster.tell(events.EvictionRefused(key="default/low"))
+    cluster.handle(events.EvictionRefused(key="default/low"))
     (preempt, _) = cluster.cycle()
     assert [target.already_evicted for target in preempt.targets] == [False]
 
@@ -110,9 +110,9 @@ def test_closed_preemption_gate_holds_back_preemption_only():
     cluster = b.Cluster(b.cluster_queue(nominal=1, within="LowerPriority"), policy=policy)
     cluster.add(b.workload("low", admitted_to="default"))
     cluster.add(b.workload("gated", priority=1, created=1, closed_preemption_gate=True))
-    (park,) = cluster.cycle()
-    assert park.pending == reasons.PreemptionGated()
-    cluster.tell(events.WorkloadGone(key="default/low"))
+    (decision,) = cluster.cycle()
+    assert decision.pending == reasons.PreemptionGated()
+    cluster.handle(events.WorkloadGone(key="default/low"))
     assert cluster.admitted() == ["gated"]
 
 
@@ -141,8 +141,8 @@ def test_share_is_what_is_borrowed_of_what_can_be_lent(weight, weighted):
         b.cluster_queue("mine", "cohort", nominal=4, fair_weight=weight), b.cluster_queue("theirs", "cohort", nominal=4)
     )
     cluster.add(b.workload("big", "mine", cpu=6, admitted_to="default"))
-    cluster.world.settle()
-    share = fair_sharing.share(cluster.world.tree, cluster.world.tree.cluster_queues["mine"])
+    cluster.state.settle()
+    share = fair_sharing.share(cluster.state.tree, cluster.state.tree.cluster_queues["mine"])
     assert (share.weighted, share.dominant_resource) == (weighted, "cpu")
 
 
@@ -151,8 +151,8 @@ def test_admission_fair_sharing_serves_who_used_less():
     cluster = b.Cluster(b.cluster_queue(uses_admission_fair_sharing=True), policy=Policy(admission_fair_sharing=afs))
     for name, nano in (("greedy", 5 * 10**9), ("modest", 10**9)):
         key = f"default/{name}"
-        cluster.tell(events.LocalQueueChanged(local_queue=values.LocalQueue(key=key, cluster_queue="queue")))
-        cluster.tell(events.LocalQueueUsageSampled(key=key, consumed={b.CPU: nano}))
+        cluster.handle(events.LocalQueueChanged(local_queue=values.LocalQueue(key=key, cluster_queue="queue")))
+        cluster.handle(events.LocalQueueUsageSampled(key=key, consumed={b.CPU: nano}))
     cluster.add(b.workload("first", "greedy", priority=9), b.workload("second", "modest", created=1))
     assert cluster.admitted() == ["second"]
 
@@ -162,4 +162,4 @@ def test_loop_guard_lets_nobody_take_back():
     low = b.workload("low", admitted_to="default")
     cluster.add(low, b.workload("high", priority=1, created=1))
     assert [type(decision) for decision in cluster.cycle()] == [decisions.Preempt, decisions.Requeue]
-    assert not cluster.world.loop_guard.allows("default/low", "default/high")
+    assert not cluster.state.loop_guard.allows("default/low", "default/high")

@@ -6,7 +6,7 @@ import pytest
 from tests.engine import builders as b
 
 from pykueue.engine.policy import Policy
-from pykueue.engine.queues.pending_queue import Pending, PendingQueue, ScanMemory
+from pykueue.engine.queues.pending_queue import PendingQueue, PendingWorkload, ScanProgress
 from pykueue.engine.reasons import RequeueReason
 from pykueue.engine.values import QueueingStrategy
 
@@ -24,8 +24,8 @@ class Plain:
     def __init__(self, strategy):
         self.strategy = strategy
         self.heap = {}
-        self.parked = {}
-        self.failed_shapes = set()
+        self.inadmissible = {}
+        self.failed_hashes = set()
         self.preemptor = None
 
     @property
@@ -35,17 +35,17 @@ class Plain:
     def put(self, workload):
         if workload.key in self.heap:
             self.heap[workload.key] = workload
-        elif workload.key in self.parked and self.parked[workload.key] == workload:
+        elif workload.key in self.inadmissible and self.inadmissible[workload.key] == workload:
             return
         else:
-            self.parked.pop(workload.key, None)
-            fails = not self.is_strict and workload.shape in self.failed_shapes
+            self.inadmissible.pop(workload.key, None)
+            fails = not self.is_strict and workload.scheduling_hash in self.failed_hashes
             waits = workload.requeued is False
-            (self.parked if fails or waits else self.heap)[workload.key] = workload
+            (self.inadmissible if fails or waits else self.heap)[workload.key] = workload
 
     def remove(self, key):
         self.heap.pop(key, None)
-        self.parked.pop(key, None)
+        self.inadmissible.pop(key, None)
         if self.preemptor == key:
             self.preemptor = None
 
@@ -53,7 +53,9 @@ class Plain:
         if not self.heap:
             return None
         sticky = None if self.is_strict else self.heap.get(self.preemptor)
-        head = sticky or min(self.heap.values(), key=lambda each: (-each.priority, each.created_at_ns, each.uid))
+        head = sticky or min(
+            self.heap.values(), key=lambda workload: (-workload.priority, workload.created_at_ns, workload.uid)
+        )
         return self.heap.pop(head.key)
 
     def requeue(self, workload, reason, flavors_remain):
@@ -63,26 +65,28 @@ class Plain:
         if (immediate or flavors_remain) and workload.requeued is not False:
             self.heap[workload.key] = workload
             return
-        self.parked[workload.key] = workload
+        self.inadmissible[workload.key] = workload
         if reason in (RequeueReason.NO_FIT, RequeueReason.PREEMPTION_NO_CANDIDATES) and not self.is_strict:
-            self.failed_shapes.add(workload.shape)
-            for key in [key for key, each in self.heap.items() if each.shape == workload.shape]:
-                self.parked[key] = self.heap.pop(key)
+            self.failed_hashes.add(workload.scheduling_hash)
+            for key in [key for key, other in self.heap.items() if other.scheduling_hash == workload.scheduling_hash]:
+                self.inadmissible[key] = self.heap.pop(key)
 
     def reactivate(self, fits):
-        self.failed_shapes.clear()
-        for key in [key for key, each in self.parked.items() if fits(each.namespace) and each.requeued is not False]:
-            self.heap[key] = self.parked.pop(key)
+        self.failed_hashes.clear()
+        for key in [
+            key for key, other in self.inadmissible.items() if fits(other.namespace) and other.requeued is not False
+        ]:
+            self.heap[key] = self.inadmissible.pop(key)
 
 
 def some_workload(choose):
-    """Name, age and namespace never change; shape, priority and backoff may."""
+    """Name, age and namespace never change; the scheduling hash, priority and backoff may."""
     number = choose.randrange(12)
     priority = choose.randrange(2)
     workload = b.workload(
         f"workload{number}",
         priority=priority,
-        shape=f"{priority}-{choose.randrange(2)}",
+        scheduling_hash=f"{priority}-{choose.randrange(2)}",
         created=number // 2,
         requeued=choose.choice((None, None, None, True, False)),
     )
@@ -90,7 +94,7 @@ def some_workload(choose):
 
 
 def step(choose, queue, plain):
-    """One thing happens to both; in flight there is at most one workload, and only within a step."""
+    """Do one random thing to both queues."""
     kind = choose.randrange(8)
     if kind < 3:
         workload = some_workload(choose)
@@ -103,7 +107,7 @@ def step(choose, queue, plain):
             reason = choose.choice(tuple(RequeueReason))
             remains = choose.random() < 0.2
             tried = ({b.CPU: 0 if remains else -1},)
-            pending.scan = ScanMemory(tried=tried, generation=0, cycle=0, shape=workload.shape)
+            pending.scan = ScanProgress(tried=tried, generation=0, cycle=0, scheduling_hash=workload.scheduling_hash)
             queue.requeue(pending, reason, 0)
             plain.requeue(workload, reason, remains)
         elif pending is not None:
@@ -119,8 +123,8 @@ def step(choose, queue, plain):
         plain.reactivate(allowed.__contains__)
 
 
-def keys(found: list[Pending]):
-    return {pending.key for pending in found}
+def keys(workloads: list[PendingWorkload]):
+    return {pending.key for pending in workloads}
 
 
 @pytest.mark.parametrize("strategy", list(QueueingStrategy))
@@ -131,5 +135,5 @@ def test_buckets_are_invisible(seed, strategy):
     queue.strategy = strategy
     for _ in range(150):
         step(choose, queue, plain)
-        assert (keys(queue.in_heap()), keys(queue.parked())) == (set(plain.heap), set(plain.parked))
+        assert (keys(queue.in_heap()), keys(queue.inadmissible())) == (set(plain.heap), set(plain.inadmissible))
         assert queue.active_count == len(plain.heap)

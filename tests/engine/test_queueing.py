@@ -32,72 +32,75 @@ def test_strict_fifo_head_blocks_its_queue():
     assert (cluster.admitted(), cluster.waiting()) == ([], ["big", "small"])
 
 
-def test_best_effort_fifo_parks_its_head_and_goes_on():
+def test_best_effort_fifo_marks_its_head_inadmissible_and_goes_on():
     cluster = b.Cluster(b.cluster_queue(nominal=1))
     cluster.add(b.workload("big", cpu=2, created=1), b.workload("small", created=2))
     cluster.cycle()
-    assert (cluster.parked(), cluster.admitted()) == (["big"], ["small"])
+    assert (cluster.inadmissible(), cluster.admitted()) == (["big"], ["small"])
 
 
-def test_workloads_of_one_shape_are_parked_together():
+def test_workloads_with_one_scheduling_hash_become_inadmissible_together():
     cluster = b.Cluster(b.cluster_queue(nominal=1))
     cluster.add(*(b.workload(f"big{n}", cpu=2, created=n) for n in range(3)))
     cluster.cycle()
-    assert cluster.parked() == ["big0", "big1", "big2"]
+    assert cluster.inadmissible() == ["big0", "big1", "big2"]
 
 
-def test_a_late_arrival_of_a_failed_shape_is_parked_at_once():
+def test_a_late_arrival_with_an_inadmissible_hash_is_inadmissible_at_once():
     cluster = b.Cluster(b.cluster_queue(nominal=1))
     cluster.add(b.workload("big", cpu=2))
     cluster.cycle()
     cluster.add(b.workload("late", cpu=2, created=1))
-    assert cluster.parked() == ["big", "late"]
+    assert cluster.inadmissible() == ["big", "late"]
 
 
-def test_without_equivalence_hashing_each_is_tried():
+def test_without_equivalence_hashing_every_workload_is_tried():
     cluster = b.Cluster(b.cluster_queue(nominal=1), policy=Policy(scheduling_equivalence_hashing=False))
     cluster.add(*(b.workload(f"big{n}", cpu=2, created=n) for n in range(3)))
     cluster.cycle()
-    assert cluster.parked() == ["big0"]
+    assert cluster.inadmissible() == ["big0"]
 
 
-def test_a_finish_brings_the_parked_of_the_whole_cohort_back():
+def test_a_finish_reactivates_the_whole_cohort():
     cluster = b.Cluster(b.cluster_queue("left", "cohort", nominal=1), b.cluster_queue("right", "cohort", nominal=1))
-    cluster.add(b.workload("running", "left", cpu=2, admitted_to="default"), b.workload("waits", "right", cpu=2))
+    running = b.workload("running", "left", cpu=2, admitted_to="default")
+    cluster.add(running, b.workload("waits", "right", cpu=2))
     cluster.cycle()
-    assert cluster.parked("right") == ["waits"]
-    cluster.tell(events.WorkloadFinished(key="default/running"))
+    assert cluster.inadmissible("right") == ["waits"]
+    cluster.handle(events.WorkloadChanged(workload=b.replaced(running, finished=True)))
     assert cluster.waiting("right") == ["waits"]
 
 
-def test_a_finished_workload_brings_the_parked_back_again_when_it_is_deleted():
+def test_deleting_a_finished_workload_reactivates_again():
     cluster = b.Cluster(b.cluster_queue(nominal=1))
-    cluster.add(b.workload("done"))
-    cluster.tell(events.WorkloadFinished(key="default/done"))
+    done = b.workload("done")
+    cluster.add(done)
+    cluster.handle(events.WorkloadChanged(workload=b.replaced(done, finished=True)))
     cluster.add(b.workload("big", cpu=2, created=1))
     cluster.cycle()
-    cluster.tell(events.WorkloadGone(key="default/done"))
+    cluster.handle(events.WorkloadGone(key="default/done"))
     assert cluster.waiting() == ["big"]
 
 
-def test_a_finish_behind_a_stopped_local_queue_brings_nobody_back():
+def test_a_finish_behind_a_stopped_local_queue_reactivates_nothing():
     cluster = b.Cluster(b.cluster_queue(nominal=1))
-    cluster.add(b.workload("running", admitted_to="default"), b.workload("next", "open"))
-    cluster.tell(events.LocalQueueChanged(local_queue=values.LocalQueue(key="default/open", cluster_queue="queue")))
+    running = b.workload("running", admitted_to="default")
+    cluster.add(running, b.workload("next", "open"))
+    cluster.handle(events.LocalQueueChanged(local_queue=values.LocalQueue(key="default/open", cluster_queue="queue")))
     cluster.cycle()
     stopped = values.LocalQueue(key="default/queue", cluster_queue="queue", stop_policy=values.StopPolicy.HOLD)
-    cluster.tell(events.LocalQueueChanged(local_queue=stopped))
-    cluster.tell(events.WorkloadFinished(key="default/running"))
-    assert cluster.parked() == ["next"]
+    cluster.handle(events.LocalQueueChanged(local_queue=stopped))
+    cluster.handle(events.WorkloadChanged(workload=b.replaced(running, finished=True)))
+    assert cluster.inadmissible() == ["next"]
 
 
-def test_an_unchanged_queue_brings_nobody_back():
+def test_an_unchanged_queue_reactivates_nothing():
     queue = b.cluster_queue(nominal=1)
     cluster = b.Cluster(queue)
     cluster.add(b.workload("big", cpu=2))
     cluster.cycle()
     cluster.put(queue)
-    assert cluster.parked() == ["big"]
+    assert cluster.inadmissible() == ["big"]
 
 
 def test_a_weight_spelled_out_brings_the_parked_back():
@@ -122,14 +125,14 @@ def test_backoff_keeps_a_workload_out_of_the_heap(held_back):
     cluster = b.Cluster(b.cluster_queue())
     cluster.add(b.workload("evicted", **held_back))
     cluster.put(b.cluster_queue(nominal=20))
-    assert (cluster.waiting(), cluster.parked()) == ([], ["evicted"])
+    assert (cluster.waiting(), cluster.inadmissible()) == ([], ["evicted"])
 
 
 def test_the_end_of_a_backoff_brings_it_back():
     cluster = b.Cluster(b.cluster_queue())
     evicted = b.workload("evicted", requeued=False)
     cluster.add(evicted)
-    cluster.tell(events.WorkloadChanged(workload=dataclasses.replace(evicted, requeued=True)))
+    cluster.handle(events.WorkloadChanged(workload=dataclasses.replace(evicted, requeued=True)))
     assert cluster.waiting() == ["evicted"]
 
 
@@ -138,7 +141,7 @@ def test_the_end_of_a_backoff_brings_it_back():
 )
 def test_a_pods_ready_timeout_sends_to_the_back_if_configured(timestamp, first):
     cluster = b.Cluster(b.cluster_queue(nominal=1), policy=Policy(requeuing_timestamp=timestamp))
-    eviction = values.Eviction(reason="PodsReadyTimeout", at_ns=100)
+    eviction = values.EvictionCondition(reason="PodsReadyTimeout", at_ns=100)
     cluster.add(b.workload("evicted", created=1, eviction=eviction), b.workload("other", created=50))
     assert cluster.admitted() == [first]
 
@@ -154,16 +157,16 @@ def test_a_stopped_local_queue_takes_its_workloads_out():
     cluster = b.Cluster(b.cluster_queue())
     cluster.add(b.workload("one"))
     stopped = values.LocalQueue(key="default/queue", cluster_queue="queue", stop_policy=values.StopPolicy.HOLD)
-    cluster.tell(events.LocalQueueChanged(local_queue=stopped))
+    cluster.handle(events.LocalQueueChanged(local_queue=stopped))
     assert cluster.waiting() == []
 
 
 def test_a_queue_without_its_flavor_admits_nothing_until_it_comes():
     cluster = b.Cluster(b.cluster_queue())
-    cluster.tell(events.FlavorGone(name="default"))
+    cluster.handle(events.FlavorGone(name="default"))
     cluster.add(b.workload("one"))
     assert cluster.admitted() == []
-    cluster.tell(events.FlavorChanged(flavor=values.ResourceFlavor(name="default")))
+    cluster.handle(events.FlavorChanged(flavor=values.ResourceFlavor(name="default")))
     assert cluster.admitted() == ["one"]
 
 
@@ -171,13 +174,13 @@ def test_a_queue_with_an_inactive_check_admits_nothing():
     cluster = b.Cluster(b.cluster_queue(admission_checks={"check": frozenset()}))
     cluster.add(b.workload("one"))
     assert cluster.admitted() == []
-    cluster.tell(events.AdmissionCheckChanged(check=values.AdmissionCheck(name="check", controller="any")))
+    cluster.handle(events.AdmissionCheckChanged(check=values.AdmissionCheck(name="check", controller="any")))
     assert cluster.admitted() == ["one"]
 
 
 def test_a_check_still_pending_reserves_without_admitting():
     cluster = b.Cluster(b.cluster_queue(admission_checks={"check": frozenset()}))
-    cluster.tell(events.AdmissionCheckChanged(check=values.AdmissionCheck(name="check", controller="any")))
+    cluster.handle(events.AdmissionCheckChanged(check=values.AdmissionCheck(name="check", controller="any")))
     cluster.add(b.workload("one"))
     (admit,) = cluster.cycle()
     assert not admit.admitted
@@ -185,19 +188,21 @@ def test_a_check_still_pending_reserves_without_admitting():
 
 def test_a_check_for_another_flavor_does_not_count():
     cluster = b.Cluster(b.cluster_queue(admission_checks={"check": frozenset({"other"})}))
-    cluster.tell(events.AdmissionCheckChanged(check=values.AdmissionCheck(name="check", controller="any")))
+    cluster.handle(events.AdmissionCheckChanged(check=values.AdmissionCheck(name="check", controller="any")))
     cluster.add(b.workload("one"))
     (admit,) = cluster.cycle()
     assert admit.admitted
 
 
 def test_a_namespace_that_does_not_match_is_told_so():
-    selector = values.LabelSelector(requirements=(values.Requirement(key="team", operator=values.Operator.EXISTS),))
+    selector = values.LabelSelector(
+        requirements=(values.LabelRequirement(key="team", operator=values.Operator.EXISTS),)
+    )
     cluster = b.Cluster(dataclasses.replace(b.cluster_queue(), namespace_selector=selector))
     cluster.add(b.workload("one"))
-    (park,) = cluster.cycle()
-    assert park.pending == reasons.NamespaceMismatch()
-    cluster.tell(events.NamespaceChanged(name="default", labels={"team": "a"}))
+    (decision,) = cluster.cycle()
+    assert decision.pending == reasons.NamespaceMismatch()
+    cluster.handle(events.NamespaceChanged(name="default", labels={"team": "a"}))
     assert cluster.admitted() == ["one"]
 
 
@@ -205,7 +210,7 @@ def test_a_refused_admission_gives_the_quota_back():
     cluster = b.Cluster(b.cluster_queue(nominal=1))
     cluster.add(b.workload("one"))
     cluster.cycle()
-    cluster.tell(events.AdmissionRefused(key="default/one"))
+    cluster.handle(events.AdmissionRefused(key="default/one"))
     assert (cluster.waiting(), cluster.admitted()) == (["one"], ["one"])
 
 
@@ -214,17 +219,20 @@ def test_a_stale_view_does_not_queue_an_assumed_workload_again():
     one = b.workload("one")
     cluster.add(one)
     cluster.cycle()
-    cluster.tell(events.WorkloadChanged(workload=one))
+    cluster.handle(events.WorkloadChanged(workload=one))
     assert cluster.waiting() == []
 
 
 def test_admission_waits_until_pods_are_ready():
     cluster = b.Cluster(b.cluster_queue(), policy=Policy(block_admission=True))
-    cluster.add(b.workload("one", created=1), b.workload("two", created=2))
-    assert cluster.admitted() == ["one"]
+    one = b.workload("one", created=1)
+    cluster.add(one, b.workload("two", created=2))
+    (admit,) = cluster.cycle()
+    assert admit.workload == "default/one"
     (requeue,) = cluster.cycle()
     assert requeue.pending == reasons.PodsNotReady()
-    cluster.tell(events.PodsReadyChanged(key="default/one", pods_ready=True))
+    ready = b.replaced(one, admission=admit.admission, reserved_at_ns=admit.reserved_at_ns, pods_ready=True)
+    cluster.handle(events.WorkloadChanged(workload=ready))
     assert cluster.admitted() == ["two"]
 
 

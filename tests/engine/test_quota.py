@@ -9,7 +9,7 @@ from pykueue.engine.quota.ledger import Ledger
 
 @pytest.fixture
 def tree():
-    """The worked example: a cohort without own quota, A lends at most 4 of 10, B borrows at most 3 over 6."""
+    """A cohort without quota, A lends at most 4 of 10, and B borrows at most 3 over its 6."""
     tree = quota_tree.QuotaTree()
     tree.put_cluster_queue(b.cluster_queue("a", "c", groups=[b.group({"f": b.quota(10, lending_limit=4)})]))
     tree.put_cluster_queue(b.cluster_queue("b", "c", groups=[b.group({"f": b.quota(6, borrowing_limit=3)})]))

@@ -1,4 +1,4 @@
-"""Workloads that hold quota and look for places: after their checks, or because they lost a node."""
+"""Second passes: topology after admission checks, and replacement of failed nodes."""
 
 import dataclasses
 
@@ -10,7 +10,7 @@ from pykueue.engine.cycle import second_pass
 from pykueue.engine.policy import Policy
 
 HOST = "kubernetes.io/hostname"
-WISH = values.TopologyRequest(unconstrained=True)
+TOPOLOGY_REQUEST = values.TopologyRequest(unconstrained=True)
 CHECK = values.CheckName("capacity")
 
 
@@ -23,28 +23,28 @@ def on(name):
 
 
 def reserved(name="w", *, cpu=2, topology=None, **fields):
-    asked = pod_set({CPU: cpu}, pod_requests={CPU: cpu}, topology_request=WISH)
-    found = workload(name, pod_sets=[asked], admitted_to="default", **fields)
+    requested = pod_set({CPU: cpu}, pod_requests={CPU: cpu}, topology_request=TOPOLOGY_REQUEST)
+    admitted = workload(name, pod_sets=[requested], admitted_to="default", **fields)
     delayed = values.DelayedTopology.PENDING if topology is None else None
-    held = dataclasses.replace(found.admission.pod_sets[0], topology=topology, delayed_topology=delayed)
-    return dataclasses.replace(found, admission=dataclasses.replace(found.admission, pod_sets=(held,)))
+    placed = dataclasses.replace(admitted.admission.pod_sets[0], topology=topology, delayed_topology=delayed)
+    return dataclasses.replace(admitted, admission=dataclasses.replace(admitted.admission, pod_sets=(placed,)))
 
 
-def waiting_for_places(**fields):
+def with_delayed_topology(**fields):
     return reserved(admitted=False, check_states={CHECK: values.CheckState.READY}, **fields)
 
 
-def placed_on_lost(name="gone", **fields):
+def on_failed_node(name="gone", **fields):
     return reserved(topology=on(name), unhealthy_nodes=(name,), **fields)
 
 
 def cluster_of(*nodes, policy=None):
     cluster = Cluster(policy=policy)
     flavor = values.ResourceFlavor(name=values.FlavorName("default"), topology="hosts")
-    cluster.tell(events.TopologyChanged(name="hosts", levels=(HOST,)))
-    cluster.tell(events.FlavorChanged(flavor=flavor))
-    for each in nodes:
-        cluster.tell(events.NodeChanged(node=each))
+    cluster.handle(events.TopologyChanged(name="hosts", levels=(HOST,)))
+    cluster.handle(events.FlavorChanged(flavor=flavor))
+    for added in nodes:
+        cluster.handle(events.NodeChanged(node=added))
     cluster.put(cluster_queue(groups=[group({"default": quota(4)})]))
     return cluster
 
@@ -55,9 +55,9 @@ def domains(decision):
 
 def test_a_workload_gets_its_places_a_second_after_its_checks_are_ready():
     cluster = cluster_of(node("a"))
-    cluster.add(waiting_for_places())
-    assert cluster.tell(events.CycleDue(at_ns=SECOND_NS - 1)) == []
-    [decision] = cluster.tell(events.CycleDue(at_ns=SECOND_NS))
+    cluster.add(with_delayed_topology())
+    assert cluster.handle(events.CycleDue(at_ns=SECOND_NS - 1)) == []
+    [decision] = cluster.handle(events.CycleDue(at_ns=SECOND_NS))
     assert domains(decision) == {"a": 1}
     assert decision.admission.pod_sets[0].delayed_topology is values.DelayedTopology.READY
     invariants.check(cluster.engine)
@@ -65,7 +65,7 @@ def test_a_workload_gets_its_places_a_second_after_its_checks_are_ready():
 
 def test_quota_is_not_counted_twice():
     cluster = cluster_of(node("a", cpu=4))
-    cluster.add(waiting_for_places(cpu=4))
+    cluster.add(with_delayed_topology(cpu=4))
     [decision] = cluster.cycle()
     assert isinstance(decision, decisions.AssignTopology)
 
@@ -76,18 +76,18 @@ def test_pauses_double_up_to_half_a_minute():
 
 def test_without_places_it_looks_again_later():
     cluster = cluster_of()
-    cluster.add(waiting_for_places())
+    cluster.add(with_delayed_topology())
     [decision] = cluster.cycle()
     assert isinstance(decision, decisions.RetrySecondPass)
     assert cluster.engine.next_due_ns == decision.due_ns == cluster.now_ns + 2 * SECOND_NS
-    cluster.tell(events.NodeChanged(node=node("a")))
+    cluster.handle(events.NodeChanged(node=node("a")))
     cluster.cycle()
     assert isinstance(cluster.cycle()[0], decisions.AssignTopology)
 
 
 def test_a_lost_node_is_replaced():
     cluster = cluster_of(node("a"))
-    cluster.add(placed_on_lost())
+    cluster.add(on_failed_node())
     [decision] = cluster.cycle()
     assert domains(decision) == {"a": 1}
     assert decision.replaces_nodes
@@ -96,7 +96,7 @@ def test_a_lost_node_is_replaced():
 
 def test_without_another_node_it_is_evicted_at_once():
     cluster = cluster_of()
-    cluster.add(placed_on_lost())
+    cluster.add(on_failed_node())
     [decision] = cluster.cycle()
     assert isinstance(decision, decisions.Evict)
     assert decision.lost_nodes == ("gone",)
@@ -104,46 +104,46 @@ def test_without_another_node_it_is_evicted_at_once():
 
 def test_a_patient_policy_waits_for_another_node():
     cluster = cluster_of(policy=Policy(failed_replacement_evicts=False))
-    cluster.add(placed_on_lost())
+    cluster.add(on_failed_node())
     assert isinstance(cluster.cycle()[0], decisions.RetrySecondPass)
 
 
 def test_a_refused_placement_is_undone_and_tried_again():
     cluster = cluster_of(node("a"))
-    cluster.add(placed_on_lost())
+    cluster.add(on_failed_node())
     cluster.cycle()
-    cluster.tell(events.AdmissionRefused(at_ns=cluster.now_ns, key="default/w"))
+    cluster.handle(events.AdmissionRefused(at_ns=cluster.now_ns, key="default/w"))
     invariants.check(cluster.engine)
     assert domains(cluster.cycle()[0]) == {"a": 1}
 
 
 @pytest.mark.parametrize(
     "change",
-    [{"eviction": values.Eviction(reason="Preempted", at_ns=0)}, {"unhealthy_nodes": ()}, {"admission": None}],
+    [{"eviction": values.EvictionCondition(reason="Preempted", at_ns=0)}, {"unhealthy_nodes": ()}, {"admission": None}],
     ids=["evicted", "healed", "pending"],
 )
 def test_who_no_longer_needs_it_has_no_turn(change):
     cluster = cluster_of(node("a"))
-    cluster.add(placed_on_lost())
-    cluster.tell(events.WorkloadChanged(workload=dataclasses.replace(placed_on_lost(), **change)))
+    cluster.add(on_failed_node())
+    cluster.handle(events.WorkloadChanged(workload=dataclasses.replace(on_failed_node(), **change)))
     assert cluster.engine.next_due_ns is None
 
 
 def test_places_are_kept_from_heads_of_the_same_cycle():
     cluster = cluster_of(node("a"))
-    asked = pod_set({CPU: 2}, pod_requests={CPU: 2}, topology_request=WISH)
-    cluster.add(placed_on_lost(), workload("head", pod_sets=[asked], priority=9))
+    requested = pod_set({CPU: 2}, pod_requests={CPU: 2}, topology_request=TOPOLOGY_REQUEST)
+    cluster.add(on_failed_node(), workload("head", pod_sets=[requested], priority=9))
     decided = cluster.cycle()
-    assert [type(each) for each in decided] == [decisions.AssignTopology, decisions.MarkInadmissible]
+    assert [type(decision) for decision in decided] == [decisions.AssignTopology, decisions.MarkInadmissible]
 
 
 def test_of_two_alike_the_first_due_goes_first():
     cluster = cluster_of(node("a"), node("b"))
-    cluster.add(dataclasses.replace(waiting_for_places(), key="default/z", uid="z"))
+    cluster.add(dataclasses.replace(with_delayed_topology(), key="default/z", uid="z"))
     cluster.now_ns += 1
-    cluster.add(dataclasses.replace(waiting_for_places(), key="default/a", uid="a"))
+    cluster.add(dataclasses.replace(with_delayed_topology(), key="default/a", uid="a"))
     cluster.now_ns += SECOND_NS
-    assert [(each.workload, domains(each)) for each in cluster.cycle()] == [
+    assert [(decision.workload, domains(decision)) for decision in cluster.cycle()] == [
         ("default/z", {"a": 1}),
         ("default/a", {"b": 1}),
     ]

@@ -25,7 +25,7 @@ def test_usage_counts_both_until_the_old_one_has_ended():
     cluster.add(slice_of("old", 3, admitted_to="default"), slice_of("new", 5, replaces=OLD))
     cluster.cycle()
     invariants.check(cluster.engine)
-    assert sum(cluster.world.cluster_queues["queue"].node.usage.values()) == 8
+    assert sum(cluster.state.cluster_queues["queue"].node.usage.values()) == 8
 
 
 def test_a_difference_beyond_the_quota_waits():

@@ -102,7 +102,7 @@ async def waiting():
 
 
 async def test_users_of_the_front_proxy_are_answered(tmp_path, waiting):
-    view = (waiting.controllers.scheduler.engine.world, waiting.controllers.cache)
+    view = (waiting.controllers.scheduler.engine.view, waiting.controllers.cache)
     masters = {"X-Remote-User": "admin", "X-Remote-Group": "system:masters"}
     nobody = {"X-Remote-User": "jane"}
     async with serving(tmp_path, lambda: view) as client:
@@ -119,7 +119,7 @@ async def test_users_of_the_front_proxy_are_answered(tmp_path, waiting):
 
 
 async def test_a_token_is_judged_by_the_api_server(tmp_path, waiting):
-    view = (waiting.controllers.scheduler.engine.world, waiting.controllers.cache)
+    view = (waiting.controllers.scheduler.engine.view, waiting.controllers.cache)
     async with serving(tmp_path, lambda: view) as client:
         from_file = await access.from_kubeconfig(tmp_path / "api" / "kubeconfig")
         headers = {"Authorization": f"Bearer {await from_file.token()}"}
@@ -132,8 +132,8 @@ async def test_a_replica_that_does_not_lead_has_the_same_queues(waiting):
     watching = asyncio.create_task(observer.run())
 
     async def is_seen():
-        queue = observer.world.cluster_queues.get("cq")
-        return queue is not None and len(queue.pending) == 1 and len(queue.holdings) == 1
+        queue = observer.view.cluster_queue("cq")
+        return queue is not None and (queue.pending_count, queue.reservation_count) == (1, 1)
 
     await waiting.until(is_seen)
     watching.cancel()

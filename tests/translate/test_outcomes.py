@@ -95,7 +95,8 @@ def test_blocked_admission_is_waiting():
 
 
 def test_a_pending_event_is_a_warning_cut_to_a_kilobyte():
-    event = outcomes.pending_event(mark_inadmissible(reasons.RequestsInvalid(text="x" * 5000)), is_granular=False)
+    invalid = values.InvalidRequests(rule=values.RequestsRule.LIMIT_RANGE, field_errors="x" * 5000)
+    event = outcomes.pending_event(mark_inadmissible(reasons.RequestsInvalid(invalid=invalid)), is_granular=False)
     assert event.is_warning
     assert len(event.message) == 1024
 

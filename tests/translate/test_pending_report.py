@@ -30,7 +30,7 @@ def find(key):
 
 
 @pytest.fixture
-def world():
+def view():
     engine = Engine(Policy())
     engine.handle(events.ClusterQueueChanged(cluster_queue=values.ClusterQueue(name="team")))
     for name in ("main", "other"):
@@ -42,37 +42,37 @@ def world():
         workload("high", priority=9),
     ):
         engine.handle(events.WorkloadArrived(workload=pending))
-    return engine.world
+    return engine.view
 
 
 def places(items):
     return [(item["metadata"]["name"], item["positionInClusterQueue"], item["positionInLocalQueue"]) for item in items]
 
 
-def test_a_cluster_queue_lists_all_in_order(world):
-    assert places(pending_report.of_cluster_queue(world, "team", find)) == [
+def test_a_cluster_queue_lists_all_in_order(view):
+    assert places(pending_report.of_cluster_queue(view, "team", find)) == [
         ("high", 0, 0),
         ("o1", 1, 0),
         ("late", 2, 1),
     ]
 
 
-def test_a_local_queue_lists_its_own_with_their_place_in_both(world):
-    assert places(pending_report.of_local_queue(world, "ns", "main", find)) == [("high", 0, 0), ("late", 2, 1)]
+def test_a_local_queue_lists_its_own_with_their_place_in_both(view):
+    assert places(pending_report.of_local_queue(view, "ns", "main", find)) == [("high", 0, 0), ("late", 2, 1)]
 
 
-def test_owners_are_named_without_flags(world):
-    item = next(pending_report.of_cluster_queue(world, "team", find))
+def test_owners_are_named_without_flags(view):
+    item = next(pending_report.of_cluster_queue(view, "team", find))
     assert item["metadata"]["ownerReferences"] == [
         {"apiVersion": "batch/v1", "kind": "Job", "name": "high", "uid": "u"}
     ]
 
 
-def test_a_page_is_cut_out(world):
-    items = pending_report.of_cluster_queue(world, "team", find)
+def test_a_page_is_cut_out(view):
+    items = pending_report.of_cluster_queue(view, "team", find)
     assert places(pending_report.summary(items, version="v1beta2", offset=1, limit=1)["items"]) == [("o1", 1, 0)]
 
 
-def test_an_unknown_queue_is_not_found(world):
+def test_an_unknown_queue_is_not_found(view):
     with pytest.raises(ApiError, match=r'clusterqueue\.visibility\.kueue\.x-k8s\.io "none" not found'):
-        pending_report.of_cluster_queue(world, "none", find)
+        pending_report.of_cluster_queue(view, "none", find)

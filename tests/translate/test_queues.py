@@ -43,7 +43,7 @@ def test_an_absent_namespace_selector_selects_nothing():
 
 def test_match_labels_become_requirements():
     selector = cluster_queue(namespaceSelector={"matchLabels": {"team": "a"}}).namespace_selector
-    assert selector.requirements == (values.Requirement(key="team", operator=values.Operator.IN, values=("a",)),)
+    assert selector.requirements == (values.LabelRequirement(key="team", operator=values.Operator.IN, values=("a",)),)
 
 
 def test_a_fair_weight_is_a_quantity():

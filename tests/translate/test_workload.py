@@ -3,7 +3,7 @@ import copy
 from pykueue.api import times
 from pykueue.api.labels import ADMISSION_GATED_BY, PRIORITY_BOOST
 from pykueue.engine import values
-from pykueue.translate import policy, workload
+from pykueue.translate import messages, policy, workload
 
 NOON = times.to_ns("2026-01-15T12:00:00Z")
 
@@ -59,7 +59,7 @@ def test_an_admission_counts_only_while_quota_is_reserved():
 
 def test_evictions_carry_their_reason_and_time():
     value = read(obj(conditions=[condition("Evicted", reason="PodsReadyTimeout")]))
-    assert value.eviction == values.Eviction(reason="PodsReadyTimeout", at_ns=NOON)
+    assert value.eviction == values.EvictionCondition(reason="PodsReadyTimeout", at_ns=NOON)
 
 
 def test_a_past_eviction_is_none():
@@ -85,16 +85,16 @@ def test_a_preemption_gate_known_only_to_the_spec_is_closed():
     assert not read(gated).closed_preemption_gate
 
 
-def test_equal_shapes_hash_alike_whatever_their_names():
+def test_equal_pod_sets_have_one_scheduling_hash_whatever_their_names():
     other = obj()
     other["metadata"]["name"] = "job-2"
-    assert read(obj()).shape == read(other).shape
+    assert read(obj()).scheduling_hash == read(other).scheduling_hash
 
 
-def test_another_request_is_another_shape():
+def test_another_request_gives_another_scheduling_hash():
     other = copy.deepcopy(obj())
     other["spec"]["podSets"][0]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "2"
-    assert read(obj()).shape != read(other).shape
+    assert read(obj()).scheduling_hash != read(other).scheduling_hash
 
 
 def test_the_priority_boost_counts_only_when_switched_on():
@@ -106,7 +106,7 @@ def test_the_priority_boost_counts_only_when_switched_on():
 def test_requests_above_limits_are_a_fault_in_words():
     bad = obj()
     bad["spec"]["podSets"][0]["template"]["spec"]["containers"][0]["resources"]["limits"] = {"cpu": "500m"}
-    assert read(bad).admissibility_fault == (
+    assert messages.invalid_requests(read(bad).invalid_requests) == (
         'resources validation failed: spec.podSets[0].template.spec.containers[0]: Invalid value: ["cpu"]: '
         "requests must not exceed its limits"
     )
@@ -118,7 +118,7 @@ def test_node_affinity_terms_are_alternatives():
     source["spec"]["podSets"][0]["template"]["spec"]["affinity"] = {
         "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
     }
-    expected = values.Requirement(key="zone", operator=values.Operator.IN, values=("a",))
+    expected = values.LabelRequirement(key="zone", operator=values.Operator.IN, values=("a",))
     assert read(source).pod_sets[0].affinity_terms == ((expected,), ())
 
 
@@ -142,5 +142,5 @@ def test_an_unknown_operator_matches_nothing():
     source["spec"]["podSets"][0]["template"]["spec"]["affinity"] = {
         "nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
     }
-    expected = values.Requirement(key="zone", operator=values.Operator.IN)
+    expected = values.LabelRequirement(key="zone", operator=values.Operator.IN)
     assert read(source).pod_sets[0].affinity_terms == ((expected,),)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pykueue.api.configuration.loading import Loaded
     from pykueue.controllers.scheduler.follower import QueueFollower
     from pykueue.controllers.system import Controllers
-    from pykueue.engine.world import World
+    from pykueue.engine.view import EngineView
     from pykueue.kube.client import Client
     from pykueue.kube.controller.cache import ObjectCache
     from pykueue.webhooks.service import Webhooks
@@ -111,10 +111,10 @@ class ControllerProcess:
         tasks = [VisibilityApiServer(self._client, value, self._queues).run()]
         return [*tasks, self._follow_queues()] if value.leader_election.leader_elect else tasks
 
-    def _queues(self) -> "tuple[World, ObjectCache] | None":
+    def _queues(self) -> "tuple[EngineView, ObjectCache] | None":
         if self._controllers is not None:
-            return self._controllers.scheduler.engine.world, self._controllers.cache
-        return None if self._follower is None else (self._follower.world, self._follower.cache)
+            return self._controllers.scheduler.engine.view, self._controllers.cache
+        return None if self._follower is None else (self._follower.view, self._follower.cache)
 
     async def _follow_queues(self) -> None:
         """Keep a copy of the queues while another replica leads. The leader has its own."""

@@ -37,7 +37,6 @@ def explain(*, words: tuple[str, ...], config: Path | None, output: str, cluster
     """
     from pykueue.app import running_configuration
     from pykueue.controllers.scheduler import snapshot as snapshots
-    from pykueue.engine.explain.explain import explain as explain_workload
 
     kind, name = _kind_and_name(words)
     chosen = None if config is None else process.load_configuration(config).document
@@ -49,7 +48,7 @@ def explain(*, words: tuple[str, ...], config: Path | None, output: str, cluster
 
     snapshot, namespace = cluster.run(read, hint="explain reads queues, flavors and workloads of all namespaces")
     key = _find(snapshot, kind, name, namespace)
-    explanation = explain_workload(snapshot.engine.world, key)
+    explanation = snapshot.engine.view.explain(key)
     assert explanation is not None
     _print(explanation, snapshot.workloads[key], output, now_ns=now_ns)
 

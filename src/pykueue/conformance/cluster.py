@@ -30,6 +30,7 @@ class RecordedCluster:
         self.now_ns = times.to_ns(recorded.get("now") or _DEFAULT_NOW)
         self.policy = policy.engine_policy(configuration)
         self.engine = Engine(self.policy)
+        self.state = self.engine._state  # noqa: SLF001 - replays of Kueue's unit tests run single steps of a cycle
         self.workloads: dict[values.WorkloadKey, Object] = {}
         self.preemptions: list[tuple[decisions.Preempt, decisions.PreemptedWorkload]] = []
         self.events: list[outcomes.WorkloadEvent] = []
@@ -63,48 +64,45 @@ class RecordedCluster:
                     self._set_pending(decision)
 
     def has_heads(self) -> bool:
-        self.engine.world.settle()
-        return any(
-            queue.is_active and queue.pending.active_count for queue in self.engine.world.cluster_queues.values()
-        )
+        self.state.settle()
+        return any(queue.is_active and queue.pending.active_count for queue in self.state.cluster_queues.values())
 
     def reactivate(self, *names: str) -> None:
         """Requeues the inadmissible workloads of these cluster queues' trees (default: all)."""
-        for name in names or tuple(self.engine.world.cluster_queues):
-            self.engine.world.reactivate_queue(values.ClusterQueueName(name))
+        for name in names or tuple(self.state.cluster_queues):
+            self.state.reactivate_queue(values.ClusterQueueName(name))
 
     def pending(self) -> dict[str, list[str]]:
         """The workloads in the heap of each cluster queue."""
         return self._queued(lambda queue: queue.pending.in_heap())
 
     def inadmissible(self) -> dict[str, list[str]]:
-        return self._queued(lambda queue: queue.pending.parked())
+        return self._queued(lambda queue: queue.pending.inadmissible())
 
     def usage(self) -> dict[str, dict[str, int]]:
         """The usage of each active cluster queue."""
         return {
             name: self.by_name(queue.node.usage)
-            for name, queue in self.engine.world.cluster_queues.items()
+            for name, queue in self.state.cluster_queues.items()
             if queue.node.participates
         }
 
     def by_name(self, usage: Mapping[quota_tree.Index, int]) -> dict[str, int]:
         """The amounts by `flavor/resource`, without zeros."""
-        names = self.engine.world.tree.flavor_resources.names
+        names = self.state.tree.flavor_resources.names
         return outcomes.usage_by_name((names[index], amount) for index, amount in usage.items() if amount)
 
     def charge(self, usage: Mapping[str, Mapping[str, int]]) -> None:
         """Adds usage that belongs to no workload."""
-        world = self.engine.world
-        world.settle()
+        self.state.settle()
         for name, amounts in usage.items():
-            node = world.tree.cluster_queues[name]
-            world.ledger.charge(node, {self.index(key): amount for key, amount in amounts.items()})
+            node = self.state.tree.cluster_queues[name]
+            self.state.ledger.charge(node, {self.index(key): amount for key, amount in amounts.items()})
 
     def index(self, name: str) -> quota_tree.Index:
         """The index of `flavor/resource`; the resource name may contain a slash."""
         flavor, _, resource = name.partition("/")
-        return self.engine.world.tree.flavor_resources.index(values.FlavorName(flavor), values.ResourceName(resource))
+        return self.state.tree.flavor_resources.index(values.FlavorName(flavor), values.ResourceName(resource))
 
     def put_cluster_queue(self, obj: Object) -> None:
         self.handle(events.ClusterQueueChanged(at_ns=self.now_ns, cluster_queue=queues.cluster_queue(obj)))
@@ -128,7 +126,7 @@ class RecordedCluster:
             return
         finished = transitions.finish(obj, reason="Succeeded", message="Job finished successfully", now_ns=self.now_ns)
         if finished:
-            self.handle(events.WorkloadFinished(at_ns=self.now_ns, key=key))
+            self.changed(key)
 
     def stop_evicted(self) -> list[values.WorkloadKey]:
         """Stops every evicted workload that holds quota, releases the quota and requeues it."""
@@ -156,11 +154,13 @@ class RecordedCluster:
     def translated(self, obj: Object) -> values.Workload:
         return workload.workload(obj, self._options, self._limit_ranges.get(obj["metadata"].get("namespace", "")))
 
-    def _queued(self, select: Callable[[ClusterQueueState], list[queues_of_engine.Pending]]) -> dict[str, list[str]]:
-        self.engine.world.settle()
+    def _queued(
+        self, select: Callable[[ClusterQueueState], list[queues_of_engine.PendingWorkload]]
+    ) -> dict[str, list[str]]:
+        self.state.settle()
         queued = {
             str(name): sorted(str(pending.key) for pending in select(queue))
-            for name, queue in self.engine.world.cluster_queues.items()
+            for name, queue in self.state.cluster_queues.items()
         }
         return {name: keys for name, keys in queued.items() if keys}
 
@@ -220,7 +220,7 @@ class RecordedCluster:
         transitions.finish(self.workloads[key], reason=event.reason, message=event.message, now_ns=self.now_ns)
         self.events.append(event)
         if self._watches_writes:
-            self.handle(events.WorkloadFinished(at_ns=self.now_ns, key=key))
+            self.changed(key)
 
     def _assign_topology(self, decision: decisions.AssignTopology) -> None:
         transitions.assign_topology(

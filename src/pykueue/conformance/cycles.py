@@ -20,13 +20,12 @@ from pykueue.conformance.differences import Difference
 from pykueue.controllers.workloads import predicates
 from pykueue.engine import decisions, values
 from pykueue.engine.cycle import order, process
-from pykueue.engine.cycle.entries import Entry
+from pykueue.engine.cycle.entries import CycleEntry
 from pykueue.engine.flavors.assignment import Assignment
 from pykueue.engine.queues import pending_queue
 from pykueue.engine.queues.cluster_queue import ClusterQueueState
 from pykueue.engine.quota import quota_tree
-from pykueue.engine.reasons import MODE_WORDS
-from pykueue.translate import outcomes
+from pykueue.translate import messages, outcomes
 
 _TOPOLOGY_FAILURE = re.compile(r"pod set (leader|workers): topology")
 _SECOND_NS = 10**9
@@ -195,7 +194,7 @@ def _conditions(obj: Object) -> list[dict[str, str]]:
     return sorted(compared, key=lambda condition: condition["type"])
 
 
-_MODES = {word: mode for mode, word in MODE_WORDS.items()}
+_MODES = {word: mode for mode, word in messages.MODES.items()}
 
 
 def entry_order(case: Case) -> list[Difference]:
@@ -205,8 +204,10 @@ def entry_order(case: Case) -> list[Difference]:
         values.ClusterQueue(name=name), quota_tree.QuotaNode(name, is_cluster_queue=True), cluster.policy
     )
     cycle_entries = [
-        Entry(
-            pending=pending_queue.Pending(_numbered(cluster.translated(entry["workload"]), number), cluster.policy),
+        CycleEntry(
+            pending=pending_queue.PendingWorkload(
+                _numbered(cluster.translated(entry["workload"]), number), cluster.policy
+            ),
             queue=queue,
             is_preemptor=entry["isPreemptor"],
             scan_before=None,
@@ -214,7 +215,7 @@ def entry_order(case: Case) -> list[Difference]:
         )
         for number, entry in enumerate(case["entries"])
     ]
-    ordered = [entry.pending.key.rpartition("/")[2] for entry in order.ordered(cluster.engine.world, cycle_entries)]
+    ordered = [entry.pending.key.rpartition("/")[2] for entry in order.ordered(cluster.state, cycle_entries)]
     return differences.between(case["expect"]["order"], ordered)
 
 
@@ -232,8 +233,8 @@ def reserved_resources(case: Case) -> list[Difference]:
         borrowing=recorded["borrowing"],
         usage={cluster.index(name): amount for name, amount in recorded["usage"].items()},
     )
-    reservation = process.reservation(cluster.engine.world.tree.cluster_queues["cq"], assignment)
-    names = cluster.engine.world.tree.flavor_resources.names
+    reservation = process.reserved_usage(cluster.state.tree.cluster_queues["cq"], assignment)
+    names = cluster.state.tree.flavor_resources.names
     amounts = {f"{names[index].flavor}/{names[index].resource}": amount for index, amount in reservation.items()}
     return differences.between(case["expect"]["reserved"], amounts)
 

@@ -7,13 +7,13 @@ from pykueue.conformance import differences
 from pykueue.conformance.cluster import RecordedCluster
 from pykueue.conformance.corpus import Case
 from pykueue.conformance.differences import Difference
-from pykueue.engine import messages, values
+from pykueue.engine import values
 from pykueue.engine.cycle import nominate
 from pykueue.engine.flavors.assigner import FlavorAssigner
 from pykueue.engine.flavors.assignment import Assignment, PodSetAssignment
 from pykueue.engine.quota import quota_tree
-from pykueue.engine.reasons import MODE_WORDS, FlavorAttempt, Possibility
-from pykueue.translate import outcomes
+from pykueue.engine.reasons import FlavorAttempt, Possibility
+from pykueue.translate import messages, outcomes
 
 _POSSIBILITIES = {
     "NoCandidates": Possibility.NO_CANDIDATES,
@@ -40,18 +40,18 @@ class RecordedOracle:
 def assign(case: Case) -> list[Difference]:
     cluster = RecordedCluster(case)
     cluster.charge(case.get("usage") or {})
-    world = cluster.engine.world
+    state = cluster.state
     assigner = FlavorAssigner(
         policy=cluster.policy,
-        queue=world.cluster_queues[values.ClusterQueueName(case["clusterQueue"])],
-        flavors=world.flavors,
+        queue=state.cluster_queues[values.ClusterQueueName(case["clusterQueue"])],
+        flavors=state.flavors,
         workload=cluster.translated(case["workload"]),
         scan=None,
-        oracle=RecordedOracle(case["simulation"], world.tree.flavor_resources),
-        places=world.places if cluster.policy.topology_aware else None,
+        oracle=RecordedOracle(case["simulation"], state.tree.flavor_resources),
+        topology_cache=state.topology_cache if cluster.policy.topology_aware else None,
         replaced=_replaced(case.get("replacedWorkloadSlice") or {}),
     )
-    return differences.between(case["expect"], _as_recorded(assigner.assign(), world.tree.flavor_resources))
+    return differences.between(case["expect"], _as_recorded(assigner.assign(), state.tree.flavor_resources))
 
 
 def _replaced(recorded: Mapping[str, Any]) -> tuple[values.PodSetAdmission, ...]:
@@ -89,7 +89,7 @@ def reducer_search(case: Case) -> list[Difference]:
 
 def _as_recorded(result: Assignment, names: quota_tree.FlavorResources) -> dict[str, Any]:
     return {
-        "representativeMode": MODE_WORDS[result.mode],
+        "representativeMode": messages.MODES[result.mode],
         "borrowing": result.borrowing,
         "message": messages.flavors_short(result.shortages(), outcomes.amount_text),
         "noFitReason": result.no_fit_reason.value,
@@ -103,12 +103,12 @@ def _pod_set(pod_set: PodSetAssignment) -> dict[str, Any]:
     return {
         "name": pod_set.name,
         "count": pod_set.count,
-        "mode": MODE_WORDS[pod_set.mode],
+        "mode": messages.MODES[pod_set.mode],
         "requests": {name: outcomes.amount_text(name, amount) for name, amount in pod_set.requests.items()} or None,
         "flavors": {
             resource: {
                 "name": choice.flavor,
-                "mode": MODE_WORDS[choice.mode],
+                "mode": messages.MODES[choice.mode],
                 "borrow": choice.borrowing,
                 "triedFlavorIdx": choice.tried_flavor,
             }
@@ -116,7 +116,7 @@ def _pod_set(pod_set: PodSetAssignment) -> dict[str, Any]:
         },
         "reasons": messages.flavor_reasons(pod_set.reasons, outcomes.amount_text) or None,
         "attempts": [_attempt(attempt) for attempt in pod_set.attempts],
-        **({"error": pod_set.fault} if pod_set.fault else {}),
+        **({} if pod_set.conflict is None else {"error": messages.flavors_conflict(pod_set.conflict)}),
         **({} if pod_set.topology is None else {"topologyAssignment": _topology(pod_set.topology)}),
     }
 
@@ -131,7 +131,7 @@ def _topology(assignment: values.TopologyAssignment) -> dict[str, Any]:
 def _attempt(attempt: FlavorAttempt) -> dict[str, Any]:
     return {
         "Flavor": attempt.flavor,
-        "Mode": MODE_WORDS[attempt.mode],
+        "Mode": messages.MODES[attempt.mode],
         "Borrow": attempt.borrowing,
         "NoFitReason": attempt.no_fit_reason.value,
         "PreemptionPossibility": None if attempt.possibility is None else int(attempt.possibility),

@@ -9,9 +9,9 @@ from pykueue.conformance import differences
 from pykueue.conformance.corpus import Case, feature_gates
 from pykueue.conformance.differences import Difference, Runner
 from pykueue.engine import values
-from pykueue.engine.topology.cache import LostNode, TopologyCache, TopologyUsage
-from pykueue.engine.topology.demand import PlacementRequest
-from pykueue.translate import nodes, selectors, workload
+from pykueue.engine.topology.cache import NodeReplacement, TopologyCache, TopologyUsage
+from pykueue.engine.topology.placement_request import PlacementRequest
+from pykueue.translate import messages, nodes, selectors, workload
 
 _FLAVOR = values.FlavorName("default")
 _SIBLING = values.FlavorName("sibling")
@@ -23,11 +23,11 @@ def find_assignments(case: Case) -> list[Difference]:
     owner = case.get("workload")
     if owner is not None and _skips_reassignment(owner, feature_gates(case)):
         return differences.between(case["expect"], _as_recorded(_before(owner)))
-    result = topologies.place({_FLAVOR: placement_requests}, lost=None if owner is None else _lost(owner))
+    result = topologies.place({_FLAVOR: placement_requests}, replacement=None if owner is None else _replacement(owner))
     if isinstance(result, dict):
         return differences.between(case["expect"], _as_recorded(result))
     _, failure = result
-    return differences.between(_reasons(case["expect"]), {failure.text})
+    return differences.between(_reasons(case["expect"]), {messages.placement(failure.reason)})
 
 
 def _topology_cache(case: Case) -> TopologyCache:
@@ -45,10 +45,10 @@ def _topology_cache(case: Case) -> TopologyCache:
             topologies.set_pod(pod["metadata"]["name"], pod["spec"]["nodeName"], nodes.pod_requests(pod["spec"]))
     for entry in case["ownUsage"] or ():
         usage = TopologyUsage(_FLAVOR, tuple(entry["Values"]), entry["SinglePodRequests"], entry["Count"])
-        topologies.book((usage,), 1)
+        topologies.add_usage((usage,), 1)
     for domain, amounts in (case["otherFlavorsDomainUsage"] or {}).items():
         one_pod = {name: amount for name, amount in amounts.items() if name != values.PODS}
-        topologies.book((TopologyUsage(_SIBLING, (domain,), one_pod, 1),), 1)
+        topologies.add_usage((TopologyUsage(_SIBLING, (domain,), one_pod, 1),), 1)
     return topologies
 
 
@@ -72,8 +72,8 @@ def _skips_reassignment(owner: Case, gates: Mapping[str, bool]) -> bool:
     return workload.is_of_one_pod(owner) and gates.get("SkipReassignmentForPodOwnedWorkloads", True)
 
 
-def _lost(owner: Case) -> LostNode:
-    return LostNode(owner["status"]["unhealthyNodes"][0]["name"], _before(owner))
+def _replacement(owner: Case) -> NodeReplacement:
+    return NodeReplacement(owner["status"]["unhealthyNodes"][0]["name"], _before(owner))
 
 
 def _before(owner: Case) -> dict[values.PodSetName, values.TopologyAssignment]:

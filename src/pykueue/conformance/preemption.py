@@ -9,24 +9,25 @@ from pykueue.conformance.corpus import Case
 from pykueue.conformance.differences import Difference
 from pykueue.engine import decisions, events, values
 from pykueue.engine.flavors import assignment
-from pykueue.engine.preemption import search as preemption
+from pykueue.engine.preemption import target_search as preemption
 from pykueue.engine.queues import pending_queue
 from pykueue.engine.quota import reservations
-from pykueue.engine.reasons import MODE_WORDS, Mode
+from pykueue.engine.reasons import Mode
+from pykueue.translate import messages
 
-_MODES = {word: mode for mode, word in MODE_WORDS.items()}
+_MODES = {word: mode for mode, word in messages.MODES.items()}
 
 
 def targets(case: Case) -> list[Difference]:
     cluster = RecordedCluster(case)
-    world = cluster.engine.world
-    world.settle()
-    queue = world.cluster_queues[values.ClusterQueueName(case["incomingClusterQueue"])]
+    state = cluster.state
+    state.settle()
+    queue = state.cluster_queues[values.ClusterQueueName(case["incomingClusterQueue"])]
     incoming = cluster.translated(case["incoming"])
     assigned = _assignment(cluster, case["assignment"])
     victims = preemption.find_targets(
-        preemption.Search(
-            world=world,
+        preemption.PreemptionSearch(
+            state=state,
             queue=queue,
             workload=incoming,
             timestamp_ns=pending_queue.queue_order_timestamp(incoming, cluster.policy),
@@ -38,9 +39,9 @@ def targets(case: Case) -> list[Difference]:
         "preempted": sorted(
             (
                 {
-                    "workload": target.holding.key,
+                    "workload": target.reservation.key,
                     "reason": target.reason.value,
-                    "clusterQueue": target.holding.cluster_queue,
+                    "clusterQueue": target.reservation.cluster_queue,
                 }
                 for target in victims
             ),
@@ -59,7 +60,7 @@ def targets(case: Case) -> list[Difference]:
 def candidates_order(case: Case) -> list[Difference]:
     """Each candidate gets its own LocalQueue with the recorded usage."""
     cluster = RecordedCluster(_with_queues(case))
-    world = cluster.engine.world
+    state = cluster.state
     candidates = []
     for number, candidate in enumerate(case["candidates"]):
         key = values.LocalQueueKey(f"/{number}")
@@ -67,10 +68,10 @@ def candidates_order(case: Case) -> list[Difference]:
         cluster.handle(events.LocalQueueUsageSampled(at_ns=cluster.now_ns, key=key, consumed=nano))
         admission = values.Admission(cluster_queue=values.ClusterQueueName(candidate["clusterQueue"]), pod_sets=())
         value = replace(cluster.translated(candidate["workload"]), admission=admission, local_queue=key)
-        candidates.append(reservations.from_admission(value, world.tree.flavor_resources))
-    search = preemption.Search(
-        world=world,
-        queue=world.cluster_queues[values.ClusterQueueName(case["preemptorClusterQueue"])],
+        candidates.append(reservations.from_admission(value, state.tree.flavor_resources))
+    search = preemption.PreemptionSearch(
+        state=state,
+        queue=state.cluster_queues[values.ClusterQueueName(case["preemptorClusterQueue"])],
         workload=candidates[0].workload,
         timestamp_ns=0,
         requests={},
@@ -135,20 +136,23 @@ def _assignment(cluster: RecordedCluster, recorded: Case) -> assignment.Assignme
 
 
 def _decision(
-    cluster: RecordedCluster, incoming: values.Workload, path: tuple[str, ...], victims: list[preemption.Target]
+    cluster: RecordedCluster,
+    incoming: values.Workload,
+    path: tuple[str, ...],
+    victims: list[preemption.PreemptionTarget],
 ) -> decisions.Preempt:
-    nodes = cluster.engine.world.cluster_queues
+    nodes = cluster.state.cluster_queues
     return decisions.Preempt(
         workload=incoming.key,
         cluster_queue=values.ClusterQueueName(path[-1]),
         path=path,
         targets=tuple(
             decisions.PreemptedWorkload(
-                workload=target.holding.key,
-                cluster_queue=target.holding.cluster_queue,
+                workload=target.reservation.key,
+                cluster_queue=target.reservation.cluster_queue,
                 reason=target.reason,
-                path=nodes[target.holding.cluster_queue].node.path,
-                already_evicted=target.holding.evicted,
+                path=nodes[target.reservation.cluster_queue].node.path,
+                already_evicted=target.reservation.evicted,
             )
             for target in victims
         ),

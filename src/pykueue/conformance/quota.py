@@ -20,7 +20,7 @@ def snapshot(case: Case) -> list[Difference]:
         cluster.handle(events.WorkloadGone(at_ns=cluster.now_ns, key=key))
     for key in case.get("add") or ():
         cluster.handle(events.WorkloadArrived(at_ns=cluster.now_ns, workload=cluster.value(key)))
-    cluster.engine.world.settle()
+    cluster.state.settle()
     expected = _comparable(case, case["expect"])
     answer = _comparable(case, _tree(cluster))
     if "additionalRequest" in case:
@@ -31,7 +31,7 @@ def snapshot(case: Case) -> list[Difference]:
 def is_borrowing(case: Case) -> list[Difference]:
     cluster = RecordedCluster(case)
     cluster.charge(case["usage"])
-    node = cluster.engine.world.tree.cluster_queues["cq"]
+    node = cluster.state.tree.cluster_queues["cq"]
     requested = [cluster.index(name) for name in case["requested"] or ()]
     return differences.between(
         case["expect"],
@@ -44,14 +44,14 @@ def is_borrowing(case: Case) -> list[Difference]:
 
 def cluster_queue_usage(case: Case) -> list[Difference]:
     cluster = RecordedCluster(case)
-    (state,) = cluster.engine.world.cluster_queues.values()
-    status = queue_report.cluster_queue(state)
+    (queue,) = cluster.engine.view.cluster_queues()
+    status = queue_report.cluster_queue(cluster.engine.view, queue)
     return differences.between(case["expect"], {name: status[name] for name in case["expect"]})
 
 
 def _tree(cluster: RecordedCluster) -> dict[str, Any]:
-    world = cluster.engine.world
-    active = {name: queue for name, queue in world.cluster_queues.items() if queue.node.participates}
+    state = cluster.state
+    active = {name: queue for name, queue in state.cluster_queues.items() if queue.node.participates}
     return {
         "clusterQueues": {
             name: {
@@ -61,19 +61,19 @@ def _tree(cluster: RecordedCluster) -> dict[str, Any]:
                     key: quota_tree.potential_available(queue.node, index)
                     for key, index in _quotas(cluster, queue.node)
                 },
-                "workloads": sorted(reservation.key for reservation in queue.holdings),
+                "workloads": sorted(reservation.key for reservation in queue.reservations),
             }
             for name, queue in active.items()
         },
         "cohorts": {
-            name: _node(cluster, node) for name, node in world.tree.cohorts.items() if name not in world.tree.in_cycle
+            name: _node(cluster, node) for name, node in state.tree.cohorts.items() if name not in state.tree.in_cycle
         },
-        "inactiveClusterQueues": sorted(name for name in world.cluster_queues if name not in active),
+        "inactiveClusterQueues": sorted(name for name in state.cluster_queues if name not in active),
     }
 
 
 def _node(cluster: RecordedCluster, node: quota_tree.QuotaNode) -> dict[str, Any]:
-    names = cluster.engine.world.tree.flavor_resources.names
+    names = cluster.state.tree.flavor_resources.names
     return {
         "usage": cluster.by_name(node.usage),
         "subtreeQuota": {
@@ -85,7 +85,7 @@ def _node(cluster: RecordedCluster, node: quota_tree.QuotaNode) -> dict[str, Any
 
 
 def _quotas(cluster: RecordedCluster, node: quota_tree.QuotaNode) -> list[tuple[str, quota_tree.Index]]:
-    names = cluster.engine.world.tree.flavor_resources.names
+    names = cluster.state.tree.flavor_resources.names
     return [(f"{names[index].flavor}/{names[index].resource}", index) for index in node.nominal]
 
 
@@ -96,7 +96,7 @@ def _available(cluster: RecordedCluster, node: quota_tree.QuotaNode) -> dict[str
 def _share(
     cluster: RecordedCluster, node: quota_tree.QuotaNode, additional: Mapping[quota_tree.Index, int] | None = None
 ) -> dict[str, Any]:
-    share = fair_sharing.share(cluster.engine.world.tree, node, additional)
+    share = fair_sharing.share(cluster.state.tree, node, additional)
     precise = share.weighted
     return {
         "borrowing": share.is_borrowing,
@@ -107,12 +107,12 @@ def _share(
 
 
 def _shares(cluster: RecordedCluster, case: Case) -> list[dict[str, Any]]:
-    world = cluster.engine.world
+    state = cluster.state
     request = {cluster.index(name): amount for name, amount in (case["additionalRequest"] or {}).items()}
     answers = []
     for expected in case["expect"]["shares"]:
         is_queue = expected["kind"] == "ClusterQueue"
-        node = (world.tree.cluster_queues if is_queue else world.tree.cohorts)[expected["name"]]
+        node = (state.tree.cluster_queues if is_queue else state.tree.cohorts)[expected["name"]]
         share = _share(cluster, node, request if is_queue else None)
         answers.append({"kind": expected["kind"], "name": expected["name"], **share})
     return answers

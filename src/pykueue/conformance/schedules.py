@@ -104,7 +104,7 @@ class ScheduleRun:
         assignments = {
             key: obj["status"]["admission"]
             for key, obj in cluster.workloads.items()
-            if key in cluster.engine.world.holdings and "admission" in obj["status"]
+            if key in cluster.state.reservations and "admission" in obj["status"]
         }
         assignments_before = {
             key: obj["status"]["admission"] for key, obj in self._before.items() if predicates.holds_quota(obj)
@@ -124,7 +124,7 @@ class ScheduleRun:
             "evicted": self._evicted(),
             "left": cluster.pending(),
             "inadmissible": cluster.inadmissible(),
-            "skippedPreemptions": dict(cluster.engine.world.skipped_preemptions),
+            "skippedPreemptions": cluster.engine.view.skipped_preemptions,
             "clusterQueueUsage": cluster.usage(),
             "conditions": {
                 key: objects.nested_list(obj, "status", "conditions") for key, obj in cluster.workloads.items()

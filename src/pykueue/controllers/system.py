@@ -90,7 +90,7 @@ class Controllers:
         self._frameworks = settings.frameworks(configuration)
         self.metrics = Metrics(
             self.cache,
-            self.scheduler.engine.world,
+            self.scheduler.engine.view,
             clock,
             configuration,
             role=role,

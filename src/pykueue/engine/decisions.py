@@ -1,6 +1,7 @@
-"""What to do, in the imperative: what `Engine.handle` answers.
+"""Decisions: what `Engine.handle` returns for a scheduling cycle, in the imperative.
 
-A decision is already assumed in the engine; the caller writes it to the API, and says so by an event if that fails.
+The engine has already assumed every decision. The caller writes it to the API, and sends an event
+if that fails.
 """
 
 from dataclasses import dataclass
@@ -22,31 +23,34 @@ class ConsideredFlavors:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admit(Decision):
-    """Reserve quota. `admitted` says that all required checks are ready (or there are none)."""
+    """Reserve quota.
+
+    `admitted` says that all required admission checks are ready, or that there are none.
+    """
 
     admission: values.Admission
     borrowing: int
-    """Height of the smallest subtree whose quota suffices; 0 is within nominal."""
+    """Height of the smallest subtree whose quota suffices; 0 means within nominal quota."""
     admitted: bool
     considered: tuple[ConsideredFlavors, ...]
     reserved_at_ns: int
     replaces: values.WorkloadKey | None = None
-    """The slice of the same elastic job that ends with this."""
+    """The slice of the same elastic job that finishes with this admission."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AssignTopology(Decision):
-    """Give places to a workload that holds quota: for the first time, or new ones for those on lost nodes."""
+    """Write the topology assignment of a workload with quota, or replace failed nodes in it."""
 
     admission: values.Admission
     admitted: bool
     replaces_nodes: bool
-    """It was admitted before, and keeps its other places."""
+    """The assignment replaces failed nodes of a workload that was admitted before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetrySecondPass(Decision):
-    """There are no places for a workload that holds quota: look again."""
+    """A workload with quota could not be placed; the engine tries again at `due_ns`."""
 
     pending: reasons.PendingReason
     due_ns: int
@@ -54,7 +58,7 @@ class RetrySecondPass(Decision):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evict(Decision):
-    """Some of its pods lost their node, and there is no other for them."""
+    """Evict a workload because some of its nodes failed and there are no replacements."""
 
     lost_nodes: tuple[str, ...]
     pending: reasons.PendingReason
@@ -66,13 +70,16 @@ class PreemptedWorkload:
     cluster_queue: values.ClusterQueueName
     reason: reasons.PreemptionReason
     path: tuple[str, ...]
-    """From the root cohort to its cluster queue."""
+    """Names from the root cohort to its cluster queue."""
     already_evicted: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preempt(Decision):
-    """Evict the targets to make room for `workload`; those already on their way out are only counted."""
+    """Evict the targets so that `workload` fits.
+
+    Targets that are already evicted are only listed.
+    """
 
     targets: tuple[PreemptedWorkload, ...]
     path: tuple[str, ...]
@@ -80,7 +87,7 @@ class Preempt(Decision):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requeue(Decision):
-    """Not now: it stays in its queue and is tried again in the next cycle."""
+    """Set the pending reason of a workload that is tried again in the next cycle."""
 
     reason: reasons.RequeueReason
     pending: reasons.PendingReason
@@ -89,7 +96,7 @@ class Requeue(Decision):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarkInadmissible(Decision):
-    """Not until something changes: it waits outside the heap."""
+    """Set the pending reason of a workload that is not tried again until something changes."""
 
     reason: reasons.RequeueReason
     pending: reasons.PendingReason

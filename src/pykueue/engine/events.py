@@ -1,6 +1,7 @@
-"""What happened, in the past tense: the only way into the engine.
+"""Events: what happened, in the past tense. They are the only way to change the engine's state.
 
-`Engine.handle` takes one at a time. Each carries the time it was seen; the engine never asks for it.
+`Engine.handle` handles one at a time. Every event carries its time, because the engine has no
+clock.
 """
 
 from collections.abc import Mapping
@@ -10,70 +11,70 @@ from pykueue.engine import values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EngineEvent:
+class _Event:
     at_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterQueueChanged(EngineEvent):
+class ClusterQueueChanged(_Event):
     """Created or updated."""
 
     cluster_queue: values.ClusterQueue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterQueueGone(EngineEvent):
+class ClusterQueueGone(_Event):
     name: values.ClusterQueueName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CohortChanged(EngineEvent):
+class CohortChanged(_Event):
     cohort: values.Cohort
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CohortGone(EngineEvent):
+class CohortGone(_Event):
     name: values.CohortName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FlavorChanged(EngineEvent):
+class FlavorChanged(_Event):
     flavor: values.ResourceFlavor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FlavorGone(EngineEvent):
+class FlavorGone(_Event):
     name: values.FlavorName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopologyChanged(EngineEvent):
+class TopologyChanged(_Event):
     name: str
     levels: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopologyGone(EngineEvent):
+class TopologyGone(_Event):
     name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeChanged(EngineEvent):
-    """It is ready and takes pods."""
+class NodeChanged(_Event):
+    """A node was added or changed; it is ready and schedulable."""
 
     node: values.Node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NodeGone(EngineEvent):
-    """It is deleted, or takes no pods now."""
+class NodeGone(_Event):
+    """A node was deleted, or is not ready or not schedulable now."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodBound(EngineEvent):
-    """A pod that nobody here placed takes room on a node."""
+class PodBound(_Event):
+    """A pod that has no topology assignment from Kueue uses a node."""
 
     key: str
     node: str
@@ -81,99 +82,111 @@ class PodBound(EngineEvent):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PodEnded(EngineEvent):
-    """A pod takes no room any more; one that never did may be named."""
+class PodEnded(_Event):
+    """A pod uses its node no longer. The event may name a pod that no `PodBound` named."""
 
     key: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LocalQueueChanged(EngineEvent):
+class LocalQueueChanged(_Event):
     local_queue: values.LocalQueue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LocalQueueGone(EngineEvent):
+class LocalQueueGone(_Event):
     key: values.LocalQueueKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LocalQueueUsageSampled(EngineEvent):
-    """Admission fair sharing: the decayed usage of a local queue, in nano-units of each resource."""
+class LocalQueueUsageSampled(_Event):
+    """Admission fair sharing: the decayed usage of a local queue, in nano-units per resource."""
 
     key: values.LocalQueueKey
     consumed: Mapping[values.ResourceName, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamespaceChanged(EngineEvent):
+class NamespaceChanged(_Event):
     name: str
     labels: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NamespaceGone(EngineEvent):
+class NamespaceGone(_Event):
     name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AdmissionCheckChanged(EngineEvent):
+class AdmissionCheckChanged(_Event):
     check: values.AdmissionCheck
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AdmissionCheckGone(EngineEvent):
+class AdmissionCheckGone(_Event):
     name: values.CheckName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadArrived(EngineEvent):
+class WorkloadArrived(_Event):
     workload: values.Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadChanged(EngineEvent):
-    """Anything about it changed: the engine finds out what by comparing with the value it holds."""
+class WorkloadChanged(_Event):
+    """A workload changed in any way, also finished. The engine compares it with its last value."""
 
     workload: values.Workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadFinished(EngineEvent):
+class WorkloadGone(_Event):
     key: values.WorkloadKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorkloadGone(EngineEvent):
-    key: values.WorkloadKey
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChecksChanged(EngineEvent):
-    key: values.WorkloadKey
-    check_states: Mapping[values.CheckName, values.CheckState]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodsReadyChanged(EngineEvent):
-    key: values.WorkloadKey
-    pods_ready: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AdmissionRefused(EngineEvent):
-    """The write of an `Admit` failed: the quota is given back and the workload queues again."""
+class AdmissionRefused(_Event):
+    """The write of an `Admit` failed: release the quota and queue the workload again."""
 
     key: values.WorkloadKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EvictionRefused(EngineEvent):
-    """The write of an eviction failed: the target still runs and may be chosen again."""
+class EvictionRefused(_Event):
+    """The write of an eviction failed: the workload may be preempted again."""
 
     key: values.WorkloadKey
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CycleDue(EngineEvent):
+class CycleDue(_Event):
     """Run one scheduling cycle, if any queue has a head."""
+
+
+EngineEvent = (
+    ClusterQueueChanged
+    | ClusterQueueGone
+    | CohortChanged
+    | CohortGone
+    | FlavorChanged
+    | FlavorGone
+    | TopologyChanged
+    | TopologyGone
+    | NodeChanged
+    | NodeGone
+    | PodBound
+    | PodEnded
+    | LocalQueueChanged
+    | LocalQueueGone
+    | LocalQueueUsageSampled
+    | NamespaceChanged
+    | NamespaceGone
+    | AdmissionCheckChanged
+    | AdmissionCheckGone
+    | WorkloadArrived
+    | WorkloadChanged
+    | WorkloadGone
+    | AdmissionRefused
+    | EvictionRefused
+    | CycleDue
+)

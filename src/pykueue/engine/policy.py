@@ -1,4 +1,7 @@
-"""All switches of the engine in one frozen value, made by `translate` from the Configuration and its feature gates."""
+"""The policy: all switches of the engine in one value.
+
+`translate` makes it from the Configuration.
+"""
 
 import enum
 from collections.abc import Mapping
@@ -24,7 +27,7 @@ class RequeuingTimestamp(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FairSharing(values.Value):
-    """Never empty: without configured strategies both apply, in this order."""
+    """Without configured strategies both apply, in this order."""
 
     preemption_strategies: tuple[FairSharingStrategy, ...] = (
         FairSharingStrategy.LESS_THAN_OR_EQUAL_TO_FINAL_SHARE,
@@ -46,9 +49,12 @@ class Policy(values.Value):
     quota_check_strategy: QuotaCheckStrategy = QuotaCheckStrategy.BLOCK_UNDECLARED
     requeuing_timestamp: RequeuingTimestamp = RequeuingTimestamp.EVICTION
     block_admission: bool = False
-    """waitForPodsReady.blockAdmission: admit nothing while some admitted workload has no ready pods."""
+    """`waitForPodsReady.blockAdmission`: admit nothing while some admitted pods are not ready."""
     preemption_loop_guard: bool = False
-    """Ours, off by default: workloads may not preempt each other in turn."""
+    """Workloads must not preempt each other in turn.
+
+    Kueue does not have this; it is off by default.
+    """
 
     partial_admission: bool = True
     flavor_fungibility: bool = True
@@ -59,10 +65,10 @@ class Policy(values.Value):
     scheduling_equivalence_hashing: bool = True
     unadmitted_workloads_observability: bool = False
     preemption_gates: bool = False
-    """Closed preemption gates hold back preemption (concurrent admission, orchestrated preemption)."""
+    """A workload with a closed preemption gate does not preempt."""
     prioritize_preemptor_workloads: bool = False
     timestamp_preemption_buffer: bool = False
     topology_aware: bool = True
     recompute_placement_within_cycle: bool = True
     failed_replacement_evicts: bool = True
-    """A workload that lost a node and finds no other is evicted at once."""
+    """A workload on a failed node is evicted at once if there is no replacement node."""

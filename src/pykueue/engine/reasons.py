@@ -1,4 +1,4 @@
-"""Why something was decided, as data: noun phrases that `messages` turns into Kueue's words and `explain` into facts."""
+"""Reasons of decisions, as data. `translate.messages` turns them into Kueue's words."""
 
 import enum
 from dataclasses import dataclass
@@ -8,15 +8,15 @@ from pykueue.engine import values
 
 
 class Mode(enum.IntEnum):
-    """How well a flavor, pod set or workload fits; the worst part speaks for the whole."""
+    """How well a flavor, pod set or workload fits.
+
+    The mode of a whole is the lowest mode of its parts.
+    """
 
     NO_FIT = 0
     PREEMPT = 1
     DEFERRED_FIT = 2
     FIT = 3
-
-
-MODE_WORDS = {Mode.NO_FIT: "NoFit", Mode.PREEMPT: "Preempt", Mode.DEFERRED_FIT: "DeferredFit", Mode.FIT: "Fit"}
 
 
 class Possibility(enum.IntEnum):
@@ -25,13 +25,6 @@ class Possibility(enum.IntEnum):
     NO_CANDIDATES = 0
     PREEMPT = 1
     RECLAIM = 2
-
-
-POSSIBILITY_WORDS = {
-    Possibility.NO_CANDIDATES: "NoCandidates",
-    Possibility.PREEMPT: "Preempt",
-    Possibility.RECLAIM: "Reclaim",
-}
 
 
 class NoFitReason(enum.StrEnum):
@@ -82,7 +75,170 @@ class RequeueReason(enum.StrEnum):
     PREEMPTION_NO_CANDIDATES = "PreemptionNoCandidates"
 
 
-# Why one flavor does not serve one pod set.
+# Why a cluster queue admits nothing.
+
+
+class InactiveReason(enum.StrEnum):
+    """In the order in which Kueue lists them."""
+
+    TERMINATING = "Terminating"
+    STOPPED = "Stopped"
+    FLAVOR_NOT_FOUND = "FlavorNotFound"
+    ADMISSION_CHECK_NOT_FOUND = "AdmissionCheckNotFound"
+    ADMISSION_CHECK_INACTIVE = "AdmissionCheckInactive"
+    TOPOLOGY_NOT_FOUND = "TopologyNotFound"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inactivity(values.Value):
+    reason: InactiveReason
+    names: tuple[str, ...] = ()
+    """The missing or inactive flavors or checks; or a missing topology and its flavor."""
+
+
+# Why pods of a pod set cannot be placed on the nodes of a flavor.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeExclusions(values.Value):
+    """How many nodes (or lowest domains) were excluded for each reason."""
+
+    total: int
+    """Nodes of the flavor, also those that were not excluded."""
+    taints: tuple[tuple[values.Taint, int], ...] = ()
+    resources: tuple[tuple[values.ResourceName, int], ...] = ()
+    """Nodes that lack the resource for even one pod."""
+    node_selector: int = 0
+    affinity: int = 0
+    topology_domain: int = 0
+    """Nodes outside the domain in which the pods must stay."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelUnspecified:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LevelMissing:
+    level: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceSizeUnspecified:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceLevelMissing:
+    level: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceLevelTooHigh:
+    slice_level: str
+    level: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceLayerMissing:
+    level: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceLayerTooHigh:
+    level: str
+    parent_level: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceLayerUneven:
+    size: int
+    parent_size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DomainsMissing:
+    level: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DomainsShort:
+    """The domains can take only `fitting` of the `requested` pods, or slices."""
+
+    topology: str
+    fitting: int
+    requested: int
+    of_slices: bool
+    exclusions: NodeExclusions
+
+
+class LayerFit(NamedTuple):
+    level: str
+    fitting: int
+    requested: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SliceLayersShort:
+    """How many slices of each layer the best domain can take."""
+
+    topology: str
+    layers: tuple[LayerFit, ...]
+    exclusions: NodeExclusions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DomainStale:
+    """A node cannot be replaced, because another domain of the assignment no longer exists."""
+
+    domain: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplacementNodeMissing:
+    node: str
+
+
+PlacementReason = (
+    LevelUnspecified
+    | LevelMissing
+    | SliceSizeUnspecified
+    | SliceLevelMissing
+    | SliceLevelTooHigh
+    | SliceLayerMissing
+    | SliceLayerTooHigh
+    | SliceLayerUneven
+    | DomainsMissing
+    | DomainsShort
+    | SliceLayersShort
+    | DomainStale
+    | ReplacementNodeMissing
+)
+
+
+# Why the flavors of a pod set cannot be used together for topology-aware scheduling.
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopologyUnavailable:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopologyFlavorMissing:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopologyFlavorsMixed:
+    flavors: tuple[values.FlavorName, ...]
+
+
+FlavorsConflict = TopologyUnavailable | TopologyFlavorMissing | TopologyFlavorsMixed
+
+
+# Why a flavor cannot be assigned to a pod set.
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +264,7 @@ class AffinityMismatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CapacityExceeded:
-    """More than the queue could ever have, whoever leaves."""
+    """The request exceeds what the cluster queue could have if nothing else were admitted."""
 
     flavor: values.FlavorName
     resource: values.ResourceName
@@ -122,7 +278,7 @@ class QuotaShort:
     flavor: values.FlavorName
     resource: values.ResourceName
     needed: int
-    """How much more than what is unused now."""
+    """How much the request exceeds the unused quota."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +289,7 @@ class ResourceNotProvided:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlavorNotNominated:
-    """Looked at again within a cycle, a workload stays with the flavors it was nominated with."""
+    """A second assignment within the same cycle may only use the flavors of the first one."""
 
     flavor: values.FlavorName
     resource: values.ResourceName
@@ -141,18 +297,31 @@ class FlavorNotNominated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceFlavorDiffers:
-    """A slice of an elastic job stays in the flavor of the slice that it replaces."""
+    """A slice of an elastic job must use the flavor of the slice that it replaces."""
 
     flavor: values.FlavorName
     original: values.FlavorName
 
 
+class TopologyMismatch(enum.Enum):
+    ONLY_TOPOLOGY_AWARE = enum.auto()
+    NOT_TOPOLOGY_AWARE = enum.auto()
+    TOPOLOGY_MISSING = enum.auto()
+    LEVEL_MISSING = enum.auto()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PlacementImpossible:
-    """Topology: in the words of the placement."""
+class FlavorTopologyMismatch:
+    """The topology of a flavor does not match the topology request of a pod set."""
 
     flavor: values.FlavorName
-    text: str
+    mismatch: TopologyMismatch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlacementImpossible:
+    flavor: values.FlavorName
+    cause: PlacementReason
 
 
 FlavorReason = (
@@ -165,12 +334,13 @@ FlavorReason = (
     | ResourceNotProvided
     | FlavorNotNominated
     | SliceFlavorDiffers
+    | FlavorTopologyMismatch
     | PlacementImpossible
 )
 
 
 class FlavorAttempt(NamedTuple):
-    """One flavor looked at for one pod set, and its worst outcome over the requested resources."""
+    """One flavor that was tried for a pod set, with its worst result over all resources."""
 
     flavor: values.FlavorName
     mode: Mode
@@ -184,8 +354,7 @@ class FlavorAttempt(NamedTuple):
 class PodSetShortage:
     name: values.PodSetName
     reasons: tuple[FlavorReason, ...]
-    fault: str = ""
-    """In words: flavors that cannot go together."""
+    conflict: FlavorsConflict | None = None
 
 
 # Why a workload is still pending.
@@ -193,7 +362,7 @@ class PodSetShortage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlavorsShort:
-    """No flavors for some pod set; `preempting` workloads are on their way out for it."""
+    """Some pod set has no flavors, or waits for the preemption of `preempting` workloads."""
 
     pod_sets: tuple[PodSetShortage, ...]
     preempting: int = 0
@@ -210,11 +379,6 @@ class ClusterQueueInactive:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ClusterQueueMissing:
-    name: values.ClusterQueueName
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NamespaceMissing:
     name: str
 
@@ -226,16 +390,11 @@ class NamespaceMismatch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RequestsInvalid:
-    text: str
+    invalid: values.InvalidRequests
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetsOverlap:
-    pass
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetsOverlapThenFit:
     pass
 
 
@@ -251,19 +410,17 @@ class PreemptionGated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodsNotReady:
-    """Admission is blocked until every admitted workload has its pods ready."""
+    """Admission is blocked until the pods of every admitted workload are ready."""
 
 
 PendingReason = (
     FlavorsShort
     | ChecksFailed
     | ClusterQueueInactive
-    | ClusterQueueMissing
     | NamespaceMissing
     | NamespaceMismatch
     | RequestsInvalid
     | TargetsOverlap
-    | TargetsOverlapThenFit
     | NoLongerFits
     | PreemptionGated
     | PodsNotReady

@@ -1,7 +1,8 @@
-"""The engine's nouns: workloads, queues, cohorts and flavors as plain frozen values.
+"""The engine's values: workloads, queues, cohorts, flavors and nodes as frozen dataclasses.
 
-`translate` makes them from API objects; events carry them in. They hold no clock, no text made for people and no API
-object. Amounts are integers (`amounts`), times are integer nanoseconds, absent is `None`.
+`translate` makes them from API objects, and events carry them. Amounts are integers (see
+`quota.amounts`); weights are floats, as in Kueue; times are integer nanoseconds; `None` means
+absent.
 """
 
 import enum
@@ -24,7 +25,7 @@ PODS: ResourceName = ResourceName("pods")
 
 
 class Value:
-    """Never changes, so a copy of the engine shares it."""
+    """A value never changes, so a fork of the engine shares it instead of copying it."""
 
     __slots__ = ()
 
@@ -50,7 +51,10 @@ class StopPolicy(enum.StrEnum):
 
 class PreemptionPolicy(enum.StrEnum):
     UNSET = ""
-    """A policy left empty inside a present `preemption`: finds nobody, yet is not Never (fair sharing tells them apart)."""
+    """Left empty inside a present `preemption`.
+
+    It allows no candidates, but fair sharing distinguishes it from Never.
+    """
     NEVER = "Never"
     LOWER_PRIORITY = "LowerPriority"
     LOWER_OR_NEWER_EQUAL_PRIORITY = "LowerOrNewerEqualPriority"
@@ -68,7 +72,7 @@ class FungibilityPreference(enum.StrEnum):
 
 
 class Operator(enum.StrEnum):
-    """How a label requirement compares; `Gt` and `Lt` only in node selectors."""
+    """The operator of a label requirement; `Gt` and `Lt` occur only in node selectors."""
 
     IN = "In"
     NOT_IN = "NotIn"
@@ -92,8 +96,8 @@ class CheckState(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Requirement(Value):
-    """One expression on one label."""
+class LabelRequirement(Value):
+    """One match expression of a selector."""
 
     key: str
     operator: Operator
@@ -102,9 +106,12 @@ class Requirement(Value):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LabelSelector(Value):
-    """All requirements must hold; an empty selector selects everything (a selector of `None` selects nothing)."""
+    """All requirements must match.
 
-    requirements: tuple[Requirement, ...] = ()
+    An empty selector selects everything; a selector of `None` selects nothing.
+    """
+
+    requirements: tuple[LabelRequirement, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +159,7 @@ class FlavorFungibility(Value):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BorrowWithinCohort(Value):
-    """Present only when its policy is not Never."""
+    """`borrowWithinCohort`, if its policy is not Never."""
 
     max_priority_threshold: int | None = None
 
@@ -174,10 +181,13 @@ class ClusterQueue(Value):
     flavor_fungibility: FlavorFungibility = FlavorFungibility()
     preemption: Preemption = Preemption()
     admission_checks: Mapping[CheckName, frozenset[FlavorName]] = field(default_factory=dict)
-    """Check to the flavors it applies to; none named means all flavors."""
+    """Check to the flavors it applies to; an empty set means all flavors."""
     stop_policy: StopPolicy = StopPolicy.NONE
     fair_weight: float | None = None
-    """To say 1, which is what silence means, is a change all the same: the parked are tried again."""
+    """None means 1.
+
+    Setting an explicit 1 still counts as a change, so inadmissible workloads are retried.
+    """
     uses_admission_fair_sharing: bool = False
     terminating: bool = False
 
@@ -216,7 +226,7 @@ class AdmissionCheck(Value):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SliceLayer(Value):
-    """Pods come in slices of `size`, each within one domain of the level `topology`."""
+    """Pods form slices of `size`, each within one domain of the level `topology`."""
 
     topology: str
     size: int
@@ -224,25 +234,28 @@ class SliceLayer(Value):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopologyRequest(Value):
-    """What a pod set asks of topology. Pod sets that share `group` get their flavors, and their places, together."""
+    """The topology request of a pod set.
+
+    Pod sets with the same `group` get flavors and domains together.
+    """
 
     group: str | None = None
     required: str | None = None
     preferred: str | None = None
     unconstrained: bool | None = None
     slices: tuple[SliceLayer, ...] = ()
-    """The outermost layer first; the size of each divides the one before."""
+    """The outermost layer first; the size of each layer divides the size of the layer before it.
+    """
 
     @property
     def is_explicit(self) -> bool:
-        """Whether it asks for a place at all; ranks alone do not."""
-        return any(each is not None for each in (self.required, self.preferred, self.unconstrained)) or bool(
-            self.slices
-        )
+        """Whether it requests topology-aware scheduling at all; a group alone does not."""
+        levels = (self.required, self.preferred, self.unconstrained)
+        return bool(self.slices) or any(level is not None for level in levels)
 
 
 class TopologyDomain(NamedTuple):
-    """Some pods in one place."""
+    """A domain, named by the values of its levels, and the number of pods in it."""
 
     values: tuple[str, ...]
     pods: int
@@ -250,7 +263,7 @@ class TopologyDomain(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopologyAssignment(Value):
-    """Where the pods of a pod set go: for each domain the value of every level, in order."""
+    """The domains in which the pods of a pod set run."""
 
     levels: tuple[str, ...]
     domains: tuple[TopologyDomain, ...]
@@ -258,7 +271,7 @@ class TopologyAssignment(Value):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node(Value):
-    """A node that is ready and takes pods."""
+    """A node that is ready and schedulable."""
 
     name: str
     labels: Mapping[str, str]
@@ -270,25 +283,25 @@ class Node(Value):
 class PodSet(Value):
     name: PodSetName
     count: int
-    """Pods that count now: the count of the spec less the reclaimable ones."""
+    """The count of the spec without the reclaimable pods."""
     spec_count: int
     min_count: int | None = None
     requests: Mapping[ResourceName, int]
-    """Of all `count` pods together."""
+    """Requests of all `count` pods together."""
     tolerations: tuple[Toleration, ...] = ()
     node_selector: Mapping[str, str] = field(default_factory=dict)
-    affinity_terms: tuple[tuple[Requirement, ...], ...] | None = None
-    """Required node affinity, terms ORed; `None` when there is none."""
+    affinity_terms: tuple[tuple[LabelRequirement, ...], ...] | None = None
+    """Terms of the required node affinity, of which one must match; `None` without affinity."""
     topology_request: TopologyRequest | None = None
     pod_requests: Mapping[ResourceName, int] = field(default_factory=dict)
-    """What one pod takes on a node, whatever quota counts of it."""
+    """What one pod uses on a node, also resources that are excluded from quota."""
     checked_node_selector: Mapping[str, str] = field(default_factory=dict)
-    """What admission checks that are ready add to the pods, this and the next."""
+    """Node selector, and below tolerations, that ready admission checks add to the pods."""
     checked_tolerations: tuple[Toleration, ...] = ()
 
 
 class DelayedTopology(enum.StrEnum):
-    """A place that is found only after the admission checks are ready."""
+    """Whether topology is assigned only after the admission checks are ready."""
 
     PENDING = "Pending"
     READY = "Ready"
@@ -296,7 +309,7 @@ class DelayedTopology(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSetAdmission(Value):
-    """What one pod set was given: flavors and the usage charged for `count` pods."""
+    """The admission of one pod set: its flavors and the usage charged for `count` pods."""
 
     name: PodSetName
     flavors: Mapping[ResourceName, FlavorName]
@@ -313,11 +326,25 @@ class Admission(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Eviction(Value):
-    """The Evicted (or Preempted) condition while it is true."""
+class EvictionCondition(Value):
+    """The condition Evicted or Preempted while it is true."""
 
     reason: str
     at_ns: int
+
+
+class RequestsRule(enum.Enum):
+    WITHIN_LIMITS = enum.auto()
+    """Requests must not exceed the limits of the same container or pod."""
+    LIMIT_RANGE = enum.auto()
+    """Requests must satisfy the LimitRanges of the namespace."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvalidRequests(Value):
+    rule: RequestsRule
+    field_errors: str
+    """The field errors as Kubernetes prints them; the engine does not read them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -329,38 +356,39 @@ class Workload(Value):
     created_at_ns: int
     pod_sets: tuple[PodSet, ...]
     priority: int = 0
-    """Effective: the spec's priority plus `priority_boost`."""
+    """The effective priority: the priority of the spec plus `priority_boost`."""
     priority_boost: int = 0
     generation: int = 0
-    shape: str = ""
-    """Scheduling equivalence hash: workloads of one shape in one queue fare alike. Empty means unknown."""
+    scheduling_hash: str = ""
+    """Workloads of one queue with the same hash are scheduled alike. Empty means unknown."""
     job_uid: str = ""
     active: bool = True
     finished: bool = False
     on_hold: bool = False
     admission_gated: bool = False
-    """Kept out of the queues by the admission-gated-by annotation."""
+    """The annotation admission-gated-by keeps it out of the queues."""
     waiting_for_replacement_pods: bool = False
     closed_preemption_gate: bool = False
-    admissibility_fault: str = ""
-    """Why its requests are invalid (requests above limits, a LimitRange), in words; empty when valid."""
+    invalid_requests: InvalidRequests | None = None
+    """None when the requests are valid."""
     admission: Admission | None = None
     reserved_at_ns: int | None = None
     """When the QuotaReserved condition became true."""
     admitted: bool = False
-    eviction: Eviction | None = None
-    preemption: Eviction | None = None
+    eviction: EvictionCondition | None = None
+    preemption: EvictionCondition | None = None
     requeued: bool | None = None
-    """The Requeued condition; `False` keeps it out of the heap."""
+    """The condition Requeued; `False` keeps the workload out of the heap."""
     requeue_at_ns: int | None = None
     check_states: Mapping[CheckName, CheckState] = field(default_factory=dict)
     pods_ready: bool = False
     unhealthy_nodes: tuple[str, ...] = ()
-    """Nodes that its pods were placed on and that failed."""
+    """Failed nodes on which some of its pods were placed."""
     replaces: WorkloadKey | None = None
-    """The slice of the same elastic job that it takes the place of: it needs only what it asks for beyond that."""
-    keeps_lost_places: bool = False
-    """A single pod cannot move: its assignment stays as it is."""
+    """The slice of the elastic job that this one replaces; only the difference needs quota."""
+    keeps_failed_nodes: bool = False
+    """The workload is a single pod, which cannot move, so its topology assignment stays as it is.
+    """
 
     @property
     def may_queue(self) -> bool:

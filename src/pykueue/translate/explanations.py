@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pykueue.api import times
-from pykueue.engine import messages, values
+from pykueue.engine import values
 from pykueue.engine.explain.explanation import (
     Explanation,
     FewerPods,
@@ -21,7 +21,7 @@ from pykueue.engine.explain.explanation import (
     ResourceFit,
     Standing,
 )
-from pykueue.translate import amounts, outcomes
+from pykueue.translate import amounts, messages, outcomes
 
 _MAX_NAMES = 5
 
@@ -38,7 +38,7 @@ _OBSTACLES = {
 
 def lines(explanation: Explanation, *, now_ns: int) -> Iterator[str]:
     yield _headline(explanation)
-    if explanation.standing not in (Standing.QUEUED, Standing.PARKED):
+    if explanation.standing not in (Standing.QUEUED, Standing.INADMISSIBLE):
         return
     if explanation.pending is None:
         yield "It fits now and will be admitted at its turn."
@@ -71,7 +71,7 @@ def _headline(explanation: Explanation) -> str:
         case Standing.OUTSIDE:
             why = _OBSTACLES[explanation.obstacle] if explanation.obstacle else "nothing leads it to a ClusterQueue"
             return f"Workload {name} is in no queue: {why}."
-    inadmissible = ", parked until something changes" if explanation.standing is Standing.PARKED else ""
+    inadmissible = ", parked until something changes" if explanation.standing is Standing.INADMISSIBLE else ""
     position = f"{explanation.position} of {explanation.queue_length}"
     return f"Workload {name} is pending in ClusterQueue {queue}, {position}{inadmissible} (priority {explanation.workload.priority})."
 
@@ -114,7 +114,7 @@ def _preemption(explanation: Explanation, now_ns: int) -> Iterator[str]:
         yield ""
         yield "Not preempted:"
         for spared in explanation.spared[:_MAX_NAMES]:
-            yield f"  {_holder(spared.holder, now_ns)}: {spared.refusal.value}"
+            yield f"  {_holder(spared.holder, now_ns)}: {messages.refusal(spared.refusal)}"
         if len(explanation.spared) > _MAX_NAMES:
             yield f"  … and {len(explanation.spared) - _MAX_NAMES} more"
 
@@ -183,7 +183,9 @@ def as_json(explanation: Explanation) -> dict[str, Any]:
         "message": pending and messages.pending(pending, outcomes.amount_text),
         "podSets": [_pod_set_json(pod_set) for pod_set in explanation.pod_sets],
         "preempts": [{**_holder_json(victim.holder), "reason": victim.reason.value} for victim in explanation.victims],
-        "spared": [{**_holder_json(spared.holder), "reason": spared.refusal.value} for spared in explanation.spared],
+        "spared": [
+            {**_holder_json(spared.holder), "reason": messages.refusal(spared.refusal)} for spared in explanation.spared
+        ],
         "remedies": [_remedy_json(remedy) for remedy in explanation.remedies],
     }
 

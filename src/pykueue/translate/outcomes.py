@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pykueue.api import conditions
 from pykueue.api.kueue import topology_encoding
 from pykueue.api.scheme import Object
-from pykueue.engine import decisions, messages, reasons, values
-from pykueue.translate import amounts
+from pykueue.engine import decisions, reasons, values
+from pykueue.translate import amounts, messages
 
 SLICE_REPLACED = "WorkloadSliceReplaced"
 _MAX_WAIT_NS = 2**63 - 1

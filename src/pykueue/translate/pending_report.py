@@ -1,6 +1,6 @@
 """The response of the visibility API: the pending workloads of a queue in their order.
 
-Builds a `PendingWorkloadsSummary` from the engine's state and the Workload objects. Called by the
+Builds a `PendingWorkloadsSummary` from the engine's view and the Workload objects. Called by the
 server of the group `visibility.kueue.x-k8s.io`.
 """
 
@@ -11,8 +11,7 @@ from typing import Any
 from pykueue.api import errors, objects
 from pykueue.api.scheme import Object
 from pykueue.engine import values
-from pykueue.engine.queues.cluster_queue import ClusterQueueState
-from pykueue.engine.world import World
+from pykueue.engine.view import EngineView
 
 GROUP = "visibility.kueue.x-k8s.io"
 DEFAULT_LIMIT = 1000
@@ -22,22 +21,21 @@ Find = Callable[[values.WorkloadKey], Object | None]
 """Returns the Workload object, or None if it no longer exists."""
 
 
-def of_cluster_queue(world: World, name: str, find: Find) -> Iterator[Object]:
-    queue = world.cluster_queues.get(values.ClusterQueueName(name))
-    if queue is None:
+def of_cluster_queue(view: EngineView, name: str, find: Find) -> Iterator[Object]:
+    ordered = view.pending_in_order(values.ClusterQueueName(name))
+    if ordered is None:
         raise errors.not_found(GROUP, "clusterqueue", name)
-    return _items(queue, find)
+    return _items(ordered, find)
 
 
-def of_local_queue(world: World, namespace: str, name: str, find: Find) -> Iterator[Object]:
-    key = values.LocalQueueKey(f"{namespace}/{name}")
-    local_queue = world.local_queues.get(key)
-    queue = None if local_queue is None else world.cluster_queues.get(local_queue.cluster_queue)
-    if queue is None:
+def of_local_queue(view: EngineView, namespace: str, name: str, find: Find) -> Iterator[Object]:
+    local_queue = view.local_queue(values.LocalQueueKey(f"{namespace}/{name}"))
+    ordered = None if local_queue is None else view.pending_in_order(local_queue.cluster_queue)
+    if ordered is None:
         raise errors.not_found(GROUP, "localqueue", name)
     return (
         item
-        for item in _items(queue, find)
+        for item in _items(ordered, find)
         if item["localQueueName"] == name and item["metadata"]["namespace"] == namespace
     )
 
@@ -53,12 +51,10 @@ def summary(items: Iterator[Object], *, version: str, offset: int = 0, limit: in
     }
 
 
-def _items(queue: ClusterQueueState, find: Find) -> Iterator[Object]:
+def _items(ordered: list[values.Workload], find: Find) -> Iterator[Object]:
     """The pending and the inadmissible workloads in queue order; positions start at 0."""
-    ordered = sorted((*queue.pending.in_heap(), *queue.pending.parked()), key=lambda pending: pending.order)
     in_local_queue: dict[values.LocalQueueKey, int] = {}
-    for position, pending in enumerate(ordered):
-        workload = pending.workload
+    for position, workload in enumerate(ordered):
         position_in_local_queue = in_local_queue.get(workload.local_queue, 0)
         in_local_queue[workload.local_queue] = position_in_local_queue + 1
         obj = find(workload.key)

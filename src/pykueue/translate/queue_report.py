@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping
 
 from pykueue.api.scheme import Object
 from pykueue.engine import values
-from pykueue.engine.queues.cluster_queue import ClusterQueueState, InactiveReason, Inactivity
 from pykueue.engine.quota import amounts as engine_amounts
-from pykueue.engine.quota.reservations import Reservation
-from pykueue.engine.world import World
+from pykueue.engine.reasons import InactiveReason, Inactivity
+from pykueue.engine.view import ClusterQueueView, EngineView, ReservationView
 from pykueue.translate import amounts
 
 _PARTS = {
@@ -22,45 +21,31 @@ _PARTS = {
 }
 
 
-def cluster_queue(state: ClusterQueueState) -> Object:
+def cluster_queue(view: EngineView, queue: ClusterQueueView) -> Object:
     """The status without conditions, which the controller sets."""
-    reserving = list(state.holdings)
+    reserving = view.reservations(queue.name)
     admitted = [reservation for reservation in reserving if reservation.workload.admitted]
     return {
-        "pendingWorkloads": len(state.pending),
+        "pendingWorkloads": queue.pending_count,
         "reservingWorkloads": len(reserving),
         "admittedWorkloads": len(admitted),
-        "flavorsReservation": cluster_queue_flavors(state.value, _usage(reserving)),
-        "flavorsUsage": cluster_queue_flavors(state.value, _usage(admitted)),
+        "flavorsReservation": cluster_queue_flavors(queue.value, _usage(reserving)),
+        "flavorsUsage": cluster_queue_flavors(queue.value, _usage(admitted)),
     }
 
 
-def local_queue(world: World, state: ClusterQueueState, key: values.LocalQueueKey) -> Object:
-    reserving = [reservation for reservation in state.holdings if reservation.workload.local_queue == key]
+def local_queue(view: EngineView, queue: ClusterQueueView, key: values.LocalQueueKey) -> Object:
+    reserving = [
+        reservation for reservation in view.reservations(queue.name) if reservation.workload.local_queue == key
+    ]
     admitted = [reservation for reservation in reserving if reservation.workload.admitted]
     return {
-        "pendingWorkloads": pending_in(world, key),
+        "pendingWorkloads": view.pending_count(key),
         "reservingWorkloads": len(reserving),
         "admittedWorkloads": len(admitted),
-        "flavorsReservation": local_queue_flavors(state.value, _usage(reserving)),
-        "flavorsUsage": local_queue_flavors(state.value, _usage(admitted)),
+        "flavorsReservation": local_queue_flavors(queue.value, _usage(reserving)),
+        "flavorsUsage": local_queue_flavors(queue.value, _usage(admitted)),
     }
-
-
-def pending_in(world: World, key: values.LocalQueueKey) -> int:
-    """The number of pending workloads; a stopped LocalQueue has none."""
-    queue = world.local_queues.get(key)
-    if queue is None or queue.stop_policy is not values.StopPolicy.NONE:
-        return 0
-    return sum(
-        (workload.may_queue and workload.key not in world.holdings) or _waits_for_replacement(world, workload)
-        for workload in world.workloads_of(key)
-    )
-
-
-def _waits_for_replacement(world: World, workload: values.Workload) -> bool:
-    queue = world.queue_of(workload) if workload.waiting_for_replacement_pods else None
-    return queue is not None and workload.key in queue.pending
 
 
 def activity(inactivity: tuple[Inactivity, ...]) -> tuple[bool, str, str]:
@@ -76,7 +61,7 @@ def activity(inactivity: tuple[Inactivity, ...]) -> tuple[bool, str, str]:
     return False, inactivity[0].reason.value, f"Can't admit new workloads: {', '.join(parts)}."
 
 
-def _usage(reservations: Iterable[Reservation]) -> dict[values.FlavorResource, int]:
+def _usage(reservations: Iterable[ReservationView]) -> dict[values.FlavorResource, int]:
     usage: dict[values.FlavorResource, int] = {}
     for reservation in reservations:
         for pod_set in reservation.admission.pod_sets:

@@ -22,7 +22,7 @@ def label_selector(selector: Object | None) -> values.LabelSelector | None:
     return values.LabelSelector(requirements=_requirements((*exact, *(selector.get("matchExpressions") or ()))))
 
 
-def affinity_terms(pod_spec: Object) -> tuple[tuple[values.Requirement, ...], ...] | None:
+def affinity_terms(pod_spec: Object) -> tuple[tuple[values.LabelRequirement, ...], ...] | None:
     """The terms of the required node affinity.
 
     One term must match; a term matches if all its expressions do.
@@ -55,15 +55,15 @@ def taints(entries: Iterable[Object] | None) -> tuple[values.Taint, ...]:
     )
 
 
-def _requirements(expressions: Iterable[Object]) -> tuple[values.Requirement, ...]:
+def _requirements(expressions: Iterable[Object]) -> tuple[values.LabelRequirement, ...]:
     return tuple(_requirement(expression) for expression in expressions)
 
 
-def _requirement(expression: Object) -> values.Requirement:
+def _requirement(expression: Object) -> values.LabelRequirement:
     """An unknown operator, which a stored pod template may have, matches no label."""
     operator = expression.get("operator", "")
     if operator not in _OPERATORS:
-        return values.Requirement(key=expression.get("key", ""), operator=values.Operator.IN)
-    return values.Requirement(
+        return values.LabelRequirement(key=expression.get("key", ""), operator=values.Operator.IN)
+    return values.LabelRequirement(
         key=expression["key"], operator=values.Operator(operator), values=tuple(expression.get("values") or ())
     )

@@ -70,7 +70,7 @@ def workload(
         priority=priority,
         priority_boost=boost,
         generation=int(metadata.get("generation") or 0),
-        shape=scheduling_hash(spec.get("podSets") or (), pod_sets, priority) if options.computes_hash else "",
+        scheduling_hash=scheduling_hash(spec.get("podSets") or (), pod_sets, priority) if options.computes_hash else "",
         job_uid=objects.labels(obj).get(JOB_UID, ""),
         active=spec.get("active", True) is not False,
         finished=conditions.has_status_true(by_type.get("Finished")),
@@ -78,7 +78,7 @@ def workload(
         admission_gated=is_faulty or (options.honors_admission_gates and bool(annotations.get(ADMISSION_GATED_BY))),
         waiting_for_replacement_pods=conditions.has_status_true(by_type.get("WaitingForReplacementPods")),
         closed_preemption_gate=has_closed_preemption_gate(obj),
-        admissibility_fault=admissibility_fault(obj, limit_ranges or {}),
+        invalid_requests=invalid_requests(obj, limit_ranges or {}),
         admission=_admission(obj, options) if is_reserved and status.get("admission") else None,
         reserved_at_ns=conditions.transition_ns(reserved) if is_reserved else None,
         admitted=conditions.has_status_true(by_type.get("Admitted")),
@@ -93,7 +93,7 @@ def workload(
         pods_ready=conditions.has_status_true(by_type.get("PodsReady")),
         unhealthy_nodes=tuple(node["name"] for node in status.get("unhealthyNodes") or ()),
         replaces=_replaced_slice(annotations) if options.replaces_slices else None,
-        keeps_lost_places=is_of_one_pod(obj),
+        keeps_failed_nodes=is_of_one_pod(obj),
     )
 
 
@@ -119,13 +119,15 @@ def is_of_one_pod(obj: Object) -> bool:
     return len(owners) == 1 and (owners[0]["apiVersion"], owners[0]["kind"]) == ("v1", "Pod")
 
 
-def admissibility_fault(obj: Object, limit_ranges: limit_range.Summary) -> str:
-    """Why no ClusterQueue may admit these requests, in Kueue's words; "" if they are valid."""
+def invalid_requests(obj: Object, limit_ranges: limit_range.Summary) -> values.InvalidRequests | None:
+    """Why no ClusterQueue may admit these requests; None if they are valid."""
     if faults := limit_range.requests_above_limits(obj["spec"].get("podSets") or ()):
-        return f"resources validation failed: {errors.aggregate(faults)}"
-    if faults := requests.limit_range_errors(obj, limit_ranges):
-        return f"resources didn't satisfy LimitRange constraints: {errors.aggregate(faults)}"
-    return ""
+        rule = values.RequestsRule.WITHIN_LIMITS
+    elif faults := requests.limit_range_errors(obj, limit_ranges):
+        rule = values.RequestsRule.LIMIT_RANGE
+    else:
+        return None
+    return values.InvalidRequests(rule=rule, field_errors=errors.aggregate(faults))
 
 
 def _pod_sets(obj: Object, options: WorkloadOptions, device_counts: devices.DeviceCounts) -> tuple[values.PodSet, ...]:
@@ -221,10 +223,10 @@ def _topology(placement: requests.PodSetPlacement | None) -> values.TopologyAssi
     )
 
 
-def _eviction(condition: Object | None) -> values.Eviction | None:
+def _eviction(condition: Object | None) -> values.EvictionCondition | None:
     if condition is None or not conditions.has_status_true(condition):
         return None
-    return values.Eviction(reason=condition.get("reason", ""), at_ns=conditions.transition_ns(condition) or 0)
+    return values.EvictionCondition(reason=condition.get("reason", ""), at_ns=conditions.transition_ns(condition) or 0)
 
 
 def _truth(condition: Object | None) -> bool | None:

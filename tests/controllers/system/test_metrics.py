@@ -48,8 +48,8 @@ async def with_three_waiting(cluster):
         await cluster.until(cluster.workload_of, name, "PyTorchJob")
 
     async def all_wait():
-        pending = cluster.controllers.scheduler.engine.world.cluster_queues["cq"].pending
-        return len(pending) == 3 and not pending.active_count
+        pending = cluster.controllers.scheduler.engine.view.pending("cq")
+        return len(pending) == 3 and all(workload.is_inadmissible for workload in pending)
 
     await cluster.until(all_wait)
 

@@ -8,13 +8,15 @@ from pykueue.controllers.system import Controllers
 
 
 def state_of(controllers):
-    world = controllers.scheduler.engine.world
+    view = controllers.scheduler.engine.view
     return {
-        name: (
-            sorted((reservation.key, sorted(reservation.usage.items())) for reservation in queue.holdings),
-            sorted(pending.key for pending in (*queue.pending.in_heap(), *queue.pending.parked())),
+        queue.name: (
+            sorted(
+                (reserved.workload.key, sorted(reserved.usage.items())) for reserved in view.reservations(queue.name)
+            ),
+            sorted(workload.key for workload in view.pending_in_order(queue.name)),
         )
-        for name, queue in world.cluster_queues.items()
+        for queue in view.cluster_queues()
     }
 
 

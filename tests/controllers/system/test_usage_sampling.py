@@ -24,9 +24,9 @@ async def test_the_usage_of_a_local_queue_is_in_its_status_and_survives_a_restar
         await cluster.until(something_was_consumed)
         await cluster.stop()
         await cluster.start()
-        ledger = cluster.controllers.scheduler.engine.world.local_queue_usage
+        view = cluster.controllers.scheduler.engine.view
 
         async def it_is_remembered():
-            return ledger.consumed.get("default/cq", {}).get("cpu")
+            return view.consumed("default/cq").get("cpu")
 
         await cluster.until(it_is_remembered)

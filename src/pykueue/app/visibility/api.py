@@ -13,7 +13,7 @@ from pykueue.translate import pending_report
 if TYPE_CHECKING:
     from pykueue.apiserver.embedded import EmbeddedApi
     from pykueue.app.configured_controllers import ConfiguredControllers
-    from pykueue.engine.world import World
+    from pykueue.engine.view import EngineView
     from pykueue.kube.controller.cache import ObjectCache
 
 VERSIONS = ("v1beta1", "v1beta2")
@@ -27,9 +27,9 @@ RESOURCES = (
 
 def register(api: "EmbeddedApi", controllers: "ConfiguredControllers") -> None:
     async def handler(call: HttpRequest) -> HttpResponse:
-        route, world = call.route, controllers.scheduler.engine.world
+        route, view = call.route, controllers.scheduler.engine.view
         namespace = route.namespace if route.plural == "localqueues" else ""
-        summary = pending(world, controllers.cache, route.name, namespace, version=route.version, query=call.query)
+        summary = pending(view, controllers.cache, route.name, namespace, version=route.version, query=call.query)
         return HttpResponse(body=summary)
 
     for version in VERSIONS:
@@ -38,7 +38,7 @@ def register(api: "EmbeddedApi", controllers: "ConfiguredControllers") -> None:
 
 
 def pending(
-    world: "World", cache: "ObjectCache", name: str, namespace: str, *, version: str, query: Mapping[str, str]
+    view: "EngineView", cache: "ObjectCache", name: str, namespace: str, *, version: str, query: Mapping[str, str]
 ) -> Object:
     """The summary of a LocalQueue, or of a ClusterQueue if `namespace` is empty."""
 
@@ -47,9 +47,9 @@ def pending(
         return cache.get(resources.WORKLOAD, workload_name, workload_namespace)
 
     if namespace:
-        items = pending_report.of_local_queue(world, namespace, name, find)
+        items = pending_report.of_local_queue(view, namespace, name, find)
     else:
-        items = pending_report.of_cluster_queue(world, name, find)
+        items = pending_report.of_cluster_queue(view, name, find)
     return pending_report.summary(
         items,
         version=version,

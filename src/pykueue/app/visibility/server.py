@@ -21,13 +21,13 @@ from pykueue.translate.pending_report import GROUP
 
 if TYPE_CHECKING:
     from pykueue.api.configuration.types import Configuration
-    from pykueue.engine.world import World
+    from pykueue.engine.view import EngineView
     from pykueue.kube.client import Client
     from pykueue.kube.controller.cache import ObjectCache
 
 log = logging.getLogger(__name__)
 
-Queues = Callable[[], "tuple[World, ObjectCache] | None"]
+Queues = Callable[[], "tuple[EngineView, ObjectCache] | None"]
 """The queues as this replica has read them; None before it has read all of them."""
 
 _CERTIFICATE_LIFE = dt.timedelta(days=3650)

@@ -17,8 +17,8 @@ from pykueue.controllers.metrics.gauges import Gauges
 from pykueue.controllers.metrics.instruments import CustomLabels, Instruments
 from pykueue.controllers.metrics.local_queue_gauges import LocalQueueFilter, LocalQueueGauges
 from pykueue.controllers.workloads import predicates
-from pykueue.engine.quota import quota_tree
-from pykueue.engine.world import World
+from pykueue.engine import values
+from pykueue.engine.view import EngineView
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.cache import ObjectCache
 
@@ -27,7 +27,7 @@ class Metrics:
     def __init__(
         self,
         cache: ObjectCache,
-        world: World,
+        view: EngineView,
         clock: Clock,
         configuration: Mapping[str, Any],
         *,
@@ -35,7 +35,7 @@ class Metrics:
         job_resources: Iterable[Resource] = (),
     ) -> None:
         self._cache = cache
-        self._world = world
+        self._view = view
         self._clock = clock
         self._job_resources = {(resource.group, resource.kind): resource for resource in job_resources}
         gates = configuration.get("featureGates") or {}
@@ -47,10 +47,10 @@ class Metrics:
             without="" if self._filter.is_registered else "local_queue_",
         )
         self._gauges = Gauges(
-            world,
+            view,
             self.instruments,
             local_queues=LocalQueueGauges(
-                world,
+                view,
                 cache,
                 self.instruments,
                 queue_filter=self._filter,
@@ -67,7 +67,7 @@ class Metrics:
 
     def refresh(self) -> None:
         """Reads the gauges from the engine; `text` may then run in any thread."""
-        for name in self._counted_cohorts - self._world.tree.cohorts.keys():
+        for name in self._counted_cohorts - self._view.cohort_names():
             self.instruments.remove({"cohort": name})
             self._counted_cohorts.remove(name)
         self._gauges.refresh()
@@ -138,11 +138,11 @@ class Metrics:
         if predicates.checks(workload):
             waited = self._seconds_since(workload, "QuotaReserved")
             self._observe(workload, "admission_checks_wait_time_seconds", waited)
-        node = self._world.tree.cluster_queues.get(predicates.cluster_queue_reserved(workload))
-        for ancestor in () if node is None else quota_tree.ancestors(node):
+        path = self._view.path(values.ClusterQueueName(predicates.cluster_queue_reserved(workload)))
+        for cohort in path[:-1]:
             priority_class = predicates.priority_class_name(workload)
-            self.instruments.count("cohort_subtree_admitted_workloads_total", ancestor.name, priority_class)
-            self._counted_cohorts.add(ancestor.name)
+            self.instruments.count("cohort_subtree_admitted_workloads_total", cohort, priority_class)
+            self._counted_cohorts.add(cohort)
 
     def _finished(self, old: Object, new: Object) -> None:
         self._count(new, "finished_workloads_total", cluster_queue=predicates.cluster_queue_reserved(old))

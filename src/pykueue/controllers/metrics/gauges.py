@@ -12,9 +12,9 @@ from pykueue.controllers.metrics.catalog import BUILD_INFO
 from pykueue.controllers.metrics.instruments import Instruments
 from pykueue.controllers.metrics.local_queue_gauges import LocalQueueGauges
 from pykueue.controllers.metrics.queue_counts import CountsByQueue
-from pykueue.engine.queues.cluster_queue import InactiveReason
-from pykueue.engine.quota import fair_sharing, quota_tree
-from pykueue.engine.world import World
+from pykueue.engine import values
+from pykueue.engine.reasons import InactiveReason
+from pykueue.engine.view import EngineView
 from pykueue.translate import amounts
 
 
@@ -23,18 +23,18 @@ class Gauges(Collector):
 
     def __init__(
         self,
-        world: World,
+        view: EngineView,
         instruments: Instruments,
         *,
         local_queues: LocalQueueGauges,
         shows_resources: bool,
         shows_cohorts: bool,
     ) -> None:
-        self._world = world
+        self._view = view
         self._instruments = instruments
-        self._counts_by_queue = CountsByQueue(world)
+        self._counts_by_queue = CountsByQueue(view)
         self._local_queues = local_queues
-        self._cohorts = CohortGauges(world, instruments, self._counts_by_queue)
+        self._cohorts = CohortGauges(view, instruments, self._counts_by_queue)
         self._shows_resources = shows_resources
         self._shows_cohorts = shows_cohorts
         self._metrics: list[Metric] = []
@@ -44,7 +44,6 @@ class Gauges(Collector):
         return self._metrics
 
     def refresh(self) -> None:
-        self._world.tree.refresh()
         self._counts_by_queue.refresh()
         self._metrics = list(self._read())
 
@@ -83,9 +82,9 @@ class Gauges(Collector):
                 admitted.add(state.name, value=counts.admitted)
                 continue
             by_labels: dict[tuple[str, ...], int] = {}
-            for reservation in state.holdings:
+            for reservation in self._view.reservations(state.name):
                 if reservation.workload.admitted:
-                    labels = custom.of_workload(reservation.key)
+                    labels = custom.of_workload(reservation.workload.key)
                     by_labels[labels] = by_labels.get(labels, 0) + 1
             for labels, count in sorted(by_labels.items()):
                 admitted.add(state.name, value=count, of_workload=labels)
@@ -102,48 +101,47 @@ class Gauges(Collector):
 
     def _skips(self) -> Metric:
         gauge = self._instruments.gauge("admission_cycle_preemption_skips")
-        for name, count in sorted(self._world.skipped_preemptions.items()):
-            if name in self._world.cluster_queues:
+        names = {state.name for state, _ in self._counts_by_queue}
+        for name, count in sorted(self._view.skipped_preemptions.items()):
+            if name in names:
                 gauge.add(name, value=count)
         return gauge.family
 
     def _info(self) -> Metric:
         gauge = self._instruments.gauge("cluster_queue_info")
         for state, _ in self._counts_by_queue:
-            path = state.node.path
+            path = state.path
             parent, root = (path[-2], path[0]) if len(path) > 1 else ("", "")
             gauge.add(state.name, parent, root, value=1)
         return gauge.family
 
     def _resources(self) -> Iterator[Metric]:
-        names = self._world.tree.flavor_resources.names
         gauge = self._instruments.gauge
         reserved, used = gauge("cluster_queue_resource_reservation"), gauge("cluster_queue_resource_usage")
         nominal, pending = gauge("cluster_queue_nominal_quota"), gauge("cluster_queue_resource_pending")
         borrowing, lending = gauge("cluster_queue_borrowing_limit"), gauge("cluster_queue_lending_limit")
         for state, counts in self._counts_by_queue:
-            node = state.node
-            for index, quota in node.nominal.items():
-                flavor, resource = names[index].flavor, names[index].resource
+            for flavor_resource, quota in state.quotas.items():
+                flavor, resource = flavor_resource
                 key = (state.value.cohort or "", state.name, flavor, resource)
-                reserved.add(*key, value=amounts.as_float(resource, node.usage.get(index, 0)))
-                used.add(*key, value=amounts.as_float(resource, counts.used[index]))
-                nominal.add(*key, value=amounts.as_float(resource, quota))
-                for limit, limits in ((borrowing, node.borrowing_limit), (lending, node.lending_limit)):
-                    value = amounts.as_float(resource, limits[index]) if index in limits else math.inf
-                    limit.add(*key, value=value)
-            for resource in sorted({*state.group_of, *counts.requested}):
+                reserved.add(*key, value=amounts.as_float(resource, state.usage.get(flavor_resource, 0)))
+                used.add(*key, value=amounts.as_float(resource, counts.used[flavor_resource]))
+                nominal.add(*key, value=amounts.as_float(resource, quota.nominal))
+                for limit, amount in ((borrowing, quota.borrowing_limit), (lending, quota.lending_limit)):
+                    limit.add(*key, value=math.inf if amount is None else amounts.as_float(resource, amount))
+            for resource in sorted({*state.covered_resources, *counts.requested}):
                 pending.add(state.name, resource, value=amounts.as_float(resource, counts.requested[resource]))
         yield from (metric.family for metric in (reserved, used, nominal, borrowing, lending, pending))
 
     def _shares(self) -> Iterator[Metric]:
         """A queue that borrows with a weight of zero has the share NaN."""
-        if self._world.policy.fair_sharing is None:
+        if self._view.policy.fair_sharing is None:
             return
         gauge = self._instruments.gauge("cluster_queue_weighted_share")
         for state, _ in self._counts_by_queue:
-            share = fair_sharing.share(self._world.tree, state.node).weighted
-            gauge.add(state.name, state.value.cohort or "", value=math.nan if share == math.inf else share)
+            if state.share is not None:
+                share = state.share.weighted
+                gauge.add(state.name, state.value.cohort or "", value=math.nan if share == math.inf else share)
         yield gauge.family
 
 
@@ -154,8 +152,8 @@ def _build() -> Metric:
 
 
 class CohortGauges:
-    def __init__(self, world: World, instruments: Instruments, counts_by_queue: CountsByQueue) -> None:
-        self._world = world
+    def __init__(self, view: EngineView, instruments: Instruments, counts_by_queue: CountsByQueue) -> None:
+        self._view = view
         self._instruments = instruments
         self._counts_by_queue = counts_by_queue
 
@@ -163,35 +161,34 @@ class CohortGauges:
         gauge = self._instruments.gauge
         info, admitted = gauge("cohort_info"), gauge("cohort_subtree_admitted_active_workloads")
         quotas, reserved = gauge("cohort_subtree_quota"), gauge("cohort_subtree_resource_reservations")
-        names = self._world.tree.flavor_resources.names
         subtree_counts = self._subtree_counts()
-        for name, node in sorted(self._world.tree.cohorts.items()):
-            parent = node.parent.name if node.parent is not None else ""
-            info.add(name, parent, node.root.name, value=1)
-            below = subtree_counts.get(name)
-            admitted.add(name, value=below.admitted if below else 0)
-            for family, by_index in ((quotas, node.subtree), (reserved, below.usage if below else {})):
-                for index, amount in sorted(by_index.items()):
+        for cohort in self._view.cohorts():
+            parent = cohort.path[-2] if len(cohort.path) > 1 else ""
+            info.add(cohort.name, parent, cohort.path[0], value=1)
+            below = subtree_counts.get(cohort.name)
+            admitted.add(cohort.name, value=below.admitted if below else 0)
+            for family, usage in ((quotas, cohort.subtree_quota), (reserved, below.usage if below else {})):
+                for (flavor, resource), amount in sorted(usage.items()):
                     if amount > 0:
-                        flavor, resource = names[index].flavor, names[index].resource
-                        family.add(name, flavor, resource, value=amounts.as_float(resource, amount))
+                        family.add(cohort.name, flavor, resource, value=amounts.as_float(resource, amount))
         yield from (info.family, admitted.family, quotas.family, reserved.family)
 
     def shares(self) -> Iterator[Metric]:
-        if self._world.policy.fair_sharing is None:
+        if self._view.policy.fair_sharing is None:
             return
         gauge = self._instruments.gauge("cohort_weighted_share")
-        for name, node in sorted(self._world.tree.cohorts.items()):
-            gauge.add(name, value=fair_sharing.share(self._world.tree, node).weighted)
+        for cohort in self._view.cohorts():
+            if cohort.share is not None:
+                gauge.add(cohort.name, value=cohort.share.weighted)
         yield gauge.family
 
     def _subtree_counts(self) -> dict[str, "_SubtreeCounts"]:
         by_cohort: dict[str, _SubtreeCounts] = {}
         for state, counts in self._counts_by_queue:
-            for ancestor in quota_tree.ancestors(state.node):
-                below = by_cohort.setdefault(ancestor.name, _SubtreeCounts())
+            for cohort in state.path[:-1]:
+                below = by_cohort.setdefault(cohort, _SubtreeCounts())
                 below.admitted += counts.admitted
-                below.usage.update(state.node.usage)
+                below.usage.update(state.usage)
         return by_cohort
 
 
@@ -200,4 +197,4 @@ class _SubtreeCounts:
 
     def __init__(self) -> None:
         self.admitted = 0
-        self.usage: Counter[quota_tree.Index] = Counter()
+        self.usage: Counter[values.FlavorResource] = Counter()

@@ -12,7 +12,7 @@ from pykueue.controllers.metrics.instruments import Instruments
 from pykueue.controllers.metrics.queue_counts import CountsByQueue, QueueCounts
 from pykueue.controllers.workloads import predicates
 from pykueue.engine import values
-from pykueue.engine.world import World
+from pykueue.engine.view import EngineView
 from pykueue.kube.controller.cache import ObjectCache
 from pykueue.translate import amounts
 
@@ -37,14 +37,14 @@ class LocalQueueFilter:
 class LocalQueueGauges:
     def __init__(
         self,
-        world: World,
+        view: EngineView,
         cache: ObjectCache,
         instruments: Instruments,
         *,
         queue_filter: LocalQueueFilter,
         observes_unadmitted: bool,
     ) -> None:
-        self._world = world
+        self._view = view
         self._cache = cache
         self._instruments = instruments
         self._filter = queue_filter
@@ -80,10 +80,10 @@ class LocalQueueGauges:
         yield from self._not_admitted()
 
     def _measured_queues(self) -> Iterator[tuple[values.LocalQueueKey, values.LocalQueue]]:
-        for key, queue in sorted(self._world.local_queues.items()):
-            namespace, _, name = key.partition("/")
+        for queue in self._view.local_queues():
+            namespace, _, name = queue.key.partition("/")
             if self._filter.includes(self._cache.get(resources.LOCAL_QUEUE, name, namespace)):
-                yield key, queue
+                yield queue.key, queue
 
     @staticmethod
     def _counts_of(counts_by_queue: CountsByQueue, key: values.LocalQueueKey, queue: values.LocalQueue) -> QueueCounts:
@@ -91,33 +91,31 @@ class LocalQueueGauges:
         return QueueCounts() if of_queue is None else of_queue.local_queues.get(key, QueueCounts())
 
     def _is_active(self, queue: values.LocalQueue) -> bool:
-        state = self._world.cluster_queues.get(queue.cluster_queue)
-        return state is not None and state.is_active and queue.stop_policy is values.StopPolicy.NONE
+        return self._view.is_active(queue.cluster_queue) and queue.stop_policy is values.StopPolicy.NONE
 
     def _resources(self, counts_by_queue: CountsByQueue) -> Iterator[Metric]:
-        names = self._world.tree.flavor_resources.names
         reserved = self._instruments.gauge("local_queue_resource_reservation")
         used = self._instruments.gauge("local_queue_resource_usage")
         for key, queue in self._measured_queues():
-            state = self._world.cluster_queues.get(queue.cluster_queue)
-            if state is None:
+            cluster_queue = self._view.cluster_queue(queue.cluster_queue)
+            if cluster_queue is None:
                 continue
             namespace, _, name = key.partition("/")
             counts = self._counts_of(counts_by_queue, key, queue)
-            for index in state.node.nominal:
-                flavor, resource = names[index].flavor, names[index].resource
-                for gauge, by_index in ((reserved, counts.reserved), (used, counts.used)):
-                    amount = amounts.as_float(resource, by_index[index])
+            for flavor_resource in cluster_queue.quotas:
+                flavor, resource = flavor_resource
+                for gauge, usage in ((reserved, counts.reserved), (used, counts.used)):
+                    amount = amounts.as_float(resource, usage[flavor_resource])
                     gauge.add(name, namespace, flavor, resource, value=amount)
         yield from (reserved.family, used.family)
 
     def _usage(self) -> Iterator[Metric]:
-        if self._world.policy.admission_fair_sharing is None:
+        if self._view.policy.admission_fair_sharing is None:
             return
         gauge = self._instruments.gauge("local_queue_admission_fair_sharing_usage")
         for key, queue in self._measured_queues():
             namespace, _, name = key.partition("/")
-            gauge.add(name, namespace, queue.cluster_queue, value=self._world.usage_of(key))
+            gauge.add(name, namespace, queue.cluster_queue, value=self._view.local_queue_usage(key))
         yield gauge.family
 
     def _not_admitted(self) -> Iterator[Metric]:
@@ -127,7 +125,7 @@ class LocalQueueGauges:
         of_local_queues = self._instruments.gauge("local_queue_unadmitted_workloads")
         by_queue: Counter[tuple[str, str, str]] = Counter()
         for (key, reason, cause), count in sorted(self._unadmitted.counts.items()):
-            queue = self._world.local_queues.get(values.LocalQueueKey(key))
+            queue = self._view.local_queue(values.LocalQueueKey(key))
             if queue is None:
                 continue
             by_queue[queue.cluster_queue, reason, cause] += count

@@ -9,9 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pykueue.engine import values
-from pykueue.engine.queues.cluster_queue import ClusterQueueState
-from pykueue.engine.quota import quota_tree
-from pykueue.engine.world import World
+from pykueue.engine.view import ClusterQueueView, EngineView
 
 
 @dataclass(slots=True, kw_only=True)
@@ -21,8 +19,8 @@ class QueueCounts:
     inadmissible: int = 0
     reserving: int = 0
     admitted: int = 0
-    reserved: Counter[quota_tree.Index] = field(default_factory=Counter)
-    used: Counter[quota_tree.Index] = field(default_factory=Counter)
+    reserved: Counter[values.FlavorResource] = field(default_factory=Counter)
+    used: Counter[values.FlavorResource] = field(default_factory=Counter)
     """The usage of admitted workloads."""
 
 
@@ -37,37 +35,36 @@ class ClusterQueueCounts(QueueCounts):
 class CountsByQueue:
     """The counts of every ClusterQueue."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
+    def __init__(self, view: EngineView) -> None:
+        self._view = view
+        self._queues: list[ClusterQueueView] = []
         self._counts: dict[values.ClusterQueueName, ClusterQueueCounts] = {}
 
     def refresh(self) -> None:
         """Counts the queues that changed, and drops deleted ones."""
-        queues = self._world.cluster_queues
-        self._counts = {name: self._current(state) for name, state in sorted(queues.items())}
+        self._queues = self._view.cluster_queues()
+        self._counts = {queue.name: self._current(queue) for queue in self._queues}
 
-    def __iter__(self) -> Iterator[tuple[ClusterQueueState, ClusterQueueCounts]]:
-        return ((self._world.cluster_queues[name], counts) for name, counts in self._counts.items())
+    def __iter__(self) -> Iterator[tuple[ClusterQueueView, ClusterQueueCounts]]:
+        return ((queue, self._counts[queue.name]) for queue in self._queues)
 
     def of(self, name: values.ClusterQueueName) -> ClusterQueueCounts | None:
         return self._counts.get(name)
 
-    def _current(self, state: ClusterQueueState) -> ClusterQueueCounts:
-        version = (state.pending.version, state.holdings.version)
-        counted = self._counts.get(state.name)
-        return counted if counted is not None and counted.version == version else _counted(state, version)
+    def _current(self, queue: ClusterQueueView) -> ClusterQueueCounts:
+        counted = self._counts.get(queue.name)
+        return counted if counted is not None and counted.version == queue.version else _counted(self._view, queue)
 
 
-def _counted(state: ClusterQueueState, version: tuple[int, int]) -> ClusterQueueCounts:
-    counts = ClusterQueueCounts(version=version)
-    for pending in state.pending:
-        is_inadmissible = state.pending.is_parked(pending.key)
-        for queue_counts in (counts, counts.local_queues[pending.workload.local_queue]):
+def _counted(view: EngineView, queue: ClusterQueueView) -> ClusterQueueCounts:
+    counts = ClusterQueueCounts(version=queue.version)
+    for workload, is_inadmissible in view.pending(queue.name):
+        for queue_counts in (counts, counts.local_queues[workload.local_queue]):
             queue_counts.active += not is_inadmissible
             queue_counts.inadmissible += is_inadmissible
-        for pod_set in pending.workload.pod_sets:
+        for pod_set in workload.pod_sets:
             counts.requested.update(pod_set.requests)
-    for reservation in state.holdings:
+    for reservation in view.reservations(queue.name):
         for queue_counts in (counts, counts.local_queues[reservation.workload.local_queue]):
             queue_counts.reserving += 1
             queue_counts.reserved.update(reservation.usage)

@@ -91,24 +91,24 @@ class QueueControllers:
 
     async def reconcile_cluster_queue(self, name: str) -> int:
         old = self._cache.get(resources.CLUSTER_QUEUE, name)
-        state = self._scheduler.engine.world.cluster_queues.get(values.ClusterQueueName(name))
-        if old is None or state is None:
+        view = self._scheduler.engine.view
+        queue = view.cluster_queue(values.ClusterQueueName(name))
+        if old is None or queue is None:
             return 0
         new = copied(old)
         finalizers = objects.finalizers(new)
         if not objects.is_deleted(old) and RESOURCE_IN_USE not in finalizers:
             new["metadata"]["finalizers"] = [*finalizers, RESOURCE_IN_USE]
-        elif objects.is_deleted(old) and RESOURCE_IN_USE in finalizers and not len(state.holdings):
+        elif objects.is_deleted(old) and RESOURCE_IN_USE in finalizers and not queue.reservation_count:
             new["metadata"]["finalizers"] = [finalizer for finalizer in finalizers if finalizer != RESOURCE_IN_USE]
             await self._executor.apply(changes(resources.CLUSTER_QUEUE, old, new))
             return 0
-        new.setdefault("status", {}).update(queue_report.cluster_queue(state))
-        share = self._scheduler.weighted_share(state.node)
-        if share is None:
+        new.setdefault("status", {}).update(queue_report.cluster_queue(view, queue))
+        if queue.share is None:
             new["status"].pop("fairSharing", None)
         else:
-            new["status"]["fairSharing"] = {"weightedShare": share}
-        status, reason, message = queue_report.activity(state.inactivity)
+            new["status"]["fairSharing"] = {"weightedShare": queue.share.rounded}
+        status, reason, message = queue_report.activity(queue.inactivity)
         now_ns = self._clock.now_ns()
         is_transition = conditions.put(new, "Active", status=status, reason=reason, message=message, now_ns=now_ns)
         await self._executor.apply(changes(resources.CLUSTER_QUEUE, old, new))
@@ -120,12 +120,11 @@ class QueueControllers:
     async def reconcile_cohort(self, name: str) -> int:
         """Write the status of a Cohort, which exists only with fair sharing."""
         old = self._cache.get(resources.COHORT, name)
-        node = self._scheduler.engine.world.tree.cohorts.get(name)
-        share = self._scheduler.weighted_share(node) if node is not None else None
-        if old is None or share is None:
+        cohort = self._scheduler.engine.view.cohort(name)
+        if old is None or cohort is None or cohort.share is None:
             return 0
         new = copied(old)
-        new.setdefault("status", {})["fairSharing"] = {"weightedShare": share}
+        new.setdefault("status", {})["fairSharing"] = {"weightedShare": cohort.share.rounded}
         await self._executor.apply(changes(resources.COHORT, old, new))
         return 0
 
@@ -139,14 +138,14 @@ class QueueControllers:
         queue_name = old["spec"].get("clusterQueue", "")
         cluster_queue = self._cache.get(resources.CLUSTER_QUEUE, queue_name)
         status, reason, message = _local_queue_activity(cluster_queue, is_stopped=is_stopped)
-        world = self._scheduler.engine.world
-        state = world.cluster_queues.get(values.ClusterQueueName(queue_name))
+        view = self._scheduler.engine.view
+        queue = view.cluster_queue(values.ClusterQueueName(queue_name))
         local_queue = values.LocalQueueKey(f"{namespace}/{name}")
         queue_status = new.setdefault("status", {})
-        if state is not None and (cluster_queue is not None or is_stopped):
-            queue_status.update(queue_report.local_queue(world, state, local_queue))
+        if queue is not None and (cluster_queue is not None or is_stopped):
+            queue_status.update(queue_report.local_queue(view, queue, local_queue))
         else:
-            pending = queue_report.pending_in(world, local_queue)
+            pending = view.pending_count(local_queue)
             queue_status.update({"pendingWorkloads": pending, "reservingWorkloads": 0, "admittedWorkloads": 0})
             queue_status.pop("flavorsReservation", None)
             queue_status.pop("flavorsUsage", None)

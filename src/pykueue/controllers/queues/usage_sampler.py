@@ -59,8 +59,7 @@ class UsageSampler:
         elapsed_ns = max(0, now_ns - self._sampled_ns[key])
         if elapsed_ns < self._config.sampling_interval_ns:
             return self._config.sampling_interval_ns - elapsed_ns
-        world = self._scheduler.engine.world
-        before = world.local_queue_usage.consumed.get(queue, {})
+        before = self._scheduler.engine.view.consumed(queue)
         consumed: Mapping[values.ResourceName, int] = {}
         if self._config.half_life_ns:
             consumed = decayed(before, self._admitted(queue), elapsed_ns, self._config.half_life_ns)
@@ -70,11 +69,10 @@ class UsageSampler:
         return self._config.sampling_interval_ns
 
     def _admitted(self, key: values.LocalQueueKey) -> dict[values.ResourceName, int]:
-        world = self._scheduler.engine.world
-        local_queue = world.local_queues.get(key)
-        state = world.cluster_queues.get(local_queue.cluster_queue) if local_queue is not None else None
+        view = self._scheduler.engine.view
+        local_queue = view.local_queue(key)
         used: dict[values.ResourceName, int] = {}
-        for reservation in state.holdings if state is not None else ():
+        for reservation in () if local_queue is None else view.reservations(local_queue.cluster_queue):
             if reservation.workload.local_queue != key or not reservation.workload.admitted:
                 continue
             for pod_set in reservation.admission.pod_sets:

@@ -23,7 +23,6 @@ from pykueue.controllers.scheduler.pending_events import PendingEventFilter
 from pykueue.controllers.workloads import predicates, transitions
 from pykueue.engine import decisions, engine, events, reasons, values
 from pykueue.engine.policy import AdmissionFairSharing
-from pykueue.engine.quota import fair_sharing, quota_tree
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.cache import ObjectCache
@@ -111,23 +110,15 @@ class Scheduler:
     def shares_fairly(self) -> bool:
         return self._policy.fair_sharing is not None
 
-    def weighted_share(self, node: quota_tree.QuotaNode) -> int | None:
-        """The share that statuses show; None without fair sharing."""
-        if self._policy.fair_sharing is None:
-            return None
-        self.engine.world.tree.refresh()
-        return fair_sharing.share(self.engine.world.tree, node).rounded
-
     def device_fault(self, workload: Object) -> devices.DeviceFault | None:
         return self._feed.device_fault(workload)
 
     def handle(self, event: events.EngineEvent) -> None:
         """Give the engine an event, write what it decides, and wake the scheduling loop."""
         self._apply(self.engine.handle(event))
-        world = self.engine.world
-        if world.reactivated:
-            self._pending_events.brought_back(world.reactivated, self._clock.now_ns())
-            world.reactivated = {}
+        reactivated = self.engine.view.reactivated_trees
+        if reactivated:
+            self._pending_events.reactivated(reactivated, self._clock.now_ns())
         self._wake.set()
 
     def _workload_changed(self, old: Object | None, new: Object | None) -> None:
@@ -305,7 +296,7 @@ class Scheduler:
         message = outcomes.pending_message(decision)
         is_blocked = isinstance(decision.pending, reasons.PodsNotReady)
         requests = outcomes.resource_requests(value)
-        tree = self.engine.world.tree_of(decision.cluster_queue)
+        tree = self.engine.view.tree_of(decision.cluster_queue)
         version = ""
 
         def set_pending(workload: Object) -> bool:
@@ -326,14 +317,14 @@ class Scheduler:
             if is_blocked or not version:
                 return
             if written is None:
-                if pending_events.told_again(key, version) and (cached := self._cached(key)) is not None:
+                if pending_events.unchanged(key, version) and (cached := self._cached(key)) is not None:
                     self._record([event], cached)
                 return
-            is_news = pending_events.is_news(key, version, now_ns)
-            if is_news:
+            should_emit = pending_events.should_emit(key, version, now_ns)
+            if should_emit:
                 self._record([event], written)
             written_version = written["metadata"]["resourceVersion"]
-            pending_events.told(key, written_version, tree, now_ns, was_dropped=not is_news)
+            pending_events.written(key, written_version, tree, now_ns, is_suppressed=not should_emit)
 
         self._writes.submit(decision.workload, write)
 
@@ -350,10 +341,10 @@ class Scheduler:
             elif refusal is not None:
                 self.handle(refusal(at_ns=self._clock.now_ns(), key=key))
             if refusal is not None:
-                self._feed.let_go(key)
+                self._feed.resume(key)
 
         if refusal is not None:
-            self._feed.hold(key)
+            self._feed.pause(key)
         self._writes.submit(key, write)
 
     async def _write(self, key: values.WorkloadKey, change: Change) -> Object | None:

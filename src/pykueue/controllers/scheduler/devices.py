@@ -1,4 +1,4 @@
-"""What the mirror knows of devices, for `translate.devices`. Used by the feed of the engine and by the workload controller."""
+"""The devices of the cluster as the object cache has them, for `translate.devices`."""
 
 from collections.abc import Iterable
 
@@ -10,14 +10,14 @@ RESOURCES = (resources.RESOURCE_CLAIM_TEMPLATE, resources.DEVICE_CLASS, resource
 
 
 class DeviceInventory:
-    def __init__(self, mirror: ObjectCache) -> None:
-        self._mirror = mirror
+    def __init__(self, cache: ObjectCache) -> None:
+        self._cache = cache
 
     def template(self, namespace: str, name: str) -> Object | None:
-        return self._mirror.get(resources.RESOURCE_CLAIM_TEMPLATE, name, namespace)
+        return self._cache.get(resources.RESOURCE_CLAIM_TEMPLATE, name, namespace)
 
     def classes(self) -> Iterable[Object]:
-        return self._mirror.all(resources.DEVICE_CLASS)
+        return self._cache.all(resources.DEVICE_CLASS)
 
     def slices(self) -> Iterable[Object]:
-        return self._mirror.all(resources.RESOURCE_SLICE)
+        return self._cache.all(resources.RESOURCE_SLICE)

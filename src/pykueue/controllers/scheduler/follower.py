@@ -1,6 +1,6 @@
-"""The queues as they are, without deciding anything: what a controller that does not lead knows of them.
+"""The queue follower: an engine that is kept up to date but never decides.
 
-Fed as the scheduler is. `pykueue controller` keeps one while another one leads, to answer questions all the same.
+`pykueue controller` runs one while another replica leads, to answer the visibility API.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from typing import Any
 from pykueue.controllers.cache import new_cache
 from pykueue.controllers.scheduler.engine_events import REQUIRED_KINDS, EngineEventSource
 from pykueue.engine import engine, events
-from pykueue.engine.world import World
+from pykueue.engine.view import EngineView
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.cache import InformerSet
@@ -18,18 +18,18 @@ from pykueue.translate import policy
 
 class QueueFollower:
     def __init__(self, client: Client, configuration: Mapping[str, Any], clock: Clock) -> None:
-        self._feeds_of = (client, clock)
+        self._client = client
+        self._clock = clock
         self.cache = new_cache()
         self._engine = engine.Engine(policy.engine_policy(configuration))
-        self._feed = EngineEventSource(self.cache, clock, configuration, self._tell)
+        EngineEventSource(self.cache, clock, configuration, self._handle)
 
     @property
-    def world(self) -> World:
-        return self._engine.world
+    def view(self) -> EngineView:
+        return self._engine.view
 
-    def _tell(self, event: events.EngineEvent) -> None:
+    def _handle(self, event: events.EngineEvent) -> None:
         self._engine.handle(event)
 
     async def run(self) -> None:
-        client, clock = self._feeds_of
-        await InformerSet(client, self.cache, clock).run(REQUIRED_KINDS)
+        await InformerSet(self._client, self.cache, self._clock).run(REQUIRED_KINDS)

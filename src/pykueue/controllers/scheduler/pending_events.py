@@ -1,8 +1,10 @@
-"""Which Pending events are news: the scheduler asks before it tells that a workload still waits.
+"""The filter of Pending events: whether Kueue would emit the event of a pending Workload.
 
-Kueue's recorder drops an event about a version of an object for which it has told the same reason, whatever the event says. And Kueue
-gathers whatever may bring waiting workloads back for a second before it tries them again, so a workload that came within
-that second is tried twice: its second version is told of before anything changed. We try at once and only remember that.
+Kueue's event recorder drops an event about a version of an object if it has emitted one with the
+same reason for that version, whatever the message says. Kueue also collects everything that may
+reactivate inadmissible workloads for one second. A workload that arrives within that second is
+tried twice, so Kueue emits an event for its second version although nothing changed. We try a
+workload at once, and only remember when Kueue would have tried it again.
 """
 
 from collections.abc import Iterable
@@ -10,58 +12,60 @@ from dataclasses import dataclass
 
 from pykueue.api.times import SECOND_NS
 from pykueue.engine import values
-from pykueue.engine.world import RootKey
+from pykueue.engine.view import TreeKey
 
 BATCH_NS = SECOND_NS
-MOST_BATCHES = 1024
+MAX_BATCHES = 1024
 NEVER_NS = 1 << 63
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """From `since_ns` on, this version of the workload has been told of."""
+class _Emitted:
+    """From `since_ns` on, Kueue has emitted an event for this version of the Workload."""
 
     version: str
     since_ns: int
-    is_unsaid: bool = False
-    """What made it this version was dropped; the next try says it."""
+    is_suppressed: bool = False
+    """The event of the write that made this version was not emitted; the next attempt emits it."""
 
 
 class PendingEventFilter:
     def __init__(self) -> None:
-        self._batches: dict[RootKey, int] = {}
-        self._told: dict[values.WorkloadKey, _Told] = {}
+        self._batches: dict[TreeKey, int] = {}
+        """When Kueue started to collect reactivations of a tree."""
+        self._emitted: dict[values.WorkloadKey, _Emitted] = {}
 
-    def brought_back(self, trees: Iterable[RootKey], now_ns: int) -> None:
-        """What waits in these trees may be tried again."""
+    def reactivated(self, trees: Iterable[TreeKey], now_ns: int) -> None:
+        """Record that the inadmissible workloads of these trees were reactivated."""
         for tree in trees:
-            if not self._is_gathering(tree, now_ns):
+            if not self._is_collecting(tree, now_ns):
                 self._batches[tree] = now_ns
-        if len(self._batches) > MOST_BATCHES:
-            self._batches = {tree: at_ns for tree, at_ns in self._batches.items() if self._is_gathering(tree, now_ns)}
+        if len(self._batches) > MAX_BATCHES:
+            self._batches = {tree: at_ns for tree, at_ns in self._batches.items() if self._is_collecting(tree, now_ns)}
 
-    def _is_gathering(self, tree: RootKey, now_ns: int) -> bool:
+    def _is_collecting(self, tree: TreeKey, now_ns: int) -> bool:
         return now_ns - self._batches.get(tree, -BATCH_NS) < BATCH_NS
 
-    def is_news(self, key: values.WorkloadKey, version: str, now_ns: int) -> bool:
-        told = self._told.get(key)
-        return told is None or told.version != version or now_ns < told.since_ns
+    def should_emit(self, key: values.WorkloadKey, version: str, now_ns: int) -> bool:
+        """Whether to emit the event of a write to this version of the Workload."""
+        emitted = self._emitted.get(key)
+        return emitted is None or emitted.version != version or now_ns < emitted.since_ns
 
-    def told(
-        self, key: values.WorkloadKey, version: str, tree: RootKey, now_ns: int, *, was_dropped: bool = False
+    def written(
+        self, key: values.WorkloadKey, version: str, tree: TreeKey, now_ns: int, *, is_suppressed: bool = False
     ) -> None:
-        """What was to be said about the workload made it this version."""
+        """Record the version that the write of a pending reason made."""
         since_ns = NEVER_NS
-        if key not in self._told and self._is_gathering(tree, now_ns):
+        if key not in self._emitted and self._is_collecting(tree, now_ns):
             since_ns = self._batches[tree] + BATCH_NS
-        self._told[key] = _Told(version, since_ns, is_unsaid=was_dropped)
+        self._emitted[key] = _Emitted(version, since_ns, is_suppressed=is_suppressed)
 
-    def told_again(self, key: values.WorkloadKey, version: str) -> bool:
-        """The workload was tried, and there was nothing new to say; whether it has yet to be said."""
-        before = self._told.get(key)
-        self._told[key] = _Told(version, 0)
-        return before is not None and before.is_unsaid and before.version == version
+    def unchanged(self, key: values.WorkloadKey, version: str) -> bool:
+        """Record an attempt that changed nothing; returns whether to emit the last event."""
+        before = self._emitted.get(key)
+        self._emitted[key] = _Emitted(version, 0)
+        return before is not None and before.is_suppressed and before.version == version
 
     def forget(self, key: values.WorkloadKey) -> None:
-        """It no longer waits."""
-        self._told.pop(key, None)
+        """The Workload is no longer pending."""
+        self._emitted.pop(key, None)

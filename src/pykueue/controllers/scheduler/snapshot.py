@@ -1,33 +1,24 @@
-"""A cluster's queues read once: its objects as an engine that can be asked, and never writes.
+"""A snapshot of a cluster's queues: an engine that is fed once, from lists, and never decides.
 
-For commands that explain or compare; controllers keep an engine in step with `engine_feed` instead.
+`pykueue explain` reads it. Its events come from the same sources as those of the scheduler.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pykueue.api import limit_range, resources
+from pykueue.api import resources
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object, Resource
+from pykueue.controllers.cache import new_cache
+from pykueue.controllers.scheduler.devices import RESOURCES as DEVICE_RESOURCES
+from pykueue.controllers.scheduler.engine_events import REQUIRED_KINDS, EngineEventSource
+from pykueue.controllers.scheduler.topology_events import TopologyEventSource, names_topology
 from pykueue.controllers.settings import Configuration
-from pykueue.engine import events, values
+from pykueue.engine import values
 from pykueue.engine.engine import Engine
 from pykueue.kube.client import Client
-from pykueue.translate import nodes, policy, queues, requests, workload
-
-_KINDS = (
-    resources.NAMESPACE,
-    resources.LIMIT_RANGE,
-    resources.RUNTIME_CLASS,
-    resources.TOPOLOGY,
-    resources.RESOURCE_FLAVOR,
-    resources.ADMISSION_CHECK,
-    resources.COHORT,
-    resources.CLUSTER_QUEUE,
-    resources.LOCAL_QUEUE,
-    resources.WORKLOAD,
-)
+from pykueue.translate import devices, policy, workload
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,69 +27,45 @@ class QueueSnapshot:
     workloads: dict[values.WorkloadKey, Object]
 
 
+class _StoppedClock:
+    def __init__(self, now_ns: int) -> None:
+        self._now_ns = now_ns
+
+    def now_ns(self) -> int:
+        return self._now_ns
+
+    async def sleep(self, seconds: float) -> None:
+        del seconds
+
+
 async def observe(client: Client, configuration: Configuration, *, now_ns: int) -> QueueSnapshot:
-    found = dict(zip(_KINDS, await asyncio.gather(*(_listed(client, kind) for kind in _KINDS)), strict=True))
-    if any((flavor.get("spec") or {}).get("topologyName") for flavor in found[resources.RESOURCE_FLAVOR]):
-        found[resources.NODE], found[resources.POD] = await asyncio.gather(
-            _listed(client, resources.NODE), _listed(client, resources.POD)
-        )
+    lists = await _lists(client, REQUIRED_KINDS)
+    if any(devices.may_claim(obj) for obj in lists[resources.WORKLOAD]):
+        lists = await _lists(client, DEVICE_RESOURCES) | lists
+    if any(names_topology(flavor) for flavor in lists[resources.RESOURCE_FLAVOR]):
+        lists |= await _lists(client, (resources.NODE, resources.POD))
     engine = Engine(policy.engine_policy(configuration))
-    for event in _events(found, configuration, now_ns):
-        engine.handle(event)
-    return QueueSnapshot(engine=engine, workloads={workload.key(obj): obj for obj in found[resources.WORKLOAD]})
+    cache = new_cache()
+    clock = _StoppedClock(now_ns)
+    EngineEventSource(cache, clock, configuration, engine.handle)
+    topology_events = TopologyEventSource(cache, clock, engine.handle)
+    for resource, items in lists.items():
+        for obj in items:
+            cache.observe(resource, obj)
+    topology_events.send_nodes()
+    return QueueSnapshot(engine=engine, workloads={workload.key(obj): obj for obj in lists[resources.WORKLOAD]})
 
 
-async def _listed(client: Client, kind: Resource) -> list[Object]:
-    """None of a kind that the server does not know."""
+async def _lists(client: Client, kinds: Iterable[Resource]) -> dict[Resource, list[Object]]:
+    kinds = tuple(kinds)
+    return dict(zip(kinds, await asyncio.gather(*(_list(client, kind) for kind in kinds)), strict=True))
+
+
+async def _list(client: Client, kind: Resource) -> list[Object]:
+    """The objects of a kind; none of a kind that the server does not have."""
     try:
         return (await client.list(kind)).items
     except ApiError as error:
         if error.code == 404:
             return []
         raise
-
-
-def _events(
-    found: dict[Resource, list[Object]], configuration: Configuration, at_ns: int
-) -> Iterator[events.EngineEvent]:
-    for obj in found[resources.NAMESPACE]:
-        labels = obj["metadata"].get("labels") or {}
-        yield events.NamespaceChanged(at_ns=at_ns, name=obj["metadata"]["name"], labels=labels)
-    yield from _places(found, at_ns)
-    for obj in found[resources.RESOURCE_FLAVOR]:
-        yield events.FlavorChanged(at_ns=at_ns, flavor=queues.resource_flavor(obj))
-    for obj in found[resources.ADMISSION_CHECK]:
-        yield events.AdmissionCheckChanged(at_ns=at_ns, check=queues.admission_check(obj))
-    for obj in found[resources.COHORT]:
-        yield events.CohortChanged(at_ns=at_ns, cohort=queues.cohort(obj))
-    for obj in found[resources.CLUSTER_QUEUE]:
-        yield events.ClusterQueueChanged(at_ns=at_ns, cluster_queue=queues.cluster_queue(obj))
-    for obj in found[resources.LOCAL_QUEUE]:
-        yield events.LocalQueueChanged(at_ns=at_ns, local_queue=queues.local_queue(obj))
-    for value in _workloads(found, configuration):
-        yield events.WorkloadArrived(at_ns=at_ns, workload=value)
-
-
-def _places(found: dict[Resource, list[Object]], at_ns: int) -> Iterator[events.EngineEvent]:
-    """Topologies, nodes that take pods, and pods that take room without having been placed by us."""
-    for obj in found[resources.TOPOLOGY]:
-        yield events.TopologyChanged(at_ns=at_ns, name=obj["metadata"]["name"], levels=nodes.levels(obj))
-    for obj in found.get(resources.NODE, ()):
-        if (node := nodes.node(obj)) is not None:
-            yield events.NodeChanged(at_ns=at_ns, node=node)
-    for obj in found.get(resources.POD, ()):
-        if nodes.uses_node(obj) and not nodes.is_topology_aware(obj):
-            key, asked = f"{obj['metadata']['namespace']}/{obj['metadata']['name']}", nodes.pod_requests(obj["spec"])
-            yield events.PodBound(at_ns=at_ns, key=key, node=obj["spec"]["nodeName"], requests=asked)
-
-
-def _workloads(found: dict[Resource, list[Object]], configuration: Configuration) -> Iterator[values.Workload]:
-    options = policy.workload_options(configuration)
-    runtime_classes = {obj["metadata"]["name"]: obj for obj in found[resources.RUNTIME_CLASS]}
-    by_namespace: dict[str, list[Object]] = {}
-    for obj in found[resources.LIMIT_RANGE]:
-        by_namespace.setdefault(obj["metadata"]["namespace"], []).append(obj)
-    for obj in found[resources.WORKLOAD]:
-        limit_ranges = by_namespace.get(obj["metadata"].get("namespace", ""), [])
-        adjusted = requests.adjusted(obj, runtime_classes=runtime_classes, limit_ranges=limit_ranges)
-        yield workload.workload(adjusted, options, limit_range.summarize(limit_ranges))

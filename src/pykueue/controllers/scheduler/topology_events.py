@@ -1,13 +1,13 @@
-"""Tells the engine of places: Topologies, Nodes, and pods that take room on nodes without having been placed by us.
+"""Engine events for topology: Topologies, Nodes, and pods without a topology assignment.
 
-Pods are many, and followed only once some flavor names a topology; until all of them were seen no node is offered. Used by
-the system, beside the feed of queues and workloads.
+There are many pods, so they are watched only once some flavor names a topology. No node is sent
+before all pods are listed. Used beside `engine_events`.
 """
 
 import asyncio
 from collections.abc import Callable
 
-from pykueue.api import resources
+from pykueue.api import objects, resources
 from pykueue.api.scheme import Object
 from pykueue.engine import events
 from pykueue.kube.clock import Clock
@@ -15,18 +15,22 @@ from pykueue.kube.controller.cache import ObjectCache, key_of
 from pykueue.translate import nodes
 
 
+def names_topology(flavor: Object) -> bool:
+    return bool(objects.spec(flavor).get("topologyName"))
+
+
 class TopologyEventSource:
-    def __init__(self, mirror: ObjectCache, clock: Clock, tell: Callable[[events.EngineEvent], None]) -> None:
-        self._mirror = mirror
+    def __init__(self, cache: ObjectCache, clock: Clock, handle: Callable[[events.EngineEvent], object]) -> None:
+        self._cache = cache
         self._clock = clock
-        self._tell = tell
+        self._handle = handle
         self._bound: set[str] = set()
-        self._offers_nodes = False
+        self._sends_nodes = False
         self._needed = asyncio.Event()
-        mirror.on_change(resources.RESOURCE_FLAVOR, self._flavor)
-        mirror.on_change(resources.TOPOLOGY, self._topology)
-        mirror.on_change(resources.NODE, self._node)
-        mirror.on_change(resources.POD, self._pod)
+        cache.on_change(resources.RESOURCE_FLAVOR, self._flavor_changed)
+        cache.on_change(resources.TOPOLOGY, self._topology_changed)
+        cache.on_change(resources.NODE, self._node_changed)
+        cache.on_change(resources.POD, self._pod_changed)
 
     async def needed(self) -> None:
         """Returns when some flavor names a topology."""
@@ -34,35 +38,39 @@ class TopologyEventSource:
 
     async def run(self) -> None:
         await self.needed()
-        await self._mirror.listed((resources.NODE, resources.POD))
-        self._offers_nodes = True
-        for node in self._mirror.all(resources.NODE):
-            self._node(None, node)
+        await self._cache.listed((resources.NODE, resources.POD))
+        self.send_nodes()
 
-    def _flavor(self, _old: Object | None, new: Object | None) -> None:
-        if new is not None and (new.get("spec") or {}).get("topologyName"):
+    def send_nodes(self) -> None:
+        """Send all nodes now, and every change of a node from now on."""
+        self._sends_nodes = True
+        for node in self._cache.all(resources.NODE):
+            self._node_changed(None, node)
+
+    def _flavor_changed(self, _old: Object | None, new: Object | None) -> None:
+        if new is not None and names_topology(new):
             self._needed.set()
 
-    def _topology(self, old: Object | None, new: Object | None) -> None:
+    def _topology_changed(self, old: Object | None, new: Object | None) -> None:
         obj = new or old
         assert obj is not None
-        name, at_ns = obj["metadata"]["name"], self._clock.now_ns()
+        name, at_ns = objects.name(obj), self._clock.now_ns()
         if new is None:
-            self._tell(events.TopologyGone(at_ns=at_ns, name=name))
+            self._handle(events.TopologyGone(at_ns=at_ns, name=name))
         elif old is None or nodes.levels(old) != nodes.levels(new):
-            self._tell(events.TopologyChanged(at_ns=at_ns, name=name, levels=nodes.levels(new)))
+            self._handle(events.TopologyChanged(at_ns=at_ns, name=name, levels=nodes.levels(new)))
 
-    def _node(self, old: Object | None, new: Object | None) -> None:
-        if not self._offers_nodes:
+    def _node_changed(self, old: Object | None, new: Object | None) -> None:
+        if not self._sends_nodes:
             return
         before = None if old is None else nodes.node(old)
         after = None if new is None else nodes.node(new)
         if after is not None and after != before:
-            self._tell(events.NodeChanged(at_ns=self._clock.now_ns(), node=after))
+            self._handle(events.NodeChanged(at_ns=self._clock.now_ns(), node=after))
         elif after is None and before is not None:
-            self._tell(events.NodeGone(at_ns=self._clock.now_ns(), name=before.name))
+            self._handle(events.NodeGone(at_ns=self._clock.now_ns(), name=before.name))
 
-    def _pod(self, old: Object | None, new: Object | None) -> None:
+    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         obj = new or old
         assert obj is not None
         key = "/".join(key_of(obj))
@@ -70,7 +78,7 @@ class TopologyEventSource:
             if key not in self._bound:
                 self._bound.add(key)
                 node, requests = new["spec"]["nodeName"], nodes.pod_requests(new["spec"])
-                self._tell(events.PodBound(at_ns=self._clock.now_ns(), key=key, node=node, requests=requests))
+                self._handle(events.PodBound(at_ns=self._clock.now_ns(), key=key, node=node, requests=requests))
         elif key in self._bound:
             self._bound.discard(key)
-            self._tell(events.PodEnded(at_ns=self._clock.now_ns(), key=key))
+            self._handle(events.PodEnded(at_ns=self._clock.now_ns(), key=key))

@@ -67,10 +67,8 @@ class WorkloadController:
             self._add_workloads(local_queue)
 
     def _is_used(self, cluster_queue: Object) -> bool:
-        queue = self._scheduler.engine.world.cluster_queues.get(
-            values.ClusterQueueName(cluster_queue["metadata"]["name"])
-        )
-        return queue is not None and bool(queue.holdings)
+        name = values.ClusterQueueName(cluster_queue["metadata"]["name"])
+        return self._scheduler.engine.view.has_reservations(name)
 
     async def reconcile(self, key: Key) -> int:
         namespace, name = key
@@ -89,11 +87,10 @@ class WorkloadController:
         namespace, queue_name = workload["metadata"]["namespace"], workload["spec"].get("queueName", "")
         local_queue = self._cache.get(resources.LOCAL_QUEUE, queue_name, namespace)
         name = local_queue["spec"].get("clusterQueue", "") if local_queue else ""
-        state = self._scheduler.engine.world.cluster_queues.get(values.ClusterQueueName(name))
         return WorkloadContext(
             local_queue=local_queue,
             cluster_queue_name=name,
             cluster_queue=self._cache.get(resources.CLUSTER_QUEUE, name) if name else None,
-            is_cluster_queue_active=state is not None and state.is_active,
+            is_cluster_queue_active=self._scheduler.engine.view.is_active(values.ClusterQueueName(name)),
             device_fault=self._scheduler.device_fault(workload),
         )

@@ -1,136 +1,140 @@
-"""One scheduling cycle, as a list of its steps.
+"""One scheduling cycle, as a list of its steps. `Engine` runs it on `CycleDue`.
 
-Only trees in which something changed since their heads were last looked at take part: the others would decide the
-same again. `Engine` runs it on `CycleDue`.
+A cycle looks only at dirty trees: trees in which something changed since their heads were last
+tried. All other trees would decide the same again.
 """
 
 import dataclasses
 
 from pykueue.engine import decisions
 from pykueue.engine.cycle import nominate, order, process, report
-from pykueue.engine.cycle.entries import Entry, Fate
+from pykueue.engine.cycle.entries import CycleEntry, EntryStatus
 from pykueue.engine.queues.cluster_queue import ClusterQueueState
-from pykueue.engine.queues.pending_queue import Pending
+from pykueue.engine.queues.pending_queue import PendingWorkload
+from pykueue.engine.quota.quota_tree import NodeKey
+from pykueue.engine.state import EngineState
 from pykueue.engine.values import ResourceName
-from pykueue.engine.world import RootKey, World
 
-_SETTLED = (Fate.ADMITTED, Fate.EVICTED, Fate.DROPPED)
+_DECIDED = (EntryStatus.ADMITTED, EntryStatus.EVICTED, EntryStatus.DROPPED)
 
-Tried = tuple[dict[ResourceName, int], ...]
-
-
-def run(world: World) -> list[decisions.Decision]:
-    world.settle()
-    heads = [*take_second_passes(world), *take_heads(world)]
-    if heads or world.sleeping:
-        world.cycle += 1
-    nominated = nominate_heads(world, heads)
-    admit_or_preempt(world, nominated)
-    decided = book(world, nominated)
-    decided += send_back(world, heads)
-    rest(world, heads)
-    return decided
+TriedFlavors = tuple[dict[ResourceName, int], ...]
 
 
-def take_second_passes(world: World) -> list[Entry]:
-    """Workloads that hold quota and whose turn to find places has come."""
-    found = []
-    for key, attempt in world.second_passes.take_due(world.now_ns):
-        holding = world.holdings.get(key)
-        if holding is None or holding.evicted or key in world.assumed:
-            world.second_passes.put_off(key, attempt, world.now_ns)
+def run(state: EngineState) -> list[decisions.Decision]:
+    state.settle()
+    heads = [*take_second_passes(state), *take_heads(state)]
+    if heads or state.idle_trees:
+        state.cycle += 1
+    nominated = nominate_heads(state, heads)
+    admit_or_preempt(state, nominated)
+    result = assume(state, nominated)
+    result += requeue(state, heads)
+    mark_idle(state, heads)
+    return result
+
+
+def take_second_passes(state: EngineState) -> list[CycleEntry]:
+    """Workloads with quota whose second pass is due."""
+    entries = []
+    for key, attempt in state.second_passes.pop_due(state.now_ns):
+        reservation = state.reservations.get(key)
+        if reservation is None or reservation.evicted or key in state.assumed:
+            state.second_passes.schedule(key, attempt, state.now_ns)
             continue
-        pending = Pending(world.workloads[key], world.policy)
-        queue = world.cluster_queues[holding.cluster_queue]
-        found.append(Entry(pending=pending, queue=queue, is_preemptor=False, attempt=attempt))
-    return found
+        pending = PendingWorkload(state.workloads[key], state.policy)
+        queue = state.cluster_queues[reservation.cluster_queue]
+        entries.append(CycleEntry(pending=pending, queue=queue, is_preemptor=False, attempt=attempt))
+    return entries
 
 
-def take_heads(world: World) -> list[Entry]:
-    """One workload from every cluster queue that may admit."""
+def take_heads(state: EngineState) -> list[CycleEntry]:
+    """One workload from every active cluster queue of a dirty tree."""
     heads = []
-    for key in sorted(world.stirred):
-        for queue in world.tree_queues(key):
+    for key in sorted(state.dirty_trees):
+        for queue in state.tree_queues(key):
             if not queue.is_active or not queue.pending.active_count:
                 continue
-            usage_of = world.usage_of if queue.pending.by_local_queue else None
+            usage_of = state.usage_of if queue.pending.by_local_queue else None
             pending = queue.pending.pop(usage_of)
             assert pending is not None
-            _wake(world, queue, pending)
+            _skip_idle_cycles(state, queue, pending)
             is_preemptor = queue.pending.is_preemptor(pending)
-            heads.append(Entry(pending=pending, queue=queue, is_preemptor=is_preemptor))
+            heads.append(CycleEntry(pending=pending, queue=queue, is_preemptor=is_preemptor))
     return heads
 
 
-def _wake(world: World, queue: ClusterQueueState, pending: Pending) -> None:
-    """A head that slept counts as looked at in every cycle until the last one."""
+def _skip_idle_cycles(state: EngineState, queue: ClusterQueueState, pending: PendingWorkload) -> None:
+    """Count idle cycles as attempts of the head, so that its flavor scan is not outdated."""
     scan = pending.scan
-    if queue.slept_at is not None and scan is not None and scan.cycle == queue.slept_at:
-        pending.scan = dataclasses.replace(scan, cycle=world.cycle)
-    queue.slept_at = None
+    if queue.idle_since_cycle is not None and scan is not None and scan.cycle == queue.idle_since_cycle:
+        pending.scan = dataclasses.replace(scan, cycle=state.cycle)
+    queue.idle_since_cycle = None
 
 
-def nominate_heads(world: World, heads: list[Entry]) -> list[Entry]:
+def nominate_heads(state: EngineState, heads: list[CycleEntry]) -> list[CycleEntry]:
     for entry in heads:
-        nominate.nominate(world, entry)
+        nominate.nominate(state, entry)
     return [entry for entry in heads if entry.assignment is not None]
 
 
-def admit_or_preempt(world: World, nominated: list[Entry]) -> None:
-    """Decide on a trial: what entries take from each other is booked or forgotten afterwards."""
-    processing = process.Processing(world)
-    with world.ledger.trial():
-        for position, entry in enumerate(order.ordered(world, nominated)):
+def admit_or_preempt(state: EngineState, nominated: list[CycleEntry]) -> None:
+    """Decide inside a trial of the ledger; `assume` charges the decided usage afterwards."""
+    processing = process.Processing(state)
+    with state.ledger.trial():
+        for position, entry in enumerate(order.ordered(state, nominated)):
             entry.position = position
             processing.process(entry)
-    world.skipped_preemptions = processing.skipped_preemptions
+    state.skipped_preemptions = processing.skipped_preemptions
 
 
-def book(world: World, nominated: list[Entry]) -> list[decisions.Decision]:
-    decided: list[decisions.Decision] = []
+def assume(state: EngineState, nominated: list[CycleEntry]) -> list[decisions.Decision]:
+    """Charge what was decided, and turn it into decisions."""
+    result: list[decisions.Decision] = []
     for entry in sorted(nominated, key=lambda entry: entry.position):
-        if entry.fate is Fate.ADMITTED:
-            decided.append(report.place(world, entry) if entry.attempt else report.admit(world, entry))
-        elif entry.fate is Fate.EVICTED:
-            decided.append(report.evict(world, entry))
+        if entry.status is EntryStatus.ADMITTED:
+            result.append(report.assign_topology(state, entry) if entry.attempt else report.admit(state, entry))
+        elif entry.status is EntryStatus.EVICTED:
+            result.append(report.evict(state, entry))
         elif entry.preempts:
-            decided.append(report.preempt(world, entry))
-    return decided
+            result.append(report.preempt(state, entry))
+    return result
 
 
-def send_back(world: World, heads: list[Entry]) -> list[decisions.Decision]:
+def requeue(state: EngineState, heads: list[CycleEntry]) -> list[decisions.Decision]:
     return [
-        report.place_later(world, entry) if entry.attempt else report.requeue(world, entry)
+        report.retry_second_pass(state, entry) if entry.attempt else report.requeue(state, entry)
         for entry in heads
-        if entry.fate not in _SETTLED
+        if entry.status not in _DECIDED
     ]
 
 
-def rest(world: World, heads: list[Entry]) -> None:
-    """Let trees sleep in which every head is back where it was: nothing will come of them until something changes.
+def mark_idle(state: EngineState, heads: list[CycleEntry]) -> None:
+    """Mark trees idle in which every head is back in its heap unchanged: the next cycle would
+    decide the same.
 
-    A second pass keeps places from others for one cycle only: nobody rests after it.
+    A second pass reserves topology usage for one cycle only, so no tree becomes idle after a cycle
+    with one.
     """
     if any(entry.attempt for entry in heads):
         return
-    by_tree: dict[RootKey, list[Entry]] = {key: [] for key in world.stirred}
+    by_tree: dict[NodeKey, list[CycleEntry]] = {key: [] for key in state.dirty_trees}
     for entry in heads:
-        by_tree.setdefault(world.root_key(entry.queue.node), []).append(entry)
+        by_tree.setdefault(entry.queue.node.root.key, []).append(entry)
     for key, entries in by_tree.items():
-        if all(_is_where_it_was(entry) for entry in entries):
-            del world.stirred[key]
+        if all(_is_unchanged(entry) for entry in entries):
+            del state.dirty_trees[key]
             if entries:
-                world.sleeping[key] = None
+                state.idle_trees[key] = None
             for entry in entries:
-                entry.queue.slept_at = world.cycle
+                entry.queue.idle_since_cycle = state.cycle
 
 
-def _is_where_it_was(entry: Entry) -> bool:
+def _is_unchanged(entry: CycleEntry) -> bool:
     before = () if entry.scan_before is None else entry.scan_before.tried
     after = () if entry.pending.scan is None else entry.pending.scan.tried
-    return entry.back_in_heap and not entry.preempts and _begins_alike(before, after)
+    return entry.back_in_heap and not entry.preempts and _starts_equally(before, after)
 
 
-def _begins_alike(before: Tried, after: Tried) -> bool:
-    """Two scans are alike if both would begin with the first flavor of everything, or both at the same."""
+def _starts_equally(before: TriedFlavors, after: TriedFlavors) -> bool:
+    """Whether two flavor scans start alike; -1 and absent both mean the first flavor."""
     return before == after or not any(index != -1 for tried in (*before, *after) for index in tried.values())

@@ -1,60 +1,60 @@
-"""A head on its way through one cycle: what `nominate` found, what `process` decided. Passed from step to step."""
+"""The entries of a cycle: one head each, with the result of every step. The steps pass them on."""
 
 import enum
 from dataclasses import dataclass, field
 
 from pykueue.engine.flavors.assignment import Assignment
-from pykueue.engine.preemption.search import Target
+from pykueue.engine.preemption.target_search import PreemptionTarget
 from pykueue.engine.queues.cluster_queue import ClusterQueueState
-from pykueue.engine.queues.pending_queue import Pending, ScanMemory
+from pykueue.engine.queues.pending_queue import PendingWorkload, ScanProgress
 from pykueue.engine.quota import quota_tree
 from pykueue.engine.quota.reservations import Reservation
 from pykueue.engine.reasons import NoFitReason, PendingReason, RequeueReason
 
 
-class Fate(enum.Enum):
+class EntryStatus(enum.Enum):
     PENDING = enum.auto()
     SKIPPED = enum.auto()
     GATED = enum.auto()
     ADMITTED = enum.auto()
     EVICTED = enum.auto()
-    """It lost a node and there is no other."""
+    """A node of the workload failed, and there is no replacement."""
     DROPPED = enum.auto()
-    """It holds quota already: it has no business in the queue."""
+    """The workload has quota already, so it leaves the queue."""
 
 
 @dataclass(slots=True, kw_only=True)
-class Entry:
-    pending: Pending
+class CycleEntry:
+    pending: PendingWorkload
     queue: ClusterQueueState
     is_preemptor: bool
     attempt: int = 0
-    """Of its second pass: it holds its quota and looks for places. 0 for a head of a queue."""
-    scan_before: ScanMemory | None = None
-    """Where the scan of its flavors began in this cycle."""
+    """The number of the attempt of a second pass; 0 for the head of a queue."""
+    scan_before: ScanProgress | None = None
+    """Where its flavor scan started in this cycle."""
     assignment: Assignment | None = None
-    """None when it cannot even be nominated."""
-    targets: list[Target] = field(default_factory=list)
+    """None when the workload cannot be nominated."""
+    targets: list[PreemptionTarget] = field(default_factory=list)
     replaced: Reservation | None = None
-    """The slice of an elastic job that ends when this one is admitted."""
-    fate: Fate = Fate.PENDING
+    """The slice of an elastic job that finishes when this one is admitted."""
+    status: EntryStatus = EntryStatus.PENDING
     requeue_reason: RequeueReason = RequeueReason.GENERIC
     pending_reason: PendingReason | None = None
     no_fit_reason: NoFitReason = NoFitReason.NONE
     preempts: bool = False
-    """It evicts somebody in this cycle."""
+    """The workload preempts its targets in this cycle."""
     back_in_heap: bool = False
     position: int = 0
-    """Its turn in the order of the cycle."""
+    """Its position in the order of the cycle."""
 
-    def leaving(self) -> list[Reservation]:
-        """Those who would be gone if it came in."""
-        gone = [target.holding for target in self.targets] if self.targets else []
-        return gone if self.replaced is None else [self.replaced, *gone]
+    def released(self) -> list[Reservation]:
+        """The reservations that its admission would release: targets and replaced slice."""
+        targets = [target.reservation for target in self.targets] if self.targets else []
+        return targets if self.replaced is None else [self.replaced, *targets]
 
     @property
     def new_usage(self) -> quota_tree.Usage:
-        """What it needs of the quota; in its second pass it holds that already."""
+        """The usage that it adds; nothing in a second pass, which has its quota already."""
         assert self.assignment is not None
         return {} if self.attempt else self.assignment.usage
 

@@ -1,21 +1,21 @@
-"""Step 2 of the cycle: what each head would get if it were alone, and whom it would evict for that."""
+"""Step 2 of the cycle: assign flavors to each head as if it were alone, and find its targets."""
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 from pykueue.engine import reasons, values
-from pykueue.engine.cycle.entries import Entry, Fate
+from pykueue.engine.cycle.entries import CycleEntry, EntryStatus
 from pykueue.engine.flavors import assignment
 from pykueue.engine.flavors.assigner import FlavorAssigner, Nominated
 from pykueue.engine.flavors.assignment import Assignment, FlavorChoice, PodSetAssignment
-from pykueue.engine.preemption import search
-from pykueue.engine.preemption.search import Target
-from pykueue.engine.queues.pending_queue import ScanMemory
+from pykueue.engine.preemption import target_search
+from pykueue.engine.preemption.target_search import PreemptionTarget
+from pykueue.engine.queues.pending_queue import ScanProgress
 from pykueue.engine.quota.reservations import Reservation
 from pykueue.engine.reasons import Mode, NoFitReason, RequeueReason
-from pykueue.engine.topology import assigner as placing
-from pykueue.engine.topology.assigner import Demands
-from pykueue.engine.world import World
+from pykueue.engine.state import EngineState
+from pykueue.engine.topology import workload_placement
+from pykueue.engine.topology.workload_placement import PlacementRequests
 
 Result = TypeVar("Result")
 
@@ -24,158 +24,160 @@ _FAILED = {values.CheckState.RETRY, values.CheckState.REJECTED}
 
 class Nomination(NamedTuple):
     assignment: Assignment
-    targets: list[Target]
+    targets: list[PreemptionTarget]
 
 
-def nominate(world: World, entry: Entry) -> None:
+def nominate(state: EngineState, entry: CycleEntry) -> None:
     workload = entry.pending.workload
-    if workload.key in world.holdings and not entry.attempt:
-        entry.fate = Fate.DROPPED
+    if workload.key in state.reservations and not entry.attempt:
+        entry.status = EntryStatus.DROPPED
     elif _FAILED.intersection(workload.check_states.values()):
         entry.set_pending(reasons.ChecksFailed(), NoFitReason.PENDING_EVALUATION)
     elif not entry.queue.node.participates:
         entry.set_pending(reasons.ClusterQueueInactive(name=entry.queue.name), NoFitReason.SUSPENDED)
-    elif workload.namespace not in world.namespaces:
+    elif workload.namespace not in state.namespaces:
         entry.set_pending(reasons.NamespaceMissing(name=workload.namespace), NoFitReason.MISCONFIGURED)
-    elif not world.namespace_check(entry.queue)(workload.namespace):
+    elif not state.namespace_check(entry.queue)(workload.namespace):
         entry.set_pending(reasons.NamespaceMismatch(), NoFitReason.MISCONFIGURED)
         entry.requeue_reason = RequeueReason.NAMESPACE_MISMATCH
-    elif workload.admissibility_fault:
-        entry.set_pending(reasons.RequestsInvalid(text=workload.admissibility_fault), NoFitReason.MISCONFIGURED)
+    elif workload.invalid_requests is not None:
+        entry.set_pending(reasons.RequestsInvalid(invalid=workload.invalid_requests), NoFitReason.MISCONFIGURED)
     else:
-        _assign(world, entry)
+        _assign(state, entry)
 
 
-def _assign(world: World, entry: Entry) -> None:
+def _assign(state: EngineState, entry: CycleEntry) -> None:
     pending = entry.pending
-    if pending.scan is not None and _is_outdated(world, entry, pending.scan):
+    if pending.scan is not None and _is_outdated(state, entry, pending.scan):
         pending.scan = None
     entry.scan_before = pending.scan
-    _record(world, entry, best_nomination(world, entry))
+    _record(state, entry, best_nomination(state, entry))
 
 
-def assign_again(world: World, entry: Entry) -> None:
-    """Within a cycle, when others took the places first: the same flavors, other nodes or other targets."""
+def assign_again(state: EngineState, entry: CycleEntry) -> None:
+    """Assign again in the same cycle: the same flavors, but other domains or targets."""
     assert entry.assignment is not None
     entry.pending.scan = None
-    _record(world, entry, best_nomination(world, entry, entry.assignment.nominated()))
+    _record(state, entry, best_nomination(state, entry, entry.assignment.nominated()))
 
 
-def _record(world: World, entry: Entry, found: "Nomination") -> None:
+def _record(state: EngineState, entry: CycleEntry, nomination: "Nomination") -> None:
     pending = entry.pending
-    entry.assignment, entry.targets = found
-    pending.scan = ScanMemory(
+    entry.assignment, entry.targets = nomination
+    pending.scan = ScanProgress(
         tried=entry.assignment.tried(),
         generation=entry.queue.node.generation,
-        cycle=world.cycle,
-        shape=pending.workload.shape,
+        cycle=state.cycle,
+        scheduling_hash=pending.workload.scheduling_hash,
     )
     entry.set_pending(reasons.FlavorsShort(pod_sets=entry.assignment.shortages()), NoFitReason.NONE)
 
 
-def _is_outdated(world: World, entry: Entry, scan: ScanMemory) -> bool:
-    """Whether the flavor scan must begin anew."""
-    if world.policy.preserve_scan_progress:
-        if not scan.matches(entry.pending.workload.shape):
+def _is_outdated(state: EngineState, entry: CycleEntry, scan: ScanProgress) -> bool:
+    """Whether the flavor scan must start again with the first flavor."""
+    if state.policy.preserve_scan_progress:
+        if not scan.matches(entry.pending.workload.scheduling_hash):
             return True
-        if world.cycle - scan.cycle <= 1:
+        if state.cycle - scan.cycle <= 1:
             return False
     return entry.queue.node.generation > scan.generation
 
 
-def best_nomination(world: World, entry: Entry, nominated: Nominated | None = None) -> Nomination:
-    """All pods if they fit or preemption makes room; else as many as fit, if the workload allows fewer."""
+def best_nomination(state: EngineState, entry: CycleEntry, nominated: Nominated | None = None) -> Nomination:
+    """Nominate all pods. If they do not fit and preemption does not help, try fewer pods."""
     workload = entry.pending.workload
-    possibilities = search.Possibilities(world, entry.queue, entry.pending)
+    oracle = target_search.PreemptionOracle(state, entry.queue, entry.pending)
     entry.replaced = replaced = _replaced_slice(entry)
     assigner = FlavorAssigner(
-        policy=world.policy,
+        policy=state.policy,
         queue=entry.queue,
-        flavors=world.flavors,
+        flavors=state.flavors,
         workload=workload,
         scan=entry.pending.scan,
-        oracle=possibilities,
-        places=world.places if world.policy.topology_aware else None,
+        oracle=oracle,
+        topology_cache=state.topology_cache if state.policy.topology_aware else None,
         nominated=nominated,
-        held=held_assignments(world, workload) if entry.attempt else (),
+        current=current_assignments(state, workload) if entry.attempt else (),
         replaced=() if replaced is None else replaced.admission.pod_sets,
     )
     full = assigner.assign()
 
     def feasible(result: Assignment) -> Nomination | None:
-        return _feasible(world, entry, possibilities, result)
+        return _feasible(state, entry, oracle, result)
 
-    found = feasible(full)
-    if found is None and world.policy.partial_admission and not entry.attempt and can_be_partial(workload):
+    nomination = feasible(full)
+    if nomination is None and state.policy.partial_admission and not entry.attempt and can_be_partial(workload):
 
         def attempt(counts: Sequence[int]) -> Nomination | None:
             return feasible(assigner.assign(counts))
 
-        found = search_counts(workload.pod_sets, attempt)
-    found = found or Nomination(full, [])
-    _anticipate_places(world, entry, found)
-    return found
+        nomination = search_counts(workload.pod_sets, attempt)
+    nomination = nomination or Nomination(full, [])
+    _assume_topology(state, entry, nomination)
+    return nomination
 
 
-def _replaced_slice(entry: Entry) -> Reservation | None:
-    """The earlier slice of its elastic job, if that holds quota in the same queue."""
+def _replaced_slice(entry: CycleEntry) -> Reservation | None:
+    """The earlier slice of its elastic job, if that has quota in the same cluster queue."""
     key = entry.pending.workload.replaces
-    before = None if key is None else entry.queue.holdings.get(key)
+    before = None if key is None else entry.queue.reservations.get(key)
     return before if before is not None and before.workload.namespace == entry.pending.workload.namespace else None
 
 
-def held_assignments(world: World, workload: values.Workload) -> tuple[PodSetAssignment, ...]:
-    """What a workload holds, as if it had just been found: a second pass goes on from there."""
+def current_assignments(state: EngineState, workload: values.Workload) -> tuple[PodSetAssignment, ...]:
+    """The admission of a workload as an assignment, with which a second pass starts."""
     assert workload.admission is not None
-    indices = world.tree.flavor_resources
+    indices = state.tree.flavor_resources
     return tuple(
         PodSetAssignment(
-            name=held.name,
-            count=held.count,
-            requests=assignment.ranked(held.usage),
+            name=pod_set.name,
+            count=pod_set.count,
+            requests=assignment.ranked(pod_set.usage),
             flavors={
                 resource: FlavorChoice(flavor=flavor, index=indices.index(flavor, resource), mode=Mode.FIT, borrowing=0)
-                for resource, flavor in held.flavors.items()
+                for resource, flavor in pod_set.flavors.items()
             },
-            topology=held.topology,
-            delayed_topology=held.delayed_topology,
+            topology=pod_set.topology,
+            delayed_topology=pod_set.delayed_topology,
         )
-        for held in workload.admission.pod_sets
+        for pod_set in workload.admission.pod_sets
     )
 
 
-def _demands(world: World, entry: Entry, found: Assignment) -> Demands:
+def _placement_requests(state: EngineState, entry: CycleEntry, result: Assignment) -> PlacementRequests:
     workload = entry.pending.workload
-    if not world.policy.topology_aware or not placing.concerns(entry.queue, workload):
+    if not state.policy.topology_aware or not workload_placement.needs_placement(entry.queue, workload):
         return {}
-    return placing.demands(world.places, entry.queue, workload, found)
+    return workload_placement.placement_requests(state.topology_cache, entry.queue, workload, result)
 
 
-def _anticipate_places(world: World, entry: Entry, found: Nomination) -> None:
-    """The places that its pods will take once the targets are gone; without targets, as if all were gone."""
-    if found.assignment.mode is not Mode.PREEMPT or entry.pending.workload.unhealthy_nodes:
+def _assume_topology(state: EngineState, entry: CycleEntry, nomination: Nomination) -> None:
+    """Set the topology for when the targets are gone; without targets, for empty nodes."""
+    if nomination.assignment.mode is not Mode.PREEMPT or entry.pending.workload.unhealthy_nodes:
         return
-    wanted = _demands(world, entry, found.assignment)
-    if not wanted:
+    requests = _placement_requests(state, entry, nomination.assignment)
+    if not requests:
         return
-    with world.ledger.trial():
-        leaving = [target.holding for target in found.targets]
+    with state.ledger.trial():
+        released = [target.reservation for target in nomination.targets]
         if entry.replaced is not None:
-            leaving.append(entry.replaced)
-        search.release(world, leaving)
-        placed = world.places.place(wanted, as_if_empty=not leaving)
+            released.append(entry.replaced)
+        target_search.release(state, released)
+        placed = state.topology_cache.place(requests, as_if_empty=not released)
     if isinstance(placed, dict):
-        placing.put(world.places, entry.pending.workload, found.assignment, placed)
+        workload_placement.set_placements(state.topology_cache, entry.pending.workload, nomination.assignment, placed)
 
 
-def _feasible(world: World, entry: Entry, possibilities: search.Possibilities, found: Assignment) -> Nomination | None:
-    if found.mode is Mode.FIT:
-        return Nomination(found, [])
-    if found.mode is Mode.PREEMPT:
-        requests = assignment.total_requests(entry.pending.workload, found)
-        targets = possibilities.targets(requests, found.needs_preemption(), _demands(world, entry, found))
+def _feasible(
+    state: EngineState, entry: CycleEntry, oracle: target_search.PreemptionOracle, result: Assignment
+) -> Nomination | None:
+    if result.mode is Mode.FIT:
+        return Nomination(result, [])
+    if result.mode is Mode.PREEMPT:
+        requests = assignment.total_requests(entry.pending.workload, result)
+        targets = oracle.targets(requests, result.needs_preemption(), _placement_requests(state, entry, result))
         if targets:
-            return Nomination(found, targets)
+            return Nomination(result, targets)
     return None
 
 
@@ -188,13 +190,13 @@ def can_be_partial(workload: values.Workload) -> bool:
 def search_counts(
     pod_sets: Sequence[values.PodSet], attempt: Callable[[Sequence[int]], Result | None]
 ) -> Result | None:
-    """Binary search for the most pods that succeed, reducing all pod sets in step from count to minimum."""
+    """Binary search for the largest counts that succeed; all pod sets shrink in step."""
     full = [pod_set.spec_count for pod_set in pod_sets]
     deltas = [0 if pod_set.min_count is None else pod_set.spec_count - pod_set.min_count for pod_set in pod_sets]
     total = sum(deltas)
     if not total:
         return None
-    found: dict[int, Result] = {}
+    results: dict[int, Result] = {}
     low, high = 0, total + 1
     while low < high:
         middle = (low + high) // 2
@@ -203,6 +205,6 @@ def search_counts(
         if result is None:
             low = middle + 1
         else:
-            found[middle] = result
+            results[middle] = result
             high = middle
-    return found.get(low)
+    return results.get(low)

@@ -1,61 +1,68 @@
-"""Step 3 of the cycle: who goes first.
+"""Step 3 of the cycle: the order in which entries are processed.
 
-Workloads that hold their quota and look for places come first. Classical: within nominal before borrowing, then priority, then age. With fair sharing a tournament over each cohort
-tree, run anew after every entry, for each admission changes the shares.
+Second passes come first. Then, without fair sharing: entries within nominal quota before borrowing
+ones, then by priority, then by age. With fair sharing: by a tournament over every cohort tree,
+which is run again after every entry, because every admission changes the shares.
 """
 
 from collections.abc import Iterator
 
-from pykueue.engine.cycle.entries import Entry
+from pykueue.engine.cycle.entries import CycleEntry
 from pykueue.engine.quota import fair_sharing, quota_tree
 from pykueue.engine.quota.fair_sharing import DominantResourceShare
-from pykueue.engine.world import World
+from pykueue.engine.state import EngineState
 
 
-def ordered(world: World, entries: list[Entry]) -> Iterator[Entry]:
-    """Yields entries one at a time; what happens to one may change who comes next."""
+def ordered(state: EngineState, entries: list[CycleEntry]) -> Iterator[CycleEntry]:
+    """Yields entries one at a time, because processing one may change the order of the rest."""
     first = [entry for entry in entries if entry.attempt]
     if first:
-        first.sort(key=lambda entry: _second_pass_key(world, entry))
+        first.sort(key=lambda entry: _second_pass_key(state, entry))
         yield from first
         entries = [entry for entry in entries if not entry.attempt]
-    if world.policy.fair_sharing is None:
-        yield from sorted(entries, key=lambda entry: _classical_key(world, entry))
+    if state.policy.fair_sharing is None:
+        yield from sorted(entries, key=lambda entry: _classical_key(state, entry))
     else:
-        yield from _by_tournament(world, entries)
+        yield from _by_tournament(state, entries)
 
 
-def _classical_key(world: World, entry: Entry) -> tuple[bool, int, int, tuple[int, str, str]]:
+def _classical_key(state: EngineState, entry: CycleEntry) -> tuple[bool, int, int, tuple[int, str, str]]:
     assert entry.assignment is not None
     priority, timestamp_ns, uid, key = entry.pending.order
     return (
-        world.policy.prioritize_preemptor_workloads and not entry.is_preemptor,
+        state.policy.prioritize_preemptor_workloads and not entry.is_preemptor,
         entry.assignment.borrowing,
-        priority if world.policy.priority_sorting_within_cohort else 0,
+        priority if state.policy.priority_sorting_within_cohort else 0,
         (timestamp_ns, uid, key),
     )
 
 
-def _second_pass_key(world: World, entry: Entry) -> tuple[int, int]:
-    """Of those alike the one whose turn came first is first, as they were taken."""
+def _second_pass_key(state: EngineState, entry: CycleEntry) -> tuple[int, int]:
+    """Priority, then age.
+
+    The sort is stable, so among equal entries the one that was due first is first.
+    """
     priority, timestamp_ns, _, _ = entry.pending.order
-    return priority if world.policy.priority_sorting_within_cohort else 0, timestamp_ns
+    return priority if state.policy.priority_sorting_within_cohort else 0, timestamp_ns
 
 
-def _by_tournament(world: World, entries: list[Entry]) -> Iterator[Entry]:
+def _by_tournament(state: EngineState, entries: list[CycleEntry]) -> Iterator[CycleEntry]:
     waiting = {str(entry.queue.name): entry for entry in sorted(entries, key=lambda entry: entry.queue.name)}
     while waiting:
         first = next(iter(waiting.values()))
-        winner = first if first.queue.node.parent is None else _Tournament(world, waiting, first.queue.node.root).winner
+        winner = first if first.queue.node.parent is None else _Tournament(state, waiting, first.queue.node.root).winner
         del waiting[winner.queue.name]
         yield winner
 
 
 class _Tournament:
-    """At each cohort the child with the least share wins, counting the workload that it sends."""
+    """At every cohort the child with the least share wins.
 
-    def __init__(self, world: World, waiting: dict[str, Entry], root: quota_tree.QuotaNode) -> None:
-        self._world = world
+    The shares include the usage of the competing entry.
+    """
+
+    def __init__(self, state: EngineState, waiting: dict[str, CycleEntry], root: quota_tree.QuotaNode) -> None:
+        self._state = state
         self._waiting = waiting
         self._shares: dict[tuple[int, str], DominantResourceShare] = {}
         for node in quota_tree.subtree_cluster_queues(root):
@@ -64,35 +71,35 @@ class _Tournament:
                 self._compute_shares(entry)
         winner = self._best(root)
         assert winner is not None
-        self.winner: Entry = winner
+        self.winner: CycleEntry = winner
 
-    def _compute_shares(self, entry: Entry) -> None:
+    def _compute_shares(self, entry: CycleEntry) -> None:
         assert entry.assignment is not None
         node = entry.queue.node
-        with self._world.ledger.trial():
-            self._world.ledger.charge(node, entry.assignment.usage)
-            for ancestor, found in fair_sharing.shares_to_root(self._world.tree, node):
-                self._shares[id(ancestor), node.name] = found
+        with self._state.ledger.trial():
+            self._state.ledger.charge(node, entry.assignment.usage)
+            for ancestor, share in fair_sharing.shares_to_root(self._state.tree, node):
+                self._shares[id(ancestor), node.name] = share
 
-    def _best(self, cohort: quota_tree.QuotaNode) -> Entry | None:
+    def _best(self, cohort: quota_tree.QuotaNode) -> CycleEntry | None:
         candidates = []
         for child in cohort.children.values():
-            found = self._waiting.get(child.name) if child.is_cluster_queue else self._best(child)
-            if found is not None:
-                candidates.append(found)
+            candidate = self._waiting.get(child.name) if child.is_cluster_queue else self._best(child)
+            if candidate is not None:
+                candidates.append(candidate)
         return min(candidates, key=lambda entry: self._key(cohort, entry), default=None)
 
     def _key(
-        self, cohort: quota_tree.QuotaNode, entry: Entry
+        self, cohort: quota_tree.QuotaNode, entry: CycleEntry
     ) -> tuple[bool, bool, tuple[bool, float], int, tuple[int, str, str]]:
         assert entry.assignment is not None
-        policy = self._world.policy
-        found = self._shares[id(cohort), entry.queue.name]
+        policy = self._state.policy
+        share = self._shares[id(cohort), entry.queue.name]
         priority, timestamp_ns, uid, key = entry.pending.order
         return (
             policy.prioritize_preemptor_workloads and not entry.is_preemptor,
-            policy.fair_sharing_prioritize_non_borrowing and found.is_borrowing_on(entry.assignment.usage),
-            found.rank,
+            policy.fair_sharing_prioritize_non_borrowing and share.is_borrowing_on(entry.assignment.usage),
+            share.rank,
             priority if policy.priority_sorting_within_cohort else 0,
             (timestamp_ns, uid, key),
         )

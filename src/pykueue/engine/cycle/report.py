@@ -1,35 +1,35 @@
-"""Steps 5 and 6 of the cycle: book admissions, send the rest back to their queues, and say what was decided."""
+"""Steps 5 and 6 of the cycle: charge admissions, requeue the rest, and make the decisions."""
 
 from pykueue.engine import decisions, values
-from pykueue.engine.cycle.entries import Entry, Fate
+from pykueue.engine.cycle.entries import CycleEntry, EntryStatus
 from pykueue.engine.policy import QuotaCheckStrategy
 from pykueue.engine.quota import reservations
 from pykueue.engine.quota.reservations import Reservation
 from pykueue.engine.reasons import RequeueReason
+from pykueue.engine.state import EngineState
 from pykueue.engine.values import CheckState
-from pykueue.engine.world import World
 
 
-def admit(world: World, entry: Entry) -> decisions.Admit:
-    """Charge the admission at once; the write to the API comes later."""
+def admit(state: EngineState, entry: CycleEntry) -> decisions.Admit:
+    """Assume an admission: charge it at once, before it is written to the API."""
     assert entry.assignment is not None
     workload = entry.pending.workload
     admission = entry.assignment.admission(entry.queue.name)
     admitted = _checks_are_ready(workload, entry.queue.value, admission)
     entry.queue.pending.forget_preemptor(workload.key)
     usage = entry.assignment.full_usage()
-    holding = Reservation(
+    reservation = Reservation(
         workload,
         admission,
         usage,
         flavor_resources=usage,
-        reserved_at_ns=world.now_ns,
-        taken=reservations.places_of(workload, admission),
+        reserved_at_ns=state.now_ns,
+        topology_usage=reservations.topology_usage_of(workload, admission),
     )
-    world.charge(entry.queue, holding)
-    world.assumed[workload.key] = entry.pending
-    if entry.queue.value.uses_admission_fair_sharing and world.policy.admission_fair_sharing is not None:
-        world.local_queue_usage.push_penalty(workload.local_queue, workload.key, _penalized(world, entry))
+    state.charge(entry.queue, reservation)
+    state.assumed[workload.key] = entry.pending
+    if entry.queue.value.uses_admission_fair_sharing and state.policy.admission_fair_sharing is not None:
+        state.local_queue_usage.push_penalty(workload.local_queue, workload.key, _penalized(state, entry))
     return decisions.Admit(
         workload=workload.key,
         cluster_queue=entry.queue.name,
@@ -40,28 +40,28 @@ def admit(world: World, entry: Entry) -> decisions.Admit:
             decisions.ConsideredFlavors(pod_set=pod_set.name, attempts=pod_set.attempts)
             for pod_set in entry.assignment.pod_sets
         ),
-        reserved_at_ns=world.now_ns,
+        reserved_at_ns=state.now_ns,
         replaces=None if entry.replaced is None else entry.replaced.key,
     )
 
 
-def place(world: World, entry: Entry) -> decisions.AssignTopology:
-    """Book the places of a workload that holds its quota; the write to the API comes later."""
+def assign_topology(state: EngineState, entry: CycleEntry) -> decisions.AssignTopology:
+    """Assume the topology assignment of a workload with quota, before it is written to the API."""
     assert entry.assignment is not None
     workload = entry.pending.workload
     admission = entry.assignment.admission(entry.queue.name)
-    before = world.release(workload.key)
+    before = state.release(workload.key)
     assert before is not None
-    holding = Reservation(
+    reservation = Reservation(
         workload,
         admission,
         entry.assignment.usage,
         flavor_resources=entry.assignment.usage,
         reserved_at_ns=before.reserved_at_ns,
-        taken=reservations.places_of(workload, admission),
+        topology_usage=reservations.topology_usage_of(workload, admission),
     )
-    world.charge(entry.queue, holding)
-    world.assumed[workload.key] = entry.pending
+    state.charge(entry.queue, reservation)
+    state.assumed[workload.key] = entry.pending
     return decisions.AssignTopology(
         workload=workload.key,
         cluster_queue=entry.queue.name,
@@ -71,21 +71,24 @@ def place(world: World, entry: Entry) -> decisions.AssignTopology:
     )
 
 
-def place_later(world: World, entry: Entry) -> decisions.RetrySecondPass:
+def retry_second_pass(state: EngineState, entry: CycleEntry) -> decisions.RetrySecondPass:
     assert entry.pending_reason is not None
     return decisions.RetrySecondPass(
         workload=entry.pending.key,
         cluster_queue=entry.queue.name,
         pending=entry.pending_reason,
-        due_ns=world.second_passes.put_off(entry.pending.key, entry.attempt + 1, world.now_ns),
+        due_ns=state.second_passes.schedule(entry.pending.key, entry.attempt + 1, state.now_ns),
     )
 
 
-def evict(world: World, entry: Entry) -> decisions.Evict:
-    """If the API refuses, the next turn tries again."""
+def evict(state: EngineState, entry: CycleEntry) -> decisions.Evict:
+    """Mark the workload evicted.
+
+    If the write to the API is refused, the next attempt evicts it again.
+    """
     assert entry.pending_reason is not None
-    world.mark_evicted(entry.pending.key, evicted=True)
-    world.second_passes.put_off(entry.pending.key, entry.attempt + 1, world.now_ns)
+    state.mark_evicted(entry.pending.key, evicted=True)
+    state.second_passes.schedule(entry.pending.key, entry.attempt + 1, state.now_ns)
     return decisions.Evict(
         workload=entry.pending.key,
         cluster_queue=entry.queue.name,
@@ -95,18 +98,20 @@ def evict(world: World, entry: Entry) -> decisions.Evict:
 
 
 def _checks_are_ready(workload: values.Workload, queue: values.ClusterQueue, admission: values.Admission) -> bool:
-    """Every check that applies to the flavors in use is there and ready, and so is every other that it carries."""
+    """Whether every check of the assigned flavors exists, and all checks are ready."""
     used = {flavor for pod_set in admission.pod_sets for flavor in pod_set.flavors.values()}
     required = [
         check for check, flavors in queue.admission_checks.items() if not flavors or not flavors.isdisjoint(used)
     ]
     states = workload.check_states
-    return all(check in states for check in required) and all(state is CheckState.READY for state in states.values())
+    return all(check in states for check in required) and all(
+        check_state is CheckState.READY for check_state in states.values()
+    )
 
 
-def _penalized(world: World, entry: Entry) -> dict[values.ResourceName, int]:
+def _penalized(state: EngineState, entry: CycleEntry) -> dict[values.ResourceName, int]:
     total: dict[values.ResourceName, int] = {}
-    ignores = world.policy.quota_check_strategy is QuotaCheckStrategy.IGNORE_UNDECLARED
+    ignores = state.policy.quota_check_strategy is QuotaCheckStrategy.IGNORE_UNDECLARED
     for pod_set in entry.pending.workload.pod_sets:
         for resource, amount in pod_set.requests.items():
             if not ignores or resource in entry.queue.group_of:
@@ -114,22 +119,22 @@ def _penalized(world: World, entry: Entry) -> dict[values.ResourceName, int]:
     return total
 
 
-def preempt(world: World, entry: Entry) -> decisions.Preempt:
+def preempt(state: EngineState, entry: CycleEntry) -> decisions.Preempt:
     targets = []
-    for holding, reason in entry.targets:
+    for reservation, reason in entry.targets:
         targets.append(
             decisions.PreemptedWorkload(
-                workload=holding.key,
-                cluster_queue=holding.cluster_queue,
+                workload=reservation.key,
+                cluster_queue=reservation.cluster_queue,
                 reason=reason,
-                path=world.cluster_queues[holding.cluster_queue].node.path,
-                already_evicted=holding.evicted,
+                path=state.cluster_queues[reservation.cluster_queue].node.path,
+                already_evicted=reservation.evicted,
             )
         )
-        if not holding.evicted:
-            world.mark_evicted(holding.key, evicted=True)
-        if world.loop_guard is not None:
-            world.loop_guard.record(entry.pending.key, holding.key)
+        if not reservation.evicted:
+            state.mark_evicted(reservation.key, evicted=True)
+        if state.loop_guard is not None:
+            state.loop_guard.record(entry.pending.key, reservation.key)
     return decisions.Preempt(
         workload=entry.pending.key,
         cluster_queue=entry.queue.name,
@@ -138,10 +143,10 @@ def preempt(world: World, entry: Entry) -> decisions.Preempt:
     )
 
 
-def requeue(world: World, entry: Entry) -> decisions.Requeue | decisions.MarkInadmissible:
-    if entry.fate is not Fate.PENDING and entry.requeue_reason is RequeueReason.GENERIC:
+def requeue(state: EngineState, entry: CycleEntry) -> decisions.Requeue | decisions.MarkInadmissible:
+    if entry.status is not EntryStatus.PENDING and entry.requeue_reason is RequeueReason.GENERIC:
         entry.requeue_reason = RequeueReason.FAILED_AFTER_NOMINATION
-    entry.back_in_heap = entry.queue.pending.requeue(entry.pending, entry.requeue_reason, world.now_ns)
+    entry.back_in_heap = entry.queue.pending.requeue(entry.pending, entry.requeue_reason, state.now_ns)
     assert entry.pending_reason is not None
     kind = decisions.Requeue if entry.back_in_heap else decisions.MarkInadmissible
     return kind(

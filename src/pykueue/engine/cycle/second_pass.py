@@ -1,8 +1,9 @@
-"""The second pass: workloads that hold quota but still need places, or need them again.
+"""The second pass: workloads with quota that need a topology assignment, or a replacement for a
+failed node.
 
-Two kinds come here: those whose places waited for an admission check (nodes were to be provisioned first), and those that lost
-a node. The world notes them as they are seen; a cycle takes those whose turn has come before it takes any head. A turn that
-finds no place is followed by a later one.
+A workload gets a second pass if its topology was delayed until its admission checks are ready, or
+if one of its nodes failed. The event handlers schedule it, and a cycle takes the attempts that are
+due before it takes any head. An attempt that fails is followed by a later one.
 """
 
 from typing import NamedTuple
@@ -13,20 +14,20 @@ _FIRST_PAUSE_NS = 10**9
 _LONGEST_PAUSE_NS = 30 * 10**9
 
 
-class Turn(NamedTuple):
+class ScheduledAttempt(NamedTuple):
     due_ns: int
     attempt: int
-    """1 is the first."""
+    """Counts from 1."""
 
 
 def is_needed(workload: Workload) -> bool:
     if workload.admission is None or workload.finished or workload.eviction is not None or workload.on_hold:
         return False
-    return has_lost_places(workload) or _waits_for_places(workload)
+    return has_failed_node(workload) or _has_delayed_topology(workload)
 
 
-def has_lost_places(workload: Workload) -> bool:
-    """It runs, and some of its pods were placed on a node that failed."""
+def has_failed_node(workload: Workload) -> bool:
+    """Whether an admitted workload has pods on a node that failed."""
     if not workload.unhealthy_nodes or not workload.admitted or workload.admission is None:
         return False
     return any(
@@ -37,54 +38,54 @@ def has_lost_places(workload: Workload) -> bool:
     )
 
 
-def _waits_for_places(workload: Workload) -> bool:
-    """Its checks are ready, so its nodes are there."""
+def _has_delayed_topology(workload: Workload) -> bool:
+    """Whether its admission checks are ready, so that its topology can be assigned."""
     if workload.admitted or not workload.check_states or workload.admission is None:
         return False
-    return all(state is CheckState.READY for state in workload.check_states.values()) and any(
+    return all(check_state is CheckState.READY for check_state in workload.check_states.values()) and any(
         pod_set.topology is None and pod_set.delayed_topology is DelayedTopology.PENDING
         for pod_set in workload.admission.pod_sets
     )
 
 
 def pause_ns(attempt: int) -> int:
-    """Before an attempt: one second before the first, twice as long before each further one."""
+    """The wait before an attempt: one second before the first, then twice as long each time."""
     return int(min(_FIRST_PAUSE_NS << min(attempt - 1, 32), _LONGEST_PAUSE_NS))
 
 
-class SecondPasses:
-    """Whose turn comes when."""
+class SecondPassQueue:
+    """The scheduled attempts of the workloads that need a second pass."""
 
     def __init__(self) -> None:
-        self._turns: dict[WorkloadKey, Turn] = {}
+        self._attempts: dict[WorkloadKey, ScheduledAttempt] = {}
 
-    def note(self, workload: Workload, now_ns: int) -> None:
-        """Seen anew. A turn once given is kept as long as it is needed."""
+    def update(self, workload: Workload, now_ns: int) -> None:
+        """Schedule the first attempt of a workload that needs one; remove one that does not."""
         if not is_needed(workload):
-            self.drop(workload.key)
-        elif workload.key not in self._turns:
-            self.put_off(workload.key, 1, now_ns)
+            self.remove(workload.key)
+        elif workload.key not in self._attempts:
+            self.schedule(workload.key, 1, now_ns)
 
-    def put_off(self, key: WorkloadKey, attempt: int, now_ns: int) -> int:
-        """Answers when it will be tried."""
+    def schedule(self, key: WorkloadKey, attempt: int, now_ns: int) -> int:
+        """Schedule an attempt; returns when it is due."""
         due_ns = now_ns + pause_ns(attempt)
-        self._turns[key] = Turn(due_ns, attempt)
+        self._attempts[key] = ScheduledAttempt(due_ns, attempt)
         return due_ns
 
-    def drop(self, key: WorkloadKey) -> None:
-        self._turns.pop(key, None)
+    def remove(self, key: WorkloadKey) -> None:
+        self._attempts.pop(key, None)
 
-    def take_due(self, now_ns: int) -> list[tuple[WorkloadKey, int]]:
-        """Those whose turn has come, each with the number of its attempt; the longest due first."""
+    def pop_due(self, now_ns: int) -> list[tuple[WorkloadKey, int]]:
+        """Remove and return the workloads that are due, with the numbers of their attempts."""
         due = [
-            (key, turn.attempt)
-            for key, turn in sorted(self._turns.items(), key=lambda item: (item[1].due_ns, item[0]))
-            if turn.due_ns <= now_ns
+            (key, scheduled.attempt)
+            for key, scheduled in sorted(self._attempts.items(), key=lambda item: (item[1].due_ns, item[0]))
+            if scheduled.due_ns <= now_ns
         ]
         for key, _ in due:
-            del self._turns[key]
+            del self._attempts[key]
         return due
 
     @property
     def next_due_ns(self) -> int | None:
-        return min((turn.due_ns for turn in self._turns.values()), default=None)
+        return min((scheduled.due_ns for scheduled in self._attempts.values()), default=None)

@@ -1,14 +1,15 @@
-"""Why a workload is where it is: the same steps as the cycle's, taken for one workload and written down.
+"""The explanation of one workload: the steps of the cycle run for it alone, and their results are
+recorded.
 
-Nothing changes by asking: quota is only tried on the ledger, queues are only read. Called by `pykueue explain` and by the
-simulation; `translate.explanations` makes text of the answer.
+Nothing changes: quota is only charged inside trials of the ledger, and queues are only read.
+`EngineView.explain` calls it, and `translate.explanations` makes text of the result.
 """
 
 from collections.abc import Iterable, Iterator
 
 from pykueue.engine import reasons, values
 from pykueue.engine.cycle import nominate
-from pykueue.engine.cycle.entries import Entry
+from pykueue.engine.cycle.entries import CycleEntry
 from pykueue.engine.explain import remedies
 from pykueue.engine.explain.explanation import (
     Explanation,
@@ -24,42 +25,42 @@ from pykueue.engine.explain.explanation import (
 )
 from pykueue.engine.flavors import assignment, matching
 from pykueue.engine.flavors.assignment import Assignment
-from pykueue.engine.preemption import search
-from pykueue.engine.queues.cluster_queue import ClusterQueueState, Group, GroupFlavor
-from pykueue.engine.queues.pending_queue import Pending, queue_order_timestamp
+from pykueue.engine.preemption import target_search
+from pykueue.engine.queues.cluster_queue import ClusterQueueState, IndexedFlavor, IndexedGroup
+from pykueue.engine.queues.pending_queue import PendingWorkload, queue_order_timestamp
 from pykueue.engine.quota import quota_tree
 from pykueue.engine.quota.amounts import add
 from pykueue.engine.quota.reservations import Reservation
 from pykueue.engine.reasons import FlavorReason, FlavorsShort, Mode
+from pykueue.engine.state import EngineState
 from pykueue.engine.values import PreemptionPolicy
-from pykueue.engine.world import World
 
 
-def explain(world: World, key: values.WorkloadKey) -> Explanation | None:
-    """None when the workload is not known."""
-    workload = world.workloads.get(key)
+def explain(state: EngineState, key: values.WorkloadKey) -> Explanation | None:
+    """The explanation of a workload; None if the workload does not exist."""
+    workload = state.workloads.get(key)
     if workload is None:
         return None
-    world.settle()
-    holding = world.holdings.get(key)
+    state.settle()
+    reservation = state.reservations.get(key)
     if workload.finished:
         return Explanation(workload=workload, standing=Standing.FINISHED)
-    if holding is not None:
+    if reservation is not None:
         return Explanation(
             workload=workload,
             standing=Standing.ADMITTED if workload.admitted else Standing.RESERVED,
-            cluster_queue=holding.cluster_queue,
-            admission=holding.admission,
+            cluster_queue=reservation.cluster_queue,
+            admission=reservation.admission,
         )
-    queue = world.queue_of(workload)
-    obstacle = _obstacle(world, workload)
+    queue = state.queue_of(workload)
+    obstacle = _obstacle(state, workload)
     if obstacle is not None or queue is None:
         name = None if queue is None else queue.name
         return Explanation(workload=workload, standing=Standing.OUTSIDE, cluster_queue=name, obstacle=obstacle)
-    return _pending(world, workload, queue)
+    return _pending(state, workload, queue)
 
 
-def _obstacle(world: World, workload: values.Workload) -> Obstacle | None:
+def _obstacle(state: EngineState, workload: values.Workload) -> Obstacle | None:
     if not workload.active:
         return Obstacle.DEACTIVATED
     if workload.on_hold:
@@ -68,26 +69,28 @@ def _obstacle(world: World, workload: values.Workload) -> Obstacle | None:
         return Obstacle.ADMISSION_GATED
     if workload.waiting_for_replacement_pods:
         return Obstacle.WAITING_FOR_PODS
-    local_queue = world.local_queues.get(workload.local_queue)
+    local_queue = state.local_queues.get(workload.local_queue)
     if local_queue is None:
         return Obstacle.LOCAL_QUEUE_MISSING
     if local_queue.stop_policy is not values.StopPolicy.NONE:
         return Obstacle.LOCAL_QUEUE_STOPPED
-    return None if local_queue.cluster_queue in world.cluster_queues else Obstacle.CLUSTER_QUEUE_MISSING
+    return None if local_queue.cluster_queue in state.cluster_queues else Obstacle.CLUSTER_QUEUE_MISSING
 
 
-def _pending(world: World, workload: values.Workload, queue: ClusterQueueState) -> Explanation:
-    entry = Entry(pending=Pending(workload, world.policy), queue=queue, is_preemptor=False, scan_before=None)
-    nominate.nominate(world, entry)
-    found = entry.assignment
-    waiting = sorted((*queue.pending.in_heap(), *queue.pending.parked()), key=lambda pending: pending.order)
+def _pending(state: EngineState, workload: values.Workload, queue: ClusterQueueState) -> Explanation:
+    entry = CycleEntry(
+        pending=PendingWorkload(workload, state.policy), queue=queue, is_preemptor=False, scan_before=None
+    )
+    nominate.nominate(state, entry)
+    result = entry.assignment
+    waiting = queue.pending.in_order()
     ahead = tuple(pending.key for pending in waiting if pending.order < entry.pending.order)
-    pod_sets = () if found is None else tuple(_pod_sets(world, workload, queue, found))
-    needed = _needed(world, found, pod_sets)
-    fits_now = found is not None and found.mode is Mode.FIT
+    pod_sets = () if result is None else tuple(_pod_sets(state, workload, queue, result))
+    needed = _needed(state, result, pod_sets)
+    fits_now = result is not None and result.mode is Mode.FIT
     return Explanation(
         workload=workload,
-        standing=Standing.PARKED if queue.pending.is_parked(workload.key) else Standing.QUEUED,
+        standing=Standing.INADMISSIBLE if queue.pending.is_inadmissible(workload.key) else Standing.QUEUED,
         cluster_queue=queue.name,
         position=len(ahead) + 1,
         queue_length=len(waiting),
@@ -95,24 +98,24 @@ def _pending(world: World, workload: values.Workload, queue: ClusterQueueState) 
         pending=None if fits_now else _reason(entry),
         pod_sets=pod_sets,
         victims=tuple(
-            Victim(holder=_holder(world, target.holding, needed), reason=target.reason) for target in entry.targets
+            Victim(holder=_holder(state, target.reservation, needed), reason=target.reason) for target in entry.targets
         ),
-        spared=() if fits_now else tuple(_spared(world, entry, needed)),
-        remedies=() if found is None or fits_now else remedies.find(world, entry),
+        spared=() if fits_now else tuple(_spared(state, entry, needed)),
+        remedies=() if result is None or fits_now else remedies.find(state, entry),
     )
 
 
-def _reason(entry: Entry) -> reasons.PendingReason | None:
+def _reason(entry: CycleEntry) -> reasons.PendingReason | None:
     if entry.targets and isinstance(entry.pending_reason, FlavorsShort):
         return FlavorsShort(pod_sets=entry.pending_reason.pod_sets, preempting=len(entry.targets))
     return entry.pending_reason
 
 
 def _pod_sets(
-    world: World, workload: values.Workload, queue: ClusterQueueState, found: Assignment
+    state: EngineState, workload: values.Workload, queue: ClusterQueueState, result: Assignment
 ) -> Iterator[PodSetFit]:
     assumed: quota_tree.Usage = {}
-    assigned = {pod_set.name: pod_set for pod_set in found.pod_sets}
+    assigned = {pod_set.name: pod_set for pod_set in result.pod_sets}
     for pod_set in workload.pod_sets:
         requests = dict(sorted(pod_set.requests.items()))
         if values.PODS in queue.group_of:
@@ -124,7 +127,7 @@ def _pod_sets(
             requests=requests,
             undeclared=tuple(name for name, amount in requests.items() if amount and name not in queue.group_of),
             flavors=tuple(
-                _flavor(world, queue, pod_set, _Asked(group, flavor, requests, assumed))
+                _flavor(state, queue, pod_set, _FlavorRequest(group, flavor, requests, assumed))
                 for group in groups.values()
                 for flavor in group.flavors
             ),
@@ -134,13 +137,13 @@ def _pod_sets(
             assumed[choice.index] = add(assumed.get(choice.index, 0), requests.get(name, 0))
 
 
-class _Asked:
-    """What is asked of one flavor."""
+class _FlavorRequest:
+    """What a pod set requests of one flavor, by resource: the flavor-resource and the amount."""
 
     __slots__ = ("amounts", "flavor")
 
     def __init__(
-        self, group: Group, flavor: GroupFlavor, requests: assignment.Requests, assumed: quota_tree.Usage
+        self, group: IndexedGroup, flavor: IndexedFlavor, requests: assignment.Requests, assumed: quota_tree.Usage
     ) -> None:
         self.flavor = flavor
         self.amounts = {
@@ -150,11 +153,11 @@ class _Asked:
         }
 
 
-def _flavor(world: World, queue: ClusterQueueState, pod_set: values.PodSet, asked: _Asked) -> FlavorFit:
+def _flavor(state: EngineState, queue: ClusterQueueState, pod_set: values.PodSet, request: _FlavorRequest) -> FlavorFit:
     node = queue.node
     return FlavorFit(
-        flavor=asked.flavor.name,
-        mismatch=_mismatch(world, asked.flavor.name, pod_set),
+        flavor=request.flavor.name,
+        mismatch=_mismatch(state, request.flavor.name, pod_set),
         resources=tuple(
             ResourceFit(
                 resource=name,
@@ -162,15 +165,15 @@ def _flavor(world: World, queue: ClusterQueueState, pod_set: values.PodSet, aske
                 unused=max(0, quota_tree.available(node, index)),
                 nominal=node.nominal.get(index, 0),
                 capacity=quota_tree.potential_available(node, index),
-                holders=tuple(_holders(world, node, index)),
+                holders=tuple(_holders(state, node, index)),
             )
-            for name, (index, amount) in asked.amounts.items()
+            for name, (index, amount) in request.amounts.items()
         ),
     )
 
 
-def _mismatch(world: World, name: values.FlavorName, pod_set: values.PodSet) -> FlavorReason | None:
-    flavor = world.flavors.get(name)
+def _mismatch(state: EngineState, name: values.FlavorName, pod_set: values.PodSet) -> FlavorReason | None:
+    flavor = state.flavors.get(name)
     if flavor is None:
         return reasons.FlavorMissing(flavor=name)
     taint = matching.untolerated_taint(flavor, pod_set)
@@ -179,36 +182,38 @@ def _mismatch(world: World, name: values.FlavorName, pod_set: values.PodSet) -> 
     return None if matching.matches_affinity(flavor, pod_set) else reasons.AffinityMismatch(flavor=name)
 
 
-def _holders(world: World, node: quota_tree.QuotaNode, index: quota_tree.Index) -> list[Holder]:
-    """Everyone in the tree who uses the flavor-resource, the greatest first."""
-    found = [
-        holding
-        for queue in world.tree_queues(world.root_key(node))
-        for holding in queue.holdings
-        if holding.usage.get(index, 0)
+def _holders(state: EngineState, node: quota_tree.QuotaNode, index: quota_tree.Index) -> list[Holder]:
+    """The workloads of the tree that use the flavor-resource, the greatest usage first."""
+    reservations = [
+        reservation
+        for queue in state.tree_queues(node.root.key)
+        for reservation in queue.reservations
+        if reservation.usage.get(index, 0)
     ]
-    found.sort(key=lambda holding: (-holding.usage[index], holding.key))
-    return [_holder(world, holding, (index,)) for holding in found]
+    reservations.sort(key=lambda reservation: (-reservation.usage[index], reservation.key))
+    return [_holder(state, reservation, (index,)) for reservation in reservations]
 
 
-def _holder(world: World, holding: Reservation, indices: Iterable[quota_tree.Index]) -> Holder:
-    names = world.tree.flavor_resources.names
+def _holder(state: EngineState, reservation: Reservation, indices: Iterable[quota_tree.Index]) -> Holder:
+    names = state.tree.flavor_resources.names
     return Holder(
-        workload=holding.key,
-        cluster_queue=holding.cluster_queue,
-        priority=holding.workload.priority,
-        usage={names[index]: holding.usage[index] for index in sorted(indices) if holding.usage.get(index, 0)},
-        since_ns=holding.reserved_at_ns,
+        workload=reservation.key,
+        cluster_queue=reservation.cluster_queue,
+        priority=reservation.workload.priority,
+        usage={names[index]: reservation.usage[index] for index in sorted(indices) if reservation.usage.get(index, 0)},
+        since_ns=reservation.reserved_at_ns,
     )
 
 
-def _needed(world: World, found: Assignment | None, pod_sets: tuple[PodSetFit, ...]) -> frozenset[quota_tree.Index]:
-    """What is short in the flavors chosen; without a choice, in every flavor that the pods may use."""
-    chosen = frozenset() if found is None else found.needs_preemption()
+def _needed(
+    state: EngineState, result: Assignment | None, pod_sets: tuple[PodSetFit, ...]
+) -> frozenset[quota_tree.Index]:
+    """The short flavor-resources of the assigned flavors, or else of all matching ones."""
+    chosen = frozenset() if result is None else result.needs_preemption()
     if chosen:
         return chosen
     return frozenset(
-        world.tree.flavor_resources.index(flavor.flavor, fit.resource)
+        state.tree.flavor_resources.index(flavor.flavor, fit.resource)
         for pod_set in pod_sets
         for flavor in pod_set.flavors
         if flavor.mismatch is None
@@ -217,18 +222,23 @@ def _needed(world: World, found: Assignment | None, pod_sets: tuple[PodSetFit, .
     )
 
 
-def _spared(world: World, entry: Entry, needed: frozenset[quota_tree.Index]) -> Iterator[Spared]:
-    """Holders of what is short that preemption leaves alone, and why."""
-    taken = {target.holding.key for target in entry.targets}
-    for queue in world.tree_queues(world.root_key(entry.queue.node)):
-        for holding in queue.holdings:
-            if holding.key not in taken and not needed.isdisjoint(holding.flavor_resources):
-                refusal = _refusal(world, entry, queue, holding=holding, needed=needed)
-                yield Spared(holder=_holder(world, holding, needed), refusal=refusal)
+def _spared(state: EngineState, entry: CycleEntry, needed: frozenset[quota_tree.Index]) -> Iterator[Spared]:
+    """Workloads that use the short flavor-resources but are not preempted, and why."""
+    targets = {target.reservation.key for target in entry.targets}
+    for queue in state.tree_queues(entry.queue.node.root.key):
+        for reservation in queue.reservations:
+            if reservation.key not in targets and not needed.isdisjoint(reservation.flavor_resources):
+                refusal = _refusal(state, entry, queue, reservation=reservation, needed=needed)
+                yield Spared(holder=_holder(state, reservation, needed), refusal=refusal)
 
 
 def _refusal(
-    world: World, entry: Entry, queue: ClusterQueueState, *, holding: Reservation, needed: frozenset[quota_tree.Index]
+    state: EngineState,
+    entry: CycleEntry,
+    queue: ClusterQueueState,
+    *,
+    reservation: Reservation,
+    needed: frozenset[quota_tree.Index],
 ) -> Refusal:
     policies = entry.queue.value.preemption
     is_own = queue is entry.queue
@@ -238,7 +248,7 @@ def _refusal(
     if not is_own and quota_tree.is_within_quota(queue.node, needed):
         return Refusal.WITHIN_NOMINAL
     workload = entry.pending.workload
-    preemptor = (workload.priority, queue_order_timestamp(workload, world.policy))
-    if not search.satisfies_policy(world.policy, policy, preemptor, candidate=holding.workload):
+    preemptor = (workload.priority, queue_order_timestamp(workload, state.policy))
+    if not target_search.satisfies_policy(state.policy, policy, preemptor, candidate=reservation.workload):
         return Refusal.POLICY
     return Refusal.NOT_ENOUGH

@@ -1,6 +1,8 @@
-"""An explanation as data: where a workload stands, what is short, who holds it, who could make room, what would help.
+"""An explanation as data: the standing of a workload, missing quota, preemption targets, and
+remedies.
 
-Made by `explain`, rendered by `translate.explanations`; every amount is an engine integer, every reason a value.
+`explain` makes it, and `translate.explanations` renders it. Amounts are integers of the engine;
+reasons are values.
 """
 
 import enum
@@ -16,10 +18,13 @@ class Standing(enum.StrEnum):
     ADMITTED = "admitted"
     RESERVED = "quota reserved"
     QUEUED = "queued"
-    PARKED = "parked"
-    """Out of the heap until something changes."""
+    INADMISSIBLE = "parked"
+    """Not tried until something changes.
+
+    The value is part of the output of `pykueue explain -o json`.
+    """
     OUTSIDE = "outside"
-    """In no queue; see the obstacle."""
+    """In no queue; `obstacle` says why."""
 
 
 class Obstacle(enum.StrEnum):
@@ -34,19 +39,24 @@ class Obstacle(enum.StrEnum):
     CLUSTER_QUEUE_MISSING = "cluster queue missing"
 
 
-class Refusal(enum.StrEnum):
-    """Why a workload that holds what is short is not preempted."""
+class Refusal(enum.Enum):
+    """Why a workload that uses short flavor-resources is not preempted."""
 
-    WITHIN_QUEUE_NEVER = "withinClusterQueue is Never"
-    RECLAIM_NEVER = "reclaimWithinCohort is Never"
-    WITHIN_NOMINAL = "its queue uses no more than its own quota"
-    POLICY = "its priority is not low enough"
-    NOT_ENOUGH = "it would not make enough room"
+    WITHIN_QUEUE_NEVER = enum.auto()
+    """`withinClusterQueue` is Never."""
+    RECLAIM_NEVER = enum.auto()
+    """`reclaimWithinCohort` is Never."""
+    WITHIN_NOMINAL = enum.auto()
+    """Its cluster queue does not borrow."""
+    POLICY = enum.auto()
+    """The preemption policy does not allow its priority."""
+    NOT_ENOUGH = enum.auto()
+    """Its usage would not be enough."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """Who uses some of what is asked for, how much and since when."""
+    """A workload with quota: its usage of the flavor-resources in question, and since when."""
 
     workload: values.WorkloadKey
     cluster_queue: values.ClusterQueueName
@@ -59,11 +69,11 @@ class Holder:
 class ResourceFit:
     resource: values.ResourceName
     requested: int
-    """With what earlier pod sets of the same workload would take."""
+    """Includes the requests of earlier pod sets of the same workload."""
     unused: int
     nominal: int
     capacity: int
-    """The most that the queue could ever have."""
+    """The quota that the cluster queue could have if nothing else were admitted."""
     holders: tuple[Holder, ...] = ()
 
     @property
@@ -112,14 +122,14 @@ class MoreQuota:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HigherPriority:
-    """The least priority with which it would make room by preemption."""
+    """The lowest priority with which preemption would help."""
 
     priority: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FewerPods:
-    """The most pods that fit now, by pod set."""
+    """The largest counts that fit now, by pod set."""
 
     counts: Mapping[values.PodSetName, int]
 
@@ -135,11 +145,11 @@ class Explanation:
     obstacle: Obstacle | None = None
     admission: values.Admission | None = None
     position: int = 0
-    """1 is next; 0 when not queued."""
+    """Counts from 1; 0 when the workload is not pending."""
     queue_length: int = 0
     ahead: tuple[values.WorkloadKey, ...] = ()
     pending: PendingReason | None = None
-    """Why it is not admitted at this moment; None when it would be, at its turn."""
+    """Why it cannot be admitted now; None if it fits."""
     pod_sets: tuple[PodSetFit, ...] = ()
     victims: tuple[Victim, ...] = ()
     spared: tuple[Spared, ...] = ()

@@ -1,1 +1,1 @@
-"""Flavors: which ResourceFlavor serves which resource of which pod set."""
+"""Flavor assignment: which ResourceFlavor every resource of every pod set gets."""

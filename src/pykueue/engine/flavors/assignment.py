@@ -1,14 +1,25 @@
-"""Which flavors a workload would get: the result of the flavor assigner, before anything is booked."""
+"""The result of the flavor assigner: flavors of each pod set, their usage, and flavors tried."""
 
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pykueue.engine import values
+from pykueue.engine.queues.cluster_queue import IndexedGroup
 from pykueue.engine.quota import quota_tree
 from pykueue.engine.quota.amounts import add
-from pykueue.engine.reasons import FlavorAttempt, FlavorReason, Mode, NoFitReason, PodSetShortage
-from pykueue.engine.topology.cache import Taken
+from pykueue.engine.reasons import (
+    SEVERITY,
+    FlavorAttempt,
+    FlavorReason,
+    FlavorsConflict,
+    Mode,
+    NoFitReason,
+    PodSetShortage,
+    Possibility,
+    ResourceNotProvided,
+)
+from pykueue.engine.topology.cache import TopologyUsages
 
 Requests = dict[values.ResourceName, int]
 """In Kueue's order of resources: see `resource_rank`."""
@@ -19,7 +30,7 @@ _FNV_PRIME = 0x100000001B3
 
 @functools.cache
 def resource_rank(name: values.ResourceName) -> tuple[int, str]:
-    """Kueue walks over resources in the order of their FNV-1a hashes. It shows: the first that fails is reported."""
+    """Kueue iterates resources by FNV-1a hash, and reports the first one that fails."""
     digest = _FNV_OFFSET
     for byte in name.encode():
         digest = (digest ^ byte) * _FNV_PRIME % 2**64
@@ -39,7 +50,8 @@ class FlavorChoice:
     mode: Mode
     borrowing: int
     tried_flavor: int = 0
-    """Index of the last flavor looked at in the group; -1 when that was the last one."""
+    """Index of the last flavor of the group that was tried; -1 if that was the last flavor of all.
+    """
 
 
 @dataclass(slots=True, kw_only=True)
@@ -50,14 +62,14 @@ class PodSetAssignment:
     flavors: dict[values.ResourceName, FlavorChoice]
     reasons: tuple[FlavorReason, ...] = ()
     attempts: tuple[FlavorAttempt, ...] = ()
-    fault: str = ""
-    """In words, what is wrong with the flavors taken together."""
+    conflict: FlavorsConflict | None = None
+    """Why its flavors cannot be used together."""
     topology: values.TopologyAssignment | None = None
     delayed_topology: values.DelayedTopology | None = None
 
     @property
     def mode(self) -> Mode:
-        if self.fault:
+        if self.conflict is not None:
             return Mode.NO_FIT
         if not self.reasons:
             return Mode.FIT
@@ -71,10 +83,10 @@ class Assignment:
     usage: quota_tree.Usage = field(default_factory=dict)
     mode: Mode = Mode.NO_FIT
     no_fit_reason: NoFitReason = NoFitReason.NONE
-    taken: Taken = ()
-    """The places of its pods."""
+    topology_usage: TopologyUsages = ()
+    """What its pods use of topology domains."""
     replaced: Sequence[values.PodSetAdmission] = ()
-    """What the slice holds whose place it takes: `usage` is what is needed beyond that."""
+    """The admission of the replaced slice; `usage` is what the workload needs beyond that."""
 
     def add(self, pod_set: PodSetAssignment) -> None:
         self.pod_sets.append(pod_set)
@@ -89,7 +101,10 @@ class Assignment:
         return next((before.usage.get(resource, 0) for before in self.replaced if before.name == name), 0)
 
     def full_usage(self) -> quota_tree.Usage:
-        """What the admission is charged: a slice is charged in full, and the one that it replaces gives back in full."""
+        """The usage that the admission is charged.
+
+        It includes the usage of the replaced slice, which is released.
+        """
         if not self.replaced:
             return self.usage
         usage: quota_tree.Usage = {}
@@ -111,9 +126,9 @@ class Assignment:
 
     def shortages(self) -> tuple[PodSetShortage, ...]:
         return tuple(
-            PodSetShortage(name=pod_set.name, reasons=pod_set.reasons, fault=pod_set.fault)
+            PodSetShortage(name=pod_set.name, reasons=pod_set.reasons, conflict=pod_set.conflict)
             for pod_set in self.pod_sets
-            if pod_set.reasons or pod_set.fault
+            if pod_set.reasons or pod_set.conflict is not None
         )
 
     def needs_preemption(self) -> frozenset[quota_tree.Index]:
@@ -151,7 +166,7 @@ def scaled(pod_set: values.PodSet, count: int) -> Requests:
 
 
 def total_requests(workload: values.Workload, assignment: Assignment) -> quota_tree.Usage:
-    """What the preemption search must find room for: the requests proper, without the implied `pods`."""
+    """The quota that preemption must free: the requests without the implied `pods`."""
     usage: quota_tree.Usage = {}
     for position, (pod_set, assigned) in enumerate(zip(workload.pod_sets, assignment.pod_sets, strict=False)):
         count = assigned.count
@@ -163,3 +178,69 @@ def total_requests(workload: values.Workload, assignment: Assignment) -> quota_t
             if amount and choice is not None:
                 usage[choice.index] = add(usage.get(choice.index, 0), amount)
     return usage
+
+
+def most_severe(left: NoFitReason, right: NoFitReason) -> NoFitReason:
+    return left if SEVERITY[left] >= SEVERITY[right] else right
+
+
+class Attempts:
+    """The flavors tried for a group of pod sets, merged over the resource groups."""
+
+    def __init__(self, *, observe: bool) -> None:
+        self._observe = observe
+        self._by_flavor: dict[values.FlavorName, FlavorAttempt] = {}
+
+    def merge(self, attempts: list[FlavorAttempt], group: IndexedGroup, resource: values.ResourceName) -> None:
+        """Add the attempts for one resource.
+
+        A flavor of the group that was not tried for it does not fit.
+        """
+        if not self._by_flavor:
+            self._by_flavor = {attempt.flavor: attempt for attempt in attempts}
+            return
+        for attempt in attempts:
+            before = self._by_flavor.get(attempt.flavor)
+            self._by_flavor[attempt.flavor] = attempt if before is None else self._merged(before, attempt)
+        if not attempts:
+            return
+        reached = {attempt.flavor for attempt in attempts}
+        for flavor in group.flavors:
+            before = self._by_flavor.get(flavor.name)
+            if before is not None and flavor.name not in reached:
+                absent = ResourceNotProvided(flavor=flavor.name, resource=resource)
+                self._by_flavor[flavor.name] = FlavorAttempt(
+                    flavor=flavor.name,
+                    mode=Mode.NO_FIT,
+                    borrowing=before.borrowing,
+                    possibility=before.possibility,
+                    reasons=_union(before.reasons, (absent,)),
+                    no_fit_reason=NoFitReason.NO_MATCHING_FLAVOR if self._observe else NoFitReason.NONE,
+                )
+
+    def ordered(self) -> tuple[FlavorAttempt, ...]:
+        if len(self._by_flavor) == 1:
+            return tuple(self._by_flavor.values())
+        return tuple(self._by_flavor[flavor] for flavor in sorted(self._by_flavor))
+
+    def _merged(self, before: FlavorAttempt, attempt: FlavorAttempt) -> FlavorAttempt:
+        return FlavorAttempt(
+            flavor=attempt.flavor,
+            mode=min(before.mode, attempt.mode),
+            borrowing=max(before.borrowing, attempt.borrowing),
+            possibility=_least(before.possibility, attempt.possibility),
+            reasons=_union(before.reasons, attempt.reasons),
+            no_fit_reason=most_severe(before.no_fit_reason, attempt.no_fit_reason)
+            if self._observe
+            else NoFitReason.NONE,
+        )
+
+
+def _least(left: Possibility | None, right: Possibility | None) -> Possibility | None:
+    if left is None or right is None:
+        return right if left is None else left
+    return min(left, right)
+
+
+def _union(left: tuple[FlavorReason, ...], right: tuple[FlavorReason, ...]) -> tuple[FlavorReason, ...]:
+    return (*left, *(reason for reason in right if reason not in left))

@@ -1,4 +1,4 @@
-"""Label selectors, taints and node affinity, as Kubernetes reads them. Called by the flavor assigner and the queues."""
+"""Label selectors, taints and node affinity with the semantics of Kubernetes."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ def selects(selector: values.LabelSelector | None, labels: Mapping[str, str]) ->
     return selector is not None and all(satisfies(requirement, labels) for requirement in selector.requirements)
 
 
-def satisfies(requirement: values.Requirement, labels: Mapping[str, str]) -> bool:
+def satisfies(requirement: values.LabelRequirement, labels: Mapping[str, str]) -> bool:
     value = labels.get(requirement.key)
     match requirement.operator:
         case Operator.IN:
@@ -29,7 +29,7 @@ def satisfies(requirement: values.Requirement, labels: Mapping[str, str]) -> boo
             return _compares(value, requirement, -1)
 
 
-def _compares(value: str | None, requirement: values.Requirement, sign: int) -> bool:
+def _compares(value: str | None, requirement: values.LabelRequirement, sign: int) -> bool:
     if value is None or len(requirement.values) != 1:
         return False
     try:
@@ -78,20 +78,22 @@ def first_untolerated(
     return None
 
 
-def matches_terms(terms: tuple[tuple[values.Requirement, ...], ...], labels: Mapping[str, str]) -> bool:
-    """Node affinity on a real node: some term holds, and a term without expressions holds nowhere."""
-    return any(bool(term) and all(satisfies(each, labels) for each in term) for term in terms)
+def matches_terms(terms: tuple[tuple[values.LabelRequirement, ...], ...], labels: Mapping[str, str]) -> bool:
+    """Whether some term matches a node; a term without expressions never matches."""
+    return any(bool(term) and all(satisfies(requirement, labels) for requirement in term) for term in terms)
 
 
 def matches_affinity(flavor: values.ResourceFlavor, pod_set: values.PodSet) -> bool:
-    """Selector and required affinity, looking only at the labels that the flavor declares."""
+    """Node selector and required node affinity, reduced to the labels that the flavor has."""
     labels = flavor.node_labels
     for key, value in pod_set.node_selector.items():
         if key in labels and labels[key] != value:
             return False
     if pod_set.affinity_terms is None:
         return True
-    terms = [[each for each in term if each.key in labels] for term in pod_set.affinity_terms]
+    terms = [[requirement for requirement in term if requirement.key in labels] for term in pod_set.affinity_terms]
     if not all(terms):
         return True
-    return any(all(satisfies(each, labels) for each in term) for term in terms) if terms else True
+    if not terms:
+        return True
+    return any(all(satisfies(requirement, labels) for requirement in term) for term in terms)

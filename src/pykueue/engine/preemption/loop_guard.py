@@ -1,8 +1,10 @@
-"""The preemption loop guard (ours, off by default): workloads may not preempt each other in turn for ever.
+"""The preemption loop guard: workloads must not preempt each other in turn for ever. Kueue does
+not have it.
 
-In Kueue two workloads can evict each other again and again, when each finds the other a fair victim. With the guard a
-workload preempts another at most once, and never one that preempted it; so every set of workloads comes to rest.
-The preemption searches ask it, the report tells it, and the dead are forgotten.
+In Kueue two workloads can evict each other again and again, if each is a valid target of the
+other. With the guard a workload preempts another at most once, and never one that preempted it, so
+preemption always ends. It is off by default. The preemption searches ask `allows`, and the cycle
+records every preemption.
 """
 
 from pykueue.engine.values import WorkloadKey
@@ -11,7 +13,7 @@ from pykueue.engine.values import WorkloadKey
 class LoopGuard:
     def __init__(self) -> None:
         self._met: dict[WorkloadKey, set[WorkloadKey]] = {}
-        """Who ever preempted, or was preempted by, whom."""
+        """Workload to those that it preempted or was preempted by."""
 
     def allows(self, preemptor: WorkloadKey, candidate: WorkloadKey) -> bool:
         return candidate not in self._met.get(preemptor, ())

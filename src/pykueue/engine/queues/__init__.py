@@ -1,1 +1,1 @@
-"""Queues: the pending workloads of each cluster queue, and the state of the cluster queue itself."""
+"""Queues: the state of each cluster queue, and its pending workloads."""

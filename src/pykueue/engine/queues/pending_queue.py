@@ -1,8 +1,10 @@
-"""The pending workloads of one cluster queue: those in the heap, and those parked until something changes.
+"""The pending workloads of one cluster queue: those in the heap, and the inadmissible ones outside
+it.
 
-Workloads of one shape (scheduling equivalence) fare alike, so they live together in a bucket: parking a shape and
-bringing it back moves one bucket, not its workloads. The cycle pops heads and requeues them; the engine pushes,
-updates and reactivates.
+An inadmissible workload is not tried until something changes. Workloads with the same scheduling
+equivalence hash share a bucket, because what happens to one would happen to all: marking them
+inadmissible and reactivating them moves one bucket, not its workloads. The cycle pops heads and
+requeues them; the event handlers push, update and reactivate.
 """
 
 import copy
@@ -23,29 +25,30 @@ _IMMEDIATE = {
     RequeueReason.PENDING_PREEMPTION,
     RequeueReason.PREEMPTION_FAILED,
 }
-_FAILS_ALIKE = {RequeueReason.NO_FIT, RequeueReason.PREEMPTION_NO_CANDIDATES}
+_FAILS_FOR_WHOLE_HASH = {RequeueReason.NO_FIT, RequeueReason.PREEMPTION_NO_CANDIDATES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ScanMemory(values.Value):
-    """Where the flavor scan of a workload stopped, to go on from there."""
+class ScanProgress(values.Value):
+    """Where the flavor scan of a workload stopped; the next cycle continues there."""
 
     tried: tuple[dict[values.ResourceName, int], ...]
-    """Per pod set: resource to the index of the last flavor looked at; -1 when that was the last one."""
+    """Per pod set: resource to the index of the last flavor tried; -1 if that was the last flavor.
+    """
     generation: int
     cycle: int
-    shape: str
+    scheduling_hash: str
 
     @property
     def flavors_remain(self) -> bool:
         return any(index != -1 for tried in self.tried for index in tried.values())
 
-    def matches(self, shape: str) -> bool:
-        return not self.shape or not shape or self.shape == shape
+    def matches(self, scheduling_hash: str) -> bool:
+        return not self.scheduling_hash or not scheduling_hash or self.scheduling_hash == scheduling_hash
 
 
 def queue_order_timestamp(workload: values.Workload, policy: Policy) -> int:
-    """Creation, or the eviction that sent it to the back."""
+    """The creation of a workload, or the eviction that moved it to the back of the queue."""
     eviction = workload.eviction
     if eviction is not None and (
         eviction.reason == "AdmissionCheck"
@@ -62,8 +65,8 @@ def queue_order_timestamp(workload: values.Workload, policy: Policy) -> int:
     return workload.created_at_ns
 
 
-class Pending:
-    """A workload in a queue."""
+class PendingWorkload:
+    """One workload in a pending queue."""
 
     __slots__ = ("bucket", "evaluated_generation", "order", "scan", "timestamp_ns", "workload")
 
@@ -71,13 +74,13 @@ class Pending:
         self.workload = workload
         self.timestamp_ns = queue_order_timestamp(workload, policy)
         self.order: Order = (-workload.priority, self.timestamp_ns, workload.uid, workload.key)
-        self.scan: ScanMemory | None = None
+        self.scan: ScanProgress | None = None
         self.evaluated_generation = 0
         self.bucket: _Bucket | None = None
 
-    def __deepcopy__(self, memo: dict[int, object]) -> "Pending":
-        """Forks copy these by the thousand."""
-        clone = memo[id(self)] = Pending.__new__(Pending)
+    def __deepcopy__(self, memo: dict[int, object]) -> "PendingWorkload":
+        """Faster than the default; a fork copies thousands of these."""
+        clone = memo[id(self)] = PendingWorkload.__new__(PendingWorkload)
         clone.workload = self.workload
         clone.timestamp_ns = self.timestamp_ns
         clone.order = self.order
@@ -91,6 +94,11 @@ class Pending:
         return self.workload.key
 
     @property
+    def is_inadmissible(self) -> bool:
+        bucket = self.bucket
+        return bucket is None or bucket.inadmissible
+
+    @property
     def may_back_off(self) -> bool:
         return self.workload.requeued is False or self.workload.requeue_at_ns is not None
 
@@ -101,24 +109,29 @@ class Pending:
 
 
 class _Bucket:
-    """Workloads of one shape in queue order; those that left are dropped when met."""
+    """Workloads with one scheduling hash in queue order.
 
-    __slots__ = ("has_backoff", "heap", "namespaces", "parked", "shape", "size")
+    Members that left stay in the heap until they are popped.
+    """
 
-    def __init__(self, shape: str) -> None:
-        self.shape = shape
-        self.heap: list[tuple[Order, int, Pending]] = []
+    __slots__ = ("group", "has_backoff", "heap", "inadmissible", "namespaces", "size")
+
+    def __init__(self, group: str) -> None:
+        self.group = group
+        """The scheduling hash, with the local queue under admission fair sharing."""
+        self.heap: list[tuple[Order, int, PendingWorkload]] = []
         self.namespaces: set[str] = set()
         self.size = 0
-        self.parked = False
+        self.inadmissible = False
         self.has_backoff = False
-        """Some member waits for a time or a condition: they cannot be moved all together."""
+        """Some member waits for a time or a condition, so the bucket cannot be moved as a whole.
+        """
 
     def __deepcopy__(self, memo: dict[int, object]) -> "_Bucket":
-        clone = memo[id(self)] = _Bucket(self.shape)
+        clone = memo[id(self)] = _Bucket(self.group)
         clone.namespaces = set(self.namespaces)
         clone.size = self.size
-        clone.parked = self.parked
+        clone.inadmissible = self.inadmissible
         clone.has_backoff = self.has_backoff
         clone.heap = [
             (order, sequence, copy.deepcopy(pending, memo))
@@ -128,12 +141,12 @@ class _Bucket:
         heapq.heapify(clone.heap)
         return clone
 
-    def head(self) -> Pending | None:
+    def head(self) -> PendingWorkload | None:
         while self.heap and self.heap[0][2].bucket is not self:
             heapq.heappop(self.heap)
         return self.heap[0][2] if self.heap else None
 
-    def members(self) -> Iterator[Pending]:
+    def members(self) -> Iterator[PendingWorkload]:
         return (pending for _, _, pending in self.heap if pending.bucket is self)
 
 
@@ -142,19 +155,19 @@ class PendingQueue:
         self._policy = policy
         self.strategy = QueueingStrategy.BEST_EFFORT_FIFO
         self.by_local_queue = False
-        """Admission fair sharing: buckets also split by local queue, for its usage comes before all else."""
-        self._all: dict[values.WorkloadKey, Pending] = {}
+        """Admission fair sharing orders by local queue first, so each has its own buckets."""
+        self._all: dict[values.WorkloadKey, PendingWorkload] = {}
         self._active: dict[str, _Bucket] = {}
-        self._parked: dict[str, _Bucket] = {}
-        self._alone: dict[values.WorkloadKey, Pending] = {}
-        """Parked one by one: backoff, wrong namespace, gates."""
+        self._inadmissible_buckets: dict[str, _Bucket] = {}
+        self._inadmissible_singly: dict[values.WorkloadKey, PendingWorkload] = {}
+        """Inadmissible for reasons of their own: backoff, namespace mismatch, gates."""
         self._heads: list[tuple[Order, int, _Bucket]] = []
         self._sequence = 0
-        self._failed_shapes: set[str] = set()
+        self._inadmissible_hashes: set[str] = set()
         self._preemptor: tuple[values.WorkloadKey, int] | None = None
         self.active_count = 0
         self.version = 0
-        """Grows with every move, so that whoever counts need not count again."""
+        """Grows with every move, so that a reader can keep its counts while this is the same."""
 
     def __len__(self) -> int:
         return len(self._all)
@@ -162,67 +175,75 @@ class PendingQueue:
     def __contains__(self, key: values.WorkloadKey) -> bool:
         return key in self._all
 
-    def __iter__(self) -> Iterator[Pending]:
-        """In no order that means anything."""
+    def __iter__(self) -> Iterator[PendingWorkload]:
+        """All pending workloads, in no particular order."""
         return iter(self._all.values())
 
-    def get(self, key: values.WorkloadKey) -> Pending | None:
+    def get(self, key: values.WorkloadKey) -> PendingWorkload | None:
         return self._all.get(key)
 
-    def in_heap(self) -> list[Pending]:
-        """In queue order."""
-        return sorted((each for each in self._all.values() if self._is_active(each)), key=lambda each: each.order)
+    def in_order(self) -> list[PendingWorkload]:
+        """All pending workloads in queue order."""
+        return sorted(self._all.values(), key=_order)
 
-    def parked(self) -> list[Pending]:
-        return sorted((each for each in self._all.values() if not self._is_active(each)), key=lambda each: each.order)
+    def in_heap(self) -> list[PendingWorkload]:
+        """The workloads in the heap, in queue order."""
+        return [pending for pending in self.in_order() if not pending.is_inadmissible]
 
-    def is_parked(self, key: values.WorkloadKey) -> bool:
+    def inadmissible(self) -> list[PendingWorkload]:
+        """The workloads outside the heap, in queue order."""
+        return [pending for pending in self.in_order() if pending.is_inadmissible]
+
+    def is_inadmissible(self, key: values.WorkloadKey) -> bool:
         pending = self._all.get(key)
-        return pending is not None and not self._is_active(pending)
-
-    @staticmethod
-    def _is_active(pending: Pending) -> bool:
-        return pending.bucket is not None and not pending.bucket.parked
+        return pending is not None and pending.is_inadmissible
 
     def reorganize(self, strategy: QueueingStrategy, *, by_local_queue: bool) -> None:
-        """Another strategy sorts workloads into other buckets."""
+        """Sort the workloads into other buckets if the strategy changed."""
         if (strategy, by_local_queue) == (self.strategy, self.by_local_queue):
             return
-        active, parked = self.in_heap(), self.parked()
-        self._active, self._parked, self._alone, self._heads = {}, {}, {}, []
-        self._failed_shapes.clear()
+        active, inadmissible = self.in_heap(), self.inadmissible()
+        self._active, self._inadmissible_buckets, self._inadmissible_singly, self._heads = {}, {}, {}, []
+        self._inadmissible_hashes.clear()
         self.active_count = 0
         self.strategy, self.by_local_queue = strategy, by_local_queue
         for pending in active:
             self._activate(pending)
-        for pending in parked:
+        for pending in inadmissible:
             pending.bucket = None
-            self._set_aside(pending)
+            self._add_inadmissible_singly(pending)
 
-    # Coming and going.
+    # Adding and removing.
 
     def push(self, workload: values.Workload) -> None:
-        """Into the heap, whatever is known of its shape; what is tracked already stays where it is."""
+        """Put a workload into the heap, also if its hash is inadmissible.
+
+        One that is pending already stays as it is.
+        """
         if workload.key not in self._all:
             self._activate(self._track(workload))
 
     def put(self, workload: values.Workload, now_ns: int) -> None:
-        """A workload that is new, changed or back from running."""
+        """Add or update a workload: it is new, it changed, or it lost its quota."""
         old = self._all.get(workload.key)
-        pending = Pending(workload, self._policy)
+        pending = PendingWorkload(workload, self._policy)
         if old is not None:
             pending.evaluated_generation = old.evaluated_generation
-            if old.scan is not None and self._policy.preserve_scan_progress and old.scan.matches(workload.shape):
+            if (
+                old.scan is not None
+                and self._policy.preserve_scan_progress
+                and old.scan.matches(workload.scheduling_hash)
+            ):
                 pending.scan = old.scan
-            if self._is_active(old) or _fares_alike(old, workload):
+            if not old.is_inadmissible or _is_equivalent(old, workload):
                 self._replace(old, pending)
                 return
             self.remove(workload.key, forget_preemptor=False)
         self._all[workload.key] = pending
         if not pending.backoff_expired(now_ns):
-            self._set_aside(pending)
-        elif self._shape(pending) in self._failed_shapes:
-            self._enter(self._parked, pending, parked=True)
+            self._add_inadmissible_singly(pending)
+        elif self._hash_of(pending) in self._inadmissible_hashes:
+            self._enter(self._inadmissible_buckets, pending, inadmissible=True)
         else:
             self._activate(pending)
 
@@ -233,25 +254,28 @@ class PendingQueue:
         if forget_preemptor:
             self.forget_preemptor(key)
 
-    def _track(self, workload: values.Workload) -> Pending:
-        pending = self._all[workload.key] = Pending(workload, self._policy)
+    def _track(self, workload: values.Workload) -> PendingWorkload:
+        pending = self._all[workload.key] = PendingWorkload(workload, self._policy)
         return pending
 
-    def _replace(self, old: Pending, new: Pending) -> None:
-        was_active, was_parked = self._is_active(old), old.bucket is not None and old.bucket.parked
+    def _replace(self, old: PendingWorkload, new: PendingWorkload) -> None:
+        was_active, was_in_bucket = not old.is_inadmissible, old.bucket is not None
         self._leave(old)
         self._all[new.key] = new
         if was_active:
             self._activate(new)
-        elif was_parked:
-            self._enter(self._parked, new, parked=True)
+        elif was_in_bucket:
+            self._enter(self._inadmissible_buckets, new, inadmissible=True)
         else:
-            self._set_aside(new)
+            self._add_inadmissible_singly(new)
 
     # Heads.
 
-    def pop(self, usage_of: Callable[[values.LocalQueueKey], float] | None = None) -> Pending | None:
-        """Take the head out of the heap. It is in flight until `requeue` or until it is admitted."""
+    def pop(self, usage_of: Callable[[values.LocalQueueKey], float] | None = None) -> PendingWorkload | None:
+        """Remove and return the head.
+
+        The cycle either admits it or puts it back with `requeue`.
+        """
         head = self._head() if usage_of is None else self._least_usage_head(usage_of)
         if head is None:
             return None
@@ -260,47 +284,47 @@ class PendingQueue:
         head.evaluated_generation = head.workload.generation
         return head
 
-    def is_preemptor(self, pending: Pending) -> bool:
+    def is_preemptor(self, pending: PendingWorkload) -> bool:
         return self._preemptor == (pending.key, pending.workload.generation)
 
     def forget_preemptor(self, key: values.WorkloadKey) -> None:
         if self._preemptor is not None and self._preemptor[0] == key:
             self._preemptor = None
 
-    def _sticky(self) -> Pending | None:
-        """A preemptor keeps the head of a BestEffortFIFO queue until its victims are gone."""
+    def _preemptor_head(self) -> PendingWorkload | None:
+        """The preemptor stays the head of a BestEffortFIFO queue until its targets are gone."""
         if self._preemptor is None or self.strategy is QueueingStrategy.STRICT_FIFO:
             return None
         pending = self._all.get(self._preemptor[0])
-        return pending if pending is not None and self._is_active(pending) else None
+        return None if pending is None or pending.is_inadmissible else pending
 
-    def _head(self) -> Pending | None:
-        sticky = self._sticky()
-        if sticky is not None:
-            return sticky
+    def _head(self) -> PendingWorkload | None:
+        preemptor = self._preemptor_head()
+        if preemptor is not None:
+            return preemptor
         while self._heads:
             order, _, bucket = self._heads[0]
-            head = None if bucket.parked else bucket.head()
+            head = None if bucket.inadmissible else bucket.head()
             if head is not None and head.order == order:
                 return head
             heapq.heappop(self._heads)
         return None
 
-    def _least_usage_head(self, usage_of: Callable[[values.LocalQueueKey], float]) -> Pending | None:
-        sticky = self._sticky()
+    def _least_usage_head(self, usage_of: Callable[[values.LocalQueueKey], float]) -> PendingWorkload | None:
+        preemptor = self._preemptor_head()
         heads = [head for bucket in self._active.values() if (head := bucket.head()) is not None]
-        if sticky is not None:
-            heads.append(sticky)
+        if preemptor is not None:
+            heads.append(preemptor)
         return min(
             heads,
-            key=lambda head: (usage_of(head.workload.local_queue), head is not sticky, head.order),
+            key=lambda head: (usage_of(head.workload.local_queue), head is not preemptor, head.order),
             default=None,
         )
 
     # After an attempt.
 
-    def requeue(self, pending: Pending, reason: RequeueReason, now_ns: int) -> bool:
-        """Back into the heap, or parked. Answers whether it is in the heap."""
+    def requeue(self, pending: PendingWorkload, reason: RequeueReason, now_ns: int) -> bool:
+        """Put a workload back into the heap, or mark it inadmissible (returns False)."""
         if reason is RequeueReason.PENDING_PREEMPTION:
             self._preemptor = (pending.key, pending.evaluated_generation)
         self._all[pending.key] = pending
@@ -310,93 +334,96 @@ class PendingQueue:
         if (immediate or remains) and pending.backoff_expired(now_ns):
             self._activate(pending)
             return True
-        if reason in _FAILS_ALIKE and self._shape(pending):
-            self._park_shape(pending)
+        if reason in _FAILS_FOR_WHOLE_HASH and self._hash_of(pending):
+            self._mark_hash_inadmissible(pending)
         else:
-            self._set_aside(pending)
+            self._add_inadmissible_singly(pending)
         return False
 
-    def _park_shape(self, pending: Pending) -> None:
-        shape = self._shape(pending)
-        self._enter(self._parked, pending, parked=True)
-        self._failed_shapes.add(shape)
+    def _mark_hash_inadmissible(self, pending: PendingWorkload) -> None:
+        scheduling_hash = self._hash_of(pending)
+        self._enter(self._inadmissible_buckets, pending, inadmissible=True)
+        self._inadmissible_hashes.add(scheduling_hash)
         if self.by_local_queue:
-            alike = [group for group in self._active if group.partition("\0")[0] == shape]
+            groups = [group for group in self._active if group.partition("\0")[0] == scheduling_hash]
         else:
-            alike = [shape] if shape in self._active else []
-        for group in alike:
+            groups = [scheduling_hash] if scheduling_hash in self._active else []
+        for group in groups:
             bucket = self._active.pop(group)
             self.active_count -= bucket.size
-            self._merge(self._parked, group, bucket, parked=True)
+            self._merge(self._inadmissible_buckets, group, bucket, inadmissible=True)
 
     @property
-    def has_parked(self) -> bool:
-        return bool(self._parked or self._alone or self._failed_shapes)
+    def has_inadmissible(self) -> bool:
+        return bool(self._inadmissible_buckets or self._inadmissible_singly or self._inadmissible_hashes)
 
     def reactivate(self, namespace_fits: Callable[[str], bool], now_ns: int) -> bool:
-        """Something changed: whatever is parked may be tried again. Answers whether anything moved."""
-        self._failed_shapes.clear()
+        """Move inadmissible workloads back to the heap. Returns whether any moved."""
+        self._inadmissible_hashes.clear()
         before = self.active_count
-        for group, bucket in list(self._parked.items()):
+        for group, bucket in list(self._inadmissible_buckets.items()):
             if not bucket.has_backoff and all(namespace_fits(namespace) for namespace in bucket.namespaces):
-                del self._parked[group]
+                del self._inadmissible_buckets[group]
                 self.active_count += bucket.size
-                self._merge(self._active, group, bucket, parked=False)
+                self._merge(self._active, group, bucket, inadmissible=False)
             else:
                 for pending in list(bucket.members()):
                     self._reactivate_one(pending, namespace_fits, now_ns)
-        for pending in list(self._alone.values()):
+        for pending in list(self._inadmissible_singly.values()):
             self._reactivate_one(pending, namespace_fits, now_ns)
         return self.active_count > before
 
-    def _reactivate_one(self, pending: Pending, namespace_fits: Callable[[str], bool], now_ns: int) -> None:
+    def _reactivate_one(self, pending: PendingWorkload, namespace_fits: Callable[[str], bool], now_ns: int) -> None:
         if namespace_fits(pending.workload.namespace) and pending.backoff_expired(now_ns):
             self._leave(pending)
             self._activate(pending)
 
     # Buckets.
 
-    def _next(self) -> int:
-        """Makes entries of a heap differ, so that nothing else of them is compared."""
+    def _next_sequence(self) -> int:
+        """Makes the entries of a heap distinct, so that later fields are never compared."""
         self._sequence += 1
         return self._sequence
 
-    def _shape(self, pending: Pending) -> str:
-        """Empty when it fares on its own."""
+    def _hash_of(self, pending: PendingWorkload) -> str:
+        """The scheduling hash; empty if it is not to be used."""
         if self.strategy is QueueingStrategy.STRICT_FIFO or not self._policy.scheduling_equivalence_hashing:
             return ""
-        return pending.workload.shape
+        return pending.workload.scheduling_hash
 
-    def _set_aside(self, pending: Pending) -> None:
-        self._alone[pending.key] = pending
+    def _add_inadmissible_singly(self, pending: PendingWorkload) -> None:
+        self._inadmissible_singly[pending.key] = pending
         self.version += 1
 
-    def _activate(self, pending: Pending) -> None:
-        bucket = self._enter(self._active, pending, parked=False)
+    def _activate(self, pending: PendingWorkload) -> None:
+        bucket = self._enter(self._active, pending, inadmissible=False)
         self.active_count += 1
         if bucket.head() is pending:
-            self._offer(bucket, pending)
+            self._push_head(bucket, pending)
 
-    def _offer(self, bucket: _Bucket, head: Pending) -> None:
-        """Let a bucket compete with its head. Outdated offers are dropped when met, or when they are too many."""
-        heapq.heappush(self._heads, (head.order, self._next(), bucket))
+    def _push_head(self, bucket: _Bucket, head: PendingWorkload) -> None:
+        """Add the head of a bucket to the heap of heads.
+
+        Outdated heads are dropped when they are popped, or all at once when they are too many.
+        """
+        heapq.heappush(self._heads, (head.order, self._next_sequence(), bucket))
         if len(self._heads) > 4 * len(self._active) + 64:
             self._heads = [
-                (each.order, self._next(), active)
+                (active_head.order, self._next_sequence(), active)
                 for active in self._active.values()
-                if (each := active.head()) is not None
+                if (active_head := active.head()) is not None
             ]
             heapq.heapify(self._heads)
 
-    def _enter(self, buckets: dict[str, _Bucket], pending: Pending, *, parked: bool) -> _Bucket:
-        group = self._shape(pending)
+    def _enter(self, buckets: dict[str, _Bucket], pending: PendingWorkload, *, inadmissible: bool) -> _Bucket:
+        group = self._hash_of(pending)
         if self.by_local_queue:
             group += "\0" + pending.workload.local_queue
         bucket = buckets.get(group)
         if bucket is None:
             bucket = buckets[group] = _Bucket(group)
-            bucket.parked = parked
-        heapq.heappush(bucket.heap, (pending.order, self._next(), pending))
+            bucket.inadmissible = inadmissible
+        heapq.heappush(bucket.heap, (pending.order, self._next_sequence(), pending))
         bucket.namespaces.add(pending.workload.namespace)
         bucket.has_backoff = bucket.has_backoff or pending.may_back_off
         bucket.size += 1
@@ -404,25 +431,28 @@ class PendingQueue:
         self.version += 1
         return bucket
 
-    def _leave(self, pending: Pending) -> None:
+    def _leave(self, pending: PendingWorkload) -> None:
         self.version += 1
         bucket = pending.bucket
         if bucket is None:
-            self._alone.pop(pending.key, None)
+            self._inadmissible_singly.pop(pending.key, None)
             return
         pending.bucket = None
         bucket.size -= 1
-        if not bucket.parked:
+        if not bucket.inadmissible:
             self.active_count -= 1
         if bucket.size == 0:
-            (self._parked if bucket.parked else self._active).pop(bucket.shape, None)
-        elif not bucket.parked:
+            (self._inadmissible_buckets if bucket.inadmissible else self._active).pop(bucket.group, None)
+        elif not bucket.inadmissible:
             head = bucket.head()
             assert head is not None
-            self._offer(bucket, head)
+            self._push_head(bucket, head)
 
-    def _merge(self, buckets: dict[str, _Bucket], group: str, bucket: _Bucket, *, parked: bool) -> None:
-        """Move a whole bucket; into the bigger one if both sides have that shape."""
+    def _merge(self, buckets: dict[str, _Bucket], group: str, bucket: _Bucket, *, inadmissible: bool) -> None:
+        """Move a whole bucket.
+
+        If the destination has a bucket of this group, the smaller is merged into the larger.
+        """
         self.version += 1
         other = buckets.get(group)
         if other is not None:
@@ -430,25 +460,29 @@ class PendingQueue:
                 bucket, other = other, bucket
             for pending in list(other.members()):
                 pending.bucket = bucket
-                heapq.heappush(bucket.heap, (pending.order, self._next(), pending))
+                heapq.heappush(bucket.heap, (pending.order, self._next_sequence(), pending))
             bucket.size += other.size
             bucket.namespaces |= other.namespaces
             bucket.has_backoff = bucket.has_backoff or other.has_backoff
-            other.size, other.parked = 0, True
+            other.size, other.inadmissible = 0, True
         buckets[group] = bucket
-        bucket.parked = parked
+        bucket.inadmissible = inadmissible
         head = bucket.head()
-        if not parked and head is not None:
-            self._offer(bucket, head)
+        if not inadmissible and head is not None:
+            self._push_head(bucket, head)
 
 
-def _fares_alike(old: Pending, new: values.Workload) -> bool:
-    """Nothing changed that could make a parked workload admissible."""
+def _order(pending: PendingWorkload) -> Order:
+    return pending.order
+
+
+def _is_equivalent(old: PendingWorkload, new: values.Workload) -> bool:
+    """Whether nothing changed that could make an inadmissible workload admissible."""
     before = old.workload
     return (
         (not old.evaluated_generation or old.evaluated_generation == new.generation)
         and before.generation == new.generation
-        and before.shape == new.shape
+        and before.scheduling_hash == new.scheduling_hash
         and before.priority == new.priority
         and before.local_queue == new.local_queue
         and before.eviction == new.eviction

@@ -1,8 +1,9 @@
-"""Admission fair sharing: what each local queue used lately, decayed, and the penalties of what it was just given.
+"""Admission fair sharing: the decayed usage of each local queue, and entry penalties for recent
+admissions.
 
-Amounts are integer nano-units per resource, as Kueue keeps them; only the final comparison is a float. The world owns
-one ledger; the cycle asks `usage` for the order of heads and victims and pushes penalties; the local queue controller
-samples.
+Amounts are integer nano-units per resource, as in Kueue; only the weighted usage, which is
+compared, is a float. The cycle reads `usage` to order heads and preemption candidates, and pushes
+penalties. The usage sampler sends samples.
 """
 
 import math
@@ -38,7 +39,7 @@ class UsageLedger:
     def push_penalty(
         self, key: values.LocalQueueKey, workload: values.WorkloadKey, requests: Mapping[values.ResourceName, int]
     ) -> None:
-        """Charge a reservation at once for what one sampling interval will add."""
+        """Charge a reservation at once for the usage that one sampling interval will add."""
         assert self._config is not None
         rate = alpha(self._config.sampling_interval_ns, self._config.half_life_ns)
         self._penalties.setdefault(key, {})[workload] = {
@@ -51,7 +52,7 @@ class UsageLedger:
         return self._penalties.get(key, {}).pop(workload, {})
 
     def settle(self, key: values.LocalQueueKey, workload: values.WorkloadKey) -> None:
-        """Admitted: the penalty becomes consumed usage."""
+        """Turn the penalty of an admitted workload into consumed usage."""
         penalty = self.drop_penalty(key, workload)
         consumed = self.consumed.setdefault(key, {})
         for resource, nano in penalty.items():
@@ -81,7 +82,7 @@ def decayed(
     elapsed_ns: int,
     half_life_ns: int,
 ) -> dict[values.ResourceName, int]:
-    """The consumed usage after `elapsed_ns` in which `current` was used."""
+    """The consumed usage after `elapsed_ns`, during which `current` was used."""
     rate = alpha(elapsed_ns, half_life_ns)
     return {
         resource: scaled(old.get(resource, 0), 1 - rate) + scaled(current.get(resource, 0), rate)

@@ -1,7 +1,8 @@
-"""Amounts: saturating 64-bit integers in which the greatest value means "unlimited".
+"""Amounts: saturating 64-bit integers whose greatest value means "unlimited".
 
-Units are milli-CPU for `cpu` and whole units for every other resource; `translate` converts. Every sum and difference
-of quota goes through `add` and `sub`, so that "unlimited" stays unlimited whatever is taken from it.
+The unit is milli-CPU for `cpu` and one unit for every other resource; `translate` converts
+quantities. Every sum and difference of quota uses `add` and `sub`, so that "unlimited" minus an
+amount stays "unlimited".
 """
 
 from typing import Final

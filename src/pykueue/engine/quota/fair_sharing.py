@@ -1,7 +1,8 @@
-"""Fair sharing: the dominant resource share of a node, and the tournament that orders heads by it.
+"""Fair sharing: the dominant resource share of a cluster queue or cohort.
 
-Shares are IEEE doubles computed as Kueue computes them, for ties decide. The cycle's `order` runs the tournament,
-`fair_preemption` compares shares, the controllers report them.
+Shares are floats, computed in the same order of operations as Kueue does, because ties decide.
+`cycle.order` orders heads by share, `fair_sharing_targets` compares shares, and the queue
+controllers report them.
 """
 
 import math
@@ -19,7 +20,7 @@ _PER_MILLE = 1000.0
 class DominantResourceShare:
     weight: float
     ratio: float = 0.0
-    """Unweighted: the greatest borrowed amount over what can be lent, in thousandths."""
+    """Greatest ratio of borrowed to lendable amount, in thousandths, without the weight."""
     dominant_resource: str = ""
     borrowed: frozenset[quota_tree.Index] = frozenset()
 
@@ -38,12 +39,12 @@ class DominantResourceShare:
 
     @property
     def rounded(self) -> int:
-        """As status.fairSharing.weightedShare shows it."""
+        """The value of `status.fairSharing.weightedShare`."""
         return UNLIMITED if self.weight == 0 and self.ratio else math.ceil(self.weighted)
 
     @property
     def rank(self) -> tuple[bool, float]:
-        """Shares compare by it: one that borrows with weight zero is above all others."""
+        """Shares compare by this; one that borrows with weight zero is above all others."""
         if self.weight == 0 and self.ratio:
             return (True, self.ratio)
         return (False, self.weighted)
@@ -55,7 +56,7 @@ NEGATIVE = DominantResourceShare(weight=1.0, ratio=-1.0)
 def share(
     tree: quota_tree.QuotaTree, node: quota_tree.QuotaNode, additional: Mapping[quota_tree.Index, int] | None = None
 ) -> DominantResourceShare:
-    """Of a cluster queue or cohort within its parent; zero at a root."""
+    """The share of a cluster queue or cohort within its parent; zero for a root."""
     if node.parent is None:
         return DominantResourceShare(weight=node.weight)
     names = tree.flavor_resources.names
@@ -75,9 +76,9 @@ def share(
     ratio, dominant = 0.0, ""
     for resource in sorted(borrowed):
         if lendable.get(resource, 0) > 0:
-            found = float(borrowed[resource]) * _PER_MILLE / float(lendable[resource])
-            if found > ratio:
-                ratio, dominant = found, resource
+            resource_ratio = float(borrowed[resource]) * _PER_MILLE / float(lendable[resource])
+            if resource_ratio > ratio:
+                ratio, dominant = resource_ratio, resource
     return DominantResourceShare(
         weight=node.weight, ratio=ratio, dominant_resource=dominant, borrowed=frozenset(borrowed_indices)
     )
@@ -95,7 +96,7 @@ def _lendable(tree: quota_tree.QuotaTree, node: quota_tree.QuotaNode) -> dict[va
 def shares_to_root(
     tree: quota_tree.QuotaTree, cluster_queue: quota_tree.QuotaNode
 ) -> Iterable[tuple[quota_tree.QuotaNode, DominantResourceShare]]:
-    """Every ancestor, with the share of the child through which the cluster queue reaches it."""
+    """Every ancestor of a cluster queue, with the share of its child on the path."""
     node = cluster_queue
     while node.parent is not None:
         yield node.parent, share(tree, node)

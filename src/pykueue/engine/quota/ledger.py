@@ -1,11 +1,11 @@
-"""Who uses what: the only writer of usage in the quota tree, with trials that always restore.
+"""The ledger: the only writer of usage in the quota tree, with trials that are always undone.
 
     with ledger.trial():
         ledger.release(victim_queue, usage)
-        fits = quota.available(...)
+        fits = quota_tree.available(...)
 
-Nested trials restore to their own beginning. Called by the preemption searches, by the cycle and by the engine when
-workloads come and go.
+A nested trial is undone to its own start. The preemption searches, the cycle and `EngineState`
+call it.
 """
 
 from collections.abc import Mapping
@@ -14,14 +14,14 @@ from typing import Self
 
 from pykueue.engine.quota import quota_tree
 from pykueue.engine.quota.amounts import add, sub
-from pykueue.engine.topology.cache import Taken, TopologyCache
+from pykueue.engine.topology.cache import TopologyCache, TopologyUsages
 
 
 class Ledger:
-    def __init__(self, places: TopologyCache | None = None) -> None:
-        self._places = places or TopologyCache()
+    def __init__(self, topology_cache: TopologyCache | None = None) -> None:
+        self._topology_cache = topology_cache or TopologyCache()
         self._undo: list[tuple[quota_tree.QuotaNode, quota_tree.Index, int | None]] = []
-        self._undo_places: list[tuple[Taken, int]] = []
+        self._undo_topology: list[tuple[TopologyUsages, int]] = []
         self._trials = 0
 
     def trial(self) -> "Trial":
@@ -35,20 +35,20 @@ class Ledger:
         for index, amount in usage.items():
             self._release(node, index, amount)
 
-    def charge_places(self, taken: Taken) -> None:
-        self._move(taken, 1)
+    def charge_topology(self, topology_usage: TopologyUsages) -> None:
+        self._move(topology_usage, 1)
 
-    def release_places(self, taken: Taken) -> None:
-        self._move(taken, -1)
+    def release_topology(self, topology_usage: TopologyUsages) -> None:
+        self._move(topology_usage, -1)
 
-    def _move(self, taken: Taken, sign: int) -> None:
-        if not taken:
+    def _move(self, topology_usage: TopologyUsages, sign: int) -> None:
+        if not topology_usage:
             return
         if self._trials:
-            self._undo_places.append((taken, sign))
-            self._places.try_out(taken, sign)
+            self._undo_topology.append((topology_usage, sign))
+            self._topology_cache.add_trial_usage(topology_usage, sign)
         else:
-            self._places.book(taken, sign)
+            self._topology_cache.add_usage(topology_usage, sign)
 
     def _charge(self, node: quota_tree.QuotaNode, index: quota_tree.Index, amount: int) -> None:
         above: quota_tree.QuotaNode | None = node
@@ -78,18 +78,18 @@ class Ledger:
 
 
 class Trial:
-    """Everything charged and released inside is undone at the end, whatever happens."""
+    """Everything that is charged and released inside is undone at the end, also after an error."""
 
-    __slots__ = ("_ledger", "_start", "_start_places")
+    __slots__ = ("_ledger", "_start", "_start_topology")
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._start = 0
-        self._start_places = 0
+        self._start_topology = 0
 
     def __enter__(self) -> Self:
         self._start = len(self._ledger._undo)  # noqa: SLF001 - a trial is a part of its ledger
-        self._start_places = len(self._ledger._undo_places)  # noqa: SLF001
+        self._start_topology = len(self._ledger._undo_topology)  # noqa: SLF001
         self._ledger._trials += 1  # noqa: SLF001
         return self
 
@@ -102,8 +102,8 @@ class Trial:
             quota_tree.write_usage(node, index, value or 0)
             if value is None:
                 del node.usage[index]
-        undo_places = self._ledger._undo_places  # noqa: SLF001
-        while len(undo_places) > self._start_places:
-            taken, sign = undo_places.pop()
-            self._ledger._places.try_out(taken, -sign)  # noqa: SLF001
+        undo_places = self._ledger._undo_topology  # noqa: SLF001
+        while len(undo_places) > self._start_topology:
+            topology_usage, sign = undo_places.pop()
+            self._ledger._topology_cache.add_trial_usage(topology_usage, -sign)  # noqa: SLF001
         self._ledger._trials -= 1  # noqa: SLF001

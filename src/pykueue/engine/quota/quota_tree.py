@@ -1,11 +1,14 @@
-"""The quota tree: cluster queues as leaves, cohorts above them, one amount of usage per flavor and resource and node.
+"""The quota tree: cluster queues are leaves, cohorts are above them, and every node has usage.
 
-A node lends what it does not keep for itself (`local`) to its parent and sees the parent's unused quota as its own, up
-to its borrowing limit. Usage beyond the local quota is passed upwards, so a change costs the depth of the tree.
-Flavor-resources are interned to small integers. `ledger` writes usage; everybody may read.
+Usage and quota are amounts per flavor and resource. A node lends the quota that it does not keep
+for itself (`local`) to its parent, and may use the parent's unused quota up to its borrowing
+limit. Usage beyond the local quota is passed to the parent, so a change costs the depth of the
+tree. Each pair of flavor and resource is interned to a small integer. `ledger` charges and
+releases usage.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from pykueue.engine import values
 from pykueue.engine.quota.amounts import add, sub
@@ -16,7 +19,7 @@ Usage = dict[Index, int]
 
 
 class FlavorResources:
-    """Interns flavor-resources; an index is never given back."""
+    """Interns flavor-resources; an index is never reused."""
 
     def __init__(self) -> None:
         self.names: list[values.FlavorResource] = []
@@ -24,11 +27,21 @@ class FlavorResources:
 
     def index(self, flavor: values.FlavorName, resource: values.ResourceName) -> Index:
         name = values.FlavorResource(flavor, resource)
-        found = self._index.get(name)
-        if found is None:
-            found = self._index[name] = len(self.names)
+        index = self._index.get(name)
+        if index is None:
+            index = self._index[name] = len(self.names)
             self.names.append(name)
-        return found
+        return index
+
+
+class NodeKey(NamedTuple):
+    """Names a node of the tree; the key of a root names its tree.
+
+    Cohorts and cluster queues may share a name.
+    """
+
+    is_cluster_queue: bool
+    name: str
 
 
 class QuotaNode:
@@ -42,6 +55,7 @@ class QuotaNode:
         "generation",
         "height",
         "is_cluster_queue",
+        "key",
         "lendable",
         "lending_limit",
         "local",
@@ -58,22 +72,23 @@ class QuotaNode:
     def __init__(self, name: str, *, is_cluster_queue: bool) -> None:
         self.name = name
         self.is_cluster_queue = is_cluster_queue
+        self.key = NodeKey(is_cluster_queue, name)
         self.parent: QuotaNode | None = None
-        self.children: dict[tuple[bool, str], QuotaNode] = {}
-        self.borrowers: dict[Index, dict[tuple[bool, str], QuotaNode]] = {}
+        self.children: dict[NodeKey, QuotaNode] = {}
+        self.borrowers: dict[Index, dict[NodeKey, QuotaNode]] = {}
         """Children that use more than their own quota, per flavor-resource."""
         self.explicit = False
         self.participates = True
-        """An inactive cluster queue keeps its usage but is no candidate and no competitor."""
+        """False for an inactive cluster queue, which keeps its usage but is never a candidate."""
         self.weight = 1.0
         self.height = 0
         self.generation = 0
-        """Grows when a cluster queue's quota changes, its tree is rebuilt or a workload leaves it."""
+        """Grows when its quota changes, its tree is rebuilt or a reservation is released."""
         self.nominal: Usage = {}
         self.borrowing_limit: Usage = {}
         self.lending_limit: Usage = {}
         self.subtree: Usage = {}
-        """Quota of the whole subtree that this node can dispose of."""
+        """The node's own quota and what its children lend."""
         self.local: Usage = {}
         """The part of `subtree` that is never lent; only where there is a lending limit."""
         self.usage: Usage = {}
@@ -81,7 +96,7 @@ class QuotaNode:
         self.lendable: dict[values.ResourceName, int] = {}
 
     def __repr__(self) -> str:
-        return f"Node({self.name})"
+        return f"QuotaNode({self.name})"
 
     @property
     def root(self) -> "QuotaNode":
@@ -124,26 +139,26 @@ def subtree_cluster_queues(node: QuotaNode) -> Iterator[QuotaNode]:
 
 
 def write_usage(node: QuotaNode, index: Index, usage: int) -> None:
-    """Set the usage of one node alone; its parent learns whether it borrows."""
+    """Set the usage of one node, and record in its parent whether it borrows."""
     before = node.usage.get(index, 0)
     node.usage[index] = usage
     parent = node.parent
     if parent is not None:
         own = node.subtree.get(index, 0)
         if usage > own >= before:
-            parent.borrowers.setdefault(index, {})[node.is_cluster_queue, node.name] = node
+            parent.borrowers.setdefault(index, {})[node.key] = node
         elif before > own >= usage:
-            del parent.borrowers[index][node.is_cluster_queue, node.name]
+            del parent.borrowers[index][node.key]
 
 
 def borrowing_children(node: QuotaNode, indices: Iterable[Index]) -> list[QuotaNode]:
-    """Children that use more than their own quota of some of these flavor-resources, in name order."""
-    found: dict[tuple[bool, str], QuotaNode] = {}
+    """Children that borrow some of these flavor-resources, in name order."""
+    children: dict[NodeKey, QuotaNode] = {}
     for index in indices:
         borrowers = node.borrowers.get(index)
         if borrowers:
-            found |= borrowers
-    return [found[key] for key in sorted(found)] if len(found) > 1 else list(found.values())
+            children |= borrowers
+    return [children[key] for key in sorted(children)] if len(children) > 1 else list(children.values())
 
 
 def local_available(node: QuotaNode, index: Index) -> int:
@@ -152,7 +167,7 @@ def local_available(node: QuotaNode, index: Index) -> int:
 
 
 def available(node: QuotaNode, index: Index) -> int:
-    """What may still be used here; negative when more is used than there is."""
+    """How much may still be used at this node; negative when usage exceeds the quota."""
     usage = node.usage.get(index, 0)
     parent = node.parent
     if parent is None:
@@ -169,11 +184,11 @@ def available(node: QuotaNode, index: Index) -> int:
 
 
 def potential_available(node: QuotaNode, index: Index) -> int:
-    """What could be used here if nobody used anything."""
-    found = node.potential.get(index)
-    if found is None:
-        found = node.potential[index] = _potential_available(node, index)
-    return found
+    """How much could be used at this node if nothing were used in the whole tree."""
+    potential = node.potential.get(index)
+    if potential is None:
+        potential = node.potential[index] = _potential_available(node, index)
+    return potential
 
 
 def _potential_available(node: QuotaNode, index: Index) -> int:
@@ -197,7 +212,10 @@ def is_within_quota(node: QuotaNode, indices: Iterable[Index]) -> bool:
 
 
 def height_of_fit(node: QuotaNode, index: Index, amount: int) -> tuple[int, bool]:
-    """Height of the smallest subtree around the cluster queue in which `amount` fits, and whether it has a parent."""
+    """Height of the smallest subtree that contains the cluster queue and in which `amount` fits.
+
+    The second value says whether that subtree has a parent.
+    """
     if node.parent is None or not borrows_with(node, index, amount):
         return 0, node.parent is not None
     rest = sub(amount, local_available(node, index))
@@ -222,7 +240,7 @@ def set_quotas(node: QuotaNode, quotas: Mapping[Index, values.Quota]) -> None:
 
 
 def rebuild(node: QuotaNode) -> None:
-    """Recompute what follows from the quotas at and below `cluster`, and the usage of its cohorts."""
+    """Recompute a subtree from the quotas of its nodes and the usage of its cluster queues."""
     node.subtree = dict(node.nominal)
     node.potential.clear()
     node.lendable.clear()
@@ -236,7 +254,7 @@ def rebuild(node: QuotaNode) -> None:
             _accumulate(node, child)
             for index, usage in child.usage.items():
                 if usage > child.subtree.get(index, 0):
-                    node.borrowers.setdefault(index, {})[child.is_cluster_queue, child.name] = child
+                    node.borrowers.setdefault(index, {})[child.key] = child
     node.local = {index: max(0, sub(node.subtree.get(index, 0), limit)) for index, limit in node.lending_limit.items()}
 
 
@@ -250,7 +268,7 @@ def _accumulate(parent: QuotaNode, child: QuotaNode) -> None:
 
 
 def measure(node: QuotaNode) -> None:
-    """Recompute heights: 0 for a cluster queue or an empty cohort, else one more than the highest child."""
+    """Recompute heights: 0 without children, else one more than the highest child."""
     node.height = 0
     for child in node.children.values():
         measure(child)
@@ -263,9 +281,10 @@ def fair_weight(member: values.ClusterQueue | values.Cohort) -> float:
 
 
 class QuotaTree:
-    """All nodes by name, the edges between them, and the cohorts that run in a circle (those are cut off).
+    """All nodes by name, and the edges between them.
 
-    Changes are gathered; `refresh` recomputes each changed tree once, before anybody looks.
+    Cohorts whose ancestors form a cycle have no parent while the cycle exists. Changes are
+    collected; `refresh` recomputes each changed tree once, before it is read.
     """
 
     def __init__(self) -> None:
@@ -273,10 +292,13 @@ class QuotaTree:
         self.cluster_queues: dict[str, QuotaNode] = {}
         self.cohorts: dict[str, QuotaNode] = {}
         self.in_cycle: frozenset[str] = frozenset()
-        """Names of cohorts whose ancestors run in a circle."""
-        self._declared_parent: dict[tuple[bool, str], str] = {}
+        """Names of cohorts whose ancestors form a cycle."""
+        self._declared_parent: dict[NodeKey, str] = {}
         self._stale: list[QuotaNode] = []
         self._unmeasured: list[QuotaNode] = []
+
+    def find(self, key: NodeKey) -> QuotaNode | None:
+        return (self.cluster_queues if key.is_cluster_queue else self.cohorts).get(key.name)
 
     def quotas(self, groups: Iterable[values.ResourceGroup]) -> dict[Index, values.Quota]:
         return {
@@ -307,7 +329,10 @@ class QuotaTree:
         self._move(self.cluster_queues.pop(name), None)
 
     def remove_cohort(self, name: str) -> None:
-        """It stays as an implicit cohort (a root without quota) while something names it."""
+        """Remove the object.
+
+        While a cluster queue or cohort names it, it stays as a root without quota.
+        """
         node = self.cohorts[name]
         node.explicit = False
         node.weight = 1.0
@@ -321,10 +346,10 @@ class QuotaTree:
             self._unmeasured.append(node)
 
     def is_in_cycle(self, cluster_queue: str) -> bool:
-        return self._declared_parent.get((True, cluster_queue)) in self.in_cycle
+        return self._declared_parent.get(NodeKey(is_cluster_queue=True, name=cluster_queue)) in self.in_cycle
 
     def refresh(self) -> list[QuotaNode]:
-        """Answers the roots of the trees that were rebuilt."""
+        """Recompute changed trees; returns the roots of those that were rebuilt."""
         rebuilt: list[QuotaNode] = []
         if self._stale:
             rebuilt = list({id(node.root): node.root for node in self._stale}.values())
@@ -345,10 +370,9 @@ class QuotaTree:
         return node
 
     def _move(self, node: QuotaNode, parent: str | None) -> None:
-        key = (node.is_cluster_queue, node.name)
-        old = self._declared_parent.pop(key, None)
+        old = self._declared_parent.pop(node.key, None)
         if parent:
-            self._declared_parent[key] = parent
+            self._declared_parent[node.key] = parent
             self._cohort(parent)
         self._stale.append(node)
         if node.is_cluster_queue:
@@ -359,42 +383,41 @@ class QuotaTree:
             self._drop_if_unused(old)
 
     def _relink(self, moved: QuotaNode) -> None:
-        """Set the edge of a cohort, and cut or mend every edge of a circle that this opens or closes."""
+        """Set the edge of a cohort, and the edges to cohorts that entered or left a cycle."""
         before = self.in_cycle
         self.in_cycle = self._find_cycles()
         self._attach(moved)
         flipped = before ^ self.in_cycle
-        for is_cluster_queue, name in sorted(self._declared_parent):
-            if self._declared_parent[is_cluster_queue, name] in flipped:
-                self._attach(self.cluster_queues[name] if is_cluster_queue else self.cohorts[name])
+        for key in sorted(self._declared_parent):
+            if self._declared_parent[key] in flipped:
+                self._attach((self.cluster_queues if key.is_cluster_queue else self.cohorts)[key.name])
 
     def _attach(self, node: QuotaNode) -> None:
-        """Make the edge to the parent what is declared; a parent in a circle counts as none."""
-        key = (node.is_cluster_queue, node.name)
-        declared = self._declared_parent.get(key)
+        """Set the edge to the declared parent; a parent in a cycle counts as none."""
+        declared = self._declared_parent.get(node.key)
         parent = self.cohorts[declared] if declared is not None and declared not in self.in_cycle else None
         if node.parent is parent:
             return
         self._stale.append(node)
         if node.parent is not None:
             self._stale.append(node.parent)
-            del node.parent.children[key]
+            del node.parent.children[node.key]
         node.parent = parent
         if parent is not None:
-            parent.children[key] = node
+            parent.children[node.key] = node
             parent.children = dict(sorted(parent.children.items()))
 
     def _find_cycles(self) -> frozenset[str]:
-        found: set[str] = set()
+        in_cycle: set[str] = set()
         for name in self.cohorts:
-            seen: list[str] = []
+            path: list[str] = []
             current: str | None = name
-            while current is not None and current not in seen:
-                seen.append(current)
-                current = self._declared_parent.get((False, current))
+            while current is not None and current not in path:
+                path.append(current)
+                current = self._declared_parent.get(NodeKey(is_cluster_queue=False, name=current))
             if current is not None:
-                found.update(seen)
-        return frozenset(found)
+                in_cycle.update(path)
+        return frozenset(in_cycle)
 
     def _drop_if_unused(self, name: str) -> None:
         node = self.cohorts.get(name)

@@ -1,6 +1,7 @@
-"""Workloads that hold quota, kept per cluster queue in the order in which preemption would take them.
+"""Quota reservations: the workloads with quota of each cluster queue, in candidate order of
+preemption.
 
-The engine adds and removes them; the preemption searches read.
+`EngineState` adds and removes them, and the preemption searches read them.
 """
 
 import bisect
@@ -10,15 +11,24 @@ from collections.abc import Iterable, Iterator
 from pykueue.engine import values
 from pykueue.engine.quota import quota_tree
 from pykueue.engine.quota.amounts import add
-from pykueue.engine.topology.cache import Taken, TopologyUsage
+from pykueue.engine.topology.cache import TopologyUsage, TopologyUsages
 
 _NEVER_RESERVED = 2**63
 
 
 class Reservation:
-    """One workload and the quota it is charged."""
+    """One workload and the quota that it is charged."""
 
-    __slots__ = ("admission", "evicted", "flavor_resources", "order", "reserved_at_ns", "taken", "usage", "workload")
+    __slots__ = (
+        "admission",
+        "evicted",
+        "flavor_resources",
+        "order",
+        "reserved_at_ns",
+        "topology_usage",
+        "usage",
+        "workload",
+    )
 
     def __init__(
         self,
@@ -28,12 +38,12 @@ class Reservation:
         *,
         flavor_resources: Iterable[quota_tree.Index],
         reserved_at_ns: int | None,
-        taken: Taken = (),
+        topology_usage: TopologyUsages = (),
     ) -> None:
         self.workload = workload
         self.admission = admission
         self.usage = usage
-        self.taken = taken
+        self.topology_usage = topology_usage
         self.flavor_resources = frozenset(flavor_resources)
         self.reserved_at_ns = reserved_at_ns
         self.evicted = workload.eviction is not None and workload.admission is not None
@@ -46,7 +56,7 @@ class Reservation:
             self.usage,
             flavor_resources=self.flavor_resources,
             reserved_at_ns=self.reserved_at_ns,
-            taken=self.taken,
+            topology_usage=self.topology_usage,
         )
         clone.set_evicted(evicted=self.evicted)
         return clone
@@ -56,14 +66,14 @@ class Reservation:
         return self.admission.cluster_queue
 
     def confirm(self, workload: values.Workload) -> None:
-        """The API shows the admission that was assumed."""
+        """An event confirmed the admission that was assumed."""
         self.workload = workload
         self.reserved_at_ns = workload.reserved_at_ns
         self.evicted = workload.eviction is not None
         self.order = self._order()
 
     def _order(self) -> tuple[bool, int, int, str, str]:
-        """Already evicted first, then lower priority, later reservation, unique end."""
+        """Evicted first, then lower priority, then later reservation; uid and key end ties."""
         workload = self.workload
         reserved_at = _NEVER_RESERVED if self.reserved_at_ns is None else self.reserved_at_ns
         return (not self.evicted, workload.priority, -reserved_at, workload.uid, workload.key)
@@ -78,7 +88,7 @@ class Reservation:
 
 
 def from_admission(workload: values.Workload, flavor_resources: quota_tree.FlavorResources) -> Reservation:
-    """Of a workload whose admission the API shows."""
+    """The reservation of a workload that has an admission."""
     admission = workload.admission
     assert admission is not None
     usage: quota_tree.Usage = {}
@@ -95,12 +105,12 @@ def from_admission(workload: values.Workload, flavor_resources: quota_tree.Flavo
         usage,
         flavor_resources=indices,
         reserved_at_ns=workload.reserved_at_ns,
-        taken=places_of(workload, admission),
+        topology_usage=topology_usage_of(workload, admission),
     )
 
 
-def places_of(workload: values.Workload, admission: values.Admission) -> Taken:
-    """Where an admission put the pods; it counts in every flavor that the pod set has."""
+def topology_usage_of(workload: values.Workload, admission: values.Admission) -> TopologyUsages:
+    """What the pods of an admission use of topology domains, in every flavor of their pod set."""
     if all(pod_set.topology is None for pod_set in admission.pod_sets):
         return ()
     pod_requests = {pod_set.name: pod_set.pod_requests for pod_set in workload.pod_sets}
@@ -113,22 +123,22 @@ def places_of(workload: values.Workload, admission: values.Admission) -> Taken:
     )
 
 
-def _stays(holding: Reservation) -> int:
-    return int(not holding.evicted)
+def _stays(reservation: Reservation) -> int:
+    return int(not reservation.evicted)
 
 
-def _order(holding: Reservation) -> tuple[bool, int, int, str, str]:
-    return holding.order
+def _order(reservation: Reservation) -> tuple[bool, int, int, str, str]:
+    return reservation.order
 
 
 class Reservations:
-    """The holdings of one cluster queue, in candidate order."""
+    """The reservations of one cluster queue in candidate order."""
 
     __slots__ = ("_by_key", "_ordered", "version")
 
     def __init__(self) -> None:
         self.version = 0
-        """Grows with every change, so that whoever counts need not count again."""
+        """Grows with every change, so that a reader can keep its counts while this is the same."""
         self._by_key: dict[values.WorkloadKey, Reservation] = {}
         self._ordered: list[Reservation] = []
 
@@ -139,11 +149,11 @@ class Reservations:
         return iter(self._ordered)
 
     def evicted(self) -> list[Reservation]:
-        """Those already on their way out, in candidate order."""
+        """The evicted workloads, in candidate order."""
         return self._ordered[: self._evicted_count()]
 
     def staying(self) -> Iterator[Reservation]:
-        """The others, in candidate order: ascending priority first of all."""
+        """The workloads that are not evicted, in candidate order: by ascending priority first."""
         return itertools.islice(self._ordered, self._evicted_count(), None)
 
     def _evicted_count(self) -> int:
@@ -154,13 +164,13 @@ class Reservations:
     def get(self, key: values.WorkloadKey) -> Reservation | None:
         return self._by_key.get(key)
 
-    def put(self, holding: Reservation) -> None:
+    def put(self, reservation: Reservation) -> None:
         self.version += 1
-        self._by_key[holding.key] = holding
-        bisect.insort(self._ordered, holding, key=_order)
+        self._by_key[reservation.key] = reservation
+        bisect.insort(self._ordered, reservation, key=_order)
 
     def remove(self, key: values.WorkloadKey) -> Reservation:
         self.version += 1
-        holding = self._by_key.pop(key)
-        del self._ordered[bisect.bisect_left(self._ordered, holding.order, key=_order)]
-        return holding
+        reservation = self._by_key.pop(key)
+        del self._ordered[bisect.bisect_left(self._ordered, reservation.order, key=_order)]
+        return reservation

@@ -1,4 +1,6 @@
-"""Where pods go: topology-aware placement on domains of nodes. Pure, like the rest of the engine.
+"""Topology-aware scheduling: on which nodes, or other topology domains, the pods of a workload
+run.
 
-Invariant: a placement never puts more pods into a domain than its nodes have room for.
+Invariant: a placement never puts more pods into a domain than fit on its nodes
+(`tests/engine/test_topology_placement.py`).
 """

@@ -1,17 +1,18 @@
-"""Every place there is and who takes it: nodes, topologies, flavors on them, pods of others, and booked workloads.
+"""The topology cache: nodes, topologies and flavors, and the usage of their domains.
 
-`World` holds one; events fill it. Rooms are built when first asked for and forgotten when their nodes change. What is tried
-inside a trial of the ledger is kept apart from what is booked: flavors that share nodes see each other's bookings, and a
-trial in one flavor is not seen by the others, as in Kueue.
+Event handlers fill it. The domain tree of a flavor is built when it is first needed and dropped
+when its nodes change. Usage inside a trial of the ledger is kept apart from assumed usage: flavors
+that share nodes see each other's usage, but a trial in one flavor is invisible to the others, as
+in Kueue.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pykueue.engine.topology import counting, placement
-from pykueue.engine.topology.demand import PlacementRequest, Requests
-from pykueue.engine.topology.domains import HOSTNAME, Domain, DomainId, DomainTree, selected
-from pykueue.engine.topology.placement import Assumed, Failure, Placements
+from pykueue.engine.topology.domains import HOSTNAME, DomainId, DomainNode, DomainTree, selected
+from pykueue.engine.topology.placement import Assumed, PlacementFailure, Placements
+from pykueue.engine.topology.placement_request import PlacementRequest, Requests
 from pykueue.engine.values import (
     FlavorName,
     Node,
@@ -23,11 +24,11 @@ from pykueue.engine.values import (
 )
 
 Amounts = dict[ResourceName, int]
-Demands = Mapping[FlavorName, Sequence[PlacementRequest]]
+PlacementRequests = Mapping[FlavorName, Sequence[PlacementRequest]]
 
 
 class TopologyUsage(NamedTuple):
-    """Pods of one workload in one domain."""
+    """The usage of some pods of one workload in one domain."""
 
     flavor: FlavorName
     domain: DomainId
@@ -36,27 +37,29 @@ class TopologyUsage(NamedTuple):
 
     @property
     def amounts(self) -> Amounts:
-        return {resource: each * self.pods for resource, each in counting.with_pod(self.pod_requests).items()}
+        return {resource: amount * self.pods for resource, amount in counting.with_pod(self.pod_requests).items()}
 
 
-Taken = tuple[TopologyUsage, ...]
+TopologyUsages = tuple[TopologyUsage, ...]
 
 
-class LostNode(NamedTuple):
-    """A node that a workload lost, and where its pods were."""
+class NodeReplacement(NamedTuple):
+    """A failed node of a workload, and the topology assignments with that node."""
 
     node: str
     before: Mapping[PodSetName, TopologyAssignment]
 
 
 class FlavorSnapshot:
-    """The nodes of one flavor as a tree, and what is left in its leaves."""
+    """The nodes of one flavor as a tree of domains, and the unused capacity of its leaves."""
 
-    def __init__(self, places: "TopologyCache", flavor: ResourceFlavor, tree: DomainTree) -> None:
-        self._places = places
+    def __init__(self, cache: "TopologyCache", flavor: ResourceFlavor, tree: DomainTree) -> None:
+        self._cache = cache
         self._flavor = flavor
         self._free: dict[DomainId, Amounts] = {}
-        self._left: dict[DomainId, Amounts] = {}
+        """Capacity of leaves without the usage of pods that have no topology assignment."""
+        self._unused: dict[DomainId, Amounts] = {}
+        """Capacity of leaves without any usage but that of trials."""
         self.tree = tree
 
     @property
@@ -68,39 +71,39 @@ class FlavorSnapshot:
         assert self._flavor.topology is not None
         return self._flavor.topology
 
-    def remaining(self, leaf: Domain, *, as_if_empty: bool) -> Amounts:
+    def remaining(self, leaf: DomainNode, *, as_if_empty: bool) -> Amounts:
         if as_if_empty:
             return self._free_in(leaf)
-        left = self._left.get(leaf.id)
-        if left is None:
-            left = self._free_in(leaf)
-            for taken in self._places.booked_in(leaf.id, self._flavor.name, shared=self.tree.is_by_node):
-                left = counting.without(left, taken)
-            self._left[leaf.id] = left
-        tried = self._places.tried_in(self._flavor.name, leaf.id)
-        return left if tried is None else counting.without(left, tried)
+        unused = self._unused.get(leaf.id)
+        if unused is None:
+            unused = self._free_in(leaf)
+            for usage in self._cache.usage_in(leaf.id, self._flavor.name, shared=self.tree.is_by_node):
+                unused = counting.without(unused, usage)
+            self._unused[leaf.id] = unused
+        trial = self._cache.trial_usage_in(self._flavor.name, leaf.id)
+        return unused if trial is None else counting.without(unused, trial)
 
-    def fits(self, place: TopologyUsage) -> bool:
-        leaf = self.tree.leaves.get(place.domain)
+    def fits(self, usage: TopologyUsage) -> bool:
+        leaf = self.tree.leaves.get(usage.domain)
         return leaf is not None and counting.fits(
-            place.pod_requests, self.remaining(leaf, as_if_empty=False), place.pods
+            usage.pod_requests, self.remaining(leaf, as_if_empty=False), usage.pods
         )
 
     def forget(self, domain: DomainId) -> None:
-        self._left.pop(domain, None)
+        self._unused.pop(domain, None)
 
     def forget_node(self, name: str) -> None:
         leaf = self.tree.leaf_of_node.get(name)
         if leaf is not None:
             self._free.pop(leaf.id, None)
-            self._left.pop(leaf.id, None)
+            self._unused.pop(leaf.id, None)
 
-    def _free_in(self, leaf: Domain) -> Amounts:
+    def _free_in(self, leaf: DomainNode) -> Amounts:
         free = self._free.get(leaf.id)
         if free is None:
             free = dict(leaf.capacity)
             for node in leaf.nodes:
-                free = counting.without(free, self._places.used_by_others(node))
+                free = counting.without(free, self._cache.non_tas_usage(node))
             self._free[leaf.id] = free
         return free
 
@@ -110,14 +113,14 @@ class TopologyCache:
         self.nodes: dict[str, Node] = {}
         self.topologies: dict[str, tuple[str, ...]] = {}
         self._flavors: dict[FlavorName, ResourceFlavor] = {}
-        self._rooms: dict[FlavorName, FlavorSnapshot] = {}
+        self._snapshots: dict[FlavorName, FlavorSnapshot] = {}
         self.pods: dict[str, tuple[str, Amounts]] = {}
-        self._others: dict[str, Amounts] = {}
-        """What pods that are none of ours take, by node."""
-        self.booked: dict[FlavorName, dict[DomainId, Amounts]] = {}
-        self._tried: dict[FlavorName, dict[DomainId, Amounts]] = {}
+        self._non_tas_usage: dict[str, Amounts] = {}
+        """Usage of pods without a topology assignment, by node."""
+        self.usage: dict[FlavorName, dict[DomainId, Amounts]] = {}
+        self._trial_usage: dict[FlavorName, dict[DomainId, Amounts]] = {}
 
-    # What there is.
+    # Flavors, topologies, nodes and pods.
 
     def set_flavor(self, flavor: ResourceFlavor) -> None:
         self.drop_flavor(flavor.name)
@@ -126,24 +129,18 @@ class TopologyCache:
 
     def drop_flavor(self, name: FlavorName) -> None:
         self._flavors.pop(name, None)
-        self._rooms.pop(name, None)
+        self._snapshots.pop(name, None)
 
     def set_topology(self, name: str, levels: tuple[str, ...]) -> None:
         self.topologies[name] = levels
-        self._rooms.clear()
+        self._snapshots.clear()
 
     def drop_topology(self, name: str) -> None:
         self.topologies.pop(name, None)
-        self._rooms.clear()
-
-    def has_topology(self, name: str) -> bool:
-        return name in self.topologies
-
-    def node(self, name: str) -> Node | None:
-        return self.nodes.get(name)
+        self._snapshots.clear()
 
     def set_node(self, node: Node) -> list[FlavorName]:
-        """Answers which flavors it concerns."""
+        """Add or update a node; returns the flavors that include it."""
         old = self.nodes.get(node.name)
         if old == node:
             return []
@@ -155,18 +152,18 @@ class TopologyCache:
         return [] if node is None else self._rebuild(node)
 
     def set_pod(self, key: str, node: str, requests: Requests) -> None:
-        """A pod that takes room on a node without being placed by us."""
+        """Add the usage of a pod without a topology assignment."""
         self.drop_pod(key)
-        taken = counting.with_pod(requests)
-        self.pods[key] = (node, taken)
-        _add(self._others.setdefault(node, {}), taken, 1)
+        usage = counting.with_pod(requests)
+        self.pods[key] = (node, usage)
+        _add(self._non_tas_usage.setdefault(node, {}), usage, 1)
         self._forget_node(node)
 
     def drop_pod(self, key: str) -> str | None:
-        """Answers which node has more room now."""
-        node, taken = self.pods.pop(key, (None, {}))
+        """Remove the usage of a pod; returns its node, if the pod had usage."""
+        node, usage = self.pods.pop(key, (None, {}))
         if node is not None:
-            _add(self._others[node], taken, -1)
+            _add(self._non_tas_usage[node], usage, -1)
             self._forget_node(node)
         return node
 
@@ -178,84 +175,79 @@ class TopologyCache:
         return [flavor.name for flavor in self._flavors.values() if flavor.topology == name]
 
     def levels_of(self, flavor: FlavorName) -> tuple[str, ...] | None:
-        """None where the flavor has no topology, or that is not known."""
+        """The levels of the flavor's topology; None without a topology or if it does not exist."""
         value = self._flavors.get(flavor)
         return None if value is None or value.topology is None else self.topologies.get(value.topology)
 
-    def room(self, name: FlavorName) -> FlavorSnapshot | None:
-        found = self._rooms.get(name)
-        if found is None:
+    def snapshot(self, name: FlavorName) -> FlavorSnapshot | None:
+        snapshot = self._snapshots.get(name)
+        if snapshot is None:
             levels = self.levels_of(name)
             if levels is None:
                 return None
             flavor = self._flavors[name]
             tree = DomainTree(levels, selected(self.nodes.values(), flavor.node_labels, levels))
-            found = self._rooms[name] = FlavorSnapshot(self, flavor, tree)
-        return found
+            snapshot = self._snapshots[name] = FlavorSnapshot(self, flavor, tree)
+        return snapshot
 
-    # Who takes it.
+    # Usage.
 
-    def book(self, taken: Taken, sign: int) -> None:
-        for place in taken:
-            _add(self.booked.setdefault(place.flavor, {}).setdefault(place.domain, {}), place.amounts, sign)
-            for room in self._rooms.values():
-                room.forget(place.domain)
+    def add_usage(self, usages: TopologyUsages, sign: int) -> None:
+        for usage in usages:
+            _add(self.usage.setdefault(usage.flavor, {}).setdefault(usage.domain, {}), usage.amounts, sign)
+            for snapshot in self._snapshots.values():
+                snapshot.forget(usage.domain)
 
-    def try_out(self, taken: Taken, sign: int) -> None:
-        for place in taken:
-            _add(self._tried.setdefault(place.flavor, {}).setdefault(place.domain, {}), place.amounts, sign)
+    def add_trial_usage(self, usages: TopologyUsages, sign: int) -> None:
+        for usage in usages:
+            _add(self._trial_usage.setdefault(usage.flavor, {}).setdefault(usage.domain, {}), usage.amounts, sign)
 
-    def end_trials(self) -> None:
-        self._tried.clear()
-
-    def booked_in(self, domain: DomainId, flavor: FlavorName, *, shared: bool) -> list[Amounts]:
+    def usage_in(self, domain: DomainId, flavor: FlavorName, *, shared: bool) -> list[Amounts]:
         if not shared:
-            return [self.booked.get(flavor, {}).get(domain, {})]
-        return [booked[domain] for name, booked in self.booked.items() if domain in booked and self._is_by_node(name)]
+            return [self.usage.get(flavor, {}).get(domain, {})]
+        return [usage[domain] for name, usage in self.usage.items() if domain in usage and self._is_by_node(name)]
 
-    def tried_in(self, flavor: FlavorName, domain: DomainId) -> Amounts | None:
-        tried = self._tried.get(flavor)
-        return None if tried is None else tried.get(domain)
+    def trial_usage_in(self, flavor: FlavorName, domain: DomainId) -> Amounts | None:
+        by_domain = self._trial_usage.get(flavor)
+        return None if by_domain is None else by_domain.get(domain)
 
-    def used_by_others(self, node: str) -> Amounts:
-        return self._others.get(node, {})
+    def non_tas_usage(self, node: str) -> Amounts:
+        return self._non_tas_usage.get(node, {})
 
-    def fits(self, taken: Taken) -> bool:
-        for place in taken:
-            room = self.room(place.flavor)
-            if room is None or not room.fits(place):
+    def fits(self, usages: TopologyUsages) -> bool:
+        for usage in usages:
+            snapshot = self.snapshot(usage.flavor)
+            if snapshot is None or not snapshot.fits(usage):
                 return False
         return True
 
     def place(
-        self, demands: Demands, *, as_if_empty: bool = False, lost: LostNode | None = None
-    ) -> Placements | tuple[FlavorName, Failure]:
-        """Places for a workload's demands on all its flavors, or the first failure and its flavor."""
-        found: Placements = {}
+        self, requests: PlacementRequests, *, as_if_empty: bool = False, replacement: NodeReplacement | None = None
+    ) -> Placements | tuple[FlavorName, PlacementFailure]:
+        """Place the requests in all flavors, or return the first failure and its flavor."""
+        placements: Placements = {}
         on_nodes: Assumed = {}
-        for flavor in sorted(demands):
-            room = self.room(flavor)
-            assert room is not None
-            assumed = on_nodes if room.tree.is_by_node else {}
-            if lost is not None:
-                placed = placement.place_again(
-                    room,
-                    demands[flavor],
-                    topology=room.topology,
+        for flavor in sorted(requests):
+            snapshot = self.snapshot(flavor)
+            assert snapshot is not None
+            assumed = on_nodes if snapshot.tree.is_by_node else {}
+            if replacement is not None:
+                placed = placement.replace_node(
+                    snapshot,
+                    requests[flavor],
+                    topology=snapshot.topology,
                     assumed=assumed,
-                    lost_node=lost.node,
-                    before=lost.before,
+                    failed_node=replacement.node,
+                    before=replacement.before,
                 )
             else:
                 placed = placement.place(
-                    room, demands[flavor], topology=room.topology, assumed=assumed, as_if_empty=as_if_empty
+                    snapshot, requests[flavor], topology=snapshot.topology, assumed=assumed, as_if_empty=as_if_empty
                 )
-            if isinstance(placed, Failure):
+            if isinstance(placed, PlacementFailure):
                 return flavor, placed
-            found |= placed
-        return found
-
-    # Inside.
+            placements |= placed
+        return placements
 
     def _is_by_node(self, flavor: FlavorName) -> bool:
         levels = self.levels_of(flavor)
@@ -269,14 +261,14 @@ class TopologyCache:
         ]
 
     def _rebuild(self, *versions: Node | None) -> list[FlavorName]:
-        concerned = {name: None for node in versions if node is not None for name in self._flavors_of(node)}
-        for name in concerned:
-            self._rooms.pop(name, None)
-        return list(concerned)
+        flavors = {name: None for node in versions if node is not None for name in self._flavors_of(node)}
+        for name in flavors:
+            self._snapshots.pop(name, None)
+        return list(flavors)
 
     def _forget_node(self, name: str) -> None:
-        for room in self._rooms.values():
-            room.forget_node(name)
+        for snapshot in self._snapshots.values():
+            snapshot.forget_node(name)
 
 
 def _add(total: Amounts, amounts: Requests, sign: int) -> None:

@@ -1,7 +1,8 @@
-"""The tree of domains that nodes form by their labels: one level a label, leaves at the bottom.
+"""The tree of topology domains: every level of a Topology is a node label, and every label value
+is a domain.
 
-A leaf is one node when the lowest level is the host name, else all nodes that agree in every level. Built by `capacity`
-when nodes change; read by the placement.
+A leaf is one node if the lowest level is the host name; otherwise it is all nodes with the same
+value at every level. `cache` builds a tree when nodes change, and the placement reads it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,45 +12,48 @@ from pykueue.engine.values import Node, ResourceName
 HOSTNAME = "kubernetes.io/hostname"
 
 DomainId = tuple[str, ...]
-"""The values of the levels; of a leaf that is a node only the host name, which is unique."""
+"""The values of the levels.
+
+The id of a leaf that is one node is its host name alone, which is unique.
+"""
 
 
-class Domain:
+class DomainNode:
     __slots__ = ("capacity", "children", "id", "index", "node", "nodes", "parent", "values")
 
     def __init__(self, index: int, domain_id: DomainId, values: tuple[str, ...]) -> None:
         self.index = index
         self.id = domain_id
         self.values = values
-        self.parent: Domain | None = None
-        self.children: list[Domain] = []
+        self.parent: DomainNode | None = None
+        self.children: list[DomainNode] = []
         self.node: Node | None = None
-        """Of a leaf that is one node."""
+        """The node, if the domain is one node."""
         self.nodes: list[str] = []
-        """Of a leaf: the names of its nodes."""
+        """The names of the nodes of a leaf."""
         self.capacity: dict[ResourceName, int] = {}
-        """Of a leaf: what its nodes offer together."""
+        """The allocatable resources of all nodes of a leaf."""
 
     def __repr__(self) -> str:
-        return f"Domain({'/'.join(self.values)})"
+        return f"DomainNode({'/'.join(self.values)})"
 
-    def ancestor(self, level: int) -> "Domain":
-        found = self
-        while len(found.values) > level + 1:
-            assert found.parent is not None
-            found = found.parent
-        return found
+    def ancestor(self, level: int) -> "DomainNode":
+        domain = self
+        while len(domain.values) > level + 1:
+            assert domain.parent is not None
+            domain = domain.parent
+        return domain
 
 
 class DomainTree:
     def __init__(self, levels: Sequence[str], nodes: Iterable[Node]) -> None:
         self.levels = tuple(levels)
         self.is_by_node = bool(levels) and levels[-1] == HOSTNAME
-        self.at_level: list[list[Domain]] = [[] for _ in levels]
-        self.leaves: dict[DomainId, Domain] = {}
-        self.leaf_of_node: dict[str, Domain] = {}
+        self.at_level: list[list[DomainNode]] = [[] for _ in levels]
+        self.leaves: dict[DomainId, DomainNode] = {}
+        self.leaf_of_node: dict[str, DomainNode] = {}
         self.size = 0
-        self._above: dict[tuple[str, ...], Domain] = {}
+        self._above: dict[tuple[str, ...], DomainNode] = {}
         for node in nodes:
             self._add(node)
 
@@ -68,8 +72,8 @@ class DomainTree:
         leaf.nodes.append(node.name)
         self.leaf_of_node[node.name] = leaf
 
-    def _new(self, domain_id: DomainId, values: tuple[str, ...]) -> Domain:
-        domain = Domain(self.size, domain_id, values)
+    def _new(self, domain_id: DomainId, values: tuple[str, ...]) -> DomainNode:
+        domain = DomainNode(self.size, domain_id, values)
         self.size += 1
         self.at_level[len(values) - 1].append(domain)
         if len(values) > 1:
@@ -83,7 +87,7 @@ class DomainTree:
 
 
 def selected(nodes: Iterable[Node], labels: Mapping[str, str], levels: Sequence[str]) -> list[Node]:
-    """The nodes of a flavor: they carry its labels and a value for every level."""
+    """The nodes of a flavor: those with its labels and a label for every level."""
     return [
         node
         for node in nodes

@@ -1,105 +1,109 @@
-"""Placement as one function: the demands of a workload on one flavor's nodes, to assignments or to why there is none.
+"""Placement: the requests of a workload and the nodes of one flavor go in, topology assignments
+come out.
 
-Pod sets of a group are placed together: of two, the smaller leads and gets a place beside the workers. Demands are placed one
-after another, each seeing what the ones before it took. Called through `capacity` by the flavor assigner and the preemption
-searches.
+Pod sets of a group are placed together: of two, the smaller one is the leader and is placed beside
+the workers. Groups are placed one after another, and each sees the usage of those before it.
+Called by `cache`.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pykueue.engine.topology import choosing, counting, demand, repair
-from pykueue.engine.topology.choosing import Share
-from pykueue.engine.topology.counting import Room
-from pykueue.engine.topology.demand import PlacementRequest, Requests, Unplaceable
+from pykueue.engine.reasons import PlacementReason, ReplacementNodeMissing
+from pykueue.engine.topology import counting, node_replacement, placement_request, selection
+from pykueue.engine.topology.counting import FlavorCapacity
 from pykueue.engine.topology.domains import DomainId, DomainTree
+from pykueue.engine.topology.placement_request import PlacementRequest, Requests, Unplaceable
+from pykueue.engine.topology.selection import LeafAssignment
 from pykueue.engine.values import PodSetName, ResourceName, TopologyAssignment, TopologyDomain, Value
 
 Assumed = dict[DomainId, dict[ResourceName, int]]
-"""Taken in this attempt and not yet booked."""
+"""Usage of pods that were placed in the same attempt."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure(Value):
+class PlacementFailure(Value):
     pod_set: PodSetName
-    text: str
+    reason: PlacementReason
 
 
 Placements = dict[PodSetName, TopologyAssignment]
 
 
 def place(
-    room: Room,
-    demands: Sequence[PlacementRequest],
+    capacity: FlavorCapacity,
+    requests: Sequence[PlacementRequest],
     *,
     topology: str,
     assumed: Assumed,
     as_if_empty: bool = False,
-) -> Placements | Failure:
-    """Places for all demands, or the first failure. What is placed is added to `assumed`."""
-    found: Placements = {}
-    for group in _groups(demands):
+) -> Placements | PlacementFailure:
+    """Place all requests, or return the first failure. The usage is added to `assumed`."""
+    placements: Placements = {}
+    for group in _groups(requests):
         leader, workers = _leader_and_workers(group)
         try:
-            placed = _place(room, workers, leader=leader, topology=topology, assumed=assumed, as_if_empty=as_if_empty)
-        except Unplaceable as reason:
-            return Failure(pod_set=workers.name, text=str(reason))
-        for each in group:
-            found[each.name] = placed[each.name]
-            assume(assumed, placed[each.name], each.pod_requests)
-    return found
+            placed = _place(
+                capacity, workers, leader=leader, topology=topology, assumed=assumed, as_if_empty=as_if_empty
+            )
+        except Unplaceable as unplaceable:
+            return PlacementFailure(pod_set=workers.name, reason=unplaceable.reason)
+        for request in group:
+            placements[request.name] = placed[request.name]
+            assume(assumed, placed[request.name], request.pod_requests)
+    return placements
 
 
-def place_again(
-    room: Room,
-    demands: Sequence[PlacementRequest],
+def replace_node(
+    capacity: FlavorCapacity,
+    requests: Sequence[PlacementRequest],
     *,
     topology: str,
     assumed: Assumed,
-    lost_node: str,
+    failed_node: str,
     before: Mapping[PodSetName, TopologyAssignment],
-) -> Placements | Failure:
-    """New places for the pods of a lost node only; all others stay where they are."""
-    found: Placements = {}
-    for each in demands:
-        if each.name not in before:
+) -> Placements | PlacementFailure:
+    """Place only the pods of a failed node; all other pods stay where they are."""
+    placements: Placements = {}
+    for request in requests:
+        name = request.name
+        if name not in before:
             continue
         try:
-            kept, missing = repair.without_node(before[each.name], lost_node)
-            repair.check_known(room.tree, kept)
-            within = repair.domain_to_stay_in(room.tree, each, kept, missing)
-            reduced = repair.reduced(each, missing, confined=bool(within))
-            moved = _place(room, reduced, leader=None, topology=topology, assumed=assumed, within=within)[each.name]
-        except Unplaceable as reason:
-            return Failure(pod_set=each.name, text=str(reason))
+            remaining, missing = node_replacement.without_node(before[name], failed_node)
+            node_replacement.check_not_stale(capacity.tree, remaining)
+            within = node_replacement.required_domain(capacity.tree, request, remaining, missing)
+            reduced = node_replacement.reduced(request, missing, confined=bool(within))
+            moved = _place(capacity, reduced, leader=None, topology=topology, assumed=assumed, within=within)[name]
+        except Unplaceable as unplaceable:
+            return PlacementFailure(pod_set=name, reason=unplaceable.reason)
         if not moved.domains:
-            text = f"cannot find replacement assignment for unhealthy node: {lost_node}"
-            return Failure(pod_set=each.name, text=text)
-        found[each.name] = repair.merged(room.tree, kept, moved)
-        assume(assumed, moved, each.pod_requests)
-    return found
+            return PlacementFailure(pod_set=name, reason=ReplacementNodeMissing(node=failed_node))
+        placements[name] = node_replacement.merged(capacity.tree, remaining, moved)
+        assume(assumed, moved, request.pod_requests)
+    return placements
 
 
 def assume(assumed: Assumed, placed: TopologyAssignment, pod_requests: Requests) -> None:
     for domain, usage in usage_of(placed, pod_requests).items():
-        taken = assumed.setdefault(domain, {})
+        total = assumed.setdefault(domain, {})
         for resource, amount in usage.items():
-            taken[resource] = taken.get(resource, 0) + amount
+            total[resource] = total.get(resource, 0) + amount
 
 
 def usage_of(placed: TopologyAssignment, pod_requests: Requests) -> dict[DomainId, dict[ResourceName, int]]:
-    """What the pods take, domain by domain."""
+    """What the pods use in each domain."""
     pod = counting.with_pod(pod_requests)
     return {
         domain.values: {resource: amount * domain.pods for resource, amount in pod.items()} for domain in placed.domains
     }
 
 
-def _groups(demands: Sequence[PlacementRequest]) -> list[list[PlacementRequest]]:
+def _groups(requests: Sequence[PlacementRequest]) -> list[list[PlacementRequest]]:
     groups: dict[str | int, list[PlacementRequest]] = {}
-    for position, each in enumerate(demands):
-        group = None if each.request is None else each.request.group
-        groups.setdefault(position if group is None else group, []).append(each)
+    for position, request in enumerate(requests):
+        group = None if request.request is None else request.request.group
+        groups.setdefault(position if group is None else group, []).append(request)
     return list(groups.values())
 
 
@@ -111,7 +115,7 @@ def _leader_and_workers(group: Sequence[PlacementRequest]) -> tuple[PlacementReq
 
 
 def _place(
-    room: Room,
+    capacity: FlavorCapacity,
     workers: PlacementRequest,
     *,
     leader: PlacementRequest | None,
@@ -120,20 +124,24 @@ def _place(
     within: DomainId = (),
     as_if_empty: bool = False,
 ) -> Placements:
-    shape = demand.shape(room.tree, workers)
-    count = counting.Count(room, workers, shape, leader=leader, assumed=assumed, within=within, as_if_empty=as_if_empty)
-    chooser = choosing.Chooser(count, shape, topology=topology, pods=workers.count, leaders=0 if leader is None else 1)
-    shares = sorted(chooser.shares(), key=lambda share: share.leaf.values)
-    placed = {workers.name: _assignment(room.tree, [(share, share.pods) for share in shares])}
+    resolved = placement_request.resolve(capacity.tree, workers)
+    count = counting.CapacityCount(
+        capacity, workers, resolved, leader=leader, assumed=assumed, within=within, as_if_empty=as_if_empty
+    )
+    selector = selection.DomainSelector(
+        count, resolved, topology=topology, pods=workers.count, leaders=0 if leader is None else 1
+    )
+    leaves = sorted(selector.assignments(), key=lambda assigned: assigned.leaf.values)
+    placed = {workers.name: _assignment(capacity.tree, [(assigned, assigned.pods) for assigned in leaves])}
     if leader is not None:
-        placed[leader.name] = _assignment(room.tree, [(share, share.leaders) for share in shares])
+        placed[leader.name] = _assignment(capacity.tree, [(assigned, assigned.leaders) for assigned in leaves])
     return placed
 
 
-def _assignment(tree: DomainTree, shares: Sequence[tuple[Share, int]]) -> TopologyAssignment:
-    """A node is told by its host name alone."""
+def _assignment(tree: DomainTree, leaves: Sequence[tuple[LeafAssignment, int]]) -> TopologyAssignment:
+    """The topology assignment; a domain that is one node is named by its host name alone."""
     first = len(tree.levels) - 1 if tree.is_by_node else 0
     return TopologyAssignment(
         levels=tree.levels[first:],
-        domains=tuple(TopologyDomain(share.leaf.values[first:], pods) for share, pods in shares if pods),
+        domains=tuple(TopologyDomain(assigned.leaf.values[first:], pods) for assigned, pods in leaves if pods),
     )

@@ -1,4 +1,4 @@
-"""Seeded random worlds: a cluster, and a stream of things that happen to it. The seed is the whole story of a failure."""
+"""Random clusters: an engine and a stream of random events. The seed repeats a failure."""
 
 import dataclasses
 import random
@@ -15,13 +15,13 @@ COHORTS = ("root", "left", "right")
 
 
 def policy(seed):
-    strategies = (tuple(FairSharingStrategy), *((each,) for each in FairSharingStrategy))
+    strategies = (tuple(FairSharingStrategy), *((strategy,) for strategy in FairSharingStrategy))
     chosen = random.Random(seed).choice((None, *strategies))
     return Policy(fair_sharing=None if chosen is None else FairSharing(preemption_strategies=chosen))
 
 
-class World:
-    """`step` makes one thing happen and answers whether usage may now be above the limits."""
+class RandomCluster:
+    """`step` sends one random event and returns whether usage may now exceed the limits."""
 
     def __init__(self, seed, *, policy_of=policy):
         self.random = random.Random(seed)
@@ -31,9 +31,9 @@ class World:
         self.number = 0
         self.shrank = False
         for flavor in FLAVORS:
-            self.cluster.tell(events.FlavorChanged(flavor=values.ResourceFlavor(name=flavor)))
+            self.cluster.handle(events.FlavorChanged(flavor=values.ResourceFlavor(name=flavor)))
         for name, parent in zip(COHORTS, (None, "root", "root"), strict=True):
-            self.cluster.tell(events.CohortChanged(cohort=self.cohort(name, parent)))
+            self.cluster.handle(events.CohortChanged(cohort=self.cohort(name, parent)))
         for name in QUEUES:
             self.cluster.put(self.queue(name))
 
@@ -68,11 +68,11 @@ class World:
         )
 
     def step(self):
-        happening = self.random.choices(
-            (self.arrive, self.finish, self.delete, self.cycle, self.change_queue, self.change_cohort, self.blink),
+        event = self.random.choices(
+            (self.arrive, self.finish, self.delete, self.cycle, self.change_queue, self.change_cohort, self.toggle),
             weights=(8, 3, 1, 10, 1, 1, 1),
         )[0]
-        happening()
+        event()
         return self.shrank
 
     def arrive(self):
@@ -94,17 +94,16 @@ class World:
         self.cluster.add(added)
 
     def finish(self):
-        running = sorted(key for key, each in self.workloads.items() if each.admission is not None)
+        running = sorted(key for key, workload in self.workloads.items() if workload.admission is not None)
         if running:
-            key = self.random.choice(running)
-            del self.workloads[key]
-            self.cluster.tell(events.WorkloadFinished(key=key))
+            finished = dataclasses.replace(self.workloads.pop(self.random.choice(running)), finished=True)
+            self.cluster.handle(events.WorkloadChanged(workload=finished))
 
     def delete(self):
         if self.workloads:
             key = self.random.choice(sorted(self.workloads))
             del self.workloads[key]
-            self.cluster.tell(events.WorkloadGone(key=key))
+            self.cluster.handle(events.WorkloadGone(key=key))
 
     def cycle(self):
         decided = self.cluster.cycle()
@@ -117,53 +116,58 @@ class World:
                     self.evict(target.workload)
 
     def write(self, decision):
-        """The API takes most admissions and refuses some."""
+        """The API accepts most admissions and refuses some."""
         if self.random.random() < 0.1:
-            self.cluster.tell(events.AdmissionRefused(key=decision.workload))
+            self.cluster.handle(events.AdmissionRefused(key=decision.workload))
             return
         written = dataclasses.replace(
             self.workloads[decision.workload], admission=decision.admission, reserved_at_ns=decision.reserved_at_ns
         )
         self.workloads[decision.workload] = written
-        self.cluster.tell(events.WorkloadChanged(workload=written))
+        self.cluster.handle(events.WorkloadChanged(workload=written))
 
     def evict(self, key):
-        """Stopped at once, or the eviction is refused."""
+        """The workload stops at once, or the eviction is refused."""
         if self.random.random() < 0.1:
-            self.cluster.tell(events.EvictionRefused(key=key))
+            self.cluster.handle(events.EvictionRefused(key=key))
             return
         stopped = dataclasses.replace(self.workloads[key], admission=None, reserved_at_ns=None)
         self.workloads[key] = stopped
-        self.cluster.tell(events.WorkloadChanged(workload=stopped))
+        self.cluster.handle(events.WorkloadChanged(workload=stopped))
+
+    def _may_exceed_quota(self):
+        if not self.shrank:
+            self.shrank = True
+            self.cluster.may_exceed_quota()
 
     def change_queue(self):
-        self.shrank = True
+        self._may_exceed_quota()
         self.cluster.put(self.queue(self.random.choice(QUEUES)))
 
     def change_cohort(self):
-        """Also into circles, and away."""
-        self.shrank = True
+        """Also into cycles, or deleted."""
+        self._may_exceed_quota()
         name = self.random.choice(COHORTS)
         if self.random.random() < 0.2:
-            self.cluster.tell(events.CohortGone(name=name))
+            self.cluster.handle(events.CohortGone(name=name))
         else:
-            self.cluster.tell(events.CohortChanged(cohort=self.cohort(name, self.random.choice((None, *COHORTS)))))
+            self.cluster.handle(events.CohortChanged(cohort=self.cohort(name, self.random.choice((None, *COHORTS)))))
 
-    def blink(self):
-        """Something a queue needs goes, or comes back."""
+    def toggle(self):
+        """Something that a queue needs is removed or added again."""
         kind = self.random.randrange(3)
         if kind == 0:
             name = self.random.choice(FLAVORS)
-            if name in self.cluster.world.flavors:
-                self.cluster.tell(events.FlavorGone(name=name))
+            if name in self.cluster.state.flavors:
+                self.cluster.handle(events.FlavorGone(name=name))
             else:
-                self.cluster.tell(events.FlavorChanged(flavor=values.ResourceFlavor(name=name)))
+                self.cluster.handle(events.FlavorChanged(flavor=values.ResourceFlavor(name=name)))
             return
         queue = self.random.choice(QUEUES)
         key = f"default/{queue}"
         if kind == 1:
             stop = self.random.choice((StopPolicy.NONE, StopPolicy.HOLD))
             local_queue = values.LocalQueue(key=key, cluster_queue=queue, stop_policy=stop)
-            self.cluster.tell(events.LocalQueueChanged(local_queue=local_queue))
+            self.cluster.handle(events.LocalQueueChanged(local_queue=local_queue))
         else:
-            self.cluster.tell(events.NamespaceChanged(name="default", labels={"blink": str(self.number)}))
+            self.cluster.handle(events.NamespaceChanged(name="default", labels={"toggle": str(self.number)}))

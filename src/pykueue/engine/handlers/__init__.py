@@ -1,0 +1,1 @@
+"""Handlers: how each event changes the engine's state. `Engine.handle` calls them."""

@@ -1,0 +1,225 @@
+"""The classical search for preemption targets: lower priority in the own queue, and borrowers in
+the cohort.
+
+If the request fits in the quota of a subtree, its cluster queue has a hierarchical advantage over
+the borrowers of that subtree and preempts them regardless of priority. Other borrowers are
+preempted only while the preemptor does not borrow, unless `borrowWithinCohort` allows more.
+"""
+
+import enum
+import heapq
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from pykueue.engine.preemption import target_search as preemption
+from pykueue.engine.preemption.target_search import PreemptionSearch, PreemptionTarget
+from pykueue.engine.queues.cluster_queue import ClusterQueueState
+from pykueue.engine.quota import quota_tree
+from pykueue.engine.quota.reservations import Reservation
+from pykueue.engine.reasons import PreemptionReason
+from pykueue.engine.values import ClusterQueueName, PreemptionPolicy
+
+
+class ReclaimVariant(enum.Enum):
+    WITHIN_CLUSTER_QUEUE = enum.auto()
+    HIERARCHICAL_RECLAIM = enum.auto()
+    RECLAIM_WITHOUT_BORROWING = enum.auto()
+    RECLAIM_WHILE_BORROWING = enum.auto()
+
+
+_REASONS = {
+    ReclaimVariant.WITHIN_CLUSTER_QUEUE: PreemptionReason.IN_CLUSTER_QUEUE,
+    ReclaimVariant.HIERARCHICAL_RECLAIM: PreemptionReason.IN_COHORT_RECLAMATION,
+    ReclaimVariant.RECLAIM_WITHOUT_BORROWING: PreemptionReason.IN_COHORT_RECLAMATION,
+    ReclaimVariant.RECLAIM_WHILE_BORROWING: PreemptionReason.IN_COHORT_RECLAIM_WHILE_BORROWING,
+}
+
+
+class ClassicalCandidate(NamedTuple):
+    reservation: Reservation
+    variant: ReclaimVariant
+    common_ancestor: quota_tree.QuotaNode | None
+
+
+class CandidateSource(NamedTuple):
+    """A cluster queue with candidates, and whether there is a hierarchical advantage over it."""
+
+    queue: ClusterQueueState
+    common_ancestor: quota_tree.QuotaNode | None = None
+    advantage: bool = False
+
+
+CandidateStream = Iterator[tuple[tuple[bool, int, int, str, str], ClassicalCandidate]]
+
+
+def find_targets(search: PreemptionSearch) -> list[PreemptionTarget]:
+    forbidden = search.queue.value.preemption.borrow_within_cohort is None
+    # A preemptor that would borrow, without borrowWithinCohort, needs a hierarchical advantage.
+    only_by_hierarchy = forbidden and not _is_under_nominal(search)
+    hierarchy, priority = _cohort_sources(search, only_by_hierarchy=only_by_hierarchy)
+    candidates = _Candidates(search, hierarchy, priority, _own_source(search))
+    by_hierarchy = candidates.exists(candidates.hierarchy)
+    from_others = by_hierarchy or candidates.exists(candidates.priority)
+    if not from_others and not candidates.exists(candidates.own):
+        return []
+    if only_by_hierarchy or not from_others:
+        attempts: tuple[bool, ...] = (True,)
+    elif forbidden and not by_hierarchy:
+        attempts = (False, True)
+    else:
+        attempts = (True, False)
+    for borrowing in attempts:
+        with search.state.ledger.trial():
+            targets = _attempt(search, candidates, borrowing=borrowing)
+        if targets:
+            return targets
+    return []
+
+
+def _is_under_nominal(search: PreemptionSearch) -> bool:
+    node = search.queue.node
+    return all(node.usage.get(index, 0) < node.nominal.get(index, 0) for index in search.needed)
+
+
+def _attempt(search: PreemptionSearch, candidates: "_Candidates", *, borrowing: bool) -> list[PreemptionTarget]:
+    targets: list[PreemptionTarget] = []
+    for candidate in candidates.in_order(borrowing=borrowing):
+        if not _is_valid(search, candidate, borrowing=borrowing):
+            continue
+        search.release(candidate.reservation)
+        targets.append(PreemptionTarget(candidate.reservation, _REASONS[candidate.variant]))
+        if search.fits(borrowing=borrowing):
+            return preemption.fill_back(search, targets, borrowing=borrowing)
+    return []
+
+
+def _is_valid(search: PreemptionSearch, candidate: ClassicalCandidate, *, borrowing: bool) -> bool:
+    """A candidate of another queue is valid while all nodes below the common cohort borrow."""
+    if candidate.variant is ReclaimVariant.WITHIN_CLUSTER_QUEUE:
+        return True
+    if borrowing and candidate.variant is ReclaimVariant.RECLAIM_WITHOUT_BORROWING:
+        return False
+    node: quota_tree.QuotaNode | None = search.state.cluster_queues[candidate.reservation.cluster_queue].node
+    while node is not None and node is not candidate.common_ancestor:
+        if quota_tree.is_within_quota(node, search.needed):
+            return False
+        node = node.parent
+    return True
+
+
+def _own_source(search: PreemptionSearch) -> list[CandidateSource]:
+    never = search.queue.value.preemption.within_cluster_queue is PreemptionPolicy.NEVER
+    return [] if never else [CandidateSource(search.queue)]
+
+
+def _cohort_sources(
+    search: PreemptionSearch, *, only_by_hierarchy: bool
+) -> tuple[list[CandidateSource], list[CandidateSource]]:
+    """Queues whose workloads are candidates by hierarchical advantage, and those by priority."""
+    by_hierarchy: list[CandidateSource] = []
+    by_priority: list[CandidateSource] = []
+    node = search.queue.node
+    if search.queue.value.preemption.reclaim_within_cohort is PreemptionPolicy.NEVER:
+        return by_hierarchy, by_priority
+    advantage, rest = preemption.fits_in_quota(node, search.requests)
+    below = node
+    for ancestor in quota_tree.ancestors(node):
+        sources = by_hierarchy if advantage else by_priority
+        for borrower in _borrowing_queues(search, ancestor, below) if advantage or not only_by_hierarchy else ():
+            queue = search.state.cluster_queues[ClusterQueueName(borrower.name)]
+            sources.append(CandidateSource(queue, ancestor, advantage))
+        fits, rest = preemption.fits_in_quota(ancestor, rest)
+        advantage = advantage or fits
+        below = ancestor
+    return by_hierarchy, by_priority
+
+
+def _borrowing_queues(
+    search: PreemptionSearch, cohort: quota_tree.QuotaNode, below: quota_tree.QuotaNode
+) -> Iterator[quota_tree.QuotaNode]:
+    """Borrowing cluster queues of a subtree outside `below`, in cohorts that borrow."""
+    for child in quota_tree.borrowing_children(cohort, search.needed):
+        if child is below:
+            continue
+        if not child.is_cluster_queue:
+            yield from _borrowing_queues(search, child, below)
+        elif child.participates:
+            yield child
+
+
+class _Candidates:
+    """Candidates in the order in which they are tried: evicted workloads of all queues first.
+
+    The reservations of every cluster queue are sorted, so they are merged lazily. Only admission
+    fair sharing, which orders by the usage of local queues, sorts them again.
+    """
+
+    def __init__(
+        self,
+        search: PreemptionSearch,
+        hierarchy: list[CandidateSource],
+        priority: list[CandidateSource],
+        own: list[CandidateSource],
+    ) -> None:
+        self._search = search
+        self.hierarchy = hierarchy
+        self.priority = priority
+        self.own = own
+        self._sorts = search.state.policy.admission_fair_sharing is not None
+
+    def in_order(self, *, borrowing: bool) -> Iterator[ClassicalCandidate]:
+        """Without `borrowWithinCohort`, a borrowing preemptor skips the candidates by priority."""
+        takes_by_priority = not borrowing or self._search.queue.value.preemption.borrow_within_cohort is not None
+        lists = (self.hierarchy, self.priority, self.own) if takes_by_priority else (self.hierarchy, self.own)
+        for evicted in (True, False):
+            for sources in lists:
+                if self._sorts:
+                    yield from self._sorted(sources, evicted=evicted)
+                elif len(sources) == 1:
+                    yield from (candidate for _, candidate in self._stream(sources[0], evicted=evicted))
+                else:
+                    streams = [self._stream(source, evicted=evicted) for source in sources]
+                    yield from (candidate for _, candidate in heapq.merge(*streams))
+
+    def exists(self, sources: list[CandidateSource]) -> bool:
+        return any(
+            next(self._stream(source, evicted=evicted), None) is not None
+            for source in sources
+            for evicted in (True, False)
+        )
+
+    def _stream(self, source: CandidateSource, *, evicted: bool) -> CandidateStream:
+        search = self._search
+        policies = search.queue.value.preemption
+        own = source.queue is search.queue
+        policy = policies.within_cluster_queue if own else policies.reclaim_within_cohort
+        choose = search.evicted_candidates if evicted else search.staying_candidates
+        for reservation in choose(source.queue, policy):
+            yield (
+                reservation.order,
+                ClassicalCandidate(reservation, self._variant(source, reservation), source.common_ancestor),
+            )
+
+    def _sorted(self, sources: list[CandidateSource], *, evicted: bool) -> list[ClassicalCandidate]:
+        by_key = {
+            candidate.reservation.key: candidate
+            for source in sources
+            for _, candidate in self._stream(source, evicted=evicted)
+        }
+        ordered = self._search.ordered(candidate.reservation for candidate in by_key.values())
+        return [by_key[reservation.key] for reservation in ordered]
+
+    def _variant(self, source: CandidateSource, reservation: Reservation) -> ReclaimVariant:
+        search = self._search
+        if source.queue is search.queue:
+            return ReclaimVariant.WITHIN_CLUSTER_QUEUE
+        if source.advantage:
+            return ReclaimVariant.HIERARCHICAL_RECLAIM
+        borrow_within_cohort = search.queue.value.preemption.borrow_within_cohort
+        if borrow_within_cohort is None:
+            return ReclaimVariant.RECLAIM_WITHOUT_BORROWING
+        priority = reservation.workload.priority
+        threshold = borrow_within_cohort.max_priority_threshold
+        if priority >= search.workload.priority or (threshold is not None and priority > threshold):
+            return ReclaimVariant.RECLAIM_WITHOUT_BORROWING
+        return ReclaimVariant.RECLAIM_WHILE_BORROWING

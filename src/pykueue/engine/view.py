@@ -1,0 +1,227 @@
+"""The read-only view of the engine, for statuses, metrics, the visibility API and explanations.
+
+`Engine.view` is the only way to read the engine's state from outside. Every answer is a value: it
+stays as it is when the engine handles the next event, and could be sent to another process.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from pykueue.engine import values
+from pykueue.engine.explain import explain
+from pykueue.engine.explain.explanation import Explanation
+from pykueue.engine.policy import Policy
+from pykueue.engine.quota import fair_sharing, quota_tree
+from pykueue.engine.quota.fair_sharing import DominantResourceShare
+from pykueue.engine.quota.quota_tree import NodeKey
+from pykueue.engine.reasons import Inactivity
+from pykueue.engine.state import EngineState
+from pykueue.engine.values import FlavorResource
+
+Amounts = Mapping[FlavorResource, int]
+TreeKey = NodeKey
+"""Names a cohort tree by its root."""
+
+
+class PendingView(NamedTuple):
+    workload: values.Workload
+    is_inadmissible: bool
+
+
+class ReservationView(NamedTuple):
+    workload: values.Workload
+    admission: values.Admission
+    usage: Amounts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterQueueView(values.Value):
+    value: values.ClusterQueue
+    inactivity: tuple[Inactivity, ...]
+    """Why nothing is admitted; empty when the queue is active."""
+    path: tuple[str, ...]
+    """Names from the root cohort to the cluster queue."""
+    pending_count: int
+    reservation_count: int
+    usage: Amounts
+    share: DominantResourceShare | None
+    """None without fair sharing."""
+    version: tuple[int, int]
+    """Differs when pending workloads or reservations changed."""
+
+    @property
+    def name(self) -> values.ClusterQueueName:
+        return self.value.name
+
+    @property
+    def is_active(self) -> bool:
+        return not self.inactivity
+
+    @property
+    def quotas(self) -> dict[FlavorResource, values.Quota]:
+        return {
+            FlavorResource(flavor.name, resource): quota
+            for group in self.value.resource_groups
+            for flavor in group.flavors
+            for resource, quota in flavor.resources.items()
+        }
+
+    @property
+    def covered_resources(self) -> frozenset[values.ResourceName]:
+        return frozenset(resource for group in self.value.resource_groups for resource in group.covered_resources)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CohortView(values.Value):
+    name: str
+    path: tuple[str, ...]
+    """Names from the root cohort to this one."""
+    subtree_quota: Amounts
+    share: DominantResourceShare | None
+    """None without fair sharing."""
+
+
+class EngineView:
+    def __init__(self, state: EngineState) -> None:
+        self._state = state
+
+    @property
+    def policy(self) -> Policy:
+        return self._state.policy
+
+    def flavor(self, name: values.FlavorName) -> values.ResourceFlavor | None:
+        return self._state.flavors.get(name)
+
+    def local_queue(self, key: values.LocalQueueKey) -> values.LocalQueue | None:
+        return self._state.local_queues.get(key)
+
+    def local_queues(self) -> list[values.LocalQueue]:
+        """All local queues by key."""
+        return [queue for _, queue in sorted(self._state.local_queues.items())]
+
+    # Cluster queues.
+
+    def cluster_queues(self) -> list[ClusterQueueView]:
+        """All cluster queues by name."""
+        return [view for name in sorted(self._state.cluster_queues) if (view := self.cluster_queue(name)) is not None]
+
+    def cluster_queue(self, name: values.ClusterQueueName) -> ClusterQueueView | None:
+        state = self._state
+        queue = state.cluster_queues.get(name)
+        if queue is None:
+            return None
+        state.refresh()
+        return ClusterQueueView(
+            value=queue.value,
+            inactivity=queue.inactivity,
+            path=queue.node.path,
+            pending_count=len(queue.pending),
+            reservation_count=len(queue.reservations),
+            usage=self._by_name(queue.node.usage),
+            share=self._share(queue.node),
+            version=(queue.pending.version, queue.reservations.version),
+        )
+
+    def is_active(self, name: values.ClusterQueueName) -> bool:
+        queue = self._state.cluster_queues.get(name)
+        return queue is not None and queue.is_active
+
+    def has_reservations(self, name: values.ClusterQueueName) -> bool:
+        queue = self._state.cluster_queues.get(name)
+        return queue is not None and bool(len(queue.reservations))
+
+    def path(self, name: values.ClusterQueueName) -> tuple[str, ...]:
+        """Names from the root cohort to the cluster queue; empty if it does not exist."""
+        node = self._state.tree.cluster_queues.get(name)
+        return () if node is None else node.path
+
+    def reservations(self, name: values.ClusterQueueName) -> list[ReservationView]:
+        """The workloads with quota in a cluster queue, in candidate order of preemption."""
+        queue = self._state.cluster_queues.get(name)
+        return [
+            ReservationView(reservation.workload, reservation.admission, self._by_name(reservation.usage))
+            for reservation in (() if queue is None else queue.reservations)
+        ]
+
+    # Cohorts.
+
+    def cohort_names(self) -> frozenset[str]:
+        """Also implicit cohorts, which exist only because a queue or cohort names them."""
+        return frozenset(self._state.tree.cohorts)
+
+    def cohorts(self) -> list[CohortView]:
+        return [view for name in sorted(self._state.tree.cohorts) if (view := self.cohort(name)) is not None]
+
+    def cohort(self, name: str) -> CohortView | None:
+        node = self._state.tree.cohorts.get(name)
+        if node is None:
+            return None
+        self._state.refresh()
+        return CohortView(name=name, path=node.path, subtree_quota=self._by_name(node.subtree), share=self._share(node))
+
+    # Pending workloads.
+
+    def pending(self, name: values.ClusterQueueName) -> list[PendingView]:
+        """The pending workloads of a cluster queue, in no particular order."""
+        queue = self._state.cluster_queues.get(name)
+        if queue is None:
+            return []
+        return [PendingView(pending.workload, pending.is_inadmissible) for pending in queue.pending]
+
+    def pending_in_order(self, name: values.ClusterQueueName) -> list[values.Workload] | None:
+        """All pending workloads in queue order; None if the cluster queue does not exist."""
+        queue = self._state.cluster_queues.get(name)
+        return None if queue is None else [pending.workload for pending in queue.pending.in_order()]
+
+    def pending_count(self, key: values.LocalQueueKey) -> int:
+        """How many workloads of a local queue are pending; 0 if it is stopped."""
+        state = self._state
+        local_queue = state.local_queues.get(key)
+        if local_queue is None or local_queue.stop_policy is not values.StopPolicy.NONE:
+            return 0
+        return sum(self._is_pending(workload) for workload in state.workloads_of(key))
+
+    def _is_pending(self, workload: values.Workload) -> bool:
+        if workload.may_queue and workload.key not in self._state.reservations:
+            return True
+        queue = self._state.queue_of(workload) if workload.waiting_for_replacement_pods else None
+        return queue is not None and workload.key in queue.pending
+
+    # Admission fair sharing.
+
+    def local_queue_usage(self, key: values.LocalQueueKey) -> float:
+        """The weighted usage by which admission fair sharing orders local queues."""
+        return self._state.usage_of(key)
+
+    def consumed(self, key: values.LocalQueueKey) -> dict[values.ResourceName, int]:
+        """The decayed usage of a local queue, in nano-units."""
+        return dict(self._state.local_queue_usage.consumed.get(key, {}))
+
+    # Cycles and events.
+
+    @property
+    def skipped_preemptions(self) -> dict[str, int]:
+        """Preemptions that the last cycle skipped, per cluster queue."""
+        return dict(self._state.skipped_preemptions)
+
+    @property
+    def reactivated_trees(self) -> tuple[TreeKey, ...]:
+        """Trees whose inadmissible workloads the last event reactivated."""
+        return tuple(self._state.reactivated_trees)
+
+    def tree_of(self, name: values.ClusterQueueName) -> TreeKey:
+        return self._state.tree_of(name)
+
+    def explain(self, key: values.WorkloadKey) -> Explanation | None:
+        """Why a workload is admitted or pending; None if it does not exist."""
+        return explain.explain(self._state, key)
+
+    def _by_name(self, usage: quota_tree.Usage) -> dict[FlavorResource, int]:
+        names = self._state.tree.flavor_resources.names
+        return {names[index]: amount for index, amount in usage.items()}
+
+    def _share(self, node: quota_tree.QuotaNode) -> DominantResourceShare | None:
+        if self._state.policy.fair_sharing is None:
+            return None
+        return fair_sharing.share(self._state.tree, node)
