@@ -167,7 +167,7 @@ class Campaign:
             self._next_check = system.loop.steps + CHECK_STEPS
             system.monitor.check_owners()
             for controllers in system.leading.values():
-                invariants.check_engine(controllers.scheduler.engine)
+                invariants.check_engine(system, controllers.scheduler.engine)
             if system.loop.steps % _COLLECT_STEPS < CHECK_STEPS:
                 gc.collect()
 

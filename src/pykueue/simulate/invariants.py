@@ -60,9 +60,9 @@ def may_differ_after_restart(system: System) -> bool:
     return system.monitor.had_stopped_queues or bool(_waiting_for_pods(system))
 
 
-def check_engine(engine: Engine) -> None:
+def check_engine(system: System, engine: Engine) -> None:
     """Check a live engine in the middle of a run."""
-    if not any(workload.waiting_for_replacement_pods for workload in engine.world.workloads.values()):
+    if not system.monitor.waits_for_pods():
         invariants.check(engine, quota_shrank=True)
 
 
@@ -95,7 +95,7 @@ async def _engine_faults(system: System) -> Any:
     """The live engine, the API and a fresh engine agree, and the fresh one decides nothing new."""
     for controllers in system.leading.values():
         live = controllers.scheduler.engine
-        check_engine(live)
+        check_engine(system, live)
         observed = await snapshot.observe(system.client, CONFIGURATION, now_ns=system.clock.now_ns())
         if _usage(live) != _usage(observed.engine):
             yield f"the engine uses {_usage(live)}, the API says {_usage(observed.engine)}"
@@ -106,12 +106,9 @@ async def _engine_faults(system: System) -> Any:
 
 
 def _usage(engine: Engine) -> dict[str, dict[str, int]]:
-    world = engine.world
-    world.settle()
-    names = world.tree.flavor_resources.names
     return {
-        name: {str(names[index]): amount for index, amount in sorted(queue.node.usage.items()) if amount}
-        for name, queue in sorted(world.cluster_queues.items())
+        queue.name: {str(index): amount for index, amount in sorted(queue.usage.items()) if amount}
+        for queue in engine.view.cluster_queues()
     }
 
 

@@ -48,6 +48,7 @@ class Monitor:
         """Whether a LocalQueue was stopped since the engine started. As in Kueue, quota that is released by its Workloads
         wakes nobody then; a fresh engine knows better."""
         self._stopped_queues: dict[StoreKey, None] = {}
+        self._waited_for_pods_ns = 0
         self.started_by_user: set[str] = set()
         """Uids of Jobs whose pods may run for a moment without an admission."""
         self._orphaned_ns: dict[StoreKey, int] = {}
@@ -130,6 +131,8 @@ class Monitor:
         if workload is None:
             return
         self._workloads[key] = workload
+        if _waits_for_pods(workload):
+            self._waited_for_pods_ns = self._clock.now_ns()
         if conditions.is_true(workload, "Admitted") or (before is not None and conditions.is_true(before, "Admitted")):
             for owner in objects.owner_references(workload):
                 self._last_admitted_ns[owner["uid"]] = self._clock.now_ns()
@@ -161,6 +164,11 @@ class Monitor:
             if holds_quota(workload) and objects.nested(workload, "status", "admission")["clusterQueue"] in names:
                 total.update(usage_of(workload))
         return total
+
+    def waits_for_pods(self) -> bool:
+        """Whether a pod group waits for pods, or did a moment ago."""
+        is_recent = self._clock.now_ns() - self._waited_for_pods_ns < QUOTA_GRACE_NS
+        return is_recent or any(_waits_for_pods(workload) for workload in self._workloads.values())
 
     # Owners
 
@@ -246,6 +254,10 @@ class Monitor:
         return any("kueue.x-k8s.io/queue-name" in objects.labels(obj) for obj in [pod, *stored])
 
 
+def _waits_for_pods(workload: Object) -> bool:
+    return conditions.is_true(workload, "WaitingForReplacementPods")
+
+
 def holds_quota(workload: Object) -> bool:
     """Kueue counts a deactivated Workload no longer, although its pods may still run."""
     is_over = conditions.is_true(workload, "Finished") or not objects.spec(workload).get("active", True)
@@ -261,7 +273,9 @@ def usage_of(workload: Object) -> Counter[FlavorResource]:
         count = int(assignment["count"])
         left = count - min(reclaimable.get(assignment["name"], 0), count)
         for resource, flavor in (assignment.get("flavors") or {}).items():
-            total[flavor, resource] += quantity.parse(assignment["resourceUsage"][resource]).milli() * left // max(count, 1)
+            total[flavor, resource] += (
+                quantity.parse(assignment["resourceUsage"][resource]).milli() * left // max(count, 1)
+            )
     return total
 
 
