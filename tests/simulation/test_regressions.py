@@ -29,6 +29,22 @@ def test_a_kubelet_repeats_writes_that_fail(seed):
     Campaign(seed, rates=FaultRates(server_error=0.4)).run(story)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_a_queue_status_forgets_an_admission_that_came_too_late(seed):
+    async def story(campaign):
+        await set_up(campaign)
+        client = campaign.system.client
+        campaign.system.faults.is_calm = False
+        for name in ("one", "two", "three"):
+            await client.create(resources.JOB, job(name), "default")
+            await asyncio.sleep(3)
+            await client.delete(resources.JOB, name, "default", DeleteOptions(propagation_policy="Background"))
+        await campaign.rest()
+        await campaign.check_rest()
+
+    Campaign(seed, rates=FaultRates(very_slow=1.0)).run(story)
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_pods_of_a_job_that_was_orphaned_while_its_controller_was_down_can_be_deleted(seed):
     async def story(campaign):

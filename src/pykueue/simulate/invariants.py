@@ -4,6 +4,7 @@ Then the stored objects are the whole truth: nobody waits for a deletion, the en
 start from the stored objects changes nothing.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +13,7 @@ from pykueue.api.scheme import Object
 from pykueue.controllers.scheduler import snapshot
 from pykueue.engine import decisions, events, invariants
 from pykueue.engine.engine import Engine
+from pykueue.simulate.monitor import holds_quota
 from pykueue.simulate.system import CONFIGURATION, System
 from pykueue.translate import outcomes
 
@@ -25,6 +27,7 @@ async def faults_at_rest(system: System) -> list[str]:
         *_orphans(system),
         *_running_without_admission(system),
         *_leaders(system),
+        *_queue_statuses(system),
         *[fault async for fault in _engine_faults(system)],
     ]
 
@@ -84,6 +87,17 @@ def _running_without_admission(system: System) -> Iterator[str]:
             yield f"{objects.name(pod)} runs, but its phase is {objects.status(pod).get('phase')}"
         elif system.monitor.needs_admission(pod) and not system.monitor.is_admitted(pod):
             yield f"{objects.name(pod)} runs without an admission"
+
+
+def _queue_statuses(system: System) -> Iterator[str]:
+    """The status of a ClusterQueue counts the Workloads that hold quota in it."""
+    workloads = [obj for obj in _stored(system) if obj["kind"] == "Workload" and holds_quota(obj)]
+    counts = Counter(objects.nested(workload, "status", "admission")["clusterQueue"] for workload in workloads)
+    for obj in _stored(system):
+        if obj["kind"] == "ClusterQueue":
+            name, count = objects.name(obj), objects.status(obj).get("reservingWorkloads", 0)
+            if count != counts[name]:
+                yield f"the status of {name} counts {count} Workloads with quota, there are {counts[name]}"
 
 
 def _leaders(system: System) -> Iterator[str]:

@@ -56,7 +56,7 @@ class Monitor:
         """Pods that may still run, by the uid of their Job."""
         self._most_pods: dict[str, int] = {}
         self._starts: Counter[str] = Counter()
-        self._rates: dict[StoreKey, tuple[int, int]] = {}
+        self._rates: dict[str, tuple[int, int]] = {}
 
     def report(self, violation: str) -> None:
         self._trace.add("VIOLATION", violation)
@@ -74,7 +74,7 @@ class Monitor:
             if key.plural not in _UNIMPORTANT:
                 self.last_change_ns = self._clock.now_ns()
                 self.last_changes[str(key)] += 1
-            self._check_rate(key)
+            self._check_rate(now)
             if change.is_deleted:
                 self._objects.pop(key, None)
                 self._by_uid.pop(now.meta.uid, None)
@@ -83,15 +83,15 @@ class Monitor:
                 self._by_uid[now.meta.uid] = key
             self._follow(key, now, is_deleted=change.is_deleted)
 
-    def _check_rate(self, key: StoreKey) -> None:
+    def _check_rate(self, stored: Stored) -> None:
         """Two writers that undo each other, or one that never agrees with the server, would go on for ever."""
         second = self._clock.now_ns() // SECOND_NS
-        since, count = self._rates.get(key, (second, 0))
+        since, count = self._rates.get(stored.meta.uid, (second, 0))
         if second - since > RATE_SECONDS:
             since, count = second, 0
-        self._rates[key] = (since, count + 1)
+        self._rates[stored.meta.uid] = (since, count + 1)
         if count == MOST_WRITES:
-            self.report(f"{key} was written {count} times in {RATE_SECONDS} s")
+            self.report(f"{stored.key} was written {count} times in {RATE_SECONDS} s")
 
     def _follow(self, key: StoreKey, stored: Stored, *, is_deleted: bool) -> None:
         match key.plural:

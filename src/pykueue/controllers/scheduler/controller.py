@@ -51,6 +51,7 @@ class StatusWrite:
     """A decision as a write of a Workload's status."""
 
     workload: values.WorkloadKey
+    cluster_queue: values.ClusterQueueName
     guard: Callable[[Object], bool]
     """Whether the decision still applies to the Workload."""
     transition: Callable[[Object], object]
@@ -175,8 +176,11 @@ class Scheduler:
                     self._evict_unplaceable(decision)
                 case decisions.Requeue() | decisions.MarkInadmissible():
                     self._mark_pending(decision)
-            for notify in self.on_decision:
-                notify(decision.cluster_queue)
+            self._notify(decision.cluster_queue)
+
+    def _notify(self, cluster_queue: values.ClusterQueueName) -> None:
+        for notify in self.on_decision:
+            notify(cluster_queue)
 
     # One method for each kind of decision
 
@@ -190,12 +194,13 @@ class Scheduler:
 
         def finish_replaced_slice(written: Object) -> None:
             if decision.replaces is not None:
-                self._finish_slice(decision.replaces, self._feed.value_of(written))
+                self._finish_slice(decision, decision.replaces, self._feed.value_of(written))
 
         self._pending_events.forget(decision.workload)
         self._submit(
             StatusWrite(
                 workload=decision.workload,
+                cluster_queue=decision.cluster_queue,
                 guard=predicates.is_admissible,
                 transition=reserve_quota,
                 events=lambda written: outcomes.admission_events(
@@ -206,13 +211,14 @@ class Scheduler:
             )
         )
 
-    def _finish_slice(self, key: values.WorkloadKey, replacement: values.Workload) -> None:
+    def _finish_slice(self, decision: decisions.Admit, key: values.WorkloadKey, replacement: values.Workload) -> None:
         """Finish the replaced slice; if that fails, the job controller does it."""
         now_ns = self._clock.now_ns()
         event = outcomes.slice_replaced_event(key, replacement)
         self._submit(
             StatusWrite(
                 workload=key,
+                cluster_queue=decision.cluster_queue,
                 guard=lambda _workload: True,
                 transition=lambda workload: transitions.finish(
                     workload, reason=event.reason, message=event.message, now_ns=now_ns
@@ -242,6 +248,7 @@ class Scheduler:
         self._submit(
             StatusWrite(
                 workload=target.workload,
+                cluster_queue=target.cluster_queue,
                 guard=_can_be_preempted,
                 transition=lambda workload: transitions.preempt(
                     workload, reason=target.reason.value, message=message, now_ns=now_ns
@@ -257,6 +264,7 @@ class Scheduler:
         self._submit(
             StatusWrite(
                 workload=decision.workload,
+                cluster_queue=decision.cluster_queue,
                 guard=_holds_places,
                 transition=lambda workload: transitions.assign_topology(
                     workload, outcomes.admission(decision.admission), now_ns
@@ -277,6 +285,7 @@ class Scheduler:
         self._submit(
             StatusWrite(
                 workload=decision.workload,
+                cluster_queue=decision.cluster_queue,
                 guard=_holds_places,
                 transition=lambda workload: transitions.evict(
                     workload, reason="NodeFailures", message=message, now_ns=now_ns
@@ -342,6 +351,7 @@ class Scheduler:
                 self.handle(refusal(at_ns=self._clock.now_ns(), key=key))
             if refusal is not None:
                 self._feed.resume(key)
+                self._notify(status_write.cluster_queue)
 
         if refusal is not None:
             self._feed.pause(key)
