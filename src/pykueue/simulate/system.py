@@ -44,6 +44,8 @@ CONFIGURATION: dict[str, Any] = {
 NAMESPACES = ("default", "kueue-system")
 LEASE = ("kueue-system", "controllers")
 _RESTART_SECONDS = 1.0
+_DYING_SECONDS = 0.1
+"""Until every task of a killed process has ended: nothing of it commits to the log after the next one has read it."""
 
 log = logging.getLogger(__name__)
 
@@ -161,7 +163,7 @@ class System:
     async def restart_api_server(self, pause_seconds: float) -> None:
         self.trace.add("restart: api server")
         self.kill_api_server()
-        await asyncio.sleep(pause_seconds)
+        await asyncio.sleep(pause_seconds + _DYING_SECONDS)
         await self.start_api_server()
         self.cluster.start()
 

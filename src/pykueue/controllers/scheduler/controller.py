@@ -38,6 +38,8 @@ PAUSE_SECONDS = 0.005
 CYCLES_REMEMBERED = 8
 """The run ends when a cycle decides what one of so many last cycles decided."""
 ATTEMPTS = 8
+SERVER_ERRORS = 500
+"""From this code on, and without an answer, a write may have taken effect."""
 
 _SUCCESSES = (decisions.Admit, decisions.Preempt, decisions.AssignTopology, decisions.Evict)
 
@@ -345,6 +347,8 @@ class Scheduler:
         async def write() -> None:
             written = await self._write(key, status_write.change)
             if written is not None:
+                if refusal is events.AdmissionRefused:
+                    self._feed.confirm(key, written)
                 self._record(status_write.events(written), written)
                 status_write.on_written(written)
             elif refusal is not None:
@@ -371,8 +375,10 @@ class Scheduler:
                         Update(resource=resources.WORKLOAD, old=old, new=new, status=True)
                     )
                 except ApiError as error:
-                    if error.code != 409:
+                    if error.code != 409 and error.code < SERVER_ERRORS:
                         raise
+                except OSError as error:
+                    log.warning("workload %s: no answer, reading it again: %s", key, error)
                 await self._clock.sleep(PAUSE_SECONDS * 2**attempt)
                 old = await self._client.get(resources.WORKLOAD, name, namespace)
                 self._cache.observe(resources.WORKLOAD, old)
