@@ -131,6 +131,8 @@ class Monitor:
         if workload is None:
             return
         self._workloads[key] = workload
+        if before is not None and before["spec"].get("active", True) != workload["spec"].get("active", True):
+            self._queues_changed_ns = self._clock.now_ns()  # an active Workload counts again, whoever took its quota
         if _waits_for_pods(workload):
             self._waited_for_pods_ns = self._clock.now_ns()
         if conditions.is_true(workload, "Admitted") or (before is not None and conditions.is_true(before, "Admitted")):
