@@ -25,7 +25,8 @@ demo: $(VENV)/.ready ## twenty seconds: team A's GPU job preempts team B's, whic
 	@$(BIN)/pykueue demo $(NAME)
 
 test: check ## the checks, then every test (short versions of the long campaigns)
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not torture"
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not torture" --cov --cov-report=
+	$(BIN)/coverage report --format=total
 
 check: $(VENV)/.ready ## ruff, mypy strict, import-linter
 	$(BIN)/ruff check

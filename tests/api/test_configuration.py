@@ -171,6 +171,7 @@ def test_extensions_are_read():
         ("visibilityServer: {bindPort: 0}", "kueue.yaml:3: visibilityServer.bindPort: Invalid value: 0: must be a valid port number (1-65535)"),
         ("metrics: {customLabels: [{name: 1a}]}", 'kueue.yaml:3: metrics.customLabels[0].name: Invalid value: "1a": must match ^[a-zA-Z][a-zA-Z0-9_]*$'),
         ("integrations: {custom: [{group: batch, version: v1, kind: Job, podSets: [{template: x}]}]}", 'kueue.yaml:3: integrations.custom[0].kind: Invalid value: "Job": Kueue manages this kind itself; name it in integrations.frameworks instead'),
+        ("integrations: {custom: [{group: a.io, version: v1, kind: X, suspend: 'a[0].b', podSets: [{template: x}]}]}", 'kueue.yaml:3: integrations.custom[0].suspend: Invalid value: "a[0].b": must not lead through a list: a job has one such field'),
         ("integrations: {custom: [{group: a.io, version: v1, kind: X, suspend: 'a b', podSets: [{template: x}]}]}", 'kueue.yaml:3: integrations.custom[0].suspend: Invalid value: "a b": must be the path of a field, such as spec.suspend'),
     ],
 )  # fmt: skip

@@ -145,7 +145,7 @@ def _text(obj) -> bytes:
 def _values() -> Iterator[tuple[str, bytes]]:
     first = ("spec", "resourceGroups", 0, "flavors", 0)
     quota = (*first, "resources", 0)
-    changes = [
+    changes: list[tuple] = [
         (QUEUE, (*quota, "nominalQuota"), ["-1", "ten", "1e", "--1", "", "1 Gi", "0x10", "١"]),
         (QUEUE, (*quota, "borrowingLimit"), ["-1", "lots"]),
         (QUEUE, (*quota, "lendingLimit"), ["-1", "5"]),

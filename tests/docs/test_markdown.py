@@ -7,12 +7,7 @@ import pytest
 
 PROJECT = Path(__file__).parents[2]
 FOLDERS = ("docs", "examples", "tools", "tests")
-NOT_YET = {"ARCHITECTURE.md"}
-DOCUMENTS = sorted(
-    path
-    for path in (*PROJECT.glob("*.md"), *(path for folder in FOLDERS for path in (PROJECT / folder).rglob("*.md")))
-    if path.name not in NOT_YET
-)
+DOCUMENTS = sorted((*PROJECT.glob("*.md"), *(path for folder in FOLDERS for path in (PROJECT / folder).rglob("*.md"))))
 COLUMNS = 99
 LINK = re.compile(r"\]\(([^)#]+)\)")
 

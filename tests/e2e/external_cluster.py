@@ -40,7 +40,7 @@ class ExternalCluster:
         assert "PYTEST_XDIST_WORKER" not in os.environ, "there is one cluster: run without -n"
         self.kubeconfig = Path(kubeconfig).resolve()
         self._directory = directory
-        self._kubectl = Kubectl(kubeconfig=self.kubeconfig, namespace="", home=directory, is_remembered=False)
+        self._kubectl = Kubectl(kubeconfig=self.kubeconfig, namespace="", home=directory, records_created=False)
         self._configuration = None
         self._controller = None
         self._definitions = []

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 from click.testing import CliRunner
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from tests.controllers.system.cluster import PYTORCH_JOBS, pytorch_job, running_cluster
 
@@ -49,7 +49,7 @@ def front_proxy(authority, common_name):
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(issuer.public_key()), critical=False)
         .sign(issuing.private_key(authority.key), hashes.SHA256())
     )
-    return certificate.public_bytes(issuing.serialization.Encoding.PEM), pair.key
+    return certificate.public_bytes(serialization.Encoding.PEM), pair.key
 
 
 class VisibilityClient:

@@ -11,8 +11,9 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
+from pykueue.api import resources
 from pykueue.api.configuration import loading, sources
-from pykueue.api.scheme import Object, Resource
+from pykueue.api.scheme import Object
 from pykueue.apiserver.embedded import EmbeddedApi
 from pykueue.controllers import settings
 from pykueue.controllers.metrics.collector import Metrics
@@ -27,7 +28,6 @@ log = logging.getLogger(__name__)
 NAME = "kueue-manager-config"
 PAUSE_SECONDS = 1.0
 """The pause between a failure and the restart."""
-_CONFIG_MAP = Resource("", "v1", "configmaps", "ConfigMap", namespaced=True)
 
 
 class ConfiguredControllers:
@@ -63,7 +63,7 @@ class ConfiguredControllers:
     async def start(self) -> None:
         informer = Informer(
             self._api.client(),
-            _CONFIG_MAP,
+            resources.CONFIG_MAP,
             namespace=settings.DEFAULT_NAMESPACE,
             field_selector=f"metadata.name={NAME}",
         )

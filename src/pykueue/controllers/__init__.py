@@ -1,4 +1,5 @@
-"""Keep objects and engine in step: scheduler, workload, queues, flavors, checks; jobs/ has one file a framework.
+"""Keep objects and engine in step: one folder for each kind, with `controller.py` and `decide.py`.
 
-Invariant: no quota arithmetic here.
+`system.py` is the table of all controllers. Invariant: no quota arithmetic; the contracts of
+import-linter keep the engine's state out of reach.
 """

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import msgspec
 
+from pykueue.api import resources
 from pykueue.api.errors import ApiError
-from pykueue.api.scheme import Object, Resource
+from pykueue.api.scheme import Object
 from pykueue.kube.client import Client
 
 log = logging.getLogger(__name__)
 
-_CONFIG_MAP = Resource("", "v1", "configmaps", "ConfigMap", namespaced=True)
 _NAME, _NAMESPACE = "extension-apiserver-authentication", "kube-system"
 _TOKEN_REVIEWS = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 - a path
 _ACCESS_REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -74,7 +74,7 @@ class DelegatedAuth:
     async def read_request_header_auth(self) -> None:
         """Read the ConfigMap; without access to it only tokens are accepted."""
         try:
-            config_map = await self._client.get(_CONFIG_MAP, _NAME, _NAMESPACE)
+            config_map = await self._client.get(resources.CONFIG_MAP, _NAME, _NAMESPACE)
         except ApiError as error:
             log.debug("ConfigMap %s/%s cannot be read: %s; only tokens are accepted", _NAMESPACE, _NAME, error)
             return

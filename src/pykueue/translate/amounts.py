@@ -30,7 +30,7 @@ def scaled(requests: Mapping[str, int], factor: int) -> dict[str, int]:
 
 
 def rescaled(requests: Mapping[str, int], *, from_count: int, to_count: int) -> dict[str, int]:
-    """Scales the requests of `from_count` pods to `to_count` pods; rounds those of one pod down."""
+    """Scale requests of `from_count` pods to `to_count` pods; one pod is rounded down."""
     one_pod = {name: _divided(amount, from_count) if amount else 0 for name, amount in requests.items()}
     return scaled(one_pod, to_count)
 

@@ -1,5 +1,7 @@
 import pytest
 
+from pykueue.api.errors import ApiError
+
 QUEUE = {
     "apiVersion": "kueue.x-k8s.io/v1beta2",
     "kind": "ClusterQueue",
@@ -160,7 +162,7 @@ def test_covered_resources_are_taken_from_the_flavors(admission):
 
 
 def test_malformed_quantity_is_refused_by_the_mutating_webhook(admission):
-    with pytest.raises(Exception, match="mclusterqueue") as raised:
+    with pytest.raises(ApiError, match="mclusterqueue") as raised:
         admission.stored(queue(group("cpu", nominalQuota="ten")))
     assert raised.value.code == 400
 
@@ -177,7 +179,7 @@ def test_a_quota_without_an_amount_is_none(admission):
 
 
 def test_a_quota_of_another_type_cannot_be_decoded(admission):
-    with pytest.raises(Exception, match="quantities must match") as raised:
+    with pytest.raises(ApiError, match="quantities must match") as raised:
         admission.stored(queue(group("cpu", nominalQuota=True)))
     assert raised.value.code == 400
 

@@ -1,5 +1,7 @@
 import pytest
 
+from pykueue.api.errors import ApiError
+
 RESERVED = {
     "type": "QuotaReserved",
     "status": "True",
@@ -133,7 +135,7 @@ def test_priority_boost_is_a_number(admission_with, value, fault):
 
 
 def test_a_quantity_that_cannot_be_read_is_refused_before_all_else(admission):
-    with pytest.raises(Exception, match="quantities must match") as raised:
+    with pytest.raises(ApiError, match="quantities must match") as raised:
         admission.stored(requesting(cpu="many"))
     assert raised.value.code == 400
 

@@ -6,7 +6,7 @@ import signal
 import time
 
 import pytest
-from tests.cli.test_submit import WISHES
+from tests.cli.test_submit import OPTIONS
 from tests.cluster.up import api_calls
 from tests.cluster.up.conftest import QUEUE
 
@@ -22,7 +22,7 @@ def submit_all(cluster, names, runs):
             command = ("sh", "-c", f"echo {name} >> {runs}; sleep 0.{random.randint(1, 9)}")
             await client.create(
                 resources.JOB,
-                submit.job_of(WISHES | {"name": name, "queue": "user-queue", "command": command, "cpu": "100m"}),
+                submit.job_of(OPTIONS | {"name": name, "queue": "user-queue", "command": command, "cpu": "100m"}),
                 "default",
             )
 

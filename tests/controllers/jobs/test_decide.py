@@ -4,7 +4,7 @@ import pytest
 
 from pykueue.api import conditions
 from pykueue.api.times import SECOND_NS, to_ns
-from pykueue.controllers.jobs import construction, context, decide
+from pykueue.controllers.jobs import construction, context, decide, matching
 from pykueue.controllers.jobs.context import JobContext, JobPolicy
 from pykueue.controllers.workloads import predicates, transitions
 from pykueue.kube.controller.writes import Create, Delete, Event, Update
@@ -37,7 +37,7 @@ def job(*, suspend=True, labels=None, annotations=None, **spec):
 
 
 def workload(of, *, is_admitted=False):
-    pod_sets = decide.matching.pod_sets(JobContext(kind=JOB, job=of), of)
+    pod_sets = matching.pod_sets(JobContext(kind=JOB, job=of), of)
     obj = construction.workload_of(JOB, of, pod_sets, priority={"priority": 0})
     if is_admitted:
         assignment = {"name": "main", "count": 2, "flavors": {"cpu": "gpu"}}

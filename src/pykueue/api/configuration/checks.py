@@ -105,6 +105,8 @@ def _check_custom_framework(path: str, custom: Object) -> Iterator[FieldError]:
     for name, value in paths.items():
         if isinstance(value, str) and value and re.fullmatch(_FIELD_PATH, value, re.ASCII) is None:
             yield faults.invalid(f"{path}.{name}", value, "must be the path of a field, such as spec.suspend")
+        elif name == "suspend" and "[" in reading.text(value):
+            yield faults.invalid(f"{path}.suspend", value, "must not lead through a list: a job has one such field")
 
 
 def _check_multi_kueue(configuration: Object) -> Iterator[FieldError]:

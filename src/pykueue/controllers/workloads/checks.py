@@ -9,7 +9,7 @@ from pykueue.controllers.workloads import predicates
 
 
 def required(workload: Object, cluster_queue: Object) -> set[str]:
-    """The checks of the assigned flavors; before a reservation, those that apply to all flavors."""
+    """The checks of the assigned flavors, or before a reservation those of all flavors."""
     admission = objects.status(workload).get("admission")
     flavors = _assigned_flavors(admission) if admission else _all_flavors(cluster_queue)
     required_names = set()

@@ -1,7 +1,7 @@
 """State transitions of a Workload: functions that edit its JSON in place.
 
-Most return whether anything changed. Callers pass a copy, and the difference to the original becomes
-a patch. The messages are Kueue's.
+Most return whether anything changed. Callers pass a copy, and the difference to the original
+becomes a patch. The messages are Kueue's.
 """
 
 from pykueue.api import conditions

@@ -12,7 +12,7 @@ describes in the Configuration (`integrations.custom`).
         count: spec.workers           # default: 1
       finished: {succeeded: Complete, failed: Failed}    # condition types
       ready: Running                                      # condition type
-      active: status.activePods                       # a number; default: quota is released at once
+      active: status.activePods       # a number; default: quota is released at once
 
 Paths are dotted field names; a number in brackets chooses from a list.
 """
