@@ -10,11 +10,14 @@ async def set_up(campaign):
     client = await _started(campaign.system)
     flavor = {"name": "default", "resources": [{"name": "cpu", "nominalQuota": "4"}]}
     groups = [{"coveredResources": ["cpu"], "flavors": [flavor]}]
-    spec = {"namespaceSelector": {}, "resourceGroups": groups}
+    preemption = {"withinClusterQueue": "LowerPriority"}
+    spec = {"namespaceSelector": {}, "resourceGroups": groups, "preemption": preemption}
     await client.create(resources.RESOURCE_FLAVOR, {"metadata": {"name": "default"}})
     await client.create(resources.CLUSTER_QUEUE, {"metadata": {"name": "queue"}, "spec": spec})
     queue = {"metadata": {"name": "queue"}, "spec": {"clusterQueue": "queue"}}
     await client.create(resources.LOCAL_QUEUE, queue, "default")
+    high = {"metadata": {"name": "high"}, "value": 1000}
+    await client.create(resources.WORKLOAD_PRIORITY_CLASS, high)
     await campaign.rest(5)
 
 
@@ -23,11 +26,13 @@ async def _started(system):
     return system.client
 
 
-def job(name, *, seconds="until-deleted", **spec):
+def job(name, *, seconds="until-deleted", priority="", **spec):
     container = {"name": "main", "image": "image", "resources": {"requests": {"cpu": "1"}}}
     pod = {"restartPolicy": "Never", "containers": [container], "terminationGracePeriodSeconds": 1}
     template = {"metadata": {"annotations": {RUNTIME: seconds}}, "spec": pod}
     labels = {"kueue.x-k8s.io/queue-name": "queue"}
+    if priority:
+        labels["kueue.x-k8s.io/priority-class"] = priority
     return {"metadata": {"name": name, "labels": labels}, "spec": {"template": template, **spec}}
 
 

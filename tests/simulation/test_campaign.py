@@ -29,7 +29,9 @@ def test_short_campaign(seed, capsys):
 @pytest.mark.torture
 @pytest.mark.timeout(3600)
 def test_long_campaign(capsys):
-    """A million steps over many seeds: a bug that hides from one start may show itself after another."""
+    """A million steps over many seeds: a bug that hides from one start may show itself after
+    another.
+    """
     steps, seed = 0, int(GIVEN or campaign.draw_seed())
     while steps < LONG_STEPS:
         report = campaign.run(seed, LONG_STEPS // 20)

@@ -1,4 +1,7 @@
-"""Six Jobs in a queue for four: when four are admitted, all are deleted. No quota and no Workload may be left."""
+"""Six Jobs in a queue for four: when four are admitted, all are deleted.
+
+No quota and no Workload may be left.
+"""
 
 import asyncio
 

@@ -1,6 +1,7 @@
 """The one source of random identities and names.
 
-They come from the operating system, unless a simulation draws them from its seed: then a seed gives the same run again.
+They come from the operating system, unless a simulation draws them from its seed: then a seed
+gives the same run again.
 """
 
 import random

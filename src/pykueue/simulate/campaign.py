@@ -1,6 +1,8 @@
-"""Runs a system with a random user for a number of steps: episodes of faults and restarts, each followed by rest.
+"""Runs a system with a random user for a number of steps: episodes of faults and restarts, each
+followed by rest.
 
-`tests/simulation` runs short and long campaigns; a failure is a `ViolationError` whose text has the seed and the end of the trace.
+`tests/simulation` runs short and long campaigns; a failure is a `ViolationError` whose text has
+the seed and the end of the trace.
 """
 
 import asyncio
@@ -78,7 +80,9 @@ class Campaign:
     # Stories
 
     async def episodes(self, steps: int) -> None:
-        """Random episodes until so many steps are done; then everything is deleted and nothing may be left."""
+        """Random episodes until so many steps are done; then everything is deleted and nothing
+        may be left.
+        """
         await self.system.start()
         user = RandomUser(self.system)
         await user.set_up()
@@ -178,9 +182,9 @@ class Campaign:
 
     def _failure(self, violations: list[str]) -> str:
         last = list(self.system.trace.lines)[-LINES_SHOWN:]
-        shown = [violation[:VIOLATION_LENGTH] for violation in violations[:MOST_VIOLATIONS]]
+        listed = [violation[:VIOLATION_LENGTH] for violation in violations[:MOST_VIOLATIONS]]
         replay = f"replay: PYKUEUE_SIMULATION_SEED={self.system.seed}"
-        return "\n".join(["", *last, str(self._report()), *shown, replay])
+        return "\n".join(["", *last, str(self._report()), *listed, replay])
 
     def _report(self) -> Report:
         system = self.system
@@ -199,7 +203,9 @@ async def _awaited(work: Awaitable[None]) -> None:
 
 
 class _ErrorHandler(logging.Handler):
-    """An exception that a component only logs is a violation too, unless the simulation caused it."""
+    """An exception that a component only logs is a violation too, unless the simulation caused
+    it.
+    """
 
     def __init__(self, system: System) -> None:
         super().__init__(logging.ERROR)

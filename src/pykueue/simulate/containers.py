@@ -1,6 +1,8 @@
-"""Containers that only take virtual time and outlive the kubelet, as the processes of a machine do.
+"""Containers that only take virtual time and outlive the kubelet, as the processes of a machine
+do.
 
-The kubelet of the simulation starts, adopts and stops them. Each attempt at a container may start once.
+The kubelet of the simulation starts, adopts and stops them. Each attempt at a container may start
+once.
 """
 
 import asyncio

@@ -1,7 +1,9 @@
-"""An asyncio event loop in virtual time, in which a seeded generator draws the order of ready callbacks.
+"""An asyncio event loop in virtual time, in which a seeded generator draws the order of ready
+callbacks.
 
-Nothing waits: when no callback is ready, the time jumps to the next timer. There are no threads and no sockets;
-what other code gives to an executor runs inline, after a drawn time. One callback is one step.
+Nothing waits: when no callback is ready, the time jumps to the next timer. There are no threads
+and no sockets; what other code gives to an executor runs inline, after a drawn time. One callback
+is one step.
 """
 
 import asyncio
@@ -49,7 +51,10 @@ class Process:
             self._most_tasks = 2 * len(self._tasks) + 1000
 
     def kill(self) -> None:
-        """Cancel every task. The clients of a dead process send nothing, so clean-up code has no effect."""
+        """Cancel every task.
+
+        The clients of a dead process send nothing, so clean-up code has no effect.
+        """
         self.is_dead = True
         for task in self._tasks:
             task.cancel()
@@ -76,7 +81,8 @@ class SimulationLoop(asyncio.AbstractEventLoop):
         self.now_ns = 0
         self.steps = 0
         self.errors: list[dict[str, Any]] = []
-        """What asyncio reported to the loop: failures of callbacks and of tasks that nobody awaited."""
+        """What asyncio reported to the loop: failures of callbacks and of tasks that nobody
+        awaited."""
         self.after_step: Callable[[], None] = lambda: None
         self._random = source
         self._window = window
@@ -207,8 +213,12 @@ class SimulationLoop(asyncio.AbstractEventLoop):
             process.add(task)
         return task
 
-    def run_in_executor(self, _executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:  # type: ignore[override]
-        """Run the function after a drawn time, and answer after another: whoever cancels in between may have had its effect."""
+    def run_in_executor(  # type: ignore[override]
+        self, _executor: Any, func: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
+        """Run the function after a drawn time, and answer after another: whoever cancels in
+        between may have had its effect.
+        """
         future = self.create_future()
         self.call_later(self._random.random() * _EXECUTOR_SECONDS, self._execute, future, func, args)
         return future

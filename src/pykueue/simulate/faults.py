@@ -1,8 +1,8 @@
 """A client between a process and the API server that draws delays and failures from the seed.
 
-What it does is what a network and an API server may do: requests and answers take time, watches end or expire, a
-guarded write meets a conflict, a request fails before the server got it, or its answer is lost although it took
-effect. The events of one watch keep their order.
+What it does is what a network and an API server may do: requests and answers take time, watches
+end or expire, a guarded write meets a conflict, a request fails before the server got it, or its
+answer is lost although it took effect. The events of one watch keep their order.
 """
 
 import asyncio
@@ -39,7 +39,10 @@ class FaultRates:
 
 
 class Faults:
-    """Draws the faults of a run and counts them. While it is calm nothing fails and nothing is slow."""
+    """Draws the faults of a run and counts them.
+
+    While it is calm nothing fails and nothing is slow.
+    """
 
     def __init__(self, source: random.Random, trace: Trace, rates: FaultRates) -> None:
         self.rates = rates
@@ -87,7 +90,7 @@ class ApiConnection:
         return self.client
 
     def send(self, request: "Request") -> asyncio.Task[Any]:
-        """Perform a request in the process of the server, where it goes on when the sender dies."""
+        """Perform a request in the server's process: it goes on when the sender dies."""
         client = self.local()
         assert self.process is not None
         task = self.process.spawn(_perform(request, client))
@@ -103,7 +106,10 @@ async def _perform(request: Request, client: LocalClient) -> Any:
 
 
 class FaultyClient:
-    """The `Client` of one process. One that is not remote shares the server's process: its requests are never lost."""
+    """The `Client` of one process.
+
+    One that is not remote shares the server's process: its requests are never lost.
+    """
 
     def __init__(self, process: Process, connection: ApiConnection, faults: Faults, *, is_remote: bool = True) -> None:
         self._process = process

@@ -1,7 +1,8 @@
-"""What must hold when the system has come to rest: nothing fails, nothing was written for a while.
+"""What must hold when the system has come to rest: nothing fails, nothing was written for a
+while.
 
-Then the stored objects are the whole truth: nobody waits for a deletion, the engine agrees with the API, and a fresh
-start from the stored objects changes nothing.
+Then the stored objects are the whole truth: nobody waits for a deletion, the engine agrees with
+the API, and a fresh start from the stored objects changes nothing.
 """
 
 from collections import Counter
@@ -46,9 +47,11 @@ def _deletions(system: System) -> Iterator[str]:
 
 
 def _waiting_for_pods(system: System) -> set[str]:
-    """Names of pod groups that wait for somebody to replace their failed or evicted pods, as in Kueue.
+    """Names of pod groups that wait for somebody to replace their failed or evicted pods, as in
+    Kueue.
 
-    Such a Workload keeps its place in the queue of a running engine, but a fresh engine does not queue it.
+    Such a Workload keeps its place in the queue of a running engine, but a fresh engine does not
+    queue it.
     """
     return {
         objects.name(obj)
@@ -150,7 +153,9 @@ def state(system: System) -> dict[str, Object]:
 
 
 def leftovers(system: System) -> list[str]:
-    """Pods, and Workloads that are not finished: when every job is deleted, nothing has a use for them."""
+    """Pods, and Workloads that are not finished: when every job is deleted, nothing has a use for
+    them.
+    """
     return [
         _title(obj)
         for obj in _stored(system)

@@ -1,6 +1,8 @@
-"""Follows every committed change of the API and every start of a container, and checks what must hold at each moment.
+"""Follows every committed change of the API and every start of a container, and checks what must
+hold at each moment.
 
-What other parts learn late is given a grace of virtual time. A violation is collected here; the campaign ends with it.
+What other parts learn late is given a grace of virtual time. A violation is collected here; the
+campaign ends with it.
 """
 
 import zlib
@@ -45,8 +47,11 @@ class Monitor:
         self._last_admitted_ns: dict[str, int] = {}
         """By the uid of the Workload's owner."""
         self.had_stopped_queues = False
-        """Whether a LocalQueue was stopped since the engine started. As in Kueue, quota that is released by its Workloads
-        wakes nobody then; a fresh engine knows better."""
+        """Whether a LocalQueue was stopped since the engine started.
+
+        As in Kueue, quota that is released by its Workloads wakes nobody then; a fresh engine
+        knows better.
+        """
         self._stopped_queues: dict[StoreKey, None] = {}
         self._waited_for_pods_ns = 0
         self.started_by_user: set[str] = set()
@@ -84,7 +89,9 @@ class Monitor:
             self._follow(key, now, is_deleted=change.is_deleted)
 
     def _check_rate(self, stored: Stored) -> None:
-        """Two writers that undo each other, or one that never agrees with the server, would go on for ever."""
+        """Two writers that undo each other, or one that never agrees with the server, would go on
+        for ever.
+        """
         second = self._clock.now_ns() // SECOND_NS
         since, count = self._rates.get(stored.meta.uid, (second, 0))
         if second - since > RATE_SECONDS:
@@ -132,7 +139,8 @@ class Monitor:
             return
         self._workloads[key] = workload
         if before is not None and before["spec"].get("active", True) != workload["spec"].get("active", True):
-            self._queues_changed_ns = self._clock.now_ns()  # an active Workload counts again, whoever took its quota
+            # An active Workload counts again, whoever took its quota.
+            self._queues_changed_ns = self._clock.now_ns()
         if _waits_for_pods(workload):
             self._waited_for_pods_ns = self._clock.now_ns()
         if conditions.is_true(workload, "Admitted") or (before is not None and conditions.is_true(before, "Admitted")):
@@ -249,7 +257,10 @@ class Monitor:
         return uids
 
     def needs_admission(self, pod: Object) -> bool:
-        """Whether the pod or one of its owners is in a queue. Pods that an owner left behind run on without one."""
+        """Whether the pod or one of its owners is in a queue.
+
+        Pods that an owner left behind run on without one.
+        """
         stored = [
             self._objects[self._by_uid[uid]].shared_or_decoded() for uid in self._ancestors(pod) if uid in self._by_uid
         ]

@@ -1,7 +1,9 @@
-"""Every part of pykueue as a process that can be killed and started again, on one simulation loop.
+"""Every part of pykueue as a process that can be killed and started again, on one simulation
+loop.
 
-The API server keeps its log; the machine keeps its containers; everything else is lost with its process. Two replicas
-of the controllers elect a leader by a Lease. The embedded cluster shares the API server's process, as in `pykueue up`.
+The API server keeps its log; the machine keeps its containers; everything else is lost with its
+process. Two replicas of the controllers elect a leader by a Lease. The embedded cluster shares
+the API server's process, as in `pykueue up`.
 """
 
 import asyncio
@@ -45,18 +47,21 @@ NAMESPACES = ("default", "kueue-system")
 LEASE = ("kueue-system", "controllers")
 _RESTART_SECONDS = 1.0
 _DYING_SECONDS = 0.1
-"""Until every task of a killed process has ended: nothing of it commits to the log after the next one has read it."""
+"""Until every task of a killed process has ended: nothing of it commits to the log after the next
+one has read it."""
 
 log = logging.getLogger(__name__)
 
 
 class SlowLog(MemoryLog):
-    """A log whose commits take time, so that writes gather in batches; it outlives the API server."""
+    """A log whose commits take time, so that writes gather in batches; it outlives the API
+    server.
+    """
 
     may_block = True
 
 
-class Component:
+class RestartingProcess:
     """A process that is started again after it ends."""
 
     def __init__(self, name: str, run: Callable[[Process], Awaitable[None]], system: "System") -> None:
@@ -95,14 +100,18 @@ async def _awaited(work: Awaitable[None]) -> None:
 
 
 class System:
-    """One run: everything in it is drawn from the seed. `directory` is for the files of the kubelet."""
+    """One run: everything in it is drawn from the seed.
+
+    `directory` is for the files of the kubelet.
+    """
 
     def __init__(
         self, seed: int, directory: Path, *, rates: FaultRates | None = None, keeps_trace: bool = False
     ) -> None:
         self.seed = seed
         window = self.stream("window").choice((1, 2, 8, 1000))
-        self.loop = SimulationLoop(self.stream("order"), window=window)  # type: ignore[abstract] # of I/O it has nothing
+        order = self.stream("order")
+        self.loop = SimulationLoop(order, window=window)  # type: ignore[abstract] # without I/O
         self.trace = Trace(self.loop, keeps_all=keeps_trace)
         self.clock = VirtualClock(self.loop)
         self.faults = Faults(self.stream("faults"), self.trace, rates or FaultRates())
@@ -110,16 +119,19 @@ class System:
         self.machine = Machine(self.clock, self.monitor.container_started)
         self.connection = ApiConnection()
         self.leading: dict[str, Controllers] = {}
-        """The controllers that lead, by the name of their replica; more than one only by mistake."""
+        """The controllers that lead, by the name of their replica; more than one only by mistake.
+        """
         self.scheme = registry.scheme()
         self._log = SlowLog()
         self._directory = directory
         self._core: Core | None = None
-        self.replicas = [Component(f"controllers-{number}", self._run_controllers, self) for number in (1, 2)]
-        self.cluster = Component("cluster", self._run_cluster, self)
+        self.replicas = [RestartingProcess(f"controllers-{number}", self._run_controllers, self) for number in (1, 2)]
+        self.cluster = RestartingProcess("cluster", self._run_cluster, self)
 
     def stream(self, name: str) -> random.Random:
-        """A generator of its own for each purpose, so that one more draw here changes nothing there."""
+        """A generator of its own for each purpose, so that one more draw here changes nothing
+        there.
+        """
         return random.Random(f"{self.seed} {name}")  # noqa: S311 - guards nothing
 
     @property
@@ -152,7 +164,10 @@ class System:
         self.connection.open(process, LocalClient(self._core, self.scheme, shows_managers=False))
 
     def kill_api_server(self) -> None:
-        """What the log has not committed is lost, and every watch ends. The cluster's process is the same."""
+        """What the log has not committed is lost, and every watch ends.
+
+        The cluster's process is the same.
+        """
         assert self._core is not None
         assert self.connection.process is not None
         self.cluster.kill()
@@ -167,7 +182,7 @@ class System:
         await self.start_api_server()
         self.cluster.start()
 
-    async def restart(self, component: Component, pause_seconds: float) -> None:
+    async def restart(self, component: RestartingProcess, pause_seconds: float) -> None:
         self.trace.add(f"restart: {component.name}")
         component.kill()
         await asyncio.sleep(pause_seconds)

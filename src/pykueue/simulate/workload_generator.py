@@ -1,6 +1,8 @@
-"""A random user: creates queues and jobs of several kinds, and changes and deletes them at any time.
+"""A random user: creates queues and jobs of several kinds, and changes and deletes them at any
+time.
 
-Every draw comes from one generator. What the API refuses is part of the life of a user and is ignored.
+Every draw comes from one generator. What the API refuses is part of the life of a user and is
+ignored.
 """
 
 import asyncio
@@ -29,7 +31,8 @@ JOB_KINDS: tuple[Resource, ...] = (
     resources.POD,
 )
 ONE_FLAVOR = ("alpha", "beta", "gamma")
-"""Queues for jobs with several pod sets: with two flavors their Pending message changes for ever."""
+"""Queues for jobs with several pod sets: with two flavors their Pending message changes for ever.
+"""
 _MOST_JOBS = 25
 
 
@@ -249,7 +252,9 @@ class RandomUser:
         await asyncio.gather(*deletions, return_exceptions=True)
 
     async def delete_pod_groups(self) -> None:
-        """Deleted pods of a group wait for their replacements, as in Kueue, until the group's Workload is deleted."""
+        """Deleted pods of a group wait for their replacements, as in Kueue, until the group's
+        Workload is deleted.
+        """
         for workload in (await self._system.client.list(resources.WORKLOAD, NAMESPACE)).items:
             if conditions.is_true(workload, "WaitingForReplacementPods"):
                 await self._system.client.delete(resources.WORKLOAD, objects.name(workload), NAMESPACE)
@@ -271,7 +276,9 @@ class RandomUser:
         await self._edit(resources.JOB, lambda _job: {"spec": {"parallelism": self._random.randint(1, 4)}})
 
     async def toggle_suspend(self) -> None:
-        """Somebody else than Kueue may start a Job too: then its pods run until Kueue suspends it again."""
+        """Somebody else than Kueue may start a Job too: then its pods run until Kueue suspends it
+        again.
+        """
 
         def patch(job: Object) -> Object:
             self._system.monitor.started_by_user.add(objects.uid(job))
@@ -298,7 +305,9 @@ class RandomUser:
             await self._system.client.delete(resources.POD, objects.name(pod), NAMESPACE)
 
     async def delete_node(self) -> None:
-        """Nodes come back when the cluster's process starts again, or at once by another one of the same name."""
+        """Nodes come back when the cluster's process starts again, or at once by another one of
+        the same name.
+        """
         nodes = (await self._system.client.list(resources.NODE)).items
         if len(nodes) > 1:
             node = self._random.choice(nodes)

@@ -170,7 +170,10 @@ class Kubelet:
 
 
 def _may_succeed_later(done: writes.Done) -> bool:
-    """Whether the API failed. What it refuses (the pod is gone, the status is invalid) it refuses again."""
+    """Whether the API failed.
+
+    What it refuses (the pod is gone, the status is invalid) it refuses again.
+    """
     return any(isinstance(error, ApiError) and error.code in RETRIED_CODES for error in done.errors)
 
 
@@ -432,7 +435,7 @@ class PodWorker:
         await first_of(self._changed, self._kubelet.clock, seconds)
 
     async def _write_status(self) -> bool:
-        """Write the status if it changed; False if the API failed and the write must be repeated."""
+        """Write the status if it changed; False if the API failed: repeat it then."""
         if self._is_removed:
             return True
         new_status = status.render(self._run, self._kubelet.now(), ADDRESS)

@@ -367,10 +367,14 @@ class Scheduler:
         old = self._cache.get(resources.WORKLOAD, name, namespace)
         try:
             for attempt in range(ATTEMPTS):
-                new = copied(old)
-                if old is None or new is None or not change(new):
-                    return None
                 try:
+                    if attempt:
+                        await self._clock.sleep(PAUSE_SECONDS * 2**attempt)
+                        old = await self._client.get(resources.WORKLOAD, name, namespace)
+                        self._cache.observe(resources.WORKLOAD, old)
+                    new = copied(old)
+                    if old is None or new is None or not change(new):
+                        return None
                     return await self._executor.write(
                         Update(resource=resources.WORKLOAD, old=old, new=new, status=True)
                     )
@@ -379,9 +383,6 @@ class Scheduler:
                         raise
                 except OSError as error:
                     log.warning("workload %s: no answer, reading it again: %s", key, error)
-                await self._clock.sleep(PAUSE_SECONDS * 2**attempt)
-                old = await self._client.get(resources.WORKLOAD, name, namespace)
-                self._cache.observe(resources.WORKLOAD, old)
         except ApiError as error:
             if error.code != 404:
                 log.warning("workload %s: %s", key, error.message)

@@ -71,10 +71,11 @@ class EngineEventSource:
             self._send_workload(key)
 
     def confirm(self, key: values.WorkloadKey, written: Object) -> None:
-        """Send a paused Workload as a write of ours left it, unless `resume` is about to send the same.
+        """Send a paused Workload as a write of ours left it, unless `resume` is about to send the
+        same.
 
-        The engine waits for each reservation that it decided. One that is released before the answer to its write
-        arrives would never be seen, and its quota never be free again.
+        The engine waits for each reservation that it decided. One that is released before the
+        answer to its write arrives would never be seen, and its quota never be free again.
         """
         namespace, _, name = key.partition("/")
         cached = self._cache.get(resources.WORKLOAD, name, namespace)
