@@ -68,8 +68,15 @@ class Monitor:
         self.violations.append(violation)
 
     def load(self, store: Store) -> None:
-        """After a restart of the API server: what was not committed never happened."""
-        assert store.revision >= max((stored.revision for stored in self._objects.values()), default=0)
+        """After a restart of the API server: take over what was committed but never published."""
+        stored = [item for group, plural in store.collections() for item in store.select(group, plural)]
+        present = {item.key for item in stored}
+        gone = [item for key, item in self._objects.items() if key not in present]
+        for item in gone:
+            self._apply(item, is_deleted=True)
+        for item in stored:
+            if item.key not in self._objects or self._objects[item.key].revision != item.revision:
+                self._apply(item, is_deleted=False)
 
     def changed(self, changes: Sequence[StoreChange]) -> None:
         for change in changes:
@@ -80,13 +87,16 @@ class Monitor:
                 self.last_change_ns = self._clock.now_ns()
                 self.last_changes[str(key)] += 1
             self._check_rate(now)
-            if change.is_deleted:
-                self._objects.pop(key, None)
-                self._by_uid.pop(now.meta.uid, None)
-            else:
-                self._objects[key] = now
-                self._by_uid[now.meta.uid] = key
-            self._follow(key, now, is_deleted=change.is_deleted)
+            self._apply(now, is_deleted=change.is_deleted)
+
+    def _apply(self, stored: Stored, *, is_deleted: bool) -> None:
+        if is_deleted:
+            self._objects.pop(stored.key, None)
+            self._by_uid.pop(stored.meta.uid, None)
+        else:
+            self._objects[stored.key] = stored
+            self._by_uid[stored.meta.uid] = stored.key
+        self._follow(stored.key, stored, is_deleted=is_deleted)
 
     def _check_rate(self, stored: Stored) -> None:
         """Two writers that undo each other, or one that never agrees with the server, would go on
@@ -135,6 +145,10 @@ class Monitor:
 
     def _workload_changed(self, key: StoreKey, workload: Object | None) -> None:
         before = self._workloads.pop(key, None)
+        for state in (before, workload):
+            if state is not None and conditions.is_true(state, "Admitted"):
+                for owner in objects.owner_references(state):
+                    self._last_admitted_ns[owner["uid"]] = self._clock.now_ns()
         if workload is None:
             return
         self._workloads[key] = workload
@@ -143,9 +157,6 @@ class Monitor:
             self._queues_changed_ns = self._clock.now_ns()
         if _waits_for_pods(workload):
             self._waited_for_pods_ns = self._clock.now_ns()
-        if conditions.is_true(workload, "Admitted") or (before is not None and conditions.is_true(before, "Admitted")):
-            for owner in objects.owner_references(workload):
-                self._last_admitted_ns[owner["uid"]] = self._clock.now_ns()
         if holds_quota(workload) and (before is None or not holds_quota(before)):
             self._check_quota(key, workload)
 
