@@ -64,3 +64,18 @@ def test_pods_of_a_job_that_was_orphaned_while_its_controller_was_down_can_be_de
         assert invariants.leftovers(system) == []
 
     Campaign(seed).run(story)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_job_that_loses_its_pods_to_an_orphaning_deletion_creates_no_others(seed):
+    async def story(campaign):
+        await set_up(campaign)
+        client = campaign.system.client
+        await client.create(resources.JOB, job("job", parallelism=3, completions=3), "default")
+        await campaign.rest(30)
+        campaign.system.faults.is_calm = False
+        await client.delete(resources.JOB, "job", "default", DeleteOptions(propagation_policy="Orphan"))
+        await campaign.rest(30)
+        assert len(await running_pods(campaign.system)) == 3
+
+    Campaign(seed, rates=FaultRates(slow=1.0, very_slow=0.2)).run(story)

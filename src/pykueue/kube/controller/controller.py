@@ -17,6 +17,9 @@ Sync = Callable[[Object, list[Object], datetime], writes.Sync]
 """Called with an owner, its children and the time."""
 
 
+ORPHANING_NS = 5 * SECOND_NS
+"""An owner that is deleted with the policy Orphan loses its children first: it gets no new ones
+before its own deletion had time to arrive."""
 _UNOWNED: Key = ("", "")
 """In the queue of a controller: children without an owner. No object has this key."""
 
@@ -55,6 +58,8 @@ class Controller:
         self._forget = forget
         self._owner_uids: dict[Key, set[str]] = {}
         """Uids of owners that were deleted or referred to since the last reconcile."""
+        self._orphaning: dict[str, int] = {}
+        """Until when an owner is left alone that has lost a child, by its uid."""
         self._unowned: dict[Key, None] = {}
         """Children without a controller."""
         self._queue: WorkQueue[Key] = WorkQueue(resource.plural, clock)
@@ -87,6 +92,7 @@ class Controller:
         key = key_of(owner)
         if new is None:
             self._forget(objects.uid(owner))
+            self._orphaning.pop(objects.uid(owner), None)
             self._owner_uids.setdefault(key, set()).add(objects.uid(owner))
         self._queue.add(key)
 
@@ -94,6 +100,9 @@ class Controller:
         child = new or old
         assert child is not None
         reference = objects.controller_of(child)
+        former = objects.controller_of(old) if old is not None and new is not None else None
+        if former is not None and reference is None:
+            self._orphaning[former["uid"]] = self._clock.now_ns() + ORPHANING_NS
         if reference is None and new is not None and self._release is not None:
             self._unowned[key_of(child)] = None
             self._queue.add(_UNOWNED)
@@ -119,6 +128,9 @@ class Controller:
         await self._release_orphans(key, owner)
         if owner is None:
             return 0
+        if (pause_ns := self._orphaning.get(objects.uid(owner), 0) - self._clock.now_ns()) > 0:
+            return pause_ns
+        self._orphaning.pop(objects.uid(owner), None)
         done = await self._executor.run(self._sync(owner, self._controlled_by(objects.uid(owner)), self._now()))
         if done.errors:
             raise done.errors[0]
