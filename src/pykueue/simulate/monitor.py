@@ -71,8 +71,8 @@ class Monitor:
         """After a restart of the API server: take over what was committed but never published."""
         stored = [item for group, plural in store.collections() for item in store.select(group, plural)]
         present = {item.key for item in stored}
-        gone = [item for key, item in self._objects.items() if key not in present]
-        for item in gone:
+        deleted = [item for key, item in self._objects.items() if key not in present]
+        for item in deleted:
             self._apply(item, is_deleted=True)
         for item in stored:
             if item.key not in self._objects or self._objects[item.key].revision != item.revision:
