@@ -1,6 +1,6 @@
 """Generated names: a prefix and a random suffix in the alphabet of Kubernetes, without vowels."""
 
-import secrets
+from pykueue.api import entropy
 
 ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _SUFFIX_LENGTH = 5
@@ -8,7 +8,7 @@ _LONGEST_PREFIX = 63 - _SUFFIX_LENGTH
 
 
 def random_suffix() -> str:
-    return "".join(secrets.choice(ALPHABET) for _ in range(_SUFFIX_LENGTH))
+    return entropy.token(ALPHABET, _SUFFIX_LENGTH)
 
 
 def generate(prefix: str) -> str:

@@ -3,12 +3,11 @@
 Every write calls this module between decoding and admission.
 """
 
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from pykueue.api import errors, objects, times
+from pykueue.api import entropy, errors, objects, times
 from pykueue.api.errors import FieldError
 from pykueue.api.rules import syntax
 from pykueue.api.scheme import Kind, Object
@@ -54,7 +53,7 @@ def prepare_create(kind: Kind, obj: Object, now: datetime) -> None:
     metadata = obj["metadata"]
     for name in ("deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion", "selfLink", "generation"):
         metadata.pop(name, None)
-    metadata["uid"] = str(uuid.uuid4())
+    metadata["uid"] = entropy.new_uid()
     metadata["creationTimestamp"] = times.to_text(now)
     if has_generation(kind):
         metadata["generation"] = 1

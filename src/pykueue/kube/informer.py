@@ -11,12 +11,12 @@ or two kinds use an `Informer`. Its objects are shared: never change them.
 import asyncio
 import contextlib
 import logging
-import random
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 
 import msgspec
 
+from pykueue.api import entropy
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object, Resource
 from pykueue.kube.client import Client, ListOptions
@@ -107,7 +107,7 @@ class Reflector:
     async def _back_off(self, error: Exception) -> None:
         self._failures += 1
         longest = min(_SHORTEST_WAIT * 2**self._failures, _LONGEST_WAIT)
-        wait = longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, guards nothing
+        wait = longest * entropy.uniform(0.5, 1.0)
         if isinstance(error, ApiError) and error.code == 404:
             self._log_missing_kind()
         else:

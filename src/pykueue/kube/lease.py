@@ -7,12 +7,11 @@ deadline stops leading before another one may take over.
 import asyncio
 import contextlib
 import logging
-import random
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pykueue.api import resources
+from pykueue.api import entropy, resources
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS, micro_from_ns
@@ -73,7 +72,7 @@ class LeaderElector:
 
     async def _acquire(self) -> None:
         while not await self._try_acquire():
-            await self._clock.sleep(self._timing.retry_seconds * random.uniform(1.0, 1.2))  # noqa: S311 - jitter
+            await self._clock.sleep(self._timing.retry_seconds * entropy.uniform(1.0, 1.2))
 
     async def _renew_until_lost(self) -> None:
         renewed_ns = self._clock.now_ns()

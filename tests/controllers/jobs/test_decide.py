@@ -154,6 +154,22 @@ def test_other_evictions_wait_before_they_queue_again():
     assert conditions.is_false_because(written(plan(job(), wl), "Workload"), "Requeued", "PodsReadyTimeout")
 
 
+def test_a_job_that_is_resumed_while_it_stops_is_suspended_again():
+    running = job(suspend=False, annotations={"kueue.x-k8s.io/stopping": "true"})
+    running["status"] = {"active": 2, "startTime": "2026-01-15T11:00:00Z"}
+    first = plan(running, workload(running)).actions[0]
+    assert not first.status
+    assert first.new["spec"]["suspend"] is True
+
+
+def test_a_workload_deleted_with_an_earlier_job_of_the_same_name_loses_its_finalizer():
+    earlier, again = job(), job()
+    again["metadata"]["uid"] = "u2"
+    outdated = workload(earlier)
+    outdated["metadata"]["deletionTimestamp"] = "2026-01-15T12:00:00Z"
+    assert written(plan(again, outdated), "Workload")["metadata"].get("finalizers", []) == []
+
+
 def test_a_running_job_that_is_not_admitted_is_stopped():
     result = plan(job(suspend=False), workload(job()))
     assert written(result, "Job")["spec"]["suspend"] is True

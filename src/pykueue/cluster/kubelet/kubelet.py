@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from pykueue.api import objects, resources
+from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
 from pykueue.cluster import pods
@@ -41,6 +42,11 @@ log = logging.getLogger(__name__)
 COMPONENT_ANNOTATION = "pykueue.dev/mirror"
 _SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
 _SHUTDOWN_GRACE_SECONDS = 5.0
+
+
+RETRY_SECONDS = 1.0
+"""After a write that failed."""
+RETRIED_CODES = frozenset({429, 500, 502, 503, 504})
 
 
 class Kubelet:
@@ -167,10 +173,19 @@ class Kubelet:
 
     async def remove(self, pod: Object) -> None:
         """Delete a terminated pod from the API. It stays until its finalizers are removed."""
-        await self.executor.run(_removal(pod))
+        while _may_succeed_later(await self.executor.run(_removal(pod))):
+            await self.clock.sleep(RETRY_SECONDS)
 
     def ended(self, uid: str) -> None:
         self._workers.pop(uid, None)
+
+
+def _may_succeed_later(done: writes.Done) -> bool:
+    """Whether the API failed.
+
+    What it refuses (the pod is gone, the status is invalid) it refuses again.
+    """
+    return any(isinstance(error, ApiError) and error.code in RETRIED_CODES for error in done.errors)
 
 
 def _removal(pod: Object) -> writes.Sync:
@@ -243,12 +258,15 @@ class PodWorker:
     async def _run_pod(self) -> None:
         try:
             await self._adopt_containers()
-            while not self._run.is_over:
+            is_written = False
+            while not (self._run.is_over and is_written):
                 self._changed.clear()
                 for action in self._run.due(self._kubelet.now()):
                     await self._perform(action)
-                await self._write_status()
-                if not self._run.is_over:
+                is_written = await self._write_status()
+                if not is_written:
+                    await first_of(self._changed, self._kubelet.clock, RETRY_SECONDS)
+                elif not self._run.is_over:
                     await self._wait()
         except Exception:
             log.exception("pod %s/%s", objects.namespace(self._pod), objects.name(self._pod))
@@ -427,16 +445,18 @@ class PodWorker:
         seconds = max(0.0, (wake_at - self._kubelet.now()).total_seconds())
         await first_of(self._changed, self._kubelet.clock, seconds)
 
-    async def _write_status(self) -> None:
+    async def _write_status(self) -> bool:
+        """Write the status if it changed; False if the API failed: repeat it then."""
         if self._is_removed:
-            return
+            return True
         new_status = status.render(self._run, self._kubelet.now(), ADDRESS)
         patch = writes.merge_patch(objects.status(self._pod), objects.status(self._pod) | new_status)
         if not patch:
-            return
+            return True
         done = await self._kubelet.executor.run(_patch(self._pod, {"status": patch}, "status"))
         if not done.errors:
             self._pod = self._run.pod = self._pod | {"status": objects.status(self._pod) | new_status}
+        return not _may_succeed_later(done)
 
     async def _end(self) -> None:
         await self._tasks.wait()

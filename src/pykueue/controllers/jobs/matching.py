@@ -67,7 +67,7 @@ def find(context: JobContext, job: Object) -> WorkloadMatch:
             others.append(workload)
     if match is not None and not others:
         return follow_labels(context, job, match)
-    if match is None and others and is_suspended and not predicates.has_quota_reservation(others[0]):
+    if match is None and others and is_suspended and _may_update(job, others[0]):
         outdated = others.pop(0)
         if not others:
             return WorkloadMatch(actions=tuple(_update(context, job, outdated, job_pod_sets)))
@@ -76,6 +76,13 @@ def find(context: JobContext, job: Object) -> WorkloadMatch:
         actions += _stop_unmatched(context, job, others)
     actions += _delete(job, others)
     return WorkloadMatch(workload=match, actions=tuple(actions))
+
+
+def _may_update(job: Object, workload: Object) -> bool:
+    """A Workload that is deleted with an earlier job of the same name stays as it is."""
+    if objects.is_deleted(workload) and not objects.is_controlled_by(workload, job):
+        return False
+    return not predicates.has_quota_reservation(workload)
 
 
 def _slice(context: JobContext, job: Object, counts: dict[str, int]) -> WorkloadMatch | None:

@@ -44,9 +44,8 @@ def _in_steps(kind: JobFramework, job: Object, restored: Object, event: Event) -
     The annotation `stopping` marks a Job whose template is not restored yet.
     """
     marked = framework.suspended(kind, job)
-    annotations = marked["metadata"].setdefault("annotations", {})
-    has_begun = STOPPING in annotations
-    annotations[STOPPING] = "true"
+    marked["metadata"].setdefault("annotations", {})[STOPPING] = "true"
+    has_begun = marked == job  # a user may have resumed a marked Job
     actions: list[Action] = [] if has_begun else [Update(resource=kind.resource, old=job, new=marked), event]
     reset = copied(marked)
     status = reset.get("status") or {}

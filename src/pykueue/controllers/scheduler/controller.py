@@ -38,6 +38,8 @@ PAUSE_SECONDS = 0.005
 CYCLES_REMEMBERED = 8
 """The run ends when a cycle decides what one of so many last cycles decided."""
 ATTEMPTS = 8
+SERVER_ERRORS = 500
+"""From this code on, and without an answer, a write may have taken effect."""
 
 _SUCCESSES = (decisions.Admit, decisions.Preempt, decisions.AssignTopology, decisions.Evict)
 
@@ -51,6 +53,7 @@ class StatusWrite:
     """A decision as a write of a Workload's status."""
 
     workload: values.WorkloadKey
+    cluster_queue: values.ClusterQueueName
     guard: Callable[[Object], bool]
     """Whether the decision still applies to the Workload."""
     transition: Callable[[Object], object]
@@ -176,8 +179,11 @@ class Scheduler:
                     self._evict_unplaceable(decision)
                 case decisions.Requeue() | decisions.MarkInadmissible():
                     self._mark_pending(decision)
-            for notify in self.on_decision:
-                notify(decision.cluster_queue)
+            self._notify(decision.cluster_queue)
+
+    def _notify(self, cluster_queue: values.ClusterQueueName) -> None:
+        for notify in self.on_decision:
+            notify(cluster_queue)
 
     # One method for each kind of decision
 
@@ -191,12 +197,13 @@ class Scheduler:
 
         def finish_replaced_slice(written: Object) -> None:
             if decision.replaces is not None:
-                self._finish_slice(decision.replaces, self._feed.value_of(written))
+                self._finish_slice(decision, decision.replaces, self._feed.value_of(written))
 
         self._pending_events.forget(decision.workload)
         self._submit(
             StatusWrite(
                 workload=decision.workload,
+                cluster_queue=decision.cluster_queue,
                 guard=predicates.is_admissible,
                 transition=reserve_quota,
                 events=lambda written: outcomes.admission_events(
@@ -207,13 +214,14 @@ class Scheduler:
             )
         )
 
-    def _finish_slice(self, key: values.WorkloadKey, replacement: values.Workload) -> None:
+    def _finish_slice(self, decision: decisions.Admit, key: values.WorkloadKey, replacement: values.Workload) -> None:
         """Finish the replaced slice; if that fails, the job controller does it."""
         now_ns = self._clock.now_ns()
         event = outcomes.slice_replaced_event(key, replacement)
         self._submit(
             StatusWrite(
                 workload=key,
+                cluster_queue=decision.cluster_queue,
                 guard=lambda _workload: True,
                 transition=lambda workload: transitions.finish(
                     workload, reason=event.reason, message=event.message, now_ns=now_ns
@@ -243,6 +251,7 @@ class Scheduler:
         self._submit(
             StatusWrite(
                 workload=target.workload,
+                cluster_queue=target.cluster_queue,
                 guard=_can_be_preempted,
                 transition=lambda workload: transitions.preempt(
                     workload, reason=target.reason.value, message=message, now_ns=now_ns
@@ -258,6 +267,7 @@ class Scheduler:
         self._submit(
             StatusWrite(
                 workload=decision.workload,
+                cluster_queue=decision.cluster_queue,
                 guard=_holds_places,
                 transition=lambda workload: transitions.assign_topology(
                     workload, outcomes.admission(decision.admission), now_ns
@@ -278,6 +288,7 @@ class Scheduler:
         self._submit(
             StatusWrite(
                 workload=decision.workload,
+                cluster_queue=decision.cluster_queue,
                 guard=_holds_places,
                 transition=lambda workload: transitions.evict(
                     workload, reason="NodeFailures", message=message, now_ns=now_ns
@@ -337,12 +348,15 @@ class Scheduler:
         async def write() -> None:
             written = await self._write(key, status_write.change)
             if written is not None:
+                if refusal is events.AdmissionRefused:
+                    self._feed.confirm(key, written)
                 self._record(status_write.events(written), written)
                 status_write.on_written(written)
             elif refusal is not None:
                 self.handle(refusal(at_ns=self._clock.now_ns(), key=key))
             if refusal is not None:
                 self._feed.resume(key)
+                self._notify(status_write.cluster_queue)
 
         if refusal is not None:
             self._feed.pause(key)
@@ -354,19 +368,22 @@ class Scheduler:
         old = self._cache.get(resources.WORKLOAD, name, namespace)
         try:
             for attempt in range(ATTEMPTS):
-                new = copied(old)
-                if old is None or new is None or not change(new):
-                    return None
                 try:
+                    if attempt:
+                        await self._clock.sleep(PAUSE_SECONDS * 2**attempt)
+                        old = await self._client.get(resources.WORKLOAD, name, namespace)
+                        self._cache.observe(resources.WORKLOAD, old)
+                    new = copied(old)
+                    if old is None or new is None or not change(new):
+                        return None
                     return await self._executor.write(
                         Update(resource=resources.WORKLOAD, old=old, new=new, status=True)
                     )
                 except ApiError as error:
-                    if error.code != 409:
+                    if error.code != 409 and error.code < SERVER_ERRORS:
                         raise
-                await self._clock.sleep(PAUSE_SECONDS * 2**attempt)
-                old = await self._client.get(resources.WORKLOAD, name, namespace)
-                self._cache.observe(resources.WORKLOAD, old)
+                except OSError as error:
+                    log.warning("workload %s: no answer, reading it again: %s", key, error)
         except ApiError as error:
             if error.code != 404:
                 log.warning("workload %s: %s", key, error.message)

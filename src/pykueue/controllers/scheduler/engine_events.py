@@ -15,7 +15,7 @@ from pykueue.controllers.scheduler.devices import DeviceInventory
 from pykueue.controllers.workloads import predicates
 from pykueue.engine import events, values
 from pykueue.kube.clock import Clock
-from pykueue.kube.controller.cache import ObjectCache
+from pykueue.kube.controller.cache import ObjectCache, version_of
 from pykueue.translate import devices, policy, queues, requests, workload
 
 REQUIRED_KINDS: tuple[Resource, ...] = (
@@ -75,6 +75,19 @@ class EngineEventSource:
         if not self._writes_in_flight[key]:
             del self._writes_in_flight[key]
             self._send_workload(key)
+
+    def confirm(self, key: values.WorkloadKey, written: Object) -> None:
+        """Send a paused Workload as a write of ours left it, unless `resume` is about to send the
+        same.
+
+        The engine waits for each reservation that it decided. One that is released before the
+        answer to its write arrives would never be seen, and its quota never be free again.
+        """
+        namespace, _, name = key.partition("/")
+        cached = self._cache.get(resources.WORKLOAD, name, namespace)
+        is_latest = cached is not None and version_of(cached) == version_of(written)
+        if key in self._arrived and (self._writes_in_flight[key] > 1 or not is_latest):
+            self._handle(events.WorkloadChanged(at_ns=self._clock.now_ns(), workload=self.value_of(written)))
 
     def value_of(self, obj: Object) -> values.Workload:
         limit_ranges = self._cache.indexed(resources.LIMIT_RANGE, "namespace", objects.namespace(obj))

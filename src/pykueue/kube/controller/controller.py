@@ -17,6 +17,13 @@ Sync = Callable[[Object, list[Object], datetime], writes.Sync]
 """Called with an owner, its children and the time."""
 
 
+ORPHANING_NS = 5 * SECOND_NS
+"""An owner that is deleted with the policy Orphan loses its children first: it gets no new ones
+before its own deletion had time to arrive."""
+_UNOWNED: Key = ("", "")
+"""In the queue of a controller: children without an owner. No object has this key."""
+
+
 class Controller:
     """Reconciles owners of one kind.
 
@@ -51,6 +58,10 @@ class Controller:
         self._forget = forget
         self._owner_uids: dict[Key, set[str]] = {}
         """Uids of owners that were deleted or referred to since the last reconcile."""
+        self._orphaning: dict[str, int] = {}
+        """Until when an owner is left alone that has lost a child, by its uid."""
+        self._unowned: dict[Key, None] = {}
+        """Children without a controller."""
         self._queue: WorkQueue[Key] = WorkQueue(resource.plural, clock)
         for kind in (resource, *children):
             cache.add_kind(kind)
@@ -81,6 +92,7 @@ class Controller:
         key = key_of(owner)
         if new is None:
             self._forget(objects.uid(owner))
+            self._orphaning.pop(objects.uid(owner), None)
             self._owner_uids.setdefault(key, set()).add(objects.uid(owner))
         self._queue.add(key)
 
@@ -88,6 +100,12 @@ class Controller:
         child = new or old
         assert child is not None
         reference = objects.controller_of(child)
+        former = objects.controller_of(old) if old is not None and new is not None else None
+        if former is not None and reference is None:
+            self._orphaning[former["uid"]] = self._clock.now_ns() + ORPHANING_NS
+        if reference is None and new is not None and self._release is not None:
+            self._unowned[key_of(child)] = None
+            self._queue.add(_UNOWNED)
         if reference is None or reference["kind"] != self.resource.kind:
             return
         if reference["apiVersion"].partition("/")[0] != self.resource.api_version.partition("/")[0]:
@@ -102,11 +120,17 @@ class Controller:
             self._batch_begun.set()
 
     async def _reconcile(self, key: Key) -> int:
+        if key == _UNOWNED:
+            await self._release_unowned()
+            return 0
         namespace, name = key
         owner = self._cache.get(self.resource, name, namespace)
         await self._release_orphans(key, owner)
         if owner is None:
             return 0
+        if (pause_ns := self._orphaning.get(objects.uid(owner), 0) - self._clock.now_ns()) > 0:
+            return pause_ns
+        self._orphaning.pop(objects.uid(owner), None)
         done = await self._executor.run(self._sync(owner, self._controlled_by(objects.uid(owner)), self._now()))
         if done.errors:
             raise done.errors[0]
@@ -115,9 +139,25 @@ class Controller:
     async def _release_orphans(self, key: Key, owner: Object | None) -> None:
         """Release children that refer to an owner of this name that does not exist any more."""
         deleted = self._owner_uids.pop(key, set()) - ({objects.uid(owner)} if owner is not None else set())
-        orphans = [child for uid in deleted for child in self._controlled_by(uid)]
+        try:
+            await self._release_all([child for uid in sorted(deleted) for child in self._controlled_by(uid)])
+        except Exception:
+            self._owner_uids.setdefault(key, set()).update(deleted)
+            raise
+
+    async def _release_unowned(self) -> None:
+        """Release children that lost their owner: it was deleted with the policy Orphan."""
+        keys = list(self._unowned)
+        children = [self._cache.get(kind, name, namespace) for kind in self._children for namespace, name in keys]
+        await self._release_all([child for child in children if child and objects.controller_of(child) is None])
+        for key in keys:
+            self._unowned.pop(key, None)
+
+    async def _release_all(self, orphans: list[Object]) -> None:
         if orphans and self._release is not None:
-            await self._executor.run(self._release(orphans))
+            done = await self._executor.run(self._release(orphans))
+            if done.errors:
+                raise done.errors[0]
 
     def _controlled_by(self, uid: str) -> list[Object]:
         return [child for kind in self._children for child in self._cache.controlled_by(kind, uid)]

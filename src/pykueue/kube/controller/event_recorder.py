@@ -6,12 +6,11 @@ dropped, because an event is information and not state.
 
 import asyncio
 import logging
-import secrets
 from collections import OrderedDict, deque
 from dataclasses import dataclass
 from typing import Protocol
 
-from pykueue.api import resources
+from pykueue.api import entropy, resources
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object, Resource
 from pykueue.api.times import SECOND_NS, from_ns, micro_from_ns
@@ -136,7 +135,7 @@ class EventRecorder:
             event = self._form.event(
                 about, now_ns, event_type=event_type, reason=reason, message=message, component=component
             )
-            name = f"{metadata['name']}.{secrets.token_hex(8)}"
+            name = f"{metadata['name']}.{entropy.hex_token(16)}"
             namespace = metadata.get("namespace") or "default"
             event["metadata"] = {"name": name, "namespace": namespace}
             series = self._series[identity] = _Series(name, namespace, event, now_ns)

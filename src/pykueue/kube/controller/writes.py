@@ -136,7 +136,7 @@ def changes(resource: Resource, old: Object, new: Object) -> list[Action]:
 
 def merge_patch(old: Object, new: Object) -> Object:
     """The JSON merge patch (RFC 7386) that turns `old` into `new`; {} if they are equal."""
-    patch: Object = dict.fromkeys(old.keys() - new.keys())
+    patch: Object = {name: None for name in old if name not in new}
     for key, value in new.items():
         if key not in old:
             patch[key] = value

@@ -1,0 +1,190 @@
+"""What must hold when the system has come to rest: nothing fails, nothing was written for a
+while.
+
+Then the stored objects are the whole truth: nobody waits for a deletion, the engine agrees with
+the API, and a fresh start from the stored objects changes nothing.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from pykueue.api import conditions, objects
+from pykueue.api.scheme import Object
+from pykueue.controllers.scheduler import snapshot
+from pykueue.engine import decisions, events, invariants
+from pykueue.engine.engine import Engine
+from pykueue.simulate.monitor import holds_quota
+from pykueue.simulate.system import CONFIGURATION, System
+from pykueue.translate import outcomes
+
+POD_GROUP = "kueue.x-k8s.io/pod-group-name"
+_MOST_CYCLES = 200
+
+
+async def faults_at_rest(system: System) -> list[str]:
+    return [
+        *_deletions(system),
+        *_orphans(system),
+        *_running_without_admission(system),
+        *_leaders(system),
+        *_queue_statuses(system),
+        *[fault async for fault in _engine_faults(system)],
+    ]
+
+
+def _stored(system: System) -> Iterator[Object]:
+    for group, plural in system.store.collections():
+        for stored in system.store.select(group, plural):
+            yield stored.shared_or_decoded()
+
+
+def _deletions(system: System) -> Iterator[str]:
+    waiting = _waiting_for_pods(system)
+    for obj in _stored(system):
+        if objects.is_deleted(obj) and objects.labels(obj).get(POD_GROUP) not in waiting:
+            yield f"{_title(obj)} is still being deleted, finalizers {objects.finalizers(obj)}"
+
+
+def _waiting_for_pods(system: System) -> set[str]:
+    """Names of pod groups that wait for somebody to replace their failed or evicted pods, as in
+    Kueue.
+
+    Such a Workload keeps its place in the queue of a running engine, but a fresh engine does not
+    queue it.
+    """
+    return {
+        objects.name(obj)
+        for obj in _stored(system)
+        if obj["kind"] == "Workload"
+        and conditions.is_true(obj, "WaitingForReplacementPods")
+        and not conditions.is_true(obj, "Finished")
+    }
+
+
+def may_differ_after_restart(system: System) -> bool:
+    return system.monitor.had_stopped_queues or bool(_waiting_for_pods(system))
+
+
+def check_engine(system: System, engine: Engine) -> None:
+    """Check a live engine in the middle of a run."""
+    if not system.monitor.waits_for_pods():
+        invariants.check(engine, quota_shrank=True)
+
+
+def _orphans(system: System) -> Iterator[str]:
+    uids = {objects.uid(obj) for obj in _stored(system)}
+    for obj in _stored(system):
+        owners = objects.owner_references(obj)
+        if obj["kind"] in ("Workload", "Pod", "Job") and owners and not any(owner["uid"] in uids for owner in owners):
+            yield f"{_title(obj)} outlives its owner"
+
+
+def _running_without_admission(system: System) -> Iterator[str]:
+    pods = {objects.uid(obj): obj for obj in _stored(system) if obj["kind"] == "Pod"}
+    for process in system.machine.running():
+        pod = pods.get(objects.uid(process.pod))
+        if pod is None:
+            yield f"{objects.name(process.pod)} runs, but the API has no such pod"
+        elif objects.status(pod).get("phase") != "Running":
+            yield f"{objects.name(pod)} runs, but its phase is {objects.status(pod).get('phase')}"
+        elif system.monitor.needs_admission(pod) and not system.monitor.is_admitted(pod):
+            yield f"{objects.name(pod)} runs without an admission"
+
+
+def _queue_statuses(system: System) -> Iterator[str]:
+    """The status of a ClusterQueue counts the Workloads that hold quota in it."""
+    workloads = [obj for obj in _stored(system) if obj["kind"] == "Workload" and holds_quota(obj)]
+    counts = Counter(objects.nested(workload, "status", "admission")["clusterQueue"] for workload in workloads)
+    for obj in _stored(system):
+        if obj["kind"] == "ClusterQueue":
+            name, count = objects.name(obj), objects.status(obj).get("reservingWorkloads", 0)
+            if count != counts[name]:
+                yield f"the status of {name} counts {count} Workloads with quota, there are {counts[name]}"
+
+
+def _leaders(system: System) -> Iterator[str]:
+    if len(system.leading) != 1:
+        yield f"{sorted(system.leading)} lead"
+
+
+async def _engine_faults(system: System) -> Any:
+    """The live engine, the API and a fresh engine agree, and the fresh one decides nothing new."""
+    for controllers in system.leading.values():
+        live = controllers.scheduler.engine
+        check_engine(system, live)
+        observed = await snapshot.observe(system.client, CONFIGURATION, now_ns=system.clock.now_ns())
+        if _usage(live) != _usage(observed.engine):
+            yield f"the engine uses {_usage(live)}, the API says {_usage(observed.engine)}"
+        if system.monitor.had_stopped_queues:
+            return
+        for fault in _decisions(observed.engine, observed.workloads, system.clock.now_ns()):
+            yield fault
+
+
+def _usage(engine: Engine) -> dict[str, dict[str, int]]:
+    return {
+        queue.name: {str(index): amount for index, amount in sorted(queue.usage.items()) if amount}
+        for queue in engine.view.cluster_queues()
+    }
+
+
+def _decisions(engine: Engine, workloads: dict[Any, Object], now_ns: int) -> Iterator[str]:
+    for _ in range(_MOST_CYCLES):
+        decided = engine.handle(events.CycleDue(at_ns=now_ns))
+        if not decided:
+            return
+        for decision in decided:
+            match decision:
+                case decisions.Requeue() | decisions.MarkInadmissible():
+                    condition = conditions.find(workloads[decision.workload], "QuotaReserved") or {}
+                    message = conditions.truncate(outcomes.pending_message(decision), 32768)
+                    if condition.get("message") != message:
+                        yield f"{decision.workload} says {condition.get('message')!r}, a fresh engine {message!r}"
+                case _:
+                    yield f"a fresh engine decides {decision}"
+                    return
+    yield "a fresh engine comes to no end"
+
+
+def state(system: System) -> dict[str, Object]:
+    """Every stored object by its name, without what a restart may change."""
+    return {_title(obj): _comparable(obj) for obj in _stored(system) if obj["kind"] not in ("Lease", "Event", "Node")}
+
+
+def leftovers(system: System) -> list[str]:
+    """Pods, and Workloads that are not finished: when every job is deleted, nothing has a use for
+    them.
+    """
+    return [
+        _title(obj)
+        for obj in _stored(system)
+        if obj["kind"] == "Pod" or (obj["kind"] == "Workload" and not conditions.is_true(obj, "Finished"))
+    ]
+
+
+def _comparable(obj: Object) -> Object:
+    metadata = {key: value for key, value in obj["metadata"].items() if key not in ("resourceVersion", "managedFields")}
+    return obj | {"metadata": metadata}
+
+
+def differences(before: dict[str, Object], after: dict[str, Object]) -> list[str]:
+    return [
+        f"{title}: {_difference(before.get(title), after.get(title))}"
+        for title in sorted(before.keys() | after.keys())
+        if before.get(title) != after.get(title)
+    ]
+
+
+def _difference(before: Any, after: Any) -> str:
+    if isinstance(before, dict) and isinstance(after, dict):
+        return ", ".join(
+            f"{key}: {_difference(before.get(key), after.get(key))}"
+            for key in sorted(before.keys() | after.keys())
+            if before.get(key) != after.get(key)
+        )
+    return f"{before!r} became {after!r}"
+
+
+def _title(obj: Object) -> str:
+    return f"{obj['kind']} {objects.namespace(obj)}/{objects.name(obj)}"
