@@ -54,3 +54,4 @@ def test_field_selectors_compare_absent_booleans_as_false(kubectl):
     kubectl("cordon", node["metadata"]["name"])
     selected = kubectl("get", "nodes", "--field-selector", "spec.unschedulable=false", "-o", "name")
     assert f"node/node-{kubectl.namespace}" not in selected.split()
+    kubectl("delete", "node", node["metadata"]["name"])

@@ -121,7 +121,7 @@ def headline(explanation: Explanation) -> str:
         case Standing.OUTSIDE:
             why = _OBSTACLES[explanation.obstacle] if explanation.obstacle else "nothing leads it to a ClusterQueue"
             return f"Workload {name} is in no queue: {why}."
-    inadmissible = ", parked until something changes" if explanation.standing is Standing.INADMISSIBLE else ""
+    inadmissible = ", inadmissible until something changes" if explanation.standing is Standing.INADMISSIBLE else ""
     position = f"{explanation.position} of {explanation.queue_length}"
     return f"Workload {name} is pending in ClusterQueue {queue}, {position}{inadmissible} (priority {explanation.workload.priority})."
 

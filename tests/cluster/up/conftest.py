@@ -57,8 +57,8 @@ class Cluster:
     def stop(self, number=signal.SIGTERM):
         """Send a signal, wait for the end, and return what was printed since the start."""
         self.process.send_signal(number)
-        output, _ = self.process.communicate(timeout=30)
-        return output
+        with self.process:
+            return self.process.stdout.read()
 
     def run(self, *words, code=0):
         done = self._run(words)

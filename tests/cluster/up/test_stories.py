@@ -43,7 +43,7 @@ def test_a_command_is_queued_followed_and_its_exit_code_returned(queue):
     output = queue.run("submit", "--follow", "--", "sh", "-c", "echo $0 says hello")
     assert output.splitlines()[1:] == ["sh says hello", output.splitlines()[2]]
     assert output.splitlines()[2].endswith(" complete")
-    queue.run("submit", "--follow", "--", "sh", "-c", "exit 3", code=1)
+    queue.run("submit", "--follow", "--", "sh", "-c", "exit 3", code=3)
 
 
 def test_the_preempted_saves_waits_and_resumes(queue, tmp_path):

@@ -86,7 +86,7 @@ class EngineEventSource:
         namespace, _, name = key.partition("/")
         cached = self._cache.get(resources.WORKLOAD, name, namespace)
         is_latest = cached is not None and version_of(cached) == version_of(written)
-        if key in self._arrived and (self._writes_in_flight[key] > 1 or not is_latest):
+        if key in self._arrivals and (self._writes_in_flight[key] > 1 or not is_latest):
             self._handle(events.WorkloadChanged(at_ns=self._clock.now_ns(), workload=self.value_of(written)))
 
     def value_of(self, obj: Object) -> values.Workload:
