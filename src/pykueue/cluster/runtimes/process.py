@@ -1,18 +1,22 @@
 """The process runtime: each container is a process of this machine, with its output in a file.
 
-`ProcessRuntime.start` starts a shell script, which runs the container's command. The script writes
-its process identity to a file before the command starts, and the exit code to another file after
-it. So a pykueue that restarts after a crash finds each attempt, running or with its exit code. No
-attempt starts twice: `adopt` marks an attempt that has not begun as cancelled, and the script
-checks this mark after it has written its identity.
+`ProcessRuntime.start` starts a shell script, which waits for a line on a pipe, runs the command of
+the container and writes its exit code to a file. The line comes when the identity of the process
+is in another file. So a pykueue that restarts after a crash finds each attempt, running or with its exit
+code, and no attempt starts twice: a script whose pykueue ended before the line ends as well.
+
+`sandbox` gives the script, and so the command, the rights that the kubelet has decided.
 """
 
 import asyncio
 import contextlib
+import fcntl
 import os
+import resource
 import secrets
 import shutil
 import signal
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,21 +26,26 @@ import msgspec
 from pykueue.api import objects, resource_lists
 from pykueue.api.scheme import Object
 from pykueue.cluster.kubelet.run import Exit
-from pykueue.cluster.runtimes import executions, handlers, linux_processes, port_mapping
+from pykueue.cluster.runtimes import executions, handlers, linux_processes, monitor, port_mapping, sandbox
 from pykueue.cluster.runtimes.linux_processes import ProcessIdentity
+from pykueue.cluster.runtimes.monitor import ContainerLimits, ContainerMonitor, MonitoredContainer
 from pykueue.cluster.runtimes.protocol import ContainerRequest, Execution, StartError
+from pykueue.cluster.runtimes.sandbox import FileView, UnixUser
 
 _SCRIPT = """\
-directory=$1 memory_kib=$2; shift 2
-read -r line < /proc/self/stat && printf '%s\\n' "$line" > "$directory/process" || exit 125
-[ -e "$directory/cancelled" ] && exit 125
-[ "$memory_kib" = 0 ] || ulimit -d "$memory_kib"
+read -r _ <&3 || { printf never >&4; exit 125; }
+exec 3<&-
+cd -- "$1" || { printf 126 >&4; exit 126; }
+[ "$2" = 0 ] || ulimit -d "$2"
+[ "$3" = 0 ] || ulimit -u "$3" 2>/dev/null || ulimit -p "$3"
+shift 3
 trap : TERM INT HUP
-"$@"
+"$@" 4>&-
 code=$?
-printf '%s' "$code" > "$directory/exit"
+printf '%s' "$code" >&4
 exit "$code"
 """
+_NEVER_RAN = "never"
 _INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 _RESET_SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGCHLD)
 _PODS = "pods"
@@ -44,31 +53,51 @@ _POD_FILE = "pod.json"
 """Namespace, name and owner of a pod, for `running_pods`."""
 LIMITS = "pykueue.dev/memory-limit"
 """Annotation of a pod; with `ignore` its memory limits are not enforced."""
+PROCESS_LIMIT = 16384
+"""Processes and threads of all pods of one Unix user that is not ours."""
+_FIRST_DESCRIPTOR = 10
+"""Descriptors for the script are above those that it gets."""
 LOST = Exit(
     code=137,
     reason="ContainerStatusUnknown",
     message="The container could not be located when the pod was terminated",
 )
+OUT_OF_MEMORY = Exit(code=137, reason="OOMKilled")
 
 
 class ProcessRuntime:
     name = "process"
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, limits: ContainerLimits | None = None) -> None:
+        self._directory = root
         self._root = root / _PODS
         self._root.mkdir(parents=True, exist_ok=True)
         self._ports = port_mapping.PortMappings(root / "ports")
+        self._monitor = ContainerMonitor(limits or ContainerLimits())
 
     async def start(self, request: ContainerRequest) -> "ProcessContainer":
         environment, command = self._environment_and_command(request)
+        is_first = not any(self._pod_directory(request).glob("containers/*/*"))
         directory = self._attempts(request) / f"{request.attempt}-{secrets.token_hex(4)}"
         directory.mkdir(parents=True)
         (directory / "boot").write_text(linux_processes.boot_id())
-        (self._root / objects.uid(request.pod) / _POD_FILE).write_bytes(_description(request.pod))
+        (self._pod_directory(request) / _POD_FILE).write_bytes(_description(request.pod))
         work = self._working_directory(request)
-        executions.find_executable(command[0], environment, work)
-        pid = self._spawn(directory, work, environment, [*_memory_limit(request), *command])
-        return ProcessContainer(directory, ProcessIdentity.of(pid), objects.uid(request.pod))
+        view = self._file_view(request, directory, is_first=is_first)
+        process = await _launch(request, view, _Script(directory, work, environment, command))
+        return self._follow(request, directory, process)
+
+    def _follow(self, request: ContainerRequest, directory: Path, process: ProcessIdentity) -> "ProcessContainer":
+        pod_uid, limit = objects.uid(request.pod), _memory_bytes(request)
+        self._monitor.add(
+            MonitoredContainer(
+                directory=directory,
+                process=process,
+                owner=(pod_uid, str(request.container["name"])),
+                memory_bytes=limit,
+            )
+        )
+        return ProcessContainer(directory, process, pod_uid)
 
     def _environment_and_command(self, request: ContainerRequest) -> tuple[dict[str, str], list[str]]:
         """Environment and command with the directories, addresses and ports of this machine."""
@@ -78,6 +107,9 @@ class ProcessRuntime:
         mapping = self._ports.mapping_of(request.pod)
         environment = {name: os.environ[name] for name in _INHERITED if name in os.environ}
         environment |= {"HOSTNAME": request.pod["spec"].get("hostname") or objects.name(request.pod)}
+        if (user := request.security.user) is not None:
+            home = user.home or str(self._scratch(request))
+            environment |= {"HOME": home, "USER": user.name, "LOGNAME": user.name, "TMPDIR": "/tmp"}  # noqa: S108
         environment |= {
             name: mapping.variable(name, request.mounts.rewrite(value)) for name, value in request.environment.items()
         }
@@ -91,48 +123,78 @@ class ProcessRuntime:
 
     def _working_directory(self, request: ContainerRequest) -> Path:
         path = request.mounts.rewrite(request.container.get("workingDir") or "")
-        if path and Path(path).is_dir():
-            return Path(path)
-        scratch = self._root / objects.uid(request.pod) / "work"
-        scratch.mkdir(parents=True, exist_ok=True)
+        return Path(path) if path and Path(path).is_dir() else self._scratch(request)
+
+    def _scratch(self, request: ContainerRequest) -> Path:
+        """The working directory of a pod whose containers name none; it belongs to their user."""
+        scratch = self._pod_directory(request) / "work"
+        if not scratch.is_dir():
+            scratch.mkdir(parents=True)
+            if (user := request.security.user) is not None:
+                os.chown(scratch, user.uid, user.gid)
         return scratch
 
-    def _spawn(self, directory: Path, work: Path, environment: dict[str, str], arguments: list[str]) -> int:
-        log = str(directory / "log")
-        output = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        start = f"cd -- '{_quoted(str(work))}' || exit 126\n{_SCRIPT}"
-        return os.posix_spawn(
-            "/bin/sh",
-            ["/bin/sh", "-c", start, "sh", str(directory), *arguments],
-            environment,
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_OPEN, 1, log, output, 0o600),
-                (os.POSIX_SPAWN_DUP2, 1, 2),
-            ],
-            setsid=True,
-            setsigmask=(),
-            setsigdef=_RESET_SIGNALS,
+    def _file_view(self, request: ContainerRequest, directory: Path, *, is_first: bool) -> FileView:
+        """The file system for a user that is not ours, or with a read-only root.
+
+        The pod's volumes are given to the user before its first process starts: later the user
+        could put links into them.
+        """
+        security, volumes = request.security, self._directory / "volumes" / objects.uid(request.pod)
+        pod_volumes = (volumes,) if volumes.is_dir() else ()
+        mounted = tuple(path for path in request.mounts.directories.values() if not path.is_relative_to(volumes))
+        if security.user is None:
+            return FileView(volumes=(*pod_volumes, *mounted))
+        if is_first:
+            _give(volumes, security.user)
+        temporary = (directory / "tmp", directory / "var-tmp")
+        for path in temporary:
+            path.mkdir()
+            path.chmod(0o1777)
+        return FileView(
+            writable=(self._scratch(request), *pod_volumes),
+            read_only=tuple({Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()}),
+            temporary=temporary,
+            shared_memory_bytes=_memory_bytes(request),
+            hidden=self._directory,
+            volumes=(*pod_volumes, *mounted),
         )
 
+    def _pod_directory(self, request: ContainerRequest) -> Path:
+        return self._root / objects.uid(request.pod)
+
     def _attempts(self, request: ContainerRequest) -> Path:
-        return self._root / objects.uid(request.pod) / "containers" / str(request.container["name"])
+        return self._pod_directory(request) / "containers" / str(request.container["name"])
 
     async def adopt(self, request: ContainerRequest, _container_id: str) -> "ProcessContainer | None":
         for directory in sorted(self._attempts(request).glob(f"{request.attempt}-*")):
-            if (directory / "cancelled").exists():
-                continue
             if (process := _started_process(directory)) is not None:
-                return ProcessContainer(directory, process, objects.uid(request.pod))
+                return self._follow(request, directory, process)
         return None
 
     async def execute(
         self, request: ContainerRequest, *, terminal: bool = False, wants_input: bool = False
     ) -> Execution:
-        """Run another command with the environment, directories and addresses of the container."""
+        """Run another command with the rights, variables and directories of the container."""
         environment, command = self._environment_and_command(request)
-        work = self._working_directory(request)
-        return await executions.start(command, environment, work, terminal=terminal, wants_input=wants_input)
+        work, security = self._working_directory(request), request.security
+
+        def start() -> executions.StartedCommand:
+            return executions.spawn(command, environment, work, terminal=terminal, wants_input=wants_input)
+
+        if security.is_default:
+            return await executions.follow(start())
+        processes = map(_started_process, self._attempts(request).glob(f"{request.attempt}-*"))
+        pid = next((process.pid for process in processes if process is not None and process.is_alive()), None)
+        if pid is None:
+            raise StartError(f"container {request.container['name']} is not running")
+
+        def start_inside() -> executions.StartedCommand:
+            sandbox.enter_existing(security, pid)
+            sandbox.take_rights(security)
+            return start()
+
+        return await executions.follow(await sandbox.in_thread(start_inside))
 
     async def handle(self, request: ContainerRequest, handler: Object) -> str:
         return await handlers.perform(handler, request, self.execute)
@@ -147,7 +209,7 @@ class ProcessRuntime:
             if process is not None and process.is_alive():
                 await ProcessContainer(directory, process, pod_uid).stop(0)
         await self.clear(pod_uid)
-        shutil.rmtree(pod_directory, ignore_errors=True)
+        await asyncio.to_thread(shutil.rmtree, pod_directory, ignore_errors=True)
 
     def ports(self, pod: Object) -> dict[int, int]:
         return {int(declared): actual for declared, actual in self._ports.mapping_of(pod).ports.items()}
@@ -161,6 +223,95 @@ class ProcessRuntime:
         return max(logs, key=lambda path: path.stat().st_mtime) if logs else None
 
 
+# Starting a process
+
+
+@dataclass(frozen=True, slots=True)
+class _Script:
+    directory: Path
+    work: Path
+    environment: dict[str, str]
+    command: list[str]
+
+
+async def _launch(request: ContainerRequest, view: FileView, script: _Script) -> ProcessIdentity:
+    """Start the script, write the identity of its process, and let it begin."""
+    security, directory = request.security, script.directory
+    with contextlib.ExitStack() as stack:
+        gate, opener = (_raised(descriptor, stack) for descriptor in os.pipe())
+        output = _raised(os.open(directory / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), stack)
+        exit_file = _raised(os.open(directory / "exit", os.O_WRONLY | os.O_CREAT, 0o600), stack)
+        limits = _script_limits(request)
+
+        def spawn() -> int:
+            return _spawn(script, limits, {1: output, 2: output, 3: gate, 4: exit_file})
+
+        def spawn_isolated() -> int:
+            sandbox.enter_new(security, view)
+            sandbox.take_rights(security)
+            executions.change_directory(script.work)
+            return spawn()
+
+        try:
+            pid = spawn() if security.is_default else await sandbox.in_thread(spawn_isolated)
+            if security.has_pid_namespace:
+                await sandbox.in_thread(lambda: sandbox.mount_proc(pid))
+        except OSError as error:
+            raise StartError(f"the process cannot be started: {error.filename}: {error.strerror}") from None
+        identity = linux_processes.stat_line(pid)
+        (directory / "process").write_text(identity)
+        os.write(opener, b"\n")
+    return ProcessIdentity.parse(identity, is_this_boot=True)
+
+
+def _raised(descriptor: int, stack: contextlib.ExitStack) -> int:
+    """The same file with a number that no descriptor of the script has."""
+    raised = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _FIRST_DESCRIPTOR)
+    os.close(descriptor)
+    stack.callback(os.close, raised)
+    return raised
+
+
+def _spawn(script: _Script, limits: list[str], descriptors: dict[int, int]) -> int:
+    executions.find_executable(script.command[0], script.environment, script.work)
+    return os.posix_spawn(
+        "/bin/sh",
+        ["/bin/sh", "-c", _SCRIPT, "sh", str(script.work), *limits, *script.command],
+        script.environment,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            *((os.POSIX_SPAWN_DUP2, source, target) for target, source in descriptors.items()),
+        ],
+        setsid=True,
+        setsigmask=(),
+        setsigdef=_RESET_SIGNALS,
+    )
+
+
+def _script_limits(request: ContainerRequest) -> list[str]:
+    """Arguments of the script: memory of a process in KiB, and processes; 0 for no limit."""
+    memory = _memory_bytes(request)
+    processes = 0
+    if request.security.user is not None:
+        _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+        processes = PROCESS_LIMIT if hard == resource.RLIM_INFINITY else min(PROCESS_LIMIT, hard)
+    return ["0" if memory is None else str(max(1, memory // 1024)), str(processes)]
+
+
+def _memory_bytes(request: ContainerRequest) -> int | None:
+    limits = resource_lists.parse(objects.nested(request.container, "resources").get("limits"))
+    if "memory" not in limits or objects.annotations(request.pod).get(LIMITS) == "ignore":
+        return None
+    return limits["memory"].units()
+
+
+def _give(directory: Path, user: UnixUser) -> None:
+    """Give a directory with all its files to a user; links are not followed."""
+    for parent, directories, files in os.walk(directory):
+        for name in (".", *directories, *files):
+            os.chown(Path(parent, name), user.uid, user.gid, follow_symlinks=False)
+
+
 def _description(pod: Object) -> bytes:
     owner = objects.controller_of(pod)
     return msgspec.json.encode(
@@ -171,23 +322,12 @@ def _description(pod: Object) -> bytes:
     )
 
 
-def _quoted(text: str) -> str:
-    return text.replace("'", "'\\''")
-
-
-def _memory_limit(request: ContainerRequest) -> list[str]:
-    """The memory limit in KiB as an argument of the script; 0 for none."""
-    limits = resource_lists.parse(objects.nested(request.container, "resources").get("limits"))
-    if "memory" not in limits or objects.annotations(request.pod).get(LIMITS) == "ignore":
-        return ["0"]
-    return [str(max(1, limits["memory"].units() // 1024))]
-
-
 def _started_process(directory: Path) -> ProcessIdentity | None:
-    """The process of this attempt. An attempt that has not begun is cancelled: None."""
-    if not (directory / "process").exists():
-        (directory / "cancelled").touch()
-    with contextlib.suppress(OSError, ValueError):
+    """The process of this attempt; None if its command never began."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        if (directory / "exit").read_text() == _NEVER_RAN:
+            return None
+    with contextlib.suppress(OSError, ValueError, IndexError):
         is_this_boot = (directory / "boot").read_text() == linux_processes.boot_id()
         return ProcessIdentity.parse((directory / "process").read_text(), is_this_boot=is_this_boot)
     return None
@@ -204,6 +344,9 @@ class ProcessContainer:
         await self._process.ended()
         status = self._process.reap()
         self._signal(signal.SIGKILL)
+        await asyncio.to_thread(self._remove_temporary_files)
+        if (self._directory / monitor.OUT_OF_MEMORY).exists():
+            return OUT_OF_MEMORY
         text = ""
         with contextlib.suppress(OSError):
             text = (self._directory / "exit").read_text()
@@ -218,6 +361,10 @@ class ProcessContainer:
                 await asyncio.wait_for(self._process.ended(), grace_seconds)
         self._signal(signal.SIGKILL)
         await self._process.ended()
+
+    def _remove_temporary_files(self) -> None:
+        for name in ("tmp", "var-tmp"):
+            shutil.rmtree(self._directory / name, ignore_errors=True)
 
     def _signal(self, number: int) -> None:
         """Send a signal to the process group. It may outlive its leader."""
