@@ -79,8 +79,10 @@ REFUSED = [
     ),
     (
         "{volumes: [{name: a, downwardAPI: {items: [{path: x, fieldRef: {fieldPath: spec.nodeName}}]}}]}",
-        'PATH.volumes[0].downwardAPI.fieldRef.fieldPath: Unsupported value: "spec.nodeName": supported values: '
-        '"metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"',
+        (
+            'PATH.volumes[0].downwardAPI.fieldRef.fieldPath: Unsupported value: "spec.nodeName": supported values: '
+            '"metadata.annotations", "metadata.labels", "metadata.name", "metadata.namespace", "metadata.uid"'
+        ),
     ),
     (
         "{volumes: [{name: a, downwardAPI: {items: [{path: x, fieldRef: {fieldPath: spec.secrets}}]}}]}",
@@ -99,8 +101,10 @@ REFUSED = [
         'PATH.volumes[0].projected.sources[0].secret.items[0].path: Invalid value: "/x": must be a relative path',
     ),
     (
-        "{volumes: [{name: a, projected: {sources: [{configMap: {name: s, items: [{key: k, path: x}]}}, "
-        "{secret: {name: t, items: [{key: k, path: x}]}}]}}]}",
+        (
+            "{volumes: [{name: a, projected: {sources: [{configMap: {name: s, items: [{key: k, path: x}]}}, "
+            "{secret: {name: t, items: [{key: k, path: x}]}}]}}]}"
+        ),
         'PATH.volumes[0].projected: Invalid value: "t": conflicting duplicate paths',
     ),
     (
@@ -116,8 +120,10 @@ REFUSED = [
         "expirationSeconds: Invalid value: 599: may not specify a duration less than 10 minutes",
     ),
     (
-        "{volumes: [{name: a, projected: {sources: [{downwardAPI: {items: "
-        "[{path: ../x, fieldRef: {fieldPath: metadata.name}}]}}]}}]}",
+        (
+            "{volumes: [{name: a, projected: {sources: [{downwardAPI: {items: "
+            "[{path: ../x, fieldRef: {fieldPath: metadata.name}}]}}]}}]}"
+        ),
         "PATH.volumes[0].projected.sources[0].downwardAPI.path: Invalid value",
     ),
     (
@@ -137,8 +143,10 @@ REFUSED = [
         "PATH.containers[0].volumeMounts[0].mountPath: Required value",
     ),
     (
-        "{volumes: [{name: a, emptyDir: {}}], container: "
-        "{volumeMounts: [{name: a, mountPath: /x}, {name: a, mountPath: /x}]}}",
+        (
+            "{volumes: [{name: a, emptyDir: {}}], container: "
+            "{volumeMounts: [{name: a, mountPath: /x}, {name: a, mountPath: /x}]}}"
+        ),
         'PATH.containers[0].volumeMounts[1].mountPath: Invalid value: "/x": must be unique',
     ),
     (
@@ -150,18 +158,24 @@ REFUSED = [
         "PATH.containers[0].volumeMounts.subPath: Invalid value: \"a/../..\": must not contain '..'",
     ),
     (
-        "{volumes: [{name: a, emptyDir: {}}], container: {volumeMounts: "
-        "[{name: a, mountPath: /x, subPathExpr: ../$(A)}]}}",
+        (
+            "{volumes: [{name: a, emptyDir: {}}], container: {volumeMounts: "
+            "[{name: a, mountPath: /x, subPathExpr: ../$(A)}]}}"
+        ),
         "PATH.containers[0].volumeMounts.subPathExpr: Invalid value: \"../$(A)\": must not contain '..'",
     ),
     (
-        "{volumes: [{name: a, emptyDir: {}}], container: {volumeMounts: "
-        "[{name: a, mountPath: /x, subPath: a, subPathExpr: b}]}}",
+        (
+            "{volumes: [{name: a, emptyDir: {}}], container: {volumeMounts: "
+            "[{name: a, mountPath: /x, subPath: a, subPathExpr: b}]}}"
+        ),
         'volumeMounts[0].subPathExpr: Invalid value: "b": subPathExpr and subPath are mutually exclusive',
     ),
     (
-        "{volumes: [{name: a, emptyDir: {}}], container: {volumeMounts: "
-        "[{name: a, mountPath: /x, mountPropagation: Bidirectional}]}}",
+        (
+            "{volumes: [{name: a, emptyDir: {}}], container: {volumeMounts: "
+            "[{name: a, mountPath: /x, mountPropagation: Bidirectional}]}}"
+        ),
         "Forbidden: Bidirectional mount propagation is available only to privileged containers",
     ),
     (
@@ -169,8 +183,10 @@ REFUSED = [
         "can only use volume source type of PersistentVolumeClaim or Ephemeral for block mode",
     ),
     (
-        "{volumes: [{name: a, persistentVolumeClaim: {claimName: c}}], container: "
-        "{volumeDevices: [{name: a, devicePath: /dev/../x}]}}",
+        (
+            "{volumes: [{name: a, persistentVolumeClaim: {claimName: c}}], container: "
+            "{volumeDevices: [{name: a, devicePath: /dev/../x}]}}"
+        ),
         "can not contain backsteps ('..')",
     ),
     # containers
@@ -182,8 +198,10 @@ REFUSED = [
     ("{container: {terminationMessagePolicy: Mail}}", "PATH.containers[0].terminationMessagePolicy: Unsupported value"),
     (
         "{container: {env: [{name: 'a=b', value: x}]}}",
-        'PATH.containers[0].env[0].name: Invalid value: "a=b": a valid environment variable name must consist only '
-        "of printable ASCII characters other than '='",
+        (
+            'PATH.containers[0].env[0].name: Invalid value: "a=b": a valid environment variable name must consist only '
+            "of printable ASCII characters other than '='"
+        ),
     ),
     ("{container: {env: [{name: '', value: x}]}}", "PATH.containers[0].env[0].name: Required value"),
     (
@@ -290,8 +308,10 @@ REFUSED = [
     ),
     (
         "{resources: {requests: {cpu: 10m}}, container: {resources: {requests: {cpu: '100'}}}}",
-        'PATH.resources.requests[cpu]: Invalid value: "10m": must be greater than or equal to aggregate container '
-        "requests of 100",
+        (
+            'PATH.resources.requests[cpu]: Invalid value: "10m": must be greater than or equal to aggregate container '
+            "requests of 100"
+        ),
     ),
     (
         "{resources: {limits: {cpu: '1'}}, container: {resources: {limits: {cpu: '2'}}}}",
@@ -356,13 +376,19 @@ ACCEPTED = [
     "{volumes: [{name: a, configMap: {name: c, items: [{key: k, path: a..b}]}}]}",
     "{volumes: [{name: a, secret: {secretName: s, defaultMode: 0}}]}",
     "{volumes: [{name: a, downwardAPI: {items: [{path: x, fieldRef: {fieldPath: metadata.labels}}]}}]}",
-    "{volumes: [{name: a, downwardAPI: {items: "
-    "[{path: x, resourceFieldRef: {containerName: c, resource: limits.cpu, divisor: 1m}}]}}]}",
+    (
+        "{volumes: [{name: a, downwardAPI: {items: "
+        "[{path: x, resourceFieldRef: {containerName: c, resource: limits.cpu, divisor: 1m}}]}}]}"
+    ),
     "{volumes: [{name: a, projected: {sources: [{serviceAccountToken: {path: t}}, {configMap: {name: c}}]}}]}",
-    "{volumes: [{name: a, persistentVolumeClaim: {claimName: c}}], container: "
-    "{volumeDevices: [{name: a, devicePath: /dev/x}]}}",
-    "{volumes: [{name: a, emptyDir: {}}], container: {volumeMounts: "
-    "[{name: a, mountPath: /x, subPath: a/b}, {name: a, mountPath: /y, subPathExpr: $(A)/b}]}}",
+    (
+        "{volumes: [{name: a, persistentVolumeClaim: {claimName: c}}], container: "
+        "{volumeDevices: [{name: a, devicePath: /dev/x}]}}"
+    ),
+    (
+        "{volumes: [{name: a, emptyDir: {}}], container: {volumeMounts: "
+        "[{name: a, mountPath: /x, subPath: a/b}, {name: a, mountPath: /y, subPathExpr: $(A)/b}]}}"
+    ),
     "{container: {env: [{name: A.b-c, value: x}, {name: a b, value: y}]}}",
     "{container: {env: [{name: a, valueFrom: {fieldRef: {fieldPath: \"metadata.labels['a']\"}}}]}}",
     "{container: {ports: [{containerPort: 80, name: http}, {containerPort: 80, protocol: UDP}]}}",
@@ -375,9 +401,11 @@ ACCEPTED = [
     "{resources: {limits: {cpu: '2', memory: 1Gi}}, container: {resources: {requests: {cpu: '1'}}}}",
     "{schedulingGates: [{name: example.com/a}, {name: b}]}",
     "{tolerations: [{operator: Exists}, {key: a, operator: Exists, effect: NoExecute, tolerationSeconds: 3}]}",
-    "{affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: "
-    "[{matchExpressions: [{key: a, operator: Gt, values: ['3']}], "
-    "matchFields: [{key: metadata.name, operator: In, values: [n]}]}]}}}}",
+    (
+        "{affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: "
+        "[{matchExpressions: [{key: a, operator: Gt, values: ['3']}], "
+        "matchFields: [{key: metadata.name, operator: In, values: [n]}]}]}}}}"
+    ),
     "{hostNetwork: true, container: {ports: [{containerPort: 80, hostPort: 80}]}}",
     "{hostAliases: [{ip: '::1', hostnames: [a.b]}], hostname: h, subdomain: s}",
     "{securityContext: {runAsUser: 65534, fsGroup: 2000, seccompProfile: {type: RuntimeDefault}}}",

@@ -4,7 +4,6 @@ import copy
 
 import pytest
 import yaml
-
 from tests.api.rules.pod_cases import ACCEPTED, REFUSED
 
 LABELS = {"app": "a"}

@@ -19,8 +19,32 @@ from pykueue.cluster.runtimes.port_mapping import PortMappings
 
 UID = "11111111-2222-3333-4444-555555555555"
 NAMES = st.sampled_from(
-    ["..", "../..", "../../..", ".", "", "/", "/tmp", "a", "a/b", "a/../../b", "a\0b", "x" * 300, "..data", "link"]
-    + ["../../tokens.csv", "link/tokens.csv", "~", "store", "../store", "a\nb", "*", "0", "1", "../0"]
+    [
+        "..",
+        "../..",
+        "../../..",
+        ".",
+        "",
+        "/",
+        "/tmp",
+        "a",
+        "a/b",
+        "a/../../b",
+        "a\x00b",
+        "x" * 300,
+        "..data",
+        "link",
+        "../../tokens.csv",
+        "link/tokens.csv",
+        "~",
+        "store",
+        "../store",
+        "a\nb",
+        "*",
+        "0",
+        "1",
+        "../0",
+    ]
 )
 KEYS = st.dictionaries(NAMES, st.sampled_from([b"", b"x"]), max_size=3)
 ITEMS = st.lists(
