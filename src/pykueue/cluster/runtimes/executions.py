@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from pykueue.cluster import paths
 from pykueue.cluster.runtimes.linux_processes import ProcessIdentity
 from pykueue.cluster.runtimes.protocol import StartError
 
@@ -25,7 +26,7 @@ _CHUNK_BYTES = 64 * 1024
 
 def find_executable(word: str, environment: Mapping[str, str], work: Path) -> str:
     path = shutil.which(word, path=environment.get("PATH")) if "/" not in word else word
-    if path is None or not os.access(work / path, os.X_OK):
+    if path is None or not os.access(paths.of_command(work, path), os.X_OK):
         raise StartError(f'exec: "{word}": executable file not found in $PATH')
     return path
 

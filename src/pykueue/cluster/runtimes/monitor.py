@@ -22,7 +22,7 @@ from pykueue.cluster.runtimes.linux_processes import Owner, ProcessIdentity, Pro
 log = logging.getLogger(__name__)
 
 MEBIBYTE = 1 << 20
-OUT_OF_MEMORY = "oom"
+OOM_FILE = "oom"
 """A file in the directory of an attempt that was killed because of its memory."""
 _BLOCK_BYTES = 4096
 
@@ -99,7 +99,7 @@ def _bound_memory(container: MonitoredContainer, table: ProcessTable) -> None:
         return
     if sum(map(linux_processes.proportional_bytes, pids)) <= container.memory_bytes:
         return
-    (container.directory / OUT_OF_MEMORY).touch()
+    (container.directory / OOM_FILE).touch()
     for pid in (container.process.pid, *pids):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)

@@ -2,8 +2,8 @@
 
 `ProcessRuntime.start` starts a shell script, which waits for a line on a pipe, runs the command of
 the container and writes its exit code to a file. The line comes when the identity of the process
-is in another file. So a pykueue that restarts after a crash finds each attempt, running or with its exit
-code, and no attempt starts twice: a script whose pykueue ended before the line ends as well.
+is in another file. So a pykueue that restarts after a crash finds each attempt, running or with
+its exit code, and no attempt starts twice: a script whose pykueue ended before the line ends, too.
 
 `sandbox` gives the script, and so the command, the rights that the kubelet has decided.
 """
@@ -25,12 +25,13 @@ import msgspec
 
 from pykueue.api import objects, resource_lists
 from pykueue.api.scheme import Object
+from pykueue.cluster import paths
 from pykueue.cluster.kubelet.run import Exit
-from pykueue.cluster.runtimes import executions, handlers, linux_processes, monitor, port_mapping, sandbox
+from pykueue.cluster.runtimes import executions, handlers, linux_processes, port_mapping, sandbox
 from pykueue.cluster.runtimes.linux_processes import ProcessIdentity
-from pykueue.cluster.runtimes.monitor import ContainerLimits, ContainerMonitor, MonitoredContainer
+from pykueue.cluster.runtimes.monitor import OOM_FILE, ContainerLimits, ContainerMonitor, MonitoredContainer
 from pykueue.cluster.runtimes.protocol import ContainerRequest, Execution, StartError
-from pykueue.cluster.runtimes.sandbox import FileView, UnixUser
+from pykueue.cluster.runtimes.sandbox import FileView
 
 _SCRIPT = """\
 read -r _ <&3 || { printf never >&4; exit 125; }
@@ -51,8 +52,6 @@ _RESET_SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, 
 _PODS = "pods"
 _POD_FILE = "pod.json"
 """Namespace, name and owner of a pod, for `running_pods`."""
-LIMITS = "pykueue.dev/memory-limit"
-"""Annotation of a pod; with `ignore` its memory limits are not enforced."""
 PROCESS_LIMIT = 16384
 """Processes and threads of all pods of one Unix user that is not ours."""
 _FIRST_DESCRIPTOR = 10
@@ -67,6 +66,7 @@ OUT_OF_MEMORY = Exit(code=137, reason="OOMKilled")
 
 class ProcessRuntime:
     name = "process"
+    has_files = True
 
     def __init__(self, root: Path, limits: ContainerLimits | None = None) -> None:
         self._directory = root
@@ -77,13 +77,12 @@ class ProcessRuntime:
 
     async def start(self, request: ContainerRequest) -> "ProcessContainer":
         environment, command = self._environment_and_command(request)
-        is_first = not any(self._pod_directory(request).glob("containers/*/*"))
-        directory = self._attempts(request) / f"{request.attempt}-{secrets.token_hex(4)}"
+        directory = paths.inside(self._attempts(request), f"{request.attempt}-{secrets.token_hex(4)}")
         directory.mkdir(parents=True)
         (directory / "boot").write_text(linux_processes.boot_id())
         (self._pod_directory(request) / _POD_FILE).write_bytes(_description(request.pod))
         work = self._working_directory(request)
-        view = self._file_view(request, directory, is_first=is_first)
+        view = await asyncio.to_thread(self._file_view, request, directory)
         process = await _launch(request, view, _Script(directory, work, environment, command))
         return self._follow(request, directory, process)
 
@@ -123,7 +122,9 @@ class ProcessRuntime:
 
     def _working_directory(self, request: ContainerRequest) -> Path:
         path = request.mounts.rewrite(request.container.get("workingDir") or "")
-        return Path(path) if path and Path(path).is_dir() else self._scratch(request)
+        if path.startswith("/") and (directory := paths.of_host(path)).is_dir():
+            return directory
+        return self._scratch(request)
 
     def _scratch(self, request: ContainerRequest) -> Path:
         """The working directory of a pod whose containers name none; it belongs to their user."""
@@ -134,26 +135,22 @@ class ProcessRuntime:
                 os.chown(scratch, user.uid, user.gid)
         return scratch
 
-    def _file_view(self, request: ContainerRequest, directory: Path, *, is_first: bool) -> FileView:
-        """The file system for a user that is not ours, or with a read-only root.
-
-        The pod's volumes are given to the user before its first process starts: later the user
-        could put links into them.
-        """
-        security, volumes = request.security, self._directory / "volumes" / objects.uid(request.pod)
+    def _file_view(self, request: ContainerRequest, directory: Path) -> FileView:
+        """The file system for a user that is not ours, or with a read-only root."""
+        security, volumes = request.security, paths.inside(self._directory, "volumes", objects.uid(request.pod))
         pod_volumes = (volumes,) if volumes.is_dir() else ()
         mounted = tuple(path for path in request.mounts.directories.values() if not path.is_relative_to(volumes))
         if security.user is None:
             return FileView(volumes=(*pod_volumes, *mounted))
-        if is_first:
-            _give(volumes, security.user)
+        for path in pod_volumes:
+            paths.give(path, security.user.uid, security.user.gid)
         temporary = (directory / "tmp", directory / "var-tmp")
         for path in temporary:
             path.mkdir()
             path.chmod(0o1777)
         return FileView(
             writable=(self._scratch(request), *pod_volumes),
-            read_only=tuple({Path(sys.prefix).resolve(), Path(sys.base_prefix).resolve()}),
+            read_only=tuple({paths.of_host(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix)}),
             temporary=temporary,
             shared_memory_bytes=_memory_bytes(request),
             hidden=self._directory,
@@ -161,10 +158,10 @@ class ProcessRuntime:
         )
 
     def _pod_directory(self, request: ContainerRequest) -> Path:
-        return self._root / objects.uid(request.pod)
+        return paths.inside(self._root, objects.uid(request.pod))
 
     def _attempts(self, request: ContainerRequest) -> Path:
-        return self._pod_directory(request) / "containers" / str(request.container["name"])
+        return paths.inside(self._pod_directory(request), "containers", str(request.container["name"]))
 
     async def adopt(self, request: ContainerRequest, _container_id: str) -> "ProcessContainer | None":
         for directory in sorted(self._attempts(request).glob(f"{request.attempt}-*")):
@@ -203,7 +200,7 @@ class ProcessRuntime:
         await asyncio.to_thread(linux_processes.kill_pod_processes, pod_uid)
 
     async def forget(self, pod_uid: str) -> None:
-        pod_directory = self._root / pod_uid
+        pod_directory = paths.inside(self._root, pod_uid)
         for directory in pod_directory.glob("containers/*/*-*"):
             process = _started_process(directory)
             if process is not None and process.is_alive():
@@ -218,7 +215,7 @@ class ProcessRuntime:
         return {path.name for path in self._root.iterdir()}
 
     def log(self, pod: Object, container: str, attempt: int) -> Path | None:
-        attempts = self._root / objects.uid(pod) / "containers" / container
+        attempts = paths.inside(self._root, objects.uid(pod), "containers", container)
         logs = [path / "log" for path in attempts.glob(f"{attempt}-*") if (path / "log").exists()]
         return max(logs, key=lambda path: path.stat().st_mtime) if logs else None
 
@@ -300,16 +297,9 @@ def _script_limits(request: ContainerRequest) -> list[str]:
 
 def _memory_bytes(request: ContainerRequest) -> int | None:
     limits = resource_lists.parse(objects.nested(request.container, "resources").get("limits"))
-    if "memory" not in limits or objects.annotations(request.pod).get(LIMITS) == "ignore":
+    if "memory" not in limits or request.ignores_memory_limit:
         return None
     return limits["memory"].units()
-
-
-def _give(directory: Path, user: UnixUser) -> None:
-    """Give a directory with all its files to a user; links are not followed."""
-    for parent, directories, files in os.walk(directory):
-        for name in (".", *directories, *files):
-            os.chown(Path(parent, name), user.uid, user.gid, follow_symlinks=False)
 
 
 def _description(pod: Object) -> bytes:
@@ -345,7 +335,7 @@ class ProcessContainer:
         status = self._process.reap()
         self._signal(signal.SIGKILL)
         await asyncio.to_thread(self._remove_temporary_files)
-        if (self._directory / monitor.OUT_OF_MEMORY).exists():
+        if (self._directory / OOM_FILE).exists():
             return OUT_OF_MEMORY
         text = ""
         with contextlib.suppress(OSError):
@@ -363,8 +353,8 @@ class ProcessContainer:
         await self._process.ended()
 
     def _remove_temporary_files(self) -> None:
-        for name in ("tmp", "var-tmp"):
-            shutil.rmtree(self._directory / name, ignore_errors=True)
+        for path in (self._directory / "tmp", self._directory / "var-tmp"):
+            shutil.rmtree(path, ignore_errors=True)
 
     def _signal(self, number: int) -> None:
         """Send a signal to the process group. It may outlive its leader."""
