@@ -326,4 +326,4 @@ async def test_mounts_of_a_job_do_not_reach_the_machine(runtime):
 async def test_temporary_files_go_with_the_container(runtime):
     container_request = shell("dd if=/dev/zero of=/tmp/big bs=1M count=1 2>/dev/null; echo done", uid="temporary")
     assert await output(runtime, container_request) == "done\n"
-    assert not list(runtime._root.glob("temporary/containers/*/*/tmp"))
+    await eventually(lambda: not list(runtime._root.glob("temporary/containers/*/*/tmp")))

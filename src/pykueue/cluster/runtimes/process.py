@@ -51,7 +51,7 @@ _INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBR
 _RESET_SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGCHLD)
 _PODS = "pods"
 _POD_FILE = "pod.json"
-"""Namespace, name and owner of a pod, for `running_pods`."""
+"""The `PodDescription` of a pod."""
 PROCESS_LIMIT = 16384
 """Processes and threads of all pods of one Unix user that is not ours."""
 _FIRST_DESCRIPTOR = 10
@@ -80,11 +80,23 @@ class ProcessRuntime:
         directory = paths.inside(self._attempts(request), f"{request.attempt}-{secrets.token_hex(4)}")
         directory.mkdir(parents=True)
         (directory / "boot").write_text(linux_processes.boot_id())
-        (self._pod_directory(request) / _POD_FILE).write_bytes(_description(request.pod))
+        self._describe(request)
         work = self._working_directory(request)
         view = await asyncio.to_thread(self._file_view, request, directory)
         process = await _launch(request, view, _Script(directory, work, environment, command))
         return self._follow(request, directory, process)
+
+    def _describe(self, request: ContainerRequest) -> None:
+        path = self._pod_directory(request) / _POD_FILE
+        previous = _description(path)
+        owner = objects.controller_of(request.pod)
+        description = PodDescription(
+            name=f"{objects.namespace(request.pod)}/{objects.name(request.pod)}",
+            owner=owner["uid"] if owner is not None else objects.uid(request.pod),
+            leaves_nothing=request.security.has_pid_namespace and (previous is None or previous.leaves_nothing),
+        )
+        if description != previous:
+            path.write_bytes(msgspec.json.encode(description))
 
     def _follow(self, request: ContainerRequest, directory: Path, process: ProcessIdentity) -> "ProcessContainer":
         pod_uid, limit = objects.uid(request.pod), _memory_bytes(request)
@@ -197,7 +209,9 @@ class ProcessRuntime:
         return await handlers.perform(handler, request, self.execute)
 
     async def clear(self, pod_uid: str) -> None:
-        await asyncio.to_thread(linux_processes.kill_pod_processes, pod_uid)
+        description = _description(paths.inside(self._root, pod_uid) / _POD_FILE)
+        if description is None or not description.leaves_nothing:
+            await asyncio.to_thread(linux_processes.kill_pod_processes, pod_uid)
 
     async def forget(self, pod_uid: str) -> None:
         pod_directory = paths.inside(self._root, pod_uid)
@@ -302,14 +316,21 @@ def _memory_bytes(request: ContainerRequest) -> int | None:
     return limits["memory"].units()
 
 
-def _description(pod: Object) -> bytes:
-    owner = objects.controller_of(pod)
-    return msgspec.json.encode(
-        {
-            "name": f"{objects.namespace(pod)}/{objects.name(pod)}",
-            "owner": owner["uid"] if owner is not None else objects.uid(pod),
-        }
-    )
+class PodDescription(msgspec.Struct, frozen=True, kw_only=True):
+    """What the runtime writes down about a pod."""
+
+    name: str
+    """Namespace and name."""
+    owner: str
+    """The uid of the pod's controller, else of the pod."""
+    leaves_nothing: bool = False
+    """Whether all containers have PID namespaces, which end with all their processes."""
+
+
+def _description(path: Path) -> PodDescription | None:
+    with contextlib.suppress(OSError, msgspec.MsgspecError):
+        return msgspec.json.decode(path.read_bytes(), type=PodDescription)
+    return None
 
 
 def _started_process(directory: Path) -> ProcessIdentity | None:
@@ -329,12 +350,13 @@ class ProcessContainer:
         self._directory = directory
         self._process = process
         self._pod_uid = pod_uid
+        self._cleanup: asyncio.Future[None] | None = None
 
     async def wait(self) -> Exit:
         await self._process.ended()
         status = self._process.reap()
         self._signal(signal.SIGKILL)
-        await asyncio.to_thread(self._remove_temporary_files)
+        self._cleanup = asyncio.ensure_future(asyncio.to_thread(self._remove_temporary_files))
         if (self._directory / OOM_FILE).exists():
             return OUT_OF_MEMORY
         text = ""
@@ -386,9 +408,7 @@ def running_pods(root: Path) -> list[RunningPod]:
     running = []
     for directory in sorted((root / _PODS).glob("*")):
         uid = directory.name
-        description = {"name": uid, "owner": uid}
-        with contextlib.suppress(OSError, msgspec.DecodeError):
-            description |= msgspec.json.decode((directory / _POD_FILE).read_bytes())
+        description = _description(directory / _POD_FILE) or PodDescription(name=uid, owner=uid)
         attempts = [path.parent for path in directory.glob("containers/*/*-*/process")]
         containers = tuple(
             ProcessContainer(attempt, process, uid)
@@ -396,7 +416,7 @@ def running_pods(root: Path) -> list[RunningPod]:
             if (process := _started_process(attempt)) is not None and process.is_alive()
         )
         if containers:
-            running.append(RunningPod(uid=uid, containers=containers, **description))
+            running.append(RunningPod(uid=uid, name=description.name, owner=description.owner, containers=containers))
     return running
 
 
