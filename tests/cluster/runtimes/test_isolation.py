@@ -1,6 +1,5 @@
 """Isolated processes, as root: what a job cannot read, keep, exceed or leave behind."""
 
-import os
 import sys
 import uuid
 from pathlib import Path
@@ -141,19 +140,6 @@ def processes():
         except OSError:
             continue
     return pairs
-
-
-async def test_a_container_without_isolation_could_leave_a_process(runtime, tmp_path):
-    """The processes above would be found: without a PID namespace one is left."""
-    container = await running(
-        runtime,
-        shell(f"env -i setsid sh -c 'echo $$ > {tmp_path}/pid; sleep 30' & echo up", security=ContainerSecurity()),
-    )
-    await container.wait()
-    await eventually((tmp_path / "pid").exists)
-    pid = int((tmp_path / "pid").read_text())
-    os.killpg(pid, 0)
-    os.killpg(pid, 9)
 
 
 SHARED_MEMORY = """

@@ -22,6 +22,7 @@ MS_REMOUNT, MS_BIND, MS_REC, MS_SLAVE = 32, 4096, 16384, 1 << 19
 _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
 _MOUNT_ATTR_RDONLY = 1
 _PR_CAPBSET_READ, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 23, 24, 38
+_PR_SET_CHILD_SUBREAPER = 36
 _KEEP_SIZE, _PUNCH_HOLE = 1, 2
 
 _NUMBERS = {
@@ -143,6 +144,12 @@ def drop_capabilities(numbers: Iterable[int]) -> None:
         if _libc.prctl(_PR_CAPBSET_READ, *arguments) == 1:
             arguments = (ctypes.c_ulong(value) for value in (number, 0, 0, 0))
             _check(_libc.prctl(_PR_CAPBSET_DROP, *arguments), f"prctl drop {CAPABILITIES[number]}")
+
+
+def become_subreaper() -> None:
+    """Make this process the parent of its descendants' orphans."""
+    arguments = (ctypes.c_ulong(value) for value in (1, 0, 0, 0))
+    _check(_libc.prctl(_PR_SET_CHILD_SUBREAPER, *arguments), "prctl child_subreaper")
 
 
 # Files

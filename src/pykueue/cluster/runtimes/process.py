@@ -30,6 +30,7 @@ from pykueue.cluster.kubelet.run import Exit
 from pykueue.cluster.runtimes import executions, handlers, linux_processes, port_mapping, sandbox
 from pykueue.cluster.runtimes.linux_processes import ProcessIdentity
 from pykueue.cluster.runtimes.monitor import OOM_FILE, ContainerLimits, ContainerMonitor, MonitoredContainer
+from pykueue.cluster.runtimes.orphans import OrphanTracker
 from pykueue.cluster.runtimes.protocol import ContainerRequest, Execution, StartError
 from pykueue.cluster.runtimes.sandbox import FileView
 
@@ -73,7 +74,8 @@ class ProcessRuntime:
         self._root = root / _PODS
         self._root.mkdir(parents=True, exist_ok=True)
         self._ports = port_mapping.PortMappings(root / "ports")
-        self._monitor = ContainerMonitor(limits or ContainerLimits())
+        self._orphans = OrphanTracker()
+        self._monitor = ContainerMonitor(limits or ContainerLimits(), self._orphans)
 
     async def start(self, request: ContainerRequest) -> "ProcessContainer":
         environment, command = self._environment_and_command(request)
@@ -83,6 +85,8 @@ class ProcessRuntime:
         self._describe(request)
         work = self._working_directory(request)
         view = await asyncio.to_thread(self._file_view, request, directory)
+        if not request.security.has_pid_namespace:
+            self._orphans.container_started(objects.uid(request.pod))
         process = await _launch(request, view, _Script(directory, work, environment, command))
         return self._follow(request, directory, process)
 
@@ -211,6 +215,7 @@ class ProcessRuntime:
     async def clear(self, pod_uid: str) -> None:
         description = _description(paths.inside(self._root, pod_uid) / _POD_FILE)
         if description is None or not description.leaves_nothing:
+            self._orphans.pod_ended(pod_uid)
             await asyncio.to_thread(linux_processes.kill_pod_processes, pod_uid)
 
     async def forget(self, pod_uid: str) -> None:
@@ -356,6 +361,7 @@ class ProcessContainer:
         await self._process.ended()
         status = self._process.reap()
         self._signal(signal.SIGKILL)
+        await self._process.group_ended()
         self._cleanup = asyncio.ensure_future(asyncio.to_thread(self._remove_temporary_files))
         if (self._directory / OOM_FILE).exists():
             return OUT_OF_MEMORY
