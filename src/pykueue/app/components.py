@@ -7,6 +7,7 @@ function, so that a process that does not use it starts fast.
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -136,6 +137,7 @@ class LocalClusterComponent:
 def _process_options(context: UpContext) -> dict[str, Any]:
     """How processes are isolated and limited; a file says it to `pykueue user add`."""
     from pykueue.cluster.runtimes import isolation, unix_users
+    from pykueue.cluster.runtimes.cgroups import Cgroups
     from pykueue.cluster.runtimes.monitor import ContainerLimits
 
     options, directory = context.process, context.data_dir / CLUSTER_DIRECTORY
@@ -147,13 +149,16 @@ def _process_options(context: UpContext) -> dict[str, Any]:
     except unix_users.AccountError as error:
         raise click.ClickException(f"--run-as: {error}; name another") from None
     first_uid = unix_users.FIRST_UID if options.first_uid is None else options.first_uid
-    determined = isolation.determine(is_enabled=options.is_isolated, run_as=run_as, first_uid=first_uid)
+    cgroups = Cgroups.detect() if os.geteuid() == 0 else None
+    determined = isolation.determine(
+        is_enabled=options.is_isolated, run_as=run_as, first_uid=first_uid, has_cgroups=cgroups is not None
+    )
     if run_as is not None and run_as.uid != determined.server.uid and not determined.is_possible:
         reason = determined.obstacle or "--no-isolation excludes it"
         raise click.ClickException(f"--run-as {options.run_as}: another user needs isolation, but {reason}")
     determined.write(directory)
     limits = ContainerLimits() if options.log_bytes is None else ContainerLimits(log_bytes=options.log_bytes)
-    return {"isolation": determined, "limits": limits}
+    return {"isolation": determined, "limits": limits, "cgroups": cgroups}
 
 
 def _keep_the_terminal_quiet() -> None:

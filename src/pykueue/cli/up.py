@@ -17,6 +17,7 @@ from pykueue.cli import options
 
 if TYPE_CHECKING:
     from pykueue.app.up import RunningServer
+    from pykueue.cluster.runtimes.isolation import Isolation
 
 RUNTIMES = ("process", "simulated", "none")
 DEFAULT_PORT = 6443
@@ -184,19 +185,19 @@ def _announce(server: "RunningServer", kubeconfig: Path | None, runtime: str) ->
     click.echo(f"pykueue is ready at {server.access.server} (data in {paths.directory})")
     click.echo(f"  export KUBECONFIG={path}")
     click.echo("  kubectl get clusterqueues")
-    if runtime == "process" and (sentence := rights_of_jobs(paths.directory)):
-        click.echo(sentence)
+    if runtime == "process" and (isolation := isolation_of(paths.directory)):
+        click.echo(isolation.sentence())
+        click.echo(isolation.limits())
     if runtime == "none":
         click.echo("No pod is started, because the runtime is `none`. `pykueue up --runtime process` runs pods here.")
 
 
-def rights_of_jobs(directory: Path) -> str:
-    """Whose rights jobs have; empty if the running `pykueue up` starts no processes."""
+def isolation_of(directory: Path) -> "Isolation | None":
+    """How jobs are isolated; None if the running `pykueue up` starts no processes."""
     from pykueue.app.components import CLUSTER_DIRECTORY
     from pykueue.cluster.runtimes import isolation
 
-    determined = isolation.read(directory / CLUSTER_DIRECTORY)
-    return "" if determined is None else determined.sentence()
+    return isolation.read(directory / CLUSTER_DIRECTORY)
 
 
 def _announce_running_jobs(directory: Path, option: Path | None) -> None:

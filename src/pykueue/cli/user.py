@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pykueue.cli import output as outputs
-from pykueue.cli.up import default_data_dir, rights_of_jobs
+from pykueue.cli.up import default_data_dir, isolation_of
 
 if TYPE_CHECKING:
     from pykueue.apiserver.embedded import ServerPaths
@@ -69,8 +69,8 @@ def add(*, name: str, namespace: str, roles: tuple[str, ...], kubeconfig: Path |
     files.write(target, access)
     click.echo(f"{name} may use namespace {namespace} ({', '.join(roles)})")
     click.echo(f"  export KUBECONFIG={target}")
-    if sentence := rights_of_jobs(paths.directory):
-        click.echo(sentence)
+    if isolation := isolation_of(paths.directory):
+        click.echo(isolation.sentence())
 
 
 @user.command(name="list")

@@ -9,7 +9,7 @@ from tests.cluster.runtimes.test_process import log_of, request
 from tests.cluster.waiting import eventually
 
 from pykueue.cluster.kubelet.volumes import Mounts
-from pykueue.cluster.runtimes import isolation, process
+from pykueue.cluster.runtimes import isolation, launch, process
 from pykueue.cluster.runtimes.linux_calls import CAPABILITIES
 from pykueue.cluster.runtimes.monitor import ContainerLimits
 from pykueue.cluster.runtimes.process import ProcessRuntime
@@ -192,7 +192,7 @@ async def test_files_in_shared_memory_are_bounded(runtime):
 
 
 async def test_processes_are_bounded(runtime):
-    assert str(process.PROCESS_LIMIT) in await output(runtime, shell("ulimit -u 2>/dev/null || ulimit -p"))
+    assert str(launch.PROCESS_LIMIT) in await output(runtime, shell("ulimit -u 2>/dev/null || ulimit -p"))
 
 
 async def test_the_exit_code_and_the_output_arrive(runtime):

@@ -27,6 +27,7 @@ class Isolation(msgspec.Struct, frozen=True, kw_only=True):
     """Why jobs cannot have namespaces and users of their own; empty if they can."""
     run_as: UnixUser | None = None
     first_uid: int = 0
+    has_cgroups: bool = False
 
     @property
     def is_root(self) -> bool:
@@ -46,8 +47,20 @@ class Isolation(msgspec.Struct, frozen=True, kw_only=True):
                 f"Jobs in namespaces that others may use run as Unix users of their own (from {self.first_uid}); "
                 f"jobs in namespaces that only the administrator may use run as {me}. {_DOCUMENT}"
             )
+        if self.is_enabled and self.is_root:
+            return (
+                f"Jobs run as {me}; in namespaces that others may use they do not start, because isolation is not "
+                f"possible here: {self.obstacle}. With --no-isolation, whoever may submit a job is {me}. {_DOCUMENT}"
+            )
         reason = f"isolation is off: {self.obstacle}" if self.is_enabled else "isolation is off"
         return f"Jobs run as the Unix user {me} ({reason}): whoever may submit a job is {me}. {_DOCUMENT}"
+
+    def limits(self) -> str:
+        """What bounds the memory of jobs, in one line."""
+        means = (
+            "by cgroups" if self.has_cgroups else "for each process, and watched every second for all of a container"
+        )
+        return f"Memory limits of jobs are kept {means}."
 
     def write(self, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -65,7 +78,7 @@ def read(directory: Path) -> Isolation | None:
     return None
 
 
-def determine(*, is_enabled: bool, run_as: UnixUser | None, first_uid: int) -> Isolation:
+def determine(*, is_enabled: bool, run_as: UnixUser | None, first_uid: int, has_cgroups: bool = False) -> Isolation:
     user = run_as or UnixUser(uid=first_uid, gid=first_uid)
     return Isolation(
         server=_this_user(),
@@ -73,6 +86,7 @@ def determine(*, is_enabled: bool, run_as: UnixUser | None, first_uid: int) -> I
         obstacle=_obstacle(user) if is_enabled else "",
         run_as=run_as,
         first_uid=first_uid,
+        has_cgroups=has_cgroups,
     )
 
 

@@ -1,9 +1,9 @@
 """Processes that outlived their parents, of containers without a PID namespace.
 
-A daemon leaves its parent and its process group, and `env -i` removes the mark by which it would be
-found. This process is a subreaper: an orphan of its containers becomes its child. Which pod it
-belongs to is not written anywhere, so it may belong to any pod that ran when it was first seen, and
-is killed when the last of them has ended. Orphans of the time before a restart are not found.
+A daemon leaves its parent and its process group, and `env -i` removes the mark by which it would
+be found. This process is a subreaper: an orphan of its containers becomes its child. Which pod it
+belongs to is not written anywhere, so it may belong to any pod that ran when it was first seen,
+and is killed when the last of them has ended. Orphans from before a restart are not found.
 """
 
 import contextlib
@@ -41,7 +41,7 @@ class OrphanTracker:
                     self._kill(process)
 
     def _reap(self, process: ProcessIdentity) -> None:
-        """Reap an orphan. A child that we have started ourselves is reaped before the third look."""
+        """Reap an orphan. Whoever started a child of ours reaps it before the third look."""
         self._looks[process] = self._looks.get(process, 0) + 1
         if process in self._pods or self._looks[process] > _LOOKS_BEFORE_REAPING:
             self._pods.pop(process, None)
