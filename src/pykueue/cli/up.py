@@ -94,7 +94,12 @@ with_data_dir = click.option(
     show_default=True,
     help="As root, isolate the jobs of namespaces that others may use. See docs/isolation.md.",
 )
-@click.option("--run-as", default="", metavar="USER", help="As root, run all jobs as this Unix user. Default: none.")
+@click.option(
+    "--run-as",
+    multiple=True,
+    metavar="[NAMESPACE=]USER",
+    help="As root, run all jobs, or those of a namespace, as this Unix user; may be repeated. Default: none.",
+)
 @click.option(
     "--first-uid",
     type=click.IntRange(min=1, max=2**31 - 65536),
@@ -119,7 +124,7 @@ def up(
     controllers: bool,
     stop_jobs: bool,
     isolation: bool,
-    run_as: str,
+    run_as: tuple[str, ...],
     first_uid: int | None,
     max_log_size: int,
     log_level: str,

@@ -17,7 +17,7 @@ from pykueue.cluster.runtimes.protocol import StartError
 from pykueue.cluster.runtimes.sandbox import ContainerSecurity, UnixUser
 from pykueue.cluster.runtimes.unix_users import FIRST_UID
 
-OBSTACLE = isolation.determine(is_enabled=True, run_as=None, first_uid=FIRST_UID).obstacle
+OBSTACLE = isolation.determine(is_enabled=True, first_uid=FIRST_UID).obstacle
 pytestmark = pytest.mark.skipif(bool(OBSTACLE), reason=f"isolation is not possible here: {OBSTACLE}")
 
 JANE = UnixUser(uid=FIRST_UID, gid=FIRST_UID, name="pykueue-ml")

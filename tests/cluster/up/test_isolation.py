@@ -10,7 +10,7 @@ from pykueue.api import objects, resources
 from pykueue.cluster.runtimes import isolation
 from pykueue.cluster.runtimes.unix_users import FIRST_UID
 
-OBSTACLE = isolation.determine(is_enabled=True, run_as=None, first_uid=FIRST_UID).obstacle
+OBSTACLE = isolation.determine(is_enabled=True, first_uid=FIRST_UID).obstacle
 as_root = pytest.mark.skipif(bool(OBSTACLE), reason=f"isolation is not possible here: {OBSTACLE}")
 WHOEVER = "whoever may submit a job is"
 

@@ -26,6 +26,9 @@ class Isolation(msgspec.Struct, frozen=True, kw_only=True):
     obstacle: str = ""
     """Why jobs cannot have namespaces and users of their own; empty if they can."""
     run_as: UnixUser | None = None
+    """The account of all namespaces that have none in `accounts`."""
+    accounts: dict[str, UnixUser] = {}
+    """Accounts by namespace."""
     first_uid: int = 0
     has_cgroups: bool = False
 
@@ -40,11 +43,14 @@ class Isolation(msgspec.Struct, frozen=True, kw_only=True):
     def sentence(self) -> str:
         """Whose rights jobs have, in one line."""
         me = self.server.name
+        accounts = "".join(f"Jobs in {name} run as {user.name}. " for name, user in sorted(self.accounts.items()))
         if self.run_as is not None and self.is_possible:
-            return f"All jobs run as the Unix user {self.run_as.name}, isolated from this server. {_DOCUMENT}"
+            return (
+                f"{accounts}{'Other' if accounts else 'All'} jobs run as the Unix user {self.run_as.name}. {_DOCUMENT}"
+            )
         if self.is_possible:
             return (
-                f"Jobs in namespaces that others may use run as Unix users of their own (from {self.first_uid}); "
+                f"{accounts}Jobs in namespaces that others may use run as Unix users of their own (from {self.first_uid}); "
                 f"jobs in namespaces that only the administrator may use run as {me}. {_DOCUMENT}"
             )
         if self.is_enabled and self.is_root:
@@ -78,13 +84,21 @@ def read(directory: Path) -> Isolation | None:
     return None
 
 
-def determine(*, is_enabled: bool, run_as: UnixUser | None, first_uid: int, has_cgroups: bool = False) -> Isolation:
+def determine(
+    *,
+    is_enabled: bool,
+    first_uid: int,
+    run_as: UnixUser | None = None,
+    accounts: dict[str, UnixUser] | None = None,
+    has_cgroups: bool = False,
+) -> Isolation:
     user = run_as or UnixUser(uid=first_uid, gid=first_uid)
     return Isolation(
         server=_this_user(),
         is_enabled=is_enabled,
         obstacle=_obstacle(user) if is_enabled else "",
         run_as=run_as,
+        accounts=accounts or {},
         first_uid=first_uid,
         has_cgroups=has_cgroups,
     )
