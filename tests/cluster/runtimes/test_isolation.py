@@ -1,5 +1,7 @@
 """Isolated processes, as root: what a job cannot read, keep, exceed or leave behind."""
 
+import ctypes
+import platform
 import sys
 import uuid
 from pathlib import Path
@@ -313,3 +315,25 @@ async def test_temporary_files_go_with_the_container(runtime):
     container_request = shell("dd if=/dev/zero of=/tmp/big bs=1M count=1 2>/dev/null; echo done", uid="temporary")
     assert await output(runtime, container_request) == "done\n"
     await eventually(lambda: not list(runtime._root.glob("temporary/containers/*/*/tmp")))
+
+
+NUMBERS = {"x86_64": (248, 250), "aarch64": (217, 219)}
+ADD_KEY, KEYCTL = NUMBERS.get(platform.machine(), (0, 0))
+SESSION, SEARCH, UNLINK = -3, 10, 9
+SEARCH_KEY = f"""
+import ctypes
+libc = ctypes.CDLL(None)
+print("found" if libc.syscall({KEYCTL}, {SEARCH}, {SESSION}, b"user", b"pykueue-test", 0) > 0 else "nothing")
+"""
+
+
+@pytest.mark.parametrize(("security", "text"), [(as_user(JANE), "nothing"), (ContainerSecurity(), "found")])
+async def test_the_keyring_of_the_server_is_not_inherited(runtime, security, text):
+    libc = ctypes.CDLL(None)
+    key = libc.syscall(ADD_KEY, b"user", b"pykueue-test", b"hunter2", 7, SESSION)
+    if key < 0:
+        pytest.skip("this kernel has no keyrings")
+    try:
+        assert (await output(runtime, python(SEARCH_KEY, "1Gi", security=security))).strip() == text
+    finally:
+        libc.syscall(KEYCTL, UNLINK, key, SESSION)

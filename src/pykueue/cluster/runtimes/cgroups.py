@@ -85,7 +85,10 @@ class ContainerCgroup:
                 file.write_text(value)
 
     def add(self, pid: int) -> None:
-        (self.path / "cgroup.procs").write_text(str(pid))
+        try:
+            (self.path / "cgroup.procs").write_text(str(pid))
+        except OSError as error:
+            log.warning("process %d runs without the limits of its cgroup: %s", pid, error)
 
     def kill(self) -> None:
         """Kill all processes in the cgroup. Needs Linux 5.14; without it, other ways remain."""

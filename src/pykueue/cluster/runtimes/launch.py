@@ -21,6 +21,7 @@ from pykueue.cluster.runtimes.sandbox import FileView
 _SCRIPT = """\
 read -r _ <&3 || { printf never >&4; exit 125; }
 exec 3<&-
+umask 022
 cd -- "$1" || { printf 126 >&4; exit 126; }
 [ "$2" = 0 ] || ulimit -d "$2"
 [ "$3" = 0 ] || ulimit -u "$3" 2>/dev/null || ulimit -p "$3"
@@ -70,10 +71,10 @@ async def launch(request: ContainerRequest, view: FileView, script: StartScript)
             pid = spawn_script() if security.is_default else await sandbox.in_thread(spawn_isolated)
             if security.has_pid_namespace:
                 await sandbox.in_thread(lambda: sandbox.mount_proc(pid))
-            if script.cgroup is not None:
-                script.cgroup.add(pid)
         except OSError as error:
             raise StartError(f"the process cannot be started: {error.filename}: {error.strerror}") from None
+        if script.cgroup is not None:
+            script.cgroup.add(pid)
         identity = linux_processes.stat_line(pid)
         (directory / "process").write_text(identity)
         os.write(opener, b"\n")
