@@ -1,5 +1,6 @@
 """Isolated processes, as root: what a job cannot read, keep, exceed or leave behind."""
 
+import contextlib
 import ctypes
 import platform
 import sys
@@ -113,10 +114,11 @@ async def test_variables_of_the_pod_are_never_read_with_the_rights_of_the_server
     assert not (tmp_path / "ran").exists() or "0" not in (tmp_path / "ran").read_text().split()
 
 
+FORKS = "import os,time; os.fork() or (os.setsid(), os.fork() or time.sleep(SECONDS))"
 DAEMONS = {
-    "setsid": "env -i setsid sleep 1000 & echo started",
-    "double fork": f"{sys.executable} -c 'import os,time; os.fork() or (os.setsid(), os.fork() or time.sleep(1000))'; echo started",
-    "closed files": "env -i setsid sh -c 'exec sleep 1000' <&- >&- 2>&- & echo started",
+    "setsid": "env -i setsid sleep SECONDS & echo started",
+    "double fork": f"{sys.executable} -c '{FORKS}'; echo started",
+    "closed files": "env -i setsid sh -c 'exec sleep SECONDS' <&- >&- 2>&- & echo started",
 }
 
 
@@ -124,24 +126,24 @@ DAEMONS = {
 @pytest.mark.parametrize("script", DAEMONS.values(), ids=DAEMONS)
 @pytest.mark.parametrize("is_deleted", [True, False], ids=["deleted", "completed"])
 async def test_nothing_outlives_the_pod(runtime, script, security, is_deleted):
-    before = processes()
-    container_request = shell(f"{script}; sleep {1000 if is_deleted else 0}", security=security)
+    seconds = f"1000.{uuid.uuid4().int % 10**9}"
+    script = script.replace("SECONDS", seconds)
+    container_request = shell(f"{script}; sleep {seconds if is_deleted else 0}", security=security)
     container = await running(runtime, container_request)
     if is_deleted:
         await container.stop(0)
     await container.wait()
     await runtime.forget(container_request.pod["metadata"]["uid"])
-    await eventually(lambda: not [command for command in processes() - before if b"1000" in command[1]])
+    await eventually(lambda: not [command for command in commands() if seconds.encode() in command])
 
 
-def processes():
-    pairs = set()
+def commands():
+    """The command lines of all processes."""
+    lines = []
     for path in Path("/proc").glob("[0-9]*"):
-        try:
-            pairs.add((path.name, (path / "cmdline").read_bytes()))
-        except OSError:
-            continue
-    return pairs
+        with contextlib.suppress(OSError):
+            lines.append((path / "cmdline").read_bytes())
+    return lines
 
 
 SHARED_MEMORY = """

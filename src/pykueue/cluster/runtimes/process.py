@@ -70,7 +70,9 @@ class ProcessRuntime:
         (directory / "boot").write_text(linux_processes.boot_id())
         self._describe(request)
         work = self._working_directory(request)
-        view = await asyncio.to_thread(self._file_view, request, directory)
+        view = FileView()
+        if request.security.user is not None or request.security.read_only_root:
+            view = await asyncio.to_thread(self._file_view, request, directory)
         if not request.security.has_pid_namespace:
             self._orphans.container_started(objects.uid(request.pod))
         script = launch.StartScript(directory, work, environment, command, self._cgroup(request, directory))
