@@ -10,6 +10,7 @@ from tests.controllers.system.cluster import (
     job,
     pytorch_job,
     running_cluster,
+    status_of,
 )
 from tests.controllers.system.test_no_free_capacity import WITH_PODS, is_gated, pod
 
@@ -153,3 +154,36 @@ async def test_a_template_that_grows_after_its_admission_is_counted_anew(cluster
         return is_suspended(await cluster.get(PYTORCH_JOBS, "a", "default"))
 
     await cluster.until(is_stopped)
+
+
+async def test_a_job_that_could_not_start_does_not_run_by_hand(cluster):
+    """Its Workload is finished, so that nothing else would stop it."""
+    await cluster.make_queue(cpu="1")
+    obj = job("a")
+    obj["spec"]["template"]["metadata"] = {"annotations": {"kueue.x-k8s.io/workload": "mine"}}
+    jane = client_of(cluster, JANE)
+    await jane.create(JOBS, obj, "default")
+
+    async def has_failed():
+        workload = await cluster.workload_of("a")
+        return workload is not None and status_of(workload, "Finished") == "True"
+
+    await cluster.until(has_failed)
+    resumed = await jane.patch(JOBS, "a", "default", {"spec": {"suspend": False}})
+
+    async def is_stopped():
+        obj = await cluster.get(JOBS, "a", "default")
+        return obj["metadata"]["generation"] > resumed["metadata"]["generation"] and is_suspended(obj)
+
+    await cluster.until(is_stopped)
+
+
+@pytest.mark.parametrize("change", [{"parallelism": 16}, {"suspend": False}], ids=lambda change: next(iter(change)))
+async def test_the_child_of_a_job_is_changed_by_its_controller_only(cluster, change):
+    await cluster.make_queue(cpu="1")
+    await cluster.create(JOBS, job("parent"), "default")
+    child = job("child", completions=16)
+    child["metadata"]["ownerReferences"] = controlled_by(await cluster.get(JOBS, "parent", "default"))
+    await cluster.create(JOBS, child | {"spec": child["spec"] | {"suspend": True}}, "default")
+    call = client_of(cluster, JANE).patch(JOBS, "child", "default", {"spec": change})
+    await refused(call, "spec: Forbidden: is changed by its controller only")

@@ -30,8 +30,12 @@ def check(obj: Object, old: Object | None) -> Iterator[FieldError]:
         yield faults.forbidden("metadata.ownerReferences", _CONTROLLER)
     if ORPHAN in _finalizers(obj) and ORPHAN not in _finalizers(old) and keeps_quota(obj):
         yield faults.forbidden("metadata.finalizers", ORPHANING)
-    if old is not None and obj.get("kind") == "Pod" and obj.get("apiVersion") == "v1":
+    if old is None:
+        return
+    if (obj.get("apiVersion"), obj.get("kind")) == ("v1", "Pod"):
         yield from _check_pod(obj, old)
+    elif _is_job(before) and obj.get("spec") != old.get("spec"):
+        yield faults.forbidden("spec", "is changed by its controller only: its quota is that of the job above it")
 
 
 def keeps_quota(obj: Object) -> bool:
