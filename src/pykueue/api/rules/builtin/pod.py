@@ -69,7 +69,6 @@ def validate(request: AdmissionRequest) -> ValidationResult:
 _CHECKED_SUBRESOURCES: Mapping[str, Callable[[Object, Object], Iterator[FieldError]]] = {
     "": pod_update.check_update,
     "resize": pod_update.check_resize,
-    "ephemeralcontainers": pod_update.check_ephemeral_containers,
 }
 """The writes that may change a pod's spec, and what each may change."""
 
