@@ -335,11 +335,11 @@ def _applicable(target: ResourceTarget, applied: Object) -> Object:
     return {name: value for name, value in applied.items() if name != "status"}
 
 
-_POD_SUBRESOURCES = frozenset({"binding", "resize", "ephemeralcontainers"})
+_POD_SUBRESOURCES = ("binding", "resize")
 
 
 def _merge_pod(subresource: str, new: Object, old: Object) -> Object:
-    """A binding changes node, annotations and conditions of a pod; the others change its spec."""
+    """A binding changes node, annotations and conditions of a pod, a resize its spec."""
     metadata = {**old["metadata"]}
     if "managedFields" in new["metadata"]:
         metadata["managedFields"] = new["metadata"]["managedFields"]

@@ -345,7 +345,29 @@ REFUSED = [
         "{topologySpreadConstraints: [{maxSkew: 0, topologyKey: a, whenUnsatisfiable: DoNotSchedule}]}",
         "PATH.topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than zero",
     ),
+    (
+        (
+            "{affinity: {podAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
+            "[{topologyKey: a, matchLabelKeys: [x]}]}}}"
+        ),
+        "matchLabelKeys: Forbidden: must not be specified when labelSelector is not set",
+    ),
+    (
+        (
+            "{affinity: {podAntiAffinity: {requiredDuringSchedulingIgnoredDuringExecution: "
+            "[{topologyKey: a, labelSelector: {}, matchLabelKeys: [x], mismatchLabelKeys: [x]}]}}}"
+        ),
+        "exists in both matchLabelKeys and mismatchLabelKeys",
+    ),
+    ("{tolerations: [{key: a, operator: Lt, value: '3'}]}", 'PATH.tolerations[0].operator: Unsupported value: "Lt"'),
     # the rest
+    ("{securityContext: {supplementalGroupsPolicy: Some}}", "supplementalGroupsPolicy: Unsupported value"),
+    ("{securityContext: {sysctls: [{name: ../x, value: a}]}}", "PATH.securityContext.sysctls[0].name: Invalid value"),
+    (
+        "{securityContext: {sysctls: [{name: a.b, value: a}, {name: a.b, value: a}]}}",
+        'PATH.securityContext.sysctls[1].name: Duplicate value: "a.b"',
+    ),
+    ("{hostUsers: false, hostPID: true}", "PATH.HostPID: Forbidden: when `hostUsers` is false"),
     ("{dnsPolicy: Mine}", 'PATH.dnsPolicy: Unsupported value: "Mine"'),
     ("{dnsPolicy: None}", "PATH.dnsConfig: Required value: must provide `dnsConfig` when `dnsPolicy` is None"),
     ("{activeDeadlineSeconds: 0}", "PATH.activeDeadlineSeconds: Invalid value: 0: must be between 1 and 2147483647"),

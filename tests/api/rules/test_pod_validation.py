@@ -48,3 +48,32 @@ def test_what_kubernetes_refuses_is_refused(admission, kind, case, expected):
 @pytest.mark.parametrize("case", ACCEPTED)
 def test_what_kubernetes_accepts_is_accepted(admission, kind, case):
     assert faults(admission, holder(kind, case)) == []
+
+
+@pytest.mark.parametrize(
+    ("annotations", "expected"),
+    [
+        ({"kubernetes.io/config.mirror": "x"}, "must set spec.nodeName if mirror pod annotation is set"),
+        ({"controller.kubernetes.io/pod-deletion-cost": "+1"}, "must be a 32bit integer"),
+        ({"controller.kubernetes.io/pod-deletion-cost": "007"}, "must be a 32bit integer"),
+        ({"controller.kubernetes.io/pod-deletion-cost": "99999999999"}, "must be a 32bit integer"),
+    ],
+)
+def test_annotations_of_pods_are_checked(admission, annotations, expected):
+    pod = holder("Pod", "{}")
+    pod["metadata"]["annotations"] = annotations
+    assert any(expected in error for error in faults(admission, pod))
+
+
+@pytest.mark.parametrize("key", ["../x", "..", ".", "a/b", "..data", "a b", "x" * 254, ""])
+@pytest.mark.parametrize(("kind", "field"), [("ConfigMap", "data"), ("ConfigMap", "binaryData"), ("Secret", "data")])
+def test_keys_are_file_names(admission, kind, field, key):
+    obj = {"apiVersion": "v1", "kind": kind, "metadata": {"name": "x", "namespace": "ns"}, field: {key: "eA=="}}
+    assert any(error.startswith(f"{field}[{key}]: Invalid value") for error in faults(admission, obj))
+
+
+def test_what_is_immutable_stays(admission):
+    old = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": {"a": "b"}, "immutable": True}
+    assert faults(admission, old | {"data": {"a": "c"}}, old) == [
+        "data: Forbidden: field is immutable when `immutable` is set"
+    ]

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from pykueue.api.scheme import Kind, Scheme
+from pykueue.apiserver.http import routes
 from pykueue.apiserver.http.hooks import ExtraResource, Hooks
 
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
@@ -244,6 +245,9 @@ def _entries_of(kind: Kind, hooks: Hooks) -> Iterator[DiscoveryEntry]:
         yield DiscoveryEntry(
             name=f"{kind.plural}/status", kind=kind.kind, namespaced=kind.namespaced, verbs=SUBRESOURCE_VERBS
         )
+    if (kind.group, kind.kind) == ("", "Pod"):
+        for name in routes.POD_SUBRESOURCES:
+            yield DiscoveryEntry(name=f"pods/{name}", kind="Pod", namespaced=True, verbs=SUBRESOURCE_VERBS)
     if kind.scale:
         yield DiscoveryEntry(
             name=f"{kind.plural}/scale",

@@ -4,6 +4,7 @@ The plugins run before Kueue's webhook, as in Kubernetes, so that role hashes in
 tolerations.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 
 from pykueue.api import errors, resource_lists, resources
@@ -15,6 +16,8 @@ from pykueue.api.rules.builtin import containers, pod_resources, pod_spec, pod_u
 from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
 _SYSTEM_PRIORITIES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
+_MIRROR = "kubernetes.io/config.mirror"
+_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _LIMIT_RANGER = "kubernetes.io/limit-ranger"
 _UNTIMED_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
@@ -48,7 +51,8 @@ def validate(request: AdmissionRequest) -> ValidationResult:
         pod_update.check_binding(request.object, old)
     if request.subresource not in _CHECKED_SUBRESOURCES or not reading.has_changed(request.object, old, "spec"):
         return ValidationResult()
-    field_errors = [*pod_spec.check_pod_spec("spec", spec, pod_name=_name(request), is_pod=True)]
+    field_errors = [*_check_annotations(request.object)]
+    field_errors += pod_spec.check_pod_spec("spec", spec, pod_name=_name(request), is_pod=True)
     for name in ("containers", "initContainers"):
         for index, container in enumerate(reading.mappings(spec.get(name))):
             field_errors += containers.check_image_text(f"spec.{name}[{index}]", container)
@@ -69,9 +73,18 @@ def validate(request: AdmissionRequest) -> ValidationResult:
 _CHECKED_SUBRESOURCES: Mapping[str, Callable[[Object, Object], Iterator[FieldError]]] = {
     "": pod_update.check_update,
     "resize": pod_update.check_resize,
-    "ephemeralcontainers": pod_update.check_ephemeral_containers,
 }
 """The writes that may change a pod's spec, and what each may change."""
+
+
+def _check_annotations(pod: Object) -> Iterator[FieldError]:
+    annotations = reading.annotations(pod)
+    if (mirror := annotations.get(_MIRROR)) is not None and not reading.at(pod, "spec", "nodeName"):
+        detail = "must set spec.nodeName if mirror pod annotation is set"
+        yield faults.invalid(f"metadata.annotations[{_MIRROR}]", mirror, detail)
+    cost = annotations.get(_DELETION_COST, "0")
+    if re.fullmatch(r"0|-?[1-9]\d{0,9}", cost, re.ASCII) is None or not -(2**31) <= int(cost) < 2**31:
+        yield faults.invalid(f"metadata.annotations[{_DELETION_COST}]", cost, "must be a 32bit integer")
 
 
 def _check_new(spec: Object) -> Iterator[FieldError]:

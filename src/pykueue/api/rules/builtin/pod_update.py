@@ -1,4 +1,4 @@
-"""What may change in a pod: by an update, a binding, a resize, or an ephemeral container."""
+"""What may change in a pod: by an update, a binding or a resize."""
 
 from collections.abc import Iterator
 
@@ -166,18 +166,3 @@ def _without_resizable(spec: Object) -> Object:
             for resource in _RESIZABLE:
                 reading.mapping(reading.at(holder, "resources", name)).pop(resource, None)
     return rest
-
-
-def check_ephemeral_containers(spec: Object, old: Object) -> Iterator[FieldError]:
-    """Ephemeral containers are only added, and nothing else changes."""
-    path = "spec.ephemeralContainers"
-    containers = reading.mappings(spec.get("ephemeralContainers"))
-    by_name = {reading.text(container.get("name")): container for container in containers}
-    for container in reading.mappings(old.get("ephemeralContainers")):
-        name = reading.text(container.get("name"))
-        if name not in by_name:
-            yield faults.forbidden(path, f'existing ephemeral containers "{name}" may not be removed\n')
-        elif by_name[name] != container:
-            yield faults.forbidden(path, f'existing ephemeral containers "{name}" may not be changed\n')
-    if {**spec, "ephemeralContainers": None} != {**old, "ephemeralContainers": None}:
-        yield faults.forbidden("spec", "only ephemeralContainers may change through this subresource")

@@ -1,6 +1,5 @@
 """Validation of where a pod may run: affinity, tolerations, spread constraints, gates."""
 
-import re
 from collections.abc import Iterator
 
 from pykueue.api.errors import FieldError
@@ -117,10 +116,25 @@ def _check_pod_term(path: str, term: Object) -> Iterator[FieldError]:
         yield from syntax.check_label_selector(f"{path}.{name}", term.get(name))
     for namespace in reading.texts(term.get("namespaces")):
         yield from syntax.check_dns_label(f"{path}.namespace", namespace)
+    yield from _check_label_keys(path, term)
     key = reading.text(term.get("topologyKey"))
     if not key:
         yield faults.required(f"{path}.topologyKey", "can not be empty")
     yield from syntax.check_label_key(f"{path}.topologyKey", key)
+
+
+def _check_label_keys(path: str, term: Object) -> Iterator[FieldError]:
+    match, mismatch = (reading.texts(term.get(name)) for name in ("matchLabelKeys", "mismatchLabelKeys"))
+    for name, keys in (("matchLabelKeys", match), ("mismatchLabelKeys", mismatch)):
+        if keys and not isinstance(term.get("labelSelector"), dict):
+            yield faults.forbidden(f"{path}.{name}", "must not be specified when labelSelector is not set")
+            continue
+        for index, key in enumerate(keys):
+            yield from syntax.check_label_key(f"{path}.{name}[{index}]", key)
+    for index, key in enumerate(match):
+        if key in mismatch:
+            detail = "exists in both matchLabelKeys and mismatchLabelKeys"
+            yield faults.invalid(f"{path}.matchLabelKeys[{index}]", key, detail)
 
 
 def _check_spread(path: str, constraints: list[Object]) -> Iterator[FieldError]:
@@ -145,6 +159,7 @@ def _check_spread(path: str, constraints: list[Object]) -> Iterator[FieldError]:
         for name in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
             if (policy := constraint.get(name)) is not None and policy not in ("Honor", "Ignore"):
                 yield faults.not_supported(f"{here}.{name}", policy, ("Honor", "Ignore"))
+        yield from _check_label_keys(here, constraint)
         yield from syntax.check_label_selector(f"{here}.labelSelector", constraint.get("labelSelector"))
 
 
@@ -174,7 +189,6 @@ def _check_toleration_value(path: str, operator: str, value: str) -> Iterator[Fi
         if value:
             yield faults.invalid(f"{path}.operator", value, "value must be empty when `operator` is 'Exists'")
     elif operator in ("Lt", "Gt"):
-        if re.fullmatch(r"-?(0|[1-9]\d{0,17})", value, re.ASCII) is None:
-            yield faults.invalid(f"{path}.value", value, "must be a valid decimal integer in canonical form")
+        yield faults.not_supported(f"{path}.operator", operator, ("Equal", "Exists", "Lt", "Gt"))
     else:
         yield faults.not_supported(f"{path}.operator", operator, ("Equal", "Exists"))

@@ -1,5 +1,6 @@
 """Validation of security contexts of pods and containers."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,9 @@ from pykueue.api.rules.builtin import volumes
 from pykueue.api.scheme import Object
 
 _LARGEST_ID = 2**31 - 1
+_LONGEST_SYSCTL = 253
+_SYSCTL_SEGMENT = re.compile("[a-z0-9]([-_a-z0-9]*[a-z0-9])?", re.ASCII)
+_SYSCTL = rf"({_SYSCTL_SEGMENT.pattern}[\./])*{_SYSCTL_SEGMENT.pattern}"
 _PROFILES = ("Localhost", "RuntimeDefault", "Unconfined")
 _IDS = ("fsGroup", "runAsUser", "runAsGroup")
 
@@ -25,12 +29,35 @@ def check(path: str, spec: Object) -> Iterator[FieldError]:
         yield faults.invalid(f"{here}.shareProcessNamespace", value=True, detail=detail)
     if (policy := context.get("fsGroupChangePolicy")) is not None and policy not in ("Always", "OnRootMismatch"):
         yield faults.not_supported(f"{here}.fsGroupChangePolicy", policy, ("Always", "OnRootMismatch"))
+    groups_policy = context.get("supplementalGroupsPolicy")
+    if groups_policy is not None and groups_policy not in ("Merge", "Strict"):
+        yield faults.not_supported(f"{here}.supplementalGroupsPolicy", groups_policy, ("Merge", "Strict"))
+    yield from _check_sysctls(f"{here}.sysctls", reading.mappings(context.get("sysctls")))
     yield from _check_profiles(here, context)
+    if spec.get("hostUsers") is False:
+        for name, field in (("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")):
+            if spec.get(name) is True:
+                yield faults.forbidden(f"{path}.{field}", "when `hostUsers` is false")
     for name in ("containers", "initContainers", "ephemeralContainers"):
         for index, container in enumerate(reading.mappings(spec.get(name))):
             if isinstance(container.get("securityContext"), dict):
                 where = f"{path}.{name}[{index}].securityContext"
                 yield from _check_container(where, container["securityContext"], spec)
+
+
+def _check_sysctls(path: str, sysctls: list[Object]) -> Iterator[FieldError]:
+    names: set[str] = set()
+    for index, sysctl in enumerate(sysctls):
+        here, name = f"{path}[{index}].name", reading.text(sysctl.get("name"))
+        segments = name.replace("/", ".").split(".")
+        if not name:
+            yield faults.required(here)
+        elif len(name) > _LONGEST_SYSCTL or not all(map(_SYSCTL_SEGMENT.fullmatch, segments)):
+            detail = f"must have at most {_LONGEST_SYSCTL} characters and match regex ^{_SYSCTL}$"
+            yield faults.invalid(here, name, detail)
+        elif name in names:
+            yield faults.duplicate(here, name)
+        names.add(name)
 
 
 def _check_container(path: str, context: Object, spec: Object) -> Iterator[FieldError]:
