@@ -339,3 +339,13 @@ async def test_the_keyring_of_the_server_is_not_inherited(runtime, security, tex
         assert (await output(runtime, python(SEARCH_KEY, "1Gi", security=security))).strip() == text
     finally:
         libc.syscall(KEYCTL, UNLINK, key, SESSION)
+
+
+async def test_a_user_namespace_of_the_job_uncovers_nothing(runtime, data_dir):
+    """Inside it the job may mount, but what covers other files is locked."""
+    covers = f"/proc {data_dir}/room /tmp /var/tmp /dev/shm /root"
+    script = f"for path in {covers}; do umount $path && echo uncovered $path; umount -l $path && echo uncovered; done"
+    container_request = shell(f"unshare --user --map-root-user --mount sh -c '{script}; cat {data_dir}/tokens.csv'")
+    text = await output(runtime, container_request)
+    assert "uncovered" not in text
+    assert "secret-token" not in text
