@@ -1,5 +1,6 @@
 """Daemons without a PID namespace: nothing of a pod outlives it, and no other pod loses a process."""
 
+import asyncio
 import os
 from pathlib import Path
 
@@ -59,3 +60,16 @@ async def test_orphans_that_end_leave_no_zombies(runtime, tmp_path):
         return not Path(f"/proc/{int((tmp_path / 'pid').read_text() or os.getpid())}").exists()
 
     await eventually(is_reaped)
+
+
+async def test_commands_that_are_being_started_are_not_orphans(runtime):
+    """A child has no mark before `execve`, and helpers never have one."""
+    container = await runtime.start(shell("sleep 1000", uid="u1"))
+    child = await asyncio.create_subprocess_exec("sleep", "1000", env={})
+    runtime._orphans.look()
+    await container.stop(0)
+    await container.wait()
+    await runtime.clear("u1")
+    assert child.returncode is None
+    child.kill()
+    assert await child.wait() == -9

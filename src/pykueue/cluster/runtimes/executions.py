@@ -114,7 +114,8 @@ class CommandExecution:
 
     async def _reap(self) -> int:
         """Wait for the end, also if nobody asks for the exit code: otherwise a zombie stays."""
-        await ProcessIdentity.of(self._process.pid).ended()
+        with contextlib.suppress(FileNotFoundError):
+            await ProcessIdentity.of(self._process.pid).ended()
         return self._process.wait()
 
     async def output(self) -> bytes:

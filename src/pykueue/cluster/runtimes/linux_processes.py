@@ -178,21 +178,20 @@ def proportional_bytes(pid: int) -> int:
     return 0
 
 
-def unmarked_children() -> list[ProcessIdentity]:
-    """Children of this process that have no mark of a container; zombies are among them."""
-    children: list[int] = []
+def child_pids() -> set[int]:
+    """The children of this process, zombies included."""
+    children: set[int] = set()
     for task in Path("/proc/self/task").iterdir():
         with contextlib.suppress(OSError):
-            children += map(int, (task / "children").read_text().split())
-    identities = []
-    for pid in children:
-        owner = None
-        with contextlib.suppress(OSError):  # a zombie has no environment
-            owner = _owner(Path(f"/proc/{pid}"))
-        if owner is None:
-            with contextlib.suppress(OSError, ValueError, IndexError):
-                identities.append(ProcessIdentity.of(pid))
-    return identities
+            children |= set(map(int, (task / "children").read_text().split()))
+    return children
+
+
+def is_marked(pid: int) -> bool:
+    """Whether a process has the mark of a container; a zombie has no environment."""
+    with contextlib.suppress(OSError):
+        return _owner(Path(f"/proc/{pid}")) is not None
+    return False
 
 
 def pod_processes(pod_uid: str) -> list[int]:

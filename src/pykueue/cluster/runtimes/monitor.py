@@ -52,20 +52,20 @@ class ContainerMonitor:
 
     def add(self, container: MonitoredContainer) -> None:
         self._containers[container.directory] = container
+        self.ensure_running()
+
+    def ensure_running(self) -> None:
         if self._task is None or self._task.done():
             self._task = asyncio.ensure_future(self._run())
 
     async def _run(self) -> None:
-        """Run as long as there are containers, and once more for the processes they leave."""
-        while True:
-            is_last = not self._containers
+        """Run as long as there are containers, or processes that they have left."""
+        while self._containers or self._orphans:
             await asyncio.sleep(self._limits.interval_seconds)
-            self._orphans.look()
             containers = list(self._containers.values())
             for container in await asyncio.to_thread(self._check, containers):
                 self._containers.pop(container.directory, None)
-            if is_last and not self._containers:
-                return
+            self._orphans.look()
 
     def _check(self, containers: list[MonitoredContainer]) -> list[MonitoredContainer]:
         """Apply the limits; return the containers that have ended."""

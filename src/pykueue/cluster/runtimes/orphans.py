@@ -9,62 +9,83 @@ and is killed when the last of them has ended. Orphans from before a restart are
 import contextlib
 import os
 import signal
+import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 from pykueue.cluster.runtimes import linux_calls, linux_processes
 from pykueue.cluster.runtimes.linux_processes import ProcessIdentity
 
-_LOOKS_BEFORE_REAPING = 2
+_NEW_SECONDS = 2.0
+"""A younger child may be one of ours that is just being started, and has no mark yet."""
+
+
+@dataclass(slots=True)
+class _Orphan:
+    pods: set[str]
+    """The pods that it may belong to."""
+    first_seen: float
+
+    @property
+    def is_new(self) -> bool:
+        return time.monotonic() - self.first_seen < _NEW_SECONDS
 
 
 class OrphanTracker:
     def __init__(self) -> None:
-        self._pods: dict[ProcessIdentity, set[str]] = {}
-        """The pods that each orphan may belong to."""
-        self._looks: dict[ProcessIdentity, int] = {}
-        """How often a zombie was seen."""
+        self._orphans: dict[ProcessIdentity, _Orphan] = {}
+        self._own: set[int] = set()
         self._running: set[str] = set()
+
+    def __bool__(self) -> bool:
+        """Whether there are orphans to look after."""
+        return bool(self._orphans)
 
     def container_started(self, pod_uid: str) -> None:
         if not self._running:
             linux_calls.become_subreaper()
         self._running.add(pod_uid)
 
-    def look(self) -> None:
-        """Remember new orphans, and reap those that have ended."""
-        for process in linux_processes.unmarked_children():
-            if not process.is_alive():
-                self._reap(process)
-            elif process not in self._pods:
-                self._pods[process] = set(self._running)
-                if not self._running:
-                    self._kill(process)
-
-    def _reap(self, process: ProcessIdentity) -> None:
-        """Reap an orphan. Whoever started a child of ours reaps it before the third look."""
-        self._looks[process] = self._looks.get(process, 0) + 1
-        if process in self._pods or self._looks[process] > _LOOKS_BEFORE_REAPING:
-            self._pods.pop(process, None)
-            self._looks.pop(process)
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(process.pid, os.WNOHANG)
+    def add_child(self, pid: int) -> None:
+        """A process that was started here: whoever started it reaps it."""
+        self._own.add(pid)
 
     def pod_ended(self, pod_uid: str) -> None:
-        """Kill the orphans that can only belong to this pod or to pods that ended before."""
-        if pod_uid not in self._running:
-            return
-        self.look()
-        self._running.discard(pod_uid)
-        for process, pods in list(self._pods.items()):
-            pods.discard(pod_uid)
-            if not pods:
-                self._kill(process)
+        if pod_uid in self._running:
+            self._find()
+            self._running.discard(pod_uid)
+            for orphan in self._orphans.values():
+                orphan.pods.discard(pod_uid)
+            self.look()
 
-    def _kill(self, process: ProcessIdentity) -> None:
-        self._pods.pop(process)
-        for pid in (process.pid, *_descendants(process.pid)):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.SIGKILL)
+    def look(self) -> None:
+        """Find new orphans, reap those that have ended, and kill those whose pods have ended."""
+        self._find()
+        for process, orphan in list(self._orphans.items()):
+            if not self._is_orphan(process.pid):
+                del self._orphans[process]
+            elif not orphan.is_new:
+                self._end(process, orphan)
+
+    def _find(self) -> None:
+        children = linux_processes.child_pids()
+        self._own &= children
+        for pid in filter(self._is_orphan, children):
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                self._orphans.setdefault(ProcessIdentity.of(pid), _Orphan(set(self._running), time.monotonic()))
+
+    def _is_orphan(self, pid: int) -> bool:
+        return pid not in self._own and not linux_processes.is_marked(pid)
+
+    def _end(self, process: ProcessIdentity, orphan: _Orphan) -> None:
+        if not process.is_alive():
+            del self._orphans[process]
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(process.pid, os.WNOHANG)
+        elif not orphan.pods:
+            for pid in (process.pid, *_descendants(process.pid)):
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, signal.SIGKILL)
 
 
 def _descendants(pid: int) -> Iterable[int]:

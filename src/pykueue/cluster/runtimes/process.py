@@ -77,6 +77,7 @@ class ProcessRuntime:
             self._orphans.container_started(objects.uid(request.pod))
         script = launch.StartScript(directory, work, environment, command, self._cgroup(request, directory))
         process = await launch.launch(request, view, script)
+        self._orphans.add_child(process.pid)
         return self._follow(request, directory, process)
 
     def _cgroup(self, request: ContainerRequest, directory: Path) -> ContainerCgroup | None:
@@ -205,7 +206,7 @@ class ProcessRuntime:
             return executions.spawn(command, environment, work, terminal=terminal, wants_input=wants_input)
 
         if security.is_default:
-            return await executions.follow(start())
+            return await self._follow_command(start())
         directory, pid = self._running_attempt(request)
 
         def start_inside() -> executions.StartedCommand:
@@ -216,7 +217,11 @@ class ProcessRuntime:
         command_started = await sandbox.in_thread(start_inside)
         if (cgroup := _cgroup_of(directory)) is not None:
             cgroup.add(command_started.process.pid)
-        return await executions.follow(command_started)
+        return await self._follow_command(command_started)
+
+    async def _follow_command(self, command: executions.StartedCommand) -> Execution:
+        self._orphans.add_child(command.process.pid)
+        return await executions.follow(command)
 
     def _running_attempt(self, request: ContainerRequest) -> tuple[Path, int]:
         """The directory and the pid of the container's process."""
@@ -233,6 +238,7 @@ class ProcessRuntime:
         description = _description(paths.inside(self._root, pod_uid) / _POD_FILE)
         if description is None or not description.leaves_nothing:
             self._orphans.pod_ended(pod_uid)
+            self._monitor.ensure_running()
             await asyncio.to_thread(linux_processes.kill_pod_processes, pod_uid)
 
     async def forget(self, pod_uid: str) -> None:
