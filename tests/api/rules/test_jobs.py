@@ -85,6 +85,15 @@ def test_integration_that_is_off_leaves_its_kind_alone(admission_with):
     assert "suspend" not in admission.stored(pytorch())["spec"]["runPolicy"]
 
 
+def test_label_of_a_disabled_integration_is_warned_of(admission_with, changed):
+    admission = admission_with(frameworks=frozenset({"batch/job"}))
+    [warning] = admission.verdict(pytorch()).warnings
+    assert '"kubeflow.org/pytorchjob" is not enabled' in warning
+    owned = changed(pytorch(), {"metadata": {"ownerReferences": [{"kind": "TrainJob", "name": "parent"}]}})
+    for quiet in (pytorch(queue=None), owned, job()):
+        assert not admission.verdict(quiet).warnings
+
+
 def test_update_does_not_suspend(admission):
     assert admission.stored(job(suspend=False), old=job(suspend=True))["spec"]["suspend"] is False
 

@@ -8,7 +8,8 @@ are skipped while its integration is disabled.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pykueue.api.rules import cluster_queue, operators, quota, resource_flavor, workload
+from pykueue.api.labels import QUEUE_NAME
+from pykueue.api.rules import cluster_queue, operators, quota, reading, resource_flavor, workload
 from pykueue.api.rules.builtin import job as builtin_job
 from pykueue.api.rules.builtin import objects, owners
 from pykueue.api.rules.builtin import pod as builtin_pod
@@ -69,17 +70,36 @@ def _all_of(*validators: Validator) -> Validator:
 def _if_enabled(job_kind: JobKind, defaulter: Defaulter, validator: Validator) -> AdmissionRules:
     """Kueue's rules for jobs check writes of whole objects only, not of subresources."""
 
+    def is_enabled(request: AdmissionRequest) -> bool:
+        return job_kind.name in request.settings.frameworks
+
     def applies(request: AdmissionRequest) -> bool:
-        return job_kind.name in request.settings.frameworks and not request.subresource
+        return is_enabled(request) and not request.subresource
 
     def default(request: AdmissionRequest) -> None:
         if applies(request):
             defaulter(request)
 
     def validate(request: AdmissionRequest) -> ValidationResult:
-        return validator(request) if applies(request) else ValidationResult()
+        if applies(request):
+            return validator(request)
+        warnings = () if is_enabled(request) else _warnings_of_disabled(job_kind, request)
+        return ValidationResult(warnings=warnings)
 
     return AdmissionRules(defaulter=default, validator=validate)
+
+
+def _warnings_of_disabled(job_kind: JobKind, request: AdmissionRequest) -> tuple[str, ...]:
+    """A user who labels a job of a disabled integration learns that nobody queues it."""
+    metadata = reading.mapping(request.object.get("metadata"))
+    is_by_user = request.operation == "CREATE" and not metadata.get("ownerReferences")
+    if not is_by_user or not request.settings.frameworks or not reading.at(metadata, "labels", QUEUE_NAME):
+        return ()
+    warning = (
+        f'metadata.labels[{QUEUE_NAME}]: has no effect, because the integration "{job_kind.name}" is not enabled; '
+        "add it to integrations.frameworks of the Configuration"
+    )
+    return (warning,)
 
 
 def _rules_of_class(
