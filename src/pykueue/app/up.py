@@ -64,6 +64,7 @@ async def started(options: UpOptions) -> AsyncIterator[RunningServer]:
 async def serve(options: UpOptions, on_ready: Callable[[RunningServer], None]) -> None:
     """Run until SIGINT or SIGTERM; `on_ready` is called once, when everything has started."""
     stopping = process.stop_signal()
+    process.log_limits(options.configuration.document, is_embedded=True)
     async with started(options) as server:
         on_ready(server)
         process.tune_collector()

@@ -21,10 +21,10 @@ _READ_ONLY = (
     ("node.k8s.io", ("runtimeclasses",)),
     ("resource.k8s.io", ("deviceclasses", "resourceclaimtemplates", "resourceslices")),
     ("scheduling.k8s.io", ("priorityclasses",)),
-    (_KUEUE, ("provisioningrequestconfigs", "topologies", "workloadpriorityclasses")),
+    (_KUEUE, ("multikueueclusters", "provisioningrequestconfigs", "topologies", "workloadpriorityclasses")),
 )
 _QUEUES = ("admissionchecks", "clusterqueues", "cohorts", "localqueues", "resourceflavors")
-_WITH_STATUS = ("admissionchecks", "clusterqueues", "cohorts", "localqueues", "workloads")
+_WITH_STATUS = ("admissionchecks", "clusterqueues", "cohorts", "localqueues", "multikueueclusters", "workloads")
 
 
 def objects(configuration: Configuration) -> list[Object]:

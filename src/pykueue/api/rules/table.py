@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pykueue.api.labels import QUEUE_NAME
-from pykueue.api.rules import cluster_queue, operators, quota, reading, resource_flavor, workload
+from pykueue.api.rules import cluster_queue, operators, quota, reading, resource_flavor, unsupported, workload
 from pykueue.api.rules.builtin import job as builtin_job
 from pykueue.api.rules.builtin import objects, owners
 from pykueue.api.rules.builtin import pod as builtin_pod
@@ -161,8 +161,18 @@ def _with_builtin(builtin: Defaulter, kueue: AdmissionRules) -> AdmissionRules:
 
 _BATCH_JOB, _POD = WEBHOOKS["batch", "Job"], WEBHOOKS["", "Pod"]
 _JOB_SET = WEBHOOKS["jobset.x-k8s.io", "JobSet"]
+_CLUSTER_QUEUE = WEBHOOKS[_KUEUE, "ClusterQueue"]
 RULES: Mapping[tuple[str, str], AdmissionRules] = {
     **WEBHOOKS,
+    (_KUEUE, "ClusterQueue"): AdmissionRules(
+        reader=_CLUSTER_QUEUE.reader,
+        defaulter=_CLUSTER_QUEUE.defaulter,
+        validator=_all_of(_CLUSTER_QUEUE.validator, unsupported.warn),
+    ),
+    (_KUEUE, "AdmissionCheck"): AdmissionRules(validator=unsupported.warn),
+    (_KUEUE, "MultiKueueCluster"): AdmissionRules(validator=unsupported.warn),
+    (_KUEUE, "MultiKueueConfig"): AdmissionRules(validator=unsupported.warn),
+    ("", "ConfigMap"): AdmissionRules(validator=unsupported.warn_of_configuration),
     ("batch", "Job"): AdmissionRules(
         defaulter=_one_after_another(builtin_job.default, _BATCH_JOB.defaulter, builtin_job.generate_selector),
         validator=_all_of(builtin_job.validate, _BATCH_JOB.validator),

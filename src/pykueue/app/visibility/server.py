@@ -43,7 +43,7 @@ class VisibilityApiServer:
         self._delegation = DelegatedAuth(client)
         self._configuration = configuration
         self._queues = queues
-        self._certificate = ServingCertificate(configuration.tls)
+        self._certificate = ServingCertificate(configuration.tls_options)
         self._trusted_authority = ""
         self._runner: web.AppRunner | None = None
 

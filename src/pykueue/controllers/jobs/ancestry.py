@@ -1,6 +1,6 @@
 """Finds the topmost ancestor of a job that Kueue manages, by following controller references."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pykueue.api import objects, resources
 from pykueue.api.errors import ApiError
@@ -20,11 +20,19 @@ class NestingError(Exception):
 
 
 class Ancestry:
-    def __init__(self, client: Client, cache: ObjectCache, enabled: Mapping[str, JobFramework]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        cache: ObjectCache,
+        enabled: Mapping[str, JobFramework],
+        external: Iterable[Resource] = (),
+    ) -> None:
         self._client = client
         self._cache = cache
         self._enabled = {(kind.resource.group, kind.resource.kind) for kind in enabled.values()}
         job_resources = [kind.resource for kind in (*registry.FRAMEWORKS.values(), *enabled.values())]
+        job_resources += external
+        self._enabled |= {(resource.group, resource.kind) for resource in external}
         self._resources = {(resource.group, resource.kind): resource for resource in (*OTHER_OWNERS, *job_resources)}
 
     async def topmost(self, job: Object, policy: JobPolicy) -> Object | None:

@@ -227,7 +227,7 @@ def release_after_eviction(workload: Object, now_ns: int, *, may_requeue: bool =
 
 def _start(context: JobContext, job: Object, old: Object) -> Plan:
     try:
-        info = injection.from_admission(old, context.flavors)
+        info = injection.from_admission(old, context.flavors, labels_queues=context.policy.labels_queues)
         running = framework.started(context.kind, job, info, context.policy.options)
     except (PodSetConflictError, framework.PodSetsCountError) as fault:
         new = copied(old)
