@@ -1,6 +1,6 @@
 """Run the benchmarks: `python benchmarks/run.py [PART…]`, by default all.
 
-A part is a file in this folder with a `main()`.
+A part is a file in this folder with a `main()`; the other files are what the parts share.
 """
 
 import argparse
@@ -10,10 +10,11 @@ import time
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
+SHARED = ("run", "loads", "chart")
 
 
 def parts() -> dict[str, Path]:
-    return {path.stem: path for path in sorted(FOLDER.glob("*.py")) if path.stem != "run"}
+    return {path.stem: path for path in sorted(FOLDER.glob("*.py")) if path.stem not in SHARED}
 
 
 def run(name: str, path: Path) -> None:
