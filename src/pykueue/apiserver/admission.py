@@ -7,6 +7,7 @@ import dataclasses
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import msgspec
 
@@ -21,10 +22,22 @@ from pykueue.apiserver.calls import WriteCall
 _SIMILAR_ENOUGH_TO_SUGGEST = 0.8
 
 
+class AdmissionPlugin(Protocol):
+    """A check of every write, after the rules of its kind."""
+
+    def validate(self, kind: Kind, request: AdmissionRequest, call: WriteCall) -> list[str]:
+        """The warnings for the client; ApiError if the write is refused.
+
+        `kind` and the objects of `request` are in the storage version.
+        """
+        ...
+
+
 @dataclass(slots=True, kw_only=True)
 class ServerAdmission(AdmissionPipeline):
     call: WriteCall
     is_patch: bool = False
+    plugins: Sequence[AdmissionPlugin] = ()
 
     def check_applied_configuration(self, kind: Kind, applied: Object) -> None:
         """Server-side apply refuses unknown fields, because no manager could own them.
@@ -58,6 +71,11 @@ class ServerAdmission(AdmissionPipeline):
             return list(metadata.faults_of_create(kind, request.object))
         metadata.prepare_update(kind, request.object, request.old)
         return list(metadata.faults_of_update(kind, request.object, request.old))
+
+    def validate(self, kind: Kind, request: AdmissionRequest) -> None:
+        AdmissionPipeline.validate(self, kind, request)
+        for plugin in self.plugins:
+            self.warnings += plugin.validate(kind, request, self.call)
 
     def on_unknown_fields(self, kind: Kind, unknown: Sequence[UnknownField], as_sent: bytes) -> None:
         """Strict refuses unknown and repeated fields, Warn warns of them, Ignore drops them."""

@@ -62,7 +62,7 @@ class Core:
 
     async def start(self) -> None:
         self.hub.start()
-        self.garbage = GarbageCollector(self, self.store, self.scheme)
+        self.garbage = GarbageCollector(self, self.context)
         self.namespace_terminator = NamespaceTerminator(self, self.context)
         self._supervisor.start("garbage collector", self.garbage.run)
         self._supervisor.start("namespace terminator", self.namespace_terminator.run)

@@ -4,6 +4,7 @@ Called by `cli.up`, and by the demo, which runs the same process in a temporary 
 """
 
 import contextlib
+import os
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,6 +64,7 @@ async def started(options: UpOptions) -> AsyncIterator[RunningServer]:
 
 async def serve(options: UpOptions, on_ready: Callable[[RunningServer], None]) -> None:
     """Run until SIGINT or SIGTERM; `on_ready` is called once, when everything has started."""
+    os.umask(0o077)
     stopping = process.stop_signal()
     process.log_limits(options.configuration.document, is_embedded=True)
     async with started(options) as server:

@@ -107,6 +107,7 @@ def up(
     gc.disable()  # `process.tune_collector` enables it again: the start makes no garbage.
     from pykueue.apiserver.embedded import ServerPaths
     from pykueue.apiserver.http.listener import ListenError
+    from pykueue.apiserver.security.files import UnsafeDirectoryError
     from pykueue.apiserver.security.tokens import TokenFileError
     from pykueue.apiserver.store.log import StoreError
     from pykueue.app import up as up_process
@@ -125,7 +126,7 @@ def up(
     try:
         with asyncio.Runner(loop_factory=process.loop_factory()) as runner:
             runner.run(up_process.serve(options, lambda server: _announce(server, kubeconfig, runtime)))
-    except (StoreError, TokenFileError, ListenError) as error:
+    except (StoreError, TokenFileError, ListenError, UnsafeDirectoryError) as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
         raise click.ClickException(f"{error.filename or directory}: {error.strerror or error}") from None

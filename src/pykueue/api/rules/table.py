@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pykueue.api.labels import QUEUE_NAME
 from pykueue.api.rules import cluster_queue, operators, quota, reading, resource_flavor, unsupported, workload
 from pykueue.api.rules.builtin import job as builtin_job
-from pykueue.api.rules.builtin import objects, owners
+from pykueue.api.rules.builtin import objects, owners, rbac
 from pykueue.api.rules.builtin import pod as builtin_pod
 from pykueue.api.rules.jobs import (
     batch_job,
@@ -197,6 +197,12 @@ RULES: Mapping[tuple[str, str], AdmissionRules] = {
     ("", "Service"): AdmissionRules(defaulter=objects.service, validator=owners.validate_service),
     ("", "LimitRange"): AdmissionRules(defaulter=objects.limit_range),
     ("scheduling.k8s.io", "PriorityClass"): AdmissionRules(defaulter=objects.priority_class),
+    (rbac.GROUP, "Role"): AdmissionRules(validator=rbac.validate_role),
+    (rbac.GROUP, "ClusterRole"): AdmissionRules(validator=rbac.validate_cluster_role),
+    (rbac.GROUP, "RoleBinding"): AdmissionRules(defaulter=rbac.default_binding, validator=rbac.validate_role_binding),
+    (rbac.GROUP, "ClusterRoleBinding"): AdmissionRules(
+        defaulter=rbac.default_binding, validator=rbac.validate_cluster_role_binding
+    ),
 }
 """Webhooks of Kueue and of operators, and Kubernetes' rules, for the embedded API server."""
 

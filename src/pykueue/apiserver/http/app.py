@@ -5,17 +5,18 @@ extend it through `hooks`.
 """
 
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from pykueue.api import errors
 from pykueue.api.scheme import Scheme
-from pykueue.apiserver.calls import ResourceTarget, UserInfo, Verbs
-from pykueue.apiserver.http import resources, routes
+from pykueue.apiserver.calls import UserInfo, Verbs
+from pykueue.apiserver.http import endpoints, resources
 from pykueue.apiserver.http.discovery import Discovery
+from pykueue.apiserver.http.endpoints import ResolvedRoute
 from pykueue.apiserver.http.hooks import Hooks
 from pykueue.apiserver.http.messages import HttpRequest, HttpResponse
-from pykueue.apiserver.http.non_resource_paths import NOT_FOUND, NonResourcePaths, is_public
+from pykueue.apiserver.http.non_resource_paths import NonResourcePaths, is_public, page_not_found
 from pykueue.apiserver.http.openapi import OpenApi
 from pykueue.apiserver.security.authorizer import Authorizer
 from pykueue.apiserver.security.impersonation import effective_user
@@ -25,9 +26,6 @@ ANONYMOUS = UserInfo(name="system:anonymous", groups=("system:unauthenticated",)
 
 Authenticate = Callable[[str], UserInfo | None]
 """Returns the user of a bearer token, None if the token is not valid."""
-
-Guard = Callable[[HttpRequest, ResourceTarget], Awaitable[None]]
-"""Raises ApiError for requests that RBAC alone cannot decide, such as privilege escalation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +69,6 @@ class Application:
         self.verbs = verbs
         self.authorizer = authorizer
         self.hooks = Hooks()
-        self.guards: list[Guard] = []
         self.discovery = Discovery(scheme, self.hooks)
         self.openapi = OpenApi(scheme)
         self.non_resource_paths = NonResourcePaths(self.discovery, self.openapi, self.hooks)
@@ -95,34 +92,27 @@ class Application:
             raise errors.unauthorized()
         return effective_user(user, headers, self.authorizer)
 
-    def authorize(self, request: HttpRequest) -> None:
+    def authorize(self, request: HttpRequest) -> ResolvedRoute:
+        """What the request acts upon, if its user may; ApiError 403, 404 or 405 otherwise."""
         route = request.route
-        if not route.is_resource and (is_public(route.path) or request.user is ANONYMOUS):
-            return
-        access = route.access_request()
+        if route.is_resource and not self.discovery.has_version(route.group, route.version):
+            endpoint = ResolvedRoute(access=route.access_request(), handler=page_not_found)
+        else:
+            endpoint = endpoints.resolve(self.scheme, self.hooks, route)
+        if not route.is_resource and is_public(route.path):
+            return endpoint
+        access = endpoint.access
         if self.authorizer.allows(request.user, access):
-            return
+            return endpoint
         refusal = access.refusal(request.user.name)
         if access.path:
             raise errors.ApiError(403, "Forbidden", f"forbidden: {refusal}", {})
         raise errors.forbidden(access.group, access.resource, access.name, refusal)
 
-    def watch_target(self, request: HttpRequest) -> ResourceTarget | None:
-        """The target of a watch of a stored kind; None for any other request."""
-        if request.route.verb != "watch" or self.hooks.handler(request.route) is not None:
-            return None
-        return routes.find_target(self.scheme, request.route)
-
-    async def respond(self, request: HttpRequest, *, etag: str = "") -> HttpResponse:
+    async def respond(self, request: HttpRequest, endpoint: ResolvedRoute, *, etag: str = "") -> HttpResponse:
         """Answer any request but a watch."""
-        route = request.route
-        if not route.is_resource:
+        if endpoint.handler is not None:
+            return await endpoint.handler(request)
+        if endpoint.target is None:
             return await self.non_resource_paths.handle(request, etag=etag, address=self.address)
-        if handler := self.hooks.handler(route):
-            return await handler(request)
-        if not self.discovery.has_version(route.group, route.version):
-            return NOT_FOUND
-        target = routes.find_target(self.scheme, request.route)
-        for guard in self.guards:
-            await guard(request, target)
-        return await self.resources.handle(request, target)
+        return await self.resources.handle(request, endpoint.target)

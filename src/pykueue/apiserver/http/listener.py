@@ -118,12 +118,14 @@ class Listener:
             target=http.raw_path,
             data=await http.read() if http.body_exists else b"",
         )
-        application.authorize(request)
-        if target := application.watch_target(request):
-            watch = functools.partial(watch_streams.serve, request, http, target=target, verbs=application.verbs)
+        endpoint = application.authorize(request)
+        if endpoint.target is not None and request.route.verb == "watch":
+            watch = functools.partial(
+                watch_streams.serve, request, http, target=endpoint.target, verbs=application.verbs
+            )
             return await self._stream(http, watch)
         with application.in_flight.admit(http.method):
-            response = await application.respond(request, etag=http.headers.get("If-None-Match", ""))
+            response = await application.respond(request, endpoint, etag=http.headers.get("If-None-Match", ""))
         if isinstance(response.body, Upgrade):
             return await _upgrade(http, response.body)
         if isinstance(response.body, AsyncIterator):

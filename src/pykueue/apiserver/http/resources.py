@@ -59,11 +59,6 @@ class Resources:
                 result = await self._write(request, target)
         return object_response(result, target.kind, form, request.query.get("includeObject", ""))
 
-    async def dry_run(self, request: HttpRequest, target: ResourceTarget) -> Object:
-        """The object that a write would store."""
-        dry_request = msgspec.structs.replace(request, query={**request.query, "dryRun": "All"})
-        return (await self._write(dry_request, target)).decode()
-
     async def _write(self, request: HttpRequest, target: ResourceTarget) -> ObjectResponse:
         if request.route.verb == "patch":
             return await self._patch(request, target)

@@ -31,6 +31,7 @@ directory=$1 memory_kib=$2; shift 2
 read -r line < /proc/self/stat && printf '%s\\n' "$line" > "$directory/process" || exit 125
 [ -e "$directory/cancelled" ] && exit 125
 [ "$memory_kib" = 0 ] || ulimit -d "$memory_kib"
+umask 022
 trap : TERM INT HUP
 "$@"
 code=$?
