@@ -190,6 +190,10 @@ class EngineView:
             return 0
         return sum(self._is_pending(workload) for workload in state.workloads_of(key))
 
+    def is_current(self, workload: values.Workload) -> bool:
+        """Whether the engine has exactly this value of the workload."""
+        return self._state.workloads.get(workload.key) == workload
+
     def _is_pending(self, workload: values.Workload) -> bool:
         if workload.may_queue and workload.key not in self._state.reservations:
             return True

@@ -6,7 +6,7 @@ campaign ends with it.
 """
 
 import zlib
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
 
 from pykueue.api import conditions, objects, quantity
@@ -25,6 +25,8 @@ QUOTA_GRACE_NS = 60 * SECOND_NS
 RATE_SECONDS = 10
 MOST_WRITES = 150
 """Of one object within `RATE_SECONDS`."""
+MOST_PREEMPTIONS = 8
+"""Of one Workload within `RATE_SECONDS`."""
 _UNIMPORTANT = frozenset({"leases", "events"})
 _INDEX = "batch.kubernetes.io/job-completion-index"
 
@@ -62,6 +64,9 @@ class Monitor:
         self._most_pods: dict[str, int] = {}
         self._starts: Counter[str] = Counter()
         self._rates: dict[str, tuple[int, int]] = {}
+        self.preemption_cycles: dict[StoreKey, None] = {}
+        """Workloads that are preempted again and again within a short time."""
+        self._preemptions: dict[str, deque[int]] = defaultdict(lambda: deque(maxlen=MOST_PREEMPTIONS))
 
     def report(self, violation: str) -> None:
         self._trace.add("VIOLATION", violation)
@@ -152,6 +157,8 @@ class Monitor:
         if workload is None:
             return
         self._workloads[key] = workload
+        if before is not None and _preemptions(before) != _preemptions(workload):
+            self._count_preemption(key, objects.uid(workload))
         if before is not None and before["spec"].get("active", True) != workload["spec"].get("active", True):
             # An active Workload counts again, whoever took its quota.
             self._queues_changed_ns = self._clock.now_ns()
@@ -159,6 +166,13 @@ class Monitor:
             self._waited_for_pods_ns = self._clock.now_ns()
         if holds_quota(workload) and (before is None or not holds_quota(before)):
             self._check_quota(key, workload)
+
+    def _count_preemption(self, key: StoreKey, uid: str) -> None:
+        times = self._preemptions[uid]
+        times.append(self._clock.now_ns())
+        if len(times) == MOST_PREEMPTIONS and times[-1] - times[0] < RATE_SECONDS * SECOND_NS:
+            self.preemption_cycles[key] = None
+            times.clear()
 
     def _check_quota(self, key: StoreKey, workload: Object) -> None:
         """A new reservation fits into what its cohort has, and into what its queue may borrow."""
@@ -244,6 +258,7 @@ class Monitor:
             self.started_by_user.isdisjoint(uids)
             and self.needs_admission(pod)
             and self._clock.now_ns() - admitted_ns > GRACE_NS
+            and not self.is_admitted(pod)
         ):
             self.report(f"{objects.name(pod)} runs without an admission")
 
@@ -276,6 +291,11 @@ class Monitor:
             self._objects[self._by_uid[uid]].shared_or_decoded() for uid in self._ancestors(pod) if uid in self._by_uid
         ]
         return any("kueue.x-k8s.io/queue-name" in objects.labels(obj) for obj in [pod, *stored])
+
+
+def _preemptions(workload: Object) -> int:
+    evictions = objects.nested(workload, "status", "schedulingStats").get("evictions") or ()
+    return sum(eviction["count"] for eviction in evictions if eviction["reason"] == "Preempted")
 
 
 def _waits_for_pods(workload: Object) -> bool:

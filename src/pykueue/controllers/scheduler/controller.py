@@ -121,12 +121,19 @@ class Scheduler:
         return self._feed.device_fault(workload)
 
     def handle(self, event: events.EngineEvent) -> None:
-        """Give the engine an event, write what it decides, and wake the scheduling loop."""
+        """Give the engine an event, write what it decides, and wake the scheduling loop.
+
+        A Workload that is to the engine as before wakes nobody. Otherwise a reason that alternates
+        from cycle to cycle, as the flavors of two pod sets do in Kueue, would be written for ever:
+        each write would bring about the next cycle.
+        """
+        is_unchanged = isinstance(event, events.WorkloadChanged) and self.engine.view.is_current(event.workload)
         self._apply(self.engine.handle(event))
         reactivated = self.engine.view.reactivated_trees
         if reactivated:
             self._pending.reactivated(reactivated)
-        self._wake.set()
+        if not is_unchanged:
+            self._wake.set()
 
     def _workload_changed(self, old: Object | None, new: Object | None) -> None:
         if new is None and old is not None:
