@@ -66,7 +66,7 @@ GATES: Mapping[str, Gate] = {
     "ElasticJobsViaWorkloadSlicesWithTAS": _alpha(
         needs=("ElasticJobsViaWorkloadSlices", _TAS),
         acts_as=True,
-        limits="elastic jobs are always placed by topology, also while it is off",
+        limits="an elastic job always keeps its topology domains when it grows",
     ),
     "FailureRecoveryPolicy": _alpha(limits="pods that stay terminating are left alone"),
     "FairSharingPreemptWithinNominal": _beta(read_by="translate.policy"),

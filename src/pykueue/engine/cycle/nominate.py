@@ -152,18 +152,19 @@ def _placement_requests(state: EngineState, entry: CycleEntry, result: Assignmen
 
 
 def _assume_topology(state: EngineState, entry: CycleEntry, nomination: Nomination) -> None:
-    """Set the topology for when the targets are gone; without targets, for empty nodes."""
+    """Set the topology for when the targets are gone; without targets, for empty nodes.
+
+    The pods of a replaced slice stay where they are.
+    """
     if nomination.assignment.mode is not Mode.PREEMPT or entry.pending.workload.unhealthy_nodes:
         return
     requests = _placement_requests(state, entry, nomination.assignment)
     if not requests:
         return
     with state.ledger.trial():
-        released = [target.reservation for target in nomination.targets]
-        if entry.replaced is not None:
-            released.append(entry.replaced)
-        target_search.release(state, released)
-        placed = state.topology_cache.place(requests, as_if_empty=not released)
+        target_search.release(state, [target.reservation for target in nomination.targets])
+        is_empty = not nomination.targets and entry.replaced is None
+        placed = state.topology_cache.place(requests, as_if_empty=is_empty)
     if isinstance(placed, dict):
         workload_placement.set_placements(state.topology_cache, entry.pending.workload, nomination.assignment, placed)
 

@@ -43,6 +43,9 @@ def place(
     for group in _groups(requests):
         leader, workers = _leader_and_workers(group)
         try:
+            if not as_if_empty and all(_is_extendable(capacity.tree, request) for request in group):
+                placements |= _extend(capacity, group, topology=topology, assumed=assumed)
+                continue
             placed = _place(
                 capacity, workers, leader=leader, topology=topology, assumed=assumed, as_if_empty=as_if_empty
             )
@@ -51,6 +54,30 @@ def place(
         for request in group:
             placements[request.name] = placed[request.name]
             assume(assumed, placed[request.name], request.pod_requests)
+    return placements
+
+
+def _is_extendable(tree: DomainTree, request: PlacementRequest) -> bool:
+    earlier = request.earlier
+    return (
+        earlier is not None and request.added >= 0 and all(domain.values in tree.leaves for domain in earlier.domains)
+    )
+
+
+def _extend(
+    capacity: FlavorCapacity, group: Sequence[PlacementRequest], *, topology: str, assumed: Assumed
+) -> Placements:
+    """Place only the pods beyond the earlier slice of an elastic job, whose usage is counted."""
+    placements: Placements = {}
+    for request in group:
+        assert request.earlier is not None
+        placements[request.name] = request.earlier
+        if request.added:
+            within = node_replacement.required_domain(capacity.tree, request, request.earlier, request.added)
+            reduced = node_replacement.reduced(request, request.added, confined=bool(within))
+            more = _place(capacity, reduced, leader=None, topology=topology, assumed=assumed, within=within)
+            placements[request.name] = node_replacement.merged(capacity.tree, request.earlier, more[request.name])
+            assume(assumed, more[request.name], request.pod_requests)
     return placements
 
 
