@@ -62,24 +62,53 @@ def pod_requests(pod_spec: Mapping[str, Any]) -> Quantities:
 
     Containers and sidecars run together. An ordinary init container runs beside the sidecars
     started before it, and the pod needs the largest of these stages. Pod-level requests replace
-    the sum for the resources they name; overhead comes on top.
+    the sum for the resources they name; overhead comes on top. An API server refuses negative
+    amounts, and pod-level requests below the sum. Where none has checked the pod, as in the
+    template of a custom resource, neither lowers the result.
     """
-    running = total(_requests(container) for container in pod_spec.get("containers") or ())
+    requests = _largest(_of_containers(pod_spec, "requests"), _of_pod(pod_spec, "requests"))
+    return total((requests, _not_negative(parse(pod_spec.get("overhead")))))
+
+
+def pod_limits(pod_spec: Mapping[str, Any]) -> Quantities:
+    """The limits of one pod. A pod-level limit may be below the sum of the containers."""
+    limits = _of_containers(pod_spec, "limits") | _of_pod(pod_spec, "limits")
+    overhead = _not_negative(parse(pod_spec.get("overhead")))
+    return total((limits, {name: value for name, value in overhead.items() if name in limits}))
+
+
+def _of_containers(pod_spec: Mapping[str, Any], field: str) -> Quantities:
+    running = total(_amounts(container, field) for container in pod_spec.get("containers") or ())
     sidecars: Quantities = {}
     largest_stage: Quantities = {}
     for container in pod_spec.get("initContainers") or ():
         if container.get("restartPolicy") == "Always":
-            running = total((running, _requests(container)))
-            sidecars = total((sidecars, _requests(container)))
+            running = total((running, _amounts(container, field)))
+            sidecars = total((sidecars, _amounts(container, field)))
             stage = sidecars
         else:
-            stage = total((_requests(container), sidecars))
+            stage = total((_amounts(container, field), sidecars))
         largest_stage = _largest(largest_stage, stage)
-    requests = _largest(running, largest_stage)
-    for name, value in _requests(pod_spec).items():
-        if name in ("cpu", "memory") or name.startswith("hugepages-"):
-            requests[name] = value
-    return total((requests, parse(pod_spec.get("overhead"))))
+    return _largest(running, largest_stage)
+
+
+def _of_pod(pod_spec: Mapping[str, Any], field: str) -> Quantities:
+    return {name: value for name, value in _amounts(pod_spec, field).items() if is_pod_level(name)}
+
+
+def is_pod_level(name: str) -> bool:
+    """Whether a pod may have requests and limits of this resource beside its containers."""
+    return name in ("cpu", "memory") or name.startswith("hugepages-")
+
+
+def grown(before: Quantities, after: Quantities) -> dict[str, tuple[Quantity, Quantity]]:
+    """The amounts that grew, from and to."""
+    nothing = quantity.from_units(0)
+    return {
+        name: (before.get(name, nothing), value)
+        for name, value in after.items()
+        if value.nano > before.get(name, nothing).nano
+    }
 
 
 def total(lists: Iterable[Quantities]) -> Quantities:
@@ -94,8 +123,14 @@ def to_text(quantities: Mapping[str, Quantity]) -> ResourceList:
     return {name: str(value) for name, value in quantities.items()}
 
 
-def _requests(holder: Mapping[str, Any]) -> Quantities:
-    return parse((holder.get("resources") or {}).get("requests"))
+def _amounts(holder: Mapping[str, Any], field: str) -> Quantities:
+    return _not_negative(parse((holder.get("resources") or {}).get(field)))
+
+
+def _not_negative(quantities: Quantities) -> Quantities:
+    if all(value.nano >= 0 for value in quantities.values()):
+        return quantities
+    return {name: value if value.nano >= 0 else quantity.from_units(0) for name, value in quantities.items()}
 
 
 def _largest(first: Quantities, second: Quantities) -> Quantities:

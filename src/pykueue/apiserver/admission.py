@@ -11,9 +11,10 @@ from typing import Protocol
 
 import msgspec
 
-from pykueue.api import errors, schema
+from pykueue.api import errors, reserved_keys, schema
 from pykueue.api.admission import AdmissionPipeline
 from pykueue.api.errors import ApiError, FieldError
+from pykueue.api.rules import faults
 from pykueue.api.schema import UnknownField
 from pykueue.api.scheme import AdmissionRequest, Kind, Object
 from pykueue.apiserver import metadata, namespace_lifecycle, versions
@@ -68,9 +69,19 @@ class ServerAdmission(AdmissionPipeline):
 
     def check_metadata(self, kind: Kind, request: AdmissionRequest) -> list[FieldError]:
         if request.old is None:
-            return list(metadata.faults_of_create(kind, request.object))
+            return [*metadata.faults_of_create(kind, request.object), *self._reserved_key_faults(kind, request)]
         metadata.prepare_update(kind, request.object, request.old)
-        return list(metadata.faults_of_update(kind, request.object, request.old))
+        faults_of_update = metadata.faults_of_update(kind, request.object, request.old)
+        return [*faults_of_update, *self._reserved_key_faults(kind, request)]
+
+    def _reserved_key_faults(self, kind: Kind, request: AdmissionRequest) -> list[FieldError]:
+        """Only components may write reserved keys; administrators may in a Namespace."""
+        if self.call.is_component or (kind.group, kind.kind) == ("", "Namespace"):
+            return []
+        return [
+            faults.forbidden(path, "is written by pykueue only: remove this key, or leave it as it is")
+            for path in reserved_keys.changes(request.object, request.old)
+        ]
 
     def validate(self, kind: Kind, request: AdmissionRequest) -> None:
         AdmissionPipeline.validate(self, kind, request)

@@ -67,6 +67,8 @@ class WriteCall(msgspec.Struct, frozen=True, kw_only=True):
     field_manager: str = ""
     """"" means the part of `user_agent` before the first slash, as in Kubernetes."""
     user_agent: str = ""
+    is_component: bool = False
+    """Whether a component inside pykueue writes: only it may write `api.reserved_keys`."""
     dry_run: bool = False
     force: bool = False
     field_validation: str = ""

@@ -197,6 +197,7 @@ class LocalClient:
         options = options or WriteOptions()
         return WriteCall(
             user=self._user,
+            is_component=self._user is ADMIN,
             field_manager=options.field_manager,
             dry_run=options.dry_run,
             force=options.force,

@@ -335,11 +335,27 @@ def _applicable(target: ResourceTarget, applied: Object) -> Object:
     return {name: value for name, value in applied.items() if name != "status"}
 
 
+_POD_SUBRESOURCES = frozenset({"binding", "resize", "ephemeralcontainers"})
+
+
+def _merge_pod(subresource: str, new: Object, old: Object) -> Object:
+    """A binding changes node, annotations and conditions of a pod; the others change its spec."""
+    metadata = {**old["metadata"]}
+    if "managedFields" in new["metadata"]:
+        metadata["managedFields"] = new["metadata"]["managedFields"]
+    if subresource != "binding":
+        return {**old, "metadata": metadata, "spec": new.get("spec") or {}}
+    if "annotations" in new["metadata"]:
+        metadata["annotations"] = new["metadata"]["annotations"]
+    spec = {**objects.spec(old), "nodeName": objects.spec(new).get("nodeName", "")}
+    return {**old, "metadata": metadata, "spec": spec, "status": objects.status(new)}
+
+
 def _merge_endpoint(target: ResourceTarget, new: Object, old: Object) -> Object:
     """Take the fields that the endpoint may change from `new` and all others from `old`."""
     kind = target.kind
-    if target.subresource == "binding":
-        return new
+    if target.subresource in _POD_SUBRESOURCES:
+        return _merge_pod(target.subresource, new, old)
     if target.subresource == "finalize":
         return {**old, "spec": new.get("spec") or {}}
     if target.subresource == "status":

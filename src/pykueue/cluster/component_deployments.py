@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pykueue.api import objects, resources
+from pykueue.api import objects, reserved_keys, resources
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object
-from pykueue.cluster.kubelet.kubelet import COMPONENT_ANNOTATION
+from pykueue.cluster import paths
 from pykueue.cluster.kubelet.run import Exit
 from pykueue.cluster.runtimes.protocol import (
     Container,
@@ -39,7 +39,7 @@ class ComponentDeployment:
         labels = {"app.kubernetes.io/name": self.name, "control-plane": "controller-manager"}
         container = {"name": "manager", "image": self.image}
         template = {
-            "metadata": {"labels": labels, "annotations": {COMPONENT_ANNOTATION: self.name}},
+            "metadata": {"labels": labels, "annotations": {reserved_keys.COMPONENT: self.name}},
             "spec": {"containers": [container], "tolerations": [{"operator": "Exists"}]},
         }
         return {
@@ -96,7 +96,7 @@ async def ensure(client: Client, components: Iterable[ComponentDeployment] = COM
 
 def of(pod: Object) -> ComponentDeployment | None:
     """The component that a pod in its namespace stands for; None for other pods."""
-    component = _BY_NAME.get(objects.annotations(pod).get(COMPONENT_ANNOTATION, ""))
+    component = _BY_NAME.get(objects.annotations(pod).get(reserved_keys.COMPONENT, ""))
     return component if component is not None and component.namespace == objects.namespace(pod) else None
 
 
@@ -127,7 +127,7 @@ class ComponentLogs:
         self._handlers.clear()
 
     def path(self, component: ComponentDeployment) -> Path:
-        return self._directory / f"{component.name}.log"
+        return paths.inside(self._directory, f"{component.name}.log")
 
 
 class ComponentRuntime:
@@ -135,6 +135,7 @@ class ComponentRuntime:
 
     def __init__(self, inner: Runtime, logs: ComponentLogs) -> None:
         self.name = inner.name
+        self.has_files = inner.has_files
         self._inner = inner
         self._logs = logs
 

@@ -34,6 +34,7 @@ class Machine:
     """The `Runtime` of every node. `on_start` is called with each process that starts."""
 
     name = "simulated"
+    has_files = False
 
     def __init__(self, clock: Clock, on_start: Callable[[SimulatedProcess], None]) -> None:
         self._clock = clock

@@ -22,6 +22,8 @@ DNS_1035_LABEL = "[a-z]([-a-z0-9]*[a-z0-9])?"
 QUALIFIED_NAME = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 LABEL_VALUE = f"({QUALIFIED_NAME})?"
 URL_PATH = r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+"
+CONFIG_MAP_KEY = "[-._a-zA-Z0-9]+"
+HTTP_HEADER_NAME = "[-A-Za-z0-9]+"
 CONDITION_REASON = "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?"
 
 TRUE_TEXTS = ("1", "t", "T", "TRUE", "true", "True")
@@ -127,6 +129,60 @@ def label_value(value: str) -> tuple[str, ...]:
     if not _matches(LABEL_VALUE, value):
         explanations.append(LABEL_VALUE_EXPLANATION)
     return tuple(explanations)
+
+
+@_cached
+def config_map_key(value: str) -> tuple[str, ...]:
+    """The keys of ConfigMaps and Secrets, which become file names."""
+    explanations = [] if len(value) <= 253 else ["must be no more than 253 characters"]
+    if not _matches(CONFIG_MAP_KEY, value):
+        explanation = "a valid config key must consist of alphanumeric characters, '-', '_' or '.'"
+        explanations.append(_explanation(explanation, CONFIG_MAP_KEY, "key.name", "KEY_NAME", "key-name"))
+    if value in (".", ".."):
+        explanations.append(f"must not be '{value}'")
+    elif value.startswith(".."):
+        explanations.append("must not start with '..'")
+    return tuple(explanations)
+
+
+@_cached
+def variable_name(value: str) -> tuple[str, ...]:
+    if all(" " <= character <= "~" and character != "=" for character in value):
+        return ()
+    return ("a valid environment variable name must consist only of printable ASCII characters other than '='",)
+
+
+@_cached
+def port_name(value: str) -> tuple[str, ...]:
+    explanations = [] if len(value) <= 15 else ["must be no more than 15 characters"]
+    if not _matches("[-a-z0-9]+", value):
+        explanations.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
+    if not any("a" <= character <= "z" for character in value):
+        explanations.append("must contain at least one letter (a-z)")
+    if "--" in value:
+        explanations.append("must not contain consecutive hyphens")
+    if value.startswith("-") or value.endswith("-"):
+        explanations.append("must not begin or end with a hyphen")
+    return tuple(explanations)
+
+
+def http_header_name(value: str) -> tuple[str, ...]:
+    if _matches(HTTP_HEADER_NAME, value):
+        return ()
+    explanation = "a valid HTTP header must consist of alphanumeric characters or '-'"
+    return (_explanation(explanation, HTTP_HEADER_NAME, "X-Header-Name"),)
+
+
+def outside(lowest: int, highest: int) -> str:
+    return f"must be between {lowest} and {highest}, inclusive"
+
+
+def check_dns_label(path: str, value: str) -> list[FieldError]:
+    return [faults.invalid(path, value, explanation) for explanation in dns_label(value)]
+
+
+def check_dns_subdomain(path: str, value: str) -> list[FieldError]:
+    return [faults.invalid(path, value, explanation) for explanation in dns_subdomain(value)]
 
 
 def check_label_key(path: str, key: str) -> list[FieldError]:

@@ -243,6 +243,9 @@ def _entries_of(kind: Kind, hooks: Hooks) -> Iterator[DiscoveryEntry]:
         yield DiscoveryEntry(
             name=f"{kind.plural}/status", kind=kind.kind, namespaced=kind.namespaced, verbs=routes.SUBRESOURCE_VERBS
         )
+    if (kind.group, kind.kind) == ("", "Pod"):
+        for name in routes.POD_SUBRESOURCES:
+            yield DiscoveryEntry(name=f"pods/{name}", kind="Pod", namespaced=True, verbs=SUBRESOURCE_VERBS)
     if kind.scale:
         yield DiscoveryEntry(
             name=f"{kind.plural}/scale",

@@ -90,19 +90,13 @@ def _binding_faults(binding: Object) -> list[FieldError]:
 
 
 def _bound(pod: Object, binding: Object) -> Object:
-    """The pod on the node of the binding; ApiError 409 if it cannot be bound."""
+    """The pod on the node of the binding; ApiError 409 if the binding is for another pod.
+
+    `api.rules.builtin.pod_update` checks the rest.
+    """
     name, metadata = objects.name(pod), reading.mapping(binding.get("metadata"))
-    spec = pod["spec"]
-    why = ""
     if metadata.get("uid", objects.uid(pod)) != objects.uid(pod):
         why = f"Precondition failed: UID in precondition: {metadata['uid']}, UID in object meta: {objects.uid(pod)}"
-    elif objects.is_deleted(pod):
-        why = f"pod {name} is being deleted, cannot be assigned to a host"
-    elif spec.get("nodeName"):
-        why = f'pod {name} is already assigned to node "{spec["nodeName"]}"'
-    elif spec.get("schedulingGates"):
-        why = f"pod {name} has non-empty .spec.schedulingGates"
-    if why:
         raise errors.conflict("", "pods/binding", name, why)
     new: Object = copied(pod)
     new["spec"]["nodeName"] = binding["target"]["name"]

@@ -15,6 +15,8 @@ from pykueue.kube.delegation import AccessRequest
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
+POD_SUBRESOURCES = ("resize",)
+"""Subresources through which the spec of a pod changes."""
 _CONNECT_SUBRESOURCES = ("exec", "attach", "portforward")
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
 """The verbs of a stored kind."""
@@ -174,4 +176,5 @@ def _has_subresource(kind: Kind, name: str) -> bool:
         (name == "status" and kind.has_status)
         or (name == "scale" and kind.scale is not None)
         or (name == "finalize" and is_namespace)
+        or (name in POD_SUBRESOURCES and (kind.group, kind.kind) == ("", "Pod"))
     )

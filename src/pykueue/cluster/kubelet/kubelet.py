@@ -9,13 +9,12 @@ from pathlib import Path
 
 import msgspec
 
-from pykueue.api import objects, resources
-from pykueue.api.errors import ApiError
+from pykueue.api import objects, reserved_keys, resources
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
-from pykueue.cluster import pods
-from pykueue.cluster.kubelet import environment, probes, status, volumes
-from pykueue.cluster.kubelet.devices import GPU, GPU_INDEXES, Devices
+from pykueue.cluster import component_deployments, paths, pods
+from pykueue.cluster.kubelet import admission, environment, pod_writes, probes, status, volumes
+from pykueue.cluster.kubelet.devices import GPU, DeviceManager
 from pykueue.cluster.kubelet.environment import Find, MissingSourceError
 from pykueue.cluster.kubelet.probes import ProbeWorker
 from pykueue.cluster.kubelet.run import Exit, Start, Stop
@@ -28,7 +27,6 @@ from pykueue.cluster.runtimes.protocol import (
     StartError,
     StillPulling,
 )
-from pykueue.cluster.scheduler import fleet
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller import writes
 from pykueue.kube.controller.cache import ObjectCache, latest
@@ -39,14 +37,12 @@ from pykueue.kube.supervisor import BackgroundTasks
 
 log = logging.getLogger(__name__)
 
-COMPONENT_ANNOTATION = "pykueue.dev/mirror"
 _SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
 _SHUTDOWN_GRACE_SECONDS = 5.0
 
 
 RETRY_SECONDS = 1.0
 """After a write that failed."""
-RETRIED_CODES = frozenset({429, 500, 502, 503, 504})
 
 
 class Kubelet:
@@ -68,8 +64,8 @@ class Kubelet:
         self.executor = executor
         self.clock = clock
         self.root = root
-        self.devices: dict[str, Devices] = {}
-        for kind in (resources.POD, resources.NODE, resources.CONFIG_MAP, resources.SECRET):
+        self.devices = DeviceManager(lambda name: cache.get(resources.NODE, name))
+        for kind in (resources.POD, resources.NODE, resources.CONFIG_MAP, resources.SECRET, resources.NAMESPACE):
             cache.add_kind(kind)
         self._workers: dict[str, PodWorker] = {}
         self._background = BackgroundTasks()
@@ -81,6 +77,8 @@ class Kubelet:
         """Adopt or remove the containers of an earlier kubelet, then run every bound pod."""
         self._is_running = True
         pods_by_uid = {objects.uid(pod): pod for pod in self.cache.all(resources.POD)}
+        for pod in pods_by_uid.values():
+            self.devices.restore(pod)
         for pod in pods_by_uid.values():
             self._follow(pod)
         for uid in self.runtime.pods():
@@ -124,12 +122,6 @@ class Kubelet:
         exec_request = msgspec.structs.replace(request, command=command)
         return await self.runtime.execute(exec_request, terminal=terminal, wants_input=wants_input)
 
-    def devices_of(self, node_name: str) -> Devices:
-        if node_name not in self.devices:
-            node = self.cache.get(resources.NODE, node_name)
-            self.devices[node_name] = Devices(fleet.capacity(node).get(GPU, 0) if node else 0)
-        return self.devices[node_name]
-
     def _pod_changed(self, old: Object | None, new: Object | None) -> None:
         if not self._is_running:
             return
@@ -150,53 +142,52 @@ class Kubelet:
 
     def _follow(self, pod: Object) -> None:
         """Run a pod that is bound to a node; the pods of deleted nodes are garbage."""
-        uid = objects.uid(pod)
+        uid, node = objects.uid(pod), self.cache.get(resources.NODE, pods.node_name(pod))
         if worker := self._workers.get(uid):
             worker.changed(pod)
-        elif self.cache.get(resources.NODE, pods.node_name(pod)) is None:
+        elif node is None or (admission.is_gated(pod) and not objects.is_deleted(pod)):
             return
         elif not pods.is_finished(pod):
-            self._workers[uid] = PodWorker(self, pod)
+            self._workers[uid] = PodWorker(self, pod, self._rejection(pod, node))
         elif objects.is_deleted(pod):
             self._background.start(self.remove(pod))
+
+    def _rejection(self, pod: Object, node: Object) -> tuple[str, str] | None:
+        """Why the node rejects a pod that has not started yet; None if it accepts it."""
+        if objects.is_deleted(pod) or "startTime" in objects.status(pod):
+            return None
+        others = [worker.pod for worker in self._workers.values() if worker.uses_node(objects.name(node))]
+        return admission.rejection(pod, node, others)
 
     async def forget(self, uid: str) -> None:
         """Remove the processes, logs and volumes of a pod that no longer exists in the API."""
         await self.runtime.forget(uid)
-        await asyncio.to_thread(shutil.rmtree, self._volumes(uid), ignore_errors=True)
+        await asyncio.to_thread(shutil.rmtree, paths.inside(self._volumes, uid), ignore_errors=True)
 
-    def _volumes(self, uid: str) -> Path:
-        return self.root / "volumes" / uid
+    @property
+    def _volumes(self) -> Path:
+        return self.root / "volumes"
 
     def prepare_volumes(self, pod: Object, find: Find) -> dict[str, Path]:
-        return volumes.prepare(pod, self._volumes(objects.uid(pod)), find)
+        """The directories of the pod's volumes; none if containers run without files."""
+        if self.runtime.has_files:
+            return volumes.prepare(pod, self._volumes, find)
+        volumes.check_sources(pod, find)
+        return {}
 
     async def remove(self, pod: Object) -> None:
         """Delete a terminated pod from the API. It stays until its finalizers are removed."""
-        while _may_succeed_later(await self.executor.run(_removal(pod))):
+        while pod_writes.may_succeed_later(await self.executor.run(pod_writes.removal(pod))):
             await self.clock.sleep(RETRY_SECONDS)
 
     def ended(self, uid: str) -> None:
         self._workers.pop(uid, None)
 
 
-def _may_succeed_later(done: writes.Done) -> bool:
-    """Whether the API failed.
-
-    What it refuses (the pod is gone, the status is invalid) it refuses again.
-    """
-    return any(isinstance(error, ApiError) and error.code in RETRIED_CODES for error in done.errors)
-
-
-def _removal(pod: Object) -> writes.Sync:
-    results = yield [writes.Delete(resource=resources.POD, object=pod, propagation_policy="", grace_period_seconds=0)]
-    return writes.Done(errors=writes.refusals(results))
-
-
 class PodWorker:
     """Runs one pod, from its binding to its end."""
 
-    def __init__(self, kubelet: Kubelet, pod: Object) -> None:
+    def __init__(self, kubelet: Kubelet, pod: Object, rejection: tuple[str, str] | None = None) -> None:
         self._kubelet = kubelet
         self._pod = pod
         self._uid = objects.uid(pod)
@@ -211,6 +202,17 @@ class PodWorker:
         self.task = asyncio.ensure_future(self._run_pod())
         if objects.is_deleted(pod):
             self._run.stop(now)
+        elif rejection is not None:
+            self._run.stop(now, *rejection)
+            self._record(*rejection, type_="Warning")
+
+    @property
+    def pod(self) -> Object:
+        return self._pod
+
+    def uses_node(self, name: str) -> bool:
+        """Whether the pod needs resources of the node; a pod that the API lost needs none."""
+        return pods.node_name(self._pod) == name and not self._run.is_over and not self._is_removed
 
     # Events
 
@@ -240,13 +242,12 @@ class PodWorker:
         run = self._run.containers.get(container)
         if run is None or run.phase != "running":
             return None
-        indexes = objects.annotations(self._pod).get(GPU_INDEXES, "")
-        return self._request(container, tuple(map(int, filter(None, indexes.split(",")))))
+        return self._request(container, self._kubelet.devices.of(self._pod).allocated(self._uid))
 
     @property
     def is_component(self) -> bool:
         """Whether the pod stands for a component of pykueue; `stop` does not terminate it."""
-        return COMPONENT_ANNOTATION in objects.annotations(self._pod)
+        return component_deployments.of(self._pod) is not None
 
     def cancel(self) -> None:
         self._tasks.cancel()
@@ -300,6 +301,9 @@ class PodWorker:
         except StartError as error:
             self._run.exited(name, error.exit, now)
             self._record("Failed", f"Error: {error}", type_="Warning")
+        except Exception as error:
+            log.exception("pod %s/%s", objects.namespace(self._pod), objects.name(self._pod))
+            self._run.start_delayed(name, ("CreateContainerError", str(error)), now)
         else:
             self._run.started(name, container.id, now)
             self._follow_container(name, container)
@@ -330,9 +334,16 @@ class PodWorker:
             attempt=self._run.containers[name].attempt,
             command=tuple(environment.command(container, variables)),
             environment=variables,
-            mounts=volumes.mounts(container, directories),
+            mounts=volumes.mounts(pod, container, variables, directories),
             gpu_indexes=gpus,
+            ignores_memory_limit=self._ignores_memory_limit(),
         )
+
+    def _ignores_memory_limit(self) -> bool:
+        """The operator of Ray decides it for its pods, an administrator for a namespace."""
+        namespace = self._kubelet.cache.get(resources.NAMESPACE, objects.namespace(self._pod))
+        deciders = [self._pod] if namespace is None else [self._pod, namespace]
+        return any(objects.annotations(obj).get(reserved_keys.MEMORY_LIMIT) == "ignore" for obj in deciders)
 
     def _pod_with_address(self) -> Object:
         address = {"podIP": ADDRESS, "hostIP": ADDRESS, "podIPs": [{"ip": ADDRESS}], "hostIPs": [{"ip": ADDRESS}]}
@@ -340,12 +351,13 @@ class PodWorker:
 
     async def _allocate_devices(self) -> tuple[int, ...]:
         """Allocate the pod's GPUs, and annotate the pod before its first process starts."""
-        indexes = self._kubelet.devices_of(pods.node_name(self._pod)).allocate(self._pod)
+        indexes = self._kubelet.devices.of(self._pod).allocate(self._pod)
         if indexes is None:
             raise MissingSourceError(f"not enough {GPU} devices are free on node {pods.node_name(self._pod)}")
-        if indexes and GPU_INDEXES not in objects.annotations(self._pod):
-            patch = {"metadata": {"annotations": {GPU_INDEXES: ",".join(map(str, indexes))}}}
-            await self._kubelet.executor.run(_patch(self._pod, patch))
+        annotation = ",".join(map(str, indexes))
+        if annotation != objects.annotations(self._pod).get(reserved_keys.GPU_INDEXES, ""):
+            patch = {"metadata": {"annotations": {reserved_keys.GPU_INDEXES: annotation or None}}}
+            await self._kubelet.executor.run(pod_writes.patch(self._pod, patch))
         return indexes
 
     def _adoption_request(self, name: str) -> ContainerRequest:
@@ -455,16 +467,16 @@ class PodWorker:
             return True
         if "conditions" in patch:
             patch["conditions"] = _with_removed_fields(self._pod, patch["conditions"])
-        done = await self._kubelet.executor.run(_patch(self._pod, {"status": patch}, "status"))
+        done = await self._kubelet.executor.run(pod_writes.patch(self._pod, {"status": patch}, "status"))
         if not done.errors:
             self._pod = self._run.pod = self._pod | {"status": objects.status(self._pod) | new_status}
-        return not _may_succeed_later(done)
+        return not pod_writes.may_succeed_later(done)
 
     async def _end(self) -> None:
         await self._tasks.wait()
         kubelet = self._kubelet
         await kubelet.runtime.clear(self._uid)
-        kubelet.devices_of(pods.node_name(self._pod)).release(self._uid)
+        kubelet.devices.of(self._pod).release(self._uid)
         kubelet.ended(self._uid)
         if self._is_removed:
             await kubelet.forget(self._uid)
@@ -476,12 +488,3 @@ def _with_removed_fields(pod: Object, conditions: list[Object]) -> list[Object]:
     """Conditions are merged by their type, so a field that a condition no longer has is null."""
     before = {condition["type"]: condition for condition in objects.nested_list(pod, "status", "conditions")}
     return [dict.fromkeys(before.get(condition["type"], ())) | condition for condition in conditions]
-
-
-def _patch(pod: Object, patch: Object, subresource: str = "") -> writes.Sync:
-    results = yield [
-        writes.Patch(
-            resource=resources.POD, object=pod, patch=patch, subresource=subresource, guarded=False, by_key=True
-        )
-    ]
-    return writes.Done(errors=writes.refusals(results))

@@ -12,8 +12,10 @@ from pathlib import Path
 
 from pykueue.api import objects
 from pykueue.api.scheme import Object
+from pykueue.cluster import paths
 from pykueue.cluster.kubelet import environment
 from pykueue.cluster.kubelet.environment import Find, MissingSourceError
+from pykueue.cluster.paths import UnsafePathError
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,28 +33,49 @@ class Mounts:
 
 
 def prepare(pod: Object, root: Path, find: Find) -> dict[str, Path]:
-    """Create the pod's volumes below `root`; return their directories by volume name."""
+    """Create the pod's volumes beneath `root`; return their directories by volume name.
+
+    A volume's directory is called after its index, so that no name of a user becomes a path.
+    """
+    root.mkdir(parents=True, exist_ok=True)
     directories: dict[str, Path] = {}
-    for volume in pod["spec"].get("volumes") or ():
+    for index, volume in enumerate(pod["spec"].get("volumes") or ()):
         name = volume["name"]
-        if "hostPath" in volume:
-            directories[name] = Path(volume["hostPath"]["path"])
-            continue
-        directory = root / name
-        directory.mkdir(parents=True, exist_ok=True)
-        for relative, content, mode in _files(volume, pod, find):
-            _write(directory, relative, content, mode)
-        directories[name] = directory
+        try:
+            if "hostPath" in volume:
+                directories[name] = paths.of_host(volume["hostPath"]["path"])
+                continue
+            directories[name] = directory = paths.make_directory(root, objects.uid(pod), str(index))
+            for relative, content, mode in _files(volume, pod, find):
+                paths.write_file(directory, relative, content, mode & 0o777 | 0o400)
+        except UnsafePathError as error:
+            raise MissingSourceError(f'volume "{name}": {error}') from error
     return directories
 
 
-def mounts(container: Object, directories: Mapping[str, Path]) -> Mounts:
-    paths: dict[str, Path] = {}
+def check_sources(pod: Object, find: Find) -> None:
+    """Raise MissingSourceError if a volume of the pod cannot be prepared. Writes nothing."""
+    for volume in pod["spec"].get("volumes") or ():
+        for _file in _files(volume, pod, find):
+            pass
+
+
+def mounts(pod: Object, container: Object, variables: Mapping[str, str], directories: Mapping[str, Path]) -> Mounts:
+    """The directories of a container's volume mounts, with their `subPath` or `subPathExpr`."""
+    on_host = {volume["name"] for volume in pod["spec"].get("volumes") or () if "hostPath" in volume}
+    mounted: dict[str, Path] = {}
     for mount in container.get("volumeMounts") or ():
         directory = directories.get(mount["name"])
-        if directory is not None:
-            paths[mount["mountPath"]] = directory / mount.get("subPath", "")
-    return Mounts(paths)
+        if directory is None:
+            continue
+        relative = mount.get("subPath") or environment.expand(mount.get("subPathExpr") or "", variables)
+        try:
+            path = paths.beneath(directory, relative, create=mount["name"] not in on_host)
+        except (UnsafePathError, OSError) as error:
+            reason = f'failed to prepare subPath for volumeMount "{mount["name"]}" of container "{container["name"]}"'
+            raise MissingSourceError(f"{reason}: {error}") from error
+        mounted[mount["mountPath"]] = path
+    return Mounts(mounted)
 
 
 File = tuple[str, bytes, int]
@@ -97,13 +120,3 @@ def _data_files(kind: str, volume_source: Object, find: Find, mode: int) -> Iter
                 continue
             raise MissingSourceError(f"references non-existent {kind.lower()} key: {item['key']}")
         yield item["path"], data[item["key"]], int(item.get("mode", mode))
-
-
-def _write(directory: Path, relative: str, content: bytes, mode: int) -> None:
-    target = directory / relative
-    if ".." in Path(relative).parts or Path(relative).is_absolute():
-        raise MissingSourceError(f"invalid path {relative!r}: must be relative and not contain '..'")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if not target.exists() or target.read_bytes() != content:
-        target.write_bytes(content)
-    target.chmod(mode | 0o400)

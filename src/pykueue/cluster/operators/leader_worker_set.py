@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from pykueue.api import conditions as api_conditions
-from pykueue.api import objects, resources
+from pykueue.api import objects, reserved_keys, resources
 from pykueue.api.scheme import Object
 from pykueue.cluster import pod_control, pods, statuses
 from pykueue.cluster.apps.deployment import template_hash
-from pykueue.cluster.runtimes import port_mapping
 from pykueue.kube.controller import writes
 
 _PREFIX = "leaderworkerset.sigs.k8s.io/"
@@ -143,7 +142,7 @@ def _pod(leader_worker_set: Object, group: _Group, index: int) -> Object:
     template = leader_template or templates["workerTemplate"]
     pod = pods.from_template(template, leader_worker_set, name=name, labels=labels)
     address = f"{leader}.{owner}.{objects.namespace(leader_worker_set)}"
-    annotations = {SIZE: str(group.size), port_mapping.NAMES: address} | ({LEADER_NAME: leader} if index else {})
+    annotations = {SIZE: str(group.size), reserved_keys.LOCAL_NAMES: address} | ({LEADER_NAME: leader} if index else {})
     pod["metadata"]["annotations"] = objects.annotations(pod) | annotations
     pod["spec"] |= {"hostname": name, "subdomain": owner}
     variables = {

@@ -9,12 +9,11 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from pykueue.api import conditions as api_conditions
-from pykueue.api import objects, resources
+from pykueue.api import objects, reserved_keys, resources
 from pykueue.api.rules import operators
 from pykueue.api.scheme import Object
 from pykueue.cluster import statuses
 from pykueue.cluster.job_controller.job_view import INDEX
-from pykueue.cluster.runtimes import port_mapping
 from pykueue.kube.controller import writes
 from pykueue.translate.jobs import training_runtime
 from pykueue.translate.jobs.framework import ObjectReference
@@ -112,9 +111,9 @@ def _add_variables(job: Object, replicated: Object, policy: Object) -> None:
     template = replicated["template"]["spec"].setdefault("template", {})
     annotations = template.setdefault("metadata", {}).setdefault("annotations", {})
     annotations |= {
-        port_mapping.GROUP: objects.uid(job),
-        port_mapping.NAMES: _first_node(job),
-        port_mapping.PORTS: _PORT,
+        reserved_keys.PORT_GROUP: objects.uid(job),
+        reserved_keys.LOCAL_NAMES: _first_node(job),
+        reserved_keys.LOCAL_PORTS: _PORT,
     }
     for container in objects.nested_list(template, "spec", "containers"):
         if container["name"] == _NODE:

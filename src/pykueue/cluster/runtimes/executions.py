@@ -14,6 +14,7 @@ import termios
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from pykueue.cluster import paths
 from pykueue.cluster.runtimes.protocol import StartError
 
 _CHUNK_BYTES = 64 * 1024
@@ -21,7 +22,7 @@ _CHUNK_BYTES = 64 * 1024
 
 def find_executable(word: str, environment: Mapping[str, str], work: Path) -> str:
     path = shutil.which(word, path=environment.get("PATH")) if "/" not in word else word
-    if path is None or not os.access(work / path, os.X_OK):
+    if path is None or not os.access(paths.of_command(work, path), os.X_OK):
         raise StartError(f'exec: "{word}": executable file not found in $PATH')
     return path
 

@@ -5,38 +5,43 @@ share one address: an operator annotates its pods with the names and ports that 
 and each group is mapped to free ports, the same for all its pods.
 """
 
-import json
+import contextlib
 import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pykueue.api import objects
-from pykueue.api.scheme import Object
+import msgspec
 
-GROUP = "pykueue.dev/group"
-NAMES = "pykueue.dev/local-names"
-PORTS = "pykueue.dev/local-ports"
+from pykueue.api import objects
+from pykueue.api.reserved_keys import LOCAL_NAMES, LOCAL_PORTS, PORT_GROUP
+from pykueue.api.scheme import Object
+from pykueue.cluster import paths
+
 ADDRESS = "127.0.0.1"
+_HOST_NAME = re.compile(r"(?<![\w.-])([\w.-]+)(?::(\d+)(?![\w.-]))?", re.ASCII)
+_LARGEST_PORT = 65535
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortMapping:
     """The host names of a group, and the port on this machine for each port that it uses."""
 
-    names: tuple[str, ...] = ()
+    names: frozenset[str] = frozenset()
     ports: Mapping[str, int] = field(default_factory=dict)
 
     def text(self, value: str) -> str:
-        """Replace the group's names by this machine's address, and a port after a name."""
-        for name in self.names:
-            pattern = rf"(?<![\w.-]){re.escape(name)}(?::(\d+))?(?![\w.-])"
-            value = re.sub(pattern, self._address, value)
-        return value
+        """Replace the group's names by this machine's address, and a port after a name.
+
+        One pass over the text, however many names there are.
+        """
+        return _HOST_NAME.sub(self._address, value) if self.names else value
 
     def _address(self, match: re.Match[str]) -> str:
-        port = match.group(1)
+        name, port = match.groups()
+        if name not in self.names:
+            return match.group()
         return ADDRESS if port is None else f"{ADDRESS}:{self.ports.get(port, port)}"
 
     def variable(self, name: str, value: str) -> str:
@@ -54,19 +59,26 @@ class PortMappings:
 
     def mapping_of(self, pod: Object) -> PortMapping:
         annotations = objects.annotations(pod)
-        group = annotations.get(GROUP, "")
-        names = tuple(filter(None, annotations.get(NAMES, "").split(",")))
-        ports = [port for port in annotations.get(PORTS, "").split(",") if port]
-        return PortMapping(names=names, ports=self._reserve(group, ports) if group else {})
+        group = annotations.get(PORT_GROUP, "")
+        names = frozenset(filter(None, annotations.get(LOCAL_NAMES, "").split(",")))
+        ports = [port for port in annotations.get(LOCAL_PORTS, "").split(",") if _is_port(port)]
+        return PortMapping(names=names, ports=self._reserve(objects.namespace(pod), group, ports) if group else {})
 
-    def _reserve(self, group: str, ports: list[str]) -> dict[str, int]:
-        path = self._root / f"{group}.json"
-        mapped: dict[str, int] = json.loads(path.read_text()) if path.exists() else {}
+    def _reserve(self, namespace: str, group: str, ports: list[str]) -> dict[str, int]:
+        """The ports of a group of this namespace; a file that cannot be read is written anew."""
+        file_name = f"{paths.key(namespace, group)}.json"
+        mapped: dict[str, int] = {}
+        with contextlib.suppress(OSError, msgspec.MsgspecError):
+            mapped = msgspec.json.decode(paths.inside(self._root, file_name).read_bytes(), type=dict[str, int])
         missing = [port for port in ports if port not in mapped]
         if missing:
             mapped |= dict(zip(missing, _free_ports(len(missing)), strict=True))
-            path.write_text(json.dumps(mapped))
+            paths.write_file(self._root, file_name, msgspec.json.encode(mapped), 0o600)
         return mapped
+
+
+def _is_port(text: str) -> bool:
+    return text.isdecimal() and len(text) <= len(str(_LARGEST_PORT)) and 0 < int(text) <= _LARGEST_PORT
 
 
 def _free_ports(count: int) -> list[int]:

@@ -21,6 +21,7 @@ import msgspec
 
 from pykueue.api import objects, resource_lists
 from pykueue.api.scheme import Object
+from pykueue.cluster import paths
 from pykueue.cluster.kubelet.run import Exit
 from pykueue.cluster.runtimes import executions, handlers, linux_processes, port_mapping
 from pykueue.cluster.runtimes.linux_processes import ProcessIdentity
@@ -43,8 +44,6 @@ _RESET_SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, 
 _PODS = "pods"
 _POD_FILE = "pod.json"
 """Namespace, name and owner of a pod, for `running_pods`."""
-LIMITS = "pykueue.dev/memory-limit"
-"""Annotation of a pod; with `ignore` its memory limits are not enforced."""
 LOST = Exit(
     code=137,
     reason="ContainerStatusUnknown",
@@ -54,6 +53,7 @@ LOST = Exit(
 
 class ProcessRuntime:
     name = "process"
+    has_files = True
 
     def __init__(self, root: Path) -> None:
         self._root = root / _PODS
@@ -62,10 +62,10 @@ class ProcessRuntime:
 
     async def start(self, request: ContainerRequest) -> "ProcessContainer":
         environment, command = self._environment_and_command(request)
-        directory = self._attempts(request) / f"{request.attempt}-{secrets.token_hex(4)}"
+        directory = paths.inside(self._attempts(request), f"{request.attempt}-{secrets.token_hex(4)}")
         directory.mkdir(parents=True)
         (directory / "boot").write_text(linux_processes.boot_id())
-        (self._root / objects.uid(request.pod) / _POD_FILE).write_bytes(_description(request.pod))
+        paths.inside(self._root, objects.uid(request.pod), _POD_FILE).write_bytes(_description(request.pod))
         work = self._working_directory(request)
         executions.find_executable(command[0], environment, work)
         pid = self._spawn(directory, work, environment, [*_memory_limit(request), *command])
@@ -92,9 +92,9 @@ class ProcessRuntime:
 
     def _working_directory(self, request: ContainerRequest) -> Path:
         path = request.mounts.rewrite(request.container.get("workingDir") or "")
-        if path and Path(path).is_dir():
-            return Path(path)
-        scratch = self._root / objects.uid(request.pod) / "work"
+        if path.startswith("/") and (directory := paths.of_host(path)).is_dir():
+            return directory
+        scratch = paths.inside(self._root, objects.uid(request.pod), "work")
         scratch.mkdir(parents=True, exist_ok=True)
         return scratch
 
@@ -117,7 +117,7 @@ class ProcessRuntime:
         )
 
     def _attempts(self, request: ContainerRequest) -> Path:
-        return self._root / objects.uid(request.pod) / "containers" / str(request.container["name"])
+        return paths.inside(self._root, objects.uid(request.pod), "containers", str(request.container["name"]))
 
     async def adopt(self, request: ContainerRequest, _container_id: str) -> "ProcessContainer | None":
         for directory in sorted(self._attempts(request).glob(f"{request.attempt}-*")):
@@ -142,7 +142,7 @@ class ProcessRuntime:
         await asyncio.to_thread(linux_processes.kill_pod_processes, pod_uid)
 
     async def forget(self, pod_uid: str) -> None:
-        pod_directory = self._root / pod_uid
+        pod_directory = paths.inside(self._root, pod_uid)
         for directory in pod_directory.glob("containers/*/*-*"):
             process = _started_process(directory)
             if process is not None and process.is_alive():
@@ -157,7 +157,7 @@ class ProcessRuntime:
         return {path.name for path in self._root.iterdir()}
 
     def log(self, pod: Object, container: str, attempt: int) -> Path | None:
-        attempts = self._root / objects.uid(pod) / "containers" / container
+        attempts = paths.inside(self._root, objects.uid(pod), "containers", container)
         logs = [path / "log" for path in attempts.glob(f"{attempt}-*") if (path / "log").exists()]
         return max(logs, key=lambda path: path.stat().st_mtime) if logs else None
 
@@ -179,7 +179,7 @@ def _quoted(text: str) -> str:
 def _memory_limit(request: ContainerRequest) -> list[str]:
     """The memory limit in KiB as an argument of the script; 0 for none."""
     limits = resource_lists.parse(objects.nested(request.container, "resources").get("limits"))
-    if "memory" not in limits or objects.annotations(request.pod).get(LIMITS) == "ignore":
+    if "memory" not in limits or request.ignores_memory_limit:
         return ["0"]
     return [str(max(1, limits["memory"].units() // 1024))]
 

@@ -25,6 +25,7 @@ class ContainerRequest(msgspec.Struct, frozen=True, kw_only=True):
     environment: Mapping[str, str] = msgspec.field(default_factory=dict)
     mounts: Mounts = msgspec.field(default_factory=Mounts)
     gpu_indexes: tuple[int, ...] = ()
+    ignores_memory_limit: bool = False
 
 
 class StartError(Exception):
@@ -82,6 +83,8 @@ class Execution(Protocol):
 
 class Runtime(Protocol):
     name: str
+    has_files: bool
+    """Whether containers see the files of their volumes; otherwise none are written."""
 
     async def start(self, request: ContainerRequest) -> Container: ...
 

@@ -29,6 +29,7 @@ UNTIL_DELETED = "until-deleted"
 
 class SimulatedRuntime:
     name = "simulated"
+    has_files = False
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

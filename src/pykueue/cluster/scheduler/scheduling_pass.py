@@ -74,7 +74,13 @@ def _bind(chosen: list[tuple[Object, str]], fleet: Fleet, now: datetime) -> writ
     if not chosen:
         return ()
     results = yield [
-        writes.Patch(resource=resources.POD, object=pod, patch={"spec": {"nodeName": name}}, guarded=False)
+        writes.Patch(
+            resource=resources.POD,
+            object=pod,
+            patch={"metadata": {"uid": objects.uid(pod)}, "spec": {"nodeName": name}},
+            subresource="binding",
+            guarded=False,
+        )
         for pod, name in chosen
     ]
     status_writes: list[writes.Action] = []

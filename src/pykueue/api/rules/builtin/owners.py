@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pykueue.api import selectors
 from pykueue.api.errors import FieldError
 from pykueue.api.rules import faults, reading, syntax
-from pykueue.api.rules.builtin import job, pod_spec
+from pykueue.api.rules.builtin import job, pod_spec, volumes
 from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
 
@@ -35,6 +35,37 @@ def validate_cron_job(request: AdmissionRequest) -> ValidationResult:
         detail = f"expected exactly 5 fields, found {len(fields)}: [{' '.join(fields)}]"
         field_errors.append(faults.invalid("spec.schedule", schedule, detail))
     return ValidationResult(invalid=tuple(field_errors))
+
+
+def validate_config_map(request: AdmissionRequest) -> ValidationResult:
+    """The keys of a ConfigMap become file names in volumes."""
+    field_errors = [*_check_keys(request.object, "data"), *_check_keys(request.object, "binaryData")]
+    data = reading.mapping(request.object.get("data"))
+    field_errors += [
+        faults.invalid(f"data[{key}]", key, f"duplicate of key present in binaryData: {key}")
+        for key in reading.mapping(request.object.get("binaryData"))
+        if key in data
+    ]
+    return ValidationResult(invalid=(*field_errors, *_check_immutable(request, ("data", "binaryData"))))
+
+
+def validate_secret(request: AdmissionRequest) -> ValidationResult:
+    return ValidationResult(invalid=(*_check_keys(request.object, "data"), *_check_immutable(request, ("data",))))
+
+
+def _check_keys(obj: Object, field: str) -> Iterator[FieldError]:
+    for key in reading.mapping(obj.get(field)):
+        yield from volumes.check_config_key(f"{field}[{key}]", key)
+
+
+def _check_immutable(request: AdmissionRequest, fields: tuple[str, ...]) -> Iterator[FieldError]:
+    if request.old is None or request.old.get("immutable") is not True:
+        return
+    if request.object.get("immutable") is not True:
+        yield faults.forbidden("immutable", "field is immutable when `immutable` is set")
+    for field in fields:
+        if reading.mapping(request.object.get(field)) != reading.mapping(request.old.get(field)):
+            yield faults.forbidden(field, "field is immutable when `immutable` is set")
 
 
 def validate_service(request: AdmissionRequest) -> ValidationResult:

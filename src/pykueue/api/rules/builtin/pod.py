@@ -4,26 +4,19 @@ The plugins run before Kueue's webhook, as in Kubernetes, so that role hashes in
 tolerations.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from pykueue.api import errors, resource_lists, resources
 from pykueue.api.errors import FieldError
 from pykueue.api.json_copy import copied
 from pykueue.api.quantity import Quantity
 from pykueue.api.rules import faults, reading
-from pykueue.api.rules.builtin import pod_spec
+from pykueue.api.rules.builtin import containers, pod_resources, pod_spec, pod_update
 from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
 _SYSTEM_PRIORITIES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
 _LIMIT_RANGER = "kubernetes.io/limit-ranger"
 _UNTIMED_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
-_UPDATABLE = (
-    "`spec.containers[*].image`",
-    "`spec.initContainers[*].image`",
-    "`spec.activeDeadlineSeconds`",
-    "`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
-    "`spec.tolerations` (only additions to existing tolerations)",
-)
 
 
 def default(request: AdmissionRequest) -> None:
@@ -38,8 +31,10 @@ def default(request: AdmissionRequest) -> None:
     spec.setdefault("enableServiceLinks", True)
     for container in _containers(spec):
         _take_requests_from_limits(container)
+    pod_resources.default_pod_requests(spec)
     if request.operation == "CREATE":
         _apply_limit_ranges(request, spec)
+        _apply_runtime_class(request, spec)
         spec.setdefault("serviceAccountName", "default")
         spec.setdefault("serviceAccount", spec["serviceAccountName"])
         _apply_priority(request, spec)
@@ -48,15 +43,42 @@ def default(request: AdmissionRequest) -> None:
 
 
 def validate(request: AdmissionRequest) -> ValidationResult:
-    if request.subresource or not reading.has_changed(request.object, request.old, "spec"):
+    old, spec = request.old, reading.mapping(request.object.get("spec"))
+    if request.subresource == "binding" and old is not None:
+        pod_update.check_binding(request.object, old)
+    if request.subresource not in _CHECKED_SUBRESOURCES or not reading.has_changed(request.object, old, "spec"):
         return ValidationResult()
-    spec = reading.mapping(request.object.get("spec"))
-    field_errors = [*pod_spec.check_pod_spec("spec", spec)]
-    if request.old is not None:
-        field_errors += _check_change(spec, reading.mapping(request.old.get("spec")))
-    elif not field_errors:
+    field_errors = [*pod_spec.check_pod_spec("spec", spec, pod_name=_name(request), is_pod=True)]
+    for name in ("containers", "initContainers"):
+        for index, container in enumerate(reading.mappings(spec.get(name))):
+            field_errors += containers.check_image_text(f"spec.{name}[{index}]", container)
+    if old is not None:
+        before = reading.mapping(old.get("spec"))
+        field_errors += _CHECKED_SUBRESOURCES[request.subresource](spec, before)
+        if request.subresource == "resize" and qos_class(spec) != qos_class(before):
+            detail = "Pod QOS Class may not change as a result of resizing"
+            field_errors.append(faults.invalid("spec", qos_class(before), detail))
+        return ValidationResult(invalid=tuple(field_errors))
+    field_errors += _check_new(spec)
+    if not field_errors:
         _enforce_limit_ranges(request, spec)
+        _enforce_overhead(request, spec)
     return ValidationResult(invalid=tuple(field_errors))
+
+
+_CHECKED_SUBRESOURCES: Mapping[str, Callable[[Object, Object], Iterator[FieldError]]] = {
+    "": pod_update.check_update,
+    "resize": pod_update.check_resize,
+    "ephemeralcontainers": pod_update.check_ephemeral_containers,
+}
+"""The writes that may change a pod's spec, and what each may change."""
+
+
+def _check_new(spec: Object) -> Iterator[FieldError]:
+    if reading.sequence(spec.get("ephemeralContainers")):
+        yield faults.forbidden("spec.ephemeralContainers", "cannot be set on create")
+    if spec.get("nodeName") and reading.sequence(spec.get("schedulingGates")):
+        yield faults.forbidden("spec.nodeName", "cannot be set until all schedulingGates have been cleared")
 
 
 def qos_class(spec: Object) -> str:
@@ -174,19 +196,11 @@ def _enforce_limit_ranges(request: AdmissionRequest, spec: Object) -> None:
             broken += _broken_bounds("Container", item, requests, limits)
     for item in _limit_items(request, "Pod"):
         requests = resource_lists.pod_requests(spec)
-        limits = resource_lists.pod_requests(_with_limits_as_requests(spec))
+        limits = resource_lists.pod_limits(spec)
         broken += _broken_bounds("Pod", item, requests, limits)
     if broken:
         why = broken[0] if len(broken) == 1 else f"[{', '.join(broken)}]"
         raise errors.forbidden("", "pods", _name(request), why)
-
-
-def _with_limits_as_requests(spec: Object) -> Object:
-    swapped: Object = copied(spec)
-    for holder in (swapped, *_containers(swapped)):
-        resources = reading.mapping(holder.get("resources"))
-        resources["requests"] = resources.pop("limits", {})
-    return swapped
 
 
 def _broken_bounds(
@@ -210,37 +224,47 @@ def _broken_bounds(
             yield f"{start}, but request is {requests[name]}"
 
 
-def _check_change(spec: Object, old: Object) -> Iterator[FieldError]:
-    before, after = (reading.mappings(version.get("schedulingGates")) for version in (old, spec))
-    for gate in after:
-        if gate not in before:
-            detail = f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'"
-            yield faults.forbidden("spec.schedulingGates", detail)
-    if any(
-        toleration not in reading.sequence(spec.get("tolerations"))
-        for toleration in reading.sequence(old.get("tolerations"))
-    ):
-        yield faults.forbidden(
-            "spec.tolerations", "existing toleration can not be modified except its tolerationSeconds"
-        )
-    if _fixed(spec, old) != _fixed(old, old):
-        yield faults.forbidden("spec", f"pod updates may not change fields other than {','.join(_UPDATABLE)}")
+# RuntimeClass
 
 
-def _fixed(spec: Object, old: Object) -> Object:
-    """The part of a pod's spec that may not change.
+def _apply_runtime_class(request: AdmissionRequest, spec: Object) -> None:
+    """Set overhead, node selector and tolerations of the pod's RuntimeClass."""
+    runtime_class = _runtime_class(request, spec)
+    overhead = reading.mapping(reading.at(runtime_class, "overhead", "podFixed"))
+    if overhead and not spec.get("overhead"):
+        spec["overhead"] = dict(overhead)
+        pod_spec.write_canonically(spec, "overhead")
+    placement = reading.mapping(reading.at(runtime_class, "scheduling"))
+    for key, value in reading.text_map(placement.get("nodeSelector")).items():
+        present = reading.ensure_mapping(spec, "nodeSelector").setdefault(key, value)
+        if present != value:
+            where = f"runtimeClass.scheduling.nodeSelector[{key}] = {value}; pod.spec.nodeSelector[{key}] = {present}"
+            raise errors.forbidden("", "pods", _name(request), f"conflict: {where}")
+    tolerations = reading.sequence(spec.get("tolerations"))
+    added = [item for item in reading.sequence(placement.get("tolerations")) if item not in tolerations]
+    if added:
+        spec["tolerations"] = [*tolerations, *copied(added)]
 
-    A gated pod may still get a node selector and an affinity, and binding sets `nodeName` once.
-    """
-    rest: Object = copied(spec)
-    for name in ("activeDeadlineSeconds", "tolerations", "schedulingGates"):
-        rest.pop(name, None)
-    for container in _containers(rest):
-        container.pop("image", None)
-        container.pop("resources", None)
-    if reading.sequence(old.get("schedulingGates")):
-        rest.pop("nodeSelector", None)
-        rest.pop("affinity", None)
-    if not old.get("nodeName"):
-        rest.pop("nodeName", None)
-    return rest
+
+def _runtime_class(request: AdmissionRequest, spec: Object) -> Object | None:
+    name = reading.text(spec.get("runtimeClassName"))
+    if not name:
+        return None
+    runtime_class = request.lookup.get(resources.RUNTIME_CLASS, "", name)
+    if runtime_class is None:
+        raise errors.forbidden("", "pods", _name(request), f'pod rejected: RuntimeClass "{name}" not found')
+    return runtime_class
+
+
+def _enforce_overhead(request: AdmissionRequest, spec: Object) -> None:
+    """The overhead of a pod is that of its RuntimeClass, or nothing."""
+    runtime_class = _runtime_class(request, spec)
+    fixed = reading.amounts(reading.at(runtime_class, "overhead", "podFixed"))
+    own = reading.amounts(spec.get("overhead"))
+    if not fixed and own:
+        why = "pod rejected: Pod Overhead set without corresponding RuntimeClass defined Overhead"
+    elif {name: amount.nano for name, amount in fixed.items()} != {name: amount.nano for name, amount in own.items()}:
+        why = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead"
+    else:
+        return
+    raise errors.forbidden("", "pods", _name(request), why)

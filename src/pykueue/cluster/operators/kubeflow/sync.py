@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from pykueue.api import conditions as api_conditions
-from pykueue.api import objects, times
+from pykueue.api import objects, reserved_keys, times
 from pykueue.api.scheme import Object
 from pykueue.cluster import pod_control, pods, statuses
 from pykueue.cluster.operators.kubeflow.frameworks import Member, TrainingFramework, counts, pod_name, specs
-from pykueue.cluster.runtimes import port_mapping, simulated
+from pykueue.cluster.runtimes import simulated
 from pykueue.kube.controller import writes
 
 _PREFIX = "training.kubeflow.org/"
@@ -297,9 +297,9 @@ def _local_annotations(framework: TrainingFramework, job: Object) -> dict[str, s
     """Annotations for this machine: the names and port with which members reach each other."""
     names = [pod_name(job, role, index) for role, count in counts(framework, job).items() for index in range(count)]
     return {
-        port_mapping.GROUP: objects.uid(job),
-        port_mapping.NAMES: ",".join(names),
-        port_mapping.PORTS: str(framework.port),
+        reserved_keys.PORT_GROUP: objects.uid(job),
+        reserved_keys.LOCAL_NAMES: ",".join(names),
+        reserved_keys.LOCAL_PORTS: str(framework.port),
     }
 
 

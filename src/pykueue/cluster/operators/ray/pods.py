@@ -3,12 +3,10 @@
 import copy
 from collections.abc import Callable
 
-from pykueue.api import objects
+from pykueue.api import objects, reserved_keys
 from pykueue.api.scheme import Object
 from pykueue.cluster import pods
 from pykueue.cluster.operators.ray import commands, names
-from pykueue.cluster.runtimes import port_mapping
-from pykueue.cluster.runtimes.process import LIMITS
 from pykueue.cluster.runtimes.simulated import RUNTIME, UNTIL_DELETED
 
 
@@ -66,11 +64,11 @@ def _labels(cluster: str, role: str, group_name: str) -> dict[str, str]:
 def local_annotations(namespace: str, cluster: str) -> dict[str, str]:
     """Annotations for this machine: the port mapping of the cluster, and an endless runtime."""
     return {
-        port_mapping.GROUP: f"{namespace}.{cluster}",
-        port_mapping.NAMES: names.head_service(cluster),
-        port_mapping.PORTS: ",".join(commands.PORTS.values()),
+        reserved_keys.PORT_GROUP: f"{namespace}.{cluster}",
+        reserved_keys.LOCAL_NAMES: names.head_service(cluster),
+        reserved_keys.LOCAL_PORTS: ",".join(commands.PORTS.values()),
         RUNTIME: UNTIL_DELETED,
-        LIMITS: "ignore",
+        reserved_keys.MEMORY_LIMIT: "ignore",
     }
 
 

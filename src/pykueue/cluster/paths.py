@@ -1,0 +1,164 @@
+"""Variable strings as paths: the only module of the cluster that joins one to a path.
+
+Names of volumes, keys of ConfigMaps and annotations come from users, and a process may leave links
+where it may write. So a name is checked to be one plain component (`inside`), any other text is
+hashed (`key`), and files of volumes are opened from one directory descriptor to the next, where no
+link is followed. `tests/tidy/test_paths.py` finds every other join.
+"""
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import secrets
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+_LONGEST_NAME_BYTES = 255
+_LONGEST_PATH = 4096
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_EXISTING_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class UnsafePathError(Exception):
+    """A name or path would lead out of its directory, or cannot be a file name."""
+
+
+def inside(root: Path, *names: str) -> Path:
+    """`root` joined with names, each of which is one component: neither `..` nor `a/b`."""
+    for name in names:
+        _check_name(name)
+    return root.joinpath(*names)
+
+
+def key(*texts: str) -> str:
+    """A file name for any texts: the same for the same texts, and never a path."""
+    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:32]
+
+
+def components(relative: str) -> tuple[str, ...]:
+    """The components of a relative path; UnsafePathError if it is absolute or contains `..`."""
+    if relative.startswith("/"):
+        raise UnsafePathError(f"invalid path {relative!r:.80}: must be a relative path")
+    if len(relative) > _LONGEST_PATH:
+        raise UnsafePathError(f"invalid path {relative!r:.80}: is longer than {_LONGEST_PATH} characters")
+    names = tuple(name for name in relative.split("/") if name not in ("", "."))
+    for name in names:
+        _check_name(name)
+    return names
+
+
+def of_host(text: str) -> Path:
+    """A path of this machine that a pod names on purpose: `hostPath` and `workingDir`."""
+    if not text.startswith("/") or "\0" in text or ".." in text.split("/"):
+        raise UnsafePathError(f"invalid path {text!r:.80}: must be an absolute path without '..'")
+    return Path(text)
+
+
+def of_command(working_directory: Path, word: str) -> Path:
+    """The file that a process with this working directory starts as its command."""
+    return working_directory / word
+
+
+def make_directory(root: Path, *names: str) -> Path:
+    """Create a directory beneath `root`, which must exist; UnsafePathError at a link."""
+    with _opened(root, names, create=True):
+        return inside(root, *names)
+
+
+def beneath(root: Path, relative: str, *, create: bool) -> Path:
+    """The file or directory at a relative path; UnsafePathError if a link is on the way.
+
+    With `create`, a missing directory is created.
+    """
+    names = components(relative)
+    if not names:
+        return root
+    with _opened(root, names[:-1], create=create) as descriptor:
+        try:
+            mode = os.stat(names[-1], dir_fd=descriptor, follow_symlinks=False).st_mode
+        except FileNotFoundError:
+            if not create:
+                raise UnsafePathError(f"path {relative!r:.80} does not exist") from None
+            os.mkdir(names[-1], 0o700, dir_fd=descriptor)
+        else:
+            if not stat.S_ISDIR(mode) and not stat.S_ISREG(mode):
+                raise UnsafePathError(f"path {relative!r:.80} is neither a directory nor a plain file")
+    return inside(root, *names)
+
+
+def write_file(root: Path, relative: str, content: bytes, mode: int) -> None:
+    """Write a file beneath `root`. It replaces whatever is there, also a link, in one step."""
+    names = components(relative)
+    if not names:
+        raise UnsafePathError(f"invalid path {relative!r:.80}: must name a file")
+    with _opened(root, names[:-1], create=True) as directory:
+        if _has_content(directory, names[-1], content, mode):
+            return
+        temporary = f".{secrets.token_hex(8)}"
+        descriptor = os.open(temporary, _NEW_FILE, 0o600, dir_fd=directory)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+                os.fchmod(file.fileno(), mode)
+            os.rename(temporary, names[-1], src_dir_fd=directory, dst_dir_fd=directory)
+        except OSError as error:
+            os.unlink(temporary, dir_fd=directory)
+            if error.errno in (errno.EISDIR, errno.ENOTEMPTY, errno.EEXIST):
+                raise UnsafePathError(f"path {relative!r:.80} is a directory") from error
+            raise
+
+
+def _check_name(name: str) -> None:
+    try:
+        size = len(os.fsencode(name))
+    except UnicodeEncodeError:
+        size = 0
+    if not 0 < size <= _LONGEST_NAME_BYTES or name in (".", "..") or "/" in name or "\0" in name:
+        raise UnsafePathError(f"invalid file name {name!r:.80}: must be one name of at most 255 bytes, not a path")
+
+
+@contextlib.contextmanager
+def _opened(root: Path, names: Sequence[str], *, create: bool) -> Iterator[int]:
+    """The descriptor of a directory beneath `root`; no link below `root` is followed."""
+    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for name in names:
+            child = _open_child(descriptor, name, create=create)
+            os.close(descriptor)
+            descriptor = child
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _open_child(directory: int, name: str, *, create: bool) -> int:
+    _check_name(name)
+    if create:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name, 0o700, dir_fd=directory)
+    try:
+        return os.open(name, _DIRECTORY, dir_fd=directory)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENOTDIR, errno.ENOENT):
+            raise UnsafePathError(f"{name!r:.80} is not a directory: a link or a file, or it is absent") from error
+        raise
+
+
+def _has_content(directory: int, name: str, content: bytes, mode: int) -> bool:
+    """Whether a plain file with this content and mode is there; never waits for a pipe."""
+    try:
+        descriptor = os.open(name, _EXISTING_FILE, dir_fd=directory)
+    except OSError:
+        return False
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or (status.st_size, stat.S_IMODE(status.st_mode)) != (len(content), mode):
+            return False
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            return file.read() == content
+    finally:
+        os.close(descriptor)
