@@ -6,7 +6,7 @@ tolerations.
 
 from collections.abc import Iterator
 
-from pykueue.api import errors, resource_lists, resources
+from pykueue.api import errors, json_text, resource_lists, resources
 from pykueue.api.errors import FieldError
 from pykueue.api.json_copy import copied
 from pykueue.api.quantity import Quantity
@@ -212,14 +212,13 @@ def _broken_bounds(
 
 def _check_change(spec: Object, old: Object) -> Iterator[FieldError]:
     before, after = (reading.mappings(version.get("schedulingGates")) for version in (old, spec))
+    gates_before = json_text.identities(before)
     for gate in after:
-        if gate not in before:
+        if json_text.identity(gate) not in gates_before:
             detail = f"only deletion is allowed, but found new scheduling gate '{gate.get('name')}'"
             yield faults.forbidden("spec.schedulingGates", detail)
-    if any(
-        toleration not in reading.sequence(spec.get("tolerations"))
-        for toleration in reading.sequence(old.get("tolerations"))
-    ):
+    tolerations = json_text.identities(reading.sequence(spec.get("tolerations")))
+    if not json_text.identities(reading.sequence(old.get("tolerations"))) <= tolerations:
         yield faults.forbidden(
             "spec.tolerations", "existing toleration can not be modified except its tolerationSeconds"
         )
