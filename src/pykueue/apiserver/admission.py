@@ -21,6 +21,7 @@ from pykueue.apiserver import metadata, namespace_lifecycle, versions
 from pykueue.apiserver.calls import WriteCall
 
 _SIMILAR_ENOUGH_TO_SUGGEST = 0.8
+_MOST_REPORTED_FIELDS = 100
 
 
 class AdmissionPlugin(Protocol):
@@ -52,6 +53,7 @@ class ServerAdmission(AdmissionPipeline):
         ]
         if unknown:
             name = f"{applied['metadata'].get('namespace', '')}/{applied['metadata'].get('name', '')}"
+            unknown = unknown[:_MOST_REPORTED_FIELDS]
             lines = unknown[0] if len(unknown) == 1 else "errors:\n" + "\n".join(f"  {line}" for line in unknown)
             raise errors.bad_request(
                 f"failed to create typed patch object ({name}; {kind.api_version}, Kind={kind.kind}): {lines}"
@@ -92,6 +94,7 @@ class ServerAdmission(AdmissionPipeline):
         """Strict refuses unknown and repeated fields, Warn warns of them, Ignore drops them."""
         if self.call.field_validation == "Ignore":
             return
+        unknown = unknown[:_MOST_REPORTED_FIELDS]
         if self.call.field_validation == "Strict":
             faults = ", ".join([*self.call.decoding_faults, *map(str, unknown)])
             if faults:

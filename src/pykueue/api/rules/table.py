@@ -172,7 +172,6 @@ RULES: Mapping[tuple[str, str], AdmissionRules] = {
     (_KUEUE, "AdmissionCheck"): AdmissionRules(validator=unsupported.warn),
     (_KUEUE, "MultiKueueCluster"): AdmissionRules(validator=unsupported.warn),
     (_KUEUE, "MultiKueueConfig"): AdmissionRules(validator=unsupported.warn),
-    ("", "ConfigMap"): AdmissionRules(validator=unsupported.warn_of_configuration),
     ("batch", "Job"): AdmissionRules(
         defaulter=_one_after_another(builtin_job.default, _BATCH_JOB.defaulter, builtin_job.generate_selector),
         validator=_all_of(builtin_job.validate, _BATCH_JOB.validator),
@@ -193,7 +192,7 @@ RULES: Mapping[tuple[str, str], AdmissionRules] = {
     ("", "PersistentVolumeClaim"): AdmissionRules(defaulter=objects.persistent_volume_claim),
     ("", "ResourceQuota"): AdmissionRules(defaulter=objects.resource_quota),
     ("", "Namespace"): AdmissionRules(defaulter=objects.namespace),
-    ("", "ConfigMap"): AdmissionRules(validator=owners.validate_config_map),
+    ("", "ConfigMap"): AdmissionRules(validator=_all_of(owners.validate_config_map, unsupported.warn_of_configuration)),
     ("", "Secret"): AdmissionRules(defaulter=objects.secret, validator=owners.validate_secret),
     ("", "Service"): AdmissionRules(defaulter=objects.service, validator=owners.validate_service),
     ("", "LimitRange"): AdmissionRules(defaulter=objects.limit_range),

@@ -4,14 +4,12 @@
 extend it through `hooks`.
 """
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 
 from pykueue.api import errors
 from pykueue.api.scheme import Scheme
 from pykueue.apiserver.calls import UserInfo, Verbs
-from pykueue.apiserver.http import endpoints, resources
+from pykueue.apiserver.http import bodies, endpoints, resources, routes
 from pykueue.apiserver.http.discovery import Discovery
 from pykueue.apiserver.http.endpoints import ResolvedRoute
 from pykueue.apiserver.http.hooks import Hooks
@@ -21,38 +19,11 @@ from pykueue.apiserver.http.openapi import OpenApi
 from pykueue.apiserver.security.authorizer import Authorizer
 from pykueue.apiserver.security.impersonation import effective_user
 
-MUTATING = ("POST", "PUT", "PATCH", "DELETE")
+_STORING_VERBS = ("create", "update", "patch")
 ANONYMOUS = UserInfo(name="system:anonymous", groups=("system:unauthenticated",))
 
 Authenticate = Callable[[str], UserInfo | None]
 """Returns the user of a bearer token, None if the token is not valid."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """The largest numbers of concurrent requests. Watches do not count."""
-
-    reads: int = 400
-    writes: int = 200
-
-
-class InFlight:
-    """Counts concurrent requests and refuses those above the limits."""
-
-    def __init__(self, limits: Limits) -> None:
-        self._limits = {False: limits.reads, True: limits.writes}
-        self._active = {False: 0, True: 0}
-
-    @contextlib.contextmanager
-    def admit(self, method: str) -> Iterator[None]:
-        is_write = method in MUTATING
-        if self._active[is_write] >= self._limits[is_write]:
-            raise errors.too_many_requests("Too many requests, please try again later.", 1)
-        self._active[is_write] += 1
-        try:
-            yield
-        finally:
-            self._active[is_write] -= 1
 
 
 class Application:
@@ -63,7 +34,6 @@ class Application:
         verbs: Verbs,
         authorizer: Authorizer,
         authenticate: Authenticate,
-        limits: Limits | None = None,
     ) -> None:
         self.scheme = scheme
         self.verbs = verbs
@@ -72,7 +42,6 @@ class Application:
         self.discovery = Discovery(scheme, self.hooks)
         self.openapi = OpenApi(scheme)
         self.non_resource_paths = NonResourcePaths(self.discovery, self.openapi, self.hooks)
-        self.in_flight = InFlight(limits or Limits())
         self.address = ""
         self._authenticate = authenticate
         self.resources = resources.Resources(verbs)
@@ -108,6 +77,11 @@ class Application:
         if access.path:
             raise errors.ApiError(403, "Forbidden", f"forbidden: {refusal}", {})
         raise errors.forbidden(access.group, access.resource, access.name, refusal)
+
+    def body_limit(self, route: routes.Route) -> int:
+        """The largest body of a request: large only if it is stored."""
+        is_stored = route.verb in _STORING_VERBS and route.is_resource and self.hooks.find(route) is None
+        return bodies.LIMIT_BYTES if is_stored else bodies.SMALL_LIMIT_BYTES
 
     async def respond(self, request: HttpRequest, endpoint: ResolvedRoute, *, etag: str = "") -> HttpResponse:
         """Answer any request but a watch."""

@@ -245,7 +245,7 @@ def _entries_of(kind: Kind, hooks: Hooks) -> Iterator[DiscoveryEntry]:
         )
     if (kind.group, kind.kind) == ("", "Pod"):
         for name in routes.POD_SUBRESOURCES:
-            yield DiscoveryEntry(name=f"pods/{name}", kind="Pod", namespaced=True, verbs=SUBRESOURCE_VERBS)
+            yield DiscoveryEntry(name=f"pods/{name}", kind="Pod", namespaced=True, verbs=routes.SUBRESOURCE_VERBS)
     if kind.scale:
         yield DiscoveryEntry(
             name=f"{kind.plural}/scale",

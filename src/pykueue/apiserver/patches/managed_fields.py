@@ -4,6 +4,7 @@ The write path calls this after an update. Server-side apply calls it to refuse 
 that other managers own.
 """
 
+import itertools
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from pykueue.apiserver.patches.field_sets import Node
 from pykueue.apiserver.patches.merge_schema import MergeSchema
 
 _MOST_UPDATE_MANAGERS = 10
+_MOST_CONFLICTS = 1000
 _UNOWNED_METADATA = (
     "f:name",
     "f:namespace",
@@ -157,12 +159,11 @@ def _merged_beyond_limit(order: list[tuple[Manager, Ownership]]) -> Iterable[tup
     )
     if not excess:
         return order
-    merged: Node | None = None
-    for _, owned in excess:
-        merged = field_sets.union(merged, owned.fields)
+    merged = field_sets.union_all(owned.fields for _, owned in excess)
     newest = excess[-1]
     ancient = newest[0]._replace(name="ancient-changes", subresource="")
-    others = [item for item in order if item not in excess and item[0] != ancient]
+    replaced = {manager for manager, _ in excess} | {ancient}
+    others = [item for item in order if item[0] not in replaced]
     appliers = [item for item in others if item[0].operation == "Apply"]
     return [
         *appliers,
@@ -250,9 +251,7 @@ def apply(
         ours = _applied_by_client(schema, base) if writer.name == _KUBECTL else None
         _refuse_conflicts(managers, field_sets.difference(changed, ours))
     managers = _without(managers, changed)
-    others: Node | None = None
-    for owned in managers.values():
-        others = field_sets.union(others, owned.fields)
+    others = field_sets.union_all(owned.fields for owned in managers.values())
     no_longer_applied = field_sets.difference(previous.fields, mine) if previous else None
     result: Object = typed.remove(schema, merged, no_longer_applied, field_sets.union(others, mine))
     removed = strip(typed.compare(schema, merged, result)[1])
@@ -285,9 +284,8 @@ def _refuse_conflicts(managers: Managers, changed: Node | None) -> None:
     conflicts: list[tuple[str, str]] = []
     for manager, owned in sorted(managers.items()):
         description = _describe(manager, owned)
-        conflicts += [
-            (description, path) for path in field_sets.members(field_sets.intersection(owned.fields, changed))
-        ]
+        paths = field_sets.members(field_sets.intersection(owned.fields, changed))
+        conflicts += [(description, path) for path in itertools.islice(paths, _MOST_CONFLICTS - len(conflicts))]
     if not conflicts:
         return
     causes = [

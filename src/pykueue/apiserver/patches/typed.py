@@ -123,7 +123,8 @@ def _merge_lists(schema: MergeSchema, live: list[Any], applied: list[Any]) -> li
 def _interleaved(live_items: Iterable[str], applied_items: Mapping[str, Any]) -> Iterator[str]:
     """Applied items in their order. Other items stay before the applied item after them."""
     live, applied = list(live_items), list(applied_items)
-    shared = [element for element in reversed(applied) if element in set(live)]
+    live_elements = set(live)
+    shared = [element for element in reversed(applied) if element in live_elements]
     position = 0
     for element in applied:
         while position < len(live) and live[position] != element:

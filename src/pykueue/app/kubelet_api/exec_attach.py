@@ -5,10 +5,14 @@ the size of the terminal.
 """
 
 import asyncio
+import contextlib
 import json
 import urllib.parse
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
 
 from pykueue.api import errors, objects, resources
 from pykueue.api.scheme import Object
@@ -114,12 +118,18 @@ async def _receive_input(line: MessageStream, execution: Execution) -> None:
             execution.close_input()
 
 
+class _TerminalSize(msgspec.Struct, rename="pascal"):
+    width: Annotated[int, msgspec.Meta(ge=0, lt=2**16)]
+    height: Annotated[int, msgspec.Meta(ge=0, lt=2**16)]
+
+
+_SIZE = msgspec.json.Decoder(_TerminalSize)
+
+
 def _resize(execution: Execution, data: bytes) -> None:
-    try:
-        size = json.loads(data)
-        execution.resize(int(size["Width"]), int(size["Height"]))
-    except (ValueError, KeyError, TypeError):
-        return
+    with contextlib.suppress(msgspec.DecodeError, RecursionError):
+        size = _SIZE.decode(data)
+        execution.resize(size.width, size.height)
 
 
 async def _send_output(line: MessageStream, execution: Execution) -> None:
