@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from pykueue.api.rules import cluster_queue, operators, quota, resource_flavor, workload
 from pykueue.api.rules.builtin import job as builtin_job
-from pykueue.api.rules.builtin import objects, owners, rbac
+from pykueue.api.rules.builtin import objects, owners, rbac, resource_quota
 from pykueue.api.rules.builtin import pod as builtin_pod
 from pykueue.api.rules.jobs import (
     batch_job,
@@ -161,7 +161,7 @@ RULES: Mapping[tuple[str, str], AdmissionRules] = {
     ),
     ("", "Node"): AdmissionRules(defaulter=objects.node),
     ("", "PersistentVolumeClaim"): AdmissionRules(defaulter=objects.persistent_volume_claim),
-    ("", "ResourceQuota"): AdmissionRules(defaulter=objects.resource_quota),
+    ("", "ResourceQuota"): AdmissionRules(defaulter=objects.resource_quota, validator=resource_quota.validate),
     ("", "Namespace"): AdmissionRules(defaulter=objects.namespace),
     ("", "Secret"): AdmissionRules(defaulter=objects.secret),
     ("", "Service"): AdmissionRules(defaulter=objects.service, validator=owners.validate_service),
