@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pykueue.api.labels import QUEUE_NAME
 from pykueue.api.rules import cluster_queue, operators, quota, reading, resource_flavor, unsupported, workload
 from pykueue.api.rules.builtin import job as builtin_job
-from pykueue.api.rules.builtin import objects, owners, rbac
+from pykueue.api.rules.builtin import objects, owners, rbac, resource_quota
 from pykueue.api.rules.builtin import pod as builtin_pod
 from pykueue.api.rules.jobs import (
     batch_job,
@@ -190,7 +190,7 @@ RULES: Mapping[tuple[str, str], AdmissionRules] = {
     ),
     ("", "Node"): AdmissionRules(defaulter=objects.node),
     ("", "PersistentVolumeClaim"): AdmissionRules(defaulter=objects.persistent_volume_claim),
-    ("", "ResourceQuota"): AdmissionRules(defaulter=objects.resource_quota),
+    ("", "ResourceQuota"): AdmissionRules(defaulter=objects.resource_quota, validator=resource_quota.validate),
     ("", "Namespace"): AdmissionRules(defaulter=objects.namespace),
     ("", "ConfigMap"): AdmissionRules(validator=_all_of(owners.validate_config_map, unsupported.warn_of_configuration)),
     ("", "Secret"): AdmissionRules(defaulter=objects.secret, validator=owners.validate_secret),

@@ -116,6 +116,17 @@ class Store:
         collection = self._collections.get((group, plural))
         return collection.within(namespace) if collection else []
 
+    def heads(self, group: str, plural: str, namespace: str = "") -> list[Stored]:
+        """The newest versions, committed or not. A write that counts objects must use them."""
+        newest = {stored.key: stored for stored in self.select(group, plural, namespace)}
+        for key, change in self._uncommitted.items():
+            if (key.group, key.plural) != (group, plural) or (namespace and key.namespace != namespace):
+                continue
+            newest.pop(key, None)
+            if not change.is_deleted:
+                newest[key] = change.now
+        return list(newest.values())
+
     def select_at(self, revision: int, group: str, plural: str, namespace: str = "") -> list[Stored]:
         """The objects at an old revision, which is not below `floor`."""
         current = {stored.key: stored for stored in self.select(group, plural, namespace)}
