@@ -36,6 +36,19 @@ class Component(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessOptions:
+    """The options of `pykueue up` for pods that are processes of this machine."""
+
+    is_isolated: bool = True
+    run_as: str = ""
+    """The account that all pods run as."""
+    first_uid: int | None = None
+    """The first uid for namespaces with a Unix user of their own."""
+    log_bytes: int | None = None
+    """How much of a container's log is kept."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UpContext:
     """What a component is built from: the API server and the options of `pykueue up`.
 
@@ -55,6 +68,7 @@ class UpContext:
     """False if another process runs `pykueue controller`."""
     stops_jobs: bool = False
     """Whether running pods end with this process. Otherwise the next start adopts them."""
+    process: ProcessOptions = ProcessOptions()
 
 
 def _controllers(context: UpContext) -> Component | None:
@@ -96,6 +110,7 @@ class LocalClusterComponent:
             directory=context.data_dir / CLUSTER_DIRECTORY,
             nodes=_read_nodes(context.nodes),
             publish_components=True,
+            **_process_options(context),
         )
         self._cluster = LocalCluster(context.api.client(), WallClock(), options)
 
@@ -116,6 +131,29 @@ class LocalClusterComponent:
             await self._cluster.stop()
         else:
             await self._cluster.abandon()
+
+
+def _process_options(context: UpContext) -> dict[str, Any]:
+    """How processes are isolated and limited; a file says it to `pykueue user add`."""
+    from pykueue.cluster.runtimes import isolation, unix_users
+    from pykueue.cluster.runtimes.monitor import ContainerLimits
+
+    options, directory = context.process, context.data_dir / CLUSTER_DIRECTORY
+    isolation.remove(directory)
+    if context.runtime != "process":
+        return {}
+    try:
+        run_as = unix_users.account(options.run_as) if options.run_as else None
+    except unix_users.AccountError as error:
+        raise click.ClickException(f"--run-as: {error}; name another") from None
+    first_uid = unix_users.FIRST_UID if options.first_uid is None else options.first_uid
+    determined = isolation.determine(is_enabled=options.is_isolated, run_as=run_as, first_uid=first_uid)
+    if run_as is not None and run_as.uid != determined.server.uid and not determined.is_possible:
+        reason = determined.obstacle or "--no-isolation excludes it"
+        raise click.ClickException(f"--run-as {options.run_as}: another user needs isolation, but {reason}")
+    determined.write(directory)
+    limits = ContainerLimits() if options.log_bytes is None else ContainerLimits(log_bytes=options.log_bytes)
+    return {"isolation": determined, "limits": limits}
 
 
 def _keep_the_terminal_quiet() -> None:

@@ -6,7 +6,7 @@ Called by `cli.up`, and by the demo, which runs the same process in a temporary 
 import contextlib
 import os
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pykueue.api import registry
@@ -14,7 +14,7 @@ from pykueue.api.configuration.loading import Loaded
 from pykueue.apiserver.embedded import EmbeddedApi, ServerPaths
 from pykueue.apiserver.security.kubeconfig import ClusterCredentials
 from pykueue.app import process
-from pykueue.app.components import COMPONENTS, UpContext
+from pykueue.app.components import COMPONENTS, ProcessOptions, UpContext
 from pykueue.controllers.settings import admission_settings
 
 
@@ -29,6 +29,7 @@ class UpOptions:
     """False if another process runs `pykueue controller`."""
     stops_jobs: bool = False
     """Whether running pods end with this process. Otherwise the next start adopts them."""
+    process: ProcessOptions = field(default_factory=ProcessOptions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +52,7 @@ async def started(options: UpOptions) -> AsyncIterator[RunningServer]:
         nodes=options.nodes,
         has_controllers=options.has_controllers,
         stops_jobs=options.stops_jobs,
+        process=options.process,
     )
     components = [component for build in COMPONENTS if (component := build(context)) is not None]
     async with contextlib.AsyncExitStack() as stack:

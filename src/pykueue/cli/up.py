@@ -87,6 +87,25 @@ with_data_dir = click.option(
     is_flag=True,
     help="End running jobs when pykueue stops. Default: they go on, and the next start adopts them.",
 )
+@click.option(
+    "--isolation/--no-isolation",
+    default=True,
+    show_default=True,
+    help="As root, isolate the jobs of namespaces that others may use. See docs/isolation.md.",
+)
+@click.option("--run-as", default="", metavar="USER", help="As root, run all jobs as this Unix user. Default: none.")
+@click.option(
+    "--first-uid",
+    type=click.IntRange(min=1, max=2**31 - 65536),
+    help="The first of the uids for isolated namespaces. Default: 2100000000.",
+)
+@click.option(
+    "--max-log-size",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    help="How many MiB of a container's log are kept; the oldest lines go first.",
+)
 @options.with_log_level("warning")
 def up(
     *,
@@ -98,6 +117,10 @@ def up(
     runtime: str,
     controllers: bool,
     stop_jobs: bool,
+    isolation: bool,
+    run_as: str,
+    first_uid: int | None,
+    max_log_size: int,
     log_level: str,
 ) -> None:
     """Start a Kubernetes-compatible API on this machine.
@@ -110,6 +133,7 @@ def up(
     from pykueue.apiserver.security.files import UnsafeDirectoryError
     from pykueue.apiserver.security.tokens import TokenFileError
     from pykueue.apiserver.store.log import StoreError
+    from pykueue.app import components
     from pykueue.app import up as up_process
 
     logging.basicConfig(level=log_level.upper(), format=process.LOG_FORMAT)
@@ -122,6 +146,9 @@ def up(
         nodes=nodes,
         has_controllers=controllers,
         stops_jobs=stop_jobs,
+        process=components.ProcessOptions(
+            is_isolated=isolation, run_as=run_as, first_uid=first_uid, log_bytes=max_log_size << 20
+        ),
     )
     try:
         with asyncio.Runner(loop_factory=process.loop_factory()) as runner:
@@ -158,8 +185,19 @@ def _announce(server: "RunningServer", kubeconfig: Path | None, runtime: str) ->
     click.echo(f"pykueue is ready at {server.access.server} (data in {paths.directory})")
     click.echo(f"  export KUBECONFIG={path}")
     click.echo("  kubectl get clusterqueues")
+    if runtime == "process" and (sentence := rights_of_jobs(paths.directory)):
+        click.echo(sentence)
     if runtime == "none":
         click.echo("No pod is started, because the runtime is `none`. `pykueue up --runtime process` runs pods here.")
+
+
+def rights_of_jobs(directory: Path) -> str:
+    """Whose rights jobs have; empty if the running `pykueue up` starts no processes."""
+    from pykueue.app.components import CLUSTER_DIRECTORY
+    from pykueue.cluster.runtimes import isolation
+
+    determined = isolation.read(directory / CLUSTER_DIRECTORY)
+    return "" if determined is None else determined.sentence()
 
 
 def _announce_running_jobs(directory: Path, option: Path | None) -> None:

@@ -7,7 +7,7 @@ simulated  also nodes, a scheduler, and a kubelet that simulates containers
 process    the same, with containers as processes of this machine
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -22,6 +22,7 @@ from pykueue.cluster.component_deployments import ComponentLogs, ComponentRuntim
 from pykueue.cluster.cron_job_controller import sync as cron_sync
 from pykueue.cluster.job_controller import sync as jobs
 from pykueue.cluster.kubelet.kubelet import Kubelet
+from pykueue.cluster.kubelet.pod_security import PodSecurity
 from pykueue.cluster.operators import job_set, leader_worker_set, train_job
 from pykueue.cluster.operators.kubeflow import sync as training
 from pykueue.cluster.operators.kubeflow.frameworks import FRAMEWORKS
@@ -29,6 +30,8 @@ from pykueue.cluster.operators.ray import cluster as ray_cluster
 from pykueue.cluster.operators.ray import job as ray_job
 from pykueue.cluster.operators.ray import service as ray_service
 from pykueue.cluster.pod_garbage_collector import PodGarbageCollector
+from pykueue.cluster.runtimes.isolation import Isolation
+from pykueue.cluster.runtimes.monitor import ContainerLimits
 from pykueue.cluster.runtimes.process import ProcessRuntime
 from pykueue.cluster.runtimes.protocol import Runtime
 from pykueue.cluster.runtimes.simulated import SimulatedRuntime
@@ -55,6 +58,9 @@ class ClusterOptions:
     """Node and NodePool manifests; without any, the runtime has its own nodes."""
     publish_components: bool = False
     """Whether the components inside pykueue appear as Deployments."""
+    isolation: Isolation | None = None
+    """How processes are isolated; None: not at all, and security contexts are ignored."""
+    limits: ContainerLimits = field(default_factory=ContainerLimits)
 
 
 class LocalCluster:
@@ -87,6 +93,7 @@ class LocalCluster:
                 recorder=self._recorder,
                 runtime=self._runtime(),
                 root=self._options.directory,
+                security=self._pod_security(),
             )
 
     async def start(self) -> None:
@@ -131,10 +138,14 @@ class LocalCluster:
     def is_running(self, pod_uid: str, container: str) -> bool:
         return self.kubelet is not None and self.kubelet.is_running(pod_uid, container)
 
+    def _pod_security(self) -> PodSecurity | None:
+        isolation = self._options.isolation
+        return None if isolation is None else PodSecurity(self._cache, isolation, self._options.directory)
+
     def _runtime(self) -> Runtime:
         runtime: Runtime = SimulatedRuntime(self._clock)
         if self._options.runtime == "process":
-            runtime = ProcessRuntime(self._options.directory)
+            runtime = ProcessRuntime(self._options.directory, self._options.limits)
         return ComponentRuntime(runtime, self._component_logs)
 
     # Nodes

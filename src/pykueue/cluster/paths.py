@@ -112,6 +112,30 @@ def write_file(root: Path, relative: str, content: bytes, mode: int) -> None:
             raise
 
 
+def give(root: Path, uid: int, gid: int) -> None:
+    """Give what this process has created beneath `root` to another user.
+
+    The user's processes may run already: no link is followed, and a file that has another name
+    somewhere else, perhaps a hard link of the user's, stays as it is.
+    """
+    os.chown(root, uid, gid, follow_symlinks=False)
+    for _, directories, files, descriptor in os.fwalk(root, follow_symlinks=False):
+        for name in (*directories, *files):
+            with contextlib.suppress(OSError):
+                _give_entry(descriptor, name, uid, gid)
+
+
+def _give_entry(directory: int, name: str, uid: int, gid: int) -> None:
+    descriptor = os.open(name, _EXISTING_FILE, dir_fd=directory)
+    try:
+        status = os.fstat(descriptor)
+        is_plain = stat.S_ISDIR(status.st_mode) or (stat.S_ISREG(status.st_mode) and status.st_nlink == 1)
+        if is_plain and status.st_uid == os.geteuid():
+            os.fchown(descriptor, uid, gid)
+    finally:
+        os.close(descriptor)
+
+
 def _check_name(name: str) -> None:
     try:
         size = len(os.fsencode(name))

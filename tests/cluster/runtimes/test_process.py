@@ -160,15 +160,24 @@ async def test_a_container_killed_during_a_restart_is_lost(runtime, tmp_path):
     assert await (await ProcessRuntime(tmp_path).adopt(container_request, "")).wait() == process.LOST
 
 
-async def test_an_attempt_that_never_began_is_cancelled_for_good(runtime, tmp_path):
+async def test_an_attempt_whose_pykueue_ended_before_its_start_never_runs(runtime, tmp_path):
     container_request = shell("echo must not run")
     attempt = tmp_path / "pods/u1/containers/main/0-dead"
     attempt.mkdir(parents=True)
     assert await runtime.adopt(container_request, "") is None
-    pid = runtime._spawn(attempt, tmp_path, {"PATH": os.environ["PATH"]}, ["0", "touch", str(tmp_path / "ran")])
+    gate, opener = os.pipe()
+    log, exit_file = (os.open(attempt / name, os.O_WRONLY | os.O_CREAT) for name in ("log", "exit"))
+    command = ["touch", str(tmp_path / "ran")]
+    script = process._Script(attempt, tmp_path, {"PATH": os.environ["PATH"]}, command)
+    pid = process._spawn(script, ["0", "0"], {1: log, 2: log, 4: exit_file, 3: gate})
+    (attempt / "process").write_text(linux_processes.stat_line(pid))
+    (attempt / "boot").write_text(linux_processes.boot_id())
+    for descriptor in (gate, opener, log, exit_file):
+        os.close(descriptor)
     await eventually(lambda: not ProcessIdentity.of(pid).is_alive())
     assert ProcessIdentity.of(pid).reap() == 125
     assert not (tmp_path / "ran").exists()
+    assert await runtime.adopt(container_request, "") is None
 
 
 async def test_another_attempt_is_another_container(runtime):

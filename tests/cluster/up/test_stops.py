@@ -1,8 +1,8 @@
 """A stop that was asked for loses no job, says what goes on, and `pykueue down` ends it."""
 
-import os
 import signal
 import time
+from pathlib import Path
 
 import pytest
 from tests.cluster.up import api_calls
@@ -39,11 +39,16 @@ def result(cluster):
 
 
 def is_running(directory):
+    """Whether a process runs the script. The pid in the file may be one of another namespace."""
+    words = str(directory / "train.sh").encode()
+    return any(words in command_line(process) for process in Path("/proc").glob("[0-9]*"))
+
+
+def command_line(process):
     try:
-        os.kill(int((directory / "pid").read_text()), 0)
-    except ProcessLookupError:
-        return False
-    return True
+        return (process / "cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -16,6 +16,7 @@ from pykueue.cluster import component_deployments, paths, pods
 from pykueue.cluster.kubelet import admission, environment, pod_writes, probes, status, volumes
 from pykueue.cluster.kubelet.devices import GPU, DeviceManager
 from pykueue.cluster.kubelet.environment import Find, MissingSourceError
+from pykueue.cluster.kubelet.pod_security import PodSecurity
 from pykueue.cluster.kubelet.probes import ProbeWorker
 from pykueue.cluster.kubelet.run import Exit, Start, Stop
 from pykueue.cluster.runtimes.port_mapping import ADDRESS
@@ -27,6 +28,7 @@ from pykueue.cluster.runtimes.protocol import (
     StartError,
     StillPulling,
 )
+from pykueue.cluster.runtimes.sandbox import ContainerSecurity
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller import writes
 from pykueue.kube.controller.cache import ObjectCache, latest
@@ -57,8 +59,10 @@ class Kubelet:
         recorder: EventRecorder,
         runtime: Runtime,
         root: Path,
+        security: PodSecurity | None = None,
     ) -> None:
         self.runtime = runtime
+        self.security = security
         self.recorder = recorder
         self.cache = cache
         self.executor = executor
@@ -323,7 +327,7 @@ class PodWorker:
 
     def _request(self, name: str, gpus: tuple[int, ...] = ()) -> ContainerRequest:
         """The request to start a container; MissingSourceError without a ConfigMap."""
-        find = self._find
+        find, security = self._find, self._kubelet.security
         directories = self._kubelet.prepare_volumes(self._pod, find)
         container = self._run.containers[name].spec
         pod = self._pod_with_address()
@@ -336,6 +340,7 @@ class PodWorker:
             environment=variables,
             mounts=volumes.mounts(pod, container, variables, directories),
             gpu_indexes=gpus,
+            security=ContainerSecurity() if security is None else security.security_of(pod, container),
             ignores_memory_limit=self._ignores_memory_limit(),
         )
 

@@ -1,10 +1,12 @@
 """Container logs for `kubectl logs` and its options container, previous, tail and follow."""
 
 import asyncio
-import itertools
+import errno
+import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from pykueue.api import errors, integers, objects
 from pykueue.api.scheme import Object
@@ -12,6 +14,8 @@ from pykueue.cluster import pods
 
 _CHUNK = 1 << 16
 _POLL_SECONDS = 0.1
+_LONGEST_READ = 1 << 30
+"""A process may make a hole in its log as long as it likes; zeros before this are not read."""
 
 LogOf = Callable[[Object, str, int], Path | bytes | None]
 """Returns the log of a pod's container and attempt: a file, its whole text, or None."""
@@ -98,8 +102,7 @@ async def _chunks(log: Path | bytes, query: Query, is_running: Callable[[], bool
         yield b"".join(tail(log, query.tail_lines))
         return
     with log.open("rb") as file:
-        if query.tail_lines is not None:
-            file.seek(_tail_offset(log, query.tail_lines))
+        file.seek(_first_offset(file) if query.tail_lines is None else _tail_offset(file, query.tail_lines))
         while True:
             was_running = is_running()
             for chunk in iter(lambda: file.read(_CHUNK), b""):
@@ -114,18 +117,31 @@ def tail(text: bytes, lines: int | None) -> list[bytes]:
     return all_lines if lines is None else all_lines[len(all_lines) - lines :] if lines else []
 
 
-def _tail_offset(path: Path, lines: int) -> int:
-    """The offset at which the last lines begin. Reads the file in blocks from its end."""
-    size = path.stat().st_size
+def _first_offset(file: BinaryIO) -> int:
+    """The offset of the first line that is left: a log loses its oldest lines to a hole."""
+    size = os.fstat(file.fileno()).st_size
+    try:
+        start = os.lseek(file.fileno(), 0, os.SEEK_DATA)
+    except OSError as error:
+        start = size if error.errno == errno.ENXIO else 0  # ENXIO: the file is empty, or one hole
+    start = max(start, size - _LONGEST_READ)
+    if start in (0, size):
+        return start
+    file.seek(start)
+    file.readline(_CHUNK)
+    return file.tell()
+
+
+def _tail_offset(file: BinaryIO, lines: int) -> int:
+    """The offset at which the last lines begin. Reads ever larger blocks from the end."""
+    first, size = _first_offset(file), os.fstat(file.fileno()).st_size
     if lines == 0:
         return size
-    with path.open("rb") as file:
-        data = b""
-        for block in itertools.count(1):
-            start = max(0, size - block * _CHUNK)
-            file.seek(start)
-            data = file.read(size - start)
-            read_lines = data.splitlines(keepends=True)
-            if start == 0 or len(read_lines) > lines:
-                return size - sum(map(len, read_lines[-lines:]))
-    return 0
+    block = _CHUNK
+    while True:
+        start = max(first, size - block)
+        file.seek(start)
+        read_lines = file.read(size - start).splitlines(keepends=True)
+        if start == first or len(read_lines) > lines:
+            return size - sum(map(len, read_lines[-lines:]))
+        block *= 2

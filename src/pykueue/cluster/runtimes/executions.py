@@ -10,11 +10,15 @@ import os
 import shutil
 import signal
 import struct
+import subprocess
 import termios
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from pykueue.cluster import paths
+from pykueue.cluster.runtimes.linux_processes import ProcessIdentity
 from pykueue.cluster.runtimes.protocol import StartError
 
 _CHUNK_BYTES = 64 * 1024
@@ -27,40 +31,113 @@ def find_executable(word: str, environment: Mapping[str, str], work: Path) -> st
     return path
 
 
+def change_directory(work: Path) -> None:
+    try:
+        os.chdir(work)
+    except OSError as error:
+        raise _no_entry(work, error) from None
+
+
+def _no_entry(work: Path, error: OSError) -> StartError:
+    return StartError(
+        f"user {os.geteuid()} of the container cannot enter the working directory {work}: {error.strerror}; "
+        "let this user enter it, or name another workingDir"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class StartedCommand:
+    process: subprocess.Popen[bytes]
+    terminal: int | None = None
+    """Our end of the terminal."""
+
+
+def spawn(
+    command: Sequence[str], environment: Mapping[str, str], work: Path, *, terminal: bool, wants_input: bool
+) -> StartedCommand:
+    """Start a command with the rights of the calling thread."""
+    words = [find_executable(command[0], environment, work), *command[1:]]
+    controller, device = os.openpty() if terminal else (None, None)
+    pipe = subprocess.PIPE if device is None else device
+    try:
+        process = subprocess.Popen(  # noqa: S603 - the user's own command, with the user's rights
+            words if device is None else ["setsid", "-c", *words],
+            stdin=pipe if wants_input or device is not None else subprocess.DEVNULL,
+            stdout=pipe,
+            stderr=pipe,
+            cwd=work,
+            env=dict(environment) if device is None else {"TERM": "xterm", **environment},
+            start_new_session=True,
+        )
+    except OSError as error:
+        if controller is not None:
+            os.close(controller)
+        raise _no_entry(work, error) if error.filename == str(work) else StartError(str(error)) from None
+    finally:
+        if device is not None:
+            os.close(device)
+    return StartedCommand(process, controller)
+
+
+async def follow(command: StartedCommand) -> "CommandExecution":
+    execution = CommandExecution(command)
+    await execution.connect()
+    return execution
+
+
 class CommandExecution:
     """A running command. `output` and `errors` return b"" at the end."""
 
-    def __init__(
-        self, process: asyncio.subprocess.Process, terminal: int | None, reader: asyncio.StreamReader | None
-    ) -> None:
-        self._process = process
-        self._terminal = terminal
-        self._reader = reader
+    def __init__(self, command: StartedCommand) -> None:
+        self._process = command.process
+        self._terminal = command.terminal
+        self._output = asyncio.StreamReader()
+        self._errors = asyncio.StreamReader()
+        self._input: asyncio.StreamWriter | None = None
+        self._end = asyncio.ensure_future(self._reap())
+
+    async def connect(self) -> None:
+        process = self._process
+        if self._terminal is not None:
+            await _connect_reader(self._output, os.fdopen(os.dup(self._terminal), "rb", 0))
+            return
+        assert process.stdout is not None
+        assert process.stderr is not None
+        await _connect_reader(self._output, process.stdout)
+        await _connect_reader(self._errors, process.stderr)
+        if process.stdin is not None:
+            loop = asyncio.get_running_loop()
+            protocol = asyncio.StreamReaderProtocol(asyncio.StreamReader())
+            transport, _ = await loop.connect_write_pipe(lambda: protocol, process.stdin)
+            self._input = asyncio.StreamWriter(transport, protocol, None, loop)
+
+    async def _reap(self) -> int:
+        """Wait for the end, also if nobody asks for the exit code: otherwise a zombie stays."""
+        await ProcessIdentity.of(self._process.pid).ended()
+        return self._process.wait()
 
     async def output(self) -> bytes:
         """The next chunk of stdout, b"" at the end; on a terminal, of stdout and stderr."""
-        source = self._reader if self._reader is not None else self._process.stdout
-        assert source is not None
         try:
-            return await source.read(_CHUNK_BYTES)
+            return await self._output.read(_CHUNK_BYTES)
         except OSError:  # the last process on the terminal has ended
             return b""
 
     async def errors(self) -> bytes:
-        return await self._process.stderr.read(_CHUNK_BYTES) if self._process.stderr is not None else b""
+        return b"" if self._terminal is not None else await self._errors.read(_CHUNK_BYTES)
 
     async def write(self, data: bytes) -> None:
         if self._terminal is not None:
             with contextlib.suppress(OSError):
                 await asyncio.to_thread(os.write, self._terminal, data)
-        elif self._process.stdin is not None:
+        elif self._input is not None:
             with contextlib.suppress(ConnectionError):
-                self._process.stdin.write(data)
-                await self._process.stdin.drain()
+                self._input.write(data)
+                await self._input.drain()
 
     def close_input(self) -> None:
-        if self._process.stdin is not None:
-            self._process.stdin.close()
+        if self._input is not None:
+            self._input.close()
 
     def resize(self, columns: int, rows: int) -> None:
         if self._terminal is not None:
@@ -68,7 +145,7 @@ class CommandExecution:
 
     async def wait(self) -> int:
         """The exit code; 128 + the signal if it was killed."""
-        code = await self._process.wait()
+        code = await asyncio.shield(self._end)
         return code if code >= 0 else 128 - code
 
     def kill(self) -> None:
@@ -78,47 +155,13 @@ class CommandExecution:
 
     def close(self) -> None:
         self.kill()
+        self.close_input()
         if self._terminal is not None:
             with contextlib.suppress(OSError):
                 os.close(self._terminal)
             self._terminal = None
 
 
-async def start(
-    command: Sequence[str], environment: Mapping[str, str], work: Path, *, terminal: bool, wants_input: bool
-) -> CommandExecution:
-    words = [find_executable(command[0], environment, work), *command[1:]]
-    if terminal:
-        return await _on_terminal(words, environment, work)
-    process = await asyncio.create_subprocess_exec(
-        *words,
-        stdin=asyncio.subprocess.PIPE if wants_input else asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        cwd=work,
-        env=dict(environment),
-        start_new_session=True,
-    )
-    return CommandExecution(process, None, None)
-
-
-async def _on_terminal(words: Sequence[str], environment: Mapping[str, str], work: Path) -> CommandExecution:
-    controller, terminal = os.openpty()
-    try:
-        process = await asyncio.create_subprocess_exec(
-            "setsid",
-            "-c",
-            *words,
-            stdin=terminal,
-            stdout=terminal,
-            stderr=terminal,
-            cwd=work,
-            env={"TERM": "xterm", **environment},
-            start_new_session=True,
-        )
-    finally:
-        os.close(terminal)
-    reader = asyncio.StreamReader()
+async def _connect_reader(reader: asyncio.StreamReader, file: IO[bytes]) -> None:
     loop = asyncio.get_running_loop()
-    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(os.dup(controller), "rb", 0))
-    return CommandExecution(process, controller, reader)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), file)

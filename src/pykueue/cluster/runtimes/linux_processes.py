@@ -28,6 +28,10 @@ def boot_id() -> str:
     return ""
 
 
+def stat_line(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessIdentity:
     """A process; its start time and boot distinguish it from a later one with the same pid."""
@@ -46,13 +50,13 @@ class ProcessIdentity:
 
     @classmethod
     def of(cls, pid: int) -> "ProcessIdentity":
-        return cls.parse(Path(f"/proc/{pid}/stat").read_text(), is_this_boot=True)
+        return cls.parse(stat_line(pid), is_this_boot=True)
 
     def is_alive(self) -> bool:
         if not self.is_this_boot:
             return False
         with contextlib.suppress(OSError, ValueError, IndexError):
-            stat = Path(f"/proc/{self.pid}/stat").read_text()
+            stat = stat_line(self.pid)
             is_zombie = stat.rpartition(")")[2].split()[0] in "ZX"
             return not is_zombie and ProcessIdentity.parse(stat, is_this_boot=True) == self
         return False
@@ -96,6 +100,58 @@ def _processes() -> Iterator[Path]:
     for entry in Path("/proc").iterdir() if Path("/proc").is_dir() else ():
         if entry.name.isdecimal():
             yield entry
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessTable:
+    """All processes at one moment."""
+
+    parents: dict[int, int]
+    resident: dict[int, int]
+    """Bytes in memory, shared ones included, by pid."""
+
+    @classmethod
+    def read(cls) -> "ProcessTable":
+        table = cls({}, {})
+        for process in _processes():
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                fields = (process / "stat").read_text().rpartition(")")[2].split()
+                table.parents[int(process.name)] = int(fields[1])
+                table.resident[int(process.name)] = int(fields[21]) * _PAGE_BYTES
+        return table
+
+    def of_container(self, pid: int, owner: Owner) -> list[int]:
+        """The main process with its descendants, and what left them but has the container's mark.
+
+        Only processes whose parent is this process (`kubectl exec`) or process 1 can have left.
+        """
+        roots = {pid}
+        for other, parent in self.parents.items():
+            if parent in (1, os.getpid()) and other != pid:
+                with contextlib.suppress(OSError):
+                    if _owner(Path(f"/proc/{other}")) == owner:
+                        roots.add(other)
+        children: dict[int, list[int]] = {}
+        for child, parent in self.parents.items():
+            children.setdefault(parent, []).append(child)
+        pids, pending = [], [root for root in roots if root in self.parents]
+        while pending:
+            current = pending.pop()
+            pids.append(current)
+            pending += children.get(current, ())
+        return pids
+
+    def resident_bytes(self, pids: list[int]) -> int:
+        return sum(self.resident[pid] for pid in pids)
+
+
+def proportional_bytes(pid: int) -> int:
+    """The memory of a process; pages that n processes share count as one n-th."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    return 0
 
 
 def pod_processes(pod_uid: str) -> list[int]:

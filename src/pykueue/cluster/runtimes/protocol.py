@@ -13,6 +13,7 @@ import msgspec
 from pykueue.api.scheme import Object
 from pykueue.cluster.kubelet.run import Exit
 from pykueue.cluster.kubelet.volumes import Mounts
+from pykueue.cluster.runtimes.sandbox import ContainerSecurity
 
 
 class ContainerRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +27,7 @@ class ContainerRequest(msgspec.Struct, frozen=True, kw_only=True):
     mounts: Mounts = msgspec.field(default_factory=Mounts)
     gpu_indexes: tuple[int, ...] = ()
     ignores_memory_limit: bool = False
+    security: ContainerSecurity = ContainerSecurity()
 
 
 class StartError(Exception):

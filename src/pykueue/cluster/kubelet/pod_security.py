@@ -1,0 +1,123 @@
+"""Who a pod runs as: this server's user, or a Unix user of the pod's namespace.
+
+A namespace that only the administrator may write to is the administrator's own: its pods run as
+this server's user, with the administrator's files. As soon as a role binding lets anybody else
+write there, its pods have a Unix user of their own.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from pykueue.api import objects, resources
+from pykueue.api.scheme import Object, Resource
+from pykueue.cluster.kubelet import security_context
+from pykueue.cluster.kubelet.environment import MissingSourceError
+from pykueue.cluster.kubelet.security_context import RefusedFieldError
+from pykueue.cluster.runtimes import unix_users
+from pykueue.cluster.runtimes.isolation import Isolation
+from pykueue.cluster.runtimes.sandbox import ContainerSecurity, UnixUser
+from pykueue.cluster.runtimes.unix_users import AccountError, NamespaceUsers
+from pykueue.kube.controller.cache import ObjectCache
+
+UNIX_USER = "pykueue.dev/unix-user"
+"""Annotation of a Namespace: the account of this machine that its pods run as."""
+
+_GROUP = "rbac.authorization.k8s.io"
+_ROLE_BINDING = Resource(_GROUP, "v1", "rolebindings", "RoleBinding", namespaced=True)
+_CLUSTER_ROLE_BINDING = Resource(_GROUP, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
+_ROLE = Resource(_GROUP, "v1", "roles", "Role", namespaced=True)
+_CLUSTER_ROLE = Resource(_GROUP, "v1", "clusterroles", "ClusterRole", namespaced=False)
+_READING_VERBS = frozenset({"get", "list", "watch"})
+_MASTERS = "system:masters"
+_BOOTSTRAP_LABEL = "kubernetes.io/bootstrapping"
+
+
+class PodSecurity:
+    def __init__(self, cache: ObjectCache, isolation: Isolation, directory: Path) -> None:
+        self._cache = cache
+        self._isolation = isolation
+        self._users = NamespaceUsers(directory / "unix-users.json", isolation.first_uid)
+        for resource in (resources.NAMESPACE, _ROLE_BINDING, _CLUSTER_ROLE_BINDING, _ROLE, _CLUSTER_ROLE):
+            cache.add_kind(resource)
+
+    def security_of(self, pod: Object, container: Object) -> ContainerSecurity:
+        """The rights of a container; RefusedFieldError if it cannot have what it asks for."""
+        return security_context.security_of(pod, container, self._user_of(pod), self._isolation)
+
+    def _user_of(self, pod: Object) -> UnixUser | None:
+        """The user of the pod's namespace; None is this server's user."""
+        isolation, name = self._isolation, objects.namespace(pod)
+        if not isolation.is_enabled:
+            return None
+        namespace = self._cache.get(resources.NAMESPACE, name)
+        account = "" if namespace is None else objects.annotations(namespace).get(UNIX_USER, "")
+        if account:
+            return self._account(account, name)
+        if isolation.run_as is not None:
+            return isolation.run_as
+        if not isolation.is_root or not self._is_shared(name):
+            return None
+        if namespace is None:
+            raise MissingSourceError(f'namespace "{name}" not found')
+        if isolation.obstacle:
+            raise RefusedFieldError(
+                "namespace",
+                name,
+                f"others than the administrator may use it, so its jobs need isolation, but {isolation.obstacle}; "
+                "`pykueue up --no-isolation` runs them as root",
+            )
+        return self._users.user_of(objects.uid(namespace), name)
+
+    def _account(self, account: str, namespace: str) -> UnixUser | None:
+        field = f"namespace {namespace}, annotation {UNIX_USER}"
+        try:
+            user = unix_users.account(account)
+        except AccountError as error:
+            raise RefusedFieldError(field, account, f"{error}; name another") from None
+        if user.uid == self._isolation.server.uid:
+            return None
+        if self._isolation.obstacle:
+            raise RefusedFieldError(field, account, f"another user needs isolation, but {self._isolation.obstacle}")
+        return user
+
+    def _is_shared(self, name: str) -> bool:
+        """Whether anybody but the administrator may write to a namespace."""
+        everywhere = [binding for binding in self._cache.all(_CLUSTER_ROLE_BINDING) if self._writes(binding)]
+        if any(_users(binding) for binding in everywhere if _BOOTSTRAP_LABEL not in objects.labels(binding)):
+            return True
+        bindings = [binding for binding in self._cache.all(_ROLE_BINDING) if self._writes(binding)]
+        shared = {objects.namespace(binding) for binding in bindings if _users(binding)}
+        # Whoever may write to a namespace has the rights of its service accounts.
+        while name not in shared:
+            if any(_accounts(binding) & shared for binding in everywhere):
+                return True
+            more = {objects.namespace(binding) for binding in bindings if _accounts(binding) & shared} - shared
+            if not more:
+                return False
+            shared |= more
+        return True
+
+    def _writes(self, binding: Object) -> bool:
+        reference = binding.get("roleRef") or {}
+        if reference.get("kind") == "Role":
+            role = self._cache.get(_ROLE, str(reference.get("name")), objects.namespace(binding))
+        else:
+            role = self._cache.get(_CLUSTER_ROLE, str(reference.get("name")))
+        if role is None:
+            return True
+        verbs = {verb for rule in role.get("rules") or () for verb in rule.get("verbs") or ()}
+        return not verbs <= _READING_VERBS
+
+
+def _subjects(binding: Object, *kinds: str) -> Iterable[Object]:
+    return (subject for subject in binding.get("subjects") or () if subject.get("kind") in kinds)
+
+
+def _users(binding: Object) -> set[str]:
+    """Users and groups of a binding, but the administrator's."""
+    return {str(subject.get("name")) for subject in _subjects(binding, "User", "Group")} - {_MASTERS}
+
+
+def _accounts(binding: Object) -> set[str]:
+    """The namespaces of the service accounts of a binding."""
+    return {str(subject.get("namespace")) for subject in _subjects(binding, "ServiceAccount")}
