@@ -25,6 +25,7 @@ _SIMILAR_ENOUGH_TO_SUGGEST = 0.8
 class ServerAdmission(AdmissionPipeline):
     call: WriteCall
     is_patch: bool = False
+    is_event: bool = False
 
     @property
     def is_trusted(self) -> bool:
@@ -33,7 +34,7 @@ class ServerAdmission(AdmissionPipeline):
         A version guards its writes, so that the rules of transitions hold, too. Tests and the
         simulation run the same controllers with all rules checked.
         """
-        return self.call.is_trusted and self.subresource == "status"
+        return self.call.is_trusted and (self.subresource == "status" or self.is_event)
 
     def check_applied_configuration(self, kind: Kind, applied: Object) -> None:
         """Server-side apply refuses unknown fields, because no manager could own them.
