@@ -9,7 +9,7 @@ import msgspec
 from pykueue.api.scheme import Kind, Object, Resource, Scheme, Settings
 from pykueue.apiserver import versions
 from pykueue.apiserver.admission import AdmissionPlugin, ServerAdmission
-from pykueue.apiserver.calls import WriteCall
+from pykueue.apiserver.calls import ResourceTarget, WriteCall
 from pykueue.apiserver.store.rows import Stored
 from pykueue.apiserver.store.store import Store
 
@@ -58,14 +58,15 @@ class Context:
     clock: Callable[[], datetime] = now
     plugins: list[AdmissionPlugin] = field(default_factory=list)
 
-    def admission(self, call: WriteCall, subresource: str, *, is_patch: bool = False) -> ServerAdmission:
+    def admission(self, call: WriteCall, target: ResourceTarget, *, is_patch: bool = False) -> ServerAdmission:
         return ServerAdmission(
             call=call,
             lookup=StoreLookup(self.store, self.scheme),
             settings=self.settings,
             is_patch=is_patch,
-            subresource=subresource,
             plugins=self.plugins,
+            subresource=target.subresource,
+            is_event=target.kind.kind == "Event",
         )
 
 

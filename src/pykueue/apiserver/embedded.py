@@ -77,7 +77,7 @@ class EmbeddedApi:
 
     def client(self, user: UserInfo = ADMIN) -> LocalClient:
         """A client without HTTP, for components of this process."""
-        return LocalClient(self.core, self.scheme, user=user, shows_managers=False)
+        return LocalClient(self.core, self.scheme, user=user, shows_managers=False, is_trusted=user is ADMIN)
 
     def authenticate(self, token: str) -> UserInfo | None:
         """The user or service account of a token; None if the token is not valid for this API."""

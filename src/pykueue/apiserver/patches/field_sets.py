@@ -5,6 +5,7 @@ children is a member of the set. A node with children is a member if it also has
 None is the empty set.
 """
 
+import functools
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -121,6 +122,12 @@ def _readable(element: str) -> str:
     if sort == "k":
         return "[" + ",".join(f"{name}={json.dumps(value)}" for name, value in sorted(json.loads(rest).items())) + "]"
     return f"[={rest}]" if sort == "v" else f"[{rest}]"
+
+
+@functools.lru_cache(maxsize=4096)
+def text_key_element(name: str, value: str) -> str:
+    """The path element of an item of a list that merges by this one key."""
+    return key_element({name: value})
 
 
 def key_element(keys: dict[str, Any]) -> str:

@@ -32,6 +32,7 @@ _UNOWNED_METADATA = (
     "f:deletionTimestamp",
     "f:deletionGracePeriodSeconds",
 )
+_MOST_SHAPES = 1024
 _KUBECTL = "kubectl"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _ENTRY_NAMES = ("manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource")
@@ -206,6 +207,8 @@ def after_update(
 
     If `new` has managedFields of its own, they replace `managers`.
     """
+    if old is None and "managedFields" not in new["metadata"]:
+        return _after_create(schema, new, writer)
     before: Object = old if old is not None else {"apiVersion": new["apiVersion"], "kind": new["kind"], "metadata": {}}
     managers = read(new) if "managedFields" in new["metadata"] else dict(managers)
     changed, removed = typed.compare(schema, _unmanaged(before), _unmanaged(new))
@@ -220,6 +223,22 @@ def after_update(
         time = owned.time if owned and changed is None else writer.time
         result[updater] = Ownership(mine, writer.api_version, time)
     return result
+
+
+def _after_create(schema: MergeSchema, new: Object, writer: Writer) -> Managers:
+    """The creator owns all fields. Objects of the same shape share the text of their fields."""
+    shape = typed.shape(schema, new)
+    fields = schema.texts_by_shape.get(shape)
+    if fields is None:
+        before: Object = {"apiVersion": new["apiVersion"], "kind": new["kind"], "metadata": {}}
+        changed = strip(typed.compare(schema, before, new)[0])
+        fields = msgspec.Raw(b"" if changed is None else msgspec.json.encode(changed))
+        if len(schema.texts_by_shape) >= _MOST_SHAPES:
+            schema.texts_by_shape.clear()
+        schema.texts_by_shape[shape] = fields
+    if not bytes(fields):
+        return {}
+    return {writer.updater(): Ownership(fields, writer.api_version, writer.time)}
 
 
 def _unmanaged(obj: Object) -> Object:
