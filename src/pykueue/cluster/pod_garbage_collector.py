@@ -85,7 +85,8 @@ class PodGarbageCollector:
         return bool(name) and not is_ending and self._cache.get(resources.NODE, name) is None
 
     async def run(self) -> None:
-        self._deleted |= {pods.node_name(pod) for pod in self._orphaned()}  # nodes are listed before
+        # All nodes are listed before this runs.
+        self._deleted |= {pods.node_name(pod) for pod in self._orphaned()}
         self._changed.set()
         while True:
             await first_of(self._changed, self._clock, QUARANTINE_SECONDS if self._missing else None)

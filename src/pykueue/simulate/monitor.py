@@ -321,13 +321,18 @@ def holds_quota(workload: Object) -> bool:
 
 
 def usage_of(workload: Object) -> Counter[FlavorResource]:
-    """What the admission of a Workload uses, without the pods that need it no longer."""
+    """What the admission of a Workload uses, without the pods that need it no longer.
+
+    An elastic job that shrinks is resized in its spec, and its admission stays as it was.
+    """
     total: Counter[FlavorResource] = Counter()
     status = objects.status(workload)
+    sizes = {pod_set["name"]: int(pod_set.get("count", 1)) for pod_set in objects.spec(workload)["podSets"]}
     reclaimable = {pods["name"]: int(pods["count"]) for pods in status.get("reclaimablePods") or ()}
     for assignment in objects.nested(status, "admission").get("podSetAssignments") or ():
         count = int(assignment["count"])
-        left = count - min(reclaimable.get(assignment["name"], 0), count)
+        size = min(count, sizes.get(assignment["name"], count))
+        left = size - min(reclaimable.get(assignment["name"], 0), size)
         for resource, flavor in (assignment.get("flavors") or {}).items():
             total[flavor, resource] += (
                 quantity.parse(assignment["resourceUsage"][resource]).milli() * left // max(count, 1)
