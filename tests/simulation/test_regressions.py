@@ -172,3 +172,43 @@ def _job_set():
     ]
     labels = {"kueue.x-k8s.io/queue-name": "queue"}
     return {"metadata": {"name": "set", "labels": labels}, "spec": {"replicatedJobs": replicated}}
+
+
+def test_a_pod_that_is_bound_to_a_deleted_node_is_deleted():
+    async def story(campaign):
+        await set_up(campaign)
+        client = campaign.system.client
+        pod = _pod("pod", finalizers=["example.com/hold"])
+        await client.create(resources.POD, pod | {"spec": pod["spec"] | {"nodeName": "nowhere"}}, "default")
+        await asyncio.sleep(30)
+        assert not (await client.get(resources.POD, "pod", "default"))["metadata"].get("deletionTimestamp")
+        await campaign.rest(60)
+        assert (await client.get(resources.POD, "pod", "default"))["metadata"]["deletionTimestamp"]
+
+    Campaign(1).run(story)
+
+
+def test_a_workload_leaves_with_its_job_although_a_child_job_has_its_name():
+    """The second Job belongs to a JobSet and has no Workload of its own; the first one's Workload
+    was nobody's.
+    """
+
+    async def story(campaign):
+        system = campaign.system
+        await set_up(campaign)
+        await system.client.create(resources.JOB, job("set-driver-0"), "default")
+        await campaign.rest(10)
+        for replica in system.replicas:
+            replica.kill()
+        await system.client.delete(
+            resources.JOB, "set-driver-0", "default", DeleteOptions(propagation_policy="Background")
+        )
+        await system.client.create(resources.JOB_SET, _job_set(), "default")
+        await asyncio.sleep(30)
+        for replica in system.replicas:
+            replica.start()
+        await campaign.rest(60)
+        await campaign.check_rest()
+        assert await admitted(system) == 1
+
+    Campaign(1).run(story)

@@ -92,7 +92,12 @@ def _waiting_for_pods(system: System) -> set[str]:
 
 
 def may_differ_after_restart(system: System) -> bool:
-    return system.monitor.had_stopped_queues or bool(_waiting_for_pods(system))
+    is_scanning = any(
+        reasons.is_scanning(workload.key(obj))
+        for reasons in system.pending_reasons.values()
+        for obj in _kind(system, "Workload")
+    )
+    return system.monitor.had_stopped_queues or bool(_waiting_for_pods(system)) or is_scanning
 
 
 def check_engine(system: System, engine: Engine) -> None:
@@ -190,7 +195,8 @@ def _decisions(
                 case decisions.Requeue() | decisions.MarkInadmissible():
                     messages[decision.workload].append(message_of(decision))
                 case _:
-                    yield f"a fresh engine decides {decision}"
+                    if not reasons.is_scanning(decision.workload):
+                        yield f"a fresh engine decides {decision}"
                     return
     for key, expected in messages.items():
         written = _pending_message(workloads[key])
@@ -225,9 +231,25 @@ def outdated(system: System) -> set[str]:
         _title(obj)
         for obj in _stored(system)
         if obj["kind"] == "Workload"
-        and predicates.is_admissible(obj)
-        and any(reasons.may_be_outdated(workload.key(obj)) for reasons in system.pending_reasons.values())
+        and not predicates.has_quota_reservation(obj)
+        and (_is_without_queue(system, obj) or (predicates.is_admissible(obj) and _is_outdated(system, obj)))
     }
+
+
+def _is_outdated(system: System, obj: Object) -> bool:
+    return any(reasons.may_be_outdated(workload.key(obj)) for reasons in system.pending_reasons.values())
+
+
+def _is_without_queue(system: System, obj: Object) -> bool:
+    """Whether the ClusterQueue of a Workload is gone: as in Kueue, the reason stays as it was."""
+    queues = {(objects.namespace(queue), objects.name(queue)): queue for queue in _kind(system, "LocalQueue")}
+    queue = queues.get((objects.namespace(obj), objects.spec(obj).get("queueName", "")))
+    names = {objects.name(cluster_queue) for cluster_queue in _kind(system, "ClusterQueue")}
+    return queue is not None and objects.spec(queue).get("clusterQueue") not in names
+
+
+def _kind(system: System, kind: str) -> Iterator[Object]:
+    return (obj for obj in _stored(system) if obj["kind"] == kind)
 
 
 def differences(before: dict[str, Object], after: dict[str, Object], outdated: set[str]) -> list[str]:

@@ -10,6 +10,7 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
 
 from pykueue.api import conditions, objects, quantity
+from pykueue.api.labels import WORKLOAD_SLICE_REPLACEMENT_FOR
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
 from pykueue.apiserver.store.rows import StoreChange, Stored, StoreKey
@@ -193,9 +194,20 @@ class Monitor:
                     self.report(f"{key} was admitted to {amount} of {index}, {limit[index]} may be used")
 
     def usage(self, queues: Iterator[str]) -> Counter[FlavorResource]:
+        """What the Workloads of some queues use.
+
+        The slice of an elastic job shares its quota with the slice that it replaces.
+        """
         names = set(queues)
         total: Counter[FlavorResource] = Counter()
-        for workload in self._workloads.values():
+        replaced = {
+            objects.annotations(workload).get(WORKLOAD_SLICE_REPLACEMENT_FOR)
+            for workload in self._workloads.values()
+            if holds_quota(workload)
+        }
+        for key, workload in self._workloads.items():
+            if f"{key.namespace}/{key.name}" in replaced:
+                continue
             if holds_quota(workload) and objects.nested(workload, "status", "admission")["clusterQueue"] in names:
                 total.update(usage_of(workload))
         return total
@@ -309,13 +321,18 @@ def holds_quota(workload: Object) -> bool:
 
 
 def usage_of(workload: Object) -> Counter[FlavorResource]:
-    """What the admission of a Workload uses, without the pods that need it no longer."""
+    """What the admission of a Workload uses, without the pods that need it no longer.
+
+    An elastic job that shrinks is resized in its spec, and its admission stays as it was.
+    """
     total: Counter[FlavorResource] = Counter()
     status = objects.status(workload)
+    sizes = {pod_set["name"]: int(pod_set.get("count", 1)) for pod_set in objects.spec(workload)["podSets"]}
     reclaimable = {pods["name"]: int(pods["count"]) for pods in status.get("reclaimablePods") or ()}
     for assignment in objects.nested(status, "admission").get("podSetAssignments") or ():
         count = int(assignment["count"])
-        left = count - min(reclaimable.get(assignment["name"], 0), count)
+        size = min(count, sizes.get(assignment["name"], count))
+        left = size - min(reclaimable.get(assignment["name"], 0), size)
         for resource, flavor in (assignment.get("flavors") or {}).items():
             total[flavor, resource] += (
                 quantity.parse(assignment["resourceUsage"][resource]).milli() * left // max(count, 1)

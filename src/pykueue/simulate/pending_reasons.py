@@ -42,7 +42,16 @@ class PendingReasons:
         pending = self._find(key)
         if pending is None or (pending.bucket is not None and pending.bucket.inadmissible):
             return True
-        return pending.scan is not None and pending.scan.flavors_remain
+        return self.is_scanning(key)
+
+    def is_scanning(self, key: values.WorkloadKey) -> bool:
+        """Whether the next cycle goes on with the flavors after those that were tried.
+
+        As in Kueue, a workload of several pod sets may go on for ever so, although it would fit if
+        all of them began anew.
+        """
+        pending = self._find(key)
+        return pending is not None and pending.scan is not None and pending.scan.flavors_remain
 
     def _find(self, key: values.WorkloadKey) -> PendingWorkload | None:
         state = self._engine._state  # noqa: SLF001 - the view has no use for it
