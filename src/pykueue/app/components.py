@@ -7,6 +7,7 @@ function, so that a process that does not use it starts fast.
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +24,7 @@ from pykueue.app.health import METRICS_CONTENT_TYPE
 
 if TYPE_CHECKING:
     from pykueue.app.configured_controllers import ConfiguredControllers
+    from pykueue.cluster.runtimes.sandbox import UnixUser
 
 
 CLUSTER_DIRECTORY = "room"
@@ -40,8 +42,8 @@ class ProcessOptions:
     """The options of `pykueue up` for pods that are processes of this machine."""
 
     is_isolated: bool = True
-    run_as: str = ""
-    """The account that all pods run as."""
+    run_as: tuple[str, ...] = ()
+    """The account that all pods run as, or NAMESPACE=ACCOUNT."""
     first_uid: int | None = None
     """The first uid for namespaces with a Unix user of their own."""
     log_bytes: int | None = None
@@ -136,24 +138,40 @@ class LocalClusterComponent:
 def _process_options(context: UpContext) -> dict[str, Any]:
     """How processes are isolated and limited; a file says it to `pykueue user add`."""
     from pykueue.cluster.runtimes import isolation, unix_users
+    from pykueue.cluster.runtimes.cgroups import Cgroups
     from pykueue.cluster.runtimes.monitor import ContainerLimits
 
     options, directory = context.process, context.data_dir / CLUSTER_DIRECTORY
     isolation.remove(directory)
     if context.runtime != "process":
         return {}
-    try:
-        run_as = unix_users.account(options.run_as) if options.run_as else None
-    except unix_users.AccountError as error:
-        raise click.ClickException(f"--run-as: {error}; name another") from None
+    accounts = dict(map(_account, options.run_as))
     first_uid = unix_users.FIRST_UID if options.first_uid is None else options.first_uid
-    determined = isolation.determine(is_enabled=options.is_isolated, run_as=run_as, first_uid=first_uid)
-    if run_as is not None and run_as.uid != determined.server.uid and not determined.is_possible:
+    cgroups = Cgroups.detect() if os.geteuid() == 0 else None
+    determined = isolation.determine(
+        is_enabled=options.is_isolated,
+        run_as=accounts.pop("", None),
+        accounts=accounts,
+        first_uid=first_uid,
+        has_cgroups=cgroups is not None,
+    )
+    if options.run_as and not determined.is_possible:
         reason = determined.obstacle or "--no-isolation excludes it"
-        raise click.ClickException(f"--run-as {options.run_as}: another user needs isolation, but {reason}")
+        raise click.ClickException(f"--run-as {options.run_as[0]}: another user needs isolation, but {reason}")
     determined.write(directory)
     limits = ContainerLimits() if options.log_bytes is None else ContainerLimits(log_bytes=options.log_bytes)
-    return {"isolation": determined, "limits": limits}
+    return {"isolation": determined, "limits": limits, "cgroups": cgroups}
+
+
+def _account(option: str) -> "tuple[str, UnixUser]":
+    """Namespace and user of `--run-as`; without a namespace, its name is empty."""
+    from pykueue.cluster.runtimes import unix_users
+
+    namespace, _, name = option.rpartition("=")
+    try:
+        return namespace, unix_users.account(name)
+    except unix_users.AccountError as error:
+        raise click.ClickException(f"--run-as {option}: {error}; name another") from None
 
 
 def _keep_the_terminal_quiet() -> None:

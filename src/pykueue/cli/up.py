@@ -17,6 +17,7 @@ from pykueue.cli import options
 
 if TYPE_CHECKING:
     from pykueue.app.up import RunningServer
+    from pykueue.cluster.runtimes.isolation import Isolation
 
 RUNTIMES = ("process", "simulated", "none")
 DEFAULT_PORT = 6443
@@ -93,7 +94,12 @@ with_data_dir = click.option(
     show_default=True,
     help="As root, isolate the jobs of namespaces that others may use. See docs/isolation.md.",
 )
-@click.option("--run-as", default="", metavar="USER", help="As root, run all jobs as this Unix user. Default: none.")
+@click.option(
+    "--run-as",
+    multiple=True,
+    metavar="[NAMESPACE=]USER",
+    help="As root, run all jobs, or those of a namespace, as this Unix user; may be repeated. Default: none.",
+)
 @click.option(
     "--first-uid",
     type=click.IntRange(min=1, max=2**31 - 65536),
@@ -118,7 +124,7 @@ def up(
     controllers: bool,
     stop_jobs: bool,
     isolation: bool,
-    run_as: str,
+    run_as: tuple[str, ...],
     first_uid: int | None,
     max_log_size: int,
     log_level: str,
@@ -185,19 +191,19 @@ def _announce(server: "RunningServer", kubeconfig: Path | None, runtime: str) ->
     click.echo(f"pykueue is ready at {server.access.server} (data in {paths.directory})")
     click.echo(f"  export KUBECONFIG={path}")
     click.echo("  kubectl get clusterqueues")
-    if runtime == "process" and (sentence := rights_of_jobs(paths.directory)):
-        click.echo(sentence)
+    if runtime == "process" and (isolation := isolation_of(paths.directory)):
+        click.echo(isolation.sentence())
+        click.echo(isolation.limits())
     if runtime == "none":
         click.echo("No pod is started, because the runtime is `none`. `pykueue up --runtime process` runs pods here.")
 
 
-def rights_of_jobs(directory: Path) -> str:
-    """Whose rights jobs have; empty if the running `pykueue up` starts no processes."""
+def isolation_of(directory: Path) -> "Isolation | None":
+    """How jobs are isolated; None if the running `pykueue up` starts no processes."""
     from pykueue.app.components import CLUSTER_DIRECTORY
     from pykueue.cluster.runtimes import isolation
 
-    determined = isolation.read(directory / CLUSTER_DIRECTORY)
-    return "" if determined is None else determined.sentence()
+    return isolation.read(directory / CLUSTER_DIRECTORY)
 
 
 def _announce_running_jobs(directory: Path, option: Path | None) -> None:

@@ -17,7 +17,7 @@ from pykueue.api import objects
 from pykueue.api.rules.builtin.rbac import GROUP
 from pykueue.api.scheme import Object, Resource
 from pykueue.cli import output as outputs
-from pykueue.cli.up import default_data_dir, rights_of_jobs
+from pykueue.cli.up import default_data_dir, isolation_of
 
 if TYPE_CHECKING:
     from pykueue.apiserver.embedded import ServerPaths
@@ -80,8 +80,8 @@ def add(*, name: str, namespace: str, roles: tuple[str, ...], kubeconfig: Path |
     if others := [other for other in namespaces if other != namespace]:
         click.echo(f"  as before also {', '.join(others)}; `pykueue user remove {name}` ends all of them")
     click.echo(f"  export KUBECONFIG={target}")
-    if sentence := rights_of_jobs(paths.directory):
-        click.echo(sentence)
+    if isolation := isolation_of(paths.directory):
+        click.echo(isolation.sentence())
 
 
 @user.command(name="list")

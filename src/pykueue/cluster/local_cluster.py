@@ -30,6 +30,7 @@ from pykueue.cluster.operators.ray import cluster as ray_cluster
 from pykueue.cluster.operators.ray import job as ray_job
 from pykueue.cluster.operators.ray import service as ray_service
 from pykueue.cluster.pod_garbage_collector import PodGarbageCollector
+from pykueue.cluster.runtimes.cgroups import Cgroups
 from pykueue.cluster.runtimes.isolation import Isolation
 from pykueue.cluster.runtimes.monitor import ContainerLimits
 from pykueue.cluster.runtimes.process import ProcessRuntime
@@ -60,6 +61,7 @@ class ClusterOptions:
     """Whether the components inside pykueue appear as Deployments."""
     isolation: Isolation | None = None
     """How processes are isolated; None: not at all, and security contexts are ignored."""
+    cgroups: Cgroups | None = None
     limits: ContainerLimits = field(default_factory=ContainerLimits)
 
 
@@ -145,7 +147,7 @@ class LocalCluster:
     def _runtime(self) -> Runtime:
         runtime: Runtime = SimulatedRuntime(self._clock)
         if self._options.runtime == "process":
-            runtime = ProcessRuntime(self._options.directory, self._options.limits)
+            runtime = ProcessRuntime(self._options.directory, self._options.limits, self._options.cgroups)
         return ComponentRuntime(runtime, self._component_logs)
 
     # Nodes

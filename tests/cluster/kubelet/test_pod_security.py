@@ -8,9 +8,10 @@ from pykueue.api import resources
 from pykueue.cluster.kubelet import pod_security
 from pykueue.cluster.kubelet.environment import MissingSourceError
 from pykueue.cluster.kubelet.pod_security import PodSecurity
+from pykueue.cluster.runtimes import unix_users
 from pykueue.cluster.runtimes.isolation import Isolation
 from pykueue.cluster.runtimes.sandbox import UnixUser
-from pykueue.cluster.runtimes.unix_users import NamespaceUsers
+from pykueue.cluster.runtimes.unix_users import AccountError, NamespaceUsers
 from pykueue.kube.controller.cache import ObjectCache
 
 ROOT = UnixUser(uid=0, gid=0, name="root")
@@ -123,13 +124,17 @@ def test_a_namespace_that_is_created_again_is_another_one(cluster):
     assert cluster.uid("ml") != before
 
 
-def test_an_account_of_this_machine(cluster):
+def test_an_account_for_one_namespace(tmp_path):
+    cluster = Cluster(tmp_path, accounts={"ml": UnixUser(uid=1001, gid=1001, name="jane"), "other": ROOT})
+    cluster.bind("other", "edit", USER)
+    assert (cluster.uid("ml"), cluster.uid("other"), cluster.uid("default")) == (1001, 0, 0)
+
+
+def test_accounts_of_this_machine():
     nobody = pwd.getpwnam("nobody")
-    cluster.add_namespace("ml", annotations={"pykueue.dev/unix-user": "nobody"})
-    assert cluster.uid("ml") == nobody.pw_uid
-    cluster.add_namespace("ml", annotations={"pykueue.dev/unix-user": "no-such-user"})
-    with pytest.raises(MissingSourceError, match="no Unix user 'no-such-user'"):
-        cluster.uid("ml")
+    assert unix_users.account("nobody").uid == unix_users.account(str(nobody.pw_uid)).uid == nobody.pw_uid
+    with pytest.raises(AccountError, match="no Unix user 'no-such-user'"):
+        unix_users.account("no-such-user")
 
 
 def test_one_account_for_all(tmp_path):

@@ -1,6 +1,7 @@
 """Isolated processes, as root: what a job cannot read, keep, exceed or leave behind."""
 
-import os
+import ctypes
+import platform
 import sys
 import uuid
 from pathlib import Path
@@ -10,7 +11,7 @@ from tests.cluster.runtimes.test_process import log_of, request
 from tests.cluster.waiting import eventually
 
 from pykueue.cluster.kubelet.volumes import Mounts
-from pykueue.cluster.runtimes import isolation, process
+from pykueue.cluster.runtimes import isolation, launch, process
 from pykueue.cluster.runtimes.linux_calls import CAPABILITIES
 from pykueue.cluster.runtimes.monitor import ContainerLimits
 from pykueue.cluster.runtimes.process import ProcessRuntime
@@ -18,7 +19,7 @@ from pykueue.cluster.runtimes.protocol import StartError
 from pykueue.cluster.runtimes.sandbox import ContainerSecurity, UnixUser
 from pykueue.cluster.runtimes.unix_users import FIRST_UID
 
-OBSTACLE = isolation.determine(is_enabled=True, run_as=None, first_uid=FIRST_UID).obstacle
+OBSTACLE = isolation.determine(is_enabled=True, first_uid=FIRST_UID).obstacle
 pytestmark = pytest.mark.skipif(bool(OBSTACLE), reason=f"isolation is not possible here: {OBSTACLE}")
 
 JANE = UnixUser(uid=FIRST_UID, gid=FIRST_UID, name="pykueue-ml")
@@ -143,19 +144,6 @@ def processes():
     return pairs
 
 
-async def test_a_container_without_isolation_could_leave_a_process(runtime, tmp_path):
-    """The processes above would be found: without a PID namespace one is left."""
-    container = await running(
-        runtime,
-        shell(f"env -i setsid sh -c 'echo $$ > {tmp_path}/pid; sleep 30' & echo up", security=ContainerSecurity()),
-    )
-    await container.wait()
-    await eventually((tmp_path / "pid").exists)
-    pid = int((tmp_path / "pid").read_text())
-    os.killpg(pid, 0)
-    os.killpg(pid, 9)
-
-
 SHARED_MEMORY = """
 import mmap, sys, time
 pages = mmap.mmap(-1, 200 << 20)
@@ -206,7 +194,7 @@ async def test_files_in_shared_memory_are_bounded(runtime):
 
 
 async def test_processes_are_bounded(runtime):
-    assert str(process.PROCESS_LIMIT) in await output(runtime, shell("ulimit -u 2>/dev/null || ulimit -p"))
+    assert str(launch.PROCESS_LIMIT) in await output(runtime, shell("ulimit -u 2>/dev/null || ulimit -p"))
 
 
 async def test_the_exit_code_and_the_output_arrive(runtime):
@@ -327,3 +315,25 @@ async def test_temporary_files_go_with_the_container(runtime):
     container_request = shell("dd if=/dev/zero of=/tmp/big bs=1M count=1 2>/dev/null; echo done", uid="temporary")
     assert await output(runtime, container_request) == "done\n"
     await eventually(lambda: not list(runtime._root.glob("temporary/containers/*/*/tmp")))
+
+
+NUMBERS = {"x86_64": (248, 250), "aarch64": (217, 219)}
+ADD_KEY, KEYCTL = NUMBERS.get(platform.machine(), (0, 0))
+SESSION, SEARCH, UNLINK = -3, 10, 9
+SEARCH_KEY = f"""
+import ctypes
+libc = ctypes.CDLL(None)
+print("found" if libc.syscall({KEYCTL}, {SEARCH}, {SESSION}, b"user", b"pykueue-test", 0) > 0 else "nothing")
+"""
+
+
+@pytest.mark.parametrize(("security", "text"), [(as_user(JANE), "nothing"), (ContainerSecurity(), "found")])
+async def test_the_keyring_of_the_server_is_not_inherited(runtime, security, text):
+    libc = ctypes.CDLL(None)
+    key = libc.syscall(ADD_KEY, b"user", b"pykueue-test", b"hunter2", 7, SESSION)
+    if key < 0:
+        pytest.skip("this kernel has no keyrings")
+    try:
+        assert (await output(runtime, python(SEARCH_KEY, "1Gi", security=security))).strip() == text
+    finally:
+        libc.syscall(KEYCTL, UNLINK, key, SESSION)

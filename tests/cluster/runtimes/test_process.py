@@ -8,7 +8,7 @@ import pytest
 from tests.cluster.waiting import eventually
 
 from pykueue.cluster.kubelet.run import Exit
-from pykueue.cluster.runtimes import linux_processes, process
+from pykueue.cluster.runtimes import launch, linux_processes, process
 from pykueue.cluster.runtimes.linux_processes import ProcessIdentity
 from pykueue.cluster.runtimes.process import ProcessRuntime
 from pykueue.cluster.runtimes.protocol import ContainerRequest, StartError
@@ -168,8 +168,8 @@ async def test_an_attempt_whose_pykueue_ended_before_its_start_never_runs(runtim
     gate, opener = os.pipe()
     log, exit_file = (os.open(attempt / name, os.O_WRONLY | os.O_CREAT) for name in ("log", "exit"))
     command = ["touch", str(tmp_path / "ran")]
-    script = process._Script(attempt, tmp_path, {"PATH": os.environ["PATH"]}, command)
-    pid = process._spawn(script, ["0", "0"], {1: log, 2: log, 4: exit_file, 3: gate})
+    script = launch.StartScript(attempt, tmp_path, {"PATH": os.environ["PATH"]}, command)
+    pid = launch.spawn(script, ["0", "0"], {1: log, 2: log, 4: exit_file, 3: gate})
     (attempt / "process").write_text(linux_processes.stat_line(pid))
     (attempt / "boot").write_text(linux_processes.boot_id())
     for descriptor in (gate, opener, log, exit_file):

@@ -22,7 +22,7 @@ def create(kubeconfig, text):
     async def work(client):
         for document in documents:
             kind = registry.scheme().for_object(document.object)
-            namespace = "default" if kind.namespaced else ""
+            namespace = document.object["metadata"].get("namespace", "default") if kind.namespaced else ""
             await client.create(kind.resource, document.object, namespace)
 
     asyncio.run(with_client(kubeconfig, work))

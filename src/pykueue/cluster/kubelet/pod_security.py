@@ -13,14 +13,10 @@ from pykueue.api.scheme import Object, Resource
 from pykueue.cluster.kubelet import security_context
 from pykueue.cluster.kubelet.environment import MissingSourceError
 from pykueue.cluster.kubelet.security_context import RefusedFieldError
-from pykueue.cluster.runtimes import unix_users
 from pykueue.cluster.runtimes.isolation import Isolation
 from pykueue.cluster.runtimes.sandbox import ContainerSecurity, UnixUser
-from pykueue.cluster.runtimes.unix_users import AccountError, NamespaceUsers
+from pykueue.cluster.runtimes.unix_users import NamespaceUsers
 from pykueue.kube.controller.cache import ObjectCache
-
-UNIX_USER = "pykueue.dev/unix-user"
-"""Annotation of a Namespace: the account of this machine that its pods run as."""
 
 _GROUP = "rbac.authorization.k8s.io"
 _ROLE_BINDING = Resource(_GROUP, "v1", "rolebindings", "RoleBinding", namespaced=True)
@@ -49,14 +45,12 @@ class PodSecurity:
         isolation, name = self._isolation, objects.namespace(pod)
         if not isolation.is_enabled:
             return None
-        namespace = self._cache.get(resources.NAMESPACE, name)
-        account = "" if namespace is None else objects.annotations(namespace).get(UNIX_USER, "")
-        if account:
-            return self._account(account, name)
-        if isolation.run_as is not None:
-            return isolation.run_as
+        account = isolation.accounts.get(name, isolation.run_as)
+        if account is not None:
+            return None if account.uid == isolation.server.uid else account
         if not isolation.is_root or not self._is_shared(name):
             return None
+        namespace = self._cache.get(resources.NAMESPACE, name)
         if namespace is None:
             raise MissingSourceError(f'namespace "{name}" not found')
         if isolation.obstacle:
@@ -67,18 +61,6 @@ class PodSecurity:
                 "`pykueue up --no-isolation` runs them as root",
             )
         return self._users.user_of(objects.uid(namespace), name)
-
-    def _account(self, account: str, namespace: str) -> UnixUser | None:
-        field = f"namespace {namespace}, annotation {UNIX_USER}"
-        try:
-            user = unix_users.account(account)
-        except AccountError as error:
-            raise RefusedFieldError(field, account, f"{error}; name another") from None
-        if user.uid == self._isolation.server.uid:
-            return None
-        if self._isolation.obstacle:
-            raise RefusedFieldError(field, account, f"another user needs isolation, but {self._isolation.obstacle}")
-        return user
 
     def _is_shared(self, name: str) -> bool:
         """Whether anybody but the administrator may write to a namespace."""

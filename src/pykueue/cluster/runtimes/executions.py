@@ -68,6 +68,7 @@ def spawn(
             cwd=work,
             env=dict(environment) if device is None else {"TERM": "xterm", **environment},
             start_new_session=True,
+            umask=0o022,
         )
     except OSError as error:
         if controller is not None:

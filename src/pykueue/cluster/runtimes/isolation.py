@@ -26,7 +26,11 @@ class Isolation(msgspec.Struct, frozen=True, kw_only=True):
     obstacle: str = ""
     """Why jobs cannot have namespaces and users of their own; empty if they can."""
     run_as: UnixUser | None = None
+    """The account of all namespaces that have none in `accounts`."""
+    accounts: dict[str, UnixUser] = {}
+    """Accounts by namespace."""
     first_uid: int = 0
+    has_cgroups: bool = False
 
     @property
     def is_root(self) -> bool:
@@ -39,15 +43,30 @@ class Isolation(msgspec.Struct, frozen=True, kw_only=True):
     def sentence(self) -> str:
         """Whose rights jobs have, in one line."""
         me = self.server.name
+        accounts = "".join(f"Jobs in {name} run as {user.name}. " for name, user in sorted(self.accounts.items()))
         if self.run_as is not None and self.is_possible:
-            return f"All jobs run as the Unix user {self.run_as.name}, isolated from this server. {_DOCUMENT}"
+            return (
+                f"{accounts}{'Other' if accounts else 'All'} jobs run as the Unix user {self.run_as.name}. {_DOCUMENT}"
+            )
         if self.is_possible:
             return (
-                f"Jobs in namespaces that others may use run as Unix users of their own (from {self.first_uid}); "
+                f"{accounts}Jobs in namespaces that others may use run as Unix users of their own (from {self.first_uid}); "
                 f"jobs in namespaces that only the administrator may use run as {me}. {_DOCUMENT}"
+            )
+        if self.is_enabled and self.is_root:
+            return (
+                f"Jobs run as {me}; in namespaces that others may use they do not start, because isolation is not "
+                f"possible here: {self.obstacle}. With --no-isolation, whoever may submit a job is {me}. {_DOCUMENT}"
             )
         reason = f"isolation is off: {self.obstacle}" if self.is_enabled else "isolation is off"
         return f"Jobs run as the Unix user {me} ({reason}): whoever may submit a job is {me}. {_DOCUMENT}"
+
+    def limits(self) -> str:
+        """What bounds the memory of jobs, in one line."""
+        means = (
+            "by cgroups" if self.has_cgroups else "for each process, and watched every second for all of a container"
+        )
+        return f"Memory limits of jobs are kept {means}."
 
     def write(self, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -65,14 +84,23 @@ def read(directory: Path) -> Isolation | None:
     return None
 
 
-def determine(*, is_enabled: bool, run_as: UnixUser | None, first_uid: int) -> Isolation:
+def determine(
+    *,
+    is_enabled: bool,
+    first_uid: int,
+    run_as: UnixUser | None = None,
+    accounts: dict[str, UnixUser] | None = None,
+    has_cgroups: bool = False,
+) -> Isolation:
     user = run_as or UnixUser(uid=first_uid, gid=first_uid)
     return Isolation(
         server=_this_user(),
         is_enabled=is_enabled,
         obstacle=_obstacle(user) if is_enabled else "",
         run_as=run_as,
+        accounts=accounts or {},
         first_uid=first_uid,
+        has_cgroups=has_cgroups,
     )
 
 

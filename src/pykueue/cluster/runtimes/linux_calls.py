@@ -5,6 +5,7 @@ functions here change only the calling thread (the C library's `setuid` would ch
 so `sandbox` calls them in a thread that starts one process and ends.
 """
 
+import contextlib
 import ctypes
 import os
 import platform
@@ -22,11 +23,13 @@ MS_REMOUNT, MS_BIND, MS_REC, MS_SLAVE = 32, 4096, 16384, 1 << 19
 _AT_FDCWD, _AT_RECURSIVE = -100, 0x8000
 _MOUNT_ATTR_RDONLY = 1
 _PR_CAPBSET_READ, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 23, 24, 38
+_PR_SET_CHILD_SUBREAPER = 36
+_KEYCTL_JOIN_SESSION_KEYRING = 1
 _KEEP_SIZE, _PUNCH_HOLE = 1, 2
 
 _NUMBERS = {
-    "x86_64": {"setgroups": 116, "setresuid": 117, "setresgid": 119},
-    "aarch64": {"setgroups": 159, "setresuid": 147, "setresgid": 149},
+    "x86_64": {"setgroups": 116, "setresuid": 117, "setresgid": 119, "keyctl": 250},
+    "aarch64": {"setgroups": 159, "setresuid": 147, "setresgid": 149, "keyctl": 219},
 }
 _MOUNT_SETATTR = 442
 
@@ -131,6 +134,12 @@ def set_user(uid: int) -> None:
     _call("setresuid", *[ctypes.c_uint32(uid)] * 3)
 
 
+def join_new_keyring() -> None:
+    """Leave the session keyring of this process, whose keys a child could read otherwise."""
+    with contextlib.suppress(OSError):  # a kernel without keyrings
+        _call("keyctl", ctypes.c_int(_KEYCTL_JOIN_SESSION_KEYRING), None)
+
+
 def set_no_new_privileges() -> None:
     arguments = (ctypes.c_ulong(value) for value in (1, 0, 0, 0))
     _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, *arguments), "prctl no_new_privs")
@@ -143,6 +152,12 @@ def drop_capabilities(numbers: Iterable[int]) -> None:
         if _libc.prctl(_PR_CAPBSET_READ, *arguments) == 1:
             arguments = (ctypes.c_ulong(value) for value in (number, 0, 0, 0))
             _check(_libc.prctl(_PR_CAPBSET_DROP, *arguments), f"prctl drop {CAPABILITIES[number]}")
+
+
+def become_subreaper() -> None:
+    """Make this process the parent of its descendants' orphans."""
+    arguments = (ctypes.c_ulong(value) for value in (1, 0, 0, 0))
+    _check(_libc.prctl(_PR_SET_CHILD_SUBREAPER, *arguments), "prctl child_subreaper")
 
 
 # Files

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ Owner = tuple[str, str]
 """Pod uid and container name."""
 
 _TICK_NS = 10**9 // os.sysconf("SC_CLK_TCK")
+_GROUP_POLLS = 100
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -75,6 +76,19 @@ class ProcessIdentity:
         finally:
             os.close(descriptor)
 
+    async def group_ended(self) -> None:
+        """Wait until the killed processes of its group have ended, but no longer than a second.
+
+        Those that have become our children are reaped.
+        """
+        for _ in range(_GROUP_POLLS if self.is_this_boot else 0):
+            try:
+                _reap_group(self.pid)
+                os.killpg(self.pid, 0)
+            except (ProcessLookupError, PermissionError):
+                return
+            await asyncio.sleep(1 / _GROUP_POLLS)
+
     def reap(self) -> int | None:
         """The exit code of a child, 128 + signal if killed; None for other processes."""
         with contextlib.suppress(ChildProcessError):
@@ -83,6 +97,12 @@ class ProcessIdentity:
                 code = os.waitstatus_to_exitcode(status)
                 return code if code >= 0 else 128 - code
         return None
+
+
+def _reap_group(group: int) -> None:
+    with contextlib.suppress(ChildProcessError):
+        while os.waitpid(-group, os.WNOHANG)[0]:
+            pass
 
 
 async def _readable(descriptor: int) -> None:
@@ -131,6 +151,10 @@ class ProcessTable:
                 with contextlib.suppress(OSError):
                     if _owner(Path(f"/proc/{other}")) == owner:
                         roots.add(other)
+        return self.descendants(roots)
+
+    def descendants(self, roots: Iterable[int]) -> list[int]:
+        """The processes of these pids that still run, and all that descend from them."""
         children: dict[int, list[int]] = {}
         for child, parent in self.parents.items():
             children.setdefault(parent, []).append(child)
@@ -152,6 +176,23 @@ def proportional_bytes(pid: int) -> int:
             if line.startswith("Pss:"):
                 return int(line.split()[1]) * 1024
     return 0
+
+
+def unmarked_children() -> list[ProcessIdentity]:
+    """Children of this process that have no mark of a container; zombies are among them."""
+    children: list[int] = []
+    for task in Path("/proc/self/task").iterdir():
+        with contextlib.suppress(OSError):
+            children += map(int, (task / "children").read_text().split())
+    identities = []
+    for pid in children:
+        owner = None
+        with contextlib.suppress(OSError):  # a zombie has no environment
+            owner = _owner(Path(f"/proc/{pid}"))
+        if owner is None:
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                identities.append(ProcessIdentity.of(pid))
+    return identities
 
 
 def pod_processes(pod_uid: str) -> list[int]:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from pykueue.cluster.runtimes import linux_calls, linux_processes
 from pykueue.cluster.runtimes.linux_processes import Owner, ProcessIdentity, ProcessTable
+from pykueue.cluster.runtimes.orphans import OrphanTracker
 
 log = logging.getLogger(__name__)
 
@@ -43,8 +44,9 @@ class MonitoredContainer:
 
 
 class ContainerMonitor:
-    def __init__(self, limits: ContainerLimits) -> None:
+    def __init__(self, limits: ContainerLimits, orphans: OrphanTracker) -> None:
         self._limits = limits
+        self._orphans = orphans
         self._containers: dict[Path, MonitoredContainer] = {}
         self._task: asyncio.Task[None] | None = None
 
@@ -54,12 +56,16 @@ class ContainerMonitor:
             self._task = asyncio.ensure_future(self._run())
 
     async def _run(self) -> None:
-        """Run as long as there are containers."""
-        while self._containers:
+        """Run as long as there are containers, and once more for the processes they leave."""
+        while True:
+            is_last = not self._containers
             await asyncio.sleep(self._limits.interval_seconds)
+            self._orphans.look()
             containers = list(self._containers.values())
             for container in await asyncio.to_thread(self._check, containers):
                 self._containers.pop(container.directory, None)
+            if is_last and not self._containers:
+                return
 
     def _check(self, containers: list[MonitoredContainer]) -> list[MonitoredContainer]:
         """Apply the limits; return the containers that have ended."""

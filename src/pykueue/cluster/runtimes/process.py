@@ -10,9 +10,8 @@ its exit code, and no attempt starts twice: a script whose pykueue ended before 
 
 import asyncio
 import contextlib
-import fcntl
+import logging
 import os
-import resource
 import secrets
 import shutil
 import signal
@@ -27,36 +26,22 @@ from pykueue.api import objects, resource_lists
 from pykueue.api.scheme import Object
 from pykueue.cluster import paths
 from pykueue.cluster.kubelet.run import Exit
-from pykueue.cluster.runtimes import executions, handlers, linux_processes, port_mapping, sandbox
+from pykueue.cluster.runtimes import executions, handlers, launch, linux_processes, port_mapping, sandbox
+from pykueue.cluster.runtimes.cgroups import CgroupLimits, Cgroups, ContainerCgroup
 from pykueue.cluster.runtimes.linux_processes import ProcessIdentity
 from pykueue.cluster.runtimes.monitor import OOM_FILE, ContainerLimits, ContainerMonitor, MonitoredContainer
+from pykueue.cluster.runtimes.orphans import OrphanTracker
 from pykueue.cluster.runtimes.protocol import ContainerRequest, Execution, StartError
 from pykueue.cluster.runtimes.sandbox import FileView
 
-_SCRIPT = """\
-read -r _ <&3 || { printf never >&4; exit 125; }
-exec 3<&-
-cd -- "$1" || { printf 126 >&4; exit 126; }
-[ "$2" = 0 ] || ulimit -d "$2"
-[ "$3" = 0 ] || ulimit -u "$3" 2>/dev/null || ulimit -p "$3"
-shift 3
-umask 022
-trap : TERM INT HUP
-"$@" 4>&-
-code=$?
-printf '%s' "$code" >&4
-exit "$code"
-"""
-_NEVER_RAN = "never"
+log = logging.getLogger(__name__)
+
 _INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
-_RESET_SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGCHLD)
+_LONGEST_EXIT_TEXT = 8
+_LARGEST_EXIT_CODE = 255
 _PODS = "pods"
 _POD_FILE = "pod.json"
 """The `PodDescription` of a pod."""
-PROCESS_LIMIT = 16384
-"""Processes and threads of all pods of one Unix user that is not ours."""
-_FIRST_DESCRIPTOR = 10
-"""Descriptors for the script are above those that it gets."""
 LOST = Exit(
     code=137,
     reason="ContainerStatusUnknown",
@@ -69,12 +54,14 @@ class ProcessRuntime:
     name = "process"
     has_files = True
 
-    def __init__(self, root: Path, limits: ContainerLimits | None = None) -> None:
+    def __init__(self, root: Path, limits: ContainerLimits | None = None, cgroups: Cgroups | None = None) -> None:
         self._directory = root
         self._root = root / _PODS
         self._root.mkdir(parents=True, exist_ok=True)
         self._ports = port_mapping.PortMappings(root / "ports")
-        self._monitor = ContainerMonitor(limits or ContainerLimits())
+        self._cgroups = cgroups
+        self._orphans = OrphanTracker()
+        self._monitor = ContainerMonitor(limits or ContainerLimits(), self._orphans)
 
     async def start(self, request: ContainerRequest) -> "ProcessContainer":
         environment, command = self._environment_and_command(request)
@@ -84,8 +71,29 @@ class ProcessRuntime:
         self._describe(request)
         work = self._working_directory(request)
         view = await asyncio.to_thread(self._file_view, request, directory)
-        process = await _launch(request, view, _Script(directory, work, environment, command))
+        if not request.security.has_pid_namespace:
+            self._orphans.container_started(objects.uid(request.pod))
+        script = launch.StartScript(directory, work, environment, command, self._cgroup(request, directory))
+        process = await launch.launch(request, view, script)
         return self._follow(request, directory, process)
+
+    def _cgroup(self, request: ContainerRequest, directory: Path) -> ContainerCgroup | None:
+        """A new cgroup, whose path is written down; None if this machine has none for us."""
+        if self._cgroups is None:
+            return None
+        limits = resource_lists.parse(objects.nested(request.container, "resources").get("limits"))
+        cgroup_limits = CgroupLimits(
+            memory_bytes=launch.memory_bytes(request),
+            cpu_milli=limits["cpu"].milli() if "cpu" in limits else None,
+            processes=launch.PROCESS_LIMIT,
+        )
+        try:
+            cgroup = self._cgroups.create(f"{objects.uid(request.pod)}-{directory.name}", cgroup_limits)
+        except OSError as error:
+            log.warning("no cgroup for %s: %s", objects.name(request.pod), error)
+            return None
+        (directory / "cgroup").write_text(str(cgroup.path))
+        return cgroup
 
     def _describe(self, request: ContainerRequest) -> None:
         path = self._pod_directory(request) / _POD_FILE
@@ -100,7 +108,9 @@ class ProcessRuntime:
             path.write_bytes(msgspec.json.encode(description))
 
     def _follow(self, request: ContainerRequest, directory: Path, process: ProcessIdentity) -> "ProcessContainer":
-        pod_uid, limit = objects.uid(request.pod), _memory_bytes(request)
+        pod_uid, limit = objects.uid(request.pod), launch.memory_bytes(request)
+        if _cgroup_of(directory) is not None:
+            limit = None
         self._monitor.add(
             MonitoredContainer(
                 directory=directory,
@@ -165,7 +175,7 @@ class ProcessRuntime:
             writable=(self._scratch(request), *pod_volumes),
             read_only=tuple({paths.of_host(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix)}),
             temporary=temporary,
-            shared_memory_bytes=_memory_bytes(request),
+            shared_memory_bytes=launch.memory_bytes(request),
             hidden=self._directory,
             volumes=(*pod_volumes, *mounted),
         )
@@ -194,17 +204,25 @@ class ProcessRuntime:
 
         if security.is_default:
             return await executions.follow(start())
-        processes = map(_started_process, self._attempts(request).glob(f"{request.attempt}-*"))
-        pid = next((process.pid for process in processes if process is not None and process.is_alive()), None)
-        if pid is None:
-            raise StartError(f"container {request.container['name']} is not running")
+        directory, pid = self._running_attempt(request)
 
         def start_inside() -> executions.StartedCommand:
             sandbox.enter_existing(security, pid)
             sandbox.take_rights(security)
             return start()
 
-        return await executions.follow(await sandbox.in_thread(start_inside))
+        command_started = await sandbox.in_thread(start_inside)
+        if (cgroup := _cgroup_of(directory)) is not None:
+            cgroup.add(command_started.process.pid)
+        return await executions.follow(command_started)
+
+    def _running_attempt(self, request: ContainerRequest) -> tuple[Path, int]:
+        """The directory and the pid of the container's process."""
+        for directory in self._attempts(request).glob(f"{request.attempt}-*"):
+            process = _started_process(directory)
+            if process is not None and process.is_alive():
+                return directory, process.pid
+        raise StartError(f"container {request.container['name']} is not running")
 
     async def handle(self, request: ContainerRequest, handler: Object) -> str:
         return await handlers.perform(handler, request, self.execute)
@@ -212,6 +230,7 @@ class ProcessRuntime:
     async def clear(self, pod_uid: str) -> None:
         description = _description(paths.inside(self._root, pod_uid) / _POD_FILE)
         if description is None or not description.leaves_nothing:
+            self._orphans.pod_ended(pod_uid)
             await asyncio.to_thread(linux_processes.kill_pod_processes, pod_uid)
 
     async def forget(self, pod_uid: str) -> None:
@@ -235,88 +254,6 @@ class ProcessRuntime:
         return max(logs, key=lambda path: path.stat().st_mtime) if logs else None
 
 
-# Starting a process
-
-
-@dataclass(frozen=True, slots=True)
-class _Script:
-    directory: Path
-    work: Path
-    environment: dict[str, str]
-    command: list[str]
-
-
-async def _launch(request: ContainerRequest, view: FileView, script: _Script) -> ProcessIdentity:
-    """Start the script, write the identity of its process, and let it begin."""
-    security, directory = request.security, script.directory
-    with contextlib.ExitStack() as stack:
-        gate, opener = (_raised(descriptor, stack) for descriptor in os.pipe())
-        output = _raised(os.open(directory / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), stack)
-        exit_file = _raised(os.open(directory / "exit", os.O_WRONLY | os.O_CREAT, 0o600), stack)
-        limits = _script_limits(request)
-
-        def spawn() -> int:
-            return _spawn(script, limits, {1: output, 2: output, 3: gate, 4: exit_file})
-
-        def spawn_isolated() -> int:
-            sandbox.enter_new(security, view)
-            sandbox.take_rights(security)
-            executions.change_directory(script.work)
-            return spawn()
-
-        try:
-            pid = spawn() if security.is_default else await sandbox.in_thread(spawn_isolated)
-            if security.has_pid_namespace:
-                await sandbox.in_thread(lambda: sandbox.mount_proc(pid))
-        except OSError as error:
-            raise StartError(f"the process cannot be started: {error.filename}: {error.strerror}") from None
-        identity = linux_processes.stat_line(pid)
-        (directory / "process").write_text(identity)
-        os.write(opener, b"\n")
-    return ProcessIdentity.parse(identity, is_this_boot=True)
-
-
-def _raised(descriptor: int, stack: contextlib.ExitStack) -> int:
-    """The same file with a number that no descriptor of the script has."""
-    raised = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _FIRST_DESCRIPTOR)
-    os.close(descriptor)
-    stack.callback(os.close, raised)
-    return raised
-
-
-def _spawn(script: _Script, limits: list[str], descriptors: dict[int, int]) -> int:
-    executions.find_executable(script.command[0], script.environment, script.work)
-    return os.posix_spawn(
-        "/bin/sh",
-        ["/bin/sh", "-c", _SCRIPT, "sh", str(script.work), *limits, *script.command],
-        script.environment,
-        file_actions=[
-            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            *((os.POSIX_SPAWN_DUP2, source, target) for target, source in descriptors.items()),
-        ],
-        setsid=True,
-        setsigmask=(),
-        setsigdef=_RESET_SIGNALS,
-    )
-
-
-def _script_limits(request: ContainerRequest) -> list[str]:
-    """Arguments of the script: memory of a process in KiB, and processes; 0 for no limit."""
-    memory = _memory_bytes(request)
-    processes = 0
-    if request.security.user is not None:
-        _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
-        processes = PROCESS_LIMIT if hard == resource.RLIM_INFINITY else min(PROCESS_LIMIT, hard)
-    return ["0" if memory is None else str(max(1, memory // 1024)), str(processes)]
-
-
-def _memory_bytes(request: ContainerRequest) -> int | None:
-    limits = resource_lists.parse(objects.nested(request.container, "resources").get("limits"))
-    if "memory" not in limits or request.ignores_memory_limit:
-        return None
-    return limits["memory"].units()
-
-
 class PodDescription(msgspec.Struct, frozen=True, kw_only=True):
     """What the runtime writes down about a pod."""
 
@@ -334,11 +271,23 @@ def _description(path: Path) -> PodDescription | None:
     return None
 
 
+def _exit_text(directory: Path) -> bytes:
+    """What the script has written; a user's process may have written anything instead."""
+    with contextlib.suppress(OSError), (directory / "exit").open("rb") as file:
+        return file.read(_LONGEST_EXIT_TEXT)
+    return b""
+
+
+def _cgroup_of(directory: Path) -> ContainerCgroup | None:
+    with contextlib.suppress(OSError):
+        return ContainerCgroup(paths.of_host((directory / "cgroup").read_text()))
+    return None
+
+
 def _started_process(directory: Path) -> ProcessIdentity | None:
     """The process of this attempt; None if its command never began."""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        if (directory / "exit").read_text() == _NEVER_RAN:
-            return None
+    if _exit_text(directory) == launch.NEVER_RAN:
+        return None
     with contextlib.suppress(OSError, ValueError, IndexError):
         is_this_boot = (directory / "boot").read_text() == linux_processes.boot_id()
         return ProcessIdentity.parse((directory / "process").read_text(), is_this_boot=is_this_boot)
@@ -351,19 +300,23 @@ class ProcessContainer:
         self._directory = directory
         self._process = process
         self._pod_uid = pod_uid
+        self._was_out_of_memory = False
         self._cleanup: asyncio.Future[None] | None = None
 
     async def wait(self) -> Exit:
         await self._process.ended()
         status = self._process.reap()
         self._signal(signal.SIGKILL)
+        await self._process.group_ended()
+        if (cgroup := _cgroup_of(self._directory)) is not None:
+            cgroup.kill()
+            self._was_out_of_memory |= cgroup.was_out_of_memory()
+        self._was_out_of_memory |= (self._directory / OOM_FILE).exists()
         self._cleanup = asyncio.ensure_future(asyncio.to_thread(self._remove_temporary_files))
-        if (self._directory / OOM_FILE).exists():
+        if self._was_out_of_memory:
             return OUT_OF_MEMORY
-        text = ""
-        with contextlib.suppress(OSError):
-            text = (self._directory / "exit").read_text()
-        if text.isdecimal():
+        text = _exit_text(self._directory)
+        if text.isdigit() and int(text) <= _LARGEST_EXIT_CODE:
             return Exit(code=int(text))
         return LOST if status is None else Exit(code=status)
 
@@ -378,6 +331,8 @@ class ProcessContainer:
     def _remove_temporary_files(self) -> None:
         for path in (self._directory / "tmp", self._directory / "var-tmp"):
             shutil.rmtree(path, ignore_errors=True)
+        if (cgroup := _cgroup_of(self._directory)) is not None:
+            cgroup.remove()
 
     def _signal(self, number: int) -> None:
         """Send a signal to the process group. It may outlive its leader."""

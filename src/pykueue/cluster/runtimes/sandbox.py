@@ -134,6 +134,7 @@ def take_rights(security: ContainerSecurity) -> None:
     user = security.user
     linux.drop_capabilities(security.dropped_capabilities)
     if user is not None:
+        linux.join_new_keyring()
         linux.set_groups(user.groups)
         linux.set_group(user.gid)
         linux.set_user(user.uid)

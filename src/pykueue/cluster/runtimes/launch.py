@@ -1,0 +1,122 @@
+"""Starts the script that runs a container's command; `process` describes the protocol.
+
+Called by the process runtime.
+"""
+
+import contextlib
+import fcntl
+import os
+import resource
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+from pykueue.api import objects, resource_lists
+from pykueue.cluster.runtimes import executions, linux_processes, sandbox
+from pykueue.cluster.runtimes.cgroups import ContainerCgroup
+from pykueue.cluster.runtimes.linux_processes import ProcessIdentity
+from pykueue.cluster.runtimes.protocol import ContainerRequest, StartError
+from pykueue.cluster.runtimes.sandbox import FileView
+
+_SCRIPT = """\
+read -r _ <&3 || { printf never >&4; exit 125; }
+exec 3<&-
+umask 022
+cd -- "$1" || { printf 126 >&4; exit 126; }
+[ "$2" = 0 ] || ulimit -d "$2"
+[ "$3" = 0 ] || ulimit -u "$3" 2>/dev/null || ulimit -p "$3"
+shift 3
+trap : TERM INT HUP
+"$@" 4>&-
+code=$?
+printf '%s' "$code" >&4
+exit "$code"
+"""
+NEVER_RAN = b"never"
+_RESET_SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGCHLD)
+PROCESS_LIMIT = 16384
+"""Processes and threads of all pods of one Unix user that is not ours."""
+_FIRST_DESCRIPTOR = 10
+"""Descriptors for the script are above those that it gets."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartScript:
+    directory: Path
+    work: Path
+    environment: dict[str, str]
+    command: list[str]
+    cgroup: ContainerCgroup | None = None
+
+
+async def launch(request: ContainerRequest, view: FileView, script: StartScript) -> ProcessIdentity:
+    """Start the script, write the identity of its process, and let it begin."""
+    security, directory = request.security, script.directory
+    with contextlib.ExitStack() as stack:
+        gate, opener = (_raised(descriptor, stack) for descriptor in os.pipe())
+        output = _raised(os.open(directory / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), stack)
+        exit_file = _raised(os.open(directory / "exit", os.O_WRONLY | os.O_CREAT, 0o600), stack)
+        limits = _script_limits(request, has_cgroup=script.cgroup is not None)
+
+        def spawn_script() -> int:
+            return spawn(script, limits, {1: output, 2: output, 3: gate, 4: exit_file})
+
+        def spawn_isolated() -> int:
+            sandbox.enter_new(security, view)
+            sandbox.take_rights(security)
+            executions.change_directory(script.work)
+            return spawn_script()
+
+        try:
+            pid = spawn_script() if security.is_default else await sandbox.in_thread(spawn_isolated)
+            if security.has_pid_namespace:
+                await sandbox.in_thread(lambda: sandbox.mount_proc(pid))
+        except OSError as error:
+            raise StartError(f"the process cannot be started: {error.filename}: {error.strerror}") from None
+        if script.cgroup is not None:
+            script.cgroup.add(pid)
+        identity = linux_processes.stat_line(pid)
+        (directory / "process").write_text(identity)
+        os.write(opener, b"\n")
+    return ProcessIdentity.parse(identity, is_this_boot=True)
+
+
+def _raised(descriptor: int, stack: contextlib.ExitStack) -> int:
+    """The same file with a number that no descriptor of the script has."""
+    raised = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _FIRST_DESCRIPTOR)
+    os.close(descriptor)
+    stack.callback(os.close, raised)
+    return raised
+
+
+def spawn(script: StartScript, limits: list[str], descriptors: dict[int, int]) -> int:
+    executions.find_executable(script.command[0], script.environment, script.work)
+    return os.posix_spawn(
+        "/bin/sh",
+        ["/bin/sh", "-c", _SCRIPT, "sh", str(script.work), *limits, *script.command],
+        script.environment,
+        file_actions=[
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+            *((os.POSIX_SPAWN_DUP2, source, target) for target, source in descriptors.items()),
+        ],
+        setsid=True,
+        setsigmask=(),
+        setsigdef=_RESET_SIGNALS,
+    )
+
+
+def _script_limits(request: ContainerRequest, *, has_cgroup: bool) -> list[str]:
+    """Arguments of the script: memory of a process in KiB, and processes; 0 for no limit."""
+    memory = None if has_cgroup else memory_bytes(request)
+    processes = 0
+    if request.security.user is not None:
+        _, hard = resource.getrlimit(resource.RLIMIT_NPROC)
+        processes = PROCESS_LIMIT if hard == resource.RLIM_INFINITY else min(PROCESS_LIMIT, hard)
+    return ["0" if memory is None else str(max(1, memory // 1024)), str(processes)]
+
+
+def memory_bytes(request: ContainerRequest) -> int | None:
+    limits = resource_lists.parse(objects.nested(request.container, "resources").get("limits"))
+    if "memory" not in limits or request.ignores_memory_limit:
+        return None
+    return limits["memory"].units()
