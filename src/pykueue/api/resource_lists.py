@@ -70,6 +70,11 @@ def pod_requests(pod_spec: Mapping[str, Any]) -> Quantities:
     return total((requests, _not_negative(parse(pod_spec.get("overhead")))))
 
 
+def container_requests(pod_spec: Mapping[str, Any]) -> Quantities:
+    """The requests of all containers together, without pod-level requests and overhead."""
+    return _of_containers(pod_spec, "requests")
+
+
 def pod_limits(pod_spec: Mapping[str, Any]) -> Quantities:
     """The limits of one pod. A pod-level limit may be below the sum of the containers."""
     limits = _of_containers(pod_spec, "limits") | _of_pod(pod_spec, "limits")

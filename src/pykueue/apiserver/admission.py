@@ -14,10 +14,10 @@ import msgspec
 from pykueue.api import errors, reserved_keys, schema
 from pykueue.api.admission import AdmissionPipeline
 from pykueue.api.errors import ApiError, FieldError
-from pykueue.api.rules import faults
+from pykueue.api.rules import controlled_objects, faults
 from pykueue.api.schema import UnknownField
 from pykueue.api.scheme import AdmissionRequest, Kind, Object
-from pykueue.apiserver import metadata, namespace_lifecycle, versions
+from pykueue.apiserver import metadata, namespace_lifecycle, trust, versions
 from pykueue.apiserver.calls import WriteCall
 
 _SIMILAR_ENOUGH_TO_SUGGEST = 0.8
@@ -81,19 +81,23 @@ class ServerAdmission(AdmissionPipeline):
 
     def check_metadata(self, kind: Kind, request: AdmissionRequest) -> list[FieldError]:
         if request.old is None:
-            return [*metadata.faults_of_create(kind, request.object), *self._reserved_key_faults(kind, request)]
+            return [*metadata.faults_of_create(kind, request.object), *self._faults_of_user(kind, request)]
         metadata.prepare_update(kind, request.object, request.old)
         faults_of_update = metadata.faults_of_update(kind, request.object, request.old)
-        return [*faults_of_update, *self._reserved_key_faults(kind, request)]
+        return [*faults_of_update, *self._faults_of_user(kind, request)]
 
-    def _reserved_key_faults(self, kind: Kind, request: AdmissionRequest) -> list[FieldError]:
-        """Only components may write reserved keys; administrators may in a Namespace."""
-        if self.call.is_component or (kind.group, kind.kind) == ("", "Namespace"):
+    def _faults_of_user(self, kind: Kind, request: AdmissionRequest) -> list[FieldError]:
+        """Only components write reserved keys, and only controllers what quota depends on."""
+        if self.call.is_component:
             return []
-        return [
-            faults.forbidden(path, "is written by pykueue only: remove this key, or leave it as it is")
-            for path in reserved_keys.changes(request.object, request.old)
-        ]
+        wrong = []
+        if (kind.group, kind.kind) != ("", "Namespace"):
+            detail = "is written by pykueue only: remove this key, or leave it as it is"
+            paths = reserved_keys.changes(request.object, request.old)
+            wrong = [faults.forbidden(path, detail) for path in paths]
+        if not trust.is_trusted(self.call.user, request.object["metadata"].get("namespace", "")):
+            wrong += controlled_objects.check(request.object, request.old)
+        return wrong
 
     def validate(self, kind: Kind, request: AdmissionRequest) -> None:
         AdmissionPipeline.validate(self, kind, request)

@@ -6,14 +6,15 @@ from typing import Any
 import msgspec
 
 from pykueue.api import errors, objects, times
+from pykueue.api.rules import controlled_objects
 from pykueue.api.scheme import Kind, Object
-from pykueue.apiserver import metadata, versions
+from pykueue.apiserver import metadata, trust, versions
 from pykueue.apiserver.calls import DeleteCall, ResourceTarget
 from pykueue.apiserver.context import Context, WriteOutcome
 from pykueue.apiserver.store.rows import Stored
 from pykueue.apiserver.writing import is_removable
 
-ORPHAN = "orphan"
+ORPHAN = controlled_objects.ORPHAN
 FOREGROUND = "foregroundDeletion"
 _FINALIZER_OF_POLICY = {"Orphan": ORPHAN, "Foreground": FOREGROUND, "Background": ""}
 _ORPHANS_BY_DEFAULT = {("batch", "Job"), ("", "ReplicationController")}
@@ -38,7 +39,7 @@ class DeleteHandler:
         if not call.propagation_policy and (kind.group, kind.kind) == ("batch", "Job"):
             warnings.append(_ORPHAN_WARNING)
         obj = existing.decode()
-        _set_policy_finalizer(kind, obj, call)
+        _set_policy_finalizer(kind, obj, _without_orphans(kind, obj, call))
         self._set_deletion_timestamp(kind, obj, _grace_seconds(kind, obj, call))
         is_removed = is_removable(kind, obj)
         if is_removed:
@@ -104,6 +105,16 @@ def _last_version(obj: Object, existing: Stored) -> Object:
     It has a deletionTimestamp only if an earlier version had one, as in Kubernetes.
     """
     return obj if existing.meta.deletion_timestamp else existing.decode()
+
+
+def _without_orphans(kind: Kind, obj: Object, call: DeleteCall) -> DeleteCall:
+    """A user's deletion of a job in a queue deletes its pods, too; 403 if they are to be kept."""
+    namespace = obj["metadata"].get("namespace", "")
+    if not controlled_objects.keeps_quota(obj) or trust.is_trusted(call.user, namespace):
+        return call
+    if call.propagation_policy == "Orphan":
+        raise errors.forbidden(kind.group, kind.plural, objects.name(obj), controlled_objects.ORPHANING)
+    return call if call.propagation_policy else msgspec.structs.replace(call, propagation_policy="Background")
 
 
 def _set_policy_finalizer(kind: Kind, obj: Object, call: DeleteCall) -> None:

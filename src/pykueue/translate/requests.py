@@ -6,7 +6,7 @@ transformations and reclaimable pods to each pod set; for a workload with a rese
 the admitted usage. Called when a workload enters the engine.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -15,6 +15,7 @@ from pykueue.api import limit_range, objects, quantity, resource_lists
 from pykueue.api.errors import FieldError
 from pykueue.api.kueue import topology_encoding
 from pykueue.api.quantity import Quantity
+from pykueue.api.rules import faults
 from pykueue.api.scheme import Object
 from pykueue.engine.quota import amounts as engine_amounts
 from pykueue.translate import amounts
@@ -101,7 +102,8 @@ def usage(pod_sets: Iterable[PodSetRequests]) -> dict[tuple[str, str], int]:
 
 def counts_after_reclaim(workload: Object, rules: RequestRules) -> dict[str, int]:
     """The number of pods that still need quota, by pod set."""
-    counts = {_name(pod_set): int(pod_set.get("count", 0)) for pod_set in workload["spec"].get("podSets") or ()}
+    pod_sets = workload["spec"].get("podSets") or ()
+    counts = {_name(pod_set): max(0, int(pod_set.get("count", 0))) for pod_set in pod_sets}
     if rules.subtracts_reclaimable_pods:
         for reclaimable in objects.status(workload).get("reclaimablePods") or ():
             if (name := reclaimable["name"]) in counts:
@@ -240,6 +242,36 @@ def _exact(value: Quantity) -> Fraction:
 def _rounded_up(units: Fraction) -> Quantity:
     nano = units * quantity.NANO_PER_UNIT
     return Quantity(-(-nano.numerator // nano.denominator))
+
+
+def understated_requests(pod_sets: Iterable[Object]) -> list[FieldError]:
+    """The amounts that would lower what is counted: negative ones, and too small pod-level ones.
+
+    An API server refuses them in pods, Kueue's webhook most of them in Workloads. They count as 0,
+    or as what the containers request, and the Workload is not admitted.
+    """
+    return [
+        error
+        for index, pod_set in enumerate(pod_sets)
+        for error in _understated(f"spec.podSets[{index}].template.spec", pod_set["template"]["spec"])
+    ]
+
+
+def _understated(path: str, pod_spec: Object) -> Iterator[FieldError]:
+    holders = [(f"{path}.resources", objects.nested(pod_spec, "resources"))]
+    for field_name in ("initContainers", "containers"):
+        for index, container in enumerate(pod_spec.get(field_name) or ()):
+            holders.append((f"{path}.{field_name}[{index}].resources", objects.nested(container, "resources")))
+    lists = [(f"{here}.{name}", resources.get(name)) for here, resources in holders for name in ("limits", "requests")]
+    for here, resource_list in (*lists, (f"{path}.overhead", pod_spec.get("overhead"))):
+        for name, value in resource_lists.parse(resource_list).items():
+            if value.nano < 0:
+                yield faults.invalid(f"{here}[{name}]", str(value), faults.NEGATIVE)
+    of_pod = resource_lists.parse(objects.nested(pod_spec, "resources").get("requests"))
+    for name, value in resource_lists.container_requests(pod_spec).items():
+        if name in of_pod and 0 <= of_pod[name].nano < value.nano:
+            detail = f"must be greater than or equal to aggregate container requests of {value}"
+            yield faults.invalid(f"{path}.resources.requests[{name}]", str(of_pod[name]), detail)
 
 
 def limit_range_errors(workload: Object, summary: limit_range.Summary) -> list[FieldError]:

@@ -252,7 +252,8 @@ def is_of_one_pod(obj: Object) -> bool:
 
 def invalid_requests(obj: Object, limit_ranges: limit_range.Summary) -> values.InvalidRequests | None:
     """Why no ClusterQueue may admit these requests; None if they are valid."""
-    if faults := limit_range.requests_above_limits(obj["spec"].get("podSets") or ()):
+    pod_sets = obj["spec"].get("podSets") or ()
+    if faults := [*limit_range.requests_above_limits(pod_sets), *requests.understated_requests(pod_sets)]:
         rule = values.RequestsRule.WITHIN_LIMITS
     elif faults := requests.limit_range_errors(obj, limit_ranges):
         rule = values.RequestsRule.LIMIT_RANGE

@@ -1,5 +1,7 @@
 """What the operators' own webhooks set."""
 
+import copy
+
 import pytest
 
 REPLICATED = {"name": "w", "template": {"spec": {"template": {"spec": {"containers": [{"name": "c", "image": "x"}]}}}}}
@@ -40,3 +42,16 @@ def test_failure_rules_have_names(job_set):
         "failurePolicyRule0",
         "own",
     ]
+
+
+@pytest.mark.parametrize("suspend", [True, False])
+def test_jobs_of_a_job_set_do_not_change(admission, suspend):
+    metadata = {"name": "js", "namespace": "ns"}
+    manifest = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": metadata}
+    old = admission.stored(manifest | {"spec": {"replicatedJobs": [REPLICATED | {"replicas": 1}], "suspend": suspend}})
+    more = old | {"spec": old["spec"] | {"replicatedJobs": [REPLICATED | {"replicas": 5}]}}
+    assert "spec.replicatedJobs: Invalid value" in admission.refusal(more, old)
+    pod_spec = {"nodeSelector": {"a": "b"}, "containers": [{"name": "c", "image": "x"}]}
+    placed = copy.deepcopy(old)
+    placed["spec"]["replicatedJobs"][0]["template"]["spec"]["template"]["spec"] |= pod_spec
+    assert bool(admission.refusal(placed, old)) is not suspend

@@ -186,7 +186,8 @@ RULES: Mapping[tuple[str, str], AdmissionRules] = {
     ("apps", "ReplicaSet"): AdmissionRules(defaulter=objects.replica_set, validator=owners.validate_replicated),
     ("apps", "DaemonSet"): AdmissionRules(defaulter=objects.daemon_set, validator=owners.validate_replicated),
     ("jobset.x-k8s.io", "JobSet"): AdmissionRules(
-        defaulter=_one_after_another(operators.default_job_set, _JOB_SET.defaulter), validator=_JOB_SET.validator
+        defaulter=_one_after_another(operators.default_job_set, _JOB_SET.defaulter),
+        validator=_all_of(operators.validate_job_set, _JOB_SET.validator),
     ),
     ("", "Node"): AdmissionRules(defaulter=objects.node),
     ("", "PersistentVolumeClaim"): AdmissionRules(defaulter=objects.persistent_volume_claim),

@@ -20,6 +20,8 @@ from pykueue.kube.controller.writes import Action, Create, Delete, Event, Plan, 
 from pykueue.translate.jobs import framework
 from pykueue.translate.pod_set_info import PodSetConflictError
 
+_FAILED_TO_START = "FailedToStart"
+
 
 def plan(context: JobContext) -> Plan:
     job = context.job
@@ -118,11 +120,16 @@ def _managed(context: JobContext, job: Object) -> Plan:
 
 
 def _finished_workload(context: JobContext, job: Object, old: Object) -> Plan:
-    del context
+    """A job that could not start and was resumed by hand is stopped again: it has no quota."""
+    stop: list[Action] = []
+    finished = conditions.find(old, "Finished") or {}
+    if finished.get("reason") == _FAILED_TO_START and context.kind.finished(job) is None:
+        message = f"Workload '{predicates.key(old)}' could not start"
+        stop = stopping.stop(context.kind, job, old, message=message, options=context.policy.options)
     new = copied(old)
     if not remove_finalizer(new):
-        return Plan()
-    return Plan(actions=(finished_event(job, old), *changes(resources.WORKLOAD, old, new)))
+        return Plan(actions=tuple(stop))
+    return Plan(actions=(*stop, finished_event(job, old), *changes(resources.WORKLOAD, old, new)))
 
 
 def finished_event(job: Object, workload: Object) -> Event:
@@ -244,7 +251,7 @@ def _start(context: JobContext, job: Object, old: Object) -> Plan:
         running = framework.started(context.kind, job, info, context.policy.options)
     except (PodSetConflictError, framework.PodSetsCountError) as fault:
         new = copied(old)
-        transitions.finish(new, reason="FailedToStart", message=str(fault), now_ns=context.now_ns)
+        transitions.finish(new, reason=_FAILED_TO_START, message=str(fault), now_ns=context.now_ns)
         return Plan(actions=tuple(changes(resources.WORKLOAD, old, new)))
     cluster_queue = predicates.cluster_queue_reserved(old)
     writes = [Update(resource=context.kind.resource, old=job, new=running)]

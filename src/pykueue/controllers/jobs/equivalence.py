@@ -11,9 +11,13 @@ from pykueue.controllers.jobs import injection
 from pykueue.controllers.workloads import predicates
 from pykueue.translate import pod_set_info
 
+_COUNTED_FIELDS = ("initContainers", "containers", "resources", "runtimeClassName", "resourceClaims")
+"""The fields of a template that quota depends on. Kueue compares the containers alone, so that a
+template could grow by the others after its admission."""
+
 
 def same_pod_sets(pod_sets: Sequence[Object], other_pod_sets: Sequence[Object], *, ignore_tolerations: bool) -> bool:
-    fields = ("initContainers", "containers") + (() if ignore_tolerations else ("tolerations",))
+    fields = _COUNTED_FIELDS if ignore_tolerations else (*_COUNTED_FIELDS, "tolerations")
     return len(pod_sets) == len(other_pod_sets) and all(
         _same(_compared_fields(one, fields), _compared_fields(other, fields))
         for one, other in zip(pod_sets, other_pod_sets, strict=True)
@@ -27,7 +31,8 @@ def _same(one: list[Any], other: list[Any]) -> bool:
 
 def _compared_fields(pod_set: Object, fields: tuple[str, ...]) -> list[Any]:
     spec = objects.nested(pod_set, "template", "spec")
-    return [int(pod_set.get("count", 1)), pod_set.get("minCount"), *map(spec.get, fields)]
+    overhead = {"requests": spec.get("overhead") or {}}
+    return [int(pod_set.get("count", 1)), pod_set.get("minCount"), overhead, *map(spec.get, fields)]
 
 
 def has_same_requests(one: Object, other: Object) -> bool:
@@ -40,7 +45,8 @@ def _requests(spec: Object) -> Any:
         [_semantic(container.get("resources"), "") for container in spec.get(name) or ()]
         for name in ("initContainers", "containers")
     ]
-    return containers, _semantic(spec.get("resources"), ""), _semantic({"requests": spec.get("overhead") or {}}, "")
+    overhead = _semantic({"requests": spec.get("overhead") or {}}, "")
+    return containers, _semantic(spec.get("resources"), ""), overhead, _semantic(spec.get("resourceClaims"), "")
 
 
 def _semantic(value: Any, key: str) -> Any:

@@ -63,7 +63,7 @@ def requests(spec: Object) -> dict[str, Quantity]:
 
 def container_requests(spec: Object) -> dict[str, Quantity]:
     """The requests of all containers together, without pod-level requests and overhead."""
-    return resource_lists.pod_requests(_readable_containers(spec))
+    return resource_lists.container_requests(_readable_containers(spec))
 
 
 def _readable_containers(spec: Object) -> Object:
