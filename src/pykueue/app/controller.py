@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pykueue.app import process
-from pykueue.app.health import HealthEndpoints, HealthServer
+from pykueue.app.health import HealthEndpoints, HealthServer, MetricsServer
+from pykueue.kube.delegation import DelegatedAuth
 
 if TYPE_CHECKING:
     from pykueue.api.configuration.loading import Loaded
@@ -42,16 +43,18 @@ async def serve(client: "Client", configuration: "Loaded", options: WebhookOptio
     stopping = process.stop_signal()
     webhooks = _webhooks(client, configuration, options) if options else None
     controller = ControllerProcess(client, configuration, webhooks)
-    health = HealthServer(controller.health_endpoints())
+    servers = controller.health_servers()
     try:
-        await health.start()
+        for server in servers:
+            await server.start()
         process.tune_collector()
         tasks = [controller.run(), *controller.tasks_of_every_replica()]
         if webhooks is not None:
             tasks.append(webhooks.run())
         await _run_until(stopping, tasks)
     finally:
-        await health.stop()
+        for server in servers:
+            await server.stop()
 
 
 def _webhooks(client: "Client", configuration: "Loaded", options: WebhookOptions) -> "Webhooks":
@@ -90,9 +93,9 @@ class ControllerProcess:
         self._started_leading, self._stopped_leading = asyncio.Event(), asyncio.Event()
         self._is_running = False
 
-    def health_endpoints(self) -> HealthEndpoints:
+    def health_servers(self) -> "tuple[HealthServer, MetricsServer]":
         value = self._configuration.value
-        return HealthEndpoints(
+        endpoints = HealthEndpoints(
             health_address=value.health.health_probe_bind_address,
             liveness_path=value.health.liveness_endpoint_name,
             readiness_path=value.health.readiness_endpoint_name,
@@ -100,6 +103,13 @@ class ControllerProcess:
             is_ready=lambda: self._is_running and (self._webhooks is None or self._webhooks.is_ready),
             metrics=self._metrics,
         )
+        metrics = MetricsServer(
+            endpoints,
+            DelegatedAuth(self._client),
+            value.tls,
+            has_own_certificate=value.internal_cert_management.enable,
+        )
+        return HealthServer(endpoints), metrics
 
     def tasks_of_every_replica(self) -> list[Coroutine[Any, Any, None]]:
         """What a replica does whether it leads or not: the visibility API and what it needs."""

@@ -21,6 +21,7 @@ from pykueue.api import errors
 from pykueue.apiserver.http import bodies, routes, watch_streams
 from pykueue.apiserver.http.app import Application
 from pykueue.apiserver.http.messages import HttpRequest, HttpResponse, Upgrade
+from pykueue.kube import server_header
 
 log = logging.getLogger(__name__)
 _protocol_log = logging.getLogger(f"{__name__}.protocol")
@@ -74,6 +75,7 @@ class Listener:
         )
         self._runner = web.ServerRunner(self._connections, handle_signals=False, shutdown_timeout=_STOP_SECONDS)
         await self._runner.setup()
+        server_header.hide_versions()
         try:
             await web.TCPSite(self._runner, host, port, ssl_context=tls, backlog=1024).start()
         except OSError as error:
