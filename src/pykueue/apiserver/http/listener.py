@@ -21,7 +21,9 @@ from pykueue.api import errors
 from pykueue.apiserver.http import bodies, routes, watch_streams
 from pykueue.apiserver.http.app import Application
 from pykueue.apiserver.http.messages import HttpRequest, HttpResponse, Upgrade
+from pykueue.apiserver.http.revocation import ActiveStream, Revocation
 from pykueue.kube import server_header
+from pykueue.kube.supervisor import Supervisor
 
 log = logging.getLogger(__name__)
 _protocol_log = logging.getLogger(f"{__name__}.protocol")
@@ -59,6 +61,8 @@ class Connections(web.Server):
 class Listener:
     def __init__(self, application: Application) -> None:
         self._application = application
+        self._revocation = Revocation(application)
+        self._tasks = Supervisor()
         self._connections: Connections | None = None
         self._runner: web.ServerRunner | None = None
 
@@ -80,10 +84,12 @@ class Listener:
             await web.TCPSite(self._runner, host, port, ssl_context=tls, backlog=1024).start()
         except OSError as error:
             raise ListenError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
+        self._tasks.start("revocation", self._revocation.run)
         bound: int = self._runner.addresses[0][1]
         return bound
 
     async def stop(self) -> None:
+        await self._tasks.stop()
         if self._connections is not None:
             for callback in list(self._connections.disconnect_callbacks.values()):
                 callback()
@@ -125,13 +131,16 @@ class Listener:
             watch = functools.partial(
                 watch_streams.serve, request, http, target=endpoint.target, verbs=application.verbs
             )
-            return await self._stream(http, watch)
+            with self._revocation.watching(_active_stream(http, request)):
+                return await self._stream(http, watch)
         with application.in_flight.admit(http.method):
             response = await application.respond(request, endpoint, etag=http.headers.get("If-None-Match", ""))
         if isinstance(response.body, Upgrade):
-            return await _upgrade(http, response.body)
+            with self._revocation.watching(_active_stream(http, request)):
+                return await _upgrade(http, response.body)
         if isinstance(response.body, AsyncIterator):
-            return await self._stream(http, functools.partial(_send_chunks, http, response))
+            with self._revocation.watching(_active_stream(http, request)):
+                return await self._stream(http, functools.partial(_send_chunks, http, response))
         return _response(http, response)
 
     async def _stream(self, http: web.BaseRequest, stream: Stream) -> web.StreamResponse:
@@ -212,6 +221,14 @@ def _request(*parts: Any) -> web.BaseRequest:
     return web.BaseRequest(
         message, payload, protocol, writer, task, task.get_loop(), client_max_size=bodies.LIMIT_BYTES + 1
     )
+
+
+def _active_stream(http: web.BaseRequest, request: HttpRequest) -> ActiveStream:
+    def abort() -> None:
+        if http.transport is not None:
+            http.transport.abort()
+
+    return ActiveStream(request=request, credentials=_credentials(http), abort=abort)
 
 
 def _credentials(http: web.BaseRequest) -> dict[str, list[str]]:
