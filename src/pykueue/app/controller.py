@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pykueue.app import process
-from pykueue.app.health import HealthEndpoints, HealthServer
+from pykueue.app.health import HealthEndpoints, HealthServer, MetricsServer
 from pykueue.app.profiling import ProfilingServer
+from pykueue.kube.delegation import DelegatedAuth
 
 if TYPE_CHECKING:
     from pykueue.api.configuration.loading import Loaded
@@ -57,20 +58,20 @@ async def serve(client: "Client", configuration: "Loaded", options: WebhookOptio
     stopping = process.stop_signal()
     webhooks = _webhooks(client, configuration, options) if options else None
     controller = ControllerProcess(client, configuration, webhooks)
-    health = HealthServer(controller.health_endpoints())
     profiling = ProfilingServer(configuration.value.pprof_bind_address)
+    servers: list[HealthServer | MetricsServer | ProfilingServer] = [*controller.health_servers(), profiling]
     process.log_limits(configuration.document)
     try:
-        await health.start()
-        await profiling.start()
+        for server in servers:
+            await server.start()
         process.tune_collector()
         tasks = [controller.run(), *controller.tasks_of_every_replica()]
         if webhooks is not None:
             tasks.append(webhooks.run())
         await _run_until(stopping, tasks)
     finally:
-        await profiling.stop()
-        await health.stop()
+        for server in servers:
+            await server.stop()
 
 
 def _webhooks(client: "Client", configuration: "Loaded", options: WebhookOptions) -> "Webhooks":
@@ -109,9 +110,9 @@ class ControllerProcess:
         self._started_leading, self._stopped_leading = asyncio.Event(), asyncio.Event()
         self._is_running = False
 
-    def health_endpoints(self) -> HealthEndpoints:
+    def health_servers(self) -> "tuple[HealthServer, MetricsServer]":
         value = self._configuration.value
-        return HealthEndpoints(
+        endpoints = HealthEndpoints(
             health_address=value.health.health_probe_bind_address,
             liveness_path=value.health.liveness_endpoint_name,
             readiness_path=value.health.readiness_endpoint_name,
@@ -119,6 +120,13 @@ class ControllerProcess:
             is_ready=lambda: self._is_running and (self._webhooks is None or self._webhooks.is_ready),
             metrics=self._metrics,
         )
+        metrics = MetricsServer(
+            endpoints,
+            DelegatedAuth(self._client),
+            value.tls,
+            has_own_certificate=value.internal_cert_management.enable,
+        )
+        return HealthServer(endpoints), metrics
 
     def tasks_of_every_replica(self) -> list[Coroutine[Any, Any, None]]:
         """What a replica does whether it leads or not: the visibility API and what it needs."""

@@ -25,6 +25,9 @@ from pykueue.apiserver.http.connections import Acceptor, ConnectionLimits, Conne
 from pykueue.apiserver.http.decoding import BodyDecoder
 from pykueue.apiserver.http.messages import HttpRequest, HttpResponse, Upgrade
 from pykueue.apiserver.http.priority_levels import PriorityLevels, Seat, body_timeout, queue_of
+from pykueue.apiserver.http.revocation import ActiveStream, Revocation
+from pykueue.kube import server_header
+from pykueue.kube.supervisor import Supervisor
 
 log = logging.getLogger(__name__)
 _protocol_log = logging.getLogger(f"{__name__}.protocol")
@@ -57,6 +60,8 @@ class Listener:
         self._limits = limits
         self._levels = PriorityLevels()
         self._decoder = BodyDecoder()
+        self._revocation = Revocation(application)
+        self._tasks = Supervisor()
         self._connections: Connections | None = None
         self._acceptor: Acceptor | None = None
 
@@ -74,13 +79,17 @@ class Listener:
             max_field_size=_LONGEST_LINE_BYTES,
         )
         self._acceptor = Acceptor(self._connections, limits, tls)
+        server_header.hide_versions()
         try:
-            return self._acceptor.listen(host, port)
+            bound = self._acceptor.listen(host, port)
         except OSError as error:
             self._acceptor.close()
             raise ListenError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
+        self._tasks.start("revocation", self._revocation.run)
+        return bound
 
     async def stop(self) -> None:
+        await self._tasks.stop()
         if self._acceptor is not None:
             self._acceptor.close()
         if self._connections is not None:
@@ -156,23 +165,30 @@ class Listener:
                 verbs=application.verbs,
                 on_start=seat.leave,
             )
-            async with stream_seat:
+            async with self._streaming(http, request, stream_seat):
                 return await self._stream(http, watch)
         if bodies.is_slow(request.content_type, len(request.data)):
             decoded = await self._decoder.decode(request, queue_of(request.user))
             request = msgspec.structs.replace(request, decoded=decoded)
         response = await application.respond(request, endpoint, etag=http.headers.get("If-None-Match", ""))
         if isinstance(response.body, Upgrade):
-            async with stream_seat:
+            async with self._streaming(http, request, stream_seat):
                 seat.leave()
                 return await _upgrade(http, response.body)
         if isinstance(response.body, AsyncIterator):
-            async with stream_seat:
+            async with self._streaming(http, request, stream_seat):
                 seat.leave()
                 return await self._stream(http, functools.partial(_send_chunks, http, response))
         if isinstance(response.body, bytes) and len(response.body) > _LARGE_BYTES:
             return await _send_large(http, response)
         return _response(http, response)
+
+    @contextlib.asynccontextmanager
+    async def _streaming(self, http: web.BaseRequest, request: HttpRequest, seat: Seat) -> AsyncIterator[None]:
+        """A stream has a seat, and ends when its user loses the right to it."""
+        async with seat:
+            with self._revocation.watching(_active_stream(http, request)):
+                yield
 
     async def _stream(self, http: web.BaseRequest, stream: Stream) -> web.StreamResponse:
         """Send a stream that ends when the client disconnects."""
@@ -296,6 +312,14 @@ def _request(*parts: Any) -> web.BaseRequest:
     return web.BaseRequest(
         message, payload, protocol, writer, task, task.get_loop(), client_max_size=bodies.LIMIT_BYTES + 1
     )
+
+
+def _active_stream(http: web.BaseRequest, request: HttpRequest) -> ActiveStream:
+    def abort() -> None:
+        if http.transport is not None:
+            http.transport.abort()
+
+    return ActiveStream(request=request, credentials=_credentials(http), abort=abort)
 
 
 def _credentials(http: web.BaseRequest) -> dict[str, list[str]]:
