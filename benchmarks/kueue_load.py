@@ -489,6 +489,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--cohorts", type=int, help="the number of cohorts, by default that of the load")
     parser.add_argument("--pid", action="append", default=[], metavar="NAME=PID", help="a process to measure")
     parser.add_argument("--timeout", type=float, default=1800.0, help="seconds after which the run has failed")
+    parser.add_argument("--system", default="pykueue", help="the name of what is measured, for the result")
     parser.add_argument("--json", type=Path, help="write the result to this file, too")
     return parser.parse_args()
 
@@ -504,6 +505,7 @@ def command_line() -> None:
     else:
         processes = [Process(name, int(pid)) for name, _, pid in (text.partition("=") for text in arguments.pid)]
         result = uvloop.run(_on_cluster(arguments.kubeconfig, load, processes, arguments.timeout))
+    result = {"system": arguments.system} | result
     print(summary(result))
     if arguments.json:
         arguments.json.write_text(json.dumps(result, indent=1) + "\n")
