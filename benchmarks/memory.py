@@ -17,7 +17,8 @@ from pykueue.api import resources
 from pykueue.kube import access
 from pykueue.kube.http_client import HttpClient
 
-COUNT = 5_000
+COUNT = 20_000
+SMALL = {"COUNT": 2_000}
 CLIENTS = 16
 REST_SECONDS = 4.0
 

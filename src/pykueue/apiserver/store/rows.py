@@ -9,6 +9,7 @@ are decoded once, as `Meta`.
 in the metadata, so that the rest can be decoded without them.
 """
 
+import sys
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -91,16 +92,18 @@ class _SharedParts:
 
     def meta(self, data: bytes) -> "Meta":
         meta = _ENVELOPE.decode(data).metadata
-        if not meta.labels:
-            return meta
-        items = tuple(meta.labels.items())
-        labels = self._labels.get(items)
-        if labels is None:
+        labels = self._equal_labels(meta.labels) if meta.labels else None
+        created = None if meta.creation_timestamp is None else sys.intern(meta.creation_timestamp)
+        return msgspec.structs.replace(meta, labels=labels, creation_timestamp=created)
+
+    def _equal_labels(self, labels: dict[str, str]) -> dict[str, str]:
+        items = tuple(labels.items())
+        shared = self._labels.get(items)
+        if shared is None:
             if len(self._labels) >= _MOST_SHARED:
                 del self._labels[next(iter(self._labels))]
-            self._labels[items] = meta.labels
-            return meta
-        return msgspec.structs.replace(meta, labels=labels)
+            shared = self._labels[items] = labels
+        return shared
 
 
 _decode = msgspec.json.decode
