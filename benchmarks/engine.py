@@ -73,7 +73,6 @@ CASES = (
     ),
     Case(name="d: 10 x 100 queues, 100,000 pending", cohorts=10, queues=100, kinds=scaled(BASELINE, 0.2)),
 )
-SMALL = {"CASES": CASES[::2]}
 
 
 def setup(case: Case) -> Iterator[events.EngineEvent]:

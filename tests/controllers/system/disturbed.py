@@ -82,3 +82,21 @@ class LateClient:
         if resource == self._late:
             await self.may_list.wait()
         return await self._client.list(resource, *arguments, **options)
+
+
+class RefusingClient:
+    """Refuses the first status writes of one kind as an overloaded server does."""
+
+    def __init__(self, client, resource, refusals):
+        self._client = client
+        self._resource = resource
+        self.refusals_left = refusals
+
+    def __getattr__(self, name):
+        return getattr(self._client, name)
+
+    async def patch(self, resource, *arguments, **options):
+        if resource == self._resource and options.get("subresource") == "status" and self.refusals_left:
+            self.refusals_left -= 1
+            raise errors.ApiError(503, "ServiceUnavailable", "the server is overloaded")
+        return await self._client.patch(resource, *arguments, **options)
