@@ -85,18 +85,18 @@ class LateClient:
 
 
 class RefusingClient:
-    """Refuses the first status writes of one kind as an overloaded server does."""
+    """Refuses the first patches of one field manager as an overloaded server does."""
 
-    def __init__(self, client, resource, refusals):
+    def __init__(self, client, field_manager, refusals):
         self._client = client
-        self._resource = resource
+        self._field_manager = field_manager
         self.refusals_left = refusals
 
     def __getattr__(self, name):
         return getattr(self._client, name)
 
-    async def patch(self, resource, *arguments, **options):
-        if resource == self._resource and options.get("subresource") == "status" and self.refusals_left:
+    async def patch(self, *arguments, options=None, **others):
+        if options is not None and options.field_manager == self._field_manager and self.refusals_left:
             self.refusals_left -= 1
             raise errors.ApiError(503, "ServiceUnavailable", "the server is overloaded")
-        return await self._client.patch(resource, *arguments, **options)
+        return await self._client.patch(*arguments, options=options, **others)

@@ -4,7 +4,6 @@ from tests.controllers.system.cluster import JOBS, job, running_cluster
 from tests.controllers.system.disturbed import RefusingClient
 from tests.controllers.system.test_waking import pending_with
 
-from pykueue.api import resources
 from pykueue.controllers.scheduler import workload_writer
 
 
@@ -12,7 +11,7 @@ async def test_a_refused_reason_is_written_later(monkeypatch):
     """The engine decides once; nothing else would write the reason."""
     monkeypatch.setattr(workload_writer, "FIRST_PAUSE_SECONDS", 0.001)
     async with running_cluster(starts=False) as cluster:
-        client = RefusingClient(cluster.client, resources.WORKLOAD, workload_writer.ATTEMPTS + 1)
+        client = RefusingClient(cluster.client, "kueue-admission", workload_writer.ATTEMPTS + 1)
         await cluster.make_queue(cpu="1")
         await cluster.create(JOBS, job("large", cpu="2"), "default")
         await cluster.start(client)
