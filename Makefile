@@ -41,8 +41,8 @@ format: $(VENV)/.ready ## rewrite the code in the project's format
 conformance: $(VENV)/.ready ## replay the recorded decisions of Kueue v0.19.2
 	$(BIN)/pykueue conformance $(wildcard tests/conformance/decisions ../shared/conformance/decisions ../shared/conformance/upstream)
 
-bench: $(VENV)/.ready ## the benchmarks, with figures
-	$(BIN)/python benchmarks/run.py
+bench: $(VENV)/.ready ## small versions of the benchmarks, with figures, in two minutes
+	$(BIN)/python benchmarks/run.py --small
 
 torture: $(VENV)/.ready ## long fault and fuzz campaigns
 	$(BIN)/python -m pytest -m torture

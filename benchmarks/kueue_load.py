@@ -49,8 +49,9 @@ IN_FLIGHT = 64
 REST_SECONDS = 3.0
 PROBE_SECONDS = 0.1
 ATTEMPTS = 5
-SMALL = (("baseline", 0.06, 5), ("large-scale", 0.2, 2), ("tas", 0.06, 5))
-"""What `make bench` runs: a load, its scale and the number of cohorts."""
+RUNS = (("baseline", 1.0, 5), ("large-scale", 1.0, 10), ("tas", 1.0, 5))
+"""A load, its scale and the number of cohorts."""
+SMALL = {"RUNS": (("baseline", 0.06, 5), ("large-scale", 0.1, 1), ("tas", 0.03, 5))}
 
 Json = dict[str, Any]
 
@@ -476,9 +477,9 @@ def summary(result: Json) -> str:
 
 
 def main() -> None:
-    """The small version of all loads, for `make bench`."""
-    for name, scale, cohorts in SMALL:
-        print(summary(run_embedded(loads.LOADS[name].scaled(scale, cohorts), 120)), flush=True)
+    """All loads on the embedded API."""
+    for name, scale, cohorts in RUNS:
+        print(summary(run_embedded(loads.LOADS[name].scaled(scale, cohorts), 1800)), flush=True)
 
 
 def _arguments() -> argparse.Namespace:
@@ -489,6 +490,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--cohorts", type=int, help="the number of cohorts, by default that of the load")
     parser.add_argument("--pid", action="append", default=[], metavar="NAME=PID", help="a process to measure")
     parser.add_argument("--timeout", type=float, default=1800.0, help="seconds after which the run has failed")
+    parser.add_argument("--system", default="pykueue", help="the name of what is measured, for the result")
     parser.add_argument("--json", type=Path, help="write the result to this file, too")
     return parser.parse_args()
 
@@ -504,6 +506,7 @@ def command_line() -> None:
     else:
         processes = [Process(name, int(pid)) for name, _, pid in (text.partition("=") for text in arguments.pid)]
         result = uvloop.run(_on_cluster(arguments.kubeconfig, load, processes, arguments.timeout))
+    result = {"system": arguments.system} | result
     print(summary(result))
     if arguments.json:
         arguments.json.write_text(json.dumps(result, indent=1) + "\n")

@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 Listener = Callable[[Sequence[StoreChange]], None]
 
 HISTORY_CHANGES = 20_000
-HISTORY_BYTES = 64 * 2**20
+HISTORY_BYTES = 32 * 2**20
 
 
 class _Collection:

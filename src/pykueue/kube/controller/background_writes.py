@@ -20,7 +20,7 @@ SHARE = 0.1
 """The background writes that each write of a decision makes room for."""
 BUSY_RATE = 10.0
 """Background writes a second while decisions are written."""
-REST_RATE = 500.0
+REST_RATE = 1000.0
 """Background writes a second when decisions have come to rest."""
 REST_NS = SECOND_NS // 10
 """So long after the last decision things are at rest."""
