@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykueue.app import process
 from pykueue.app.health import HealthEndpoints, HealthServer
+from pykueue.kube import loop_watchdog
 
 if TYPE_CHECKING:
     from pykueue.api.configuration.loading import Loaded
@@ -49,7 +50,8 @@ async def serve(client: "Client", configuration: "Loaded", options: WebhookOptio
         tasks = [controller.run(), *controller.tasks_of_every_replica()]
         if webhooks is not None:
             tasks.append(webhooks.run())
-        await _run_until(stopping, tasks)
+        async with loop_watchdog.watched():
+            await _run_until(stopping, tasks)
     finally:
         await health.stop()
 

@@ -15,6 +15,7 @@ from pykueue.apiserver.security.kubeconfig import ClusterCredentials
 from pykueue.app import process
 from pykueue.app.components import COMPONENTS, UpContext
 from pykueue.controllers.settings import admission_settings
+from pykueue.kube import loop_watchdog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +65,7 @@ async def started(options: UpOptions) -> AsyncIterator[RunningServer]:
 async def serve(options: UpOptions, on_ready: Callable[[RunningServer], None]) -> None:
     """Run until SIGINT or SIGTERM; `on_ready` is called once, when everything has started."""
     stopping = process.stop_signal()
-    async with started(options) as server:
+    async with loop_watchdog.watched(), started(options) as server:
         on_ready(server)
         process.tune_collector()
         await stopping.wait()
