@@ -14,6 +14,7 @@ from pykueue.engine.cycle.second_pass import SecondPassQueue
 from pykueue.engine.flavors import matching
 from pykueue.engine.policy import Policy
 from pykueue.engine.preemption.loop_guard import LoopGuard
+from pykueue.engine.preemption.shared_candidates import SharedCandidates
 from pykueue.engine.queues import pending_queue
 from pykueue.engine.queues.cluster_queue import ClusterQueueState, inactivity
 from pykueue.engine.quota import admission_fair_sharing, quota_tree, reservations
@@ -55,6 +56,7 @@ class EngineState:
         self.skipped_preemptions: dict[str, int] = {}
         """Preemptions that the last cycle skipped, per cluster queue."""
         self.loop_guard = LoopGuard() if policy.preemption_loop_guard else None
+        self.shared_candidates = SharedCandidates()
         self.dirty_trees: dict[NodeKey, None] = {}
         """Roots of the trees that the next cycle looks at."""
         self.idle_trees: dict[NodeKey, None] = {}

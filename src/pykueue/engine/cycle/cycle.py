@@ -41,10 +41,12 @@ def in_steps(state: EngineState, should_pause: Callable[[], bool]) -> CycleSteps
     heads = [*take_second_passes(state), *take_heads(state)]
     if heads or state.idle_trees:
         state.cycle += 1
+    state.shared_candidates.open()
     for entry in heads:
         nominate.nominate(state, entry)
         if should_pause():
             yield
+    state.shared_candidates.close()
     nominated = [entry for entry in heads if entry.assignment is not None]
     yield from admit_or_preempt(state, nominated, should_pause)
     result: list[decisions.Decision] = []
