@@ -20,6 +20,7 @@ import click
 from pykueue.app import process
 from pykueue.app.health import HealthEndpoints, HealthServer, MetricsServer
 from pykueue.app.profiling import ProfilingServer
+from pykueue.kube import loop_watchdog
 from pykueue.kube.delegation import DelegatedAuth
 
 if TYPE_CHECKING:
@@ -68,7 +69,8 @@ async def serve(client: "Client", configuration: "Loaded", options: WebhookOptio
         tasks = [controller.run(), *controller.tasks_of_every_replica()]
         if webhooks is not None:
             tasks.append(webhooks.run())
-        await _run_until(stopping, tasks)
+        async with loop_watchdog.watched():
+            await _run_until(stopping, tasks)
     finally:
         for server in servers:
             await server.stop()

@@ -16,6 +16,7 @@ from pykueue.apiserver.security.kubeconfig import ClusterCredentials
 from pykueue.app import process
 from pykueue.app.components import COMPONENTS, ProcessOptions, UpContext
 from pykueue.controllers.settings import admission_settings
+from pykueue.kube import loop_watchdog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +70,7 @@ async def serve(options: UpOptions, on_ready: Callable[[RunningServer], None]) -
     os.umask(0o077)
     stopping = process.stop_signal()
     process.log_limits(options.configuration.document, is_embedded=True)
-    async with started(options) as server:
+    async with loop_watchdog.watched(), started(options) as server:
         on_ready(server)
         process.tune_collector()
         await stopping.wait()

@@ -17,17 +17,17 @@ class PendingReasons:
     def __init__(self, scheduler: Scheduler) -> None:
         self.messages: dict[values.WorkloadKey, str] = {}
         self._engine = scheduler.engine
-        self._apply = scheduler._apply  # noqa: SLF001 - nothing else needs to listen
-        scheduler._apply = self._record  # type: ignore[method-assign] # noqa: SLF001
+        cycles = scheduler._cycles  # noqa: SLF001 - nothing else needs to listen
+        self._apply = cycles._apply  # noqa: SLF001
+        cycles._apply = self._record  # noqa: SLF001
 
-    def _record(self, decided: list[decisions.Decision]) -> None:
-        for decision in decided:
-            match decision:
-                case decisions.Requeue() | decisions.MarkInadmissible():
-                    self.messages[decision.workload] = message_of(decision)
-                case decisions.Admit():
-                    self.messages.pop(decision.workload, None)
-        self._apply(decided)
+    def _record(self, decision: decisions.Decision) -> None:
+        match decision:
+            case decisions.Requeue() | decisions.MarkInadmissible():
+                self.messages[decision.workload] = message_of(decision)
+            case decisions.Admit():
+                self.messages.pop(decision.workload, None)
+        self._apply(decision)
 
     def is_pending(self, key: values.WorkloadKey) -> bool:
         """Whether the workload is in an active queue of the engine."""

@@ -6,8 +6,6 @@ by side, but in order for each Workload. The engine hears of a refused write as 
 
 import asyncio
 import logging
-import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +14,7 @@ from pykueue.api import resources
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
 from pykueue.controllers.metrics.collector import Metrics
+from pykueue.controllers.scheduler.cycle_runner import CycleRunner
 from pykueue.controllers.scheduler.engine_events import REQUIRED_KINDS, EngineEventSource
 from pykueue.controllers.scheduler.pending_statuses import PendingStatuses
 from pykueue.controllers.scheduler.workload_writer import WorkloadWriter
@@ -32,10 +31,6 @@ from pykueue.translate import devices, outcomes, policy
 
 log = logging.getLogger(__name__)
 
-PAUSE_SECONDS = 0.005
-"""Changes within this time are decided together."""
-CYCLES_REMEMBERED = 8
-"""The run ends when a cycle decides what one of so many last cycles decided."""
 
 _SUCCESSES = (decisions.Admit, decisions.Preempt, decisions.AssignTopology, decisions.Evict)
 
@@ -88,6 +83,9 @@ class Scheduler:
         self._clock = clock
         self._policy = policy.engine_policy(configuration)
         self.engine = engine.Engine(self._policy)
+        self._cycles = CycleRunner(
+            self.engine, clock, deliver=self._deliver, apply=self._apply, measure=self._measure, notify=self._notify
+        )
         self._feed = EngineEventSource(cache, clock, configuration, self.handle)
         self._writes = OrderedWrites()
         self._wake = asyncio.Event()
@@ -121,14 +119,18 @@ class Scheduler:
         return self._feed.device_fault(workload)
 
     def handle(self, event: events.EngineEvent) -> None:
-        """Give the engine an event, write what it decides, and wake the scheduling loop.
+        """Give the engine an event, at the latest after the running cycle, and wake the loop."""
+        self._cycles.handle(event)
+
+    def _deliver(self, event: events.EngineEvent) -> None:
+        """Give the engine an event and wake the scheduling loop.
 
         A Workload that is to the engine as before wakes nobody. Otherwise a reason that alternates
         from cycle to cycle, as the flavors of two pod sets do in Kueue, would be written for ever:
         each write would bring about the next cycle.
         """
         is_unchanged = isinstance(event, events.WorkloadChanged) and self.engine.view.is_current(event.workload)
-        self._apply(self.engine.handle(event))
+        self.engine.handle(event)
         reactivated = self.engine.view.reactivated_trees
         if reactivated:
             self._pending.reactivated(reactivated)
@@ -152,9 +154,9 @@ class Scheduler:
     async def _schedule(self) -> None:
         while True:
             await self._wait()
-            await self._clock.sleep(PAUSE_SECONDS)
+            await self._cycles.pause()
             self._wake.clear()
-            await self._run_cycles()
+            await self._cycles.run()
 
     async def _wait(self) -> None:
         """Wait until something changes, or until a Workload is due for another try."""
@@ -162,40 +164,26 @@ class Scheduler:
         seconds = None if due_ns is None else max(0.0, (due_ns - self._clock.now_ns()) / SECOND_NS)
         await first_of(self._wake, self._clock, seconds)
 
-    async def _run_cycles(self) -> None:
-        """Run cycles until one decides nothing new; other tasks run between two cycles."""
-        recent: deque[list[decisions.Decision]] = deque(maxlen=CYCLES_REMEMBERED)
-        while True:
-            started = time.perf_counter()
-            decided = self.engine.handle(events.CycleDue(at_ns=self._clock.now_ns()))
-            if not decided or decided in recent:
-                return
-            self._measure(decided, time.perf_counter() - started)
-            self._apply(decided)
-            recent.append(decided)
-            await asyncio.sleep(0)
-
     def _measure(self, decided: list[decisions.Decision], seconds: float) -> None:
         if self.metrics is not None:
             is_success = any(isinstance(decision, _SUCCESSES) for decision in decided)
             self.metrics.cycle_ended(is_success=is_success, seconds=seconds)
 
-    def _apply(self, decided: list[decisions.Decision]) -> None:
-        for decision in decided:
-            match decision:
-                case decisions.Admit():
-                    self._admit(decision)
-                case decisions.Preempt():
-                    self._preempt(decision)
-                case decisions.AssignTopology():
-                    self._assign_topology(decision)
-                case decisions.RetrySecondPass():
-                    self._record_missing_topology(decision)
-                case decisions.Evict():
-                    self._evict_unplaceable(decision)
-                case decisions.Requeue() | decisions.MarkInadmissible():
-                    self._pending.set(decision)
-            self._notify(decision.cluster_queue)
+    def _apply(self, decision: decisions.Decision) -> None:
+        match decision:
+            case decisions.Admit():
+                self._admit(decision)
+            case decisions.Preempt():
+                self._preempt(decision)
+            case decisions.AssignTopology():
+                self._assign_topology(decision)
+            case decisions.RetrySecondPass():
+                self._record_missing_topology(decision)
+            case decisions.Evict():
+                self._evict_unplaceable(decision)
+            case decisions.Requeue() | decisions.MarkInadmissible():
+                self._pending.set(decision)
+        self._notify(decision.cluster_queue)
 
     def _notify(self, cluster_queue: values.ClusterQueueName) -> None:
         for notify in self.on_decision:

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 from pykueue.engine.reasons import PlacementReason, ReplacementNodeMissing
 from pykueue.engine.topology import counting, node_replacement, placement_request, selection
-from pykueue.engine.topology.counting import FlavorCapacity
+from pykueue.engine.topology.counting import FlavorCapacity, LeafAssignment
 from pykueue.engine.topology.domains import DomainId, DomainTree
 from pykueue.engine.topology.placement_request import PlacementRequest, Requests, Unplaceable
-from pykueue.engine.topology.selection import LeafAssignment
 from pykueue.engine.values import PodSetName, ResourceName, TopologyAssignment, TopologyDomain, Value
 
 Assumed = dict[DomainId, dict[ResourceName, int]]
@@ -152,13 +151,15 @@ def _place(
     as_if_empty: bool = False,
 ) -> Placements:
     resolved = placement_request.resolve(capacity.tree, workers)
-    count = counting.CapacityCount(
-        capacity, workers, resolved, leader=leader, assumed=assumed, within=within, as_if_empty=as_if_empty
-    )
-    selector = selection.DomainSelector(
+    if assumed or within:
+        count = counting.CapacityCount(
+            capacity, workers, resolved, leader=leader, assumed=assumed, within=within, as_if_empty=as_if_empty
+        )
+    else:
+        count = capacity.count(workers, resolved, leader=leader, as_if_empty=as_if_empty)
+    leaves = selection.select(
         count, resolved, topology=topology, pods=workers.count, leaders=0 if leader is None else 1
     )
-    leaves = sorted(selector.assignments(), key=lambda assigned: assigned.leaf.values)
     placed = {workers.name: _assignment(capacity.tree, [(assigned, assigned.pods) for assigned in leaves])}
     if leader is not None:
         placed[leader.name] = _assignment(capacity.tree, [(assigned, assigned.leaders) for assigned in leaves])
