@@ -237,3 +237,21 @@ def test_a_command_that_does_not_exist_is_explained(kubectl):
     explanation = subprocess.run(command, capture_output=True, text=True, env=env, timeout=60, check=True).stdout
     assert code == 128
     assert 'exec: "no-such-command": executable file not found in $PATH' in explanation
+
+
+def test_the_doctor_checks_this_machine(kubectl, tmp_path):
+    kubectl.apply(*queue("2"))
+    kubectl("wait", "clusterqueue/shared", "--for=condition=Active", "--timeout=20s")
+    kubectl("wait", "localqueue/q", "--for=condition=Active", "--timeout=20s")
+    doctor = [sys.executable, "-m", "pykueue", "doctor", "--kubeconfig", str(kubectl.kubeconfig)]
+    healthy = subprocess.run(doctor, capture_output=True, text=True, timeout=60, check=False)
+    assert healthy.returncode == 0, healthy.stdout
+    assert "ok   nodes        1 ready" in healthy.stdout
+    huge = job("huge", tmp_path)
+    huge["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "640"
+    kubectl.apply(huge)
+    kubectl("wait", "workloads.kueue.x-k8s.io", "--all", "--for=condition=QuotaReserved=False", "--timeout=20s")
+    ill = subprocess.run(doctor, capture_output=True, text=True, timeout=60, check=False)
+    assert ill.returncode == 1
+    assert "It can never start as things are: " in ill.stdout
+    assert "repair: pykueue explain job-huge-" in ill.stdout
