@@ -41,6 +41,8 @@ class ServerPaths:
     directory: Path
     host: str = "127.0.0.1"
     port: int = 0
+    names: tuple[str, ...] = ()
+    """Names and addresses by which other machines reach the API; kubeconfigs have the first."""
 
     @property
     def tokens(self) -> Path:
@@ -94,14 +96,14 @@ class EmbeddedApi:
         await self.core.start()
         await self.authorizer.watch(self.core, self.scheme)
         await self._definitions.start()
-        pki = certificates.ensure(paths.certificates, _names(paths.host), dt.datetime.now(dt.UTC))
+        pki = certificates.ensure(paths.certificates, (*paths.names, *_names(paths.host)), dt.datetime.now(dt.UTC))
         admin = tokens.ensure(paths.tokens, tokens.ADMIN_NAME, (tokens.MASTERS,))
         port = await self._listener.start(paths.host, paths.port, _tls(pki))
         await bootstrap.ensure(self.core, self.scheme, port)
         self._namespace_defaults = bootstrap.NamespaceDefaults(self.core, self.scheme, pki.authority.read_text())
         await self._namespace_defaults.start()
         await self._aggregation.start()
-        host = _WILDCARDS.get(paths.host, paths.host)
+        host = paths.names[0] if paths.names else _WILDCARDS.get(paths.host, paths.host)
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self.application.address = address
         self.access = kubeconfig.ClusterCredentials(
