@@ -8,6 +8,7 @@ import time
 import urllib.request
 
 import pytest
+from tests.e2e import pseudo_terminal
 from tests.e2e.conftest import KUBECTL, Kubectl, start_server, stop_server
 from tests.e2e.controller_process import free_port
 from tests.e2e.external_cluster import embedded
@@ -255,3 +256,20 @@ def test_the_doctor_checks_this_machine(kubectl, tmp_path):
     assert ill.returncode == 1
     assert "It can never start as things are: " in ill.stdout
     assert "repair: pykueue explain job-huge-" in ill.stdout
+
+
+def test_kubectl_run_opens_a_shell_on_a_terminal(kubectl):
+    command = [KUBECTL, "run", "box", "-it", "--rm", "--image=any", "--restart=Never", "--", "sh", "-c"]
+    script = 'printf "ready> "; read line; test -t 0 && echo "$line on a terminal"; exit 3'
+    environment = {**os.environ, "KUBECONFIG": str(kubectl.kubeconfig)}
+    code, output = pseudo_terminal.run([*command, script], [(b"ready> ", b"typed\n")], environment=environment)
+    assert code == 3, output
+    assert "typed on a terminal" in output
+    assert kubectl.json("get", "pods")["items"] == []
+
+
+def test_kubectl_run_passes_its_input_on(kubectl):
+    command = ("run", "box", "-i", "--rm", "--image=any", "--restart=Never", "--", "wc", "-c")
+    done = kubectl.run(*command, stdin="x" * 100_000)
+    assert done.returncode == 0, done.stderr
+    assert "100000" in done.stdout

@@ -13,6 +13,7 @@ import os
 import secrets
 import shutil
 import signal
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ import msgspec
 from pykueue.api import objects, resource_lists
 from pykueue.api.scheme import Object
 from pykueue.cluster.kubelet.run import Exit
-from pykueue.cluster.runtimes import executions, handlers, linux_processes, port_mapping
+from pykueue.cluster.runtimes import console, executions, handlers, linux_processes, port_mapping
 from pykueue.cluster.runtimes.linux_processes import ProcessIdentity
 from pykueue.cluster.runtimes.protocol import ContainerRequest, Execution, StartError
 
@@ -40,6 +41,8 @@ exit "$code"
 _INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 _RESET_SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGCHLD)
 _PODS = "pods"
+INPUT = "stdin"
+"""The FIFO beside the log of a container that has input; see `console`."""
 _POD_FILE = "pod.json"
 """Namespace, name and owner of a pod, for `running_pods`."""
 LIMITS = "pykueue.dev/memory-limit"
@@ -67,7 +70,8 @@ class ProcessRuntime:
         (self._root / objects.uid(request.pod) / _POD_FILE).write_bytes(_description(request.pod))
         work = self._working_directory(request)
         executions.find_executable(command[0], environment, work)
-        pid = self._spawn(directory, work, environment, [*_memory_limit(request), *command])
+        arguments = [*_memory_limit(request), *_with_console(request, directory, command)]
+        pid = self._spawn(directory, work, environment, arguments)
         return ProcessContainer(directory, ProcessIdentity.of(pid), objects.uid(request.pod))
 
     def _environment_and_command(self, request: ContainerRequest) -> tuple[dict[str, str], list[str]]:
@@ -100,13 +104,15 @@ class ProcessRuntime:
     def _spawn(self, directory: Path, work: Path, environment: dict[str, str], arguments: list[str]) -> int:
         log = str(directory / "log")
         output = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        fifo = directory / INPUT
+        source, flags = (str(fifo), os.O_RDWR) if fifo.exists() else (os.devnull, os.O_RDONLY)
         start = f"cd -- '{_quoted(str(work))}' || exit 126\n{_SCRIPT}"
         return os.posix_spawn(
             "/bin/sh",
             ["/bin/sh", "-c", start, "sh", str(directory), *arguments],
             environment,
             file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 0, source, flags, 0),
                 (os.POSIX_SPAWN_OPEN, 1, log, output, 0o600),
                 (os.POSIX_SPAWN_DUP2, 1, 2),
             ],
@@ -173,6 +179,15 @@ def _description(pod: Object) -> bytes:
 
 def _quoted(text: str) -> str:
     return text.replace("'", "'\\''")
+
+
+def _with_console(request: ContainerRequest, directory: Path, command: list[str]) -> list[str]:
+    """The command, behind a console if the container has input, and the FIFO of its input."""
+    container = request.container
+    if not container.get("stdin") and not container.get("tty"):
+        return command
+    os.mkfifo(directory / INPUT, 0o600)
+    return [sys.executable, "-I", console.__file__, "tty" if container.get("tty") else "plain", *command]
 
 
 def _memory_limit(request: ContainerRequest) -> list[str]:
