@@ -275,6 +275,26 @@ def test_a_taken_port_is_one_line(server, tmp_path):
     assert (done.returncode, "cannot listen on" in done.stderr, "Traceback" in done.stderr) == (1, True, False)
 
 
+@pytest.mark.parametrize("host", ["0.0.0.0", "[::]"])
+def test_all_addresses_are_refused_without_a_name(tmp_path, host):
+    done = pykueue("up", "--data-dir", str(tmp_path / "data"), "--listen", f"{host}:0")
+    assert (done.returncode, "add --reachable-as NAME" in done.stderr) == (2, True)
+
+
+def test_a_name_that_is_no_host_is_refused(tmp_path):
+    done = pykueue("up", "--data-dir", str(tmp_path / "data"), "--reachable-as", "a b")
+    assert (done.returncode, "'a b' is neither the name of a host nor an IP address" in done.stderr) == (2, True)
+
+
+def test_the_certificate_and_the_kubeconfig_have_the_name_of_the_machine(tmp_path):
+    other = start_server(tmp_path / "data", "--listen", "0.0.0.0:0", "--reachable-as", "127.0.0.2")
+    try:
+        assert other.url.startswith("https://127.0.0.2:")
+        assert status(other, "/api/v1/namespaces", token=other.token)[0] == 200
+    finally:
+        stop_server(other)
+
+
 def test_objects_and_users_survive_a_restart(tmp_path):
     first = start_server(tmp_path / "data")
     headers = {"Content-Type": "application/json"}

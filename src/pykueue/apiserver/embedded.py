@@ -41,6 +41,8 @@ class ServerPaths:
     directory: Path
     host: str = "127.0.0.1"
     port: int = 0
+    names: tuple[str, ...] = ()
+    """Names and addresses by which other machines reach the API; kubeconfigs have the first."""
 
     @property
     def tokens(self) -> Path:
@@ -101,7 +103,7 @@ class EmbeddedApi:
         await self.core.start()
         await self.authorizer.watch(self.core, self.scheme)
         await self._definitions.start()
-        pki = certificates.ensure(paths.certificates, _names(paths.host), dt.datetime.now(dt.UTC))
+        pki = certificates.ensure(paths.certificates, (*paths.names, *_names(paths.host)), dt.datetime.now(dt.UTC))
         tokens.hash_clear_tokens(paths.tokens)
         admin_token = tokens.issue(
             paths.tokens, tokens.ADMIN_NAME, (tokens.MASTERS,), current=kubeconfig.read_token(paths.kubeconfig)
@@ -111,7 +113,7 @@ class EmbeddedApi:
         self._namespace_defaults = bootstrap.NamespaceDefaults(self.core, self.scheme, pki.authority.read_text())
         await self._namespace_defaults.start()
         await self._aggregation.start()
-        host = _WILDCARDS.get(paths.host, paths.host)
+        host = paths.names[0] if paths.names else _WILDCARDS.get(paths.host, paths.host)
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self.application.address = address
         self.access = kubeconfig.ClusterCredentials(
