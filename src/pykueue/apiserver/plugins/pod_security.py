@@ -88,7 +88,7 @@ def _invalid(label: str, value: str, detail: str) -> FieldError:
     return FieldError("FieldValueInvalid", f"metadata.labels[{PREFIX}{label}]", detail, value)
 
 
-class PodSecurity:
+class PodSecurityAdmission:
     """The admission plugin."""
 
     def validate(self, kind: Kind, request: AdmissionRequest, _call: WriteCall) -> list[str]:

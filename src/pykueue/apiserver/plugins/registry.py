@@ -2,10 +2,10 @@
 
 from pykueue.apiserver.admission import AdmissionPlugin
 from pykueue.apiserver.context import Context
-from pykueue.apiserver.plugins.pod_security import PodSecurity
+from pykueue.apiserver.plugins.pod_security import PodSecurityAdmission
 from pykueue.apiserver.plugins.resource_quota import QuotaUsage, ResourceQuotas
 from pykueue.apiserver.plugins.unenforced_kinds import UnenforcedKinds
 
 
 def policies(context: Context) -> list[AdmissionPlugin]:
-    return [PodSecurity(), UnenforcedKinds(), ResourceQuotas(QuotaUsage(context.store, context.clock))]
+    return [PodSecurityAdmission(), UnenforcedKinds(), ResourceQuotas(QuotaUsage(context.store, context.clock))]
