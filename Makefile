@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 WORKERS ?= auto
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format conformance bench torture types framework-types clean
+.PHONY: help demo test check format conformance bench torture release types framework-types clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 18
@@ -41,11 +41,14 @@ format: $(VENV)/.ready ## rewrite the code in the project's format
 conformance: $(VENV)/.ready ## replay the recorded decisions of Kueue v0.19.2
 	$(BIN)/pykueue conformance $(wildcard tests/conformance/decisions ../shared/conformance/decisions ../shared/conformance/upstream)
 
-bench: $(VENV)/.ready ## the benchmarks, with figures
-	$(BIN)/python benchmarks/run.py
+bench: $(VENV)/.ready ## small versions of the benchmarks, with figures, in two minutes
+	$(BIN)/python benchmarks/run.py --small
 
 torture: $(VENV)/.ready ## long fault and fuzz campaigns
 	$(BIN)/python -m pytest -m torture
+
+release: $(VENV)/.ready ## dist/: the package, requirements with hashes, an SBOM, and SHA256SUMS
+	$(BIN)/python tools/release.py dist
 
 types: $(VENV)/.ready ## write the type files: OPENAPI=documents of a cluster, GO=staging/src/k8s.io of its source
 	$(BIN)/python tools/kubernetes_types.py $(OPENAPI) $(GO)
@@ -54,4 +57,4 @@ framework-types: $(VENV)/.ready ## bring the job frameworks' types up to date: C
 	$(BIN)/python tools/framework_types.py $(CRDS)
 
 clean: ## remove the files that the other targets create
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

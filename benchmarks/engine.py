@@ -1,17 +1,28 @@
-"""The engine alone, in virtual time: admissions a second, makespan against the quota, peak memory.
+"""The engine alone, in virtual time: the loads of Kueue's own performance tests.
 
-Each case runs in a process of its own, with the garbage collector tuned as in the servers. All
-workloads exist at the start; those that run end after their time, and cycles are run until nothing
-more is admitted. An admission is confirmed as the API would confirm it; a preempted workload stops
-at once and starts over.
+Workloads arrive in intervals of their class, run for the time of their class once they are
+admitted, and finish. Cycles run until one decides nothing new; the next run starts after a pause of
+5 ms or longer, as in the scheduler: every decision takes 50 µs of virtual time, and the scheduler
+takes half of the time at most. An admission is confirmed at once; a preempted workload is evicted,
+loses its quota and starts over.
+
+`python benchmarks/engine.py [--full] [LOAD…]`: without `--full` each load has a tenth of its
+workloads. Each load runs in a process of its own, with the garbage collector tuned as in the
+servers.
 """
 
+import argparse
 import dataclasses
+import functools
+import gc
 import heapq
 import multiprocessing
 import resource
+import sys
 import time
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
 from pykueue.app import process
@@ -19,76 +30,128 @@ from pykueue.engine import decisions, events, policy, values
 from pykueue.engine.engine import Engine
 
 MILLISECOND_NS = 10**6
+TICK_NS = 5 * MILLISECOND_NS
+DECISION_NS = 50_000
+LONGEST_PAUSE_NS = 500 * MILLISECOND_NS
+CYCLES_REMEMBERED = 8
+"""As in the scheduler: cycles end when one decides what one of so many last cycles decided."""
 CPU = values.ResourceName("cpu")
 FLAVOR = values.FlavorName("default")
+TOPOLOGY = "default-topology"
+BLOCK, RACK = "cloud.provider.com/topology-block", "cloud.provider.com/topology-rack"
+HOST = "kubernetes.io/hostname"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Kind:
+class WorkloadClass:
+    name: str
     count: int
+    """A queue."""
+    interval_ms: int
     cpu: int
+    """Of all pods."""
     priority: int
     runtime_ms: int
-
-
-BASELINE = (
-    Kind(count=350, cpu=1, priority=50, runtime_ms=200),
-    Kind(count=100, cpu=5, priority=100, runtime_ms=500),
-    Kind(count=50, cpu=20, priority=200, runtime_ms=1000),
-)
+    pods: int = 1
+    topology_request: values.TopologyRequest | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
+class Load:
     name: str
     cohorts: int
     queues: int
     """A cohort."""
-    kinds: tuple[Kind, ...]
-    """A queue."""
+    classes: tuple[WorkloadClass, ...]
     nominal: int = 20
     borrowing_limit: int = 100
-    runs: bool = True
-    """Whether workloads end; else only the first round of cycles is measured."""
+    racks: int = 0
+    hosts: int = 0
+    """A rack."""
 
 
-def scaled(kinds: tuple[Kind, ...], factor: float) -> tuple[Kind, ...]:
-    return tuple(dataclasses.replace(kind, count=max(1, round(kind.count * factor))) for kind in kinds)
-
-
-CASES = (
-    Case(name="a: 5 x 6 queues, 15,000 workloads", cohorts=5, queues=6, kinds=BASELINE),
-    Case(name="b: 10 x 100 queues, 50,000 workloads", cohorts=10, queues=100, kinds=scaled(BASELINE, 0.1)),
-    Case(
-        name="c: one queue 10,000 deep, 1 in 3 fits",
-        cohorts=1,
-        queues=1,
-        nominal=3_400,
-        kinds=(
-            Kind(count=3_333, cpu=10_000, priority=100, runtime_ms=1000),
-            Kind(count=3_333, cpu=5_000, priority=50, runtime_ms=1000),
-            Kind(count=3_334, cpu=1, priority=0, runtime_ms=1000),
-        ),
-        runs=False,
-    ),
-    Case(name="d: 10 x 100 queues, 100,000 pending", cohorts=10, queues=100, kinds=scaled(BASELINE, 0.2)),
+BASELINE = (
+    WorkloadClass(name="small", count=350, interval_ms=100, cpu=1, priority=50, runtime_ms=200),
+    WorkloadClass(name="medium", count=100, interval_ms=500, cpu=5, priority=100, runtime_ms=500),
+    WorkloadClass(name="large", count=50, interval_ms=1200, cpu=20, priority=200, runtime_ms=1000),
+)
+LARGE_SCALE = (
+    WorkloadClass(name="small", count=35, interval_ms=60, cpu=1, priority=50, runtime_ms=150),
+    WorkloadClass(name="medium", count=11, interval_ms=300, cpu=5, priority=100, runtime_ms=350),
+    WorkloadClass(name="large", count=4, interval_ms=700, cpu=20, priority=200, runtime_ms=700),
 )
 
 
-def setup(case: Case) -> Iterator[events.EngineEvent]:
-    yield events.NamespaceChanged(name="default", labels={})
-    yield events.FlavorChanged(flavor=values.ResourceFlavor(name=FLAVOR))
-    for cohort in range(case.cohorts):
-        for number in range(case.queues):
+def with_topology(workload_class: WorkloadClass, pods: int, counts: tuple[int, int, int]) -> Iterator[WorkloadClass]:
+    """The class three times: all pods in one rack, preferably in one rack, in slices by rack."""
+    requests = {
+        "required": values.TopologyRequest(required=RACK),
+        "preferred": values.TopologyRequest(preferred=RACK),
+        "balanced": values.TopologyRequest(slices=(values.SliceLayer(topology=RACK, size=pods // 2),)),
+    }
+    for (name, request), count in zip(requests.items(), counts, strict=True):
+        yield dataclasses.replace(
+            workload_class, name=f"{workload_class.name}-{name}", count=count, pods=pods, topology_request=request
+        )
+
+
+LOADS = {
+    load.name: load
+    for load in (
+        Load(name="baseline", cohorts=5, queues=6, classes=BASELINE),
+        Load(name="large-scale", cohorts=10, queues=100, classes=LARGE_SCALE),
+        Load(
+            name="tas",
+            cohorts=5,
+            queues=6,
+            racks=10,
+            hosts=64,
+            classes=(
+                *with_topology(BASELINE[0], 2, (120, 120, 110)),
+                *with_topology(BASELINE[1], 4, (34, 33, 33)),
+                *with_topology(BASELINE[2], 8, (17, 17, 16)),
+            ),
+        ),
+    )
+}
+
+
+def scaled(load: Load, factor: float) -> Load:
+    """The same load with fewer or more workloads; they arrive in the same intervals."""
+    classes = tuple(
+        dataclasses.replace(one_class, count=max(1, round(one_class.count * factor))) for one_class in load.classes
+    )
+    return dataclasses.replace(load, classes=classes)
+
+
+def setup(load: Load) -> Iterator[events.EngineEvent]:
+    has_topology = bool(load.racks)
+    if has_topology:
+        yield events.TopologyChanged(name=TOPOLOGY, levels=(BLOCK, RACK, HOST))
+    for rack in range(load.racks):
+        for host in range(load.hosts):
+            name = f"node-r{rack}-n{host}"
+            labels = {BLOCK: "block-0", RACK: f"rack-{rack}", HOST: name, "tas-node-group": "tas"}
+            allocatable = {CPU: 96_000, values.ResourceName("memory"): 256 << 30, values.PODS: 110}
+            yield events.NodeChanged(node=values.Node(name=name, labels=labels, allocatable=allocatable))
+    flavor = values.ResourceFlavor(
+        name=FLAVOR,
+        topology=TOPOLOGY if has_topology else None,
+        node_labels={"tas-node-group": "tas"} if has_topology else {},
+    )
+    yield events.FlavorChanged(flavor=flavor)
+    for cohort in range(load.cohorts):
+        for number in range(load.queues):
             name = values.ClusterQueueName(f"cohort{cohort}-queue{number}")
-            yield events.ClusterQueueChanged(cluster_queue=cluster_queue(case, name, f"cohort{cohort}"))
+            yield events.NamespaceChanged(name=name, labels={})
+            yield events.ClusterQueueChanged(cluster_queue=cluster_queue(load, name, f"cohort{cohort}"))
             yield events.LocalQueueChanged(
-                local_queue=values.LocalQueue(key=values.LocalQueueKey(f"default/{name}"), cluster_queue=name)
+                local_queue=values.LocalQueue(key=values.LocalQueueKey(f"{name}/{name}"), cluster_queue=name)
             )
 
 
-def cluster_queue(case: Case, name: values.ClusterQueueName, cohort: str) -> values.ClusterQueue:
-    quota = values.Quota(nominal=case.nominal * 1000, borrowing_limit=case.borrowing_limit * 1000)
+def cluster_queue(load: Load, name: values.ClusterQueueName, cohort: str) -> values.ClusterQueue:
+    quota = values.Quota(nominal=load.nominal * 1000, borrowing_limit=load.borrowing_limit * 1000)
     group = values.ResourceGroup(
         covered_resources=(CPU,), flavors=(values.FlavorQuotas(name=FLAVOR, resources={CPU: quota}),)
     )
@@ -104,76 +167,125 @@ def cluster_queue(case: Case, name: values.ClusterQueueName, cohort: str) -> val
     )
 
 
-Facts = tuple[str, int, Kind]
-"""Queue, number and kind of a workload."""
+Arrival = tuple[int, str, WorkloadClass]
+"""When a workload is created, in which queue, and of which class."""
 
 
-def workloads(case: Case) -> Iterator[Facts]:
-    number = 0
-    for cohort in range(case.cohorts):
-        for queue in range(case.queues):
-            for kind in case.kinds:
-                for _ in range(kind.count):
-                    number += 1
-                    yield f"cohort{cohort}-queue{queue}", number, kind
+def arrivals(load: Load) -> list[Arrival]:
+    """All workloads in order of creation; the queues start at different times."""
+    all_arrivals = [
+        (
+            (one_class.interval_ms * (position + 1) + _delay_ms(cohort * load.queues + queue, one_class))
+            * MILLISECOND_NS,
+            f"cohort{cohort}-queue{queue}",
+            one_class,
+        )
+        for cohort in range(load.cohorts)
+        for queue in range(load.queues)
+        for one_class in load.classes
+        for position in range(one_class.count)
+    ]
+    return sorted(all_arrivals, key=lambda arrival: arrival[0])
 
 
-def workload(
-    queue: str, number: int, kind: Kind, decision: decisions.Admit | None = None, *, finished: bool = False
-) -> values.Workload:
-    """A pending, admitted or finished workload."""
-    pod_set = values.PodSet(name=values.PodSetName("main"), count=1, spec_count=1, requests={CPU: kind.cpu * 1000})
+def _delay_ms(queue: int, one_class: WorkloadClass) -> int:
+    return queue * 7919 % one_class.interval_ms
+
+
+@functools.cache
+def pod_set(one_class: WorkloadClass) -> values.PodSet:
+    total = one_class.cpu * 1000
+    return values.PodSet(
+        name=values.PodSetName("main"),
+        count=one_class.pods,
+        spec_count=one_class.pods,
+        requests={CPU: total},
+        pod_requests={CPU: total // one_class.pods},
+        topology_request=one_class.topology_request,
+    )
+
+
+def pending_workload(number: int, arrival: Arrival) -> values.Workload:
+    created_at_ns, queue, one_class = arrival
     return values.Workload(
-        key=values.WorkloadKey(f"default/workload-{number}"),
+        key=values.WorkloadKey(f"{queue}/{one_class.name}-{number}"),
         uid=f"uid-{number:08d}",
-        namespace="default",
-        local_queue=values.LocalQueueKey(f"default/{queue}"),
-        created_at_ns=number,
-        pod_sets=(pod_set,),
-        priority=kind.priority,
+        namespace=queue,
+        local_queue=values.LocalQueueKey(f"{queue}/{queue}"),
+        created_at_ns=created_at_ns,
+        arrival=number,
+        pod_sets=(pod_set(one_class),),
+        priority=one_class.priority,
         generation=1,
-        scheduling_hash=f"{kind.cpu}-{kind.priority}",
-        admission=None if decision is None else decision.admission,
-        reserved_at_ns=None if decision is None else decision.reserved_at_ns,
-        admitted=decision is not None,
-        finished=finished,
+        scheduling_hash=one_class.name,
     )
 
 
 class Run:
-    def __init__(self, case: Case) -> None:
-        self.case = case
+    def __init__(self, load: Load) -> None:
+        self.load = load
         self.engine = Engine(policy.Policy())
-        self.facts: dict[values.WorkloadKey, Facts] = {}
+        self.arrivals = deque(enumerate(arrivals(load)))
+        self.workloads: dict[values.WorkloadKey, values.Workload] = {}
+        """Pending and running workloads as the API would show them."""
+        self.classes: dict[values.WorkloadKey, WorkloadClass] = {}
         self.ends: list[tuple[int, values.WorkloadKey]] = []
         self.running: dict[values.WorkloadKey, int] = {}
         self.now_ns = 0
-        self.admissions = self.preemptions = self.cycles = 0
-
-    def load(self) -> None:
-        for event in setup(self.case):
-            self.engine.handle(event)
-        for facts in workloads(self.case):
-            value = workload(*facts)
-            self.facts[value.key] = facts
-            self.engine.handle(events.WorkloadArrived(workload=value))
+        self.next_run_ns = 0
+        self.admissions = self.preemptions = self.cycles = self.decisions = 0
+        self.longest_cycle = 0.0
 
     def play(self) -> None:
-        self.settle()
-        while self.case.runs and self.ends:
-            self.now_ns = self.ends[0][0]
-            while self.ends and self.ends[0][0] == self.now_ns:
-                end_ns, key = heapq.heappop(self.ends)
-                if self.running.get(key) == end_ns:
-                    del self.running[key]
-                    finished = workload(*self.facts[key], finished=True)
-                    self.engine.handle(events.WorkloadChanged(workload=finished, at_ns=self.now_ns))
-                    self.engine.handle(events.WorkloadGone(key=key, at_ns=self.now_ns))
-            self.settle()
+        for event in setup(self.load):
+            self.engine.handle(event)
+        while self.arrivals or self.ends:
+            self.now_ns = self.next_tick_ns()
+            while self.arrivals and self.arrivals[0][1][0] <= self.now_ns:
+                self.arrive(*self.arrivals.popleft())
+            while self.ends and self.ends[0][0] <= self.now_ns:
+                self.finish(*heapq.heappop(self.ends))
+            decided = self.settle()
+            busy_ns = decided * DECISION_NS
+            self.next_run_ns = self.now_ns + busy_ns + min(max(busy_ns, TICK_NS), LONGEST_PAUSE_NS)
 
-    def settle(self) -> None:
-        """Cycles until the queues are at rest."""
-        while decided := self.engine.handle(events.CycleDue(at_ns=self.now_ns)):
+    def next_tick_ns(self) -> int:
+        due = [self.arrivals[0][1][0]] if self.arrivals else []
+        if self.ends:
+            due.append(self.ends[0][0])
+        return max(self.next_run_ns, -(-min(due) // TICK_NS) * TICK_NS)
+
+    def arrive(self, number: int, arrival: Arrival) -> None:
+        workload = pending_workload(number, arrival)
+        self.workloads[workload.key] = workload
+        self.classes[workload.key] = arrival[2]
+        self.send(events.WorkloadArrived(workload=workload, at_ns=self.now_ns))
+
+    def finish(self, end_ns: int, key: values.WorkloadKey) -> None:
+        if self.running.get(key) == end_ns:
+            del self.running[key]
+            self.change(key, finished=True)
+            del self.workloads[key]
+
+    def change(self, key: values.WorkloadKey, **fields: object) -> None:
+        workload = self.workloads[key] = dataclasses.replace(self.workloads[key], **fields)  # type: ignore[arg-type]
+        self.send(events.WorkloadChanged(workload=workload, at_ns=self.now_ns))
+
+    def send(self, event: events.EngineEvent) -> None:
+        self.engine.handle(event)
+
+    def settle(self) -> int:
+        """Run cycles until one decides nothing new; returns how many decisions they made."""
+        before = self.decisions
+        recent: deque[list[decisions.Decision]] = deque(maxlen=CYCLES_REMEMBERED)
+        while True:
+            started = time.process_time()
+            decided = self.engine.handle(events.CycleDue(at_ns=self.now_ns))
+            self.longest_cycle = max(self.longest_cycle, time.process_time() - started)
+            self.decisions += len(decided)
+            if not decided or decided in recent:
+                return self.decisions - before
+            recent.append(decided)
             self.cycles += 1
             for decision in decided:
                 if isinstance(decision, decisions.Admit):
@@ -183,70 +295,79 @@ class Run:
 
     def admit(self, decision: decisions.Admit) -> None:
         self.admissions += 1
-        end_ns = self.now_ns + self.facts[decision.workload][2].runtime_ms * MILLISECOND_NS
+        end_ns = self.now_ns + self.classes[decision.workload].runtime_ms * MILLISECOND_NS
         self.running[decision.workload] = end_ns
         heapq.heappush(self.ends, (end_ns, decision.workload))
-        admitted = workload(*self.facts[decision.workload], decision)
-        self.engine.handle(events.WorkloadChanged(workload=admitted, at_ns=self.now_ns))
+        self.change(
+            decision.workload, admission=decision.admission, reserved_at_ns=decision.reserved_at_ns, admitted=True
+        )
 
     def preempt(self, decision: decisions.Preempt) -> None:
         for target in decision.targets:
             self.preemptions += 1
             self.running.pop(target.workload, None)
-            stopped = workload(*self.facts[target.workload])
-            self.engine.handle(events.WorkloadChanged(workload=stopped, at_ns=self.now_ns))
+            eviction = values.EvictionCondition(reason="Preempted", at_ns=self.now_ns)
+            self.change(target.workload, eviction=eviction)
+            self.change(target.workload, admission=None, reserved_at_ns=None, admitted=False)
 
 
-def quota_bound_ns(case: Case) -> int:
+def quota_bound_ns(load: Load) -> int:
     """No schedule of one cohort ends earlier: all its quota busy all the time."""
-    busy = sum(kind.count * kind.cpu * kind.runtime_ms for kind in case.kinds) * case.queues
-    return busy * MILLISECOND_NS // (case.nominal * case.queues)
+    busy = sum(one_class.count * one_class.cpu * one_class.runtime_ms for one_class in load.classes) * load.queues
+    return busy * MILLISECOND_NS // (load.nominal * load.queues)
 
 
-def measure(case: Case, results: "multiprocessing.Queue[dict[str, float]]") -> None:
-    run = Run(case)
-    start = time.process_time()
-    run.load()
-    loaded = time.process_time()
+def measure(load: Load) -> dict[str, float]:
     process.tune_collector()
+    run = Run(load)
+    started = time.process_time()
     run.play()
-    played = time.process_time()
-    results.put(
-        {
-            "workloads": len(run.facts),
-            "load": loaded - start,
-            "play": played - loaded,
-            "admissions": run.admissions,
-            "preemptions": run.preemptions,
-            "cycles": run.cycles,
-            "makespan": run.now_ns / 1e9,
-            "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-        }
-    )
+    cpu = time.process_time() - started
+    return {
+        "workloads": len(run.classes),
+        "cpu": cpu,
+        "longest": run.longest_cycle,
+        "admissions": run.admissions,
+        "preemptions": run.preemptions,
+        "cycles": run.cycles,
+        "decisions": run.decisions,
+        "makespan": run.now_ns / 1e9,
+        "blocks": sys.getallocatedblocks(),
+        "collections": sum(generation["collections"] for generation in gc.get_stats()),
+        "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
 
 
-def report(case: Case, figures: dict[str, float]) -> None:
+def figures_of(load: Load) -> dict[str, float]:
+    with ProcessPoolExecutor(1, multiprocessing.get_context("fork")) as pool:
+        return pool.submit(measure, load).result()
+
+
+def report(load: Load, figures: dict[str, float]) -> None:
+    cpu, admissions, cycles = figures["cpu"], figures["admissions"], figures["cycles"]
+    bound = quota_bound_ns(load) / 1e9
     print(
-        f"   {case.name}: {figures['admissions'] / figures['play']:,.0f} admissions/s"
-        f" ({figures['play'] / figures['admissions'] * 1e6:.0f} µs each, {figures['admissions']:,.0f} admissions,"
-        f" {figures['preemptions']:,.0f} preemptions, {figures['cycles']:,.0f} cycles in {figures['play']:.1f} s);"
-        f" loaded {figures['workloads'] / figures['load']:,.0f} workloads/s; peak {figures['memory']:.0f} MB"
+        f"   {load.name}: {figures['workloads']:,.0f} workloads, {load.cohorts * load.queues:,} queues: CPU {cpu:.1f} s"
+        f", {cpu / admissions * 1e6:,.0f} µs an admission\n"
+        f"      {admissions:,.0f} admissions, {figures['preemptions']:,.0f} preemptions, {cycles:,.0f} cycles,"
+        f" {figures['decisions']:,.0f} decisions, longest cycle {figures['longest'] * 1e3:.1f} ms\n"
+        f"      peak {figures['memory']:.0f} MB, {figures['blocks']:,.0f} blocks allocated at the end,"
+        f" {figures['collections']:,.0f} garbage collections\n"
+        f"      makespan {figures['makespan']:.1f} s, quota-bound minimum {bound:.1f} s",
+        flush=True,
     )
-    if case.runs:
-        bound = quota_bound_ns(case) / 1e9
-        ratio = figures["makespan"] / bound
-        print(f"      makespan {figures['makespan']:.1f} s, quota-bound minimum {bound:.1f} s ({ratio:.2f}x)")
 
 
-def main() -> None:
-    context = multiprocessing.get_context("fork")
-    for case in CASES:
-        results: multiprocessing.Queue[dict[str, float]] = context.Queue()
-        worker = context.Process(target=measure, args=(case, results))
-        worker.start()
-        report(case, results.get())
-        worker.join()
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description="Run the engine alone, in virtual time.")
+    parser.add_argument("loads", nargs="*", choices=[*LOADS, []], metavar="LOAD")
+    parser.add_argument("--full", action="store_true", help="all workloads instead of a tenth")
+    parser.add_argument("--scale", type=float, default=0.1, help="the share of the workloads without --full")
+    options = parser.parse_args(arguments or [])
+    for name in options.loads or LOADS:
+        load = LOADS[name] if options.full else scaled(LOADS[name], options.scale)
+        report(load, figures_of(load))
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -49,6 +49,8 @@ OPTIONS = {
     "image": "local",
     "directory": None,
 }
+COUNT = 2000
+SMALL = {"COUNT": 150}
 MACHINE = """
 apiVersion: v1
 kind: Node
@@ -123,7 +125,7 @@ def measure(count: int, runtime: str) -> None:
 
 def main() -> None:
     for runtime in ("process", "simulated"):
-        measure(int(sys.argv[1]) if len(sys.argv) > 1 and sys.argv[1].isdecimal() else 2000, runtime)
+        measure(int(sys.argv[1]) if len(sys.argv) > 1 and sys.argv[1].isdecimal() else COUNT, runtime)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 import time
 
-from pykueue.translate import requests, workload
+from pykueue.translate import devices, workload
 
 COUNT = 20_000
 
@@ -31,10 +31,9 @@ def workload_object(number: int) -> dict[str, object]:
 
 def main() -> None:
     objects = [workload_object(number) for number in range(COUNT)]
-    options = workload.WorkloadOptions()
+    translator = workload.WorkloadTranslator(workload.WorkloadOptions())
     start = time.process_time()
     for obj in objects:
-        adjusted = requests.adjusted(obj, runtime_classes={}, limit_ranges=())
-        workload.workload(adjusted, options)
+        translator.workload(obj, runtime_classes={}, count_devices=lambda _obj: devices.NO_DEVICES)
     seconds = time.process_time() - start
     print(f"   {COUNT / seconds:,.0f} workloads a second translated ({seconds / COUNT * 1e6:.0f} µs each, one core)")

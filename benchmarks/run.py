@@ -1,6 +1,7 @@
-"""Run the benchmarks: `python benchmarks/run.py [PART…]`, by default all.
+"""Run the benchmarks: `python benchmarks/run.py [--small] [PART…]`, by default all parts.
 
-A part is a file in this folder with a `main()`.
+A part is a file in this folder with a `main()`; the other files are what the parts share. SMALL of
+a part has the constants of its small version; all small versions together take two minutes.
 """
 
 import argparse
@@ -10,13 +11,14 @@ import time
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
+SHARED = ("run", "loads", "chart")
 
 
 def parts() -> dict[str, Path]:
-    return {path.stem: path for path in sorted(FOLDER.glob("*.py")) if path.stem != "run"}
+    return {path.stem: path for path in sorted(FOLDER.glob("*.py")) if path.stem not in SHARED}
 
 
-def run(name: str, path: Path) -> None:
+def run(name: str, path: Path, *, is_small: bool) -> None:
     print(f"== {name}", flush=True)
     spec = importlib.util.spec_from_file_location(f"benchmarks_{name}", path)
     assert spec is not None
@@ -25,6 +27,9 @@ def run(name: str, path: Path) -> None:
     sys.modules[spec.name] = module
     start = time.perf_counter()
     spec.loader.exec_module(module)
+    if is_small:
+        for constant, value in getattr(module, "SMALL", {}).items():
+            setattr(module, constant, value)
     module.main()
     print(f"   ({time.perf_counter() - start:.1f} s)\n", flush=True)
 
@@ -33,11 +38,13 @@ def main() -> None:
     available = parts()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"one of: {', '.join(available)}")
-    chosen = parser.parse_args().parts or list(available)
+    parser.add_argument("--small", action="store_true", help="the small version of each part")
+    arguments = parser.parse_args()
+    chosen = arguments.parts or list(available)
     if unknown := [name for name in chosen if name not in available]:
         parser.error(f"no such part: {', '.join(unknown)}; there are: {', '.join(available)}")
     for name in chosen:
-        run(name, available[name])
+        run(name, available[name], is_small=arguments.small)
 
 
 if __name__ == "__main__":

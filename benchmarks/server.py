@@ -27,6 +27,7 @@ WATCHERS = 1_000
 EVENTS = 20
 CLAIMS = 200
 STARTS = 5
+SMALL = {"WRITES": 800, "WATCHERS": 200, "STARTS": 2}
 TICKS = os.sysconf("SC_CLK_TCK")
 SOURCE = Path(__file__).parents[1] / "src"
 

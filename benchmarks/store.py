@@ -22,6 +22,8 @@ from pykueue.apiserver.store.sqlite import SqliteLog
 from pykueue.apiserver.store.store import Store
 from pykueue.kube.client import Client
 
+COUNT = 10_000
+SMALL = {"COUNT": 1_500}
 SCHEME = registry.scheme()
 NAMESPACES = SCHEME.for_path("", "v1", "namespaces").resource  # type: ignore[union-attr]
 WORKLOADS = SCHEME.for_path("kueue.x-k8s.io", "v1beta2", "workloads")
@@ -153,7 +155,7 @@ async def run(workloads: int, clients: int, directory: Path) -> None:
 
 def main(words: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--workloads", type=int, default=10_000)
+    parser.add_argument("--workloads", type=int, default=COUNT)
     parser.add_argument("--clients", type=int, default=16)
     arguments = parser.parse_args(words)
     with tempfile.TemporaryDirectory() as directory:

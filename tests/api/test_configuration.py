@@ -205,3 +205,27 @@ FOLDER = next((folder for folder in STORIES if folder.is_dir()), None)
 def test_configurations_of_the_recorded_stories_are_accepted():
     texts = [path.read_text() for path in FOLDER.glob("*/config.yaml")]
     assert [value(V2 + text) for text in texts if text.strip() != "{}"]
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("tls: {cipherSuites: [TLS_NOPE]}", 'tls.cipherSuites[0]: Unsupported value: "TLS_NOPE"'),
+        ("tls: {curvePreferences: [7]}", "tls.curvePreferences[0]: Invalid value: 7: must be one of: 23 (prime256v1)"),
+        ("leaderElection: {resourceLock: configmaps}", "leaderElection.resourceLock: Unsupported value"),
+        (
+            "integrations: {frameworks: [sparkoperator.k8s.io/sparkapplication]}",
+            "integrations.frameworks[0]: Forbidden: requires the feature gate SparkApplicationIntegration",
+        ),
+    ],
+)
+def test_what_cannot_act_is_refused(text, fault):
+    with pytest.raises(loading.ConfigurationError) as refusal:
+        value(V2 + text)
+    assert fault in str(refusal.value)
+
+
+def test_spark_applications_need_their_gate():
+    text = "integrations: {frameworks: [sparkoperator.k8s.io/sparkapplication]}\n"
+    configuration = value(V2 + text + "featureGates: {SparkApplicationIntegration: true}")
+    assert configuration.integrations.frameworks == ("sparkoperator.k8s.io/sparkapplication",)

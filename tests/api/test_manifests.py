@@ -89,7 +89,7 @@ def test_an_alias_is_a_copy():
         ("a: 1\na: 2\n", "f.yaml:2: key 'a' is written twice"),
         ("a: &x [*x]\n", "f.yaml:1: alias *x names nothing above it"),
         (BOMB, "f.yaml:5: aliases repeat too much of the document"),
-        ("a: " + "[" * 100_000, "f.yaml:1: nested more than 100 levels deep"),
+        ("a: " + "[" * 100_000, "f.yaml:1: nested more than 128 levels deep"),
         (b"a: 1\nb: \xff\n", "f.yaml:2: not UTF-8 text: byte 0xff"),
         ("- 1\n", "f.yaml:1: a manifest is a mapping with apiVersion, kind and metadata"),
         ("x: .inf\n", "f.yaml:1: .inf cannot be written as JSON"),

@@ -1,17 +1,15 @@
 import datetime as dt
-import json
+import multiprocessing
+import os
 import ssl
 import stat
-import time
 
 import pytest
 
 from pykueue.api.errors import ApiError
 from pykueue.apiserver.calls import UserInfo
 from pykueue.apiserver.http import service_accounts
-from pykueue.apiserver.http.messages import HttpRequest
-from pykueue.apiserver.http.routes import Route
-from pykueue.apiserver.security import certificates, kubeconfig, roles, rules, tokens
+from pykueue.apiserver.security import certificates, files, kubeconfig, roles, rules, tokens
 from pykueue.apiserver.security.authorizer import Authorizer
 from pykueue.apiserver.security.impersonation import effective_user
 from pykueue.kube.delegation import AccessRequest
@@ -68,20 +66,100 @@ def test_a_kubeconfig_reads_back(tmp_path):
     assert kubeconfig.read(tmp_path / "config") == credentials
 
 
-def test_a_user_keeps_the_token(tmp_path):
-    first = tokens.ensure(tmp_path / "tokens", "jane", ("a", "b"))
-    tokens.ensure(tmp_path / "tokens", "joe")
-    assert tokens.ensure(tmp_path / "tokens", "jane") == first
+def test_a_user_keeps_a_valid_token_and_else_gets_one_more(tmp_path):
+    first = tokens.issue(tmp_path / "tokens", "jane", ("a", "b"))
+    other = tokens.issue(tmp_path / "tokens", "joe")
+    assert tokens.issue(tmp_path / "tokens", "jane", current=first) == first
+    second = tokens.issue(tmp_path / "tokens", "jane", current=other)
+    users = tokens.Tokens(tmp_path / "tokens")
+    assert second not in (first, other)
+    assert users.user(first) == users.user(second)
 
 
 def test_a_running_server_sees_users_come_and_go(tmp_path, monkeypatch):
     monkeypatch.setattr(tokens, "_REFRESH_SECONDS", 0)
     users = tokens.Tokens(tmp_path / "tokens")
     assert users.user("") is None
-    entry = tokens.ensure(tmp_path / "tokens", "jane", ("research",))
-    assert users.user(entry.token) == UserInfo(name="jane", uid=entry.uid, groups=JANE.groups)
+    token = tokens.issue(tmp_path / "tokens", "jane", ("research",))
+    (entry,) = tokens.read(tmp_path / "tokens")
+    assert users.user(token) == UserInfo(name="jane", uid=entry.uid, groups=JANE.groups)
     tokens.remove(tmp_path / "tokens", "jane")
-    assert users.user(entry.token) is None
+    assert (users.user(token), users.has_uid(entry.uid)) == (None, False)
+
+
+def test_the_token_file_has_no_token_in_clear(tmp_path):
+    token = tokens.issue(tmp_path / "tokens", "jane")
+    assert token not in (tmp_path / "tokens").read_text()
+
+
+def test_tokens_in_clear_stay_valid_and_are_hashed(tmp_path):
+    (tmp_path / "tokens").write_text('secret,jane,uid-1,"a,b"\n# a comment\nother,joe,uid-2\n')
+    before = tokens.Tokens(tmp_path / "tokens").user("secret")
+    tokens.hash_clear_tokens(tmp_path / "tokens")
+    assert (
+        tokens.Tokens(tmp_path / "tokens").user("secret")
+        == before
+        == UserInfo(name="jane", uid="uid-1", groups=("a", "b", "system:authenticated"))
+    )
+    assert "secret" not in (tmp_path / "tokens").read_text()
+
+
+def test_a_hash_is_not_a_token(tmp_path):
+    tokens.issue(tmp_path / "tokens", "jane")
+    (entry,) = tokens.read(tmp_path / "tokens")
+    users = tokens.Tokens(tmp_path / "tokens")
+    assert (users.user(entry.digest), users.user(f"sha256:{entry.digest}")) == (None, None)
+
+
+def issue_many(path, prefix):
+    for number in range(6):
+        tokens.issue(path, f"{prefix}-{number}")
+        tokens.issue(path, "removed")
+        tokens.remove(path, "removed")
+
+
+def test_concurrent_writers_lose_no_user(tmp_path):
+    context = multiprocessing.get_context("fork")
+    writers = [context.Process(target=issue_many, args=(tmp_path / "tokens", f"w{index}")) for index in range(4)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(timeout=60)
+    assert len(tokens.read(tmp_path / "tokens")) == 24
+    assert all(entry.user != "removed" for entry in tokens.read(tmp_path / "tokens"))
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o770, 0o702, 0o720])
+def test_a_directory_that_others_can_write_to_is_refused(tmp_path, mode):
+    directory = tmp_path / "data"
+    directory.mkdir()
+    directory.chmod(mode)
+    with pytest.raises(files.UnsafeDirectoryError, match=f"writable by other users .mode {mode:04o}.*chmod 700"):
+        files.private_directory(directory)
+
+
+def test_a_directory_that_others_can_read_is_closed(tmp_path):
+    directory = tmp_path / "data"
+    directory.mkdir()
+    directory.chmod(0o755)
+    files.private_directory(directory)
+    assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+
+
+def test_a_directory_of_another_user_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 4711)
+    with pytest.raises(files.UnsafeDirectoryError, match="belongs to another user"):
+        files.private_directory(tmp_path)
+
+
+def test_a_directory_that_others_can_replace_is_refused(tmp_path):
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    with pytest.raises(files.UnsafeDirectoryError, match="could be replaced by other users"):
+        files.private_directory(shared / "data")
+    shared.chmod(0o1777)
+    assert files.private_directory(shared / "data").exists()
 
 
 def test_a_broken_token_file_names_the_line(tmp_path):
@@ -195,46 +273,7 @@ def test_an_administrator_may_impersonate_any_user(authorizer):
     assert effective_user(admin, headers, authorizer) == UserInfo(name="joe", groups=("dev", "system:authenticated"))
 
 
-def token_request(**spec):
-    route = Route(verb="create", path="", version="v1", plural="serviceaccounts", namespace="ml", name="bot")
-    return HttpRequest(method="POST", route=route, user=JANE, data=json.dumps({"spec": spec}).encode())
-
-
-def accounts(uid="uid-1", key=b"key"):
-    return service_accounts.ServiceAccounts(
-        key, lambda namespace, name: uid if (namespace, name) == ("ml", "bot") else ""
-    )
-
-
-async def issued(service_accounts, **spec):
-    return (await service_accounts.request(token_request(**spec))).body["status"]["token"]
-
-
-async def test_a_service_account_is_known_by_its_token():
-    user = accounts().user(await issued(accounts()))
-    assert (user.name, user.groups[1]) == ("system:serviceaccount:ml:bot", "system:serviceaccounts:ml")
-
-
-async def test_a_token_of_another_cluster_is_invalid():
-    assert accounts(key=b"other").user(await issued(accounts())) is None
-
-
-async def test_a_token_ends_with_its_account():
-    assert accounts(uid="uid-2").user(await issued(accounts())) is None
-
-
-async def test_a_token_expires(monkeypatch):
-    token = await issued(accounts(), expirationSeconds=600)
-    now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now + 601)
-    assert accounts().user(token) is None
-
-
-async def test_a_token_lives_ten_minutes_at_least():
-    with pytest.raises(ApiError, match="may not specify a duration less than 10 minutes"):
-        await issued(accounts(), expirationSeconds=10)
-
-
-@pytest.mark.parametrize("token", ["", "a.b.c", "..", "a.b", "\u00fc.b.c", "e30.e30.e30"])
-def test_an_invalid_token_has_no_user(token):
-    assert accounts().user(token) is None
+def test_an_invalid_token_of_a_service_account_has_no_user():
+    accounts = service_accounts.ServiceAccounts(b"key", lambda *_: None, lambda _: True)
+    for token in ("", "a.b.c", "..", "a.b", "\u00fc.b.c", "e30.e30.e30"):
+        assert accounts.user(token) is None

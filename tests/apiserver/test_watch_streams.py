@@ -2,10 +2,8 @@ import asyncio
 
 import pytest
 
-from pykueue.api.errors import ApiError
 from pykueue.apiserver.calls import WatchFrame
 from pykueue.apiserver.http import watch_streams
-from pykueue.apiserver.http.app import InFlight, Limits
 
 FRAME = WatchFrame("ADDED", b"{}")
 CHUNK = b"1d\r\n" + FRAME.line + b"\r\n"
@@ -87,13 +85,3 @@ async def test_a_watch_ends_when_its_client_disconnects(pipe):
     pipe.abort()
     watch_sink.send(FRAME)
     assert watch_sink.finished.is_set()
-
-
-def test_too_many_concurrent_writes_are_refused_with_retry_after():
-    in_flight = InFlight(Limits(reads=1, writes=1))
-    with in_flight.admit("POST"), in_flight.admit("GET"):
-        with pytest.raises(ApiError) as refused, in_flight.admit("PATCH"):
-            pass
-        assert (refused.value.code, refused.value.details) == (429, {"retryAfterSeconds": 1})
-    with in_flight.admit("DELETE"):
-        pass

@@ -171,6 +171,16 @@ def test_a_job_that_is_not_queued_is_explained(explain, cluster):
     )
 
 
+def test_a_job_with_an_unknown_priority_class_is_explained_with_those_that_exist(explain, cluster):
+    cluster.create(resources.WORKLOAD_PRIORITY_CLASS, {"metadata": {"name": "high"}, "value": 10})
+    labels = {"kueue.x-k8s.io/queue-name": "main", "kueue.x-k8s.io/priority-class": "hihg"}
+    metadata = {"name": "hasty", "namespace": "default", "labels": labels}
+    cluster.create(JOBS, {"metadata": metadata, "spec": {"suspend": True, "template": TEMPLATE}})
+    assert explain("job", "hasty").output.startswith(
+        "Job default/hasty is in no queue: WorkloadPriorityClass hihg does not exist (existing: high).\n"
+    )
+
+
 def test_a_deployment_is_explained_by_the_workload_of_a_pod(explain, cluster):
     place = {"namespace": "default"}
     labels = {"app": "served"}

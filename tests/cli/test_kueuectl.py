@@ -121,6 +121,18 @@ def test_names_of_objects_are_completed(cluster, monkeypatch):
     assert completion.words(kubectl_plugin.kueue, ["create", "lq", "x", "--clusterqueue", "ho"]) == ["holds"]
 
 
+def test_names_of_jobs_are_completed_where_jobs_are_named(cluster, job, monkeypatch):
+    monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig))
+    spec = {"queueName": "q", "podSets": [{"name": "main", "count": 1, "template": {"spec": POD_SPEC}}]}
+    cluster.create(resources.WORKLOAD, {"metadata": {"name": "w-1", "namespace": "default"}, "spec": spec})
+    for words in (["logs"], ["wait"], ["explain"], ["explain", "job"], ["explain", "jobs"]):
+        assert job in completion.words(cli, [*words, job[:-1]]), words
+    assert completion.words(cli, ["explain", "workload", "w-"]) == ["w-1"]
+    assert completion.words(cli, ["explain", "pyt"]) == ["pytorchjob"]
+    assert completion.words(cli, ["explain", "nosuchkind", ""]) == []
+    assert completion.words(cli, ["demo", "gpu"]) == ["gpu-preemption"]
+
+
 def test_commands_are_completed_without_a_cluster(monkeypatch):
     monkeypatch.setenv("KUBECONFIG", "/nowhere")
     assert completion.words(kubectl_plugin.kueue, ["sto"]) == ["stop"]

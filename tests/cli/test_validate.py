@@ -174,3 +174,14 @@ def test_references_that_leave_the_set_are_warnings():
 def test_a_queue_that_selects_no_namespace_is_a_warning():
     queue = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": "a"}, "spec": {}}
     assert "spec.namespaceSelector: without it no namespace is selected" in validated(queue).output
+
+
+def test_a_configuration_is_warned_of_what_has_no_effect():
+    data = (
+        "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"
+        "featureGates:\n  TASBalancedPlacement: true\nmultiKueue: {origin: here}\n"
+    )
+    result = validate("-f", "-", data=data)
+    assert result.exit_code == 0
+    assert "-:4: warning: Configuration: featureGates.TASBalancedPlacement: has no effect in pykueue: " in result.output
+    assert "-:5: warning: Configuration: multiKueue: has no effect in pykueue: nothing is dispatched" in result.output

@@ -48,7 +48,7 @@ class Controller:
             return ""
 
     def leads(self):
-        return "kueue_" in self.page("metrics")
+        return "the controllers start" in self.log.read_text()
 
     def stop(self, number=signal.SIGTERM):
         self.process.send_signal(number)
@@ -71,7 +71,7 @@ def start_controller(kubeconfig, directory, configuration, *options):
         "kind": "Configuration",
         **configuration,
         "health": {"healthProbeBindAddress": address},
-        "metrics": {"bindAddress": address},
+        "metrics": {"bindAddress": f"127.0.0.1:{free_port()}"},
         "visibilityServer": {"bindAddress": "127.0.0.1", "bindPort": free_port()},
     }
     file = directory / f"configuration-{port}.yaml"

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import ssl
 import subprocess
 import sys
@@ -168,6 +169,73 @@ def test_a_removed_user_is_out(jane, server):
     assert "must be logged in" in jane.fails("get", "pods") or "Unauthorized" in jane.fails("get", "pods")
 
 
+def test_a_removed_user_leaves_no_rights_to_a_new_one_of_that_name(kubectl, jane, server, tmp_path):
+    who, data = f"jane-{jane.namespace}", ["--data-dir", str(server.directory)]
+    kubectl("create", "rolebinding", "shared", "--clusterrole=view", f"--user={who}", "--user=other")
+    done = pykueue("user", "remove", who, *data)
+    assert (done.returncode, f"RoleBinding {who}:edit of namespace {jane.namespace} deleted" in done.stdout) == (
+        0,
+        True,
+    )
+    bindings = kubectl.json("get", "rolebindings")["items"]
+    assert [[subject["name"] for subject in binding["subjects"]] for binding in bindings] == [["other"]]
+    kubectl("create", "namespace", f"{jane.namespace}-next")
+    options = ["--namespace", f"{jane.namespace}-next", "--kubeconfig", str(tmp_path / "jane.kubeconfig"), *data]
+    assert pykueue("user", "add", who, *options).returncode == 0
+    assert "forbidden" in jane.fails("get", "pods")
+
+
+def test_a_user_who_is_added_again_keeps_the_other_namespaces_and_is_told_so(jane, server, tmp_path):
+    second = f"{jane.namespace}-b"
+    options = ["--data-dir", str(server.directory), "--kubeconfig", str(tmp_path / "second.kubeconfig")]
+    done = pykueue("user", "add", f"jane-{jane.namespace}", "--namespace", second, *options)
+    assert f"as before also {jane.namespace}" in done.stdout
+    jane("get", "pods")
+    dataclasses.replace(jane, kubeconfig=tmp_path / "second.kubeconfig")("get", "pods", "-n", jane.namespace)
+
+
+def test_users_who_are_added_at_once_all_get_in(server, kubectl, tmp_path):
+    names = [f"u{number}-{kubectl.namespace}" for number in range(4)]
+    data = ["--data-dir", str(server.directory), "--namespace", kubectl.namespace]
+    command = [sys.executable, "-m", "pykueue", "user", "add"]
+    adding = [
+        subprocess.Popen(
+            [*command, name, *data, "--kubeconfig", str(tmp_path / name)], env=environment(), stdout=subprocess.DEVNULL
+        )
+        for name in names
+    ]
+    assert [process.wait(timeout=60) for process in adding] == [0] * len(names)
+    for name in names:
+        token = json.loads((tmp_path / name).read_text())["users"][0]["user"]["token"]
+        assert status(server, f"/api/v1/namespaces/{kubectl.namespace}/pods", token=token)[0] == 200
+
+
+@pytest.mark.parametrize("name", ["system:masters", "pykueue-admin", "a\nb", " x", "a/b"])
+def test_a_name_that_means_something_else_is_no_user(server, name):
+    done = pykueue("user", "add", name, "--namespace", "default", "--data-dir", str(server.directory))
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False)
+
+
+def test_an_open_data_directory_is_refused(tmp_path):
+    directory = tmp_path / "open"
+    directory.mkdir()
+    directory.chmod(0o777)
+    done = pykueue("up", "--data-dir", str(directory), "--listen", "127.0.0.1:0")
+    assert (done.returncode, "is writable by other users (mode 0777)" in done.stderr) == (1, True)
+    assert list(directory.iterdir()) == []
+
+
+def test_nothing_in_the_data_directory_is_open_under_an_open_umask(tmp_path):
+    before = os.umask(0)
+    try:
+        server = start_server(tmp_path / "data", "--runtime", "process")
+    finally:
+        os.umask(before)
+    stop_server(server)
+    files = [server.directory, *server.directory.rglob("*")]
+    assert [str(path) for path in files if path.lstat().st_mode & 0o077 and not path.is_symlink()] == []
+
+
 def test_a_role_that_kueue_ships_applies_over_ours(kubectl):
     role = {
         "apiVersion": "rbac.authorization.k8s.io/v1",
@@ -205,6 +273,26 @@ def test_a_second_instance_on_the_same_data_says_who_holds_it(server):
 def test_a_taken_port_is_one_line(server, tmp_path):
     done = pykueue("up", "--data-dir", str(tmp_path / "other"), "--listen", server.url.removeprefix("https://"))
     assert (done.returncode, "cannot listen on" in done.stderr, "Traceback" in done.stderr) == (1, True, False)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "[::]"])
+def test_all_addresses_are_refused_without_a_name(tmp_path, host):
+    done = pykueue("up", "--data-dir", str(tmp_path / "data"), "--listen", f"{host}:0")
+    assert (done.returncode, "add --reachable-as NAME" in done.stderr) == (2, True)
+
+
+def test_a_name_that_is_no_host_is_refused(tmp_path):
+    done = pykueue("up", "--data-dir", str(tmp_path / "data"), "--reachable-as", "a b")
+    assert (done.returncode, "'a b' is neither the name of a host nor an IP address" in done.stderr) == (2, True)
+
+
+def test_the_certificate_and_the_kubeconfig_have_the_name_of_the_machine(tmp_path):
+    other = start_server(tmp_path / "data", "--listen", "0.0.0.0:0", "--reachable-as", "127.0.0.2")
+    try:
+        assert other.url.startswith("https://127.0.0.2:")
+        assert status(other, "/api/v1/namespaces", token=other.token)[0] == 200
+    finally:
+        stop_server(other)
 
 
 def test_objects_and_users_survive_a_restart(tmp_path):

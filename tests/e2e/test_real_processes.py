@@ -8,6 +8,7 @@ import time
 import urllib.request
 
 import pytest
+from tests.e2e import pseudo_terminal
 from tests.e2e.conftest import KUBECTL, Kubectl, start_server, stop_server
 from tests.e2e.controller_process import free_port
 from tests.e2e.external_cluster import embedded
@@ -237,3 +238,38 @@ def test_a_command_that_does_not_exist_is_explained(kubectl):
     explanation = subprocess.run(command, capture_output=True, text=True, env=env, timeout=60, check=True).stdout
     assert code == 128
     assert 'exec: "no-such-command": executable file not found in $PATH' in explanation
+
+
+def test_the_doctor_checks_this_machine(kubectl, tmp_path):
+    kubectl.apply(*queue("2"))
+    kubectl("wait", "clusterqueue/shared", "--for=condition=Active", "--timeout=20s")
+    kubectl("wait", "localqueue/q", "--for=condition=Active", "--timeout=20s")
+    doctor = [sys.executable, "-m", "pykueue", "doctor", "--kubeconfig", str(kubectl.kubeconfig)]
+    healthy = subprocess.run(doctor, capture_output=True, text=True, timeout=60, check=False)
+    assert healthy.returncode == 0, healthy.stdout
+    assert "ok   nodes        1 ready" in healthy.stdout
+    huge = job("huge", tmp_path)
+    huge["spec"]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "640"
+    kubectl.apply(huge)
+    kubectl("wait", "workloads.kueue.x-k8s.io", "--all", "--for=condition=QuotaReserved=False", "--timeout=20s")
+    ill = subprocess.run(doctor, capture_output=True, text=True, timeout=60, check=False)
+    assert ill.returncode == 1
+    assert "It can never start as things are: " in ill.stdout
+    assert "repair: pykueue explain job-huge-" in ill.stdout
+
+
+def test_kubectl_run_opens_a_shell_on_a_terminal(kubectl):
+    command = [KUBECTL, "run", "box", "-it", "--rm", "--image=any", "--restart=Never", "--", "sh", "-c"]
+    script = 'printf "ready> "; read line; test -t 0 && echo "$line on a terminal"; exit 3'
+    environment = {**os.environ, "KUBECONFIG": str(kubectl.kubeconfig)}
+    code, output = pseudo_terminal.run([*command, script], [(b"ready> ", b"typed\n")], environment=environment)
+    assert code == 3, output
+    assert "typed on a terminal" in output
+    assert kubectl.json("get", "pods")["items"] == []
+
+
+def test_kubectl_run_passes_its_input_on(kubectl):
+    command = ("run", "box", "-i", "--rm", "--image=any", "--restart=Never", "--", "wc", "-c")
+    done = kubectl.run(*command, stdin="x" * 100_000)
+    assert done.returncode == 0, done.stderr
+    assert "100000" in done.stdout

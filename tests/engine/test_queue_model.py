@@ -6,7 +6,8 @@ import pytest
 from tests.engine import builders as b
 
 from pykueue.engine.policy import Policy
-from pykueue.engine.queues.pending_queue import PendingQueue, PendingWorkload, ScanProgress
+from pykueue.engine.queues.pending_queue import PendingQueue, PendingWorkload
+from pykueue.engine.queues.scan_progress import ScanProgress
 from pykueue.engine.reasons import RequeueReason
 from pykueue.engine.values import QueueingStrategy
 

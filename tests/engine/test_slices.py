@@ -1,6 +1,9 @@
 """Slices of elastic jobs: a larger one takes the place of the one that holds quota."""
 
+import dataclasses
+
 from tests.engine.builders import CPU, Cluster, cluster_queue, group, pod_set, quota, workload
+from tests.engine.test_second_pass import HOST, cluster_of, domains, node
 
 from pykueue.engine import decisions, invariants, reasons, values
 
@@ -47,3 +50,22 @@ def test_a_slice_whose_forerunner_holds_nothing_is_a_workload_like_any_other():
     cluster = Cluster(cluster_queue(nominal=5))
     cluster.add(slice_of("new", 5, replaces=OLD))
     assert cluster.cycle()[0].replaces is None
+
+
+def elastic(name, pods, **fields):
+    request = values.TopologyRequest(unconstrained=True)
+    return workload(
+        name, pod_sets=[pod_set({CPU: 1}, count=pods, pod_requests={CPU: 1}, topology_request=request)], **fields
+    )
+
+
+def test_a_slice_that_grows_on_full_nodes_keeps_its_places_and_needs_no_others():
+    cluster = cluster_of(node("a"), node("b"))
+    old = elastic("old", 2, admitted_to="default")
+    topology = values.TopologyAssignment(levels=(HOST,), domains=(values.TopologyDomain(("b",), 2),))
+    placed = dataclasses.replace(old.admission.pod_sets[0], topology=topology)
+    old = dataclasses.replace(old, admission=dataclasses.replace(old.admission, pod_sets=(placed,)))
+    cluster.add(old, elastic("new", 4, replaces=OLD))
+    [decision] = cluster.cycle()
+    assert isinstance(decision, decisions.Admit)
+    assert domains(decision) == {"a": 2, "b": 2}

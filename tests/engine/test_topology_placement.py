@@ -1,5 +1,7 @@
 """Placement on a small tree: two blocks of two racks with two nodes each."""
 
+import dataclasses
+
 import pytest
 
 from pykueue.engine import values
@@ -125,3 +127,36 @@ def test_only_the_pods_of_a_failed_node_move(cache):
     cache.drop_node("a-x-1")
     replacement = NodeReplacement("a-x-1", {MAIN: before})
     assert placed(cache, request(2, required="rack"), replacement=replacement) == [("a-x-2", 2)]
+
+
+def on_nodes(**pods):
+    domains = tuple(values.TopologyDomain((name.replace("_", "-"),), count) for name, count in pods.items())
+    return values.TopologyAssignment(levels=LEVELS[-1:], domains=domains)
+
+
+def grown(cache, count, earlier, **topology):
+    """The placement of an elastic job whose earlier slice is placed and counted."""
+    for domain in earlier.domains:
+        cache.add_usage((TopologyUsage(FLAVOR, domain.values, {CPU: 1000}, domain.pods),), 1)
+    return placed(cache, dataclasses.replace(request(count, **topology), earlier=earlier))
+
+
+def test_a_job_that_grows_needs_capacity_for_the_new_pods_only(cache):
+    assert grown(cache, 4, on_nodes(a_x_1=2), required="rack") == [("a-x-1", 2), ("a-x-2", 2)]
+
+
+def test_pods_that_run_stay_when_a_job_grows(cache):
+    pods = dict(grown(cache, 3, on_nodes(a_x_1=1, b_y_1=1)))
+    assert sum(pods.values()) == 3
+    assert pods.keys() >= {"a-x-1", "b-y-1"}
+
+
+def test_a_job_that_cannot_grow_within_its_rack_waits(cache):
+    message = grown(cache, 5, on_nodes(a_x_1=2), required="rack")
+    assert message.startswith('topology "default" allows to fit only 2 out of 3 pod(s)')
+
+
+def test_a_job_whose_node_is_gone_is_placed_again_when_it_grows(cache):
+    earlier = on_nodes(a_x_1=2)
+    cache.drop_node("a-x-1")
+    assert placed(cache, dataclasses.replace(request(2, required="rack"), earlier=earlier)) == [("a-x-2", 2)]

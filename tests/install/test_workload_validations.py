@@ -68,9 +68,17 @@ CREATED = [
     *(annotated(WORKLOAD, gates=value) for value in ("a.io/b", "bad", "a.io/b,a.io/b")),
     *(annotated(WORKLOAD, boost=value) for value in ("", "1", "-7", "+7", "x", "99999999999", "2147483648")),
 ]  # fmt: skip
+INIT = {"name": "i", "image": "x"}
+AS_GO_WRITES = [
+    changed(ADMITTED, (*TEMPLATE, "spec", "containers", 0, "resources"), resources) for resources in (
+        {}, {"requests": {}}, {"requests": {"cpu": "1"}}, {"requests": {"cpu": "1"}, "limits": {}}, {"claims": [{"name": "gpu"}]})
+] + [
+    changed(changed(ADMITTED, (*TEMPLATE, "metadata"), {}), (*TEMPLATE, "spec", "initContainers"), containers)
+    for containers in ([INIT], [INIT | {"resources": {}}], [INIT | {"name": "j"}, INIT], [INIT, INIT | {"name": "j"}])
+]  # fmt: skip
 STATES = [
     WORKLOAD, reserved(WORKLOAD), ADMITTED, changed(ADMITTED, (*TEMPLATE, "metadata"), {}),
-    changed(ADMITTED, (*TEMPLATE, "metadata"), {"labels": {"a": "b"}}),
+    changed(ADMITTED, (*TEMPLATE, "metadata"), {"labels": {"a": "b"}}), *AS_GO_WRITES,
     reserved(changed(WORKLOAD, ("spec", "podSets", 0, "count"), 1), admission()),
     annotated(reserved(changed(WORKLOAD, ("spec", "podSets", 0, "count"), 1), admission()), elastic="true"),
     reserved(changed(WORKLOAD, ("spec", "podSets", 0, "count"), 3), admission()),

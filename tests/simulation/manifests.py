@@ -3,6 +3,7 @@
 from pykueue.api import conditions, resources
 
 RUNTIME = "pykueue.dev/runtime"
+EXIT_CODE = "pykueue.dev/exit-code"
 
 
 async def set_up(campaign):

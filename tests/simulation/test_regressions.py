@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.simulation.manifests import job, running_pods, set_up
+from tests.simulation.manifests import EXIT_CODE, RUNTIME, admitted, job, running_pods, set_up
 
 from pykueue.api import conditions, resources
 from pykueue.kube.client import DeleteOptions
@@ -88,3 +88,127 @@ def test_a_job_that_loses_its_pods_to_an_orphaning_deletion_creates_no_others(se
 
 async def _pods(client):
     return len((await client.list(resources.POD, "default")).items)
+
+
+def _pod(name, **metadata):
+    container = {"name": "main", "image": "image", "resources": {"requests": {"cpu": "1"}}}
+    spec = {"containers": [container], "restartPolicy": "OnFailure", "terminationGracePeriodSeconds": 1}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **metadata}, "spec": spec}
+
+
+def test_a_pod_group_leaves_with_its_namespace():
+    """A Namespace has its finalizers in its spec; the cache took it for deleted."""
+
+    async def story(campaign):
+        await set_up(campaign)
+        client = campaign.system.client
+        await client.create(resources.NAMESPACE, {"metadata": {"name": "team"}})
+        queue = {"metadata": {"name": "queue"}, "spec": {"clusterQueue": "queue"}}
+        await client.create(resources.LOCAL_QUEUE, queue, "team")
+        labels = {"kueue.x-k8s.io/queue-name": "queue", "kueue.x-k8s.io/pod-group-name": "group"}
+        annotations = {"kueue.x-k8s.io/pod-group-total-count": "2", RUNTIME: "until-deleted"}
+        for name in ("one", "two"):
+            await client.create(resources.POD, _pod(name, labels=labels, annotations=annotations), "team")
+        await campaign.rest(30)
+        await client.delete(resources.NAMESPACE, "team")
+        await campaign.rest(60)
+        assert invariants.leftovers(campaign.system) == []
+        namespaces = (await client.list(resources.NAMESPACE)).items
+        assert "team" not in [namespace["metadata"]["name"] for namespace in namespaces]
+
+    Campaign(1).run(story)
+
+
+def test_a_condition_that_became_true_has_no_reason_left():
+    """The conditions of a pod are merged by type: what is absent from a patch stays."""
+
+    async def story(campaign):
+        await set_up(campaign)
+        client = campaign.system.client
+        pod = _pod("pod", annotations={RUNTIME: "30", EXIT_CODE: "1"})
+        await client.create(resources.POD, pod, "default")
+        has_failed = False
+        while True:
+            await asyncio.sleep(1)
+            ready = conditions.find(await client.get(resources.POD, "pod", "default"), "Ready") or {}
+            has_failed = has_failed or ready.get("reason") == "ContainersNotReady"
+            if has_failed and ready["status"] == "True":
+                break
+        assert "reason" not in ready
+        assert "message" not in ready
+
+    Campaign(1).run(story)
+
+
+@pytest.mark.parametrize("strategy", ["BestEffortFIFO", "StrictFIFO"])
+def test_pod_sets_that_alternate_between_flavors_come_to_rest(strategy):
+    """As in Kueue each pod set goes on where its last scan ended, so the reason alternates from
+    cycle to cycle; a write of it must not bring about the next cycle.
+    """
+
+    async def story(campaign):
+        system = campaign.system
+        await set_up(campaign)
+        client = system.client
+        await client.create(resources.RESOURCE_FLAVOR, {"metadata": {"name": "spot"}})
+        quotas = [{"name": name, "resources": [{"name": "cpu", "nominalQuota": "2"}]} for name in ("default", "spot")]
+        groups = [{"coveredResources": ["cpu"], "flavors": quotas}]
+        patch = {"spec": {"resourceGroups": groups, "queueingStrategy": strategy}}
+        await client.patch(resources.CLUSTER_QUEUE, "queue", "", patch)
+        for name, count in (("one", 1), ("two", 2)):
+            await client.create(resources.JOB, job(name, priority="high", parallelism=count), "default")
+        await client.create(resources.JOB_SET, _job_set(), "default")
+        await campaign.rest(60)
+        await campaign.check_rest()
+        assert await admitted(system) == 2
+
+    Campaign(1).run(story)
+
+
+def _job_set():
+    template = job("template")["spec"]["template"]
+    replicated = [
+        {"name": name, "replicas": 1, "template": {"spec": {"template": template}}} for name in ("driver", "workers")
+    ]
+    labels = {"kueue.x-k8s.io/queue-name": "queue"}
+    return {"metadata": {"name": "set", "labels": labels}, "spec": {"replicatedJobs": replicated}}
+
+
+def test_a_pod_that_is_bound_to_a_deleted_node_is_deleted():
+    async def story(campaign):
+        await set_up(campaign)
+        client = campaign.system.client
+        pod = _pod("pod", finalizers=["example.com/hold"])
+        await client.create(resources.POD, pod | {"spec": pod["spec"] | {"nodeName": "nowhere"}}, "default")
+        await asyncio.sleep(30)
+        assert not (await client.get(resources.POD, "pod", "default"))["metadata"].get("deletionTimestamp")
+        await campaign.rest(60)
+        assert (await client.get(resources.POD, "pod", "default"))["metadata"]["deletionTimestamp"]
+
+    Campaign(1).run(story)
+
+
+def test_a_workload_leaves_with_its_job_although_a_child_job_has_its_name():
+    """The second Job belongs to a JobSet and has no Workload of its own; the first one's Workload
+    was nobody's.
+    """
+
+    async def story(campaign):
+        system = campaign.system
+        await set_up(campaign)
+        await system.client.create(resources.JOB, job("set-driver-0"), "default")
+        await campaign.rest(10)
+        for replica in system.replicas:
+            replica.kill()
+        await system.client.delete(
+            resources.JOB, "set-driver-0", "default", DeleteOptions(propagation_policy="Background")
+        )
+        await system.client.create(resources.JOB_SET, _job_set(), "default")
+        await asyncio.sleep(30)
+        for replica in system.replicas:
+            replica.start()
+        await campaign.rest(60)
+        await campaign.check_rest()
+        assert await admitted(system) == 1
+
+    Campaign(1).run(story)

@@ -28,7 +28,8 @@ def is_number(node):
 
 def is_process_file(node):
     """`/proc/PID/…`, where PID is a number of the kernel."""
-    return isinstance(node, ast.JoinedStr) and is_text(node.values[0]) and node.values[0].value.startswith("/proc/")
+    start = node.values[0] if isinstance(node, ast.JoinedStr) else None
+    return isinstance(start, ast.Constant) and str(start.value).startswith("/proc/")
 
 
 def joins(tree):

@@ -172,9 +172,25 @@ def test_nothing_is_impossible_where_a_check_provides_nodes():
     ],
 )
 def test_a_job_without_a_workload(labels, why):
-    existing = {"LocalQueue": ("q",), "WorkloadPriorityClass": ("high",)}
+    existing = {"LocalQueue": ("q",), "WorkloadPriorityClass": ("high",), "PriorityClass": ("system",)}
     assert text(job={"metadata": {"name": "train", "labels": labels}}, existing=existing) == (
         f"Job ns/train is in no queue: {why}."
+    )
+
+
+def test_a_missing_priority_class_of_the_pods_is_named():
+    existing = {"LocalQueue": ("q",), "WorkloadPriorityClass": (), "PriorityClass": ("system",)}
+    metadata = {"name": "train", "labels": {"kueue.x-k8s.io/queue-name": "q"}}
+    spec = {"template": {"spec": {"containers": [{"name": "c"}], "priorityClassName": "nope"}}}
+    assert text(job={"metadata": metadata, "spec": spec}, existing=existing) == (
+        "Job ns/train is in no queue: PriorityClass nope does not exist (existing: system)."
+    )
+
+
+def test_classes_that_cannot_be_read_are_not_called_missing():
+    labels = {"kueue.x-k8s.io/queue-name": "q", "kueue.x-k8s.io/priority-class": "some"}
+    assert text(job={"metadata": {"name": "train", "labels": labels}}, existing={"LocalQueue": ("q",)}) == (
+        "Job ns/train is in no queue: its Workload does not exist yet."
     )
 
 

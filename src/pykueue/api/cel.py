@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from pykueue.api import text_cache
+
 Check = Callable[[Any, Any], bool]
 """Takes `self` and `oldSelf`. A KeyError means CEL's `no such key`."""
 
@@ -50,7 +52,7 @@ def program(text: str) -> Check:
     return functools.partial(_run_check, check) if check else compiled(text)
 
 
-@functools.lru_cache(maxsize=4096)
+@text_cache.cached(1024, longest=4096)
 def compiled(text: str) -> Check:
     from pykueue.api.cel_library import compile_rule
 

@@ -7,20 +7,28 @@ quantity is an integer number of thousandths here, which fits an int64 up to pet
 import functools
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_bindings, ext_encoders, ext_math, ext_optional, ext_strings
 
-from pykueue.api import quantity
+from pykueue.api import quantity, text_cache, text_formats
 from pykueue.api.cel import Check, EvaluationError
 
 _MILLI_PER_UNIT = 1000
 _ANY, _BOOL, _INT, _LIST, _STRING = cel.Type.DYN, cel.Type.BOOL, cel.Type.INT, cel.Type.LIST, cel.Type.STRING
 _VARIABLES = ("self", "oldSelf", "object", "oldObject", "request", "variables", "params", "namespaceObject", "device")
 
+_AMPLIFIER = re.compile(r"\b(?:map|filter|bind|replace|join|format|transform\w*)\s*\(")
+_LONGEST_SELECTOR = 10 * 1024
+_LONGEST_AMPLIFYING_SELECTOR = 1024
+_MOST_AMPLIFIERS = 2
+_LONGEST_AMPLIFIED_TEXT = 4096
+_MOST_AMPLIFIED_ITEMS = 500
 
-class CompilationError(Exception):
+
+class CompilationError(EvaluationError):
     """The text is not CEL; the message says where."""
 
 
@@ -37,26 +45,77 @@ def compile_rule(text: str) -> Check:
     return run
 
 
-def compile_expression(text: str) -> Any:
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A compiled expression. `is_amplifying` says that its cost may outgrow its values."""
+
+    program: Any
+    is_amplifying: bool
+
+
+@text_cache.cached(1024, longest=4096)
+def compile_expression(text: str) -> Expression:
+    """Compile a rule of a CustomResourceDefinition, which only an administrator may write."""
     try:
-        return _environment().compile(text)
+        return Expression(_environment().compile(text), is_amplifying=_AMPLIFIER.search(text) is not None)
     except RuntimeError as error:
         raise CompilationError(str(error).removeprefix("INVALID_ARGUMENT: ")) from None
 
 
-def evaluate(expression: Any, value: Any, old: Any) -> Any:
+def compile_selector(text: str) -> Expression:
+    """Compile an expression of any user, such as the device selector of a ResourceClaim.
+
+    Kubernetes estimates what an expression costs. Here functions whose results may be longer than
+    their arguments are few and stand in short expressions.
+    """
+    if len(text) > _LONGEST_SELECTOR:
+        raise CompilationError(f"the expression is longer than {_LONGEST_SELECTOR} characters")
+    amplifiers = len(_AMPLIFIER.findall(text))
+    if amplifiers > _MOST_AMPLIFIERS or (amplifiers and len(text) > _LONGEST_AMPLIFYING_SELECTOR):
+        raise CompilationError(
+            f"the expression may cost too much: use at most {_MOST_AMPLIFIERS} of map, filter, bind, replace, join, "
+            f"format and transform, in at most {_LONGEST_AMPLIFYING_SELECTOR} characters"
+        )
+    return compile_expression(text)
+
+
+def evaluate(expression: Expression, value: Any, old: Any) -> Any:
     return evaluate_with(expression, {"self": value} if old is None else {"self": value, "oldSelf": old})
 
 
-def evaluate_with(expression: Any, variables: dict[str, Any]) -> Any:
+def evaluate_with(expression: Expression, variables: dict[str, Any]) -> Any:
     """Evaluate with these variables.
 
     Rules have `self` and `oldSelf`; admission policies have `object`, `variables` and others.
     """
-    result = expression.eval(data=variables)
+    if expression.is_amplifying:
+        _check_sizes(variables)
+    try:
+        result = expression.program.eval(data=variables)
+    except (RuntimeError, RecursionError, ValueError, OverflowError) as error:
+        raise EvaluationError(_out_of_budget(str(error))) from None
     if result.type() == cel.Type.ERROR:
         raise EvaluationError(_kubernetes_words(str(result.value())))
     return result.plain_value()
+
+
+def _out_of_budget(error: str) -> str:
+    is_budget = "budget" in error
+    return "operation cancelled: actual cost limit exceeded" if is_budget else error.partition(": ")[2] or error
+
+
+def _check_sizes(variables: dict[str, Any]) -> None:
+    """Refuse large values: the library builds the list of `map` in quadratic time."""
+    stack: list[Any] = [variables]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, str):
+            if len(value) > _LONGEST_AMPLIFIED_TEXT:
+                raise EvaluationError(f"the rule cannot read a text of more than {_LONGEST_AMPLIFIED_TEXT} characters")
+        elif isinstance(value, dict | list):
+            if len(value) > _MOST_AMPLIFIED_ITEMS:
+                raise EvaluationError(f"the rule cannot read more than {_MOST_AMPLIFIED_ITEMS} items of a list or map")
+            stack += value.values() if isinstance(value, dict) else value
 
 
 def _kubernetes_words(error: str) -> str:
@@ -75,7 +134,7 @@ def _environment() -> Any:
         *(_member(name, implementation, result) for name, implementation, result in _QUANTITY_MEMBERS),
         *(_list_function(name, implementation) for name, implementation in _LIST_FUNCTIONS),
         _member("find", _find, _STRING, receiver=_STRING, others=[_STRING]),
-        _member("findAll", lambda text, pattern: re.findall(pattern, text), _LIST, receiver=_STRING, others=[_STRING]),
+        _member("findAll", _find_all, _LIST, receiver=_STRING, others=[_STRING]),
     ]
     return cel.NewEnv(
         variables=dict.fromkeys(_VARIABLES, _ANY),
@@ -124,8 +183,12 @@ def _is_quantity(text: str) -> bool:
 
 
 def _find(text: str, pattern: str) -> str:
-    match = re.search(pattern, text)
+    match = text_formats.regular_expression(pattern).search(text)
     return match[0] if match else ""
+
+
+def _find_all(text: str, pattern: str) -> list[str]:
+    return [match[0] for match in text_formats.regular_expression(pattern).finditer(text)]
 
 
 _QUANTITY_MEMBERS: tuple[tuple[str, Callable[..., Any], Any], ...] = (

@@ -21,7 +21,7 @@ def token(characters: str, length: int) -> str:
 
 
 def hex_token(length: int) -> str:
-    return token("0123456789abcdef", length)
+    return f"{_source.getrandbits(4 * length):0{length}x}"
 
 
 def uniform(low: float, high: float) -> float:

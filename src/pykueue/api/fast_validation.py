@@ -121,10 +121,10 @@ def _text(schema: Schema) -> Any:
         return Literal[tuple(schema["enum"])] if is_plain else _Undecided
     patterns = []
     if "pattern" in schema:
-        compiled = text_formats.pattern(schema["pattern"]).pattern
-        if compiled.startswith("(?"):
+        declared = text_formats.declared(schema["pattern"])
+        if not declared or declared.startswith("(?"):
             return _Undecided
-        patterns.append(f"(?a){compiled}")
+        patterns.append(f"(?a){declared}")
     match schema.get("format"):
         case None:
             pass

@@ -1,11 +1,13 @@
-"""Kueue's feature gates: default, stage, and the gates that each one requires.
+"""Kueue's feature gates: default, stage, the gates that each one requires, and who reads it.
 
 Admission rules read them through `Settings.feature_gates`, which holds only what the administrator
 set. `api.configuration` refuses unknown gates, locked values and a gate without the gates that it
-requires.
+requires. A gate that nobody reads says why (`limits`): `api.configuration.effects` warns of it.
+docs/compatibility.md is made from this table.
 """
 
 import enum
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -23,120 +25,155 @@ class Gate:
     stage: GateStage
     is_locked: bool = False
     needs: tuple[str, ...] = ()
+    read_by: str = ""
+    """The module of pykueue that reads the gate; others may read it, too."""
+    limits: str = ""
+    """What pykueue does instead, or leaves out. Every gate without a reader has it."""
+    acts_as: bool | None = None
+    """The value that the behaviour with `limits` corresponds to; None means the default."""
+
+    def has_effect(self, value: bool) -> bool:  # noqa: FBT001 - the value of the gate
+        """Whether pykueue behaves as Kueue does with this value of the gate."""
+        return not self.limits or value == (self.is_on if self.acts_as is None else self.acts_as)
 
 
-_BETA_ON = Gate(is_on=True, stage=GateStage.BETA)
-_BETA_OFF = Gate(is_on=False, stage=GateStage.BETA)
-_ALPHA = Gate(is_on=False, stage=GateStage.ALPHA)
-_STABLE = Gate(is_on=True, stage=GateStage.STABLE, is_locked=True)
-
-
-def _on(*needs: str) -> Gate:
-    return Gate(is_on=True, stage=GateStage.BETA, needs=needs)
-
-
-def _alpha(*needs: str) -> Gate:
-    return Gate(is_on=False, stage=GateStage.ALPHA, needs=needs)
-
+_beta = functools.partial(Gate, is_on=True, stage=GateStage.BETA)
+_alpha = functools.partial(Gate, is_on=False, stage=GateStage.ALPHA)
+_stable = functools.partial(Gate, is_on=True, stage=GateStage.STABLE, is_locked=True)
+_deprecated = functools.partial(Gate, is_on=False, stage=GateStage.DEPRECATED)
 
 _TAS = "TopologyAwareScheduling"
 _REPLACEMENT = "TASFailedNodeReplacement"
 _DRA = "KueueDRAIntegration"
+_NO_DISPATCH = "nothing is dispatched to other clusters"
 
 GATES: Mapping[str, Gate] = {
-    "AdmissionFairSharing": _BETA_ON,
-    "AdmissionGatedBy": _BETA_ON,
-    "AssignQueueLabelsForPods": _BETA_ON,
-    "CleanupProvisioningRequestsOnEviction": _BETA_ON,
-    "ConcurrentAdmission": _ALPHA,
-    "CustomMetricLabels": _ALPHA,
-    "DeferRayServiceFinalizationForRedisCleanup": _BETA_ON,
-    "DisableWaitForPodsReady": _ALPHA,
-    "ElasticJobsViaWorkloadSlices": _BETA_ON,
-    "ElasticJobsViaWorkloadSlicesWithTAS": _alpha("ElasticJobsViaWorkloadSlices", _TAS),
-    "FailureRecoveryPolicy": _ALPHA,
-    "FairSharingPreemptWithinNominal": _BETA_ON,
-    "FairSharingPrioritizeNonBorrowing": _BETA_ON,
-    "FastQuotaReleaseInPodIntegration": _ALPHA,
-    "FinishOrphanedWorkloads": _BETA_ON,
-    "FlavorFungibility": _BETA_ON,
-    "FlavorFungibilityPreserveScanProgress": _BETA_ON,
-    "HierarchicalCohorts": _STABLE,
-    "KueueDRAIntegration": _BETA_ON,
-    "KueueDRAIntegrationConsumableCapacity": _alpha(_DRA),
-    "KueueDRAIntegrationExtendedResource": _on(_DRA),
-    "KueueDRAIntegrationPartitionableDevices": _on(_DRA),
-    "KueueDRARejectWorkloadsWhenDRADisabled": _BETA_ON,
-    "LWSImmutableGroupSize": _BETA_ON,
-    "LocalQueueMetrics": _BETA_ON,
-    "ManagedJobsNamespaceSelectorAlwaysRespected": _STABLE,
-    "MetricForWorkloadCreationLatency": _BETA_ON,
-    "MetricsForCohorts": _BETA_ON,
-    "MultiKueue": _BETA_ON,
-    "MultiKueueAdaptersForCustomJobs": _BETA_ON,
-    "MultiKueueAllowInsecureKubeconfigs": Gate(is_on=False, stage=GateStage.DEPRECATED, is_locked=True),
-    "MultiKueueClusterProfile": _ALPHA,
-    "MultiKueueIncrementalDispatcherConfig": _BETA_ON,
-    "MultiKueueIncrementalDispatcherRespectConfigOrder": _BETA_ON,
-    "MultiKueueKubeConfigPathValidation": _ALPHA,
-    "MultiKueueManagerQuotaAutomation": _ALPHA,
-    "MultiKueueOrchestratedPreemption": _ALPHA,
-    "MultiKueueRedoAdmissionOnEvictionInWorker": _STABLE,
-    "MultiKueueRemoteSpecSync": _BETA_ON,
-    "MultiKueueWaitForWorkloadAdmitted": _STABLE,
-    "ObjectRetentionPolicies": _STABLE,
-    "PartialAdmission": _BETA_ON,
-    "PodIntegrationValidateGroupOwner": _BETA_ON,
-    "PrioritizePreemptorWorkloads": _ALPHA,
-    "PriorityBoost": _ALPHA,
-    "PrioritySortingWithinCohort": _BETA_ON,
-    "PropagateBatchJobLabelsToWorkload": _STABLE,
-    "QuotaCheckStrategy": _BETA_ON,
-    "ReclaimablePods": _BETA_ON,
-    "RecomputeAssignmentUponPreemptionTargetsOverlap": _ALPHA,
-    "RejectUpdatesToCQWithInvalidOnFlavors": _ALPHA,
-    "RemoveFinalizersWithStrictPatch": _BETA_ON,
-    "SchedulerLibraryIntegration": _ALPHA,
-    "SchedulerLongRequeueInterval": _ALPHA,
-    "SchedulerTimestampPreemptionBuffer": _ALPHA,
-    "SchedulingEquivalenceHashing": _BETA_ON,
-    "ShortWorkloadNames": _ALPHA,
-    "SkipAncestorCheckForDeletedWorkloads": _BETA_ON,
-    "SkipFinalizersForPodsSuspendedByParent": _STABLE,
-    "SkipReassignmentForPodOwnedWorkloads": _BETA_ON,
-    "SparkApplicationIntegration": _ALPHA,
-    "TASAssignmentsEncodingByHostnamePrefix": _BETA_ON,
-    "TASBalancedPlacement": _alpha(_TAS),
-    "TASCacheNodeMatchResults": _BETA_ON,
-    "TASCacheTopologyTree": _ALPHA,
-    "TASCachingRemainingResources": _BETA_ON,
-    "TASFailedNodeReplacement": _on(_TAS),
-    "TASFailedNodeReplacementFailFast": _on(_TAS, _REPLACEMENT),
-    "TASHandleOverlappingFlavors": _on(_TAS),
-    "TASMultiLayerTopology": _on(_TAS),
-    "TASProfileMixed": _on(_TAS),
-    "TASRecomputeAssignmentWithinSchedulingCycle": _on(_TAS),
-    "TASReplaceNodeDueToNotReadyOverFixedTime": Gate(
-        is_on=False, stage=GateStage.DEPRECATED, needs=(_TAS, _REPLACEMENT)
+    "AdmissionFairSharing": _beta(read_by="translate.policy"),
+    "AdmissionGatedBy": _beta(read_by="translate.policy"),
+    "AssignQueueLabelsForPods": _beta(read_by="controllers.settings"),
+    "CleanupProvisioningRequestsOnEviction": _beta(read_by="controllers.settings"),
+    "ConcurrentAdmission": _alpha(
+        read_by="translate.policy",
+        acts_as=False,
+        limits="preemption gates are obeyed, but a workload is tried with one flavor at a time",
     ),
-    "TASReplaceNodeOnNodeTaints": _on(_TAS),
-    "TASReplaceNodeOnPodTermination": _on(_TAS, _REPLACEMENT),
-    "TASRespectNodeAffinityPreferred": _alpha(_TAS),
-    "TASValidateWorkloadSliceSize": _BETA_ON,
-    "TLSOptions": _BETA_ON,
-    "TopologyAwareScheduling": _BETA_ON,
-    "UnadmittedWorkloadsExplicitStatus": Gate(
-        is_on=False, stage=GateStage.BETA, needs=("UnadmittedWorkloadsObservability",)
+    "CustomMetricLabels": _alpha(read_by="controllers.metrics.instruments"),
+    "DeferRayServiceFinalizationForRedisCleanup": _beta(
+        acts_as=False, limits="a deleted RayService ends without waiting for the cleanup of Redis"
     ),
-    "UnadmittedWorkloadsObservability": _BETA_OFF,
-    "ValidateRayAndSparkJobUpdates": _BETA_ON,
-    "VectorizedResourceRequests": _BETA_ON,
-    "VisibilityOnDemand": _BETA_ON,
-    "WorkloadIdentifierAnnotations": _BETA_ON,
-    "WorkloadPriorityClassDefaulting": _ALPHA,
-    "WorkloadRequestUseMergePatch": _ALPHA,
-    "WorkloadValidateResourcesAreNonNegative": _BETA_ON,
-    "WorkloadValidationForPodSetMetadata": _BETA_ON,
+    "DisableWaitForPodsReady": _alpha(read_by="controllers.settings"),
+    "ElasticJobsViaWorkloadSlices": _beta(read_by="controllers.settings"),
+    "ElasticJobsViaWorkloadSlicesWithTAS": _alpha(
+        needs=("ElasticJobsViaWorkloadSlices", _TAS),
+        acts_as=True,
+        limits="an elastic job always keeps its topology domains when it grows",
+    ),
+    "FailureRecoveryPolicy": _alpha(limits="pods that stay terminating are left alone"),
+    "FairSharingPreemptWithinNominal": _beta(read_by="translate.policy"),
+    "FairSharingPrioritizeNonBorrowing": _beta(read_by="translate.policy"),
+    "FastQuotaReleaseInPodIntegration": _alpha(read_by="controllers.settings"),
+    "FinishOrphanedWorkloads": _beta(read_by="controllers.settings"),
+    "FlavorFungibility": _beta(read_by="translate.policy"),
+    "FlavorFungibilityPreserveScanProgress": _beta(read_by="translate.policy"),
+    "HierarchicalCohorts": _stable(limits="cohorts are always hierarchical"),
+    "KueueDRAIntegration": _beta(read_by="translate.policy"),
+    "KueueDRAIntegrationConsumableCapacity": _alpha(needs=(_DRA,), limits="devices are counted, not their capacity"),
+    "KueueDRAIntegrationExtendedResource": _beta(needs=(_DRA,), read_by="translate.policy"),
+    "KueueDRAIntegrationPartitionableDevices": _beta(
+        needs=(_DRA,), acts_as=False, limits="devices are counted, not their counters"
+    ),
+    "KueueDRARejectWorkloadsWhenDRADisabled": _beta(read_by="translate.policy"),
+    "LWSImmutableGroupSize": _beta(read_by="api.rules.jobs.leader_worker_set"),
+    "LocalQueueMetrics": _beta(read_by="controllers.metrics.local_queue_gauges"),
+    "ManagedJobsNamespaceSelectorAlwaysRespected": _stable(limits="the selector is always respected"),
+    "MetricForWorkloadCreationLatency": _beta(read_by="controllers.metrics.collector"),
+    "MetricsForCohorts": _beta(read_by="controllers.metrics.collector"),
+    "MultiKueue": _beta(
+        read_by="api.rules.jobs.management",
+        acts_as=False,
+        limits="jobs get `managedBy`, but nothing is dispatched to other clusters",
+    ),
+    "MultiKueueAdaptersForCustomJobs": _beta(acts_as=False, limits=_NO_DISPATCH),
+    "MultiKueueAllowInsecureKubeconfigs": _deprecated(is_locked=True, limits=_NO_DISPATCH),
+    "MultiKueueClusterProfile": _alpha(limits=_NO_DISPATCH),
+    "MultiKueueIncrementalDispatcherConfig": _beta(acts_as=False, limits=_NO_DISPATCH),
+    "MultiKueueIncrementalDispatcherRespectConfigOrder": _beta(acts_as=False, limits=_NO_DISPATCH),
+    "MultiKueueKubeConfigPathValidation": _alpha(limits=_NO_DISPATCH),
+    "MultiKueueManagerQuotaAutomation": _alpha(limits=_NO_DISPATCH),
+    "MultiKueueOrchestratedPreemption": _alpha(
+        read_by="translate.policy",
+        acts_as=False,
+        limits="preemption gates are obeyed, but nothing is dispatched to other clusters",
+    ),
+    "MultiKueueRedoAdmissionOnEvictionInWorker": _stable(acts_as=False, limits=_NO_DISPATCH),
+    "MultiKueueRemoteSpecSync": _beta(acts_as=False, limits=_NO_DISPATCH),
+    "MultiKueueWaitForWorkloadAdmitted": _stable(acts_as=False, limits=_NO_DISPATCH),
+    "ObjectRetentionPolicies": _stable(limits="retention policies always act"),
+    "PartialAdmission": _beta(read_by="translate.policy"),
+    "PodIntegrationValidateGroupOwner": _beta(
+        limits="the owner of a Workload with the name of a group is always checked"
+    ),
+    "PrioritizePreemptorWorkloads": _alpha(read_by="translate.policy"),
+    "PriorityBoost": _alpha(read_by="translate.policy"),
+    "PrioritySortingWithinCohort": _beta(read_by="translate.policy"),
+    "PropagateBatchJobLabelsToWorkload": _stable(limits="labels are always propagated"),
+    "QuotaCheckStrategy": _beta(read_by="translate.policy"),
+    "ReclaimablePods": _beta(read_by="translate.policy"),
+    "RecomputeAssignmentUponPreemptionTargetsOverlap": _alpha(limits="the workload is tried again in the next cycle"),
+    "RejectUpdatesToCQWithInvalidOnFlavors": _alpha(read_by="api.rules.cluster_queue"),
+    "RemoveFinalizersWithStrictPatch": _beta(limits="finalizers are always removed with the version that was read"),
+    "SchedulerLibraryIntegration": _alpha(limits="pykueue has no part of Kubernetes' scheduler"),
+    "SchedulerLongRequeueInterval": _alpha(
+        limits="pykueue has no requeue interval: it tries again when something changes"
+    ),
+    "SchedulerTimestampPreemptionBuffer": _alpha(read_by="translate.policy"),
+    "SchedulingEquivalenceHashing": _beta(read_by="translate.policy"),
+    "ShortWorkloadNames": _alpha(limits="names of Workloads have up to 253 characters"),
+    "SkipAncestorCheckForDeletedWorkloads": _beta(read_by="api.rules.jobs.management"),
+    "SkipFinalizersForPodsSuspendedByParent": _stable(limits="such pods never get the finalizer"),
+    "SkipReassignmentForPodOwnedWorkloads": _beta(read_by="controllers.settings"),
+    "SparkApplicationIntegration": _alpha(read_by="api.configuration.checks"),
+    "TASAssignmentsEncodingByHostnamePrefix": _beta(limits="assignments are always encoded by prefix"),
+    "TASBalancedPlacement": _alpha(needs=(_TAS,), limits="domains are filled by best fit"),
+    "TASCacheNodeMatchResults": _beta(limits="it concerns the speed of Kueue's scheduler only"),
+    "TASCacheTopologyTree": _alpha(limits="it concerns the speed of Kueue's scheduler only"),
+    "TASCachingRemainingResources": _beta(limits="it concerns the speed of Kueue's scheduler only"),
+    "TASFailedNodeReplacement": _beta(needs=(_TAS,), read_by="controllers.settings"),
+    "TASFailedNodeReplacementFailFast": _beta(needs=(_TAS, _REPLACEMENT), read_by="translate.policy"),
+    "TASHandleOverlappingFlavors": _beta(needs=(_TAS,), limits="flavors that share nodes always share their capacity"),
+    "TASMultiLayerTopology": _beta(needs=(_TAS,), read_by="api.rules.jobs.topology"),
+    "TASProfileMixed": _beta(
+        needs=(_TAS,), limits="pods without a topology requirement always take the fullest domains"
+    ),
+    "TASRecomputeAssignmentWithinSchedulingCycle": _beta(needs=(_TAS,), read_by="translate.policy"),
+    "TASReplaceNodeDueToNotReadyOverFixedTime": _deprecated(needs=(_TAS, _REPLACEMENT), read_by="controllers.settings"),
+    "TASReplaceNodeOnNodeTaints": _beta(needs=(_TAS,), read_by="controllers.settings"),
+    "TASReplaceNodeOnPodTermination": _beta(needs=(_TAS, _REPLACEMENT), read_by="controllers.settings"),
+    "TASRespectNodeAffinityPreferred": _alpha(
+        needs=(_TAS,), limits="preferred node affinity does not change the placement"
+    ),
+    "TASValidateWorkloadSliceSize": _beta(read_by="api.rules.workload"),
+    "TLSOptions": _beta(read_by="api.configuration.types"),
+    "TopologyAwareScheduling": _beta(read_by="translate.policy"),
+    "UnadmittedWorkloadsExplicitStatus": _beta(
+        needs=("UnadmittedWorkloadsObservability",),
+        is_on=False,
+        limits="conditions are written when the first decision falls",
+    ),
+    "UnadmittedWorkloadsObservability": _beta(
+        is_on=False,
+        read_by="translate.policy",
+        acts_as=False,
+        limits="reasons and metrics are finer; Admitted=False is not written without a reservation",
+    ),
+    "ValidateRayAndSparkJobUpdates": _beta(read_by="api.rules.jobs.management"),
+    "VectorizedResourceRequests": _beta(limits="it concerns the speed of Kueue's scheduler only"),
+    "VisibilityOnDemand": _beta(read_by="app.controller"),
+    "WorkloadIdentifierAnnotations": _beta(read_by="controllers.settings"),
+    "WorkloadPriorityClassDefaulting": _alpha(read_by="api.rules.jobs.management"),
+    "WorkloadRequestUseMergePatch": _alpha(acts_as=True, limits="Workloads are always written with merge patches"),
+    "WorkloadValidateResourcesAreNonNegative": _beta(read_by="api.rules.workload"),
+    "WorkloadValidationForPodSetMetadata": _beta(read_by="api.rules.workload"),
 }
 
 

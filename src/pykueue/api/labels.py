@@ -54,3 +54,6 @@ POD_SET_SLICE_REQUIRED_TOPOLOGY = "kueue.x-k8s.io/podset-slice-required-topology
 POD_SET_SLICE_REQUIRED_TOPOLOGY_CONSTRAINTS = "kueue.x-k8s.io/podset-slice-required-topology-constraints"
 POD_SET_SLICE_SIZE = "kueue.x-k8s.io/podset-slice-size"
 POD_SET_GROUP_NAME = "kueue.x-k8s.io/podset-group-name"
+
+CREATED_BY_RUNTIME = "pykueue.dev/created-by-runtime"
+"""Annotation of a Node or NodePool: the runtime whose `pykueue up` created it."""

@@ -15,7 +15,7 @@ import msgspec
 
 from pykueue.api import labels, registry, resources, schema_validation
 from pykueue.api.admission import LARGEST_OBJECT_BYTES, AdmissionPipeline
-from pykueue.api.configuration import loading, sources
+from pykueue.api.configuration import effects, loading, sources
 from pykueue.api.errors import ApiError, FieldError
 from pykueue.api.manifests import Document
 from pykueue.api.rules import faults, reading, syntax
@@ -86,9 +86,7 @@ class _Reviewer:
     def findings(self, document: Document) -> Iterator[ManifestFinding]:
         configuration = sources.find(document.object)
         if configuration is not None:
-            for error in loading.find_faults(configuration):
-                path = loading.path_in_document(configuration, error.field)
-                yield _finding(document, Severity.ERROR, str(error), path)
+            yield from _configuration_findings(document, configuration)
             return
         if _is_excerpt(document.object):
             yield _finding(document, Severity.NOTE, "an excerpt of an object, checked as far as it goes")
@@ -165,6 +163,14 @@ class _Reviewer:
             yield _finding(document, Severity.WARNING, warning, warning.partition(":")[0])
         for field_error in _distinct(admission.field_errors):
             yield _finding(document, Severity.ERROR, str(field_error), field_error.field)
+
+
+def _configuration_findings(document: Document, source: sources.ConfigurationSource) -> Iterator[ManifestFinding]:
+    errors = loading.find_faults(source)
+    for error in errors:
+        yield _finding(document, Severity.ERROR, str(error), loading.path_in_document(source, error.field))
+    for limit in [] if errors else effects.limits_of(loading.complete(source.configuration).document):
+        yield _finding(document, Severity.WARNING, str(limit), loading.path_in_document(source, limit.path))
 
 
 @dataclass(slots=True, kw_only=True)

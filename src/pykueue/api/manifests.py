@@ -1,30 +1,26 @@
 """Reads manifests in YAML or JSON, with the line of each field for error messages.
 
 Safe against hostile files: expanding aliases, deep nesting, huge files and bytes that are not
-UTF-8 give an error with a line, never a crash. Values are read as `kubectl` reads them: `yes` is
-true, `0644` is 420 and a date stays a string. Called by every command with `-f`.
+UTF-8 give an error with a line, never a crash (`yaml_reader`). Called by every command with `-f`.
 """
 
-import copy
 import functools
 import itertools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-import msgspec
 import yaml
 
+from pykueue.api import json_text, yaml_reader
 from pykueue.api.scheme import Object
-from pykueue.api.yaml_text import NotJsonError, key_text, plain_value
+from pykueue.api.yaml_reader import NotYamlError, YamlError
 
 LARGEST_BYTES = 64 * 2**20
-DEEPEST = 100
-MOST_NODES_FROM_ALIASES = 100_000
+_DEEPEST_PATH = 2 * json_text.DEEPEST
 
 _SEPARATOR = re.compile(r"^---(?=\s|$)", re.MULTILINE)
-_MERGE = object()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,14 +61,14 @@ def read(data: bytes | str, file: str = "-") -> tuple[list[Document], list[Manif
     """
     try:
         text = _decoded(data)
-    except _BadInputError as bad:
+    except YamlError as bad:
         return [], [ManifestError(file=file, line=bad.line + 1, message=bad.message)]
     documents: list[Document] = []
     faults: list[ManifestError] = []
     for first_line, source in _split(text):
         try:
             value = _build(source)
-        except _BadInputError as bad:
+        except YamlError as bad:
             faults.append(ManifestError(file=file, line=first_line + bad.line, message=bad.message))
             continue
         if value is not None:
@@ -82,27 +78,16 @@ def read(data: bytes | str, file: str = "-") -> tuple[list[Document], list[Manif
     return documents, faults
 
 
-class _BadInputError(Exception):
-    def __init__(self, message: str, line: int) -> None:
-        super().__init__(message)
-        self.message = message
-        self.line = line
-
-
-class _NotYamlError(_BadInputError):
-    """The text is not YAML."""
-
-
 def _decoded(data: bytes | str) -> str:
     if len(data) > LARGEST_BYTES:
-        raise _BadInputError(f"the file is larger than {LARGEST_BYTES // 2**20} MiB", 0)
+        raise YamlError(f"the file is larger than {LARGEST_BYTES // 2**20} MiB", 0)
     if isinstance(data, str):
         return data.removeprefix("\ufeff")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start)
-        raise _BadInputError(f"not UTF-8 text: byte 0x{data[error.start]:02x}", line) from None
+        raise YamlError(f"not UTF-8 text: byte 0x{data[error.start]:02x}", line) from None
 
 
 def _split(text: str) -> Iterator[tuple[int, str]]:
@@ -116,6 +101,7 @@ def _split(text: str) -> Iterator[tuple[int, str]]:
         line += source.count("\n")
 
 
+@functools.lru_cache(maxsize=8)
 def _content_line(source: str) -> int:
     for number, row in enumerate(source.splitlines()):
         stripped = row.removeprefix("---").strip()
@@ -136,153 +122,27 @@ def _items(document: Document) -> Iterator[Document]:
             yield replace(inner, line=inner.line_of(""))
 
 
-def _events(source: str) -> Iterator[Any]:
-    """The events of the YAML parser; its errors become `_NotYamlError`."""
-    try:
-        yield from yaml.parse(source, Loader=yaml.CSafeLoader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        words = " ".join(part for part in (error.context, error.problem) if part)
-        raise _NotYamlError(f"not YAML: {words}", mark.line if mark else 0) from None
-    except yaml.YAMLError as error:
-        raise _NotYamlError(f"not YAML: {str(error).splitlines()[0]}", 0) from None
-
-
-class _Frame:
-    """A mapping or sequence under construction."""
-
-    __slots__ = ("anchor", "first_node", "key", "merged", "value")
-
-    def __init__(self, value: Any, anchor: str | None, first_node: int) -> None:
-        self.value = value
-        self.anchor = anchor
-        self.first_node = first_node
-        self.key: Any = None
-        self.merged: set[str] = set()
-        """Keys that came from a merge key (`<<`); a key in the mapping itself overrides them."""
-
-
-class _Builder:
-    """Builds plain values from events without recursion, so that depth and size can be limited."""
-
-    def __init__(self) -> None:
-        self.result: Any = None
-        self._stack: list[_Frame] = []
-        self._anchors: dict[str, tuple[Any, int]] = {}
-        self._nodes = 0
-        self._copied = 0
-        self._handlers: dict[type, Callable[[Any], None]] = {
-            yaml.ScalarEvent: self._scalar,
-            yaml.AliasEvent: self._alias,
-            yaml.MappingStartEvent: self._start,
-            yaml.SequenceStartEvent: self._start,
-            yaml.MappingEndEvent: self._end,
-            yaml.SequenceEndEvent: self._end,
-        }
-
-    def run(self, source: str) -> Any:
-        for event in _events(source):
-            handler = self._handlers.get(type(event))
-            if handler:
-                handler(event)
-        return self.result
-
-    def _scalar(self, event: Any) -> None:
-        self._nodes += 1
-        try:
-            value = plain_value(event.value, event.tag, is_plain=event.implicit[0])
-        except NotJsonError as error:
-            raise _BadInputError(str(error), event.start_mark.line) from None
-        if event.anchor:
-            self._anchors[event.anchor] = (value, 1)
-        if value == "<<" and event.implicit[0] and self._expects_key():
-            value = _MERGE
-        self._place(value, event)
-
-    def _alias(self, event: Any) -> None:
-        if event.anchor not in self._anchors:
-            raise _BadInputError(f"alias *{event.anchor} names nothing above it", event.start_mark.line)
-        value, nodes = self._anchors[event.anchor]
-        self._copied += nodes
-        if self._copied > MOST_NODES_FROM_ALIASES:
-            raise _BadInputError("aliases repeat too much of the document", event.start_mark.line)
-        self._nodes += nodes
-        self._place(copy.deepcopy(value), event)
-
-    def _start(self, event: Any) -> None:
-        if len(self._stack) >= DEEPEST:
-            raise _BadInputError(f"nested more than {DEEPEST} levels deep", event.start_mark.line)
-        if self._expects_key():
-            raise _BadInputError("a key must be a plain text", event.start_mark.line)
-        self._nodes += 1
-        value: Any = {} if type(event) is yaml.MappingStartEvent else []
-        self._stack.append(_Frame(value, event.anchor, self._nodes))
-
-    def _end(self, event: Any) -> None:
-        frame = self._stack.pop()
-        if frame.anchor:
-            self._anchors[frame.anchor] = (frame.value, self._nodes - frame.first_node + 1)
-        self._place(frame.value, event)
-
-    def _expects_key(self) -> bool:
-        return bool(self._stack) and self._stack[-1].key is None and type(self._stack[-1].value) is dict
-
-    def _place(self, value: Any, event: Any) -> None:
-        if not self._stack:
-            self.result = value
-            return
-        frame = self._stack[-1]
-        if type(frame.value) is list:
-            frame.value.append(value)
-        elif frame.key is None:
-            frame.key = self._checked_key(frame, value, event)
-        else:
-            if frame.key is _MERGE:
-                _merge(frame, value, event)
-            else:
-                frame.value[frame.key] = value
-            frame.key = None
-
-    def _checked_key(self, frame: _Frame, value: Any, event: Any) -> Any:
-        if value is _MERGE:
-            return value
-        if isinstance(value, dict | list):
-            raise _BadInputError("a key must be a plain text", event.start_mark.line)
-        key = key_text(value)
-        if key in frame.value and key not in frame.merged:
-            raise _BadInputError(f"key {key!r} is written twice", event.start_mark.line)
-        frame.merged.discard(key)
-        return key
-
-
-def _merge(frame: _Frame, value: Any, event: Any) -> None:
-    sources = value if isinstance(value, list) else [value]
-    if not all(isinstance(source, dict) for source in sources):
-        raise _BadInputError("<< needs a mapping", event.start_mark.line)
-    for source in sources:
-        for key, inner in source.items():
-            if key not in frame.value:
-                frame.value[key] = inner
-                frame.merged.add(key)
+def _refuse_repeated_key(key: str, line: int) -> None:
+    raise YamlError(f"key {key!r} is written twice", line)
 
 
 def _build(source: str) -> Object | None:
     try:
-        value = _Builder().run(source)
-    except _NotYamlError:
+        value = yaml_reader.read(source, _refuse_repeated_key)
+    except NotYamlError:
         value = _json(source)
         if value is None:
             raise
     if value is None or isinstance(value, dict):
         return value
-    raise _BadInputError("a manifest is a mapping with apiVersion, kind and metadata", _content_line(source))
+    raise YamlError("a manifest is a mapping with apiVersion, kind and metadata", _content_line(source))
 
 
 def _json(source: str) -> Any:
     """Parse JSON that the YAML parser refuses, such as keys beyond 1,024 characters."""
     try:
-        return msgspec.json.decode(source.removeprefix("---"))
-    except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
+        return json_text.decode(source.removeprefix("---").encode(), yaml_reader.MOST_VALUES)
+    except ValueError:
         return None
 
 
@@ -290,8 +150,8 @@ def _steps(path: str) -> list[str | int]:
     """The steps of a path such as `spec.podSets[0].count` or `spec.nodeLabels[a.b/c]`."""
     steps: list[str | int] = []
     for name, index in re.findall(r"([^.\[\]]+)|\[([^\]]*)\]", path):
-        steps.append(name or (int(index) if index.isdecimal() else index))
-    return steps
+        steps.append(name or (int(index) if index.isdecimal() and len(index) < 10 else index))
+    return steps[:_DEEPEST_PATH]
 
 
 @functools.lru_cache(maxsize=8)

@@ -23,6 +23,8 @@ ADMISSION_CHECK = _kueue("admissionchecks", "AdmissionCheck")
 WORKLOAD_PRIORITY_CLASS = _kueue("workloadpriorityclasses", "WorkloadPriorityClass")
 TOPOLOGY = _kueue("topologies", "Topology")
 PROVISIONING_REQUEST_CONFIG = _kueue("provisioningrequestconfigs", "ProvisioningRequestConfig")
+MULTI_KUEUE_CLUSTER = _kueue("multikueueclusters", "MultiKueueCluster")
+MULTI_KUEUE_CONFIG = _kueue("multikueueconfigs", "MultiKueueConfig")
 
 NAMESPACE = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 NODE = Resource("", "v1", "nodes", "Node", namespaced=False)

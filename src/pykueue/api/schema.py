@@ -39,6 +39,7 @@ class PerSchema(Generic[_Answer]):
         return entry[1]
 
 
+_LONGEST_MISSPELLING = 63
 _META_FIELDS = frozenset({"apiVersion", "kind", "metadata"})
 OBJECT_META_FIELDS = frozenset(
     {
@@ -83,6 +84,8 @@ class UnknownField:
     @property
     def suggestion(self) -> str:
         """The most similar name that the schema has, or ""."""
+        if len(self.name) > _LONGEST_MISSPELLING:
+            return ""
         by_lower = {sibling.lower(): sibling for sibling in self.siblings}
         matches = difflib.get_close_matches(self.name.lower(), by_lower, n=1, cutoff=0.6)
         return by_lower[matches[0]] if matches else ""

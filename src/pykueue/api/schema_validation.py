@@ -306,12 +306,21 @@ def _repeated_items(schema: Schema, value: list[Any], path: str) -> Iterator[Fie
         return
     if len(value) < 2:
         return
-    for index in _repeats([json.dumps(item, sort_keys=True) for item in keys]):
+    for index in _repeats(_identities(keys)):
         yield FieldError("FieldValueDuplicate", f"{path}[{index}]", "", keys[index])
+
+
+def _identities(keys: list[Any]) -> list[str]:
+    """Texts that are equal if and only if the keys are."""
+    if all(type(item) is dict and len(item) == 1 and type(next(iter(item.values()))) is str for item in keys):
+        return [f"{name}={value}" for item in keys for name, value in item.items()]
+    return [json.dumps(item, sort_keys=True) for item in keys]
 
 
 def _repeats(keys: list[str]) -> list[int]:
     """The positions at which a key occurs for the second time."""
+    if len(set(keys)) == len(keys):
+        return []
     counts: dict[str, int] = {}
     repeated = []
     for index, key in enumerate(keys):

@@ -89,6 +89,8 @@ class Settings:
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     custom_jobs: Mapping[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
     """(group, kind) of the job kinds that the Configuration describes, to their suspend field."""
+    external_jobs: frozenset[Resource] = frozenset()
+    """The job kinds that other controllers queue (`integrations.externalFrameworks`)."""
     custom_plurals: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """The plurals of these kinds, where they are not the kind in lower case with an s."""
 

@@ -3,20 +3,14 @@
 The embedded API filters lists and watches with them; controllers match namespaces and nodes.
 """
 
-import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pykueue.api import errors
+from pykueue.api import errors, selector_text
 from pykueue.api.rules import syntax
 
 Labels = Mapping[str, str]
-
-_SET = re.compile(r"\s*(\S+?)\s+(in|notin)\s*\(([^()]*)\)\s*")
-_COMPARISON = re.compile(r"\s*([^\s=!<>]+)\s*(==|=|!=|>|<)\s*([^\s=!<>]*)\s*")
-_EXISTENCE = re.compile(r"\s*(!?)\s*([^\s=!<>()]+)\s*")
-_OUTSIDE_PARENTHESES = re.compile(r",(?![^()]*\))")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,26 +51,12 @@ def matches(requirements: Iterable[Requirement], labels: Labels | None) -> bool:
 
 def parse_labels(text: str) -> tuple[Requirement, ...]:
     """Parse a label selector such as `app=web,tier in (a, b),!canary`; ApiError 400 on errors."""
-    return tuple(_label_requirement(part) for part in _OUTSIDE_PARENTHESES.split(text)) if text.strip() else ()
-
-
-def _label_requirement(part: str) -> Requirement:
-    if match := _SET.fullmatch(part):
-        key, word, values = match.groups()
-        operator = "In" if word == "in" else "NotIn"
-        requirement = Requirement(key, operator, frozenset(value.strip() for value in values.split(",")))
-    elif match := _COMPARISON.fullmatch(part):
-        key, sign, value = match.groups()
-        operator = {"=": "In", "==": "In", "!=": "NotIn", ">": "Gt", "<": "Lt"}[sign]
-        requirement = Requirement(key, operator, frozenset({value}))
-    elif match := _EXISTENCE.fullmatch(part):
-        negation, key = match.groups()
-        requirement = Requirement(key, "DoesNotExist" if negation else "Exists")
-    else:
-        word = part.split()[1] if len(part.split()) > 1 else part.strip()
-        raise errors.bad_request(f"unable to parse requirement: found '{word}', expected: in, notin, =, ==, !=, gt, lt")
-    _check(requirement)
-    return requirement
+    requirements = tuple(
+        Requirement(key, operator, frozenset(values)) for key, operator, values in selector_text.label_terms(text)
+    )
+    for requirement in requirements:
+        _check(requirement)
+    return requirements
 
 
 def _check(requirement: Requirement) -> None:
@@ -142,19 +122,13 @@ class FieldRequirement:
 
 def parse_fields(text: str, supported: Iterable[str]) -> tuple[FieldRequirement, ...]:
     """Parse a field selector such as `metadata.name=a,spec.nodeName!=b`; ApiError 400 if wrong."""
-    requirements = tuple(_field_requirement(part) for part in text.split(",") if part.strip())
+    requirements = tuple(
+        FieldRequirement(path, value, is_equal) for path, is_equal, value in selector_text.field_terms(text)
+    )
     for requirement in requirements:
         if requirement.path not in supported:
             raise errors.bad_request(f"field label not supported: {requirement.path}")
     return requirements
-
-
-def _field_requirement(part: str) -> FieldRequirement:
-    match = re.fullmatch(r"\s*([^=!]+?)\s*(==|=|!=)(.*)", part)
-    if match is None:
-        raise errors.bad_request(f"invalid selector: '{part}'; can't understand '{part}'")
-    path, sign, value = match.groups()
-    return FieldRequirement(path, value.strip(), sign != "!=")
 
 
 def field_value(obj: Mapping[str, Any], path: str) -> str:

@@ -17,6 +17,7 @@ from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import msgspec
 
+from pykueue.api import text_formats
 from pykueue.api.cel import Rule
 from pykueue.api.scheme import Object, Schema
 
@@ -57,6 +58,8 @@ def about(description: str = "", *, rules: tuple[Rule, ...] = (), **keywords: An
     `default` override those of the struct.
     """
     schema: Schema = {"description": description} if description else {}
+    if "pattern" in keywords:
+        text_formats.declare(keywords["pattern"])
     for keyword, value in keywords.items():
         schema[_EXTENSIONS.get(keyword) or _camel(keyword)] = list(value) if isinstance(value, tuple) else value
     if "list_map_keys" in keywords:

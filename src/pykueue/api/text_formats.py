@@ -3,25 +3,71 @@
 import base64
 import binascii
 import datetime as dt
-import functools
 import ipaddress
 import re
 import uuid
-from collections.abc import Callable
-from urllib.parse import urlsplit
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+from pykueue.api import text_cache
 
 
-@functools.lru_cache(maxsize=4096)
-def pattern(text: str) -> re.Pattern[str]:
-    """A Go regular expression for Python: flags anywhere, `$` matches only at the end."""
+class Pattern(Protocol):
+    """A compiled regular expression."""
+
+    def search(self, value: str, /) -> object: ...
+
+
+_ours: dict[str, re.Pattern[str]] = {}
+"""Patterns of our own types, which are linear in Python's engine as well (`tests/cost`)."""
+
+
+def declare(text: str) -> None:
+    """Let Python's engine match a pattern of our own types: it is eight times faster."""
     flags = "".join(re.findall(r"\(\?([ims]+)\)", text))
-    body = re.sub(r"\(\?[ims]+\)", "", text).replace(r"\z", r"\Z")
-    if "m" not in flags and body.endswith("$") and not body.endswith(r"\$"):
+    body = re.sub(r"\(\?[ims]+\)", "", text)
+    if body.endswith("$"):
         body = body[:-1] + r"\Z"
+    _ours[text] = re.compile(f"(?{flags}){body}" if flags else body, re.ASCII)
+
+
+def declared(text: str) -> str:
+    """A declared pattern in the syntax of Python; empty for any other, which may be slow there."""
+    return _ours[text].pattern if text in _ours else ""
+
+
+def declared_patterns() -> frozenset[str]:
+    return frozenset(_ours)
+
+
+def pattern(text: str) -> Pattern:
+    """A regular expression as Go reads it.
+
+    Users write patterns into CustomResourceDefinitions. They are matched by RE2, as in Kubernetes,
+    in a time that grows with the length of the value alone.
+    """
+    return _ours.get(text) or regular_expression(text)
+
+
+@text_cache.cached(4096)
+def regular_expression(text: str) -> Any:
+    """Compiled by RE2; an expression that RE2 cannot read matches nothing."""
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
     try:
-        return re.compile(f"(?{flags}){body}" if flags else body, re.ASCII)
-    except re.error:
-        return re.compile("")
+        return re2.compile(text, options)
+    except re2.error:
+        return _NothingMatches()
+
+
+class _NothingMatches:
+    def search(self, _value: str, /) -> None:
+        return None
+
+    def finditer(self, _value: str, /) -> Iterator[Any]:
+        return iter(())
 
 
 def conforms(name: str, value: str) -> bool:
@@ -47,6 +93,7 @@ _HOSTNAME = re.compile(
     r"|(?:[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?\.)+[a-zA-Z]{2,63}",
     re.ASCII,
 )
+_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:", re.ASCII)
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+")
 
 
@@ -75,7 +122,7 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
     "ipv6": _parses(ipaddress.IPv6Address),
     "cidr": _parses(lambda value: ipaddress.ip_network(value, strict=False)),
     "uuid": _parses(uuid.UUID),
-    "uri": lambda value: bool(urlsplit(value).scheme),
+    "uri": lambda value: _SCHEME.match(value) is not None,
     "hostname": lambda value: len(value) <= 253 and _HOSTNAME.fullmatch(value) is not None,
     "email": lambda value: _EMAIL.fullmatch(value) is not None,
 }

@@ -1,6 +1,6 @@
 """YAML as `kubectl` reads and writes it: YAML 1.1 with the scalars of Go's library.
 
-`plain_value` gives the value of a scalar, for `manifests`. `dump` writes objects so that every
+`plain_value` gives the value of a scalar, for `yaml_reader`. `dump` writes objects so that every
 reader gets the same values back: `yes`, `0644`, `1e3` and `12:30` stay strings. Every command that
 prints manifests uses it.
 """
@@ -36,14 +36,18 @@ class NotJsonError(ValueError):
 def plain_value(text: str, tag: str | None, *, is_plain: bool) -> Any:
     """The value of a scalar; a quoted or `!!str` scalar is a string."""
     if is_plain and tag is None:
-        return _resolved(text) if len(text) <= _LONGEST_NUMBER else text
+        return _resolved(text)
     if tag is None or tag in ("!", "tag:yaml.org,2002:str"):
         return text
     return _tagged(text, tag)
 
 
-@functools.lru_cache(maxsize=8192)
 def _resolved(text: str) -> Any:
+    return _number_or_word(text) if len(text) <= _LONGEST_NUMBER else text
+
+
+@functools.lru_cache(maxsize=8192)
+def _number_or_word(text: str) -> Any:
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in _STARTS_NUMBER:

@@ -75,6 +75,8 @@ class WriteCall(msgspec.Struct, frozen=True, kw_only=True):
     """Strict, Warn or Ignore; "" means Warn."""
     decoding_faults: tuple[str, ...] = ()
     """Faults of the decoder, such as `duplicate field "spec.a"`. Handled like unknown fields."""
+    is_trusted: bool = False
+    """The writer is a controller of this process."""
 
 
 class DeleteCall(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,15 +1,15 @@
 """What every verb uses: the store, the kinds, the settings of admission, and the clock."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import msgspec
 
 from pykueue.api.scheme import Kind, Object, Resource, Scheme, Settings
 from pykueue.apiserver import versions
-from pykueue.apiserver.admission import ServerAdmission
-from pykueue.apiserver.calls import WriteCall
+from pykueue.apiserver.admission import AdmissionPlugin, ServerAdmission
+from pykueue.apiserver.calls import ResourceTarget, WriteCall
 from pykueue.apiserver.store.rows import Stored
 from pykueue.apiserver.store.store import Store
 
@@ -56,14 +56,17 @@ class Context:
     scheme: Scheme
     settings: Settings
     clock: Callable[[], datetime] = now
+    plugins: list[AdmissionPlugin] = field(default_factory=list)
 
-    def admission(self, call: WriteCall, subresource: str, *, is_patch: bool = False) -> ServerAdmission:
+    def admission(self, call: WriteCall, target: ResourceTarget, *, is_patch: bool = False) -> ServerAdmission:
         return ServerAdmission(
             call=call,
             lookup=StoreLookup(self.store, self.scheme),
             settings=self.settings,
             is_patch=is_patch,
-            subresource=subresource,
+            plugins=self.plugins,
+            subresource=target.subresource,
+            is_event=target.kind.kind == "Event",
         )
 
 

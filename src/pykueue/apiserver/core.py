@@ -31,6 +31,8 @@ from pykueue.apiserver.context import Context, WriteOutcome
 from pykueue.apiserver.controllers.event_expiry import EventExpiry
 from pykueue.apiserver.controllers.garbage_collector import GarbageCollector
 from pykueue.apiserver.controllers.namespaces import NamespaceTerminator
+from pykueue.apiserver.controllers.resource_quota_status import ResourceQuotaStatus
+from pykueue.apiserver.plugins import registry as plugins
 from pykueue.apiserver.reading import ReadHandler
 from pykueue.apiserver.store.log import StoreError
 from pykueue.apiserver.store.store import Store
@@ -54,6 +56,7 @@ class Core:
         self.store = store
         self.hub = WatchHub(lambda: store.revision)
         self.context = Context(store=store, scheme=scheme, settings=settings or Settings(), clock=clock)
+        self.context.plugins += plugins.policies(self.context)
         self._reads = ReadHandler(store, self.hub)
         self._writes = WriteHandler(self.context)
         self._deletes = deletion.DeleteHandler(self.context)
@@ -62,10 +65,12 @@ class Core:
 
     async def start(self) -> None:
         self.hub.start()
-        self.garbage = GarbageCollector(self, self.store, self.scheme)
+        self.garbage = GarbageCollector(self, self.context)
         self.namespace_terminator = NamespaceTerminator(self, self.context)
+        self.quota_status = ResourceQuotaStatus(self, self.context)
         self._supervisor.start("garbage collector", self.garbage.run)
         self._supervisor.start("namespace terminator", self.namespace_terminator.run)
+        self._supervisor.start("resource quota status", self.quota_status.run)
         self._supervisor.start("event expiry", EventExpiry(self, self.context).run)
 
     async def stop(self) -> None:

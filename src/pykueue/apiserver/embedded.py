@@ -4,7 +4,7 @@
 
     store.db …   the store (see `store`)
     pki/         certificate authority, serving certificate, key of service account tokens
-    tokens.csv   users and their bearer tokens
+    tokens.csv   users and the hashes of their bearer tokens
     kubeconfig   the credentials of the administrator
 """
 
@@ -22,12 +22,12 @@ from pykueue.apiserver.core import Core
 from pykueue.apiserver.definitions.controller import DefinitionController
 from pykueue.apiserver.http import pod_subresources, reviews, service_accounts
 from pykueue.apiserver.http.app import Application
-from pykueue.apiserver.http.escalation import Escalation
 from pykueue.apiserver.http.listener import Listener
 from pykueue.apiserver.local_client import LocalClient
+from pykueue.apiserver.plugins.escalation import Escalation
 from pykueue.apiserver.security import certificates, files, kubeconfig, tokens
 from pykueue.apiserver.security.authorizer import Authorizer
-from pykueue.apiserver.store.rows import StoreKey
+from pykueue.apiserver.store.rows import Stored, StoreKey
 from pykueue.apiserver.store.sqlite import SqliteLog
 from pykueue.apiserver.store.store import Store
 
@@ -41,6 +41,8 @@ class ServerPaths:
     directory: Path
     host: str = "127.0.0.1"
     port: int = 0
+    names: tuple[str, ...] = ()
+    """Names and addresses by which other machines reach the API; kubeconfigs have the first."""
 
     @property
     def tokens(self) -> Path:
@@ -64,7 +66,7 @@ class EmbeddedApi:
         self.authorizer = Authorizer()
         self._tokens = tokens.Tokens(paths.tokens)
         key = service_accounts.signing_key(files.private_directory(paths.certificates) / "service-accounts.key")
-        self._accounts = service_accounts.ServiceAccounts(key, self._uid_of_account)
+        self._accounts = service_accounts.ServiceAccounts(key, self._core_object, self._tokens.has_uid)
         self.application = Application(
             scheme=scheme, verbs=self.core, authorizer=self.authorizer, authenticate=self.authenticate
         )
@@ -77,15 +79,22 @@ class EmbeddedApi:
 
     def client(self, user: UserInfo = ADMIN) -> LocalClient:
         """A client without HTTP, for components of this process."""
-        return LocalClient(self.core, self.scheme, user=user, shows_managers=False)
+        return LocalClient(self.core, self.scheme, user=user, shows_managers=False, is_trusted=user is ADMIN)
 
     def authenticate(self, token: str) -> UserInfo | None:
-        """The user or service account of a token; None if the token is not valid."""
-        return self._tokens.user(token) or self._accounts.user(token)
+        """The user or service account of a token; None if the token is not valid for this API."""
+        result = self._authenticate_for(token, service_accounts.API_AUDIENCES)
+        return result[0] if result else None
 
-    def _uid_of_account(self, namespace: str, name: str) -> str:
-        stored = self.core.store.get(StoreKey("", "serviceaccounts", namespace, name))
-        return stored.meta.uid if stored else ""
+    def _authenticate_for(self, token: str, audiences: tuple[str, ...]) -> service_accounts.Authenticated | None:
+        """The user, and those of the audiences that the token is for. A user's is for this API."""
+        if user := self._tokens.user(token):
+            accepted = tuple(audience for audience in audiences if audience in service_accounts.API_AUDIENCES)
+            return (user, accepted) if accepted else None
+        return self._accounts.user(token, audiences)
+
+    def _core_object(self, plural: str, namespace: str, name: str) -> Stored | None:
+        return self.core.store.get(StoreKey("", plural, namespace, name))
 
     async def start(self) -> kubeconfig.ClusterCredentials:
         """Return the administrator's credentials when clients can connect."""
@@ -94,18 +103,21 @@ class EmbeddedApi:
         await self.core.start()
         await self.authorizer.watch(self.core, self.scheme)
         await self._definitions.start()
-        pki = certificates.ensure(paths.certificates, _names(paths.host), dt.datetime.now(dt.UTC))
-        admin = tokens.ensure(paths.tokens, tokens.ADMIN_NAME, (tokens.MASTERS,))
+        pki = certificates.ensure(paths.certificates, (*paths.names, *_names(paths.host)), dt.datetime.now(dt.UTC))
+        tokens.hash_clear_tokens(paths.tokens)
+        admin_token = tokens.issue(
+            paths.tokens, tokens.ADMIN_NAME, (tokens.MASTERS,), current=kubeconfig.read_token(paths.kubeconfig)
+        )
         port = await self._listener.start(paths.host, paths.port, _tls(pki))
         await bootstrap.ensure(self.core, self.scheme, port)
         self._namespace_defaults = bootstrap.NamespaceDefaults(self.core, self.scheme, pki.authority.read_text())
         await self._namespace_defaults.start()
         await self._aggregation.start()
-        host = _WILDCARDS.get(paths.host, paths.host)
+        host = paths.names[0] if paths.names else _WILDCARDS.get(paths.host, paths.host)
         address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self.application.address = address
         self.access = kubeconfig.ClusterCredentials(
-            server=f"https://{address}", authority=pki.authority.read_bytes(), user=admin.user, token=admin.token
+            server=f"https://{address}", authority=pki.authority.read_bytes(), user=tokens.ADMIN_NAME, token=admin_token
         )
         kubeconfig.write(paths.kubeconfig, self.access)
         return self.access
@@ -119,14 +131,14 @@ class EmbeddedApi:
 
     def _add_hooks(self) -> None:
         application = self.application
-        for group in reviews.groups(self.authorizer, self.authenticate):
+        for group in reviews.groups(self.authorizer, self._authenticate_for):
             application.hooks.add_group(group)
         for resource, handler in pod_subresources.refusals():
             application.hooks.add_subresource("", resource, handler)
         binding = pod_subresources.PodBinding(self.core, self.scheme)
         application.hooks.add_subresource("", pod_subresources.BINDING, binding.create)
         application.hooks.add_subresource("", service_accounts.TOKEN, self._accounts.request)
-        application.guards.append(Escalation(self.authorizer, application.resources).guard)
+        self.core.context.plugins.insert(0, Escalation(self.authorizer))
 
 
 def _names(host: str) -> tuple[str, ...]:

@@ -66,11 +66,21 @@ class _FrameQueue:
 class LocalClient:
     """Without `shows_managers`, objects have no `managedFields`, which no controller reads.
 
-    The objects of watch events are then shared by all watchers and must not be changed.
+    The objects of watch events are then shared by all watchers and must not be changed. With
+    `is_trusted` the rules of statuses are not checked again.
     """
 
-    def __init__(self, core: Verbs, scheme: Scheme, *, user: UserInfo = ADMIN, shows_managers: bool = True) -> None:
+    def __init__(
+        self,
+        core: Verbs,
+        scheme: Scheme,
+        *,
+        user: UserInfo = ADMIN,
+        shows_managers: bool = True,
+        is_trusted: bool = False,
+    ) -> None:
         self._core = core
+        self._is_trusted = is_trusted
         self._shows_managers = shows_managers
         self._scheme = scheme
         self._user = user
@@ -202,6 +212,7 @@ class LocalClient:
             dry_run=options.dry_run,
             force=options.force,
             field_validation=options.field_validation,
+            is_trusted=self._is_trusted,
         )
 
 

@@ -112,7 +112,7 @@ def faults_of_update(kind: Kind, obj: Object, old: Object) -> list[FieldError]:
     """Faults of changed metadata, repeated as often as Kubernetes repeats them."""
     metadata, before = obj["metadata"], old["metadata"]
     changed = {name: metadata.get(name) for name in _VALIDATED_FIELDS if metadata.get(name) != before.get(name)}
-    faults = list(_faults(changed))
+    faults = list(_faults(changed)) if changed else []
     faults *= _UPDATE_VALIDATIONS.get(kind.kind, 1) if kind.is_builtin else _CUSTOM_UPDATE_VALIDATIONS
     if before.get("deletionTimestamp"):
         added = [name for name in objects.finalizers(obj) if name not in objects.finalizers(old)]

@@ -2,10 +2,11 @@
 
 import base64
 from collections.abc import Sequence
+from typing import Annotated
 
 import msgspec
 
-from pykueue.api import errors
+from pykueue.api import errors, integers
 from pykueue.api.errors import ApiError
 from pykueue.apiserver import scales, selection, versions
 from pykueue.apiserver.calls import (
@@ -26,6 +27,14 @@ _CONTINUE_EXPIRED = (
     "The provided continue parameter is too old to display a consistent list result. You must start a new list without "
     "the continue parameter."
 )
+
+
+class _ContinueToken(msgspec.Struct):
+    rv: Annotated[int, msgspec.Meta(ge=0, le=2**63 - 1)]
+    start: str
+
+
+_TOKEN = msgspec.json.Decoder(_ContinueToken)
 
 
 class ReadHandler:
@@ -168,11 +177,7 @@ def _invalid_option(fault: str) -> ApiError:
 def _number(resource_version: str) -> int:
     if not resource_version:
         return 0
-    if not (resource_version.isascii() and resource_version.isdigit()):
-        raise errors.bad_request(
-            f'invalid resource version: resourceVersion: Invalid value: "{resource_version}": strconv.ParseUint: parsing "{resource_version}": invalid syntax'
-        )
-    return int(resource_version)
+    return integers.unsigned(resource_version, f'resourceVersion: Invalid value: "{resource_version:.80}"')
 
 
 def _token(revision: int, last: Stored) -> str:
@@ -182,8 +187,8 @@ def _token(revision: int, last: Stored) -> str:
 
 def _read_token(token: str) -> tuple[int, tuple[str, str]]:
     try:
-        content = msgspec.json.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
-        namespace, _, name = content["start"].partition("/")
-        return int(content["rv"]), (namespace, name)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        content = _TOKEN.decode(base64.urlsafe_b64decode(token + "=" * (-len(token) % 4)))
+    except ValueError as error:
         raise errors.bad_request(f"invalid continue token: continue key is not valid: {error}") from error
+    namespace, _, name = content.start.partition("/")
+    return content.rv, (namespace, name)

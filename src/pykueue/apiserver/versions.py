@@ -4,6 +4,7 @@ Kubernetes serves events in two groups, `v1` and `events.k8s.io/v1`; both read t
 objects. The verbs convert objects here when they read and write, watches for each event.
 """
 
+import sys
 from typing import Any
 
 import msgspec
@@ -36,7 +37,7 @@ def storage_kind(scheme: Scheme, kind: Kind) -> Kind:
 
 
 def key_of(kind: Kind, namespace: str, name: str) -> StoreKey:
-    return StoreKey(storage_group(kind), kind.plural, namespace if kind.namespaced else "", name)
+    return StoreKey(storage_group(kind), kind.plural, sys.intern(namespace) if kind.namespaced else "", name)
 
 
 def storage_group(kind: Kind) -> str:

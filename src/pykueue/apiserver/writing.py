@@ -181,9 +181,7 @@ class WriteHandler:
     # Helpers
 
     def _begin(self, target: ResourceTarget, call: WriteCall, *, is_patch: bool = False) -> _Write:
-        return _Write(
-            target=target, call=call, admission=self._context.admission(call, target.subresource, is_patch=is_patch)
-        )
+        return _Write(target=target, call=call, admission=self._context.admission(call, target, is_patch=is_patch))
 
     def _existing(self, target: ResourceTarget) -> Stored:
         existing = self._store.head(versions.key_of(target.kind, target.namespace, target.name))

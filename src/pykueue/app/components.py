@@ -201,4 +201,13 @@ def _read_nodes(path: Path | None) -> tuple[Object, ...]:
     return tuple(document.object for document in documents)
 
 
-COMPONENTS: list[Callable[[UpContext], Component | None]] = [_controllers, LocalClusterComponent]
+def _profiling(context: UpContext) -> Component | None:
+    address = context.configuration.get("pprofBindAddress")
+    if not address:
+        return None
+    from pykueue.app.profiling import ProfilingServer
+
+    return ProfilingServer(address)
+
+
+COMPONENTS: list[Callable[[UpContext], Component | None]] = [_controllers, LocalClusterComponent, _profiling]

@@ -15,6 +15,7 @@ from pykueue.api import resources
 from pykueue.api.configuration import loading, sources
 from pykueue.api.scheme import Object
 from pykueue.apiserver.embedded import EmbeddedApi
+from pykueue.app import process
 from pykueue.controllers import settings
 from pykueue.controllers.metrics.collector import Metrics
 from pykueue.controllers.scheduler.controller import Scheduler
@@ -113,6 +114,7 @@ class ConfiguredControllers:
 
     async def _restart(self, configuration: Mapping[str, Any]) -> None:
         log.info("the controllers start again with another Configuration")
+        process.log_limits(dict(configuration), is_embedded=True)
         await self._controllers_supervisor.stop()
         self._api.core.context.settings = settings.admission_settings(configuration)
         self._in_force = configuration

@@ -15,8 +15,13 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from pykueue.app import process
-from pykueue.app.health import HealthEndpoints, HealthServer
+from pykueue.app.health import HealthEndpoints, HealthServer, MetricsServer
+from pykueue.app.profiling import ProfilingServer
+from pykueue.kube import loop_watchdog
+from pykueue.kube.delegation import DelegatedAuth
 
 if TYPE_CHECKING:
     from pykueue.api.configuration.loading import Loaded
@@ -25,6 +30,7 @@ if TYPE_CHECKING:
     from pykueue.engine.view import EngineView
     from pykueue.kube.client import Client
     from pykueue.kube.controller.cache import ObjectCache
+    from pykueue.kube.rate_limit import RateLimit
     from pykueue.webhooks.service import Webhooks
 
 log = logging.getLogger(__name__)
@@ -37,21 +43,37 @@ class WebhookOptions:
     certificate_life: dt.timedelta
 
 
+def rate_limit(configuration: "Loaded") -> "RateLimit | None":
+    """The limit of `clientConnection`; without the section there is none."""
+    from pykueue.kube.clock import WallClock
+    from pykueue.kube.rate_limit import RateLimit
+
+    connection = configuration.value.client_connection
+    if "clientConnection" not in configuration.document or connection.qps <= 0:
+        return None
+    return RateLimit(connection.qps, connection.burst, WallClock())
+
+
 async def serve(client: "Client", configuration: "Loaded", options: WebhookOptions | None) -> None:
     """Run until SIGINT or SIGTERM; without `options` no webhook is served."""
     stopping = process.stop_signal()
     webhooks = _webhooks(client, configuration, options) if options else None
     controller = ControllerProcess(client, configuration, webhooks)
-    health = HealthServer(controller.health_endpoints())
+    profiling = ProfilingServer(configuration.value.pprof_bind_address)
+    servers: list[HealthServer | MetricsServer | ProfilingServer] = [*controller.health_servers(), profiling]
+    process.log_limits(configuration.document)
     try:
-        await health.start()
+        for server in servers:
+            await server.start()
         process.tune_collector()
         tasks = [controller.run(), *controller.tasks_of_every_replica()]
         if webhooks is not None:
             tasks.append(webhooks.run())
-        await _run_until(stopping, tasks)
+        async with loop_watchdog.watched():
+            await _run_until(stopping, tasks)
     finally:
-        await health.stop()
+        for server in servers:
+            await server.stop()
 
 
 def _webhooks(client: "Client", configuration: "Loaded", options: WebhookOptions) -> "Webhooks":
@@ -90,9 +112,9 @@ class ControllerProcess:
         self._started_leading, self._stopped_leading = asyncio.Event(), asyncio.Event()
         self._is_running = False
 
-    def health_endpoints(self) -> HealthEndpoints:
+    def health_servers(self) -> "tuple[HealthServer, MetricsServer]":
         value = self._configuration.value
-        return HealthEndpoints(
+        endpoints = HealthEndpoints(
             health_address=value.health.health_probe_bind_address,
             liveness_path=value.health.liveness_endpoint_name,
             readiness_path=value.health.readiness_endpoint_name,
@@ -100,6 +122,13 @@ class ControllerProcess:
             is_ready=lambda: self._is_running and (self._webhooks is None or self._webhooks.is_ready),
             metrics=self._metrics,
         )
+        metrics = MetricsServer(
+            endpoints,
+            DelegatedAuth(self._client),
+            value.tls,
+            has_own_certificate=value.internal_cert_management.enable,
+        )
+        return HealthServer(endpoints), metrics
 
     def tasks_of_every_replica(self) -> list[Coroutine[Any, Any, None]]:
         """What a replica does whether it leads or not: the visibility API and what it needs."""
@@ -157,7 +186,7 @@ class ControllerProcess:
 
     async def _lead(self) -> None:
         from pykueue.controllers.metrics import instruments
-        from pykueue.controllers.system import Controllers
+        from pykueue.controllers.system import CacheSyncError, Controllers
 
         is_elected = self._configuration.value.leader_election.leader_elect
         role = instruments.LEADER if is_elected else instruments.STANDALONE
@@ -167,6 +196,10 @@ class ControllerProcess:
         self._started_leading.set()
         try:
             await self._controllers.run()
+        except BaseExceptionGroup as group:
+            if timeouts := group.split(CacheSyncError)[0]:
+                raise click.ClickException(str(timeouts.exceptions[0])) from None
+            raise
         finally:
             self._controllers = None
             self._started_leading.clear()

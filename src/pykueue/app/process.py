@@ -5,6 +5,7 @@ Used by `app.up` and `app.controller`; commands load their `--config` file here,
 
 import asyncio
 import gc
+import logging
 import signal
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,9 @@ import click
 
 if TYPE_CHECKING:
     from pykueue.api.configuration.loading import Loaded
+    from pykueue.api.scheme import Object
+
+log = logging.getLogger(__name__)
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
 LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -33,6 +37,16 @@ def load_configuration(path: Path | None) -> "Loaded":
         return loading.load(path.read_bytes(), str(path))
     except loading.ConfigurationError as error:
         raise click.ClickException(str(error)) from None
+
+
+def log_limits(document: "Object", *, is_embedded: bool = False) -> None:
+    """Log what the Configuration asks for and this process does not do."""
+    from pykueue.api.configuration import effects
+
+    for limit in effects.limits_of(document):
+        log.warning("Configuration: %s", limit)
+    if is_embedded and (fields := effects.fields_of_controller(document)):
+        log.warning("Configuration: read by `pykueue controller`, not by `pykueue up`: %s", ", ".join(fields))
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

@@ -28,6 +28,12 @@ def register(hooks: Hooks, controllers: "ConfiguredControllers") -> None:
     hooks.add_page(_PATH, configz)
 
 
+async def is_served(client: "Client") -> bool:
+    """Whether the API server has controllers of its own and shows their Configuration."""
+    configz = await _get(client, _PATH)
+    return isinstance(configz, dict) and _KEY in configz
+
+
 async def find(client: "Client") -> Mapping[str, Any]:
     """The Configuration in force; empty, which means the defaults, if the cluster shows none."""
     configz = await _get(client, _PATH)

@@ -4,6 +4,7 @@ Called by `cli.up`, and by the demo, which runs the same process in a temporary 
 """
 
 import contextlib
+import os
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from pykueue.apiserver.security.kubeconfig import ClusterCredentials
 from pykueue.app import process
 from pykueue.app.components import COMPONENTS, ProcessOptions, UpContext
 from pykueue.controllers.settings import admission_settings
+from pykueue.kube import loop_watchdog
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,8 +67,10 @@ async def started(options: UpOptions) -> AsyncIterator[RunningServer]:
 
 async def serve(options: UpOptions, on_ready: Callable[[RunningServer], None]) -> None:
     """Run until SIGINT or SIGTERM; `on_ready` is called once, when everything has started."""
+    os.umask(0o077)
     stopping = process.stop_signal()
-    async with started(options) as server:
+    process.log_limits(options.configuration.document, is_embedded=True)
+    async with loop_watchdog.watched(), started(options) as server:
         on_ready(server)
         process.tune_collector()
         await stopping.wait()

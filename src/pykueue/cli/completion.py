@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pykueue.cli.kinds import ALIASES
+
 if TYPE_CHECKING:
-    from pykueue.api.scheme import Object
+    from pykueue.api.scheme import Object, Resource
     from pykueue.kube.client import Client
 
 Completer = Callable[[click.Context, click.Parameter, str], list[str]]
@@ -27,31 +29,61 @@ def complete_names(singular: str, matches: "Callable[[Object], bool] | None" = N
     Without an answer from the cluster there are no completions, and no error.
     """
 
-    def names(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-        from pykueue.api import objects
-        from pykueue.api.resources import JOB
-        from pykueue.cli.connection import ClusterAccess
-        from pykueue.cli.kinds import RESOURCES
-
+    def complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
         present = ctx.params.get(str(parameter.name)) or ()
-        options = {key: ctx.params.get(key) for key in ("kubeconfig", "context", "namespace")}
-        cluster = ClusterAccess(**{key: value for key, value in options.items() if value})
+        names = _names(ctx, _resource(singular), matches)
+        return [name for name in names if name.startswith(incomplete) and name not in present]
 
-        async def list_objects(client: "Client", namespace: str) -> "list[Object]":
-            from pykueue.kube.client import ListOptions
+    return complete
 
-            resource = JOB if singular == "job" else RESOURCES[singular]
-            scope = namespace if resource.namespaced else ""
-            return (await client.list(resource, scope, ListOptions(limit=_MAX_NAMES))).items
 
-        try:
-            candidates = cluster.run(list_objects)
-        except click.ClickException:
-            return []
-        matching = [objects.name(obj) for obj in candidates if matches is None or matches(obj)]
-        return [name for name in matching if name.startswith(incomplete) and name not in present]
+def complete_kind_and_name(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Complete `[KIND] NAME` of a job: the names of its kind, or of Jobs and then the kinds."""
+    from pykueue.api.rules.jobs.job_kinds import JOB_KINDS
 
-    return names
+    kinds = {job_kind.resource.kind.lower(): job_kind.resource for job_kind in JOB_KINDS.values()}
+    present = ctx.params.get(str(parameter.name)) or ()
+    if len(present) > 1:
+        return []
+    if present:
+        word = str(present[0]).lower()
+        resource = kinds.get(word) or kinds.get(word.removesuffix("s")) or _resource(ALIASES.get(word, word))
+        return [name for name in _names(ctx, resource) if name.startswith(incomplete)]
+    words = [*_names(ctx, _resource("job")), *sorted(kinds), "workload"]
+    return [word for word in words if word.startswith(incomplete)]
+
+
+def _resource(singular: str) -> "Resource | None":
+    from pykueue.api import resources
+    from pykueue.cli.kinds import RESOURCES
+
+    others = {"job": resources.JOB, "priorityclass": resources.WORKLOAD_PRIORITY_CLASS}
+    return others.get(singular) or RESOURCES.get(singular)
+
+
+def _names(
+    ctx: click.Context, resource: "Resource | None", matches: "Callable[[Object], bool] | None" = None
+) -> list[str]:
+    """The names of the objects in the cluster of the command line; none without an answer."""
+    from pykueue.api import objects
+    from pykueue.cli.connection import ClusterAccess
+
+    if resource is None:
+        return []
+    options = {key: ctx.params.get(key) for key in ("kubeconfig", "context", "namespace")}
+    cluster = ClusterAccess(**{key: value for key, value in options.items() if value})
+
+    async def list_objects(client: "Client", namespace: str) -> "list[Object]":
+        from pykueue.kube.client import ListOptions
+
+        scope = namespace if resource.namespaced else ""
+        return (await client.list(resource, scope, ListOptions(limit=_MAX_NAMES))).items
+
+    try:
+        candidates = cluster.run(list_objects)
+    except click.ClickException:
+        return []
+    return [objects.name(obj) for obj in candidates if matches is None or matches(obj)]
 
 
 def is_stopped(queue: "Object") -> bool:

@@ -80,7 +80,7 @@ async def _serve(
     from pykueue.kube import access
     from pykueue.kube.http_client import HttpClient
 
-    client = HttpClient(await access.find(kubeconfig, context))
+    client = HttpClient(await access.find(kubeconfig, context), rate_limit=controller_process.rate_limit(configuration))
     try:
         await controller_process.serve(client, configuration, options)
     except OSError as error:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pykueue.install.diagnosis import Facts, Finding, WebhookFacts
     from pykueue.kube.client import Client
 
+_MOST_NAMES = 5
 _REGISTRATION = "/apis/admissionregistration.k8s.io/v1"
 
 
@@ -31,26 +32,35 @@ _REGISTRATION = "/apis/admissionregistration.k8s.io/v1"
 @click.option(
     "--webhooks", is_flag=True, help="Expect webhooks instead of policies. Default: if webhooks are installed."
 )
+@click.option("-v", "--verbose", is_flag=True, help="Print long lists in full.")
 @outputs.with_report_output
 @with_cluster
-def doctor(*, config: Path | None, webhooks: bool, cluster: ClusterAccess, output: str) -> None:
+def doctor(*, config: Path | None, webhooks: bool, verbose: bool, cluster: ClusterAccess, output: str) -> None:
     """Check an installation, and print how to repair it.
 
-    Every problem is printed with the command that repairs it. Checked are versions, definitions,
-    policies or webhooks, rights, leader, clock and job kinds. The exit code is 1 if a check fails.
+    Every problem is printed with the command that repairs it. Of a cluster, versions, definitions,
+    policies or webhooks, rights, leader, clock and job kinds are checked; of `pykueue up`, nodes,
+    queues, settings without effect, and jobs that can never start. The exit code is 1 if a check
+    fails.
     """
-    from pykueue.install import diagnosis
+    from pykueue.cli import local_doctor
+    from pykueue.install import diagnosis, local_diagnosis
 
     chosen = None if config is None else process.load_configuration(config)
 
-    async def collect(client: "Client", _namespace: str) -> "Facts":
+    async def find(client: "Client", _namespace: str) -> "list[Finding]":
+        if chosen is None and not webhooks and await local_doctor.is_local(client):
+            return [*local_diagnosis.findings(await local_doctor.facts(client))]
+        return [*diagnosis.findings(await collect(client))]
+
+    async def collect(client: "Client") -> "Facts":
         configuration = chosen or await _running_configuration(client)
         has_webhooks = webhooks or await _has_webhooks(client)
         command = await _manifests_command(client, config, configuration)
         return await _facts(client, configuration, webhooks=has_webhooks, print_part=command)
 
-    findings = list(diagnosis.findings(cluster.run(collect)))
-    _print(findings, output)
+    findings = cluster.run(find)
+    _print(findings, output, most_names=None if verbose else _MOST_NAMES)
     problems = sum(not finding.is_good for finding in findings)
     if problems:
         raise click.ClickException(f"{problems} of {len(findings)} checks failed")
@@ -65,16 +75,16 @@ async def _running_configuration(client: "Client") -> "Loaded":
     return loading.complete(dict(document)) if document else process.load_configuration(None)
 
 
-def _print(findings: "list[Finding]", output: str) -> None:
+def _print(findings: "list[Finding]", output: str, *, most_names: int | None) -> None:
     if output == "json":
         checks = [
-            {"subject": finding.subject, "ok": finding.is_good, "detail": finding.detail, "repair": finding.repair}
+            {"subject": finding.subject, "ok": finding.is_good, "detail": finding.text(), "repair": finding.repair}
             for finding in findings
         ]
         outputs.show_json(checks)
         return
     for finding in findings:
-        click.echo(f"{'ok  ' if finding.is_good else 'FAIL'} {finding.subject:<12} {finding.detail}")
+        click.echo(f"{'ok  ' if finding.is_good else 'FAIL'} {finding.subject:<12} {finding.text(most_names)}")
         if finding.repair:
             click.echo(f"     {'':<12} repair: {finding.repair}")
 

@@ -15,7 +15,7 @@ import click
 from pykueue.app import process
 from pykueue.cli import options
 from pykueue.cli import output as outputs
-from pykueue.cli.completion import complete_names
+from pykueue.cli.completion import complete_kind_and_name
 from pykueue.cli.connection import ClusterAccess, with_cluster
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _NEEDS_NO_WORDS = ("running", "finished", "admitted", "unknown")
 
 
 @click.command
-@click.argument("words", nargs=-1, required=True, metavar="[KIND] NAME", shell_complete=complete_names("job"))
+@click.argument("words", nargs=-1, required=True, metavar="[KIND] NAME", shell_complete=complete_kind_and_name)
 @options.with_config("the one that the cluster runs with")
 @outputs.with_report_output
 @with_cluster

@@ -32,7 +32,12 @@ PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
 @click.option("--cpu", default="1", show_default=True, help="CPUs of each pod, for example 2 or 500m.")
 @click.option("--memory", default="", help="Memory of each pod, for example 4Gi. Default: no request.")
 @click.option("--gpu", type=click.IntRange(min=0), default=0, show_default=True, help="GPUs of each pod.")
-@click.option("--priority", default="", help="The WorkloadPriorityClass. Default: none.")
+@click.option(
+    "--priority",
+    default="",
+    shell_complete=complete_names("priorityclass"),
+    help="The WorkloadPriorityClass. Default: none.",
+)
 @click.option(
     "--parallelism",
     type=click.IntRange(min=1),

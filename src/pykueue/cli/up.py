@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 RUNTIMES = ("process", "simulated", "none")
 DEFAULT_PORT = 6443
+_WILDCARDS = ("0.0.0.0", "::")  # noqa: S104 - refused without a name
 
 
 def default_data_dir() -> Path:
@@ -44,6 +45,25 @@ class ListenOption(click.ParamType[tuple[str, int]]):
         return host.strip("[]") or "127.0.0.1", int(port)
 
 
+def _host_names(_ctx: click.Context, _option: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    from pykueue.api.rules import syntax
+
+    for name in names:
+        if not _is_address(name) and syntax.dns_subdomain(name):
+            raise click.BadParameter(f"{name!r} is neither the name of a host nor an IP address")
+    return names
+
+
+def _is_address(name: str) -> bool:
+    import ipaddress
+
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
 with_data_dir = click.option(
     "--data-dir",
     type=click.Path(path_type=Path),
@@ -58,6 +78,15 @@ with_data_dir = click.option(
     type=ListenOption(),
     default=("127.0.0.1", DEFAULT_PORT),
     help="The address of the API; port 0 takes any free one. Default: 127.0.0.1:6443.",
+)
+@click.option(
+    "--reachable-as",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    callback=_host_names,
+    help="A name or address by which other machines reach the API; may be repeated. It is needed "
+    "with --listen 0.0.0.0, and stands in the certificate and the kubeconfigs.",
 )
 @click.option(
     "--kubeconfig",
@@ -117,6 +146,7 @@ def up(
     *,
     data_dir: Path | None,
     listen: tuple[str, int],
+    names: tuple[str, ...],
     kubeconfig: Path | None,
     config: Path | None,
     nodes: Path | None,
@@ -136,6 +166,7 @@ def up(
     gc.disable()  # `process.tune_collector` enables it again: the start makes no garbage.
     from pykueue.apiserver.embedded import ServerPaths
     from pykueue.apiserver.http.listener import ListenError
+    from pykueue.apiserver.security.files import UnsafeDirectoryError
     from pykueue.apiserver.security.tokens import TokenFileError
     from pykueue.apiserver.store.log import StoreError
     from pykueue.app import components
@@ -143,9 +174,10 @@ def up(
 
     logging.basicConfig(level=log_level.upper(), format=process.LOG_FORMAT)
     directory = resolve_data_dir(data_dir)
+    _refuse_to_be_unnamed(listen[0], names)
     _refuse_to_change_runtime(directory, runtime)
     options = up_process.UpOptions(
-        paths=ServerPaths(directory=directory, host=listen[0], port=listen[1]),
+        paths=ServerPaths(directory=directory, host=listen[0], port=listen[1], names=names),
         configuration=process.load_configuration(config),
         runtime=runtime,
         nodes=nodes,
@@ -158,11 +190,22 @@ def up(
     try:
         with asyncio.Runner(loop_factory=process.loop_factory()) as runner:
             runner.run(up_process.serve(options, lambda server: _announce(server, kubeconfig, runtime)))
-    except (StoreError, TokenFileError, ListenError) as error:
+    except (StoreError, TokenFileError, ListenError, UnsafeDirectoryError) as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
         raise click.ClickException(f"{error.filename or directory}: {error.strerror or error}") from None
     _announce_running_jobs(directory, data_dir)
+
+
+def _refuse_to_be_unnamed(host: str, names: tuple[str, ...]) -> None:
+    """A client cannot verify the certificate of an address that stands for all addresses."""
+    if host in _WILDCARDS and not names:
+        import socket
+
+        raise click.UsageError(
+            f"--listen {host} accepts connections from other machines, which need a name for this one: "
+            f"add --reachable-as NAME, for example --reachable-as {socket.gethostname()}"
+        )
 
 
 def _refuse_to_change_runtime(directory: Path, runtime: str) -> None:

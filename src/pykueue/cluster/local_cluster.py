@@ -37,6 +37,7 @@ from pykueue.cluster.runtimes.process import ProcessRuntime
 from pykueue.cluster.runtimes.protocol import Runtime
 from pykueue.cluster.runtimes.simulated import SimulatedRuntime
 from pykueue.cluster.scheduler.controller import SchedulerController
+from pykueue.cluster.taint_eviction import TaintEvictionController
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.cache import InformerSet, ObjectCache
@@ -81,6 +82,8 @@ class LocalCluster:
         if has_kubelet:
             self._controllers += self._operators()
             self._pod_garbage_collector = PodGarbageCollector(cache, self._executor("pod-garbage-collector"), clock)
+            executor = self._executor("taint-eviction-controller")
+            self._taint_eviction = TaintEvictionController(cache, executor, clock)
             self._autoscaler = Autoscaler(
                 cache,
                 self._scheduler,
@@ -113,6 +116,7 @@ class LocalCluster:
             start("kubelet", self.kubelet.run)
             start("autoscaler", self._autoscaler.run)
             start("pod garbage collector", self._pod_garbage_collector.run)
+            start("taint eviction", self._taint_eviction.run)
         start("scheduler", self._scheduler.run)
         for controller in self._controllers:
             start(f"controller of {controller.resource.plural}", controller.run)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
-from pykueue.api import objects, times
+from pykueue.api import labels, objects, times
 from pykueue.api.scheme import Object
 from pykueue.cluster.kubelet.devices import GPU
 from pykueue.cluster.scheduler.fleet import DEFAULT_PODS
@@ -20,8 +20,7 @@ _GPU_QUERY = ("nvidia-smi", "--query-gpu=name,memory.total", "--format=csv,nohea
 _GIB = 1024**3
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 SIMULATED_FLEET = 3
-CREATED_BY = "pykueue.dev/created-by-runtime"
-"""Annotation of a Node or NodePool: the runtime whose pykueue created it."""
+CREATED_BY = labels.CREATED_BY_RUNTIME
 
 
 def created_by(manifest: Object, runtime: str) -> Object:

@@ -9,7 +9,9 @@ from typing import Any
 
 from pykueue.api import durations, feature_gates
 from pykueue.api.configuration import loading
+from pykueue.api.rules.jobs import job_kinds
 from pykueue.api.scheme import Settings
+from pykueue.api.times import SECOND_NS
 from pykueue.controllers.jobs.context import JobPolicy
 from pykueue.controllers.leader_worker_sets import decide
 from pykueue.controllers.nodes.decide import ReplacementPolicy
@@ -74,6 +76,9 @@ def job_policy(configuration: Configuration) -> JobPolicy:
         finish_orphans=lifecycle.finish_orphans,
         slices_workloads=_gate(configuration, "ElasticJobsViaWorkloadSlices"),
         identifies_by_annotation=_gate(configuration, "WorkloadIdentifierAnnotations"),
+        labels_queues=_gate(configuration, "AssignQueueLabelsForPods"),
+        deleted_pods_use_quota=not _gate(configuration, "FastQuotaReleaseInPodIntegration"),
+        external_jobs=tuple(map(job_kinds.external, integrations.get("externalFrameworks") or ())),
         requeues_single_pods=not _gate(configuration, "SkipReassignmentForPodOwnedWorkloads"),
         options=JobOptions(
             topology_aware=_gate(configuration, "TopologyAwareScheduling"),
@@ -89,6 +94,22 @@ def replacement_policy(configuration: Configuration) -> ReplacementPolicy:
         on_taints=_gate(configuration, "TASReplaceNodeOnNodeTaints"),
         after_fixed_time=_gate(configuration, "TASReplaceNodeDueToNotReadyOverFixedTime"),
     )
+
+
+def deletes_requests_on_eviction(configuration: Configuration) -> bool:
+    return _gate(configuration, "CleanupProvisioningRequestsOnEviction")
+
+
+def workers_by_kind(configuration: Configuration) -> Mapping[str, int]:
+    """The number of concurrent reconciles by kind, such as `Job.batch` or `Pod`."""
+    numbers = (configuration.get("controller") or {}).get("groupKindConcurrency") or {}
+    return {kind: number for kind, number in numbers.items() if number > 0}
+
+
+def cache_sync_seconds(configuration: Configuration) -> float | None:
+    """How long the controllers wait for the first lists; without a value they wait for ever."""
+    nanoseconds = (configuration.get("controller") or {}).get("cacheSyncTimeout")
+    return None if not nanoseconds else int(nanoseconds) / SECOND_NS
 
 
 def _default_selector(configuration: Configuration) -> Mapping[str, Any]:

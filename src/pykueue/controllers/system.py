@@ -32,6 +32,7 @@ from pykueue.controllers.scheduler.topology_events import TopologyEventSource
 from pykueue.controllers.settings import Configuration
 from pykueue.controllers.stateful_sets.controller import StatefulSetController
 from pykueue.controllers.topology.controller import TopologyUngater
+from pykueue.controllers.unsupported.controller import UnsupportedController
 from pykueue.controllers.workload_slices.controller import SliceUngater
 from pykueue.controllers.workloads.controller import WorkloadController
 from pykueue.kube.client import Client
@@ -50,11 +51,15 @@ CACHED_KINDS: tuple[Resource, ...] = (
 )
 """Kinds that every controller waits for."""
 
-OPTIONAL_KINDS: tuple[Resource, ...] = (*PROVISIONING_RESOURCES, *DEVICE_RESOURCES)
+OPTIONAL_KINDS: tuple[Resource, ...] = (*PROVISIONING_RESOURCES, *DEVICE_RESOURCES, kinds.MULTI_KUEUE_CLUSTER)
 """Kinds that a cluster may lack."""
 
 MANY_WORKERS = 32
 """For kinds with thousands of objects: a worker mostly waits for an answer of the API."""
+
+
+class CacheSyncError(Exception):
+    """The API did not list what the controllers need in the time that the Configuration sets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +70,8 @@ class ControllerLoop:
     reconcile: Reconcile[Any]
     kinds: tuple[Resource, ...] = ()
     workers: int = 8
+    reconciles: Resource | None = None
+    """The kind of the keys, for `controller.groupKindConcurrency`; None means Workloads."""
 
 
 class Controllers:
@@ -120,16 +127,21 @@ class Controllers:
         )
         yield ControllerLoop(workloads.queue, workloads.reconcile, workers=MANY_WORKERS)
         queues = QueueControllers(scheduler, cache, executor, clock)
-        yield ControllerLoop(queues.cluster_queues, queues.reconcile_cluster_queue)
-        yield ControllerLoop(queues.local_queues, queues.reconcile_local_queue)
-        yield ControllerLoop(queues.cohorts, queues.reconcile_cohort)
+        yield ControllerLoop(queues.cluster_queues, queues.reconcile_cluster_queue, reconciles=kinds.CLUSTER_QUEUE)
+        yield ControllerLoop(queues.local_queues, queues.reconcile_local_queue, reconciles=kinds.LOCAL_QUEUE)
+        yield ControllerLoop(queues.cohorts, queues.reconcile_cohort, reconciles=kinds.COHORT)
         if scheduler.usage_sharing is not None:
             sampler = UsageSampler(scheduler, cache, executor, clock=clock, config=scheduler.usage_sharing)
-            yield ControllerLoop(sampler.queue, sampler.reconcile)
+            yield ControllerLoop(sampler.queue, sampler.reconcile, reconciles=kinds.LOCAL_QUEUE)
         in_use = InUseController(cache, executor, clock)
-        yield ControllerLoop(in_use.queue, in_use.reconcile)
+        yield ControllerLoop(in_use.queue, in_use.reconcile, reconciles=kinds.RESOURCE_FLAVOR)
         priority_classes = PriorityClassController(cache, executor, clock)
-        yield ControllerLoop(priority_classes.queue, priority_classes.reconcile)
+        yield ControllerLoop(
+            priority_classes.queue, priority_classes.reconcile, reconciles=kinds.WORKLOAD_PRIORITY_CLASS
+        )
+
+        unsupported = UnsupportedController(cache, executor, clock)
+        yield ControllerLoop(unsupported.queue, unsupported.reconcile, reconciles=kinds.ADMISSION_CHECK)
 
     def _job_loops(self) -> Iterator[ControllerLoop]:
         """One controller for each enabled job framework."""
@@ -143,7 +155,9 @@ class Controllers:
                 policy=settings.job_policy(self._configuration),
                 frameworks=self._frameworks,
             )
-            yield ControllerLoop(jobs.queue, jobs.reconcile, jobs.resources, workers=MANY_WORKERS)
+            yield ControllerLoop(
+                jobs.queue, jobs.reconcile, jobs.resources, workers=MANY_WORKERS, reconciles=framework.resource
+            )
 
     def _pod_group_loops(self) -> Iterator[ControllerLoop]:
         """The controllers of kinds that are queued through gated pods, not by suspending."""
@@ -152,18 +166,29 @@ class Controllers:
         names, policy = settings.framework_names(self._configuration), settings.job_policy(self._configuration)
         cache, executor, clock = self.cache, self._executor("kueue-job-controller"), self._clock
         pods = PodController(cache, executor, clock=clock, policy=policy)
-        yield ControllerLoop(pods.queue, pods.reconcile, (kinds.POD,))
+        yield ControllerLoop(pods.queue, pods.reconcile, (kinds.POD,), reconciles=kinds.POD)
         if "statefulset" in names:
             stateful_sets = StatefulSetController(cache, executor, clock=clock, policy=policy)
-            yield ControllerLoop(stateful_sets.queue, stateful_sets.reconcile, (kinds.POD, kinds.STATEFUL_SET))
+            needed = (kinds.POD, kinds.STATEFUL_SET)
+            yield ControllerLoop(stateful_sets.queue, stateful_sets.reconcile, needed, reconciles=kinds.STATEFUL_SET)
         if decide.NAME in names:
             groups = LeaderWorkerSetController(cache, executor, clock=clock, policy=policy)
             group_kinds = (kinds.POD, kinds.STATEFUL_SET, kinds.LEADER_WORKER_SET)
-            yield ControllerLoop(groups.queue, groups.reconcile, group_kinds)
+            yield ControllerLoop(groups.queue, groups.reconcile, group_kinds, reconciles=kinds.LEADER_WORKER_SET)
 
     def _admission_check_loops(self) -> Iterator[ControllerLoop]:
-        provisioning = ProvisioningController(self.cache, self._executor(PROVISIONING), self._clock)
-        yield ControllerLoop(provisioning.checks, provisioning.reconcile_check, PROVISIONING_RESOURCES)
+        provisioning = ProvisioningController(
+            self.cache,
+            self._executor(PROVISIONING),
+            self._clock,
+            deletes_on_eviction=settings.deletes_requests_on_eviction(self._configuration),
+        )
+        yield ControllerLoop(
+            provisioning.checks,
+            provisioning.reconcile_check,
+            PROVISIONING_RESOURCES,
+            reconciles=kinds.ADMISSION_CHECK,
+        )
         yield ControllerLoop(provisioning.workloads, provisioning.reconcile_workload, PROVISIONING_RESOURCES)
 
     def _pod_loops(self) -> Iterator[ControllerLoop]:
@@ -173,7 +198,7 @@ class Controllers:
         for ungater in (TopologyUngater(cache, executor, clock), self._slices):
             yield ControllerLoop(ungater.queue, ungater.reconcile, (kinds.POD,))
         nodes = NodeController(cache, self._executor(NODES), clock, settings.replacement_policy(self._configuration))
-        yield ControllerLoop(nodes.queue, nodes.reconcile, (kinds.POD,))
+        yield ControllerLoop(nodes.queue, nodes.reconcile, (kinds.POD,), reconciles=kinds.NODE)
 
     # Running
 
@@ -197,8 +222,18 @@ class Controllers:
             group.create_task(self.scheduler.run())
             group.create_task(self._topology.run())
             group.create_task(self._watch_pods(informers))
+            group.create_task(self._check_caches())
             for loop in self._loops:
                 group.create_task(self._run_loop(loop))
+
+    async def _check_caches(self) -> None:
+        """Fail if the kinds that every controller needs are not listed within cacheSyncTimeout."""
+        seconds = settings.cache_sync_seconds(self._configuration)
+        try:
+            await asyncio.wait_for(self.cache.listed(CACHED_KINDS), seconds)
+        except TimeoutError:
+            missing = ", ".join(kind.plural for kind in CACHED_KINDS if not self.cache.is_listed(kind))
+            raise CacheSyncError(f"not listed within controller.cacheSyncTimeout ({seconds:g} s): {missing}") from None
 
     async def _watch_pods(self, informers: InformerSet) -> None:
         """Watch pods, which are many, when a topology, elastic job or framework needs them."""
@@ -214,4 +249,7 @@ class Controllers:
     async def _run_loop(self, loop: ControllerLoop) -> None:
         """Wait for the cache: a controller takes an object that is not in it for deleted."""
         await self.cache.listed((*CACHED_KINDS, *loop.kinds))
-        await loop.queue.run(loop.reconcile, workers=loop.workers)
+        resource = loop.reconciles or kinds.WORKLOAD
+        group_kind = ".".join(filter(None, (resource.kind, resource.group)))
+        workers = settings.workers_by_kind(self._configuration).get(group_kind, loop.workers)
+        await loop.queue.run(loop.reconcile, workers=workers)

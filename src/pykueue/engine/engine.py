@@ -9,6 +9,7 @@ the same decisions.
 """
 
 import copy
+from collections.abc import Callable
 from typing import Self, assert_never
 
 from pykueue.engine import decisions, events
@@ -84,6 +85,16 @@ class Engine:
             case _:
                 assert_never(event)
         return []
+
+    def cycle_in_steps(self, event: events.CycleDue, should_pause: Callable[[], bool]) -> cycle.CycleSteps:
+        """A cycle whose driver may pause it; it returns the decisions that `handle` would return.
+
+        While it is paused the view may be read, but no event may be handled.
+        """
+        state = self._state
+        state.now_ns = max(state.now_ns, event.at_ns)
+        state.reactivated_trees = {}
+        return cycle.in_steps(state, should_pause)
 
     @property
     def next_due_ns(self) -> int | None:

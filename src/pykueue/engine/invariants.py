@@ -12,6 +12,7 @@ from pykueue.engine import events
 from pykueue.engine.engine import Engine
 from pykueue.engine.quota import quota_tree
 from pykueue.engine.state import EngineState
+from pykueue.engine.values import FlavorResource
 
 
 class InvariantError(AssertionError):
@@ -117,6 +118,15 @@ def _topology_faults(state: EngineState) -> Iterator[str]:
         yield f"the topology usage is {used}, but the reservations have {dict(reserved)}"
 
 
+def _quotas(
+    state: EngineState, node: quota_tree.QuotaNode
+) -> tuple[dict[FlavorResource, int], dict[FlavorResource, int]]:
+    """Usage and quota by flavor and resource; their indexes are in the order of their arrival."""
+    names = state.tree.flavor_resources.names
+    usage = {names[index]: amount for index, amount in _nonzero(node.usage).items()}
+    return usage, {names[index]: amount for index, amount in node.subtree.items()}
+
+
 def _rebuild_faults(engine: Engine) -> Iterator[str]:
     """A new engine that gets the present objects has the same state."""
     rebuilt = rebuild(engine)._state  # noqa: SLF001
@@ -124,10 +134,10 @@ def _rebuild_faults(engine: Engine) -> Iterator[str]:
     live = engine._state  # noqa: SLF001
     for name, node in live.tree.cluster_queues.items():
         other = rebuilt.tree.cluster_queues[name]
-        if (_nonzero(node.usage), node.subtree, node.path) != (_nonzero(other.usage), other.subtree, other.path):
+        if (*_quotas(live, node), node.path) != (*_quotas(rebuilt, other), other.path):
             yield f"{name} differs from its rebuilding"
-    if {name: (_nonzero(node.usage), node.subtree, node.height) for name, node in live.tree.cohorts.items()} != {
-        name: (_nonzero(node.usage), node.subtree, node.height) for name, node in rebuilt.tree.cohorts.items()
+    if {name: (*_quotas(live, node), node.height) for name, node in live.tree.cohorts.items()} != {
+        name: (*_quotas(rebuilt, node), node.height) for name, node in rebuilt.tree.cohorts.items()
     }:
         yield "cohorts differ from their rebuilding"
     for name, queue in live.cluster_queues.items():

@@ -9,13 +9,12 @@ A change that may make inadmissible workloads admissible only marks its cohort t
 the workloads of all marked trees back to their heaps once, before the next cycle.
 """
 
-from collections.abc import Iterator
-
 from pykueue.engine import values
 from pykueue.engine.cycle.second_pass import SecondPassQueue
 from pykueue.engine.flavors import matching
 from pykueue.engine.policy import Policy
 from pykueue.engine.preemption.loop_guard import LoopGuard
+from pykueue.engine.preemption.shared_candidates import SharedCandidates
 from pykueue.engine.queues import pending_queue
 from pykueue.engine.queues.cluster_queue import ClusterQueueState, inactivity
 from pykueue.engine.quota import admission_fair_sharing, quota_tree, reservations
@@ -31,6 +30,8 @@ class EngineState:
         self.policy = policy
         self.now_ns = 0
         self.cycle = 0
+        self.settings_version = 0
+        """Grows when cluster queues, cohorts, flavors, checks, namespaces or topologies change."""
         self.tree = quota_tree.QuotaTree()
         self.topology_cache = TopologyCache()
         self.ledger = Ledger(self.topology_cache)
@@ -55,6 +56,7 @@ class EngineState:
         self.skipped_preemptions: dict[str, int] = {}
         """Preemptions that the last cycle skipped, per cluster queue."""
         self.loop_guard = LoopGuard() if policy.preemption_loop_guard else None
+        self.shared_candidates = SharedCandidates()
         self.dirty_trees: dict[NodeKey, None] = {}
         """Roots of the trees that the next cycle looks at."""
         self.idle_trees: dict[NodeKey, None] = {}
@@ -63,6 +65,10 @@ class EngineState:
         """Trees that the last event reactivated."""
         self._reactivations: dict[NodeKey, None] = {}
         """Trees whose inadmissible workloads `settle` will move back to their heaps."""
+        self._namespace_checks: dict[values.ClusterQueueName, tuple[int, NamespaceCheck]] = {}
+        """One for each cluster queue, valid for one version of the settings."""
+        self._queues_of_tree: dict[NodeKey, tuple[int, list[ClusterQueueState]]] = {}
+        """The cluster queues of a tree, valid for one version of the settings."""
         self._workloads_of: dict[values.LocalQueueKey, dict[values.WorkloadKey, None]] = {}
         self._without_cluster_queue: dict[values.ClusterQueueName, dict[values.WorkloadKey, None]] = {}
         """Workloads admitted to a cluster queue that does not exist (yet)."""
@@ -83,12 +89,15 @@ class EngineState:
         self.dirty_trees |= self.idle_trees
         self.idle_trees = {}
 
-    def tree_queues(self, key: NodeKey) -> Iterator[ClusterQueueState]:
+    def tree_queues(self, key: NodeKey) -> list[ClusterQueueState]:
         """The cluster queues of one tree, in a total order."""
-        root = self.tree.find(key)
-        if root is not None and root.parent is None:
-            for node in quota_tree.subtree_cluster_queues(root):
-                yield self.cluster_queues[values.ClusterQueueName(node.name)]
+        version, queues = self._queues_of_tree.get(key, (-1, []))
+        if version != self.settings_version:
+            root = self.tree.find(key)
+            nodes = () if root is None or root.parent is not None else quota_tree.subtree_cluster_queues(root)
+            queues = [self.cluster_queues[values.ClusterQueueName(node.name)] for node in nodes]
+            self._queues_of_tree[key] = (self.settings_version, queues)
+        return queues
 
     def reactivate(self, node: quota_tree.QuotaNode) -> None:
         """Let the inadmissible workloads of this tree be tried again."""
@@ -127,6 +136,7 @@ class EngineState:
         for root in rebuilt:
             self.mark_dirty(root)
         if rebuilt:
+            self._queues_of_tree = {}
             for key in [key for key in (*self.dirty_trees, *self.idle_trees) if not self._is_root(key)]:
                 self.dirty_trees.pop(key, None)
                 self.idle_trees.pop(key, None)
@@ -136,7 +146,11 @@ class EngineState:
         return node is not None and node.parent is None
 
     def namespace_check(self, queue: ClusterQueueState) -> "NamespaceCheck":
-        return NamespaceCheck(self.namespaces, queue.value.namespace_selector)
+        version, check = self._namespace_checks.get(queue.name, (-1, None))
+        if check is None or version != self.settings_version:
+            check = NamespaceCheck(self.namespaces, queue.value.namespace_selector)
+            self._namespace_checks[queue.name] = (self.settings_version, check)
+        return check
 
     def refresh_activity(self) -> None:
         """Recompute whether each cluster queue is active, after cohorts changed."""
@@ -301,12 +315,17 @@ class EngineState:
 class NamespaceCheck:
     """Whether the selector of a cluster queue accepts a namespace."""
 
-    __slots__ = ("_namespaces", "_selector")
+    __slots__ = ("_answers", "_namespaces", "_selector")
 
     def __init__(self, namespaces: dict[str, dict[str, str]], selector: values.LabelSelector | None) -> None:
         self._namespaces = namespaces
         self._selector = selector
+        self._answers: dict[str, bool] = {}
 
     def __call__(self, namespace: str) -> bool:
-        labels = self._namespaces.get(namespace)
-        return labels is not None and matching.selects(self._selector, labels)
+        answer = self._answers.get(namespace)
+        if answer is None:
+            labels = self._namespaces.get(namespace)
+            answer = labels is not None and matching.selects(self._selector, labels)
+            self._answers[namespace] = answer
+        return answer

@@ -190,6 +190,10 @@ class EngineView:
             return 0
         return sum(self._is_pending(workload) for workload in state.workloads_of(key))
 
+    def is_current(self, workload: values.Workload) -> bool:
+        """Whether the engine has exactly this value of the workload."""
+        return self._state.workloads.get(workload.key) == workload
+
     def _is_pending(self, workload: values.Workload) -> bool:
         if workload.may_queue and workload.key not in self._state.reservations:
             return True
@@ -217,6 +221,14 @@ class EngineView:
     def reactivated_trees(self) -> tuple[TreeKey, ...]:
         """Trees whose inadmissible workloads the last event reactivated."""
         return tuple(self._state.reactivated_trees)
+
+    def cluster_queue_of(self, key: values.WorkloadKey) -> values.ClusterQueueName | None:
+        """The cluster queue in which an unfinished workload has quota or is queued."""
+        reservation, workload = self._state.reservations.get(key), self._state.workloads.get(key)
+        if reservation is not None:
+            return reservation.cluster_queue
+        local_queue = None if workload is None else self._state.local_queues.get(workload.local_queue)
+        return None if local_queue is None else local_queue.cluster_queue
 
     def tree_of(self, name: values.ClusterQueueName) -> TreeKey:
         return self._state.tree_of(name)

@@ -132,6 +132,6 @@ def _metrics_service(configuration: Loaded) -> list[Object]:
     port = _port(configuration.value.metrics.bind_address)
     if not port:
         return []
-    spec = {"selector": dict(_LABELS), "ports": [{"name": "metrics", "port": port, "targetPort": port}]}
+    spec = {"selector": dict(_LABELS), "ports": [{"name": "https", "port": port, "targetPort": port}]}
     metadata = _metadata(configuration, f"{NAME}-metrics")
     return [{"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}]

@@ -26,6 +26,14 @@ class Finding:
     detail: str
     repair: str = ""
     """The command that repairs it."""
+    names: tuple[str, ...] = ()
+    """What the detail is about."""
+
+    def text(self, most_names: int | None = None) -> str:
+        """The detail with its names, or with the first of them and the number of the others."""
+        names = self.names[:most_names]
+        more = f" and {len(self.names) - len(names)} more (-v)" if len(names) < len(self.names) else ""
+        return f"{self.detail} {', '.join(names)}{more}" if names else self.detail
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,11 +118,11 @@ def _definitions(facts: Facts) -> Finding:
     )
     repair = _PRINT.format(part="crds") + _APPLY
     if missing:
-        return Finding(subject="definitions", is_good=False, detail=f"missing: {', '.join(missing)}", repair=repair)
+        return Finding(subject="definitions", is_good=False, detail="missing:", names=tuple(missing), repair=repair)
     if converted:
-        detail = f"converted by a webhook that may be gone: {', '.join(converted)}"
+        detail = "converted by a webhook that may be gone:"
         repair = f"kubectl patch {' '.join(f'crd/{name}' for name in converted)} {_UNCONVERTED} && {repair}"
-        return Finding(subject="definitions", is_good=False, detail=detail, repair=repair)
+        return Finding(subject="definitions", is_good=False, detail=detail, names=tuple(converted), repair=repair)
     return Finding(subject="definitions", is_good=True, detail=f"{len(facts.wanted_definitions)} kinds")
 
 
@@ -122,14 +130,13 @@ def _policies(facts: Facts) -> Finding:
     missing = sorted(facts.wanted_policies - facts.policies)
     if not missing:
         return Finding(subject="policies", is_good=True, detail=f"{len(facts.wanted_policies)} in force")
-    detail = f"missing: {', '.join(missing)}"
-    return Finding(subject="policies", is_good=False, detail=detail, repair=_applied(facts, "policies"))
+    repair = _applied(facts, "policies")
+    return Finding(subject="policies", is_good=False, detail="missing:", names=tuple(missing), repair=repair)
 
 
 def _own_webhooks(facts: WebhookFacts, namespace: str, install: str) -> Iterator[Finding]:
     if facts.missing:
-        detail, repair = f"missing: {', '.join(facts.missing)}", install
-        yield Finding(subject="webhooks", is_good=False, detail=detail, repair=repair)
+        yield Finding(subject="webhooks", is_good=False, detail="missing:", names=facts.missing, repair=install)
     else:
         yield Finding(subject="webhooks", is_good=True, detail="are in force")
     yield _certificate(facts, _RESTART.format(namespace=namespace))
@@ -165,8 +172,8 @@ def _webhooks(facts: Facts) -> Finding:
 def _rights(facts: Facts) -> Finding:
     if not facts.missing_rights:
         return Finding(subject="rights", is_good=True, detail="of the controller are complete")
-    detail = f"the controller may not: {', '.join(facts.missing_rights)}"
-    return Finding(subject="rights", is_good=False, detail=detail, repair=_applied(facts, "rbac"))
+    names, repair = facts.missing_rights, _applied(facts, "rbac")
+    return Finding(subject="rights", is_good=False, detail="the controller may not:", names=names, repair=repair)
 
 
 def _leader(facts: Facts) -> Finding:

@@ -30,7 +30,8 @@ def listed(job_kind: JobKind) -> str:
 
 def owned(settings: Settings) -> str:
     """CEL for whether the controller of the object is of a managed kind, in any version."""
-    kinds = ", ".join(listed(job_kinds.JOB_KINDS[name]) for name in sorted(settings.frameworks))
+    external = (f"'{resource.group}/{resource.kind}'" for resource in sorted(settings.external_jobs))
+    kinds = ", ".join([*(listed(job_kinds.JOB_KINDS[name]) for name in sorted(settings.frameworks)), *external])
     group = "(o.apiVersion.contains('/') ? o.apiVersion.split('/')[0] : '')"
     is_managed = f"has(o.controller) && o.controller && ({group} + '/' + o.kind) in [{kinds}]"
     return f"has(object.metadata.ownerReferences) && object.metadata.ownerReferences.exists(o, {is_managed})"

@@ -13,6 +13,8 @@ from pykueue.api.scheme import Object
 from pykueue.install import webhooks
 
 NAME = "pykueue-controller"
+METRICS_READER = "pykueue-metrics-reader"
+"""The role for those who read the metrics, such as Prometheus."""
 _RBAC = "rbac.authorization.k8s.io"
 _KUEUE = "kueue.x-k8s.io"
 _READ = ("get", "list", "watch")
@@ -21,10 +23,10 @@ _READ_ONLY = (
     ("node.k8s.io", ("runtimeclasses",)),
     ("resource.k8s.io", ("deviceclasses", "resourceclaimtemplates", "resourceslices")),
     ("scheduling.k8s.io", ("priorityclasses",)),
-    (_KUEUE, ("provisioningrequestconfigs", "topologies", "workloadpriorityclasses")),
+    (_KUEUE, ("multikueueclusters", "provisioningrequestconfigs", "topologies", "workloadpriorityclasses")),
 )
 _QUEUES = ("admissionchecks", "clusterqueues", "cohorts", "localqueues", "resourceflavors")
-_WITH_STATUS = ("admissionchecks", "clusterqueues", "cohorts", "localqueues", "workloads")
+_WITH_STATUS = ("admissionchecks", "clusterqueues", "cohorts", "localqueues", "multikueueclusters", "workloads")
 
 
 def objects(configuration: Configuration) -> list[Object]:
@@ -70,6 +72,7 @@ def of_controller(namespace: str) -> list[Object]:
         _binding("ClusterRoleBinding", NAME, namespace),
         _named("Role", NAME, namespace) | {"rules": [leases]},
         _binding("RoleBinding", NAME, namespace),
+        _named("ClusterRole", METRICS_READER) | {"rules": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]},
         _aggregated("view", "queues", [watched]),
         _aggregated("admin", "queues", [handled]),
     ]
@@ -129,6 +132,8 @@ def of_webhooks(namespace: str, secret: str) -> list[Object]:
 def _rules() -> Iterable[Object]:
     for group, resources in _READ_ONLY:
         yield _rule(group, resources, _READ)
+    yield _rule("authentication.k8s.io", ("tokenreviews",), ("create",))
+    yield _rule("authorization.k8s.io", ("subjectaccessreviews",), ("create",))
     yield _rule("events.k8s.io", ("events",), ("create", "patch"))
     yield _rule("", ("pods",), (*_READ, "patch"))
     yield _rule("", ("pods/status",), ("patch",))

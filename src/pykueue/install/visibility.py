@@ -1,6 +1,6 @@
 """Registers the visibility API, by which the API server forwards requests to the controllers.
 
-Two APIServices, the Service behind them, rules for token and access reviews, and roles for users.
+Two APIServices, the Service behind them, the right to know the API server, and roles for users.
 """
 
 from pykueue.api.configuration.types import Configuration
@@ -29,16 +29,8 @@ def of_port(port: int, namespace: str) -> list[Object]:
 
 def _rights(namespace: str) -> list[Object]:
     account = {"kind": "ServiceAccount", "name": rbac.NAME, "namespace": namespace}
-    name = f"{rbac.NAME}-visibility"
-    asks = [
-        _rule("authentication.k8s.io", "tokenreviews", "create"),
-        _rule("authorization.k8s.io", "subjectaccessreviews", "create"),
-    ]
     reader = {"apiGroup": _RBAC, "kind": "Role", "name": "extension-apiserver-authentication-reader"}
-    own = {"apiGroup": _RBAC, "kind": "ClusterRole", "name": name}
     return [
-        _object("ClusterRole", {"name": name}) | {"rules": asks},
-        _object("ClusterRoleBinding", {"name": name}) | {"roleRef": own, "subjects": [account]},
         _object("RoleBinding", {"name": "visibility-server-auth-reader", "namespace": "kube-system"})
         | {"roleRef": reader, "subjects": [account]},
         _role_of_users("edit", "localqueues"),

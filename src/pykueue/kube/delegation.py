@@ -1,4 +1,4 @@
-"""Delegated authentication and authorization, for servers that clusters reach by an APIService.
+"""Delegated authentication and authorization, for servers that are not the API server.
 
 The API server that forwards a request presents a client certificate and names the user in request
 headers; a ConfigMap has the authority of that certificate. Bearer tokens are checked by
@@ -101,15 +101,17 @@ class DelegatedAuth:
     async def is_allowed(self, user: AuthenticatedUser, request: AccessRequest) -> bool:
         if _ALL_POWERFUL in user.groups:
             return True
-        attributes = {
-            "verb": request.verb,
-            "group": request.group,
-            "resource": request.resource,
-            "subresource": request.subresource,
-            "name": request.name,
-            **({"namespace": request.namespace} if request.namespace else {}),
-        }
-        spec = {"user": user.name, "groups": list(user.groups), "resourceAttributes": attributes}
+        attributes: Object = {"verb": request.verb}
+        if request.path:
+            kind = "nonResourceAttributes"
+            attributes["path"] = request.path
+        else:
+            kind = "resourceAttributes"
+            for name in ("group", "resource", "subresource", "name"):
+                attributes[name] = getattr(request, name)
+            if request.namespace:
+                attributes["namespace"] = request.namespace
+        spec = {"user": user.name, "groups": list(user.groups), kind: attributes}
         review: Object = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
         status = (await self._client.raw("POST", _ACCESS_REVIEWS, review)).get("status") or {}
         return bool(status.get("allowed"))

@@ -18,6 +18,7 @@ from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object, Resource
 from pykueue.kube.access import Access
 from pykueue.kube.client import DeleteOptions, ListOptions, ObjectList, PatchType, WatchEvent, WriteOptions
+from pykueue.kube.rate_limit import RateLimit
 
 log = logging.getLogger(__name__)
 
@@ -26,6 +27,8 @@ _LARGE_BYTES = 2**20
 _REQUEST_SECONDS = 60.0
 _WATCH_SECONDS = 300
 _TRIES_WHEN_BUSY = 10
+_NEVER_LATE = "/apis/coordination.k8s.io/"
+"""The Lease is renewed without waiting for the rate limit: a late renewal loses the leadership."""
 _LONGEST_BUSY_WAIT = 30.0
 
 
@@ -51,8 +54,15 @@ _EVENT = msgspec.json.Decoder(_Event)
 class HttpClient:
     """Create it inside a running event loop; any number of tasks may use it at once."""
 
-    def __init__(self, access: Access, *, user_agent: str = f"pykueue/{pykueue.__version__}") -> None:
+    def __init__(
+        self,
+        access: Access,
+        *,
+        user_agent: str = f"pykueue/{pykueue.__version__}",
+        rate_limit: RateLimit | None = None,
+    ) -> None:
         self._access = access
+        self._rate_limit = rate_limit
         connector = aiohttp.TCPConnector(ssl=access.tls if access.tls is not None else True, limit=0)
         headers = {"User-Agent": user_agent, "Accept": _JSON, **access.headers}
         self._session = aiohttp.ClientSession(connector=connector, headers=headers, auto_decompress=True)
@@ -217,6 +227,8 @@ class HttpClient:
         data: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
+        if self._rate_limit is not None and not path.startswith(_NEVER_LATE):
+            await self._rate_limit.wait()
         all_headers = dict(headers or {})
         token = await self._access.token()
         if token:

@@ -19,7 +19,9 @@ from pykueue.api import entropy
 from pykueue.api.times import SECOND_NS
 from pykueue.engine.invariants import InvariantError
 from pykueue.simulate import invariants
+from pykueue.simulate import profile as profiles
 from pykueue.simulate.faults import FaultRates
+from pykueue.simulate.profile import Profile
 from pykueue.simulate.system import System
 from pykueue.simulate.workload_generator import RandomUser
 
@@ -32,6 +34,8 @@ LINES_SHOWN = 60
 MOST_VIOLATIONS = 10
 VIOLATION_LENGTH = 600
 _COLLECT_STEPS = 50_000
+_UID_BITS = 128
+_COUNT_SHIFT = 96
 
 
 class ViolationError(AssertionError):
@@ -43,6 +47,7 @@ class Report:
     """What a run did."""
 
     seed: int
+    profile: Profile
     steps: int
     virtual_seconds: float
     counts: dict[str, int]
@@ -51,22 +56,33 @@ class Report:
 
     def __str__(self) -> str:
         counts = ", ".join(f"{name} {count}" for name, count in sorted(self.counts.items()))
-        return f"seed {self.seed}: {self.steps} steps, {self.virtual_seconds:.0f} virtual seconds; {counts}"
+        duration = f"{self.steps} steps, {self.virtual_seconds:.0f} virtual seconds"
+        return f"seed {self.seed} ({self.profile}): {duration}; {counts}"
 
 
 class Campaign:
     """One run of one seed."""
 
-    def __init__(self, seed: int, *, rates: FaultRates | None = None, keeps_trace: bool = False) -> None:
+    def __init__(
+        self,
+        seed: int,
+        *,
+        profile: Profile = profiles.PLAIN,
+        rates: FaultRates | None = None,
+        keeps_trace: bool = False,
+    ) -> None:
         self._directory = tempfile.TemporaryDirectory(prefix="pykueue-simulation-")
-        self.system = System(seed, Path(self._directory.name), rates=rates, keeps_trace=keeps_trace)
+        self.system = System(seed, Path(self._directory.name), profile=profile, rates=rates, keeps_trace=keeps_trace)
         self._random = self.system.stream("campaign")
+        self._user = RandomUser(self.system)
+        self._breaking: asyncio.Task[None] | None = None
+        self._steps = 0
 
     def run(self, story: Callable[["Campaign"], Awaitable[None]]) -> Report:
         system = self.system
         self._next_check = CHECK_STEPS
         system.loop.after_step = self._after_step
-        with entropy.drawn_from(system.stream("entropy")), _quiet(system), _own_collector():
+        with entropy.drawn_from(_GrowingUids(f"{system.seed} entropy")), _quiet(system), _own_collector():
             try:
                 system.loop.run_until_complete(_awaited(story(self)))
                 self._fail_if_violated()
@@ -83,39 +99,42 @@ class Campaign:
         """Random episodes until so many steps are done; then everything is deleted and nothing
         may be left.
         """
+        self._steps = steps
         await self.system.start()
-        user = RandomUser(self.system)
-        await user.set_up()
+        await self._user.set_up()
         await self.rest()
         while self.system.loop.steps < steps:
-            await self._episode(user)
+            await self._episode()
             await self.rest()
             await self.check_rest()
             await self._check_fresh_start()
-        await self._end(user)
+        await self._end()
 
-    async def _episode(self, user: RandomUser) -> None:
+    async def _episode(self) -> None:
         draw = self._random
         self.system.faults.is_calm = draw.random() < 0.1
         self.system.trace.add("episode")
         for _ in range(draw.randint(5, 40)):
-            await user.act()
+            await self._user.act()
             if draw.random() < 0.08:
                 await self._disturb()
             await asyncio.sleep(draw.choice((0, 0.01, 0.1, 1, 5)) * draw.random())
 
     async def _disturb(self) -> None:
         system, pause = self.system, self._random.choice((0.0, 0.1, 3.0, 20.0))
-        disturbance = self._random.randrange(4)
-        if disturbance == 0:
+        disturbance = self._random.randrange(5 if system.profile.checks else 4)
+        if disturbance == 4:
+            await system.restart(system.check_controller, pause)
+        elif disturbance == 0:
             await system.restart_api_server(pause)
         elif disturbance == 1:
             await system.restart(system.cluster, pause)
         else:
             await system.restart(system.replicas[disturbance - 2], pause)
 
-    async def _end(self, user: RandomUser) -> None:
-        await user.open_queues()
+    async def _end(self) -> None:
+        user = self._user
+        await user.administrator.restore()
         for _ in range(2):  # a deletion may bring up another job
             await user.delete_all_jobs()
             await asyncio.sleep(1)
@@ -149,6 +168,7 @@ class Campaign:
     async def _check_fresh_start(self) -> None:
         """A restart of everything at rest changes no object."""
         before, may_differ = invariants.state(self.system), invariants.may_differ_after_restart(self.system)
+        outdated = invariants.outdated(self.system)
         await self.system.restart_api_server(1)
         for replica in self.system.replicas:
             await self.system.restart(replica, 1)
@@ -157,7 +177,7 @@ class Campaign:
         await self.rest()
         if may_differ:
             return
-        for difference in invariants.differences(before, invariants.state(self.system)):
+        for difference in invariants.differences(before, invariants.state(self.system), outdated):
             self.system.monitor.report(f"a fresh start changed {difference}")
         self._fail_if_violated()
 
@@ -167,6 +187,8 @@ class Campaign:
         system = self.system
         if system.monitor.violations or system.loop.errors:
             self._fail_if_violated()
+        if system.monitor.preemption_cycles and (self._breaking is None or self._breaking.done()):
+            self._breaking = system.loop.create_task(self._break_preemption_cycles())
         if system.loop.steps >= self._next_check:
             self._next_check = system.loop.steps + CHECK_STEPS
             system.monitor.check_owners()
@@ -174,6 +196,13 @@ class Campaign:
                 invariants.check_engine(system, controllers.scheduler.engine)
             if system.loop.steps % _COLLECT_STEPS < CHECK_STEPS:
                 gc.collect()
+
+    async def _break_preemption_cycles(self) -> None:
+        """As in Kueue, workloads may preempt each other for ever; the user ends it."""
+        cycles, self.system.monitor.preemption_cycles = self.system.monitor.preemption_cycles, {}
+        for key in cycles:
+            self.system.trace.add("preemption cycle", str(key))
+            await self._user.deactivate(key.namespace, key.name)
 
     def _fail_if_violated(self) -> None:
         violations = [*self.system.monitor.violations, *(repr(error) for error in self.system.loop.errors)]
@@ -183,13 +212,15 @@ class Campaign:
     def _failure(self, violations: list[str]) -> str:
         last = list(self.system.trace.lines)[-LINES_SHOWN:]
         listed = [violation[:VIOLATION_LENGTH] for violation in violations[:MOST_VIOLATIONS]]
-        replay = f"replay: PYKUEUE_SIMULATION_SEED={self.system.seed}"
+        variables = f"PYKUEUE_SIMULATION_SEED={self.system.seed} PYKUEUE_SIMULATION_STEPS={self._steps}"
+        replay = f"replay: {variables} pytest tests/simulation/test_campaign.py -k one_seed"
         return "\n".join(["", *last, str(self._report()), *listed, replay])
 
     def _report(self) -> Report:
         system = self.system
         return Report(
             seed=system.seed,
+            profile=system.profile,
             steps=system.loop.steps,
             virtual_seconds=system.loop.now_ns / SECOND_NS,
             counts=dict(system.trace.counts),
@@ -244,8 +275,25 @@ def _own_collector() -> Iterator[None]:
             gc.enable()
 
 
+class _GrowingUids(random.Random):
+    """Draws uids in the order in which objects are created.
+
+    A queue breaks ties within a second by the order of arrival. A fresh engine does not know it
+    and takes the uid; with uids that grow, both agree.
+    """
+
+    _count = 0
+
+    def getrandbits(self, k: int, /) -> int:
+        bits = super().getrandbits(k)
+        if k != _UID_BITS:
+            return bits
+        self._count += 1
+        return self._count << _COUNT_SHIFT | bits & ((1 << _COUNT_SHIFT) - 1)
+
+
 def run(seed: int, steps: int) -> Report:
-    campaign = Campaign(seed)
+    campaign = Campaign(seed, profile=profiles.draw(random.Random(f"{seed} profile")))  # noqa: S311 - guards nothing
     return campaign.run(lambda campaign: campaign.episodes(steps))
 
 

@@ -5,21 +5,23 @@ Then the stored objects are the whole truth: nobody waits for a deletion, the en
 the API, and a fresh start from the stored objects changes nothing.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
 from pykueue.api import conditions, objects
 from pykueue.api.scheme import Object
 from pykueue.controllers.scheduler import snapshot
-from pykueue.engine import decisions, events, invariants
+from pykueue.controllers.workloads import predicates
+from pykueue.engine import decisions, events, invariants, values
 from pykueue.engine.engine import Engine
+from pykueue.simulate import check_controller
 from pykueue.simulate.monitor import holds_quota
-from pykueue.simulate.system import CONFIGURATION, System
-from pykueue.translate import outcomes
+from pykueue.simulate.pending_reasons import PendingReasons, message_of
+from pykueue.simulate.system import System
+from pykueue.translate import workload
 
 POD_GROUP = "kueue.x-k8s.io/pod-group-name"
-_MOST_CYCLES = 200
 
 
 async def faults_at_rest(system: System) -> list[str]:
@@ -40,10 +42,37 @@ def _stored(system: System) -> Iterator[Object]:
 
 
 def _deletions(system: System) -> Iterator[str]:
+    in_use = _in_use(system)
+    for obj in _stored(system):
+        if objects.is_deleted(obj) and _title(obj) not in in_use:
+            yield f"{_title(obj)} is still being deleted, finalizers {objects.finalizers(obj)}"
+
+
+def _in_use(system: System) -> set[str]:
+    """Objects whose deletion waits, as in Kueue: flavors, checks and queues for what uses them,
+    and pods of a group, with their namespace, for pods that replace them.
+    """
+    in_use: set[str] = set()
     waiting = _waiting_for_pods(system)
     for obj in _stored(system):
-        if objects.is_deleted(obj) and objects.labels(obj).get(POD_GROUP) not in waiting:
-            yield f"{_title(obj)} is still being deleted, finalizers {objects.finalizers(obj)}"
+        match obj["kind"]:
+            case "ClusterQueue":
+                in_use |= {f"ResourceFlavor /{flavor}" for flavor in _flavors(obj)}
+                in_use.add(f"AdmissionCheck /{check_controller.NAME}")
+            case "ResourceFlavor":
+                in_use.add(f"Topology /{objects.spec(obj).get('topologyName')}")
+            case "Workload" if holds_quota(obj):
+                in_use.add(f"ClusterQueue /{objects.nested(obj, 'status', 'admission')['clusterQueue']}")
+            case "Pod" if objects.labels(obj).get(POD_GROUP) in waiting:
+                in_use |= {_title(obj), f"Namespace /{objects.namespace(obj)}"}
+            case "Workload" if objects.name(obj) in waiting:
+                in_use |= {_title(obj), f"Namespace /{objects.namespace(obj)}"}
+    return in_use
+
+
+def _flavors(cluster_queue: Object) -> list[str]:
+    groups = objects.spec(cluster_queue).get("resourceGroups") or ()
+    return [flavor["name"] for group in groups for flavor in group["flavors"]]
 
 
 def _waiting_for_pods(system: System) -> set[str]:
@@ -63,7 +92,12 @@ def _waiting_for_pods(system: System) -> set[str]:
 
 
 def may_differ_after_restart(system: System) -> bool:
-    return system.monitor.had_stopped_queues or bool(_waiting_for_pods(system))
+    is_scanning = any(
+        reasons.is_scanning(workload.key(obj))
+        for reasons in system.pending_reasons.values()
+        for obj in _kind(system, "Workload")
+    )
+    return system.monitor.had_stopped_queues or bool(_waiting_for_pods(system)) or is_scanning
 
 
 def check_engine(system: System, engine: Engine) -> None:
@@ -95,7 +129,7 @@ def _running_without_admission(system: System) -> Iterator[str]:
 def _queue_statuses(system: System) -> Iterator[str]:
     """The status of a ClusterQueue counts the Workloads that hold quota in it."""
     workloads = [obj for obj in _stored(system) if obj["kind"] == "Workload" and holds_quota(obj)]
-    counts = Counter(objects.nested(workload, "status", "admission")["clusterQueue"] for workload in workloads)
+    counts = Counter(objects.nested(obj, "status", "admission")["clusterQueue"] for obj in workloads)
     for obj in _stored(system):
         if obj["kind"] == "ClusterQueue":
             name, count = objects.name(obj), objects.status(obj).get("reservingWorkloads", 0)
@@ -110,16 +144,28 @@ def _leaders(system: System) -> Iterator[str]:
 
 async def _engine_faults(system: System) -> Any:
     """The live engine, the API and a fresh engine agree, and the fresh one decides nothing new."""
-    for controllers in system.leading.values():
+    for replica, controllers in system.leading.items():
         live = controllers.scheduler.engine
         check_engine(system, live)
-        observed = await snapshot.observe(system.client, CONFIGURATION, now_ns=system.clock.now_ns())
+        observed = await snapshot.observe(system.client, system.profile.configuration, now_ns=system.clock.now_ns())
         if _usage(live) != _usage(observed.engine):
             yield f"the engine uses {_usage(live)}, the API says {_usage(observed.engine)}"
+        reasons = system.pending_reasons[replica]
+        for fault in _unwritten(reasons, observed.workloads):
+            yield fault
         if system.monitor.had_stopped_queues:
             return
-        for fault in _decisions(observed.engine, observed.workloads, system.clock.now_ns()):
+        for fault in _decisions(observed.engine, observed.workloads, reasons, system.clock.now_ns()):
             yield fault
+
+
+def _unwritten(reasons: PendingReasons, workloads: dict[values.WorkloadKey, Object]) -> Iterator[str]:
+    """What the live engine decided last about a pending Workload is in its status."""
+    for key, obj in workloads.items():
+        decided, written = reasons.messages.get(key), _pending_message(obj)
+        is_pending = predicates.is_admissible(obj) and reasons.is_pending(key)
+        if decided is not None and is_pending and decided != written:
+            yield f"{key} says {written!r}, its engine decided {decided!r}"
 
 
 def _usage(engine: Engine) -> dict[str, dict[str, int]]:
@@ -129,22 +175,33 @@ def _usage(engine: Engine) -> dict[str, dict[str, int]]:
     }
 
 
-def _decisions(engine: Engine, workloads: dict[Any, Object], now_ns: int) -> Iterator[str]:
-    for _ in range(_MOST_CYCLES):
-        decided = engine.handle(events.CycleDue(at_ns=now_ns))
-        if not decided:
-            return
+def _pending_message(obj: Object) -> str | None:
+    return (conditions.find(obj, "QuotaReserved") or {}).get("message")
+
+
+def _decisions(
+    engine: Engine, workloads: dict[values.WorkloadKey, Object], reasons: PendingReasons, now_ns: int
+) -> Iterator[str]:
+    """A fresh engine admits nothing, and gives the reasons that are written.
+
+    As in Kueue, a reason may alternate from cycle to cycle; one of them is written.
+    """
+    messages: dict[values.WorkloadKey, list[str]] = defaultdict(list)
+    cycles: list[list[decisions.Decision]] = []
+    while (decided := engine.handle(events.CycleDue(at_ns=now_ns))) and decided not in cycles:
+        cycles.append(decided)
         for decision in decided:
             match decision:
                 case decisions.Requeue() | decisions.MarkInadmissible():
-                    condition = conditions.find(workloads[decision.workload], "QuotaReserved") or {}
-                    message = conditions.truncate(outcomes.pending_message(decision), 32768)
-                    if condition.get("message") != message:
-                        yield f"{decision.workload} says {condition.get('message')!r}, a fresh engine {message!r}"
+                    messages[decision.workload].append(message_of(decision))
                 case _:
-                    yield f"a fresh engine decides {decision}"
+                    if not reasons.is_scanning(decision.workload):
+                        yield f"a fresh engine decides {decision}"
                     return
-    yield "a fresh engine comes to no end"
+    for key, expected in messages.items():
+        written = _pending_message(workloads[key])
+        if written not in expected and not reasons.may_be_outdated(key):
+            yield f"{key} says {written!r}, a fresh engine {expected}"
 
 
 def state(system: System) -> dict[str, Object]:
@@ -168,12 +225,45 @@ def _comparable(obj: Object) -> Object:
     return obj | {"metadata": metadata}
 
 
-def differences(before: dict[str, Object], after: dict[str, Object]) -> list[str]:
+def outdated(system: System) -> set[str]:
+    """Pending Workloads whose reasons a fresh start may write anew, as in Kueue."""
+    return {
+        _title(obj)
+        for obj in _stored(system)
+        if obj["kind"] == "Workload"
+        and not predicates.has_quota_reservation(obj)
+        and (_is_without_queue(system, obj) or (predicates.is_admissible(obj) and _is_outdated(system, obj)))
+    }
+
+
+def _is_outdated(system: System, obj: Object) -> bool:
+    return any(reasons.may_be_outdated(workload.key(obj)) for reasons in system.pending_reasons.values())
+
+
+def _is_without_queue(system: System, obj: Object) -> bool:
+    """Whether the ClusterQueue of a Workload is gone: as in Kueue, the reason stays as it was."""
+    queues = {(objects.namespace(queue), objects.name(queue)): queue for queue in _kind(system, "LocalQueue")}
+    queue = queues.get((objects.namespace(obj), objects.spec(obj).get("queueName", "")))
+    names = {objects.name(cluster_queue) for cluster_queue in _kind(system, "ClusterQueue")}
+    return queue is not None and objects.spec(queue).get("clusterQueue") not in names
+
+
+def _kind(system: System, kind: str) -> Iterator[Object]:
+    return (obj for obj in _stored(system) if obj["kind"] == kind)
+
+
+def differences(before: dict[str, Object], after: dict[str, Object], outdated: set[str]) -> list[str]:
+    """What differs, but for the reasons of Workloads that are `outdated`."""
     return [
         f"{title}: {_difference(before.get(title), after.get(title))}"
         for title in sorted(before.keys() | after.keys())
         if before.get(title) != after.get(title)
+        and not (title in outdated and _without_status(before.get(title)) == _without_status(after.get(title)))
     ]
+
+
+def _without_status(obj: Object | None) -> Object | None:
+    return None if obj is None else obj | {"status": None}
 
 
 def _difference(before: Any, after: Any) -> str:

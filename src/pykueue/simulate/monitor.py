@@ -6,10 +6,11 @@ campaign ends with it.
 """
 
 import zlib
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterator, Sequence
 
 from pykueue.api import conditions, objects, quantity
+from pykueue.api.labels import WORKLOAD_SLICE_REPLACEMENT_FOR
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
 from pykueue.apiserver.store.rows import StoreChange, Stored, StoreKey
@@ -25,6 +26,8 @@ QUOTA_GRACE_NS = 60 * SECOND_NS
 RATE_SECONDS = 10
 MOST_WRITES = 150
 """Of one object within `RATE_SECONDS`."""
+MOST_PREEMPTIONS = 8
+"""Of one Workload within `RATE_SECONDS`."""
 _UNIMPORTANT = frozenset({"leases", "events"})
 _INDEX = "batch.kubernetes.io/job-completion-index"
 
@@ -62,6 +65,9 @@ class Monitor:
         self._most_pods: dict[str, int] = {}
         self._starts: Counter[str] = Counter()
         self._rates: dict[str, tuple[int, int]] = {}
+        self.preemption_cycles: dict[StoreKey, None] = {}
+        """Workloads that are preempted again and again within a short time."""
+        self._preemptions: dict[str, deque[int]] = defaultdict(lambda: deque(maxlen=MOST_PREEMPTIONS))
 
     def report(self, violation: str) -> None:
         self._trace.add("VIOLATION", violation)
@@ -152,6 +158,8 @@ class Monitor:
         if workload is None:
             return
         self._workloads[key] = workload
+        if before is not None and _preemptions(before) != _preemptions(workload):
+            self._count_preemption(key, objects.uid(workload))
         if before is not None and before["spec"].get("active", True) != workload["spec"].get("active", True):
             # An active Workload counts again, whoever took its quota.
             self._queues_changed_ns = self._clock.now_ns()
@@ -159,6 +167,13 @@ class Monitor:
             self._waited_for_pods_ns = self._clock.now_ns()
         if holds_quota(workload) and (before is None or not holds_quota(before)):
             self._check_quota(key, workload)
+
+    def _count_preemption(self, key: StoreKey, uid: str) -> None:
+        times = self._preemptions[uid]
+        times.append(self._clock.now_ns())
+        if len(times) == MOST_PREEMPTIONS and times[-1] - times[0] < RATE_SECONDS * SECOND_NS:
+            self.preemption_cycles[key] = None
+            times.clear()
 
     def _check_quota(self, key: StoreKey, workload: Object) -> None:
         """A new reservation fits into what its cohort has, and into what its queue may borrow."""
@@ -179,9 +194,20 @@ class Monitor:
                     self.report(f"{key} was admitted to {amount} of {index}, {limit[index]} may be used")
 
     def usage(self, queues: Iterator[str]) -> Counter[FlavorResource]:
+        """What the Workloads of some queues use.
+
+        The slice of an elastic job shares its quota with the slice that it replaces.
+        """
         names = set(queues)
         total: Counter[FlavorResource] = Counter()
-        for workload in self._workloads.values():
+        replaced = {
+            objects.annotations(workload).get(WORKLOAD_SLICE_REPLACEMENT_FOR)
+            for workload in self._workloads.values()
+            if holds_quota(workload)
+        }
+        for key, workload in self._workloads.items():
+            if f"{key.namespace}/{key.name}" in replaced:
+                continue
             if holds_quota(workload) and objects.nested(workload, "status", "admission")["clusterQueue"] in names:
                 total.update(usage_of(workload))
         return total
@@ -244,6 +270,7 @@ class Monitor:
             self.started_by_user.isdisjoint(uids)
             and self.needs_admission(pod)
             and self._clock.now_ns() - admitted_ns > GRACE_NS
+            and not self.is_admitted(pod)
         ):
             self.report(f"{objects.name(pod)} runs without an admission")
 
@@ -278,6 +305,11 @@ class Monitor:
         return any("kueue.x-k8s.io/queue-name" in objects.labels(obj) for obj in [pod, *stored])
 
 
+def _preemptions(workload: Object) -> int:
+    evictions = objects.nested(workload, "status", "schedulingStats").get("evictions") or ()
+    return sum(eviction["count"] for eviction in evictions if eviction["reason"] == "Preempted")
+
+
 def _waits_for_pods(workload: Object) -> bool:
     return conditions.is_true(workload, "WaitingForReplacementPods")
 
@@ -289,13 +321,18 @@ def holds_quota(workload: Object) -> bool:
 
 
 def usage_of(workload: Object) -> Counter[FlavorResource]:
-    """What the admission of a Workload uses, without the pods that need it no longer."""
+    """What the admission of a Workload uses, without the pods that need it no longer.
+
+    An elastic job that shrinks is resized in its spec, and its admission stays as it was.
+    """
     total: Counter[FlavorResource] = Counter()
     status = objects.status(workload)
+    sizes = {pod_set["name"]: int(pod_set.get("count", 1)) for pod_set in objects.spec(workload)["podSets"]}
     reclaimable = {pods["name"]: int(pods["count"]) for pods in status.get("reclaimablePods") or ()}
     for assignment in objects.nested(status, "admission").get("podSetAssignments") or ():
         count = int(assignment["count"])
-        left = count - min(reclaimable.get(assignment["name"], 0), count)
+        size = min(count, sizes.get(assignment["name"], count))
+        left = size - min(reclaimable.get(assignment["name"], 0), size)
         for resource, flavor in (assignment.get("flavors") or {}).items():
             total[flavor, resource] += (
                 quantity.parse(assignment["resourceUsage"][resource]).milli() * left // max(count, 1)

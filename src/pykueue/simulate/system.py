@@ -13,7 +13,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from pykueue.api import registry, resources
 from pykueue.api.errors import ApiError
@@ -26,23 +25,16 @@ from pykueue.cluster.local_cluster import ClusterOptions, LocalCluster
 from pykueue.controllers import settings
 from pykueue.controllers.system import Controllers
 from pykueue.kube.lease import LeaderElector
+from pykueue.simulate import profile as profiles
+from pykueue.simulate.check_controller import CheckController
 from pykueue.simulate.containers import Machine
 from pykueue.simulate.event_loop import Process, SimulationLoop, VirtualClock
 from pykueue.simulate.faults import ApiConnection, FaultRates, Faults, FaultyClient
 from pykueue.simulate.monitor import Monitor
+from pykueue.simulate.pending_reasons import PendingReasons
+from pykueue.simulate.profile import Profile
 from pykueue.simulate.trace import Trace
 
-CONFIGURATION: dict[str, Any] = {
-    "integrations": {
-        "frameworks": [
-            "batch/job",
-            "jobset.x-k8s.io/jobset",
-            "ray.io/raycluster",
-            "ray.io/rayjob",
-            "pod",
-        ]
-    }
-}
 NAMESPACES = ("default", "kueue-system")
 LEASE = ("kueue-system", "controllers")
 _RESTART_SECONDS = 1.0
@@ -106,9 +98,16 @@ class System:
     """
 
     def __init__(
-        self, seed: int, directory: Path, *, rates: FaultRates | None = None, keeps_trace: bool = False
+        self,
+        seed: int,
+        directory: Path,
+        *,
+        profile: Profile = profiles.PLAIN,
+        rates: FaultRates | None = None,
+        keeps_trace: bool = False,
     ) -> None:
         self.seed = seed
+        self.profile = profile
         window = self.stream("window").choice((1, 2, 8, 1000))
         order = self.stream("order")
         self.loop = SimulationLoop(order, window=window)  # type: ignore[abstract] # without I/O
@@ -121,12 +120,16 @@ class System:
         self.leading: dict[str, Controllers] = {}
         """The controllers that lead, by the name of their replica; more than one only by mistake.
         """
+        self.pending_reasons: dict[str, PendingReasons] = {}
+        """What the engines of the leaders decided last, by the name of their replica."""
         self.scheme = registry.scheme()
         self._log = SlowLog()
         self._directory = directory
         self._core: Core | None = None
         self.replicas = [RestartingProcess(f"controllers-{number}", self._run_controllers, self) for number in (1, 2)]
         self.cluster = RestartingProcess("cluster", self._run_cluster, self)
+        self.check_controller = RestartingProcess("check controller", self._run_check_controller, self)
+        self._check_answers = self.stream("check answers")
 
     def stream(self, name: str) -> random.Random:
         """A generator of its own for each purpose, so that one more draw here changes nothing
@@ -150,13 +153,15 @@ class System:
             namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
             await self.client.create(resources.NAMESPACE, namespace)
         self.cluster.start()
+        if self.profile.checks:
+            self.check_controller.start()
         for replica in self.replicas:
             replica.start()
 
     async def start_api_server(self) -> None:
         process = Process("api server")
         now = lambda: datetime.fromtimestamp(self.clock.now_ns() / SECOND_NS, UTC)  # noqa: E731
-        admission = settings.admission_settings(CONFIGURATION)
+        admission = settings.admission_settings(self.profile.configuration)
         self._core = Core(Store(self._log), self.scheme, settings=admission, clock=now)
         await process.spawn(self._core.start())
         self.store.listeners.append(self.monitor.changed)
@@ -197,7 +202,8 @@ class System:
 
         async def lead() -> None:
             self.trace.add("leads", process.name)
-            self.leading[process.name] = controllers = Controllers(client, CONFIGURATION, self.clock)
+            self.leading[process.name] = controllers = Controllers(client, self.profile.configuration, self.clock)
+            self.pending_reasons[process.name] = PendingReasons(controllers.scheduler)
             try:
                 await controllers.run()
             finally:
@@ -209,13 +215,17 @@ class System:
 
     async def _run_cluster(self, process: Process) -> None:
         client = FaultyClient(process, self.connection, self.faults, is_remote=False)
-        options = ClusterOptions(runtime="simulated", directory=self._directory)
+        options = ClusterOptions(runtime="simulated", directory=self._directory, nodes=self.profile.nodes)
         cluster = LocalCluster(client, self.clock, options)
         assert cluster.kubelet is not None
         cluster.kubelet.runtime = self.machine
         async with _closing_log_files(cluster):
             await cluster.start()
             await asyncio.Event().wait()
+
+    async def _run_check_controller(self, process: Process) -> None:
+        client = FaultyClient(process, self.connection, self.faults)
+        await CheckController(client, self.clock, self._check_answers).run()
 
 
 @asynccontextmanager

@@ -300,7 +300,7 @@ def _matching(devices: Sequence[Object], texts: Sequence[str], used: set[int], c
 
     matching = 0
     try:
-        expressions = [cel_library.compile_expression(text) for text in texts]
+        expressions = [cel_library.compile_selector(text) for text in texts]
         for index, device in enumerate(devices):
             if matching == count:
                 break

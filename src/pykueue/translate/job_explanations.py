@@ -35,7 +35,10 @@ _PREEMPTOR = re.compile(r"a workload \(UID: ([^,]*), JobUID: [^)]*\)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFacts:
-    """The objects that belong to one job; `existing` has the names of queues and classes."""
+    """The objects that belong to one job.
+
+    `existing` has the names of queues and classes, by kind, of the kinds that could be read.
+    """
 
     title: str
     """For example `Job default/train`."""
@@ -110,13 +113,22 @@ def _without_workload(facts: JobFacts) -> JobReport:
         if _MISSPELLED_QUEUE_LABEL in job_labels:
             why += f"; its label {_MISSPELLED_QUEUE_LABEL} has no meaning"
         return _not_queued(facts, why)
-    classes = facts.existing.get("WorkloadPriorityClass", ())
-    if priority and priority not in classes:
-        why = f"WorkloadPriorityClass {priority} does not exist{_names(classes)}"
-        return _not_queued(facts, why)
-    if queue not in facts.existing.get("LocalQueue", ()):
+    pod_priority = "" if priority else _pod_priority_class(facts.job)
+    for kind, name in (("WorkloadPriorityClass", priority), ("PriorityClass", pod_priority)):
+        classes = facts.existing.get(kind)
+        if name and classes is not None and name not in classes:
+            return _not_queued(facts, f"{kind} {name} does not exist{_names(classes)}")
+    if queue not in facts.existing.get("LocalQueue", (queue,)):
         return _not_queued(facts, _missing_local_queue(facts, queue))
     return _not_queued(facts, facts.warnings[0] if facts.warnings else "its Workload does not exist yet")
+
+
+def _pod_priority_class(value: Any) -> str:
+    """The first `priorityClassName` in the pod templates of a job of any kind."""
+    if isinstance(value, dict) and isinstance(value.get("priorityClassName"), str):
+        return str(value["priorityClassName"])
+    items = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return next((name for item in items if (name := _pod_priority_class(item))), "")
 
 
 def _not_queued(facts: JobFacts, why: str) -> JobReport:

@@ -6,7 +6,7 @@ first.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,8 @@ from pykueue.api.rules.jobs import pod
 from pykueue.api.scheme import Object
 from pykueue.engine import values
 from pykueue.translate import devices, nodes, requests, selectors
+
+MOST_SHARED = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +50,85 @@ def key(obj: Object) -> values.WorkloadKey:
     return values.WorkloadKey(f"{metadata.get('namespace', '')}/{metadata.get('name', '')}")
 
 
+class PodSetValues(msgspec.Struct, frozen=True, kw_only=True):
+    """What the pod sets and the priority of a Workload decide. Equal Workloads may share it."""
+
+    pod_sets: tuple[values.PodSet, ...]
+    scheduling_hash: str
+    invalid_requests: values.InvalidRequests | None
+    may_claim_devices: bool
+
+
+class WorkloadTranslator:
+    """Translates Workloads; those with equal pod sets share the engine values of the pod sets.
+
+    A status changes often and pod sets hardly ever, and the Workloads of a queue look alike.
+    """
+
+    def __init__(self, options: WorkloadOptions) -> None:
+        self._options = options
+        self._pod_sets: dict[bytes, PodSetValues] = {}
+        self._admissions: dict[bytes, values.Admission] = {}
+
+    def workload(
+        self,
+        obj: Object,
+        *,
+        limit_ranges: Sequence[Object] = (),
+        runtime_classes: Mapping[str, Object],
+        count_devices: Callable[[Object], devices.DeviceCounts | devices.DeviceFault],
+        arrival: int = 0,
+    ) -> values.Workload:
+        """The Workload after the LimitRanges and RuntimeClasses are applied to its pods."""
+        shared = None if limit_ranges or runtime_classes else self._shared_pod_sets(obj)
+        if shared is None or shared.may_claim_devices:
+            adjusted = requests.adjusted(obj, runtime_classes=runtime_classes, limit_ranges=limit_ranges)
+            counted = count_devices(adjusted)
+            if shared is None or counted != devices.NO_DEVICES:
+                summary = limit_range.summarize(limit_ranges)
+                return workload(adjusted, self._options, summary, counted, arrival=arrival)
+        return _workload(
+            obj,
+            self._options,
+            pod_set_values=shared,
+            admission=self._shared_admission(obj) if _has_admission(obj) else None,
+            arrival=arrival,
+        )
+
+    def _shared_pod_sets(self, obj: Object) -> PodSetValues:
+        status = objects.status(obj)
+        inputs = (
+            obj["spec"].get("podSets"),
+            _priority(obj, self._options),
+            status.get("reclaimablePods"),
+            status.get("admissionChecks"),
+        )
+        encoded = msgspec.json.encode(inputs)
+        shared = self._pod_sets.get(encoded)
+        if shared is None:
+            adjusted = requests.adjusted(obj, runtime_classes={}, limit_ranges=())
+            shared = _pod_set_values(adjusted, self._options, {}, devices.NO_DEVICES)
+            _remember(self._pod_sets, encoded, shared)
+        return shared
+
+    def _shared_admission(self, obj: Object) -> values.Admission:
+        status = obj["status"]
+        inputs = (obj["spec"].get("podSets"), status["admission"], status.get("reclaimablePods"))
+        encoded = msgspec.json.encode(inputs)
+        shared = self._admissions.get(encoded)
+        if shared is None:
+            adjusted = requests.adjusted(obj, runtime_classes={}, limit_ranges=())
+            shared = _admission(adjusted, self._options)
+            _remember(self._admissions, encoded, shared)
+        return shared
+
+
+def _remember(shared: dict[bytes, Any], encoded: bytes, value: Any) -> None:
+    if len(shared) >= MOST_SHARED:
+        del shared[next(iter(shared))]
+    shared[encoded] = value
+
+
 def workload(
     obj: Object,
     options: WorkloadOptions,
@@ -57,28 +138,70 @@ def workload(
     arrival: int = 0,
 ) -> values.Workload:
     """A Workload whose devices cannot be counted is admission-gated, so it is not queued."""
+    is_faulty = isinstance(counted, devices.DeviceFault)
+    device_counts = devices.NO_DEVICES if isinstance(counted, devices.DeviceFault) else counted
+    return _workload(
+        obj,
+        options,
+        pod_set_values=_pod_set_values(obj, options, limit_ranges or {}, device_counts),
+        admission=_admission(obj, options) if _has_admission(obj) else None,
+        arrival=arrival,
+        is_faulty=is_faulty,
+    )
+
+
+def _pod_set_values(
+    obj: Object, options: WorkloadOptions, limit_ranges: limit_range.Summary, device_counts: devices.DeviceCounts
+) -> PodSetValues:
+    pod_sets = _pod_sets(obj, options, device_counts)
+    templates, priority = obj["spec"].get("podSets") or (), _priority(obj, options)
+    return PodSetValues(
+        pod_sets=pod_sets,
+        scheduling_hash=scheduling_hash(templates, pod_sets, priority) if options.computes_hash else "",
+        invalid_requests=invalid_requests(obj, limit_ranges),
+        may_claim_devices=devices.may_claim(obj),
+    )
+
+
+def _priority(obj: Object, options: WorkloadOptions) -> int:
+    return int(obj["spec"].get("priority") or 0) + _boost(obj, options)
+
+
+def _boost(obj: Object, options: WorkloadOptions) -> int:
+    return _priority_boost(objects.annotations(obj)) if options.honors_priority_boost else 0
+
+
+def _has_admission(obj: Object) -> bool:
+    return bool(objects.status(obj).get("admission")) and conditions.is_true(obj, "QuotaReserved")
+
+
+def _workload(
+    obj: Object,
+    options: WorkloadOptions,
+    *,
+    pod_set_values: PodSetValues,
+    admission: values.Admission | None,
+    arrival: int,
+    is_faulty: bool = False,
+) -> values.Workload:
     metadata, spec, status = obj["metadata"], obj["spec"], objects.status(obj)
     namespace = objects.namespace(obj)
     annotations = objects.annotations(obj)
-    boost = _priority_boost(annotations) if options.honors_priority_boost else 0
-    priority = int(spec.get("priority") or 0) + boost
     by_type = conditions.by_type(obj)
     reserved = by_type.get("QuotaReserved")
     is_reserved = conditions.has_status_true(reserved)
-    is_faulty = isinstance(counted, devices.DeviceFault)
-    pod_sets = _pod_sets(obj, options, devices.NO_DEVICES if isinstance(counted, devices.DeviceFault) else counted)
     return values.Workload(
         key=key(obj),
         uid=metadata.get("uid", ""),
         namespace=namespace,
         local_queue=values.LocalQueueKey(f"{namespace}/{spec.get('queueName', '')}"),
         created_at_ns=times.to_ns(metadata["creationTimestamp"]) if metadata.get("creationTimestamp") else 0,
-        pod_sets=pod_sets,
+        pod_sets=pod_set_values.pod_sets,
         arrival=arrival,
-        priority=priority,
-        priority_boost=boost,
+        priority=_priority(obj, options),
+        priority_boost=_boost(obj, options),
         generation=int(metadata.get("generation") or 0),
-        scheduling_hash=scheduling_hash(spec.get("podSets") or (), pod_sets, priority) if options.computes_hash else "",
+        scheduling_hash=pod_set_values.scheduling_hash,
         job_uid=objects.labels(obj).get(JOB_UID, ""),
         active=spec.get("active", True) is not False,
         finished=conditions.has_status_true(by_type.get("Finished")),
@@ -86,8 +209,8 @@ def workload(
         admission_gated=is_faulty or (options.honors_admission_gates and bool(annotations.get(ADMISSION_GATED_BY))),
         waiting_for_replacement_pods=conditions.has_status_true(by_type.get("WaitingForReplacementPods")),
         closed_preemption_gate=has_closed_preemption_gate(obj),
-        invalid_requests=invalid_requests(obj, limit_ranges or {}),
-        admission=_admission(obj, options) if is_reserved and status.get("admission") else None,
+        invalid_requests=pod_set_values.invalid_requests,
+        admission=admission,
         reserved_at_ns=conditions.transition_ns(reserved) if is_reserved else None,
         admitted=conditions.has_status_true(by_type.get("Admitted")),
         eviction=_eviction(by_type.get("Evicted")),

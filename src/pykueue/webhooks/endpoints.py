@@ -15,6 +15,7 @@ from aiohttp import web
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Lookup, Object, Settings
 from pykueue.install.webhooks import MUTATE, VALIDATE
+from pykueue.kube import server_header
 from pykueue.webhooks.lookups import LookupCache
 from pykueue.webhooks.reviews import API_VERSION, KIND, Reviewer
 
@@ -65,6 +66,7 @@ class Endpoints:
     async def start(self, host: str, port: int, tls: ssl.SSLContext) -> None:
         """OSError if the address is in use."""
         await self._runner.setup()
+        server_header.hide_versions()
         site = web.TCPSite(self._runner, host or None, port, ssl_context=tls)
         await site.start()
         self._site = site

@@ -43,7 +43,7 @@ class Webhooks:
         self._address = address or ListenAddress(host=configuration.webhook.host, port=configuration.webhook.port)
         self._lifetimes = lifetimes
         self._clock = clock or WallClock()
-        self._certificate = ServingCertificate(configuration.tls)
+        self._certificate = ServingCertificate(configuration.tls_options)
         self._lookups = LookupCache(client)
         self._endpoints = Endpoints(self._lookups, configuration.settings())
 

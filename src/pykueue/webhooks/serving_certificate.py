@@ -6,6 +6,7 @@ import ssl
 import tempfile
 from pathlib import Path
 
+from pykueue.api.configuration import tls_names
 from pykueue.api.configuration.types import Tls
 from pykueue.kube.clock import Clock
 from pykueue.kube.issuing import KeyPair
@@ -20,8 +21,7 @@ class ServingCertificate:
     """All connections that are made after `use` get the new certificate."""
 
     def __init__(self, tls: Tls | None = None) -> None:
-        self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        self.context.minimum_version = _VERSIONS.get((tls or Tls()).min_version, ssl.TLSVersion.TLSv1_2)
+        self.context = _context(tls or Tls())
         self.is_loaded = asyncio.Event()
         """Set when there is a certificate to serve."""
 
@@ -33,6 +33,21 @@ class ServingCertificate:
             key.write_bytes(pair.key)
             self.context.load_cert_chain(certificate, key)
         self.is_loaded.set()
+
+
+def _context(tls: Tls) -> ssl.SSLContext:
+    """A context with the version, cipher suites and curve of the Configuration.
+
+    Python's `ssl` offers one curve, so the first one is used.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = _VERSIONS.get(tls.min_version, ssl.TLSVersion.TLSv1_2)
+    suites = [name for suite in tls.cipher_suites if (name := tls_names.CIPHER_SUITES[suite])]
+    if suites:
+        context.set_ciphers(":".join(suites))
+    for curve in tls.curve_preferences[:1]:
+        context.set_ecdh_curve(tls_names.CURVES[curve])
+    return context
 
 
 async def follow_files(certificate: ServingCertificate, folder: Path, clock: Clock) -> None:

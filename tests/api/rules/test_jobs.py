@@ -1,5 +1,7 @@
 import pytest
 
+from pykueue.api.rules.jobs import job_kinds
+
 QUEUE_NAME = "kueue.x-k8s.io/queue-name"
 PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
 QUEUE_PATH = f"metadata.labels[{QUEUE_NAME}]"
@@ -83,6 +85,15 @@ def test_job_without_a_queue_is_left_alone(admission):
 def test_integration_that_is_off_leaves_its_kind_alone(admission_with):
     admission = admission_with(frameworks=frozenset({"batch/job"}))
     assert "suspend" not in admission.stored(pytorch())["spec"]["runPolicy"]
+
+
+def test_label_of_a_disabled_integration_is_warned_of(admission_with, changed):
+    admission = admission_with(frameworks=frozenset({"batch/job"}))
+    [warning] = admission.verdict(pytorch()).warnings
+    assert '"kubeflow.org/pytorchjob" is not enabled' in warning
+    owned = changed(pytorch(), {"metadata": {"ownerReferences": [{"kind": "TrainJob", "name": "parent"}]}})
+    for quiet in (pytorch(queue=None), owned, job()):
+        assert not admission.verdict(quiet).warnings
 
 
 def test_update_does_not_suspend(admission):
@@ -364,3 +375,19 @@ def test_queue_of_a_running_custom_job_is_fixed(admission_with, changed):
 
 def test_other_kinds_are_left_alone(admission):
     assert admission.stored(simulation())["spec"] == {}
+
+
+def test_a_job_of_an_external_framework_is_left_to_its_owner(admission_with):
+    external = job_kinds.external("Flow.v1.example.com")
+    owner = {"apiVersion": "example.com/v1", "kind": "Flow", "name": "f", "uid": "u", "controller": True}
+    flow = {"apiVersion": "example.com/v1", "kind": "Flow", "metadata": {"name": "f", "namespace": "ns", "uid": "u"}}
+    flow["metadata"]["labels"] = {QUEUE_NAME: "lq"}
+    child = job(queue="")
+    child["metadata"]["ownerReferences"] = [owner]
+    suspended = []
+    for externals in (frozenset({external}), frozenset()):
+        admission = admission_with(external_jobs=externals, manage_jobs_without_queue_name=True)
+        admission.cluster.add({"kind": "Namespace", "metadata": {"name": "ns"}})
+        admission.cluster.add(flow)
+        suspended.append(bool(admission.stored(child)["spec"].get("suspend")))
+    assert suspended == [False, True]

@@ -145,6 +145,58 @@ async def test_an_owner_of_an_unknown_kind_is_not_judged(core, client):
     assert await exists(client, PODS, "p")
 
 
+@pytest.fixture
+async def elsewhere(client):
+    """A job of another namespace."""
+    await client.create(NAMESPACES, {"metadata": {"name": "elsewhere"}})
+    return await client.create(JOBS, {"metadata": {"name": "j", "namespace": "elsewhere"}})
+
+
+async def test_an_owner_in_another_namespace_is_absent(core, client, elsewhere):
+    await make(client, PODS, "p", [elsewhere])
+    await idle(core)
+    assert not await exists(client, PODS, "p")
+    (event,) = (await client.list(EVENTS, "default")).items
+    assert (event["reason"], event["involvedObject"]["name"]) == ("OwnerRefInvalidNamespace", "p")
+    assert event["message"].endswith('does not exist in namespace "default"')
+
+
+async def test_a_dependent_of_another_namespace_holds_nothing_up(core, client, elsewhere):
+    await make(client, PODS, "p", [elsewhere], block=True, finalizers=["example.dev/hold"])
+    await client.delete(JOBS, "j", "elsewhere", policy("Foreground"))
+    await idle(core)
+    assert not await exists(client, JOBS, "j", "elsewhere")
+    await client.patch(PODS, "p", "default", {"metadata": {"finalizers": None}})
+
+
+async def test_a_dependent_of_another_namespace_is_not_changed_with_its_owner(core, client, elsewhere):
+    own = await make(client, JOBS, "own")
+    await make(client, PODS, "p", [own, elsewhere], finalizers=["example.dev/hold"])
+    await client.delete(JOBS, "j", "elsewhere", policy("Orphan"))
+    await idle(core)
+    assert not await exists(client, JOBS, "j", "elsewhere")
+    references = (await client.get(PODS, "p", "default"))["metadata"]["ownerReferences"]
+    assert [reference["name"] for reference in references] == ["own"]
+
+
+@pytest.mark.parametrize("forged", [{"name": "other"}, {"kind": "ConfigMap", "apiVersion": "v1"}])
+async def test_a_reference_with_the_uid_of_another_object_is_absent(core, client, forged):
+    job = await make(client, JOBS, "j")
+    reference = {**owned_by(job, block=True)[0], **forged}
+    metadata = {"name": "p", "namespace": "default", "ownerReferences": [reference]}
+    await client.create(PODS, {"metadata": metadata})
+    await idle(core)
+    assert not await exists(client, PODS, "p")
+
+
+async def test_a_cluster_scoped_dependent_of_a_namespaced_owner_is_not_judged(core, client, elsewhere):
+    metadata = {"name": "owned", "ownerReferences": owned_by(elsewhere)}
+    await client.create(NAMESPACES, {"metadata": metadata})
+    await client.delete(JOBS, "j", "elsewhere", policy("Background"))
+    await idle(core)
+    assert "deletionTimestamp" not in (await client.get(NAMESPACES, "owned"))["metadata"]
+
+
 async def test_garbage_left_by_a_stop_is_collected_after_a_start():
     log = MemoryLog()
     first = Core(Store(log), Scheme(KINDS.values()))

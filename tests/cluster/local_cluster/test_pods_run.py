@@ -275,3 +275,22 @@ async def test_without_a_runtime_there_are_no_nodes_of_another_one(start_cluster
     await (await start_cluster("simulated")).cluster.abandon()
     local_cluster = await start_cluster("none")
     assert (await local_cluster.client.list(resources.NODE)).items == []
+
+
+async def test_a_taint_evicts_the_pod_and_the_job_goes_on_elsewhere(start_cluster):
+    machines = [{"kind": "Node", "metadata": {"name": name}} for name in ("a", "b")]
+    local_cluster = await start_cluster("simulated", *machines)
+    policy = {"podFailurePolicy": DISRUPTED, "backoffLimit": 0}
+    await local_cluster.create(resources.JOB, job(pod=command("sleep", "600"), **policy))
+
+    async def node_other_than(name):
+        async with asyncio.timeout(30):
+            async for event in local_cluster.client.watch(resources.POD, "default"):
+                if pods.node_name(event.object) not in ("", name):
+                    return pods.node_name(event.object)
+        raise AssertionError
+
+    first = await node_other_than("")
+    taint = {"key": "broken", "effect": "NoExecute"}
+    await local_cluster.client.patch(resources.NODE, first, "", {"spec": {"taints": [taint]}})
+    assert {first, await node_other_than(first)} == {"a", "b"}

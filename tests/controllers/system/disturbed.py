@@ -82,3 +82,21 @@ class LateClient:
         if resource == self._late:
             await self.may_list.wait()
         return await self._client.list(resource, *arguments, **options)
+
+
+class RefusingClient:
+    """Refuses the first patches of one field manager as an overloaded server does."""
+
+    def __init__(self, client, field_manager, refusals):
+        self._client = client
+        self._field_manager = field_manager
+        self.refusals_left = refusals
+
+    def __getattr__(self, name):
+        return getattr(self._client, name)
+
+    async def patch(self, *arguments, options=None, **others):
+        if options is not None and options.field_manager == self._field_manager and self.refusals_left:
+            self.refusals_left -= 1
+            raise errors.ApiError(503, "ServiceUnavailable", "the server is overloaded")
+        return await self._client.patch(*arguments, options=options, **others)

@@ -30,7 +30,7 @@ async def test_the_state_is_rebuilt_from_the_objects(cluster):
     before = state_of(cluster.controllers)
     rebuilt = Controllers(cluster.client, cluster.configuration)
     decided = []
-    rebuilt.scheduler._apply = decided.append
+    rebuilt.scheduler._cycles._apply = decided.append
     await rebuilt.start()
     try:
         assert state_of(rebuilt) == before

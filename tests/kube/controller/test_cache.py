@@ -91,3 +91,9 @@ def test_an_object_that_an_index_cannot_read_does_not_stop_the_watch(cache):
     cache.apply_event(resources.WORKLOAD, "ADDED", {"metadata": workload(1)["metadata"]})
     cache.apply_event(resources.WORKLOAD, "MODIFIED", workload(2))
     assert cache.indexed(resources.WORKLOAD, "queue", "q") == [current(cache)]
+
+
+def test_a_namespace_stays_while_its_contents_are_deleted(cache):
+    metadata = {"name": "team", "resourceVersion": "2", "deletionTimestamp": "t"}
+    cache.observe(resources.NAMESPACE, {"metadata": metadata, "spec": {"finalizers": ["kubernetes"]}})
+    assert cache.get(resources.NAMESPACE, "team")

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from pykueue.api import durations, feature_gates, selectors
-from pykueue.api.configuration import types
+from pykueue.api.configuration import tls_names, types
 from pykueue.api.errors import FieldError
 from pykueue.api.rules import faults, reading, syntax
 from pykueue.api.rules.jobs import job_kinds
@@ -40,10 +40,16 @@ def check(configuration: Object) -> list[FieldError]:
         *_check_namespace_selector(configuration),
         *_check_retention(reading.mapping(reading.at(configuration, "objectRetentionPolicies", "workloads"))),
         *_check_tls(reading.mapping(configuration.get("tls"))),
+        *_check_leader_election(reading.mapping(configuration.get("leaderElection"))),
         *_check_visibility(reading.mapping(configuration.get("visibilityServer"))),
         *_check_custom_labels(reading.mappings(reading.at(configuration, "metrics", "customLabels"))),
         *_check_feature_gates(configuration.get("featureGates")),
     ]
+
+
+def _is_on(configuration: Object, gate: str) -> bool:
+    gates = reading.mapping(configuration.get("featureGates"))
+    return feature_gates.is_enabled({name: value is True for name, value in gates.items()}, gate)
 
 
 def _is_negative(text: object) -> bool:
@@ -76,6 +82,8 @@ def _check_integrations(configuration: Object) -> Iterator[FieldError]:
             yield faults.not_supported(path, name, sorted(job_kinds.JOB_KINDS))
         elif name in names:
             yield faults.duplicate(path, name)
+        elif name == job_kinds.SPARK_APPLICATION.name and not _is_on(configuration, "SparkApplicationIntegration"):
+            yield faults.forbidden(path, "requires the feature gate SparkApplicationIntegration")
         names.add(name)
     for index, name in enumerate(reading.texts(section.get("externalFrameworks"))):
         path = f"integrations.externalFrameworks[{index}]"
@@ -231,6 +239,21 @@ def _check_tls(section: Object) -> Iterator[FieldError]:
     suites = section.get("cipherSuites")
     if version == "VersionTLS13" and suites:
         yield faults.invalid("tls.cipherSuites", suites, "may not be specified when `minVersion` is 'VersionTLS13'")
+    for index, suite in enumerate(reading.texts(suites)):
+        if suite not in tls_names.CIPHER_SUITES:
+            yield faults.not_supported(f"tls.cipherSuites[{index}]", suite, tls_names.CIPHER_SUITES)
+    curves = section.get("curvePreferences")
+    for index, curve in enumerate(curves if isinstance(curves, list) else ()):
+        if curve not in tls_names.CURVES:
+            numbers = ", ".join(f"{number} ({name})" for number, name in tls_names.CURVES.items())
+            yield faults.invalid(f"tls.curvePreferences[{index}]", curve, f"must be one of: {numbers}")
+
+
+def _check_leader_election(section: Object) -> Iterator[FieldError]:
+    """Leases are the only lock that Kubernetes' library still has."""
+    lock = section.get("resourceLock")
+    if isinstance(lock, str) and lock not in ("", "leases"):
+        yield faults.not_supported("leaderElection.resourceLock", lock, ("leases",))
 
 
 def _check_visibility(section: Object) -> Iterator[FieldError]:

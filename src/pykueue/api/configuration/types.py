@@ -320,6 +320,10 @@ class Configuration(Part):
         return feature_gates.is_enabled(self.feature_gates, gate)
 
     @property
+    def tls_options(self) -> Tls | None:
+        return self.tls if self.is_on("TLSOptions") else None
+
+    @property
     def waits_for_pods_ready(self) -> bool:
         return not self.is_on("DisableWaitForPodsReady")
 
@@ -348,5 +352,6 @@ class Configuration(Part):
             custom_jobs={
                 (custom.group, custom.kind): tuple(custom.suspend.split(".")) for custom in self.integrations.custom
             },
+            external_jobs=frozenset(map(job_kinds.external, self.integrations.external_frameworks)),
             custom_plurals={(custom.group, custom.kind): custom.plural_name for custom in self.integrations.custom},
         )

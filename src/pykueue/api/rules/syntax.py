@@ -5,11 +5,11 @@ The explanations are those of Kubernetes and of Go. Functions that are named aft
 return field errors. `install.validations.cel` uses the same patterns in CEL.
 """
 
-import functools
 import re
 from collections.abc import Mapping
 from typing import Any
 
+from pykueue.api import text_cache
 from pykueue.api.errors import FieldError
 from pykueue.api.rules import faults, reading
 
@@ -58,7 +58,7 @@ LABEL_VALUE_EXPLANATION = _explanation(
     "12345",
 )
 
-_cached = functools.lru_cache(maxsize=8192)
+_cached = text_cache.cached(8192)
 """Caches results, because every write checks the same few names."""
 
 

@@ -8,9 +8,10 @@ are skipped while its integration is disabled.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pykueue.api.rules import cluster_queue, operators, quota, resource_flavor, workload
+from pykueue.api.labels import QUEUE_NAME
+from pykueue.api.rules import cluster_queue, operators, quota, reading, resource_flavor, unsupported, workload
 from pykueue.api.rules.builtin import job as builtin_job
-from pykueue.api.rules.builtin import objects, owners
+from pykueue.api.rules.builtin import objects, owners, rbac, resource_quota
 from pykueue.api.rules.builtin import pod as builtin_pod
 from pykueue.api.rules.jobs import (
     batch_job,
@@ -69,17 +70,36 @@ def _all_of(*validators: Validator) -> Validator:
 def _if_enabled(job_kind: JobKind, defaulter: Defaulter, validator: Validator) -> AdmissionRules:
     """Kueue's rules for jobs check writes of whole objects only, not of subresources."""
 
+    def is_enabled(request: AdmissionRequest) -> bool:
+        return job_kind.name in request.settings.frameworks
+
     def applies(request: AdmissionRequest) -> bool:
-        return job_kind.name in request.settings.frameworks and not request.subresource
+        return is_enabled(request) and not request.subresource
 
     def default(request: AdmissionRequest) -> None:
         if applies(request):
             defaulter(request)
 
     def validate(request: AdmissionRequest) -> ValidationResult:
-        return validator(request) if applies(request) else ValidationResult()
+        if applies(request):
+            return validator(request)
+        warnings = () if is_enabled(request) else _warnings_of_disabled(job_kind, request)
+        return ValidationResult(warnings=warnings)
 
     return AdmissionRules(defaulter=default, validator=validate)
+
+
+def _warnings_of_disabled(job_kind: JobKind, request: AdmissionRequest) -> tuple[str, ...]:
+    """A user who labels a job of a disabled integration learns that nobody queues it."""
+    metadata = reading.mapping(request.object.get("metadata"))
+    is_by_user = request.operation == "CREATE" and not metadata.get("ownerReferences")
+    if not is_by_user or not request.settings.frameworks or not reading.at(metadata, "labels", QUEUE_NAME):
+        return ()
+    warning = (
+        f'metadata.labels[{QUEUE_NAME}]: has no effect, because the integration "{job_kind.name}" is not enabled; '
+        "add it to integrations.frameworks of the Configuration"
+    )
+    return (warning,)
 
 
 def _rules_of_class(
@@ -141,8 +161,17 @@ def _with_builtin(builtin: Defaulter, kueue: AdmissionRules) -> AdmissionRules:
 
 _BATCH_JOB, _POD = WEBHOOKS["batch", "Job"], WEBHOOKS["", "Pod"]
 _JOB_SET = WEBHOOKS["jobset.x-k8s.io", "JobSet"]
+_CLUSTER_QUEUE = WEBHOOKS[_KUEUE, "ClusterQueue"]
 RULES: Mapping[tuple[str, str], AdmissionRules] = {
     **WEBHOOKS,
+    (_KUEUE, "ClusterQueue"): AdmissionRules(
+        reader=_CLUSTER_QUEUE.reader,
+        defaulter=_CLUSTER_QUEUE.defaulter,
+        validator=_all_of(_CLUSTER_QUEUE.validator, unsupported.warn),
+    ),
+    (_KUEUE, "AdmissionCheck"): AdmissionRules(validator=unsupported.warn),
+    (_KUEUE, "MultiKueueCluster"): AdmissionRules(validator=unsupported.warn),
+    (_KUEUE, "MultiKueueConfig"): AdmissionRules(validator=unsupported.warn),
     ("batch", "Job"): AdmissionRules(
         defaulter=_one_after_another(builtin_job.default, _BATCH_JOB.defaulter, builtin_job.generate_selector),
         validator=_all_of(builtin_job.validate, _BATCH_JOB.validator),
@@ -162,13 +191,19 @@ RULES: Mapping[tuple[str, str], AdmissionRules] = {
     ),
     ("", "Node"): AdmissionRules(defaulter=objects.node),
     ("", "PersistentVolumeClaim"): AdmissionRules(defaulter=objects.persistent_volume_claim),
-    ("", "ResourceQuota"): AdmissionRules(defaulter=objects.resource_quota),
+    ("", "ResourceQuota"): AdmissionRules(defaulter=objects.resource_quota, validator=resource_quota.validate),
     ("", "Namespace"): AdmissionRules(defaulter=objects.namespace),
-    ("", "ConfigMap"): AdmissionRules(validator=owners.validate_config_map),
+    ("", "ConfigMap"): AdmissionRules(validator=_all_of(owners.validate_config_map, unsupported.warn_of_configuration)),
     ("", "Secret"): AdmissionRules(defaulter=objects.secret, validator=owners.validate_secret),
     ("", "Service"): AdmissionRules(defaulter=objects.service, validator=owners.validate_service),
     ("", "LimitRange"): AdmissionRules(defaulter=objects.limit_range),
     ("scheduling.k8s.io", "PriorityClass"): AdmissionRules(defaulter=objects.priority_class),
+    (rbac.GROUP, "Role"): AdmissionRules(validator=rbac.validate_role),
+    (rbac.GROUP, "ClusterRole"): AdmissionRules(validator=rbac.validate_cluster_role),
+    (rbac.GROUP, "RoleBinding"): AdmissionRules(defaulter=rbac.default_binding, validator=rbac.validate_role_binding),
+    (rbac.GROUP, "ClusterRoleBinding"): AdmissionRules(
+        defaulter=rbac.default_binding, validator=rbac.validate_cluster_role_binding
+    ),
 }
 """Webhooks of Kueue and of operators, and Kubernetes' rules, for the embedded API server."""
 

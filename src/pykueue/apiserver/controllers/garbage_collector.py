@@ -2,16 +2,20 @@
 
 A dependent is deleted when none of its owners exists. An owner that is deleted in the foreground
 waits for its blocking dependents. Before an owner is deleted with the policy Orphan, its owner
-reference is removed from its dependents.
+reference is removed from its dependents. An owner is cluster-scoped or in the namespace of its
+dependent: a reference to any other object is one to an absent owner, and holds nothing up.
 """
 
+import contextlib
+import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from pykueue.api import objects
+from pykueue.api import entropy, objects, times
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Kind, Object, Scheme
 from pykueue.api.times import SECOND_NS
+from pykueue.apiserver import versions
 from pykueue.apiserver.calls import (
     DeleteCall,
     PatchBody,
@@ -20,9 +24,9 @@ from pykueue.apiserver.calls import (
     Verbs,
     WriteCall,
 )
+from pykueue.apiserver.context import Context
 from pykueue.apiserver.deletion import FOREGROUND, ORPHAN
 from pykueue.apiserver.store.rows import OwnerReference, StoreChange, Stored, StoreKey
-from pykueue.apiserver.store.store import Store
 from pykueue.kube.client import PatchType
 from pykueue.kube.clock import WallClock
 from pykueue.kube.controller.work_queue import WorkQueue
@@ -42,11 +46,13 @@ class NotServedError(Exception):
 
 
 class GarbageCollector:
-    def __init__(self, verbs: Verbs, store: Store, scheme: Scheme) -> None:
+    def __init__(self, verbs: Verbs, context: Context) -> None:
+        store = context.store
         self.queue: WorkQueue[StoreKey] = WorkQueue("garbage", WallClock())
         self._verbs = verbs
         self._store = store
-        self._scheme = scheme
+        self._scheme = context.scheme
+        self._clock = context.clock
         self._key_by_uid: dict[str, StoreKey] = {}
         self._dependents: dict[str, dict[StoreKey, None]] = defaultdict(dict)
         for group, plural in store.collections():
@@ -86,7 +92,7 @@ class GarbageCollector:
         if stored is None:
             return
         owners = stored.meta.owner_references or ()
-        if any(owner.uid not in self._key_by_uid or self._waits_for_dependents(owner) for owner in owners) or (
+        if any(self._is_absent(stored, owner) or self._waits_for_dependents(stored, owner) for owner in owners) or (
             stored.meta.deletion_timestamp and {ORPHAN, FOREGROUND}.intersection(stored.meta.finalizers or ())
         ):
             self.queue.add(stored.key)
@@ -97,13 +103,44 @@ class GarbageCollector:
             del self._key_by_uid[stored.meta.uid]
         for key in self._dependents.get(stored.meta.uid, ()):
             self.queue.add(key)
-        for owner in stored.meta.owner_references or ():
-            if owner.uid in self._key_by_uid:
-                self.queue.add(self._key_by_uid[owner.uid])
+        for reference in stored.meta.owner_references or ():
+            if owner_key := self._owner(stored, reference):
+                self.queue.add(owner_key)
 
-    def _waits_for_dependents(self, owner: OwnerReference) -> bool:
+    def _owner(self, dependent: Stored, reference: OwnerReference) -> StoreKey | None:
+        """The owner of a reference; None if it does not exist where the dependent may have one."""
+        key = self._key_by_uid.get(reference.uid)
+        if key is None or key.namespace not in ("", dependent.key.namespace):
+            return None
+        kind = self._scheme.for_kind(reference.api_version, reference.kind)
+        is_kind = kind is None or (versions.storage_group(kind), kind.plural) == (key.group, key.plural)
+        return key if is_kind and key.name == reference.name else None
+
+    def _dependents_of(self, owner: Stored) -> list[Stored]:
+        """The objects with a valid reference to the owner."""
+        dependents = [self._store.head(key) for key in self._dependents.get(owner.meta.uid, ())]
+        return [
+            dependent for dependent in dependents if dependent is not None and any(self._references(dependent, owner))
+        ]
+
+    def _references(self, dependent: Stored, owner: Stored) -> Iterator[OwnerReference]:
+        for reference in dependent.meta.owner_references or ():
+            if self._owner(dependent, reference) == owner.key:
+                yield reference
+
+    def _is_absent(self, dependent: Stored, reference: OwnerReference) -> bool:
+        """Whether the owner does not exist, although its kind is served and can be an owner here.
+
+        A cluster-scoped object cannot have an owner in a namespace; it is never collected for it.
+        """
+        kind = self._scheme.for_kind(reference.api_version, reference.kind)
+        if kind is None or (kind.namespaced and not dependent.key.namespace):
+            return False
+        return self._owner(dependent, reference) is None
+
+    def _waits_for_dependents(self, dependent: Stored, reference: OwnerReference) -> bool:
         """Whether the owner is being deleted in the foreground."""
-        key = self._key_by_uid.get(owner.uid)
+        key = self._owner(dependent, reference)
         stored = self._store.head(key) if key else None
         return bool(stored and stored.meta.deletion_timestamp and FOREGROUND in (stored.meta.finalizers or ()))
 
@@ -135,19 +172,43 @@ class GarbageCollector:
 
     async def _delete_if_unowned(self, stored: Stored) -> None:
         owners = stored.meta.owner_references or ()
-        absent = [owner for owner in owners if owner.uid not in self._key_by_uid and self._is_served(owner)]
-        waiting = [owner for owner in owners if self._waits_for_dependents(owner)]
+        absent = [owner for owner in owners if self._is_absent(stored, owner)]
+        waiting = [owner for owner in owners if self._waits_for_dependents(stored, owner)]
         remaining = [owner for owner in owners if owner not in absent and owner not in waiting]
         if not absent and not waiting:
             return
+        for owner in absent:
+            if owner.uid in self._key_by_uid:
+                await self._report_invalid_namespace(stored, owner)
         if remaining:
             await self._set_owners(stored, remaining)
         elif not stored.meta.deletion_timestamp:
-            await self._delete(stored, foreground=bool(waiting) and bool(self._dependents.get(stored.meta.uid)))
+            await self._delete(stored, foreground=bool(waiting) and bool(self._dependents_of(stored)))
 
-    def _is_served(self, owner: OwnerReference) -> bool:
-        """Whether the kind of the owner is registered. Other owners count as existing."""
-        return self._scheme.for_kind(owner.api_version, owner.kind) is not None
+    async def _report_invalid_namespace(self, dependent: Stored, owner: OwnerReference) -> None:
+        """Record the event of Kubernetes about an owner that is in another namespace."""
+        kind = self._scheme.for_kind("v1", "Event")
+        if kind is None:
+            return
+        namespace, now = dependent.key.namespace or "default", times.to_text(self._clock())
+        involved = dependent.decode()
+        reference = f"{owner.api_version}/{owner.kind}, namespace: {namespace}, name: {owner.name}, uid: {owner.uid}"
+        event: Object = {
+            "metadata": {"name": f"{dependent.key.name}.{entropy.hex_token(16)}", "namespace": namespace},
+            "involvedObject": {
+                **{field: involved.get(field, "") for field in ("apiVersion", "kind")},
+                **{field: involved["metadata"].get(field, "") for field in ("name", "namespace", "uid")},
+            },
+            "reason": "OwnerRefInvalidNamespace",
+            "message": f"ownerRef [{reference}] does not exist in namespace {json.dumps(namespace)}",
+            "source": {"component": "garbage-collector-controller"},
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "count": 1,
+            "type": "Warning",
+        }
+        with contextlib.suppress(ApiError):  # the namespace may be deleted
+            await self._verbs.create(ResourceTarget(kind=kind, namespace=namespace), event, WriteCall())
 
     async def _delete(self, stored: Stored, *, foreground: bool) -> None:
         call = DeleteCall(
@@ -163,22 +224,17 @@ class GarbageCollector:
 
     async def _finish_foreground_deletion(self, owner: Stored) -> None:
         is_blocked = False
-        for key in list(self._dependents.get(owner.meta.uid, ())):
-            dependent = self._store.head(key)
-            references = dependent.meta.owner_references or () if dependent else ()
-            if any(reference.uid == owner.meta.uid and reference.block_owner_deletion for reference in references):
-                is_blocked = True
-            self.queue.add(key)
+        for dependent in self._dependents_of(owner):
+            is_blocked |= any(reference.block_owner_deletion for reference in self._references(dependent, owner))
+            self.queue.add(dependent.key)
         if not is_blocked:
             await self._remove_finalizer(owner, FOREGROUND)
 
     async def _orphan_dependents(self, owner: Stored) -> None:
-        for key in list(self._dependents.get(owner.meta.uid, ())):
-            dependent = self._store.head(key)
-            if dependent is not None:
-                references = dependent.meta.owner_references or ()
-                others = [reference for reference in references if reference.uid != owner.meta.uid]
-                await self._set_owners(dependent, others)
+        for dependent in self._dependents_of(owner):
+            references = dependent.meta.owner_references or ()
+            others = [reference for reference in references if reference.uid != owner.meta.uid]
+            await self._set_owners(dependent, others)
         await self._remove_finalizer(owner, ORPHAN)
 
     async def _set_owners(self, dependent: Stored, owners: Sequence[OwnerReference]) -> None:

@@ -4,57 +4,26 @@
 extend it through `hooks`.
 """
 
-import contextlib
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 
 from pykueue.api import errors
 from pykueue.api.scheme import Scheme
-from pykueue.apiserver.calls import ResourceTarget, UserInfo, Verbs
-from pykueue.apiserver.http import resources, routes
+from pykueue.apiserver.calls import UserInfo, Verbs
+from pykueue.apiserver.http import bodies, endpoints, resources, routes
 from pykueue.apiserver.http.discovery import Discovery
+from pykueue.apiserver.http.endpoints import ResolvedRoute
 from pykueue.apiserver.http.hooks import Hooks
 from pykueue.apiserver.http.messages import HttpRequest, HttpResponse
-from pykueue.apiserver.http.non_resource_paths import NOT_FOUND, NonResourcePaths, is_public
+from pykueue.apiserver.http.non_resource_paths import NonResourcePaths, is_public, page_not_found
 from pykueue.apiserver.http.openapi import OpenApi
 from pykueue.apiserver.security.authorizer import Authorizer
 from pykueue.apiserver.security.impersonation import effective_user
 
-MUTATING = ("POST", "PUT", "PATCH", "DELETE")
+_STORING_VERBS = ("create", "update", "patch")
 ANONYMOUS = UserInfo(name="system:anonymous", groups=("system:unauthenticated",))
 
 Authenticate = Callable[[str], UserInfo | None]
 """Returns the user of a bearer token, None if the token is not valid."""
-
-Guard = Callable[[HttpRequest, ResourceTarget], Awaitable[None]]
-"""Raises ApiError for requests that RBAC alone cannot decide, such as privilege escalation."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """The largest numbers of concurrent requests. Watches do not count."""
-
-    reads: int = 400
-    writes: int = 200
-
-
-class InFlight:
-    """Counts concurrent requests and refuses those above the limits."""
-
-    def __init__(self, limits: Limits) -> None:
-        self._limits = {False: limits.reads, True: limits.writes}
-        self._active = {False: 0, True: 0}
-
-    @contextlib.contextmanager
-    def admit(self, method: str) -> Iterator[None]:
-        is_write = method in MUTATING
-        if self._active[is_write] >= self._limits[is_write]:
-            raise errors.too_many_requests("Too many requests, please try again later.", 1)
-        self._active[is_write] += 1
-        try:
-            yield
-        finally:
-            self._active[is_write] -= 1
 
 
 class Application:
@@ -65,17 +34,14 @@ class Application:
         verbs: Verbs,
         authorizer: Authorizer,
         authenticate: Authenticate,
-        limits: Limits | None = None,
     ) -> None:
         self.scheme = scheme
         self.verbs = verbs
         self.authorizer = authorizer
         self.hooks = Hooks()
-        self.guards: list[Guard] = []
         self.discovery = Discovery(scheme, self.hooks)
         self.openapi = OpenApi(scheme)
         self.non_resource_paths = NonResourcePaths(self.discovery, self.openapi, self.hooks)
-        self.in_flight = InFlight(limits or Limits())
         self.address = ""
         self._authenticate = authenticate
         self.resources = resources.Resources(verbs)
@@ -95,34 +61,32 @@ class Application:
             raise errors.unauthorized()
         return effective_user(user, headers, self.authorizer)
 
-    def authorize(self, request: HttpRequest) -> None:
+    def authorize(self, request: HttpRequest) -> ResolvedRoute:
+        """What the request acts upon, if its user may; ApiError 403, 404 or 405 otherwise."""
         route = request.route
-        if not route.is_resource and (is_public(route.path) or request.user is ANONYMOUS):
-            return
-        access = route.access_request()
+        if route.is_resource and not self.discovery.has_version(route.group, route.version):
+            endpoint = ResolvedRoute(access=route.access_request(), handler=page_not_found)
+        else:
+            endpoint = endpoints.resolve(self.scheme, self.hooks, route)
+        if not route.is_resource and is_public(route.path):
+            return endpoint
+        access = endpoint.access
         if self.authorizer.allows(request.user, access):
-            return
+            return endpoint
         refusal = access.refusal(request.user.name)
         if access.path:
             raise errors.ApiError(403, "Forbidden", f"forbidden: {refusal}", {})
         raise errors.forbidden(access.group, access.resource, access.name, refusal)
 
-    def watch_target(self, request: HttpRequest) -> ResourceTarget | None:
-        """The target of a watch of a stored kind; None for any other request."""
-        if request.route.verb != "watch" or self.hooks.handler(request.route) is not None:
-            return None
-        return routes.find_target(self.scheme, request.route)
+    def body_limit(self, route: routes.Route) -> int:
+        """The largest body of a request: large only if it is stored."""
+        is_stored = route.verb in _STORING_VERBS and route.is_resource and self.hooks.find(route) is None
+        return bodies.LIMIT_BYTES if is_stored else bodies.SMALL_LIMIT_BYTES
 
-    async def respond(self, request: HttpRequest, *, etag: str = "") -> HttpResponse:
+    async def respond(self, request: HttpRequest, endpoint: ResolvedRoute, *, etag: str = "") -> HttpResponse:
         """Answer any request but a watch."""
-        route = request.route
-        if not route.is_resource:
+        if endpoint.handler is not None:
+            return await endpoint.handler(request)
+        if endpoint.target is None:
             return await self.non_resource_paths.handle(request, etag=etag, address=self.address)
-        if handler := self.hooks.handler(route):
-            return await handler(request)
-        if not self.discovery.has_version(route.group, route.version):
-            return NOT_FOUND
-        target = routes.find_target(self.scheme, request.route)
-        for guard in self.guards:
-            await guard(request, target)
-        return await self.resources.handle(request, target)
+        return await self.resources.handle(request, endpoint.target)

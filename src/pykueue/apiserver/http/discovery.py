@@ -19,8 +19,6 @@ from pykueue.api.scheme import Kind, Scheme
 from pykueue.apiserver.http import routes
 from pykueue.apiserver.http.hooks import ExtraResource, Hooks
 
-VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
-SUBRESOURCE_VERBS = ("get", "patch", "update")
 _STABILITY = {"": 3, "beta": 2, "alpha": 1}
 _VERSION = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
 
@@ -235,7 +233,7 @@ def _entries_of(kind: Kind, hooks: Hooks) -> Iterator[DiscoveryEntry]:
         name=kind.plural,
         kind=kind.kind,
         namespaced=kind.namespaced,
-        verbs=VERBS,
+        verbs=routes.verbs_of(kind),
         singular=kind.singular_name,
         short_names=kind.short_names,
         categories=kind.categories,
@@ -243,17 +241,17 @@ def _entries_of(kind: Kind, hooks: Hooks) -> Iterator[DiscoveryEntry]:
     )
     if kind.has_status:
         yield DiscoveryEntry(
-            name=f"{kind.plural}/status", kind=kind.kind, namespaced=kind.namespaced, verbs=SUBRESOURCE_VERBS
+            name=f"{kind.plural}/status", kind=kind.kind, namespaced=kind.namespaced, verbs=routes.SUBRESOURCE_VERBS
         )
     if (kind.group, kind.kind) == ("", "Pod"):
         for name in routes.POD_SUBRESOURCES:
-            yield DiscoveryEntry(name=f"pods/{name}", kind="Pod", namespaced=True, verbs=SUBRESOURCE_VERBS)
+            yield DiscoveryEntry(name=f"pods/{name}", kind="Pod", namespaced=True, verbs=routes.SUBRESOURCE_VERBS)
     if kind.scale:
         yield DiscoveryEntry(
             name=f"{kind.plural}/scale",
             kind="Scale",
             namespaced=kind.namespaced,
-            verbs=SUBRESOURCE_VERBS,
+            verbs=routes.SUBRESOURCE_VERBS,
             kind_group="autoscaling",
             kind_version="v1",
         )

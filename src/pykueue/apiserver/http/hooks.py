@@ -1,7 +1,8 @@
 """How other packages extend the API: subresources such as `pods/log`, whole groups, and paths.
 
-A package registers a handler. The application authenticates and authorizes a request before it
-calls the handler, which returns an `HttpResponse` or raises `ApiError`.
+A package registers a handler. Before the application calls it, it authenticates the request,
+checks that path and method are those of the resource, and authorizes the access. The handler
+returns an `HttpResponse` or raises `ApiError`.
 """
 
 from dataclasses import dataclass
@@ -60,11 +61,12 @@ class Hooks:
         """Serve a non-resource path such as `/metrics`."""
         self.pages[path] = handler
 
-    def handler(self, route: Route) -> Handler | None:
+    def find(self, route: Route) -> tuple[ExtraResource, Handler] | None:
+        """The added resource of a route, by group, version and name alone."""
         if subresource := self.subresources.get((route.group, route.plural, route.subresource)):
-            return subresource[1]
+            return subresource
         extra = self.groups.get((route.group, route.version))
         if extra is None:
             return None
         name = f"{route.plural}/{route.subresource}" if route.subresource else route.plural
-        return extra.handler if any(resource.name == name for resource in extra.resources) else None
+        return next(((resource, extra.handler) for resource in extra.resources if resource.name == name), None)

@@ -4,6 +4,7 @@ It uses aiohttp's low-level server without router and middlewares, because `rout
 paths. Only this module and `watch_streams` import aiohttp.
 """
 
+import asyncio
 import contextlib
 import functools
 import gzip
@@ -19,8 +20,14 @@ from multidict import CIMultiDict
 
 from pykueue.api import errors
 from pykueue.apiserver.http import bodies, routes, watch_streams
-from pykueue.apiserver.http.app import Application
+from pykueue.apiserver.http.app import ANONYMOUS, Application
+from pykueue.apiserver.http.connections import Acceptor, ConnectionLimits, Connections
+from pykueue.apiserver.http.decoding import BodyDecoder
 from pykueue.apiserver.http.messages import HttpRequest, HttpResponse, Upgrade
+from pykueue.apiserver.http.priority_levels import PriorityLevels, Seat, body_timeout, queue_of
+from pykueue.apiserver.http.revocation import ActiveStream, Revocation
+from pykueue.kube import server_header
+from pykueue.kube.supervisor import Supervisor
 
 log = logging.getLogger(__name__)
 _protocol_log = logging.getLogger(f"{__name__}.protocol")
@@ -31,6 +38,11 @@ _LARGEST_MESSAGE_BYTES = 4 * 1024 * 1024
 _COMPRESS_BYTES = 128 * 1024
 _BROWSERS = ("curl/", "Wget/", "Mozilla/")
 _STOP_SECONDS = 1.0
+_BODY_SECONDS = 30.0
+_SEND_SECONDS = 60.0
+_LARGE_BYTES = 64 * 1024
+"""A response of this size may have to wait for the client, and keeps its seat until then."""
+_UNAUTHENTICATED = "system:unauthenticated"
 _IMPERSONATION_HEADERS = ("Impersonate-User", "Impersonate-Group", "Impersonate-Uid")
 
 
@@ -42,29 +54,23 @@ class ListenError(Exception):
     """The server cannot listen on the address."""
 
 
-class Connections(web.Server):
-    """aiohttp's server with callbacks for disconnected clients, so that a watch can end."""
-
-    def __init__(self, handler: Callable[[web.BaseRequest], Any], **options: Any) -> None:
-        super().__init__(handler, **options)
-        self.disconnect_callbacks: dict[web.RequestHandler, Callable[[], None]] = {}
-
-    def connection_lost(self, handler: web.RequestHandler, exc: BaseException | None = None) -> None:
-        super().connection_lost(handler, exc)
-        if callback := self.disconnect_callbacks.pop(handler, None):
-            callback()
-
-
 class Listener:
-    def __init__(self, application: Application) -> None:
+    def __init__(self, application: Application, limits: ConnectionLimits | None = None) -> None:
         self._application = application
+        self._limits = limits
+        self._levels = PriorityLevels()
+        self._decoder = BodyDecoder()
+        self._revocation = Revocation(application)
+        self._tasks = Supervisor()
         self._connections: Connections | None = None
-        self._runner: web.ServerRunner | None = None
+        self._acceptor: Acceptor | None = None
 
     async def start(self, host: str, port: int, tls: ssl.SSLContext | None) -> int:
         """Listen and return the port; port 0 takes any free one."""
+        limits = self._limits or ConnectionLimits.of_process()
         self._connections = Connections(
             self._handle,
+            limits,
             request_factory=_request,
             access_log=None,
             logger=_protocol_log,
@@ -72,63 +78,117 @@ class Listener:
             max_line_size=_LONGEST_LINE_BYTES,
             max_field_size=_LONGEST_LINE_BYTES,
         )
-        self._runner = web.ServerRunner(self._connections, handle_signals=False, shutdown_timeout=_STOP_SECONDS)
-        await self._runner.setup()
+        self._acceptor = Acceptor(self._connections, limits, tls)
+        server_header.hide_versions()
         try:
-            await web.TCPSite(self._runner, host, port, ssl_context=tls, backlog=1024).start()
+            bound = self._acceptor.listen(host, port)
         except OSError as error:
+            self._acceptor.close()
             raise ListenError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
-        bound: int = self._runner.addresses[0][1]
+        self._tasks.start("revocation", self._revocation.run)
         return bound
 
     async def stop(self) -> None:
+        await self._tasks.stop()
+        if self._acceptor is not None:
+            self._acceptor.close()
         if self._connections is not None:
-            for callback in list(self._connections.disconnect_callbacks.values()):
-                callback()
-        if self._runner is not None:
-            await self._runner.cleanup()
+            self._connections.stop()
+            await asyncio.sleep(0)  # lets requests that have arrived start
+            self._connections.pre_shutdown()
+            await self._connections.shutdown(_STOP_SECONDS)
+        self._decoder.stop()
 
     async def _handle(self, http: web.BaseRequest) -> web.StreamResponse:
+        connections, protocol = self._connections, http.protocol
+        assert connections is not None
+        connections.request_started(protocol)
         try:
-            return await self._respond(http)
+            return await self._answer(http, connections)
         except errors.ApiError as error:
             return _response(http, _error_response(error))
-        except web.HTTPRequestEntityTooLarge:
-            too_large = errors.too_large(f"Request entity too large: limit is {bodies.LIMIT_BYTES}")
-            return _response(http, _error_response(too_large))
         except ConnectionError:
             raise
         except Exception:
             log.exception("%s %s failed", http.method, http.raw_path)
             internal = errors.ApiError(500, "InternalError", "Internal error occurred: the server log says more")
             return _response(http, _error_response(internal))
+        finally:
+            connections.request_ended(protocol)
 
-    async def _respond(self, http: web.BaseRequest) -> web.StreamResponse:
+    async def _answer(self, http: web.BaseRequest, connections: Connections) -> web.StreamResponse:
         application = self._application
         path, query = routes.split_target(http.raw_path)
-        user = application.identify(path, _credentials(http))
+        try:
+            user = application.identify(path, _credentials(http))
+        except errors.ApiError:
+            async with Seat(self._levels.workload.requests, _UNAUTHENTICATED):
+                raise
+        level, queue = self._levels.of(user), queue_of(user)
+        if user is not ANONYMOUS:
+            connections.authenticated(http.protocol, queue)
+        route = routes.parse(http.method, path, query)
+        data = b""
+        if http.body_exists:
+            data = await _read_body(http, Seat(level.bodies, queue), application.body_limit(route))
         request = HttpRequest(
             method=http.method,
-            route=routes.parse(http.method, path, query),
+            route=route,
             user=user,
             query=query,
             accept=http.headers.get("Accept", ""),
             content_type=http.headers.get("Content-Type", ""),
             user_agent=http.headers.get("User-Agent", ""),
             target=http.raw_path,
-            data=await http.read() if http.body_exists else b"",
+            data=data,
+            most_values=level.most_values,
         )
-        application.authorize(request)
-        if target := application.watch_target(request):
-            watch = functools.partial(watch_streams.serve, request, http, target=target, verbs=application.verbs)
-            return await self._stream(http, watch)
-        with application.in_flight.admit(http.method):
-            response = await application.respond(request, etag=http.headers.get("If-None-Match", ""))
+        seat = Seat(level.requests, queue)
+        await seat.take()
+        try:
+            return await self._respond(http, request, seat, Seat(level.streams, queue))
+        finally:
+            seat.leave()
+
+    async def _respond(
+        self, http: web.BaseRequest, request: HttpRequest, seat: Seat, stream_seat: Seat
+    ) -> web.StreamResponse:
+        """Answer in the seat of a request; a stream has another seat once it has started."""
+        application = self._application
+        endpoint = application.authorize(request)
+        if endpoint.target is not None and request.route.verb == "watch":
+            watch = functools.partial(
+                watch_streams.serve,
+                request,
+                http,
+                target=endpoint.target,
+                verbs=application.verbs,
+                on_start=seat.leave,
+            )
+            async with self._streaming(http, request, stream_seat):
+                return await self._stream(http, watch)
+        if bodies.is_slow(request.content_type, len(request.data)):
+            decoded = await self._decoder.decode(request, queue_of(request.user))
+            request = msgspec.structs.replace(request, decoded=decoded)
+        response = await application.respond(request, endpoint, etag=http.headers.get("If-None-Match", ""))
         if isinstance(response.body, Upgrade):
-            return await _upgrade(http, response.body)
+            async with self._streaming(http, request, stream_seat):
+                seat.leave()
+                return await _upgrade(http, response.body)
         if isinstance(response.body, AsyncIterator):
-            return await self._stream(http, functools.partial(_send_chunks, http, response))
+            async with self._streaming(http, request, stream_seat):
+                seat.leave()
+                return await self._stream(http, functools.partial(_send_chunks, http, response))
+        if isinstance(response.body, bytes) and len(response.body) > _LARGE_BYTES:
+            return await _send_large(http, response)
         return _response(http, response)
+
+    @contextlib.asynccontextmanager
+    async def _streaming(self, http: web.BaseRequest, request: HttpRequest, seat: Seat) -> AsyncIterator[None]:
+        """A stream has a seat, and ends when its user loses the right to it."""
+        async with seat:
+            with self._revocation.watching(_active_stream(http, request)):
+                yield
 
     async def _stream(self, http: web.BaseRequest, stream: Stream) -> web.StreamResponse:
         """Send a stream that ends when the client disconnects."""
@@ -145,6 +205,50 @@ class Listener:
             return await stream(on_disconnect=on_disconnect)
         finally:
             callbacks.pop(http.protocol, None)
+
+
+async def _read_body(http: web.BaseRequest, seat: Seat, limit: int) -> bytes:
+    """The body; ApiError 413 if it is too large, 408 if it takes too long."""
+    content = http.content
+    too_large = errors.too_large(f"Request entity too large: limit is {limit}")
+    if (http.content_length or 0) > limit:
+        raise too_large
+    if content.is_eof():
+        data = content.read_nowait()
+        if len(data) > limit:
+            raise too_large
+        return data
+    chunks: list[bytes] = []
+    size = 0
+    try:
+        async with seat, asyncio.timeout(_BODY_SECONDS):
+            while chunk := await content.readany():
+                size += len(chunk)
+                if size > limit:
+                    raise too_large
+                chunks.append(chunk)
+    except TimeoutError:
+        raise body_timeout(_BODY_SECONDS) from None
+    except web.RequestPayloadError as error:
+        raise errors.bad_request(f"the body of the request cannot be read: {error}") from None
+    return b"".join(chunks)
+
+
+async def _send_large(http: web.BaseRequest, response: HttpResponse) -> web.StreamResponse:
+    """Send a large response. A client that does not read it is disconnected."""
+    if _is_worth_compressing(http) and isinstance(response.body, bytes):
+        answer = await asyncio.to_thread(_response, http, response)
+    else:
+        answer = _response(http, response)
+    try:
+        async with asyncio.timeout(_SEND_SECONDS):
+            await answer.prepare(http)
+            await answer.write_eof()
+    except TimeoutError:
+        if http.transport is not None:
+            http.transport.abort()
+        raise ConnectionResetError("the client does not read the response") from None
+    return answer
 
 
 async def _send_chunks(
@@ -208,6 +312,14 @@ def _request(*parts: Any) -> web.BaseRequest:
     return web.BaseRequest(
         message, payload, protocol, writer, task, task.get_loop(), client_max_size=bodies.LIMIT_BYTES + 1
     )
+
+
+def _active_stream(http: web.BaseRequest, request: HttpRequest) -> ActiveStream:
+    def abort() -> None:
+        if http.transport is not None:
+            http.transport.abort()
+
+    return ActiveStream(request=request, credentials=_credentials(http), abort=abort)
 
 
 def _credentials(http: web.BaseRequest) -> dict[str, list[str]]:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 import msgspec
 
+from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 from pykueue.apiserver.calls import UserInfo
 from pykueue.apiserver.http import bodies, negotiation
@@ -27,6 +28,10 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
     accept: str = ""
     content_type: str = ""
     user_agent: str = ""
+    decoded: bodies.Decoded | None = None
+    """The value of a large body, which was decoded in a thread."""
+    most_values: int = bodies.MOST_VALUES
+    """Fields and items that the body may have."""
     target: str = ""
     """The path and the query as the client sent them, for parameters that repeat."""
 
@@ -37,7 +42,14 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def body(self) -> Object:
         """The decoded body, {} if there is none. Decoded on every access."""
-        return bodies.decode_object(self.content_type, self.data)[0] if self.data else {}
+        return bodies.expect_object(self.decode()[0]) if self.data else {}
+
+    def decode(self) -> bodies.Decoded:
+        """The value of the body, which the caller may change, and faults of its text."""
+        if self.decoded is None:
+            return bodies.decode(self.content_type, self.data, self.most_values)
+        value, faults = self.decoded
+        return copied(value), faults
 
 
 class MessageStream(Protocol):

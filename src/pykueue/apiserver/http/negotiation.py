@@ -4,11 +4,9 @@ Responses are JSON or YAML. A client that accepts protobuf gets JSON, which Go c
 too. A client that accepts neither gets 406.
 """
 
-import functools
-
 import msgspec
 
-from pykueue.api import errors
+from pykueue.api import errors, text_cache
 
 JSON = "application/json"
 YAML = "application/yaml"
@@ -42,7 +40,7 @@ class Clause(msgspec.Struct, frozen=True):
     parameters: dict[str, str]
 
 
-@functools.lru_cache(maxsize=1024)
+@text_cache.cached(1024)
 def clauses(header: str) -> tuple[Clause, ...]:
     """The clauses of an Accept header, sorted by quality."""
     parsed = []
@@ -60,7 +58,7 @@ def _quality(clause: Clause) -> float:
         return 0.0
 
 
-@functools.lru_cache(maxsize=1024)
+@text_cache.cached(1024)
 def form(accept: str) -> Form:
     """The first clause that can be served; ApiError 406 if there is none."""
     for clause in clauses(accept or "*/*"):
@@ -75,7 +73,7 @@ def form(accept: str) -> Form:
     raise not_acceptable()
 
 
-@functools.lru_cache(maxsize=1024)
+@text_cache.cached(1024)
 def discovery_form(accept: str) -> Form:
     for clause in clauses(accept or "*/*"):
         parameters = clause.parameters

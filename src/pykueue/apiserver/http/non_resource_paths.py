@@ -29,6 +29,10 @@ _VERSION_PAGE = msgspec.json.encode(
 )
 
 
+async def page_not_found(_request: HttpRequest) -> HttpResponse:
+    return NOT_FOUND
+
+
 def is_public(path: str) -> bool:
     return path in PUBLIC_PATHS or path.startswith(("/livez/", "/readyz/", "/healthz/"))
 
@@ -42,11 +46,11 @@ class NonResourcePaths:
         """The checks that `/readyz?verbose` lists; False means not ready."""
 
     async def handle(self, request: HttpRequest, *, etag: str = "", address: str = "") -> HttpResponse:
-        path = "/" + request.route.path.strip("/")
-        if path in self._hooks.pages:
-            return await self._hooks.pages[path](request)
+        path = request.route.path
         if request.method not in ("GET", "HEAD"):
             raise routes.method_not_allowed()
+        if path in self._hooks.pages:
+            return await self._hooks.pages[path](request)
         if path == "/version":
             return HttpResponse(body=_VERSION_PAGE)
         if is_public(path):

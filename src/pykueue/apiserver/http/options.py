@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from pykueue.api import errors
+from pykueue.api import errors, integers
 from pykueue.api.errors import FieldError
 from pykueue.apiserver.calls import DeleteCall, ListCall, UserInfo, WatchCall
 from pykueue.apiserver.http.routes import is_set
@@ -41,13 +41,7 @@ def watch_call(query: Query) -> WatchCall:
 
 def number(query: Query, name: str) -> int:
     text = query.get(name, "")
-    try:
-        value = int(text) if text else 0
-    except ValueError:
-        raise errors.bad_request(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
-    if not -(2**63) <= value < 2**63:
-        raise errors.bad_request(f'strconv.ParseInt: parsing "{text}": value out of range')
-    return max(value, 0)
+    return max(integers.signed(text, name), 0) if text else 0
 
 
 def check_write(query: Query, options_kind: str) -> bool:
@@ -81,8 +75,8 @@ def delete_call(query: Query, body: dict[str, Any], user: UserInfo) -> DeleteCal
     grace = body.get("gracePeriodSeconds")
     if grace is None and "gracePeriodSeconds" in query:
         grace = number(query, "gracePeriodSeconds")
-    if grace is not None and not isinstance(grace, int):
-        raise errors.bad_request("gracePeriodSeconds must be an integer")
+    if grace is not None and not (type(grace) is int and -(2**63) <= grace < 2**63):
+        raise errors.bad_request("gracePeriodSeconds must be an integer of at most 64 bits")
     is_dry = check_write(query, "DeleteOptions") or body.get("dryRun") == ["All"]
     return DeleteCall(
         user=user,

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from pykueue.api import errors
+from pykueue.api import errors, json_text
 from pykueue.api.builtin import schemas
 from pykueue.api.builtin.notation import Field
 from pykueue.api.scheme import Object
@@ -24,6 +24,9 @@ MAGIC = b"k8s\x00"
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
 _LONGEST_VARINT = 10
 _DEEPEST = 100
+
+_Bytes = bytes | memoryview
+"""Messages inside messages are views, so that a deep message is not copied at every level."""
 
 _DELETE_OPTIONS = ("v1", "DeleteOptions")
 """Clients send them with the apiVersion of the deleted object."""
@@ -38,23 +41,25 @@ def _fields_by_number(name: str) -> dict[int, Field]:
     return {field.number: field for field in schemas.types().lines(name) if field.number}
 
 
-def decode(data: bytes) -> Object:
+def decode(data: bytes, most_values: int = json_text.MOST_VALUES) -> Object:
     if not data.startswith(MAGIC):
         raise errors.bad_request("the body is not Kubernetes protobuf: it does not begin with k8s\\0")
     try:
-        api_version, kind, message = _envelope(data[len(MAGIC) :])
+        api_version, kind, message = _envelope(memoryview(data)[len(MAGIC) :])
         kinds = schemas.types().kinds
         name = kinds.get(_DELETE_OPTIONS if kind == _DELETE_OPTIONS[1] else (api_version, kind), "")
         if not name or not _fields_by_number(name):
             raise errors.unsupported_media_type(f"protobuf is not understood for {kind} of {api_version}; send JSON")
-        return {"apiVersion": api_version, "kind": kind, **_message(name, message, 0)}
-    except (_MalformedError, struct.error, UnicodeDecodeError, msgspec.DecodeError, OverflowError, ValueError) as error:
+        obj = {"apiVersion": api_version, "kind": kind, **_message(name, message, 0)}
+        json_text.check(msgspec.json.encode(obj), most_values)
+        return obj
+    except (struct.error, OverflowError, OSError, ValueError) as error:
         raise errors.bad_request(f"unable to decode the body as protobuf: {error}") from None
 
 
-def _envelope(data: bytes) -> tuple[str, str, bytes]:
+def _envelope(data: _Bytes) -> tuple[str, str, _Bytes]:
     api_version = kind = ""
-    message = b""
+    message: _Bytes = b""
     for number, value in _fields(data):
         if number == 1:
             names = {number: _text(name) for number, name in _fields(_expect_bytes(value))}
@@ -64,8 +69,8 @@ def _envelope(data: bytes) -> tuple[str, str, bytes]:
     return api_version, kind, message
 
 
-def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
-    """Field numbers and raw values: integers for varints, bytes for everything else."""
+def _fields(data: _Bytes) -> Iterator[tuple[int, Any]]:
+    """Field numbers and raw values: integers for varints, views for everything else."""
     position, end = 0, len(data)
     while position < end:
         tag, position = _varint(data, position)
@@ -86,7 +91,7 @@ def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
         position += length
 
 
-def _varint(data: bytes, position: int) -> tuple[int, int]:
+def _varint(data: _Bytes, position: int) -> tuple[int, int]:
     value = 0
     for index in range(_LONGEST_VARINT):
         if position + index >= len(data):
@@ -98,14 +103,14 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
     raise _MalformedError("a number is too long")
 
 
-def _expect_bytes(value: Any) -> bytes:
-    if not isinstance(value, bytes):
+def _expect_bytes(value: Any) -> _Bytes:
+    if not isinstance(value, bytes | memoryview):
         raise _MalformedError("a number where a message should be")
     return value
 
 
 def _text(value: Any) -> str:
-    return _expect_bytes(value).decode()
+    return str(_expect_bytes(value), "utf-8")
 
 
 def _signed(value: Any) -> int:
@@ -115,7 +120,7 @@ def _signed(value: Any) -> int:
     return number - 2**64 if number >= 2**63 else number
 
 
-def _message(name: str, data: bytes, depth: int) -> Object:
+def _message(name: str, data: _Bytes, depth: int) -> Object:
     if depth > _DEEPEST:
         raise _MalformedError("nested too deeply")
     fields = _fields_by_number(name)
@@ -181,7 +186,7 @@ def _time(raw: Any) -> str | None:
 
 def _raw(raw: Any) -> Any:
     inside = dict(_fields(_expect_bytes(raw))).get(1, b"")
-    return msgspec.json.decode(_expect_bytes(inside)) if inside else None
+    return json_text.decode(bytes(_expect_bytes(inside))) if inside else None
 
 
 _SCALARS: dict[str, Callable[[Any], Any]] = {
@@ -201,7 +206,7 @@ _SCHEMA = "JSONSchemaProps"
 _SCHEMAS = tuple(f"{_SCHEMA}Or{other}" for other in ("Bool", "Array", "StringArray"))
 
 
-def _schema(kind: str, data: bytes, depth: int) -> Any:
+def _schema(kind: str, data: _Bytes, depth: int) -> Any:
     """The fields of a JSON schema that have either a schema or a simpler value."""
     fields = list(_fields(data))
     values = dict(fields)

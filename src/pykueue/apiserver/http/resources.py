@@ -59,15 +59,11 @@ class Resources:
                 result = await self._write(request, target)
         return object_response(result, target.kind, form, request.query.get("includeObject", ""))
 
-    async def dry_run(self, request: HttpRequest, target: ResourceTarget) -> Object:
-        """The object that a write would store."""
-        dry_request = msgspec.structs.replace(request, query={**request.query, "dryRun": "All"})
-        return (await self._write(dry_request, target)).decode()
-
     async def _write(self, request: HttpRequest, target: ResourceTarget) -> ObjectResponse:
         if request.route.verb == "patch":
             return await self._patch(request, target)
-        body, faults = bodies.decode_object(request.content_type, request.data)
+        value, faults = request.decode()
+        body = bodies.expect_object(value)
         if request.route.verb == "create":
             return await self._verbs.create(target, body, _write_call(request, "CreateOptions", faults))
         return await self._verbs.update(target, body, _write_call(request, "UpdateOptions", faults))
@@ -81,7 +77,7 @@ class Resources:
             raise errors.unsupported_media_type(
                 f"the body of the request was in an unknown format - accepted media types include: {accepted}"
             ) from None
-        body, faults = bodies.decode(media, request.data)
+        body, faults = request.decode()
         if patch_type is not PatchType.JSON and not isinstance(body, dict):
             raise errors.bad_request(
                 f"error decoding patch: json: cannot unmarshal {bodies.go_name(body)} into Go value of type "

@@ -1,13 +1,14 @@
 """Access and token reviews, which are computed and not stored (`kubectl auth can-i`, `whoami`)."""
 
+from collections.abc import Callable
+
 from pykueue.api import errors
 from pykueue.api.rules import reading
 from pykueue.api.scheme import Object
 from pykueue.apiserver.calls import UserInfo
-from pykueue.apiserver.http import routes
-from pykueue.apiserver.http.app import Authenticate
 from pykueue.apiserver.http.hooks import ExtraGroup, ExtraResource
 from pykueue.apiserver.http.messages import HttpRequest, HttpResponse
+from pykueue.apiserver.http.service_accounts import API_AUDIENCES, Authenticated
 from pykueue.apiserver.security import tokens
 from pykueue.apiserver.security.authorizer import Authorizer
 from pykueue.kube.delegation import AccessRequest
@@ -15,8 +16,11 @@ from pykueue.kube.delegation import AccessRequest
 AUTHORIZATION = "authorization.k8s.io"
 AUTHENTICATION = "authentication.k8s.io"
 
+AuthenticateFor = Callable[[str, tuple[str, ...]], Authenticated | None]
+"""The user of a token, and those of the audiences that it is valid for; None if there are none."""
 
-def groups(authorizer: Authorizer, authenticate: Authenticate) -> list[ExtraGroup]:
+
+def groups(authorizer: Authorizer, authenticate: AuthenticateFor) -> list[ExtraGroup]:
     reviews = Reviews(authorizer, authenticate)
     authorization = (
         _review("LocalSubjectAccessReview", namespaced=True),
@@ -37,15 +41,13 @@ def _review(kind: str, *, namespaced: bool = False) -> ExtraResource:
 
 
 class Reviews:
-    def __init__(self, authorizer: Authorizer, authenticate: Authenticate) -> None:
+    def __init__(self, authorizer: Authorizer, authenticate: AuthenticateFor) -> None:
         self._authorizer = authorizer
         self._authenticate = authenticate
 
     async def handle(self, request: HttpRequest) -> HttpResponse:
-        if request.method != "POST":
-            raise routes.method_not_allowed()
         handlers = {
-            "localsubjectaccessreviews": self._subject_access,
+            "localsubjectaccessreviews": self._local_subject_access,
             "selfsubjectaccessreviews": self._self_access,
             "selfsubjectrulesreviews": self._self_rules,
             "subjectaccessreviews": self._subject_access,
@@ -66,6 +68,15 @@ class Reviews:
 
     def _self_access(self, request: HttpRequest, spec: Object) -> Object:
         return self._decide(request.user, spec)
+
+    def _local_subject_access(self, request: HttpRequest, spec: Object) -> Object:
+        """A review about the namespace of the path alone."""
+        namespace = request.route.namespace
+        if not isinstance(spec.get("resourceAttributes"), dict) or spec.get("nonResourceAttributes") is not None:
+            raise errors.bad_request("a LocalSubjectAccessReview needs spec.resourceAttributes and no other attributes")
+        if spec["resourceAttributes"].get("namespace") != namespace:
+            raise errors.bad_request(f"spec.resourceAttributes.namespace must match namespace: {namespace}")
+        return self._subject_access(request, spec)
 
     def _subject_access(self, _request: HttpRequest, spec: Object) -> Object:
         if not spec.get("user") and not spec.get("groups"):
@@ -99,10 +110,13 @@ class Reviews:
         return {"userInfo": _user_info(request.user)}
 
     def _token(self, _request: HttpRequest, spec: Object) -> Object:
-        user = self._authenticate(str(spec.get("token") or ""))
-        if user is None:
+        """The user of a token, and those of the requested audiences that the token is for."""
+        audiences = tuple(map(str, reading.sequence(spec.get("audiences"))))
+        result = self._authenticate(str(spec.get("token") or ""), audiences or API_AUDIENCES)
+        if result is None:
             return {"authenticated": False, "user": {}, "error": "invalid bearer token"}
-        return {"authenticated": True, "user": _user_info(user)}
+        user, accepted = result
+        return {"authenticated": True, "user": _user_info(user), "audiences": list(accepted)}
 
 
 _KINDS = (

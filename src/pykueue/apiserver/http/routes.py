@@ -4,7 +4,7 @@ Used for requests over HTTP and by `LocalClient.raw`.
 """
 
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
@@ -18,7 +18,10 @@ _NAMESPACE_SUBRESOURCES = ("status", "finalize")
 POD_SUBRESOURCES = ("resize",)
 """Subresources through which the spec of a pod changes."""
 _CONNECT_SUBRESOURCES = ("exec", "attach", "portforward")
-_SUBRESOURCE_VERBS = ("get", "update", "patch")
+VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")
+"""The verbs of a stored kind."""
+SUBRESOURCE_VERBS = ("get", "patch", "update")
+_VERBS_ON_SUBRESOURCES = ("create", *SUBRESOURCE_VERBS)
 _COLLECTION_VERBS = ("list", "watch", "create", "deletecollection")
 _NAMED_VERBS = ("get", "watch", "update", "patch", "delete")
 _ALL_NAMESPACES_VERBS = ("list", "watch")
@@ -38,13 +41,18 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     namespace: str = ""
     name: str = ""
     subresource: str = ""
+    is_namespace: bool = False
+    """Whether the path is that of a namespace itself. `namespace` is then its name, too."""
 
     @property
     def is_resource(self) -> bool:
         return bool(self.plural)
 
     def access_request(self) -> AccessRequest:
-        """What must be allowed. exec, attach and port-forward need `create`, even as a GET."""
+        """What must be allowed. exec, attach and port-forward need `create`, even as a GET.
+
+        The result is the scope that a handler acts upon only if `check` has accepted the route.
+        """
         if not self.is_resource:
             return AccessRequest(verb=self.verb, path=self.path)
         is_connect = self.plural == "pods" and self.subresource in _CONNECT_SUBRESOURCES
@@ -76,10 +84,10 @@ def parse(method: str, path: str, query: Query) -> Route:
     parts = [urllib.parse.unquote(part) for part in path.strip("/").split("/")]
     verb = _VERBS.get(method, method.lower())
     group, version, rest = _group_and_rest(parts)
-    if not version or not rest:
-        return Route(verb=verb, path=path)
+    if not all((version, *rest)) or not rest:
+        return Route(verb=verb, path="/" + path.strip("/"))
     is_watch = is_set(query, "watch")
-    if rest[0] == "watch" and len(rest) > 1:
+    if rest[0] == "watch" and len(rest) > 1 and verb == "get":
         is_watch, rest = True, rest[1:]
     namespace, plural, name, subresource = _resource(rest)
     if verb == "get":
@@ -95,6 +103,7 @@ def parse(method: str, path: str, query: Query) -> Route:
         namespace=namespace,
         name=name,
         subresource=subresource,
+        is_namespace=rest[:2] == ["namespaces", name] and len(rest) - bool(subresource) == 2,
     )
 
 
@@ -125,23 +134,40 @@ def method_not_allowed() -> errors.ApiError:
     return errors.ApiError(405, "MethodNotAllowed", message, {})
 
 
+def check(route: Route, verbs: Sequence[str], *, namespaced: bool) -> None:
+    """ApiError 404 if the path has another scope than the resource, 405 if the verb is not served.
+
+    `verbs` are those of the resource. A route that passes names exactly what a handler acts upon,
+    so that `access_request` is the access to authorize.
+    """
+    if route.namespace and not namespaced and not route.is_namespace:
+        raise not_found()
+    if namespaced and not route.namespace and route.name:
+        raise not_found()
+    if route.subresource:
+        allowed: tuple[str, ...] = _VERBS_ON_SUBRESOURCES
+    elif namespaced and not route.namespace:
+        allowed = _ALL_NAMESPACES_VERBS
+    else:
+        allowed = _NAMED_VERBS if route.name else _COLLECTION_VERBS
+    if route.verb not in allowed or route.verb not in verbs:
+        raise method_not_allowed()
+
+
 def find_target(scheme: Scheme, route: Route) -> ResourceTarget:
     """The kind and object of a route; ApiError 404 or 405 if path or verb do not fit the kind."""
     kind = scheme.for_path(route.group, route.version, route.plural)
-    if kind is None or (route.namespace and not kind.namespaced and route.plural != "namespaces"):
+    if kind is None or (route.subresource and not _has_subresource(kind, route.subresource)):
         raise not_found()
-    if route.subresource and not _has_subresource(kind, route.subresource):
-        raise not_found()
-    if route.subresource:
-        allowed: tuple[str, ...] = _SUBRESOURCE_VERBS
-    else:
-        allowed = _NAMED_VERBS if route.name else _COLLECTION_VERBS
-        if kind.namespaced and not route.namespace:
-            allowed = () if route.name else _ALL_NAMESPACES_VERBS
-    if route.verb not in allowed:
-        raise method_not_allowed()
+    check(route, SUBRESOURCE_VERBS if route.subresource else verbs_of(kind), namespaced=kind.namespaced)
     namespace = route.namespace if kind.namespaced else ""
     return ResourceTarget(kind=kind, namespace=namespace, name=route.name, subresource=route.subresource)
+
+
+def verbs_of(kind: Kind) -> tuple[str, ...]:
+    """The verbs of a stored kind. Namespaces are deleted one by one, as in Kubernetes."""
+    is_namespace = (kind.group, kind.kind) == ("", "Namespace")
+    return tuple(verb for verb in VERBS if not (is_namespace and verb == "deletecollection"))
 
 
 def _has_subresource(kind: Kind, name: str) -> bool:

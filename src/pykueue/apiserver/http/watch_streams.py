@@ -106,9 +106,13 @@ async def serve(
     *,
     target: ResourceTarget,
     verbs: Verbs,
+    on_start: Callable[[], None],
     on_disconnect: Callable[[Callable[[], None]], None],
 ) -> web.StreamResponse:
-    """Answer a watch. `on_disconnect` registers a callback for the disconnect of the client."""
+    """Answer a watch. `on_disconnect` registers a callback for the disconnect of the client.
+
+    `on_start` is called when the watch has its first events.
+    """
     response = web.StreamResponse(headers={"Content-Type": "application/json", "Cache-Control": "no-cache, private"})
     response.enable_chunked_encoding()
     transport = http.transport
@@ -118,6 +122,7 @@ async def serve(
     call = options.watch_call(request.query)
     start = _StartBuffer()
     subscription = await verbs.watch(target, call, start)
+    on_start()
     try:
         writer = await response.prepare(http)
         assert writer is not None

@@ -5,14 +5,16 @@ children is a member of the set. A node with children is a member if it also has
 None is the empty set.
 """
 
+import functools
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 
 Node = dict[str, Any]
 _SELF = "."
+_LONGEST_READABLE = 1000
 
 
 def is_member(node: Node) -> bool:
@@ -33,6 +35,15 @@ def union(left: Node | None, right: Node | None) -> Node | None:
     if left is None or right is None:
         return right if left is None else left
     return _union(left, right)
+
+
+def union_all(nodes: Iterable[Node | None]) -> Node | None:
+    """The union of many sets. Neighbours are merged in pairs, so that no set is copied often."""
+    level = list(nodes)
+    while len(level) > 1:
+        pairs = zip(level[::2], [*level[1::2], None], strict=False)
+        level = [union(left, right) for left, right in pairs]
+    return level[0] if level else None
 
 
 def _union(left: Node, right: Node) -> Node:
@@ -56,10 +67,10 @@ def difference(left: Node | None, right: Node | None) -> Node | None:
     if left is None or right is None:
         return left
     remaining = left
-    for element, child in right.items():
-        if element == _SELF or element not in left:
+    for element in _common(left, right):
+        if element == _SELF:
             continue
-        rest = difference(left[element], child)
+        rest = difference(left[element], right[element])
         if rest is left[element]:
             continue
         remaining = dict(left) if remaining is left else remaining
@@ -77,11 +88,17 @@ def intersection(left: Node | None, right: Node | None) -> Node | None:
     if left is None or right is None:
         return None
     common: Node = {}
-    for element, child in children(left):
-        both = intersection(child, right.get(element))
+    for element in _common(left, right):
+        both = intersection(left[element], right[element]) if element != _SELF else None
         if both is not None:
             common[element] = both
     return make(is_member=is_member(left) and is_member(right), children=common)
+
+
+def _common(left: Node, right: Node) -> list[str]:
+    """The elements of both, in the order of the smaller one: a small set costs little."""
+    fewer, more = (left, right) if len(left) <= len(right) else (right, left)
+    return [element for element in fewer if element in more]
 
 
 def members(node: Node | None, prefix: str = "") -> Iterator[str]:
@@ -98,11 +115,19 @@ def members(node: Node | None, prefix: str = "") -> Iterator[str]:
 
 def _readable(element: str) -> str:
     sort, _, rest = element.partition(":")
+    if len(rest) > _LONGEST_READABLE:
+        return f".{rest[:_LONGEST_READABLE]}…"
     if sort == "f":
         return f".{rest}"
     if sort == "k":
         return "[" + ",".join(f"{name}={json.dumps(value)}" for name, value in sorted(json.loads(rest).items())) + "]"
     return f"[={rest}]" if sort == "v" else f"[{rest}]"
+
+
+@functools.lru_cache(maxsize=4096)
+def text_key_element(name: str, value: str) -> str:
+    """The path element of an item of a list that merges by this one key."""
+    return key_element({name: value})
 
 
 def key_element(keys: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ The write path calls this after an update. Server-side apply calls it to refuse 
 that other managers own.
 """
 
+import itertools
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from pykueue.apiserver.patches.field_sets import Node
 from pykueue.apiserver.patches.merge_schema import MergeSchema
 
 _MOST_UPDATE_MANAGERS = 10
+_MOST_CONFLICTS = 1000
 _UNOWNED_METADATA = (
     "f:name",
     "f:namespace",
@@ -30,6 +32,7 @@ _UNOWNED_METADATA = (
     "f:deletionTimestamp",
     "f:deletionGracePeriodSeconds",
 )
+_MOST_SHAPES = 1024
 _KUBECTL = "kubectl"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _ENTRY_NAMES = ("manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource")
@@ -157,12 +160,11 @@ def _merged_beyond_limit(order: list[tuple[Manager, Ownership]]) -> Iterable[tup
     )
     if not excess:
         return order
-    merged: Node | None = None
-    for _, owned in excess:
-        merged = field_sets.union(merged, owned.fields)
+    merged = field_sets.union_all(owned.fields for _, owned in excess)
     newest = excess[-1]
     ancient = newest[0]._replace(name="ancient-changes", subresource="")
-    others = [item for item in order if item not in excess and item[0] != ancient]
+    replaced = {manager for manager, _ in excess} | {ancient}
+    others = [item for item in order if item[0] not in replaced]
     appliers = [item for item in others if item[0].operation == "Apply"]
     return [
         *appliers,
@@ -205,6 +207,8 @@ def after_update(
 
     If `new` has managedFields of its own, they replace `managers`.
     """
+    if old is None and "managedFields" not in new["metadata"]:
+        return _after_create(schema, new, writer)
     before: Object = old if old is not None else {"apiVersion": new["apiVersion"], "kind": new["kind"], "metadata": {}}
     managers = read(new) if "managedFields" in new["metadata"] else dict(managers)
     changed, removed = typed.compare(schema, _unmanaged(before), _unmanaged(new))
@@ -219,6 +223,22 @@ def after_update(
         time = owned.time if owned and changed is None else writer.time
         result[updater] = Ownership(mine, writer.api_version, time)
     return result
+
+
+def _after_create(schema: MergeSchema, new: Object, writer: Writer) -> Managers:
+    """The creator owns all fields. Objects of the same shape share the text of their fields."""
+    shape = typed.shape(schema, new)
+    fields = schema.texts_by_shape.get(shape)
+    if fields is None:
+        before: Object = {"apiVersion": new["apiVersion"], "kind": new["kind"], "metadata": {}}
+        changed = strip(typed.compare(schema, before, new)[0])
+        fields = msgspec.Raw(b"" if changed is None else msgspec.json.encode(changed))
+        if len(schema.texts_by_shape) >= _MOST_SHAPES:
+            schema.texts_by_shape.clear()
+        schema.texts_by_shape[shape] = fields
+    if not bytes(fields):
+        return {}
+    return {writer.updater(): Ownership(fields, writer.api_version, writer.time)}
 
 
 def _unmanaged(obj: Object) -> Object:
@@ -250,9 +270,7 @@ def apply(
         ours = _applied_by_client(schema, base) if writer.name == _KUBECTL else None
         _refuse_conflicts(managers, field_sets.difference(changed, ours))
     managers = _without(managers, changed)
-    others: Node | None = None
-    for owned in managers.values():
-        others = field_sets.union(others, owned.fields)
+    others = field_sets.union_all(owned.fields for owned in managers.values())
     no_longer_applied = field_sets.difference(previous.fields, mine) if previous else None
     result: Object = typed.remove(schema, merged, no_longer_applied, field_sets.union(others, mine))
     removed = strip(typed.compare(schema, merged, result)[1])
@@ -285,9 +303,8 @@ def _refuse_conflicts(managers: Managers, changed: Node | None) -> None:
     conflicts: list[tuple[str, str]] = []
     for manager, owned in sorted(managers.items()):
         description = _describe(manager, owned)
-        conflicts += [
-            (description, path) for path in field_sets.members(field_sets.intersection(owned.fields, changed))
-        ]
+        paths = field_sets.members(field_sets.intersection(owned.fields, changed))
+        conflicts += [(description, path) for path in itertools.islice(paths, _MOST_CONFLICTS - len(conflicts))]
     if not conflicts:
         return
     causes = [

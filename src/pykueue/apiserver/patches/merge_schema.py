@@ -9,6 +9,8 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from pykueue.api.builtin import schemas
 from pykueue.api.schema import PerSchema
 from pykueue.api.scheme import Kind, Schema
@@ -36,6 +38,7 @@ class MergeSchema:
         "keys",
         "merge_key",
         "merges_as_set",
+        "texts_by_shape",
     )
 
     def __init__(
@@ -55,6 +58,8 @@ class MergeSchema:
         self.merge_key: str = schema.get("x-kubernetes-patch-merge-key", "") if "merge" in strategies else ""
         """The field by which a strategic merge patch merges a list."""
         self.merges_as_set = "merge" in strategies and not self.merge_key
+        self.texts_by_shape: dict[Any, msgspec.Raw] = {}
+        """The fields that the creator of an object owns, by the shape of the object."""
 
     def child(self, name: str) -> "MergeSchema":
         """The merge schema of a field, or of an entry of a map."""

@@ -4,9 +4,13 @@ It is for the kinds of Kubernetes itself. The directives are `$patch` (replace, 
 `$deleteFromPrimitiveList/…`, `$setElementOrder/…` and `$retainKeys`.
 """
 
+from collections.abc import Hashable
 from typing import Any
 
+import msgspec
+
 from pykueue.api import errors
+from pykueue.api.json_text import identities, identity
 from pykueue.apiserver.patches.merge_schema import MergeSchema
 
 _DELETE_FROM = "$deleteFromPrimitiveList/"
@@ -28,7 +32,8 @@ def _merge_map(schema: MergeSchema, target: dict[str, Any], patch: dict[str, Any
     merged = dict(target)
     retained = patch.get("$retainKeys")
     if isinstance(retained, list):
-        merged = {name: value for name, value in merged.items() if name in retained}
+        retained_names = identities(retained)
+        merged = {name: value for name, value in merged.items() if name in retained_names}
     for name, value in patch.items():
         if name.startswith(_DELETE_FROM):
             _delete_from(merged, name.removeprefix(_DELETE_FROM), value)
@@ -59,33 +64,48 @@ def _merge_list(schema: MergeSchema, current: list[Any], patch: list[Any]) -> li
     if any(isinstance(item, dict) and item.get("$patch") == "replace" for item in patch):
         return [_without_directives(item) for item in patch if not (isinstance(item, dict) and set(item) == {"$patch"})]
     if schema.merges_as_set:
-        return [*current, *(item for item in patch if item not in current)]
+        present = identities(current)
+        return [*current, *(item for item in patch if identity(item) not in present)]
     if not schema.merge_key:
         return [_without_directives(item) for item in patch]
-    merged = list(current)
-    for item in patch:
-        _merge_item(schema, merged, item)
-    return merged
+    return _merge_items(schema, current, patch)
 
 
-def _merge_item(schema: MergeSchema, merged: list[Any], item: Any) -> None:
+def _merge_items(schema: MergeSchema, current: list[Any], patch: list[Any]) -> list[Any]:
+    """Merge by key. A deleted item leaves None, which no list of objects has, until the end."""
     key = schema.merge_key
-    if not isinstance(item, dict) or key not in item:
-        raise errors.bad_request(f"map: {item!r:.80} does not contain declared merge key: {key}")
-    same = [index for index, other in enumerate(merged) if isinstance(other, dict) and other.get(key) == item[key]]
-    if item.get("$patch") == "delete":
-        for index in reversed(same):
-            del merged[index]
-    elif same:
-        merged[same[0]] = _merge_map(schema.item(), merged[same[0]], item)
-    else:
-        merged.append(_merge_map(schema.item(), {}, item))
+    merged: list[Any] = list(current)
+    positions: dict[Hashable, list[int]] = {}
+    for index, other in enumerate(merged):
+        if isinstance(other, dict):
+            positions.setdefault(identity(other.get(key)), []).append(index)
+    for item in patch:
+        if not isinstance(item, dict) or key not in item:
+            raise errors.bad_request(f"map: {_excerpt(item)} does not contain declared merge key: {key}")
+        same = positions.setdefault(identity(item[key]), [])
+        if item.get("$patch") == "delete":
+            for index in same:
+                merged[index] = None
+            same.clear()
+        elif same:
+            merged[same[0]] = _merge_map(schema.item(), merged[same[0]], item)
+        else:
+            same.append(len(merged))
+            merged.append(_merge_map(schema.item(), {}, item))
+    return [item for item in merged if item is not None]
+
+
+def _excerpt(value: Any) -> str:
+    """The start of a value for a message, without writing all of it."""
+    data = msgspec.json.encode(value)
+    return data[:80].decode(errors="replace")
 
 
 def _delete_from(merged: dict[str, Any], name: str, values: Any) -> None:
     current = merged.get(name)
     if isinstance(current, list) and isinstance(values, list):
-        merged[name] = [item for item in current if item not in values]
+        deleted = identities(values)
+        merged[name] = [item for item in current if identity(item) not in deleted]
 
 
 def _reorder(schema: MergeSchema, merged: dict[str, Any], name: str, order: Any) -> None:
@@ -95,17 +115,14 @@ def _reorder(schema: MergeSchema, merged: dict[str, Any], name: str, order: Any)
         return
     key = schema.child(name).merge_key
 
-    def identity(item: Any) -> Any:
-        return item.get(key) if key and isinstance(item, dict) else item
+    def name_of(item: Any) -> Hashable:
+        return identity(item.get(key) if key and isinstance(item, dict) else item)
 
-    identities = [identity(item) for item in order]
-    ordered = iter(
-        sorted(
-            (item for item in current if identity(item) in identities),
-            key=lambda item: identities.index(identity(item)),
-        )
-    )
-    merged[name] = [next(ordered) if identity(item) in identities else item for item in current]
+    ranks: dict[Hashable, int] = {}
+    for rank, item in enumerate(order):
+        ranks.setdefault(name_of(item), rank)
+    ordered = iter(sorted((item for item in current if name_of(item) in ranks), key=lambda item: ranks[name_of(item)]))
+    merged[name] = [next(ordered) if name_of(item) in ranks else item for item in current]
 
 
 def _without_directives(value: Any) -> Any:

@@ -48,15 +48,36 @@ def presence(schema: MergeSchema, value: Any) -> Node:
     return field_sets.make(is_member=not (children and schema.is_always_written), children=children) or {}
 
 
+def shape(schema: MergeSchema, value: Any) -> Any:
+    """What `presence` depends on: names of fields and keys of items, but no other values."""
+    if isinstance(value, dict):
+        if schema.is_atomic:
+            return None
+        return tuple(
+            [
+                (name, shape(schema.child(name), field)) if isinstance(field, dict | list) else name
+                for name, field in value.items()
+            ]
+        )
+    if schema.keys:
+        item_schema = schema.item()
+        return tuple([(element, shape(item_schema, item)) for element, item in elements(schema, value).items()])
+    return tuple(elements(schema, value)) if schema.is_set else None
+
+
 def elements(schema: MergeSchema, items: list[Any]) -> dict[str, Any]:
     """Items by path element. Of items with the same element the last one is used."""
     if schema.is_set:
         return {field_sets.value_element(item): item for item in items}
     by_element = {}
+    only_key = schema.keys[0] if len(schema.keys) == 1 else ""
     for item in items:
-        keys = _keys(schema, item) if isinstance(item, dict) else {}
-        if keys:
-            by_element[field_sets.key_element(keys)] = item
+        if isinstance(item, dict):
+            key = item.get(only_key) if only_key else None
+            if isinstance(key, str):
+                by_element[field_sets.text_key_element(only_key, key)] = item
+            elif keys := _keys(schema, item):
+                by_element[field_sets.key_element(keys)] = item
     return by_element
 
 
@@ -123,7 +144,8 @@ def _merge_lists(schema: MergeSchema, live: list[Any], applied: list[Any]) -> li
 def _interleaved(live_items: Iterable[str], applied_items: Mapping[str, Any]) -> Iterator[str]:
     """Applied items in their order. Other items stay before the applied item after them."""
     live, applied = list(live_items), list(applied_items)
-    shared = [element for element in reversed(applied) if element in set(live)]
+    live_elements = set(live)
+    shared = [element for element in reversed(applied) if element in live_elements]
     position = 0
     for element in applied:
         while position < len(live) and live[position] != element:

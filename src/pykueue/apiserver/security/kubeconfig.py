@@ -64,3 +64,11 @@ def read(path: Path) -> ClusterCredentials:
         namespace=config["contexts"][0]["context"]["namespace"],
         cluster=cluster["name"],
     )
+
+
+def read_token(path: Path) -> str:
+    """The token of a file that `write` wrote; "" if there is no such file."""
+    try:
+        return read(path).token
+    except (OSError, ValueError, LookupError, TypeError):
+        return ""

@@ -47,8 +47,20 @@ def _matches_kind(rule: Rule, access: AccessRequest) -> bool:
 
 
 def uncovered(owned: Sequence[Rule], granted: Iterable[Rule]) -> list[AccessRequest]:
-    """The permissions of `granted` that `owned` does not allow."""
-    return [access for rule in granted for access in _access_requests(rule) if not allow(owned, access)]
+    """The permissions of `granted` that `owned` does not include.
+
+    A granted rule without resourceNames means all objects, which is more than any list of names.
+    """
+    return [
+        access
+        for rule in granted
+        for access in _access_requests(rule)
+        if not any(_covers(own, access, has_names=bool(rule.get("resourceNames"))) for own in owned)
+    ]
+
+
+def _covers(rule: Rule, access: AccessRequest, *, has_names: bool) -> bool:
+    return allow([rule], access) and (bool(access.path) or has_names or not rule.get("resourceNames"))
 
 
 def _access_requests(rule: Rule) -> Iterable[AccessRequest]:

@@ -9,8 +9,9 @@ are decoded once, as `Meta`.
 in the metadata, so that the rest can be decoded without them.
 """
 
+import sys
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -56,6 +57,57 @@ class _Envelope(msgspec.Struct, frozen=True, gc=False):
 
 
 _ENVELOPE = msgspec.json.Decoder(_Envelope)
+_PARTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_MOST_SHARED = 4096
+_SMALLEST_SHARED = 64
+
+
+class _SharedParts:
+    """Equal specs and labels of different objects are one value in memory.
+
+    The Workloads of a queue look alike, and a write of a status leaves the spec as it was. The
+    values must not be changed.
+    """
+
+    def __init__(self) -> None:
+        self._specs: dict[bytes, Any] = {}
+        self._labels: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
+
+    def decode(self, data: bytes) -> Object:
+        return {
+            name: self._spec(part) if name == "spec" else _decode(part) for name, part in _PARTS.decode(data).items()
+        }
+
+    def _spec(self, part: msgspec.Raw) -> Any:
+        text = bytes(part)
+        if len(text) < _SMALLEST_SHARED:
+            return _decode(text)
+        spec = self._specs.get(text)
+        if spec is None:
+            spec = _decode(text)
+            if len(self._specs) >= _MOST_SHARED:
+                del self._specs[next(iter(self._specs))]
+            self._specs[text] = spec
+        return spec
+
+    def meta(self, data: bytes) -> "Meta":
+        meta = _ENVELOPE.decode(data).metadata
+        labels = self._equal_labels(meta.labels) if meta.labels else None
+        created = None if meta.creation_timestamp is None else sys.intern(meta.creation_timestamp)
+        return msgspec.structs.replace(meta, labels=labels, creation_timestamp=created)
+
+    def _equal_labels(self, labels: dict[str, str]) -> dict[str, str]:
+        items = tuple(labels.items())
+        shared = self._labels.get(items)
+        if shared is None:
+            if len(self._labels) >= _MOST_SHARED:
+                del self._labels[next(iter(self._labels))]
+            shared = self._labels[items] = labels
+        return shared
+
+
+_decode = msgspec.json.decode
+_shared_parts = _SharedParts()
 _METADATA = b'"metadata":{'
 _MANAGED = b'"managedFields":'
 
@@ -84,7 +136,7 @@ class Stored:
 
     @classmethod
     def of(cls, key: StoreKey, revision: int, data: bytes) -> "Stored":
-        return cls(key, revision, data, _ENVELOPE.decode(data).metadata)
+        return cls(key, revision, data, _shared_parts.meta(data))
 
     def decode(self) -> Object:
         """A new copy, which the caller may change."""
@@ -97,14 +149,17 @@ class Stored:
 
     def decode_unmanaged(self) -> Object:
         """A new copy without `managedFields`."""
-        start = self.data.index(_METADATA) + len(_METADATA)
-        if self.data.startswith(_MANAGED, start):
-            end = start + len(_MANAGED) + len(self.managed()) + 1
-            obj: Object = msgspec.json.decode(self.data[:start] + self.data[end:])
-        else:
-            obj = self.decode()
-            obj["metadata"].pop("managedFields", None)
+        obj: Object = msgspec.json.decode(self._without_managers())
+        obj["metadata"].pop("managedFields", None)
         return obj
+
+    def _without_managers(self) -> bytes:
+        """The JSON without `managedFields`, if they come first in the metadata."""
+        start = self.data.index(_METADATA) + len(_METADATA)
+        if not self.data.startswith(_MANAGED, start):
+            return self.data
+        end = start + len(_MANAGED) + len(self.managed()) + 1
+        return self.data[:start] + self.data[end:]
 
     def shared(self) -> Object:
         """The copy without `managedFields` that all readers share. It must not be changed.
@@ -112,7 +167,9 @@ class Stored:
         It is decoded on first use and kept until a newer version replaces this one.
         """
         if self._shared is None:
-            self._shared = self.decode_unmanaged()
+            obj = _shared_parts.decode(self._without_managers())
+            obj["metadata"].pop("managedFields", None)
+            self._shared = obj
         return self._shared
 
     def shared_or_decoded(self) -> Object:

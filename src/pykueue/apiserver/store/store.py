@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 Listener = Callable[[Sequence[StoreChange]], None]
 
 HISTORY_CHANGES = 20_000
-HISTORY_BYTES = 64 * 2**20
+HISTORY_BYTES = 32 * 2**20
 
 
 class _Collection:
@@ -115,6 +115,17 @@ class Store:
     def select(self, group: str, plural: str, namespace: str = "") -> list[Stored]:
         collection = self._collections.get((group, plural))
         return collection.within(namespace) if collection else []
+
+    def heads(self, group: str, plural: str, namespace: str = "") -> list[Stored]:
+        """The newest versions, committed or not. A write that counts objects must use them."""
+        newest = {stored.key: stored for stored in self.select(group, plural, namespace)}
+        for key, change in self._uncommitted.items():
+            if (key.group, key.plural) != (group, plural) or (namespace and key.namespace != namespace):
+                continue
+            newest.pop(key, None)
+            if not change.is_deleted:
+                newest[key] = change.now
+        return list(newest.values())
 
     def select_at(self, revision: int, group: str, plural: str, namespace: str = "") -> list[Stored]:
         """The objects at an old revision, which is not below `floor`."""

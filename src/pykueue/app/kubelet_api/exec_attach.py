@@ -5,10 +5,16 @@ the size of the terminal.
 """
 
 import asyncio
+import contextlib
 import json
+import os
 import urllib.parse
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
 
 from pykueue.api import errors, objects, resources
 from pykueue.api.scheme import Object
@@ -18,10 +24,13 @@ from pykueue.apiserver.http.messages import HttpRequest, HttpResponse, MessageSt
 from pykueue.apiserver.http.routes import is_set
 from pykueue.cluster.kubelet import logs
 from pykueue.cluster.local_cluster import LocalCluster
+from pykueue.cluster.runtimes import console
+from pykueue.cluster.runtimes.launch import INPUT
 from pykueue.cluster.runtimes.protocol import Execution, StartError
 
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 _STDIN, _STDOUT, _STDERR, _STATUS, _RESIZE, _CLOSE = 0, 1, 2, 3, 4, 255
+_FULL_SECONDS = 0.01
 _DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
 
 
@@ -48,10 +57,14 @@ def register(api: EmbeddedApi, cluster: LocalCluster) -> None:
 
     async def attach(call: HttpRequest) -> HttpResponse:
         pod = await client.get(resources.POD, call.route.name, call.route.namespace)
-        query = logs.Query.parse({"container": _container(pod, PodExecOptions.of(call).container), "follow": "true"})
+        options = PodExecOptions.of(call)
+        query = logs.Query.parse({"container": _container(pod, options.container), "follow": "true"})
         log = logs.find(pod, query, cluster.log_of)
         stream = logs.stream(log, query, lambda: cluster.is_running(objects.uid(pod), query.container))
-        return HttpResponse(body=Upgrade(protocols=PROTOCOLS, serve=lambda line: _serve_attach(line, stream)))
+        container = next(item for item in pod["spec"]["containers"] if item["name"] == query.container)
+        fifo = log.parent / INPUT if isinstance(log, Path) and options.wants_input else None
+        attached = AttachedConsole(fifo, ends_with_client=bool(container.get("stdinOnce")))
+        return HttpResponse(body=Upgrade(protocols=PROTOCOLS, serve=lambda line: _serve_attach(line, stream, attached)))
 
     api.hooks.add_subresource("", pod_resources.EXEC, execute)
     api.hooks.add_subresource("", pod_resources.ATTACH, attach)
@@ -114,12 +127,18 @@ async def _receive_input(line: MessageStream, execution: Execution) -> None:
             execution.close_input()
 
 
+class _TerminalSize(msgspec.Struct, rename="pascal"):
+    width: Annotated[int, msgspec.Meta(ge=0, lt=2**16)]
+    height: Annotated[int, msgspec.Meta(ge=0, lt=2**16)]
+
+
+_SIZE = msgspec.json.Decoder(_TerminalSize)
+
+
 def _resize(execution: Execution, data: bytes) -> None:
-    try:
-        size = json.loads(data)
-        execution.resize(int(size["Width"]), int(size["Height"]))
-    except (ValueError, KeyError, TypeError):
-        return
+    with contextlib.suppress(msgspec.DecodeError, RecursionError):
+        size = _SIZE.decode(data)
+        execution.resize(size.width, size.height)
 
 
 async def _send_output(line: MessageStream, execution: Execution) -> None:
@@ -145,12 +164,56 @@ def _exit_status(code: int) -> Object:
     }
 
 
-async def _serve_attach(line: MessageStream, stream: AsyncIterator[bytes]) -> None:
-    """Send the log of the container until it ends or the client disconnects."""
+class AttachedConsole:
+    """Writes what an attached client sends into the FIFO of the container's input."""
+
+    def __init__(self, fifo: Path | None, *, ends_with_client: bool) -> None:
+        self._ends_with_client = ends_with_client
+        self._fifo: int | None = None
+        if fifo is not None:
+            with contextlib.suppress(OSError):  # there is no input, or the container has ended
+                self._fifo = os.open(fifo, os.O_WRONLY | os.O_NONBLOCK)
+
+    async def handle(self, message: bytes) -> None:
+        channel, data = message[0], message[1:]
+        if channel == _STDIN:
+            for frame in console.data_frames(data):
+                await self._write(frame)
+        elif channel == _RESIZE:
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                size = json.loads(data)
+                await self._write(console.size_frame(int(size["Width"]), int(size["Height"])))
+        elif channel == _CLOSE and data[:1] == bytes([_STDIN]):
+            await self._write(console.end_frame())
+
+    async def close(self) -> None:
+        if self._fifo is None:
+            return
+        if self._ends_with_client:
+            await self._write(console.end_frame())
+        os.close(self._fifo)
+        self._fifo = None
+
+    async def _write(self, frame: bytes) -> None:
+        """Wait while the FIFO is full; a container that has ended reads no more."""
+        while self._fifo is not None:
+            try:
+                os.write(self._fifo, frame)
+            except BlockingIOError:
+                await asyncio.sleep(_FULL_SECONDS)
+            except OSError:
+                return
+            else:
+                return
+
+
+async def _serve_attach(line: MessageStream, stream: AsyncIterator[bytes], attached: AttachedConsole) -> None:
+    """Send the log of the container, and its input, until it ends or the client disconnects."""
 
     async def disconnected() -> None:
-        while await line.receive() is not None:
-            pass
+        while (message := await line.receive()) is not None:
+            if message:
+                await attached.handle(message)
 
     async def send_log() -> None:
         async for chunk in stream:
@@ -162,3 +225,4 @@ async def _serve_attach(line: MessageStream, stream: AsyncIterator[bytes]) -> No
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+    await attached.close()

@@ -89,7 +89,7 @@ class PortForwardSession:
     async def _connect(self, stream: int, request: str, port: str) -> None:
         fault = ""
         try:
-            pod_port = int(port) if port.isdecimal() else 0
+            pod_port = int(port) if port.isdecimal() and len(port) <= 5 else 0
             reader, writer = await asyncio.open_connection(ADDRESS, self._mapped_ports.get(pod_port, pod_port))
         except OSError as error:
             fault = f"failed to connect to {ADDRESS}:{port} inside the pod: {error.strerror or error}"

@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pykueue.api import errors, resources
+from pykueue.api import integers, resources
 from pykueue.api.scheme import Object
 from pykueue.apiserver.http.hooks import ExtraGroup, ExtraResource
 from pykueue.apiserver.http.messages import HttpRequest, HttpResponse
@@ -91,8 +91,5 @@ def pending(
 
 
 def _number(query: Mapping[str, str], name: str, default: int) -> int:
-    text = query.get(name) or str(default)
-    try:
-        return int(text)
-    except ValueError:
-        raise errors.bad_request(f"{name} must be a number, not {text!r}") from None
+    text = query.get(name, "")
+    return integers.signed(text, name) if text else default

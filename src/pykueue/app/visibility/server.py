@@ -5,7 +5,6 @@ decides what they may read (`kube.delegation`).
 """
 
 import asyncio
-import datetime as dt
 import logging
 import ssl
 from collections.abc import Callable
@@ -15,8 +14,10 @@ from aiohttp import web
 
 from pykueue.api import errors
 from pykueue.api.errors import ApiError
+from pykueue.app.self_signed import self_signed
 from pykueue.app.visibility import api
 from pykueue.controllers.scheduler.job_facts import JobReference
+from pykueue.kube import server_header
 from pykueue.kube.delegation import AccessRequest, AuthenticatedUser, DelegatedAuth
 from pykueue.translate.pending_report import GROUP
 
@@ -31,7 +32,6 @@ log = logging.getLogger(__name__)
 Queues = Callable[[], "tuple[EngineView, ObjectCache] | None"]
 """The queues as this replica has read them; None before it has read all of them."""
 
-_CERTIFICATE_LIFE = dt.timedelta(days=3650)
 _REFRESH_SECONDS = 60
 
 
@@ -43,7 +43,7 @@ class VisibilityApiServer:
         self._delegation = DelegatedAuth(client)
         self._configuration = configuration
         self._queues = queues
-        self._certificate = ServingCertificate(configuration.tls)
+        self._certificate = ServingCertificate(configuration.tls_options)
         self._trusted_authority = ""
         self._runner: web.AppRunner | None = None
 
@@ -53,10 +53,11 @@ class VisibilityApiServer:
         return int(self._runner.addresses[0][1])
 
     async def start(self) -> None:
-        self._certificate.use(_own_certificate())
+        self._certificate.use(self_signed("visibility-server"))
         await self._refresh_authority()
         self._runner = web.AppRunner(self._application(), access_log=None)
         await self._runner.setup()
+        server_header.hide_versions()
         settings = self._configuration.visibility_server
         context = self._certificate.context
         site = web.TCPSite(self._runner, settings.bind_address, settings.bind_port, ssl_context=context)
@@ -167,16 +168,6 @@ class VisibilityApiServer:
         if queues is None:
             raise ApiError(503, "ServiceUnavailable", "the queues are not known yet")
         return queues
-
-
-def _own_certificate() -> Any:
-    """A self-signed certificate. The APIServices skip its verification, as Kueue's do."""
-    from pykueue.kube import issuing
-
-    now = dt.datetime.now(dt.UTC)
-    life = issuing.Validity(begin=now, end=now + _CERTIFICATE_LIFE)
-    authority = issuing.make_authority("visibility-server", life)
-    return issuing.make_server(authority, "visibility-server", ("visibility-server", "localhost"), life)
 
 
 def _common_name(certificate: dict[str, Any] | None) -> str | None:

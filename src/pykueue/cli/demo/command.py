@@ -15,8 +15,12 @@ if TYPE_CHECKING:
     from pykueue.cli.demo import runner
 
 
+def _scenario_names(_ctx: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in scenarios.folders() if name.startswith(incomplete)]
+
+
 @click.command()
-@click.argument("name", default=scenarios.DEFAULT)
+@click.argument("name", default=scenarios.DEFAULT, shell_complete=_scenario_names)
 @click.option("--list", "-l", "is_list", is_flag=True, help="List the scenarios.")
 @click.option("--plain", is_flag=True, help="Print lines instead of a live view. Default: if there is no terminal.")
 @click.option(

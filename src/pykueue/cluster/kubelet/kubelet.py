@@ -470,6 +470,8 @@ class PodWorker:
         patch = writes.merge_patch(objects.status(self._pod), objects.status(self._pod) | new_status)
         if not patch:
             return True
+        if "conditions" in patch:
+            patch["conditions"] = _with_removed_fields(self._pod, patch["conditions"])
         done = await self._kubelet.executor.run(pod_writes.patch(self._pod, {"status": patch}, "status"))
         if not done.errors:
             self._pod = self._run.pod = self._pod | {"status": objects.status(self._pod) | new_status}
@@ -485,3 +487,9 @@ class PodWorker:
             await kubelet.forget(self._uid)
         elif objects.is_deleted(self._pod):
             await kubelet.remove(self._pod)
+
+
+def _with_removed_fields(pod: Object, conditions: list[Object]) -> list[Object]:
+    """Conditions are merged by their type, so a field that a condition no longer has is null."""
+    before = {condition["type"]: condition for condition in objects.nested_list(pod, "status", "conditions")}
+    return [dict.fromkeys(before.get(condition["type"], ())) | condition for condition in conditions]

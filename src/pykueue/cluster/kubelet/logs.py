@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from pykueue.api import errors, objects
+from pykueue.api import errors, integers, objects
 from pykueue.api.scheme import Object
 from pykueue.cluster import pods
 
@@ -33,9 +33,7 @@ class Query:
     def parse(cls, query: Mapping[str, str]) -> "Query":
         def number(name: str) -> int | None:
             text = query.get(name, "")
-            if text and not text.isdecimal():
-                raise errors.bad_request(f"{name}: {text!r} is not a number")
-            return int(text) if text else None
+            return max(integers.signed(text, name), 0) if text else None
 
         return cls(
             container=query.get("container", ""),

@@ -5,14 +5,16 @@ Called by the process runtime.
 
 import contextlib
 import fcntl
+import inspect
 import os
 import resource
 import signal
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from pykueue.api import objects, resource_lists
-from pykueue.cluster.runtimes import executions, linux_processes, sandbox
+from pykueue.cluster.runtimes import console, executions, linux_processes, sandbox
 from pykueue.cluster.runtimes.cgroups import ContainerCgroup
 from pykueue.cluster.runtimes.linux_processes import ProcessIdentity
 from pykueue.cluster.runtimes.protocol import ContainerRequest, StartError
@@ -33,6 +35,8 @@ printf '%s' "$code" >&4
 exit "$code"
 """
 NEVER_RAN = b"never"
+INPUT = "stdin"
+"""The FIFO beside the log of a container that has input; see `console`."""
 _RESET_SIGNALS = (signal.SIGPIPE, signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGCHLD)
 PROCESS_LIMIT = 16384
 """Processes and threads of all pods of one Unix user that is not ours."""
@@ -47,6 +51,25 @@ class StartScript:
     environment: dict[str, str]
     command: list[str]
     cgroup: ContainerCgroup | None = None
+    console: str = ""
+    """The mode of the `console` that gives the container input; "" if it has no input."""
+
+    @property
+    def arguments(self) -> list[str]:
+        """The command, behind a console if the container has input.
+
+        The console's text is an argument, because a user that is not ours may not read its file.
+        """
+        if not self.console:
+            return self.command
+        return [sys.executable, "-I", "-c", inspect.getsource(console), self.console, *self.command]
+
+    def open_input(self) -> int:
+        if not self.console:
+            return os.open(os.devnull, os.O_RDONLY)
+        fifo = self.directory / INPUT
+        os.mkfifo(fifo, 0o600)
+        return os.open(fifo, os.O_RDWR)
 
 
 async def launch(request: ContainerRequest, view: FileView, script: StartScript) -> ProcessIdentity:
@@ -54,12 +77,13 @@ async def launch(request: ContainerRequest, view: FileView, script: StartScript)
     security, directory = request.security, script.directory
     with contextlib.ExitStack() as stack:
         gate, opener = (_raised(descriptor, stack) for descriptor in os.pipe())
+        source = _raised(script.open_input(), stack)
         output = _raised(os.open(directory / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), stack)
         exit_file = _raised(os.open(directory / "exit", os.O_WRONLY | os.O_CREAT, 0o600), stack)
         limits = _script_limits(request, has_cgroup=script.cgroup is not None)
 
         def spawn_script() -> int:
-            return spawn(script, limits, {1: output, 2: output, 3: gate, 4: exit_file})
+            return spawn(script, limits, {0: source, 1: output, 2: output, 3: gate, 4: exit_file})
 
         def spawn_isolated() -> int:
             sandbox.enter_new(security, view)
@@ -93,12 +117,9 @@ def spawn(script: StartScript, limits: list[str], descriptors: dict[int, int]) -
     executions.find_executable(script.command[0], script.environment, script.work)
     return os.posix_spawn(
         "/bin/sh",
-        ["/bin/sh", "-c", _SCRIPT, "sh", str(script.work), *limits, *script.command],
+        ["/bin/sh", "-c", _SCRIPT, "sh", str(script.work), *limits, *script.arguments],
         script.environment,
-        file_actions=[
-            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            *((os.POSIX_SPAWN_DUP2, source, target) for target, source in descriptors.items()),
-        ],
+        file_actions=[(os.POSIX_SPAWN_DUP2, source, target) for target, source in descriptors.items()],
         setsid=True,
         setsigmask=(),
         setsigdef=_RESET_SIGNALS,

@@ -75,7 +75,9 @@ class ProcessRuntime:
             view = await asyncio.to_thread(self._file_view, request, directory)
         if not request.security.has_pid_namespace:
             self._orphans.container_started(objects.uid(request.pod))
-        script = launch.StartScript(directory, work, environment, command, self._cgroup(request, directory))
+        script = launch.StartScript(
+            directory, work, environment, command, cgroup=self._cgroup(request, directory), console=_console(request)
+        )
         process = await launch.launch(request, view, script)
         self._orphans.add_child(process.pid)
         return self._follow(request, directory, process)
@@ -277,6 +279,12 @@ def _description(path: Path) -> PodDescription | None:
     with contextlib.suppress(OSError, msgspec.MsgspecError):
         return msgspec.json.decode(path.read_bytes(), type=PodDescription)
     return None
+
+
+def _console(request: ContainerRequest) -> str:
+    if request.container.get("tty"):
+        return "tty"
+    return "plain" if request.container.get("stdin") else ""
 
 
 def _exit_text(directory: Path) -> bytes:

@@ -1,9 +1,8 @@
 """Finds the topmost ancestor of a job that Kueue manages, by following controller references."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from pykueue.api import objects, resources
-from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object, Resource
 from pykueue.controllers.jobs.context import JobPolicy
 from pykueue.kube.client import Client
@@ -20,14 +19,26 @@ class NestingError(Exception):
 
 
 class Ancestry:
-    def __init__(self, client: Client, cache: ObjectCache, enabled: Mapping[str, JobFramework]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        cache: ObjectCache,
+        enabled: Mapping[str, JobFramework],
+        external: Iterable[Resource] = (),
+    ) -> None:
         self._client = client
         self._cache = cache
         self._enabled = {(kind.resource.group, kind.resource.kind) for kind in enabled.values()}
         job_resources = [kind.resource for kind in (*registry.FRAMEWORKS.values(), *enabled.values())]
+        job_resources += external
+        self._enabled |= {(resource.group, resource.kind) for resource in external}
         self._resources = {(resource.group, resource.kind): resource for resource in (*OTHER_OWNERS, *job_resources)}
 
     async def topmost(self, job: Object, policy: JobPolicy) -> Object | None:
+        """The topmost managed ancestor; raises ApiError if an owner does not exist.
+
+        Such a job is about to be deleted too, and must not be taken for a job without an owner.
+        """
         topmost, current, visited_uids = None, job, {job["metadata"].get("uid")}
         while (owner := objects.controller_of(current)) is not None:
             group, slash, _ = str(owner["apiVersion"]).partition("/")
@@ -36,7 +47,7 @@ class Ancestry:
             if resource is None:
                 break
             parent = await self._read(resource, owner["name"], job["metadata"]["namespace"])
-            if parent is None or parent["metadata"]["uid"] != owner["uid"]:
+            if parent["metadata"]["uid"] != owner["uid"]:
                 break
             is_managed = policy.manage_jobs_without_queue_name or framework.queue_name(parent)
             if address in self._enabled and is_managed:
@@ -49,12 +60,7 @@ class Ancestry:
             current = parent
         return topmost
 
-    async def _read(self, resource: Resource, name: str, namespace: str) -> Object | None:
+    async def _read(self, resource: Resource, name: str, namespace: str) -> Object:
         if self._cache.is_listed(resource) and (cached := self._cache.get(resource, name, namespace)) is not None:
             return cached
-        try:
-            return await self._client.get(resource, name, namespace)
-        except ApiError as error:
-            if error.code == 404:
-                return None
-            raise
+        return await self._client.get(resource, name, namespace)

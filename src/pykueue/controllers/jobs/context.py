@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from pykueue.api import selectors
-from pykueue.api.scheme import Object
+from pykueue.api.scheme import Object, Resource
 from pykueue.translate.jobs.framework import JobFramework, JobOptions
 
 
@@ -26,6 +26,12 @@ class JobPolicy:
     """Whether elastic jobs grow and shrink while they run (ElasticJobsViaWorkloadSlices)."""
     identifies_by_annotation: bool = True
     """Whether annotations name prebuilt Workloads and groups (WorkloadIdentifierAnnotations)."""
+    labels_queues: bool = True
+    """Whether pods get labels with the names of their queues (AssignQueueLabelsForPods)."""
+    deleted_pods_use_quota: bool = True
+    """Off by FastQuotaReleaseInPodIntegration."""
+    external_jobs: tuple[Resource, ...] = ()
+    """The job kinds that other controllers queue (`integrations.externalFrameworks`)."""
     requeues_single_pods: bool = False
     """Whether the Workload of an evicted single pod may be queued again, although the pod ends
     with it (off by SkipReassignmentForPodOwnedWorkloads)."""

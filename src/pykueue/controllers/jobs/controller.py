@@ -44,7 +44,7 @@ class JobController:
         self._executor = executor
         self._clock = clock
         self._policy = policy
-        self._ancestry = ancestry.Ancestry(client, cache, frameworks)
+        self._ancestry = ancestry.Ancestry(client, cache, frameworks, policy.external_jobs)
         self.queue: WorkQueue[Key] = WorkQueue(framework.resource.kind.lower(), clock)
         cache.add_index(framework.resource, "prebuilt", self._prebuilt_key)
         cache.add_index(framework.resource, "owner", _owner_uids)

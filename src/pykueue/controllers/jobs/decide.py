@@ -4,6 +4,8 @@ The checks have the order of Kueue's generic job reconciler. The decision is lev
 brings the job one step further, and the resulting change triggers the next reconcile.
 """
 
+from collections.abc import Sequence
+
 import msgspec
 
 from pykueue.api import conditions, objects, resources
@@ -25,23 +27,31 @@ def plan(context: JobContext) -> Plan:
     job = context.job
     if job is None or objects.is_deleted(job):
         return Plan(actions=tuple(release_orphans(context)))
-    if (
-        context.kind.skips(job)
-        or context.namespace_labels is None
-        or not context.policy.manages(context.namespace_labels)
-    ):
-        return Plan()
-    if context.ancestor is not None:
-        return _follow_ancestor(context, job, context.ancestor)
-    if not framework.queue_name(job) and not context.policy.manage_jobs_without_queue_name:
-        return Plan()
-    return _managed(context, job)
+    if _is_managed(context, job):
+        return _managed(context, job)
+    former = [workload for workload in context.workloads if _is_of_former_job(workload, job)]
+    if former:
+        return Plan(actions=tuple(release_orphans(context, former)))
+    return Plan() if context.ancestor is None else _follow_ancestor(context, job, context.ancestor)
 
 
-def release_orphans(context: JobContext) -> list[Action]:
+def _is_managed(context: JobContext, job: Object) -> bool:
+    """Whether the job has a Workload of its own."""
+    if context.kind.skips(job) or context.namespace_labels is None or context.ancestor is not None:
+        return False
+    has_queue = framework.queue_name(job) or context.policy.manage_jobs_without_queue_name
+    return bool(has_queue) and context.policy.manages(context.namespace_labels)
+
+
+def _is_of_former_job(workload: Object, job: Object) -> bool:
+    """Whether the Workload is deleted together with an earlier job of the same name."""
+    return objects.is_deleted(workload) and not objects.is_controlled_by(workload, job)
+
+
+def release_orphans(context: JobContext, workloads: Sequence[Object] | None = None) -> list[Action]:
     """Finishes the Workloads of a deleted job and removes their finalizers."""
     actions: list[Action] = []
-    for old in context.workloads:
+    for old in context.workloads if workloads is None else workloads:
         new = copied(old)
         if context.policy.finish_orphans and not objects.is_deleted(old) and objects.controller_of(old):
             transitions.finish(
@@ -54,6 +64,9 @@ def release_orphans(context: JobContext) -> list[Action]:
 
 def _follow_ancestor(context: JobContext, job: Object, ancestor: Object) -> Plan:
     """A child job has no Workload: it may run while the Workload of its ancestor is admitted."""
+    labels = context.namespace_labels
+    if context.kind.skips(job) or labels is None or not context.policy.manages(labels):
+        return Plan()
     unmanaged = not framework.queue_name(job) and not framework.queue_name(ancestor)
     if unmanaged and not context.policy.manage_jobs_without_queue_name:
         return Plan()
@@ -234,7 +247,7 @@ def release_after_eviction(workload: Object, now_ns: int, *, may_requeue: bool =
 
 def _start(context: JobContext, job: Object, old: Object) -> Plan:
     try:
-        info = injection.from_admission(old, context.flavors)
+        info = injection.from_admission(old, context.flavors, labels_queues=context.policy.labels_queues)
         running = framework.started(context.kind, job, info, context.policy.options)
     except (PodSetConflictError, framework.PodSetsCountError) as fault:
         new = copied(old)

@@ -25,31 +25,40 @@ class InjectionError(Exception):
     """A flavor of the admission does not exist; the caller retries."""
 
 
-def from_admission(workload: Object, flavors: Mapping[str, Object]) -> list[PodSetInfo]:
+def from_admission(workload: Object, flavors: Mapping[str, Object], *, labels_queues: bool = True) -> list[PodSetInfo]:
     """One info for each pod set, in order. PodSetConflictError is permanent."""
+    queue_labels = _queue_labels(workload) if labels_queues else {}
     pod_sets = {pod_set["name"]: pod_set for pod_set in workload["spec"]["podSets"]}
     admission = workload["status"]["admission"]
     return [
-        _info(workload, assignment, pod_sets[assignment["name"]], flavors)
+        _info(workload, assignment, pod_sets[assignment["name"]], flavors, queue_labels=queue_labels)
         for assignment in admission.get("podSetAssignments") or ()
     ]
 
 
-def _info(workload: Object, assignment: Object, pod_set: Object, flavors: Mapping[str, Object]) -> PodSetInfo:
+def _queue_labels(workload: Object) -> dict[str, str]:
+    labels = {LOCAL_QUEUE_NAME: workload["spec"].get("queueName", "")}
+    cluster_queue = workload["status"]["admission"]["clusterQueue"]
+    if _DNS_LABEL.fullmatch(cluster_queue):
+        labels[CLUSTER_QUEUE_NAME] = cluster_queue
+    return labels
+
+
+def _info(
+    workload: Object,
+    assignment: Object,
+    pod_set: Object,
+    flavors: Mapping[str, Object],
+    *,
+    queue_labels: Mapping[str, str],
+) -> PodSetInfo:
     try:
         info = pod_set_info.from_assignment(assignment, pod_set, flavors=flavors)
     except errors.ApiError as error:
         raise InjectionError(error.message) from error
-    labels = {
-        POD_SET_LABEL: assignment["name"],
-        LOCAL_QUEUE_NAME: workload["spec"].get("queueName", ""),
-    }
-    cluster_queue = workload["status"]["admission"]["clusterQueue"]
-    if _DNS_LABEL.fullmatch(cluster_queue):
-        labels[CLUSTER_QUEUE_NAME] = cluster_queue
     info = replace(
         info,
-        labels={**info.labels, **labels},
+        labels={**info.labels, POD_SET_LABEL: assignment["name"], **queue_labels},
         annotations={**info.annotations, **_workload_annotations(workload)},
     )
     for check in workload["status"].get("admissionChecks") or ():

@@ -132,7 +132,13 @@ BUILD_INFO = Measure(
     labels=("git_version", "git_commit", "build_date", "go_version", "compiler", "platform"),
     about="What is running here.",
 )
-"""The only metric without the label `replica_role`."""
+LOOP_BLOCKED = Measure(
+    name="pykueue_event_loop_blocked_total",
+    kind=MetricType.COUNTER,
+    labels=(),
+    about="Turns of the event loop longer than 100 ms, in which nothing else was answered.",
+)
+"""These have no label `replica_role`; Kueue does not have the last one."""
 
 
 def _sources(name: str, labels: Iterable[str]) -> tuple[str, ...]:

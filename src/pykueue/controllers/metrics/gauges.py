@@ -4,17 +4,18 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 import pykueue
-from pykueue.controllers.metrics.catalog import BUILD_INFO
+from pykueue.controllers.metrics.catalog import BUILD_INFO, LOOP_BLOCKED
 from pykueue.controllers.metrics.instruments import Instruments
 from pykueue.controllers.metrics.local_queue_gauges import LocalQueueGauges
 from pykueue.controllers.metrics.queue_counts import CountsByQueue
 from pykueue.engine import values
 from pykueue.engine.reasons import InactiveReason
 from pykueue.engine.view import EngineView
+from pykueue.kube import loop_watchdog
 from pykueue.translate import amounts
 
 
@@ -49,6 +50,7 @@ class Gauges(Collector):
 
     def _read(self) -> Iterator[Metric]:
         yield _build()
+        yield _blocked_turns()
         yield from self._workload_counts()
         yield self._status()
         yield self._skips()
@@ -149,6 +151,12 @@ def _build() -> Metric:
     gauge = GaugeMetricFamily(BUILD_INFO.name, BUILD_INFO.about, labels=BUILD_INFO.labels)
     gauge.add_metric([f"v{pykueue.__version__}", "", "", "", "cpython", ""], 1)
     return gauge
+
+
+def _blocked_turns() -> Metric:
+    return CounterMetricFamily(
+        LOOP_BLOCKED.name.removesuffix("_total"), LOOP_BLOCKED.about, value=loop_watchdog.blocked_turns
+    )
 
 
 class CohortGauges:

@@ -248,7 +248,7 @@ def _finish(context: JobContext, match: _GroupMatch, finished: framework.JobResu
 def _create(context: JobContext, group: PodGroup) -> Plan:
     if matching.prebuilt_name(group.lead, context.policy):
         return Plan(actions=tuple(_stop(context, group, reason="NoMatchingWorkload", message="missing workload")))
-    if group.is_active(context.now_ns):
+    if _is_active(context, group):
         return Plan()
     active = [pod for pod in group.pods if pods.is_runnable_or_succeeded(pod)]
     inactive = [pod for pod in group.pods if not pods.is_runnable_or_succeeded(pod)]
@@ -346,7 +346,7 @@ def _evicted(context: JobContext, group: PodGroup, old: Object) -> Plan:
     assert evicted is not None
     reason = f"WorkloadEvictedDueTo{evicted['reason']}"
     actions = _stop(context, group, reason=reason, message=evicted["message"])
-    if predicates.has_quota_reservation(old) and not group.is_active(context.now_ns):
+    if predicates.has_quota_reservation(old) and not _is_active(context, group):
         new = copied(old)
         may_requeue = bool(group.name) or context.policy.requeues_single_pods
         decide.release_after_eviction(new, context.now_ns, may_requeue=may_requeue)
@@ -354,12 +354,21 @@ def _evicted(context: JobContext, group: PodGroup, old: Object) -> Plan:
     return Plan(actions=tuple(actions))
 
 
+def _is_active(context: JobContext, group: PodGroup) -> bool:
+    """Whether pods still use quota; see `JobPolicy.deleted_pods_use_quota`."""
+    if context.policy.deleted_pods_use_quota:
+        return group.is_active(context.now_ns)
+    living = tuple(pod for pod in group.pods if not objects.is_deleted(pod))
+    return bool(living) and replace(group, pods=living).is_active(context.now_ns)
+
+
 def _start(context: JobContext, group: PodGroup, old: Object) -> Plan:
     actions: list[Action] = []
     admitted = f"Admitted by clusterQueue {predicates.cluster_queue_reserved(old)}"
     templates = {pod_set["name"]: pod_set["template"]["spec"] for pod_set in old["spec"]["podSets"]}
     try:
-        infos = {info.name: info for info in injection.from_admission(old, context.flavors)}
+        all_infos = injection.from_admission(old, context.flavors, labels_queues=context.policy.labels_queues)
+        infos = {info.name: info for info in all_infos}
         for pod in group.pods:
             if not pods.is_gated(pod):
                 continue

@@ -16,8 +16,11 @@ RESOURCES = (resources.PROVISIONING_REQUEST_CONFIG, resources.PROVISIONING_REQUE
 
 
 class ProvisioningController:
-    def __init__(self, cache: ObjectCache, executor: WriteExecutor, clock: Clock) -> None:
+    def __init__(
+        self, cache: ObjectCache, executor: WriteExecutor, clock: Clock, *, deletes_on_eviction: bool = True
+    ) -> None:
         self._cache = cache
+        self._deletes_on_eviction = deletes_on_eviction
         self._executor = executor
         self._clock = clock
         self.workloads: WorkQueue[Key] = WorkQueue("provisioning", clock)
@@ -88,6 +91,7 @@ class ProvisioningController:
             },
             flavors=self._cache.by_name(resources.RESOURCE_FLAVOR),
             now_ns=self._clock.now_ns(),
+            deletes_on_eviction=self._deletes_on_eviction,
         )
         if context.configs or context.requests:
             await self._executor.apply(decide.actions(context))

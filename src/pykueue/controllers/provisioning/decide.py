@@ -28,14 +28,16 @@ class ProvisioningContext:
     templates: Mapping[str, Object] = field(default_factory=dict)
     flavors: Mapping[str, Object] = field(default_factory=dict)
     now_ns: int = 0
+    deletes_on_eviction: bool = True
+    """Whether eviction deletes the requests (CleanupProvisioningRequestsOnEviction)."""
 
 
 def actions(context: ProvisioningContext) -> list[Action]:
     workload = context.workload
-    ended = predicates.is_finished(workload) or predicates.is_evicted(workload)
-    if ended:
+    is_evicted = predicates.is_evicted(workload)
+    if predicates.is_finished(workload) or (is_evicted and context.deletes_on_eviction):
         return [Delete(resource=resources.PROVISIONING_REQUEST, object=request) for request in context.requests]
-    if not predicates.has_quota_reservation(workload):
+    if is_evicted or not predicates.has_quota_reservation(workload):
         return []
     current = {name: _latest(context, name, config) for name, config in context.configs.items()}
     new = copied(workload)

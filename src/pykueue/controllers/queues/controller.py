@@ -1,10 +1,13 @@
 """Writes the statuses of ClusterQueues, LocalQueues and Cohorts from the state of the engine.
 
 Admissions come in bursts, and each changes the counts. A status is written a second after the
-first change of a burst and then has the latest counts.
+first change of a burst and then has the latest counts. Counts are background writes: under load
+they are written less often.
 """
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from pykueue.api import conditions, objects, resources
 from pykueue.api.json_copy import copied
@@ -18,7 +21,7 @@ from pykueue.kube.clock import Clock
 from pykueue.kube.controller.cache import Key, ObjectCache, key_of, latest
 from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.controller.work_queue import WorkQueue
-from pykueue.kube.controller.writes import changes
+from pykueue.kube.controller.writes import Action, changes
 from pykueue.translate import queue_report
 
 BURST_NS = SECOND_NS
@@ -30,6 +33,9 @@ class QueueControllers:
         self._cache = cache
         self._executor = executor
         self._clock = clock
+        self._background = scheduler.background
+        self._begun: set[tuple[WorkQueue[Any], Key | str]] = set()
+        """Statuses that a background write has begun for, until they are reconciled."""
         self.cluster_queues: WorkQueue[str] = WorkQueue("clusterqueue", clock)
         self.cohorts: WorkQueue[str] = WorkQueue("cohort", clock)
         self.local_queues: WorkQueue[Key] = WorkQueue("localqueue", clock)
@@ -47,12 +53,35 @@ class QueueControllers:
     # Changes
 
     def _add_soon(self, name: str) -> None:
-        self.cluster_queues.add_unless_due(name, BURST_NS)
+        """Write the counts of a ClusterQueue and its LocalQueues when there is room for them."""
+        cluster_queue = self._cache.get(resources.CLUSTER_QUEUE, name)
+        if cluster_queue is not None and objects.is_deleted(cluster_queue):
+            self.cluster_queues.add_unless_due(name, BURST_NS)
+        else:
+            self._submit(self.cluster_queues, name)
         for queue in self._cache.indexed(resources.LOCAL_QUEUE, "clusterQueue", name):
-            self.local_queues.add_unless_due(key_of(queue), BURST_NS)
+            self._submit(self.local_queues, key_of(queue))
         if self._scheduler.shares_fairly:
             for cohort in self._cache.all(resources.COHORT):
-                self.cohorts.add_unless_due(cohort["metadata"]["name"], BURST_NS)
+                self._submit(self.cohorts, objects.name(cohort))
+
+    def _submit(self, queue: WorkQueue[Any], key: Key | str) -> None:
+        entry = (queue, key)
+        if entry not in self._begun:
+            self._background.submit(entry, partial(self._begin, queue, key))
+
+    def _begin(self, queue: WorkQueue[Any], key: Key | str) -> None:
+        self._begun.add((queue, key))
+        queue.add_unless_due(key, BURST_NS)
+
+    async def _write(self, queue: WorkQueue[Any], key: Key | str, actions: list[Action]) -> None:
+        """Apply the changes of a status, which may be none."""
+        entry = (queue, key)
+        if entry in self._begun:
+            self._begun.discard(entry)
+            if not actions:
+                self._background.unused(entry)
+        await self._executor.apply(actions)
 
     def _cluster_queue_changed(self, old: Object | None, new: Object | None) -> None:
         cluster_queue = latest(old, new)
@@ -85,7 +114,10 @@ class QueueControllers:
 
     def _any_queue_may_change(self, _old: Object | None, _new: Object | None) -> None:
         for queue in self._cache.all(resources.CLUSTER_QUEUE):
-            self._add_soon(queue["metadata"]["name"])
+            name = objects.name(queue)
+            self.cluster_queues.add_unless_due(name, BURST_NS)
+            for local_queue in self._cache.indexed(resources.LOCAL_QUEUE, "clusterQueue", name):
+                self.local_queues.add_unless_due(key_of(local_queue), BURST_NS)
 
     # Reconciling
 
@@ -94,6 +126,7 @@ class QueueControllers:
         view = self._scheduler.engine.view
         queue = view.cluster_queue(values.ClusterQueueName(name))
         if old is None or queue is None:
+            await self._write(self.cluster_queues, name, [])
             return 0
         new = copied(old)
         finalizers = objects.finalizers(new)
@@ -101,7 +134,7 @@ class QueueControllers:
             new["metadata"]["finalizers"] = [*finalizers, RESOURCE_IN_USE]
         elif objects.is_deleted(old) and RESOURCE_IN_USE in finalizers and not queue.reservation_count:
             new["metadata"]["finalizers"] = [finalizer for finalizer in finalizers if finalizer != RESOURCE_IN_USE]
-            await self._executor.apply(changes(resources.CLUSTER_QUEUE, old, new))
+            await self._write(self.cluster_queues, name, changes(resources.CLUSTER_QUEUE, old, new))
             return 0
         new.setdefault("status", {}).update(queue_report.cluster_queue(view, queue))
         if queue.share is None:
@@ -111,7 +144,7 @@ class QueueControllers:
         status, reason, message = queue_report.activity(queue.inactivity)
         now_ns = self._clock.now_ns()
         is_transition = conditions.put(new, "Active", status=status, reason=reason, message=message, now_ns=now_ns)
-        await self._executor.apply(changes(resources.CLUSTER_QUEUE, old, new))
+        await self._write(self.cluster_queues, name, changes(resources.CLUSTER_QUEUE, old, new))
         if is_transition:
             for notify in self.on_activity_change:
                 notify(name)
@@ -122,16 +155,18 @@ class QueueControllers:
         old = self._cache.get(resources.COHORT, name)
         cohort = self._scheduler.engine.view.cohort(name)
         if old is None or cohort is None or cohort.share is None:
+            await self._write(self.cohorts, name, [])
             return 0
         new = copied(old)
         new.setdefault("status", {})["fairSharing"] = {"weightedShare": cohort.share.rounded}
-        await self._executor.apply(changes(resources.COHORT, old, new))
+        await self._write(self.cohorts, name, changes(resources.COHORT, old, new))
         return 0
 
     async def reconcile_local_queue(self, key: Key) -> int:
         namespace, name = key
         old = self._cache.get(resources.LOCAL_QUEUE, name, namespace)
         if old is None:
+            await self._write(self.local_queues, key, [])
             return 0
         new = copied(old)
         is_stopped = old["spec"].get("stopPolicy", "None") != "None"
@@ -150,7 +185,7 @@ class QueueControllers:
             queue_status.pop("flavorsReservation", None)
             queue_status.pop("flavorsUsage", None)
         conditions.put(new, "Active", status=status, reason=reason, message=message, now_ns=self._clock.now_ns())
-        await self._executor.apply(changes(resources.LOCAL_QUEUE, old, new))
+        await self._write(self.local_queues, key, changes(resources.LOCAL_QUEUE, old, new))
         return 0
 
 

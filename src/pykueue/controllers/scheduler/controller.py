@@ -6,45 +6,34 @@ by side, but in order for each Workload. The engine hears of a refused write as 
 
 import asyncio
 import logging
-import time
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pykueue.api import resources
-from pykueue.api.errors import ApiError
-from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
 from pykueue.controllers.metrics.collector import Metrics
+from pykueue.controllers.scheduler.cycle_runner import CycleRunner
 from pykueue.controllers.scheduler.engine_events import REQUIRED_KINDS, EngineEventSource
-from pykueue.controllers.scheduler.pending_events import PendingEventFilter
+from pykueue.controllers.scheduler.pending_statuses import PendingStatuses
+from pykueue.controllers.scheduler.workload_writer import WorkloadWriter
 from pykueue.controllers.workloads import predicates, transitions
-from pykueue.engine import decisions, engine, events, reasons, values
+from pykueue.engine import decisions, engine, events, values
 from pykueue.engine.policy import AdmissionFairSharing
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock
+from pykueue.kube.controller.background_writes import BackgroundWrites
 from pykueue.kube.controller.cache import ObjectCache
 from pykueue.kube.controller.executor import OrderedWrites, WriteExecutor
 from pykueue.kube.controller.work_queue import first_of
-from pykueue.kube.controller.writes import Event, Update
 from pykueue.translate import devices, outcomes, policy
 
 log = logging.getLogger(__name__)
 
-PAUSE_SECONDS = 0.005
-"""Changes within this time are decided together."""
-CYCLES_REMEMBERED = 8
-"""The run ends when a cycle decides what one of so many last cycles decided."""
-ATTEMPTS = 8
-SERVER_ERRORS = 500
-"""From this code on, and without an answer, a write may have taken effect."""
 
 _SUCCESSES = (decisions.Admit, decisions.Preempt, decisions.AssignTopology, decisions.Evict)
 
-Change = Callable[[Object], bool]
-"""Edits a Workload; False when the decision no longer applies to it."""
 Refusal = type[events.AdmissionRefused] | type[events.EvictionRefused]
 
 
@@ -90,20 +79,33 @@ class Scheduler:
         clock: Clock,
         configuration: Mapping[str, Any],
     ) -> None:
-        self._client = client
         self._cache = cache
-        self._executor = executor
         self._clock = clock
         self._policy = policy.engine_policy(configuration)
         self.engine = engine.Engine(self._policy)
+        self._cycles = CycleRunner(
+            self.engine, clock, deliver=self._deliver, apply=self._apply, measure=self._measure, notify=self._notify
+        )
         self._feed = EngineEventSource(cache, clock, configuration, self.handle)
         self._writes = OrderedWrites()
         self._wake = asyncio.Event()
-        self._pending_events = PendingEventFilter()
+        self._writer = WorkloadWriter(client, cache, executor, clock)
+        self._pending = PendingStatuses(
+            self._writer,
+            self._writes,
+            view=self.engine.view,
+            clock=clock,
+            value_of=self._feed.value_of,
+            is_granular=self._policy.unadmitted_workloads_observability,
+        )
         cache.on_change(resources.WORKLOAD, self._workload_changed)
         self.metrics: Metrics | None = None
         self.on_decision: list[Callable[[values.ClusterQueueName], None]] = []
         """Called with every ClusterQueue whose queue or usage a decision changed."""
+
+    @property
+    def background(self) -> BackgroundWrites:
+        return self._writer.background
 
     @property
     def usage_sharing(self) -> AdmissionFairSharing | None:
@@ -117,16 +119,27 @@ class Scheduler:
         return self._feed.device_fault(workload)
 
     def handle(self, event: events.EngineEvent) -> None:
-        """Give the engine an event, write what it decides, and wake the scheduling loop."""
-        self._apply(self.engine.handle(event))
+        """Give the engine an event, at the latest after the running cycle, and wake the loop."""
+        self._cycles.handle(event)
+
+    def _deliver(self, event: events.EngineEvent) -> None:
+        """Give the engine an event and wake the scheduling loop.
+
+        A Workload that is to the engine as before wakes nobody. Otherwise a reason that alternates
+        from cycle to cycle, as the flavors of two pod sets do in Kueue, would be written for ever:
+        each write would bring about the next cycle.
+        """
+        is_unchanged = isinstance(event, events.WorkloadChanged) and self.engine.view.is_current(event.workload)
+        self.engine.handle(event)
         reactivated = self.engine.view.reactivated_trees
         if reactivated:
-            self._pending_events.reactivated(reactivated, self._clock.now_ns())
-        self._wake.set()
+            self._pending.reactivated(reactivated)
+        if not is_unchanged:
+            self._wake.set()
 
     def _workload_changed(self, old: Object | None, new: Object | None) -> None:
         if new is None and old is not None:
-            self._pending_events.forget(values.WorkloadKey(predicates.key(old)))
+            self._pending.forget(values.WorkloadKey(predicates.key(old)))
 
     # The loop
 
@@ -134,11 +147,16 @@ class Scheduler:
         await self._cache.listed(REQUIRED_KINDS)
         self._feed.count_arrivals()
         self._wake.set()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.background.run())
+            group.create_task(self._schedule())
+
+    async def _schedule(self) -> None:
         while True:
             await self._wait()
-            await self._clock.sleep(PAUSE_SECONDS)
+            await self._cycles.pause()
             self._wake.clear()
-            await self._run_cycles()
+            await self._cycles.run()
 
     async def _wait(self) -> None:
         """Wait until something changes, or until a Workload is due for another try."""
@@ -146,40 +164,26 @@ class Scheduler:
         seconds = None if due_ns is None else max(0.0, (due_ns - self._clock.now_ns()) / SECOND_NS)
         await first_of(self._wake, self._clock, seconds)
 
-    async def _run_cycles(self) -> None:
-        """Run cycles until one decides nothing new; other tasks run between two cycles."""
-        recent: deque[list[decisions.Decision]] = deque(maxlen=CYCLES_REMEMBERED)
-        while True:
-            started = time.perf_counter()
-            decided = self.engine.handle(events.CycleDue(at_ns=self._clock.now_ns()))
-            if not decided or decided in recent:
-                return
-            self._measure(decided, time.perf_counter() - started)
-            self._apply(decided)
-            recent.append(decided)
-            await asyncio.sleep(0)
-
     def _measure(self, decided: list[decisions.Decision], seconds: float) -> None:
         if self.metrics is not None:
             is_success = any(isinstance(decision, _SUCCESSES) for decision in decided)
             self.metrics.cycle_ended(is_success=is_success, seconds=seconds)
 
-    def _apply(self, decided: list[decisions.Decision]) -> None:
-        for decision in decided:
-            match decision:
-                case decisions.Admit():
-                    self._admit(decision)
-                case decisions.Preempt():
-                    self._preempt(decision)
-                case decisions.AssignTopology():
-                    self._assign_topology(decision)
-                case decisions.RetrySecondPass():
-                    self._record_missing_topology(decision)
-                case decisions.Evict():
-                    self._evict_unplaceable(decision)
-                case decisions.Requeue() | decisions.MarkInadmissible():
-                    self._mark_pending(decision)
-            self._notify(decision.cluster_queue)
+    def _apply(self, decision: decisions.Decision) -> None:
+        match decision:
+            case decisions.Admit():
+                self._admit(decision)
+            case decisions.Preempt():
+                self._preempt(decision)
+            case decisions.AssignTopology():
+                self._assign_topology(decision)
+            case decisions.RetrySecondPass():
+                self._record_missing_topology(decision)
+            case decisions.Evict():
+                self._evict_unplaceable(decision)
+            case decisions.Requeue() | decisions.MarkInadmissible():
+                self._pending.set(decision)
+        self._notify(decision.cluster_queue)
 
     def _notify(self, cluster_queue: values.ClusterQueueName) -> None:
         for notify in self.on_decision:
@@ -199,7 +203,7 @@ class Scheduler:
             if decision.replaces is not None:
                 self._finish_slice(decision, decision.replaces, self._feed.value_of(written))
 
-        self._pending_events.forget(decision.workload)
+        self._pending.forget(decision.workload)
         self._submit(
             StatusWrite(
                 workload=decision.workload,
@@ -278,9 +282,9 @@ class Scheduler:
         )
 
     def _record_missing_topology(self, decision: decisions.RetrySecondPass) -> None:
-        workload = self._cached(decision.workload)
+        workload = self._writer.cached(decision.workload)
         if workload is not None:
-            self._record([outcomes.no_place_event(decision)], workload)
+            self._writer.record([outcomes.no_place_event(decision)], workload)
 
     def _evict_unplaceable(self, decision: decisions.Evict) -> None:
         now_ns = self._clock.now_ns()
@@ -298,59 +302,18 @@ class Scheduler:
             )
         )
 
-    def _mark_pending(self, decision: decisions.Requeue | decisions.MarkInadmissible) -> None:
-        """Set QuotaReserved=False; record the Pending event unless Kueue would suppress it."""
-        now_ns = self._clock.now_ns()
-        value = self._value(decision.workload)
-        if value is None:
-            return
-        event = outcomes.pending_event(decision, is_granular=self._policy.unadmitted_workloads_observability)
-        message = outcomes.pending_message(decision)
-        is_blocked = isinstance(decision.pending, reasons.PodsNotReady)
-        requests = outcomes.resource_requests(value)
-        tree = self.engine.view.tree_of(decision.cluster_queue)
-        version = ""
-
-        def set_pending(workload: Object) -> bool:
-            nonlocal version
-            if not predicates.is_admissible(workload):
-                return False
-            version = workload["metadata"].get("resourceVersion", "")
-            is_changed = transitions.release_quota(workload, reason=event.reason, message=message, now_ns=now_ns)
-            if is_blocked:
-                return is_changed
-            is_changed = is_changed or workload["status"].get("resourceRequests") != requests
-            workload["status"]["resourceRequests"] = requests
-            return is_changed
-
-        async def write() -> None:
-            key, pending_events = decision.workload, self._pending_events
-            written = await self._write(key, set_pending)
-            if is_blocked or not version:
-                return
-            if written is None:
-                if pending_events.unchanged(key, version) and (cached := self._cached(key)) is not None:
-                    self._record([event], cached)
-                return
-            should_emit = pending_events.should_emit(key, version, now_ns)
-            if should_emit:
-                self._record([event], written)
-            written_version = written["metadata"]["resourceVersion"]
-            pending_events.written(key, written_version, tree, now_ns, is_suppressed=not should_emit)
-
-        self._writes.submit(decision.workload, write)
-
     # Writing
 
     def _submit(self, status_write: StatusWrite) -> None:
         key, refusal = status_write.workload, status_write.refusal
 
         async def write() -> None:
-            written = await self._write(key, status_write.change)
-            if written is not None:
+            written = await self._writer.write(key, status_write.change)
+            self.background.written()
+            if isinstance(written, dict):
                 if refusal is events.AdmissionRefused:
                     self._feed.confirm(key, written)
-                self._record(status_write.events(written), written)
+                self._writer.record(status_write.events(written), written)
                 status_write.on_written(written)
             elif refusal is not None:
                 self.handle(refusal(at_ns=self._clock.now_ns(), key=key))
@@ -360,50 +323,9 @@ class Scheduler:
 
         if refusal is not None:
             self._feed.pause(key)
+        self.background.decided()
         self._writes.submit(key, write)
 
-    async def _write(self, key: values.WorkloadKey, change: Change) -> Object | None:
-        """The Workload as written; None if the change does not apply or cannot be written."""
-        namespace, _, name = key.partition("/")
-        old = self._cache.get(resources.WORKLOAD, name, namespace)
-        try:
-            for attempt in range(ATTEMPTS):
-                try:
-                    if attempt:
-                        await self._clock.sleep(PAUSE_SECONDS * 2**attempt)
-                        old = await self._client.get(resources.WORKLOAD, name, namespace)
-                        self._cache.observe(resources.WORKLOAD, old)
-                    new = copied(old)
-                    if old is None or new is None or not change(new):
-                        return None
-                    return await self._executor.write(
-                        Update(resource=resources.WORKLOAD, old=old, new=new, status=True)
-                    )
-                except ApiError as error:
-                    if error.code != 409 and error.code < SERVER_ERRORS:
-                        raise
-                except OSError as error:
-                    log.warning("workload %s: no answer, reading it again: %s", key, error)
-        except ApiError as error:
-            if error.code != 404:
-                log.warning("workload %s: %s", key, error.message)
-        except Exception:  # whatever happened, the engine must hear that the write failed
-            log.exception("workload %s", key)
-        return None
-
-    def _cached(self, key: values.WorkloadKey) -> Object | None:
-        namespace, _, name = key.partition("/")
-        return self._cache.get(resources.WORKLOAD, name, namespace)
-
     def _value(self, key: values.WorkloadKey) -> values.Workload | None:
-        workload = self._cached(key)
+        workload = self._writer.cached(key)
         return None if workload is None else self._feed.value_of(workload)
-
-    def _record(self, recorded: Sequence[outcomes.WorkloadEvent], written: Object) -> None:
-        """Record events about the written Workload, or about the Workloads that they name."""
-        key = predicates.key(written)
-        for event in recorded:
-            about = written if event.workload == key else self._cached(event.workload)
-            if about is not None:
-                event_type = "Warning" if event.is_warning else "Normal"
-                self._executor.record(Event(about=about, type=event_type, reason=event.reason, message=event.message))

@@ -8,7 +8,7 @@ the queue follower and the snapshot feed their engines with this.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pykueue.api import limit_range, objects, resources
+from pykueue.api import objects, resources
 from pykueue.api.scheme import Object, Resource
 from pykueue.controllers.scheduler.devices import RESOURCES as DEVICE_RESOURCES
 from pykueue.controllers.scheduler.devices import DeviceInventory
@@ -16,7 +16,7 @@ from pykueue.controllers.workloads import predicates
 from pykueue.engine import events, values
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.cache import ObjectCache, version_of
-from pykueue.translate import devices, policy, queues, requests, workload
+from pykueue.translate import devices, policy, queues, workload
 
 REQUIRED_KINDS: tuple[Resource, ...] = (
     resources.NAMESPACE,
@@ -45,6 +45,7 @@ class EngineEventSource:
         self._clock = clock
         self._handle = handle
         self._options = policy.workload_options(configuration)
+        self._translator = workload.WorkloadTranslator(self._options)
         self._arrivals: dict[values.WorkloadKey, int] = {}
         self._last_arrival: int | None = None
         """None while objects are listed: a list is in no order of arrival."""
@@ -91,12 +92,13 @@ class EngineEventSource:
 
     def value_of(self, obj: Object) -> values.Workload:
         limit_ranges = self._cache.indexed(resources.LIMIT_RANGE, "namespace", objects.namespace(obj))
-        runtime_classes = self._cache.by_name(resources.RUNTIME_CLASS)
-        adjusted = requests.adjusted(obj, runtime_classes=runtime_classes, limit_ranges=limit_ranges)
-        counted = self._count_devices(adjusted)
-        arrival = self._arrivals.get(workload.key(obj), 0)
-        summary = limit_range.summarize(limit_ranges)
-        return workload.workload(adjusted, self._options, summary, counted, arrival=arrival)
+        return self._translator.workload(
+            obj,
+            limit_ranges=limit_ranges,
+            runtime_classes=self._cache.by_name(resources.RUNTIME_CLASS),
+            count_devices=self._count_devices,
+            arrival=self._arrivals.get(workload.key(obj), 0),
+        )
 
     def device_fault(self, obj: Object) -> devices.DeviceFault | None:
         """Why the devices of a pending Workload cannot be counted."""

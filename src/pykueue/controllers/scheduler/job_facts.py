@@ -28,6 +28,7 @@ _NAMED_KINDS = (
     resources.ADMISSION_CHECK,
     resources.TOPOLOGY,
     resources.WORKLOAD_PRIORITY_CLASS,
+    resources.PRIORITY_CLASS,
 )
 
 
@@ -83,8 +84,9 @@ async def read(
         *(_list(client, kind, job.namespace if kind.namespaced else "") for kind in _NAMED_KINDS)
     )
     existing = {
-        kind.kind: tuple(sorted(map(objects.name, items or ())))
+        kind.kind: tuple(sorted(map(objects.name, items)))
         for kind, items in zip(_NAMED_KINDS, named, strict=True)
+        if items is not None
     }
     facts = JobFacts(
         title=_title(workload_object, owner, job.namespace),

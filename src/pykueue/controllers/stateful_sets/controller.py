@@ -55,11 +55,14 @@ class StatefulSetController:
         except MissingPriorityClassError as fault:
             return self._missing_classes.wait(key, stateful_set, fault)
         for pod in members:
-            labelled = decide.with_group_labels(pod, stateful_set)
             if objects.is_deleted(pod) or pods.is_terminated(pod):
                 continue
-            if not matching.prebuilt_name(pod, self._policy):
+            group = matching.prebuilt_name(pod, self._policy)
+            if not group:
+                labelled = decide.with_group_labels(pod, stateful_set)
                 actions.append(Update(resource=resources.POD, old=pod, new=labelled))
+            elif group == decide.workload_name(stateful_set):
+                actions += decide.sync_queue_label(pod, stateful_set)
         await self._executor.apply(actions)
         return 0
 

@@ -28,7 +28,7 @@ from pykueue.api.scheme import Object
 from pykueue.controllers.jobs import construction
 from pykueue.controllers.jobs.context import JobPolicy, PriorityClasses
 from pykueue.controllers.workloads import predicates, transitions
-from pykueue.kube.controller.writes import Action, changes
+from pykueue.kube.controller.writes import Action, Update, changes
 from pykueue.translate.jobs import framework, pods, topology_request
 
 PARENT = "statefulset"
@@ -92,6 +92,16 @@ def sync_workload(stateful_set: Object, old: Object, now_ns: int) -> list[Action
         message = "Workload no longer on hold; waiting for quota reservation"
         transitions.release_quota(new, reason="Pending", message=message, now_ns=now_ns)
     return changes(resources.WORKLOAD, old, new)
+
+
+def sync_queue_label(pod: Object, stateful_set: Object) -> list[Action]:
+    """Give a pod of the group the queue of its StatefulSet, which may change until pods run."""
+    queue = objects.labels(stateful_set).get(QUEUE_NAME, "")
+    if not queue or not replicas(stateful_set) or objects.labels(pod).get(QUEUE_NAME) == queue:
+        return []
+    new: Object = copied(pod)
+    new["metadata"]["labels"][QUEUE_NAME] = queue
+    return [Update(resource=resources.POD, old=pod, new=new)]
 
 
 def with_group_labels(pod: Object, stateful_set: Object) -> Object:

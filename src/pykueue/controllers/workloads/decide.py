@@ -88,7 +88,9 @@ class _Reconcile:
 
 
 def decide(workload: Object, context: WorkloadContext, policy: LifecyclePolicy, now_ns: int) -> WorkloadPlan:
-    reconcile = _Reconcile(original=workload, workload=copied(workload), context=context, policy=policy, now_ns=now_ns)
+    reconcile = _Reconcile(
+        original=workload, workload=_editable(workload), context=context, policy=policy, now_ns=now_ns
+    )
     for step in _STEPS:
         if step(reconcile):
             break
@@ -98,6 +100,15 @@ def decide(workload: Object, context: WorkloadContext, policy: LifecyclePolicy, 
         delete=reconcile.delete,
         requeue_after_ns=max(reconcile.requeue_after_ns, 0),
     )
+
+
+def _editable(workload: Object) -> Object:
+    """A copy whose status may be changed, and whose metadata and spec may get other values."""
+    return workload | {
+        "metadata": dict(workload["metadata"]),
+        "spec": dict(workload["spec"]),
+        "status": copied(workload.get("status") or {}),
+    }
 
 
 def remove_finalizer(workload: Object) -> bool:

@@ -5,30 +5,59 @@ tried. All other trees would decide the same again.
 """
 
 import dataclasses
+from collections.abc import Callable, Generator, Iterator
 
 from pykueue.engine import decisions
 from pykueue.engine.cycle import nominate, order, process, report
 from pykueue.engine.cycle.entries import CycleEntry, EntryStatus
 from pykueue.engine.queues.cluster_queue import ClusterQueueState
 from pykueue.engine.queues.pending_queue import PendingWorkload
+from pykueue.engine.queues.scan_progress import TriedFlavors
 from pykueue.engine.quota.quota_tree import NodeKey
 from pykueue.engine.state import EngineState
-from pykueue.engine.values import ResourceName
+
+CycleSteps = Generator[None, None, list[decisions.Decision]]
 
 _DECIDED = (EntryStatus.ADMITTED, EntryStatus.EVICTED, EntryStatus.DROPPED)
 
-TriedFlavors = tuple[dict[ResourceName, int], ...]
-
 
 def run(state: EngineState) -> list[decisions.Decision]:
+    try:
+        next(in_steps(state, lambda: False))
+    except StopIteration as stop:
+        result: list[decisions.Decision] = stop.value
+        return result
+    raise AssertionError("the cycle paused")
+
+
+def in_steps(state: EngineState, should_pause: Callable[[], bool]) -> CycleSteps:
+    """A cycle that asks after every entry whether to pause, so that its driver can do other work.
+
+    Whenever it pauses, `EngineView` shows a consistent state: heads leave their queues only when
+    the cycle has decided about them, and the trial is suspended. No event may be handled before
+    the cycle ends.
+    """
     state.settle()
     heads = [*take_second_passes(state), *take_heads(state)]
     if heads or state.idle_trees:
         state.cycle += 1
-    nominated = nominate_heads(state, heads)
-    admit_or_preempt(state, nominated)
-    result = assume(state, nominated)
-    result += requeue(state, heads)
+    state.shared_candidates.open()
+    for entry in heads:
+        nominate.nominate(state, entry)
+        if should_pause():
+            yield
+    state.shared_candidates.close()
+    nominated = [entry for entry in heads if entry.assignment is not None]
+    yield from admit_or_preempt(state, nominated, should_pause)
+    result: list[decisions.Decision] = []
+    for entry in sorted(nominated, key=lambda entry: entry.position):
+        result += assume(state, entry)
+        if should_pause():
+            yield
+    for entry in heads:
+        result += requeue(state, entry)
+        if should_pause():
+            yield
     mark_idle(state, heads)
     return result
 
@@ -55,7 +84,7 @@ def take_heads(state: EngineState) -> list[CycleEntry]:
             if not queue.is_active or not queue.pending.active_count:
                 continue
             usage_of = state.usage_of if queue.pending.by_local_queue else None
-            pending = queue.pending.pop(usage_of)
+            pending = queue.pending.head(usage_of)
             assert pending is not None
             _skip_idle_cycles(state, queue, pending)
             is_preemptor = queue.pending.is_preemptor(pending)
@@ -71,41 +100,45 @@ def _skip_idle_cycles(state: EngineState, queue: ClusterQueueState, pending: Pen
     queue.idle_since_cycle = None
 
 
-def nominate_heads(state: EngineState, heads: list[CycleEntry]) -> list[CycleEntry]:
-    for entry in heads:
-        nominate.nominate(state, entry)
-    return [entry for entry in heads if entry.assignment is not None]
-
-
-def admit_or_preempt(state: EngineState, nominated: list[CycleEntry]) -> None:
+def admit_or_preempt(
+    state: EngineState, nominated: list[CycleEntry], should_pause: Callable[[], bool]
+) -> Iterator[None]:
     """Decide inside a trial of the ledger; `assume` charges the decided usage afterwards."""
     processing = process.Processing(state)
-    with state.ledger.trial():
+    with state.ledger.trial() as trial:
         for position, entry in enumerate(order.ordered(state, nominated)):
             entry.position = position
             processing.process(entry)
+            if should_pause():
+                current = trial.suspend()
+                try:
+                    yield
+                finally:
+                    trial.resume(current)
     state.skipped_preemptions = processing.skipped_preemptions
 
 
-def assume(state: EngineState, nominated: list[CycleEntry]) -> list[decisions.Decision]:
-    """Charge what was decided, and turn it into decisions."""
-    result: list[decisions.Decision] = []
-    for entry in sorted(nominated, key=lambda entry: entry.position):
-        if entry.status is EntryStatus.ADMITTED:
-            result.append(report.assign_topology(state, entry) if entry.attempt else report.admit(state, entry))
-        elif entry.status is EntryStatus.EVICTED:
-            result.append(report.evict(state, entry))
-        elif entry.preempts:
-            result.append(report.preempt(state, entry))
-    return result
+def assume(state: EngineState, entry: CycleEntry) -> list[decisions.Decision]:
+    """Charge what was decided about an entry, and turn it into a decision."""
+    if entry.status is EntryStatus.ADMITTED:
+        if entry.attempt:
+            return [report.assign_topology(state, entry)]
+        entry.queue.pending.take(entry.pending)
+        return [report.admit(state, entry)]
+    if entry.status is EntryStatus.EVICTED:
+        return [report.evict(state, entry)]
+    return [report.preempt(state, entry)] if entry.preempts else []
 
 
-def requeue(state: EngineState, heads: list[CycleEntry]) -> list[decisions.Decision]:
-    return [
-        report.retry_second_pass(state, entry) if entry.attempt else report.requeue(state, entry)
-        for entry in heads
-        if entry.status not in _DECIDED
-    ]
+def requeue(state: EngineState, entry: CycleEntry) -> list[decisions.Decision]:
+    if entry.status is EntryStatus.DROPPED:
+        entry.queue.pending.take(entry.pending)
+    if entry.status in _DECIDED:
+        return []
+    if entry.attempt:
+        return [report.retry_second_pass(state, entry)]
+    entry.queue.pending.take(entry.pending)
+    return [report.requeue(state, entry)]
 
 
 def mark_idle(state: EngineState, heads: list[CycleEntry]) -> None:

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from pykueue.engine.flavors.assignment import Assignment
 from pykueue.engine.preemption.target_search import PreemptionTarget
 from pykueue.engine.queues.cluster_queue import ClusterQueueState
-from pykueue.engine.queues.pending_queue import PendingWorkload, ScanProgress
+from pykueue.engine.queues.pending_queue import PendingWorkload
+from pykueue.engine.queues.scan_progress import ScanProgress
 from pykueue.engine.quota import quota_tree
 from pykueue.engine.quota.reservations import Reservation
 from pykueue.engine.reasons import NoFitReason, PendingReason, RequeueReason

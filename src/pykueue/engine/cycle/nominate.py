@@ -5,12 +5,13 @@ from typing import NamedTuple, TypeVar
 
 from pykueue.engine import reasons, values
 from pykueue.engine.cycle.entries import CycleEntry, EntryStatus
+from pykueue.engine.cycle.last_nomination import MAX_NOMINATIONS, LastNomination, is_repeatable
 from pykueue.engine.flavors import assignment
-from pykueue.engine.flavors.assigner import FlavorAssigner, Nominated
+from pykueue.engine.flavors.assigner import FlavorAssigner, Nominated, QuotaCheck
 from pykueue.engine.flavors.assignment import Assignment, FlavorChoice, PodSetAssignment
 from pykueue.engine.preemption import target_search
 from pykueue.engine.preemption.target_search import PreemptionTarget
-from pykueue.engine.queues.pending_queue import ScanProgress
+from pykueue.engine.queues.scan_progress import ScanProgress
 from pykueue.engine.quota.reservations import Reservation
 from pykueue.engine.reasons import Mode, NoFitReason, RequeueReason
 from pykueue.engine.state import EngineState
@@ -51,7 +52,24 @@ def _assign(state: EngineState, entry: CycleEntry) -> None:
     if pending.scan is not None and _is_outdated(state, entry, pending.scan):
         pending.scan = None
     entry.scan_before = pending.scan
-    _record(state, entry, best_nomination(state, entry))
+    _record(state, entry, _nomination(state, entry))
+
+
+def _nomination(state: EngineState, entry: CycleEntry) -> "Nomination":
+    """The best nomination; one that ends like an earlier one is not computed again."""
+    pending, queue = entry.pending, entry.queue
+    tried = () if pending.scan is None or not pending.scan.flavors_remain else pending.scan.tried
+    for last in pending.last_nominations:
+        assignment = last.repeated(state, queue, tried)
+        if assignment is not None:
+            return Nomination(assignment, [])
+    nomination, checks = _best_nomination(state, entry, None)
+    if not nomination.targets and not entry.attempt:
+        workload, result = pending.workload, nomination.assignment
+        if is_repeatable(state, queue, workload, assignment=result, checks=checks):
+            last = LastNomination(state, queue, workload, assignment=result, checks=checks, tried=tried)
+            pending.last_nominations = (last, *pending.last_nominations[: MAX_NOMINATIONS - 1])
+    return nomination
 
 
 def assign_again(state: EngineState, entry: CycleEntry) -> None:
@@ -85,6 +103,13 @@ def _is_outdated(state: EngineState, entry: CycleEntry, scan: ScanProgress) -> b
 
 def best_nomination(state: EngineState, entry: CycleEntry, nominated: Nominated | None = None) -> Nomination:
     """Nominate all pods. If they do not fit and preemption does not help, try fewer pods."""
+    return _best_nomination(state, entry, nominated)[0]
+
+
+def _best_nomination(
+    state: EngineState, entry: CycleEntry, nominated: Nominated | None
+) -> tuple[Nomination, list[QuotaCheck]]:
+    """The best nomination, and what the flavor assigner compared with the quota."""
     workload = entry.pending.workload
     oracle = target_search.PreemptionOracle(state, entry.queue, entry.pending)
     entry.replaced = replaced = _replaced_slice(entry)
@@ -114,7 +139,7 @@ def best_nomination(state: EngineState, entry: CycleEntry, nominated: Nominated 
         nomination = search_counts(workload.pod_sets, attempt)
     nomination = nomination or Nomination(full, [])
     _assume_topology(state, entry, nomination)
-    return nomination
+    return nomination, assigner.checks
 
 
 def _replaced_slice(entry: CycleEntry) -> Reservation | None:
@@ -152,18 +177,19 @@ def _placement_requests(state: EngineState, entry: CycleEntry, result: Assignmen
 
 
 def _assume_topology(state: EngineState, entry: CycleEntry, nomination: Nomination) -> None:
-    """Set the topology for when the targets are gone; without targets, for empty nodes."""
+    """Set the topology for when the targets are gone; without targets, for empty nodes.
+
+    The pods of a replaced slice stay where they are.
+    """
     if nomination.assignment.mode is not Mode.PREEMPT or entry.pending.workload.unhealthy_nodes:
         return
     requests = _placement_requests(state, entry, nomination.assignment)
     if not requests:
         return
     with state.ledger.trial():
-        released = [target.reservation for target in nomination.targets]
-        if entry.replaced is not None:
-            released.append(entry.replaced)
-        target_search.release(state, released)
-        placed = state.topology_cache.place(requests, as_if_empty=not released)
+        target_search.release(state, [target.reservation for target in nomination.targets])
+        is_empty = not nomination.targets and entry.replaced is None
+        placed = state.topology_cache.place(requests, as_if_empty=is_empty)
     if isinstance(placed, dict):
         workload_placement.set_placements(state.topology_cache, entry.pending.workload, nomination.assignment, placed)
 

@@ -21,7 +21,7 @@ from pykueue.engine.flavors.assignment import (
 )
 from pykueue.engine.policy import Policy, QuotaCheckStrategy
 from pykueue.engine.queues.cluster_queue import ClusterQueueState, IndexedFlavor, IndexedGroup
-from pykueue.engine.queues.pending_queue import ScanProgress
+from pykueue.engine.queues.scan_progress import ScanProgress
 from pykueue.engine.quota import quota_tree
 from pykueue.engine.quota.amounts import add, sub
 from pykueue.engine.reasons import FlavorAttempt, FlavorReason, Mode, NoFitReason, Possibility
@@ -58,6 +58,20 @@ class FlavorOracle(Protocol):
     """Simulates preemption for one flavor-resource; also returns the borrowing level after it."""
 
     def __call__(self, index: quota_tree.Index, amount: int) -> tuple[Possibility, int]: ...
+
+
+class QuotaCheck(NamedTuple):
+    """One comparison of an amount with the quota of a flavor-resource."""
+
+    flavor_resource: quota_tree.Index
+    total: int
+    height: tuple[int, bool]
+    """From `quota_tree.height_of_fit`."""
+    unused: int
+    short: reasons.QuotaShort | None
+    """None if the amount fits."""
+    possibility: Possibility | None
+    """What a simulated preemption would give; None without a simulation."""
 
 
 class _ResourceTrial(NamedTuple):
@@ -117,6 +131,8 @@ class FlavorAssigner:
         self._nominated = nominated
         self._current = current
         self._replaced = replaced
+        self.checks: list[QuotaCheck] = []
+        """Every comparison of an amount with the quota."""
 
     def assign(self, counts: Sequence[int] | None = None) -> Assignment:
         """Assign flavors to all pods, or to the reduced `counts` of pods per pod set."""
@@ -373,12 +389,16 @@ class FlavorAssigner:
             return _ResourceTrial(GranularMode(NO_FIT, 0), reason, NoFitReason.EXCEEDS_MAX_QUOTA)
         borrowing, may_reclaim = quota_tree.height_of_fit(node, index, total)
         unused = max(0, quota_tree.available(node, index))
+        height = (borrowing, may_reclaim)
         if total <= unused:
+            self.checks.append(QuotaCheck(index, total, height, unused, None, None))
             return _ResourceTrial(GranularMode(FIT, borrowing), None, NoFitReason.NONE)
         short = reasons.QuotaShort(flavor=flavor, resource=resource, needed=sub(total, unused))
         if node.nominal.get(index, 0) >= total or may_reclaim or self._can_preempt_while_borrowing:
             possibility, borrowing = self._oracle(index, total)
+            self.checks.append(QuotaCheck(index, total, height, unused, short, possibility))
             return _ResourceTrial(GranularMode(_FROM_POSSIBILITY[possibility], borrowing), short, NoFitReason.NONE)
+        self.checks.append(QuotaCheck(index, total, height, unused, short, None))
         return _ResourceTrial(GranularMode(NO_FIT, borrowing), short, NoFitReason.WAITING_FOR_QUOTA)
 
     @property

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from pykueue.engine import values
 from pykueue.engine.queues.cluster_queue import IndexedGroup
+from pykueue.engine.queues.scan_progress import TriedFlavors
 from pykueue.engine.quota import quota_tree
 from pykueue.engine.quota.amounts import add
 from pykueue.engine.reasons import (
@@ -87,6 +88,7 @@ class Assignment:
     """What its pods use of topology domains."""
     replaced: Sequence[values.PodSetAdmission] = ()
     """The admission of the replaced slice; `usage` is what the workload needs beyond that."""
+    _tried: TriedFlavors | None = None
 
     def add(self, pod_set: PodSetAssignment) -> None:
         self.pod_sets.append(pod_set)
@@ -119,10 +121,14 @@ class Assignment:
             for pod_set in self.pod_sets
         }
 
-    def tried(self) -> tuple[dict[values.ResourceName, int], ...]:
-        return tuple(
-            {resource: choice.tried_flavor for resource, choice in pod_set.flavors.items()} for pod_set in self.pod_sets
-        )
+    def tried(self) -> TriedFlavors:
+        """The last flavor tried, for each pod set and resource."""
+        if self._tried is None:
+            self._tried = tuple(
+                {resource: choice.tried_flavor for resource, choice in pod_set.flavors.items()}
+                for pod_set in self.pod_sets
+            )
+        return self._tried
 
     def shortages(self) -> tuple[PodSetShortage, ...]:
         return tuple(

@@ -1,6 +1,7 @@
 """Handlers for queues, cohorts, flavors, admission checks and namespaces."""
 
 from pykueue.engine import events, values
+from pykueue.engine.flavors import matching
 from pykueue.engine.queues.cluster_queue import ClusterQueueState
 from pykueue.engine.quota import quota_tree
 from pykueue.engine.state import EngineState
@@ -11,6 +12,8 @@ from pykueue.engine.state import EngineState
 def cluster_queue_changed(state: EngineState, event: events.ClusterQueueChanged) -> None:
     value = event.cluster_queue
     queue = state.cluster_queues.get(value.name)
+    if queue is None or queue.value != value:
+        state.settings_version += 1
     if queue is None:
         node = state.tree.put_cluster_queue(value)
         queue = state.cluster_queues[value.name] = ClusterQueueState(value, node, state.policy)
@@ -36,6 +39,7 @@ def cluster_queue_gone(state: EngineState, event: events.ClusterQueueGone) -> No
     queue = state.cluster_queues.get(event.name)
     if queue is None:
         return
+    state.settings_version += 1
     for reservation in list(queue.reservations):
         state.release(reservation.key)
         if reservation.workload.key in state.workloads:
@@ -68,6 +72,7 @@ def _push_all(state: EngineState, local_queue: values.LocalQueueKey) -> None:
 def cohort_changed(state: EngineState, event: events.CohortChanged) -> None:
     if state.cohorts.get(event.cohort.name) == event.cohort:
         return
+    state.settings_version += 1
     state.cohorts[event.cohort.name] = event.cohort
     before = state.tree.cohorts.get(event.cohort.name)
     if before is not None:
@@ -79,6 +84,7 @@ def cohort_gone(state: EngineState, event: events.CohortGone) -> None:
     node = state.tree.cohorts.get(event.name)
     if node is None or state.cohorts.pop(event.name, None) is None:
         return
+    state.settings_version += 1
     if node.parent is not None:
         state.reactivate(node)
     state.tree.remove_cohort(event.name)
@@ -96,6 +102,7 @@ def _tree_changed(state: EngineState, node: quota_tree.QuotaNode) -> None:
 
 
 def flavor_changed(state: EngineState, event: events.FlavorChanged) -> None:
+    state.settings_version += 1
     state.flavors[event.flavor.name] = event.flavor
     state.topology_cache.set_flavor(event.flavor)
     _refresh_queues_of_flavor(state, event.flavor.name)
@@ -103,6 +110,7 @@ def flavor_changed(state: EngineState, event: events.FlavorChanged) -> None:
 
 def flavor_gone(state: EngineState, event: events.FlavorGone) -> None:
     if state.flavors.pop(event.name, None) is not None:
+        state.settings_version += 1
         state.topology_cache.drop_flavor(event.name)
         _refresh_queues_of_flavor(state, event.name)
 
@@ -115,12 +123,14 @@ def _refresh_queues_of_flavor(state: EngineState, name: values.FlavorName) -> No
 
 
 def admission_check_changed(state: EngineState, event: events.AdmissionCheckChanged) -> None:
+    state.settings_version += 1
     state.checks[event.check.name] = event.check
     _refresh_queues_of_check(state, event.check.name)
 
 
 def admission_check_gone(state: EngineState, event: events.AdmissionCheckGone) -> None:
     if state.checks.pop(event.name, None) is not None:
+        state.settings_version += 1
         _refresh_queues_of_check(state, event.name)
 
 
@@ -141,17 +151,22 @@ def namespace_changed(state: EngineState, event: events.NamespaceChanged) -> Non
 
     A new namespace without workloads reactivates nothing.
     """
-    matched_before = {queue.name for queue in state.cluster_queues.values() if state.namespace_check(queue)(event.name)}
-    is_new = event.name not in state.namespaces
-    state.namespaces[event.name] = dict(event.labels)
-    if is_new and all(workload.namespace != event.name for workload in state.workloads.values()):
+    before = state.namespaces.get(event.name)
+    after = state.namespaces[event.name] = dict(event.labels)
+    if before == after:
+        return
+    state.settings_version += 1
+    if before is None and all(workload.namespace != event.name for workload in state.workloads.values()):
         return
     for queue in state.cluster_queues.values():
-        if queue.name not in matched_before and state.namespace_check(queue)(event.name):
+        selector = queue.value.namespace_selector
+        matched = before is not None and matching.selects(selector, before)
+        if not matched and matching.selects(selector, after):
             state.reactivate_queue(queue.name)
 
 
 def namespace_gone(state: EngineState, event: events.NamespaceGone) -> None:
+    state.settings_version += 1
     state.namespaces.pop(event.name, None)
 
 

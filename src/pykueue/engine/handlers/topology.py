@@ -7,11 +7,13 @@ from pykueue.engine.state import EngineState
 
 
 def topology_changed(state: EngineState, event: events.TopologyChanged) -> None:
+    state.settings_version += 1
     state.topology_cache.set_topology(event.name, event.levels)
     _refresh_queues_of_topology(state, event.name)
 
 
 def topology_gone(state: EngineState, event: events.TopologyGone) -> None:
+    state.settings_version += 1
     state.topology_cache.drop_topology(event.name)
     _refresh_queues_of_topology(state, event.name)
 

@@ -12,9 +12,11 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pykueue.engine.preemption import target_search as preemption
+from pykueue.engine.preemption.shared_candidates import BorrowerCandidates
 from pykueue.engine.preemption.target_search import PreemptionSearch, PreemptionTarget
 from pykueue.engine.queues.cluster_queue import ClusterQueueState
 from pykueue.engine.quota import quota_tree
+from pykueue.engine.quota.amounts import UNLIMITED
 from pykueue.engine.quota.reservations import Reservation
 from pykueue.engine.reasons import PreemptionReason
 from pykueue.engine.values import ClusterQueueName, PreemptionPolicy
@@ -49,6 +51,16 @@ class CandidateSource(NamedTuple):
     advantage: bool = False
 
 
+class SharedSource(NamedTuple):
+    """All borrowers of the cohort directly above the preemptor, shared with other preemptors."""
+
+    candidates: BorrowerCandidates
+    common_ancestor: quota_tree.QuotaNode
+    advantage: bool
+
+
+Sources = list[CandidateSource] | SharedSource
+
 CandidateStream = Iterator[tuple[tuple[bool, int, int, str, str], ClassicalCandidate]]
 
 
@@ -56,7 +68,9 @@ def find_targets(search: PreemptionSearch) -> list[PreemptionTarget]:
     forbidden = search.queue.value.preemption.borrow_within_cohort is None
     # A preemptor that would borrow, without borrowWithinCohort, needs a hierarchical advantage.
     only_by_hierarchy = forbidden and not _is_under_nominal(search)
-    hierarchy, priority = _cohort_sources(search, only_by_hierarchy=only_by_hierarchy)
+    hierarchy, priority = _shared_source(search, only_by_hierarchy=only_by_hierarchy) or _cohort_sources(
+        search, only_by_hierarchy=only_by_hierarchy
+    )
     candidates = _Candidates(search, hierarchy, priority, _own_source(search))
     by_hierarchy = candidates.exists(candidates.hierarchy)
     from_others = by_hierarchy or candidates.exists(candidates.priority)
@@ -112,6 +126,30 @@ def _own_source(search: PreemptionSearch) -> list[CandidateSource]:
     return [] if never else [CandidateSource(search.queue)]
 
 
+def _shared_source(search: PreemptionSearch, *, only_by_hierarchy: bool) -> tuple[Sources, Sources] | None:
+    """The sources of a queue directly below the root while heads are nominated, else None."""
+    state, cohort = search.state, search.queue.node.parent
+    if (
+        not state.shared_candidates.is_open
+        or cohort is None
+        or cohort.parent is not None
+        or state.policy.admission_fair_sharing is not None
+        or search.queue.value.preemption.reclaim_within_cohort is PreemptionPolicy.NEVER
+    ):
+        return None
+    advantage, _ = preemption.fits_in_quota(search.queue.node, search.requests)
+    if only_by_hierarchy and not advantage:
+        return [], []
+    key = (cohort.key, search.needed)
+    candidates = state.shared_candidates.by_cohort.get(key)
+    if candidates is None:
+        borrowers = _borrowing_queues(search, cohort, cohort)
+        queues = [state.cluster_queues[ClusterQueueName(borrower.name)] for borrower in borrowers]
+        candidates = state.shared_candidates.by_cohort[key] = BorrowerCandidates(queues, search.needed)
+    source = SharedSource(candidates, cohort, advantage)
+    return (source, []) if advantage else ([], source)
+
+
 def _cohort_sources(
     search: PreemptionSearch, *, only_by_hierarchy: bool
 ) -> tuple[list[CandidateSource], list[CandidateSource]]:
@@ -157,9 +195,9 @@ class _Candidates:
     def __init__(
         self,
         search: PreemptionSearch,
-        hierarchy: list[CandidateSource],
-        priority: list[CandidateSource],
-        own: list[CandidateSource],
+        hierarchy: Sources,
+        priority: Sources,
+        own: Sources,
     ) -> None:
         self._search = search
         self.hierarchy = hierarchy
@@ -173,7 +211,9 @@ class _Candidates:
         lists = (self.hierarchy, self.priority, self.own) if takes_by_priority else (self.hierarchy, self.own)
         for evicted in (True, False):
             for sources in lists:
-                if self._sorts:
+                if isinstance(sources, SharedSource):
+                    yield from self._shared(sources, evicted=evicted)
+                elif self._sorts:
                     yield from self._sorted(sources, evicted=evicted)
                 elif len(sources) == 1:
                     yield from (candidate for _, candidate in self._stream(sources[0], evicted=evicted))
@@ -181,7 +221,9 @@ class _Candidates:
                     streams = [self._stream(source, evicted=evicted) for source in sources]
                     yield from (candidate for _, candidate in heapq.merge(*streams))
 
-    def exists(self, sources: list[CandidateSource]) -> bool:
+    def exists(self, sources: Sources) -> bool:
+        if isinstance(sources, SharedSource):
+            return any(next(self._shared(sources, evicted=evicted), None) is not None for evicted in (True, False))
         return any(
             next(self._stream(source, evicted=evicted), None) is not None
             for source in sources
@@ -197,8 +239,24 @@ class _Candidates:
         for reservation in choose(source.queue, policy):
             yield (
                 reservation.order,
-                ClassicalCandidate(reservation, self._variant(source, reservation), source.common_ancestor),
+                ClassicalCandidate(
+                    reservation,
+                    self._variant(reservation, own=own, advantage=source.advantage),
+                    source.common_ancestor,
+                ),
             )
+
+    def _shared(self, source: SharedSource, *, evicted: bool) -> Iterator[ClassicalCandidate]:
+        """The candidates of other queues that the policy allows."""
+        search = self._search
+        policy = search.queue.value.preemption.reclaim_within_cohort
+        limit = UNLIMITED if evicted or policy is PreemptionPolicy.ANY else search.workload.priority
+        for reservation in source.candidates.reservations(evicted=evicted):
+            if reservation.workload.priority > limit:
+                return
+            if reservation.cluster_queue != search.queue.name and search.may_preempt(reservation.workload, policy):
+                variant = self._variant(reservation, own=False, advantage=source.advantage)
+                yield ClassicalCandidate(reservation, variant, source.common_ancestor)
 
     def _sorted(self, sources: list[CandidateSource], *, evicted: bool) -> list[ClassicalCandidate]:
         by_key = {
@@ -209,11 +267,11 @@ class _Candidates:
         ordered = self._search.ordered(candidate.reservation for candidate in by_key.values())
         return [by_key[reservation.key] for reservation in ordered]
 
-    def _variant(self, source: CandidateSource, reservation: Reservation) -> ReclaimVariant:
+    def _variant(self, reservation: Reservation, *, own: bool, advantage: bool) -> ReclaimVariant:
         search = self._search
-        if source.queue is search.queue:
+        if own:
             return ReclaimVariant.WITHIN_CLUSTER_QUEUE
-        if source.advantage:
+        if advantage:
             return ReclaimVariant.HIERARCHICAL_RECLAIM
         borrow_within_cohort = search.queue.value.preemption.borrow_within_cohort
         if borrow_within_cohort is None:

@@ -10,12 +10,16 @@ requeues them; the event handlers push, update and reactivate.
 import copy
 import heapq
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pykueue.engine import values
 from pykueue.engine.policy import Policy, RequeuingTimestamp
+from pykueue.engine.queues.scan_progress import ScanProgress
 from pykueue.engine.reasons import PreemptionReason, RequeueReason
 from pykueue.engine.values import QueueingStrategy
+
+if TYPE_CHECKING:
+    from pykueue.engine.cycle.last_nomination import LastNomination
 
 Order = tuple[int, int, int, str, str]
 
@@ -26,25 +30,6 @@ _IMMEDIATE = {
     RequeueReason.PREEMPTION_FAILED,
 }
 _FAILS_FOR_WHOLE_HASH = {RequeueReason.NO_FIT, RequeueReason.PREEMPTION_NO_CANDIDATES}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScanProgress(values.Value):
-    """Where the flavor scan of a workload stopped; the next cycle continues there."""
-
-    tried: tuple[dict[values.ResourceName, int], ...]
-    """Per pod set: resource to the index of the last flavor tried; -1 if that was the last flavor.
-    """
-    generation: int
-    cycle: int
-    scheduling_hash: str
-
-    @property
-    def flavors_remain(self) -> bool:
-        return any(index != -1 for tried in self.tried for index in tried.values())
-
-    def matches(self, scheduling_hash: str) -> bool:
-        return not self.scheduling_hash or not scheduling_hash or self.scheduling_hash == scheduling_hash
 
 
 def queue_order_timestamp(workload: values.Workload, policy: Policy) -> int:
@@ -68,7 +53,7 @@ def queue_order_timestamp(workload: values.Workload, policy: Policy) -> int:
 class PendingWorkload:
     """One workload in a pending queue."""
 
-    __slots__ = ("bucket", "evaluated_generation", "order", "scan", "timestamp_ns", "workload")
+    __slots__ = ("bucket", "evaluated_generation", "last_nominations", "order", "scan", "timestamp_ns", "workload")
 
     def __init__(self, workload: values.Workload, policy: Policy) -> None:
         self.workload = workload
@@ -83,6 +68,8 @@ class PendingWorkload:
         self.scan: ScanProgress | None = None
         self.evaluated_generation = 0
         self.bucket: _Bucket | None = None
+        self.last_nominations: tuple[LastNomination, ...] = ()
+        """Its last nominations that may be repeated."""
 
     def __deepcopy__(self, memo: dict[int, object]) -> "PendingWorkload":
         """Faster than the default; a fork copies thousands of these."""
@@ -93,6 +80,7 @@ class PendingWorkload:
         clone.scan = self.scan
         clone.evaluated_generation = self.evaluated_generation
         clone.bucket = copy.deepcopy(self.bucket, memo)
+        clone.last_nominations = ()
         return clone
 
     @property
@@ -277,17 +265,21 @@ class PendingQueue:
 
     # Heads.
 
-    def pop(self, usage_of: Callable[[values.LocalQueueKey], float] | None = None) -> PendingWorkload | None:
-        """Remove and return the head.
+    def head(self, usage_of: Callable[[values.LocalQueueKey], float] | None = None) -> PendingWorkload | None:
+        """The workload to try next. It stays in the heap until the cycle decides about it."""
+        return self._head() if usage_of is None else self._least_usage_head(usage_of)
 
-        The cycle either admits it or puts it back with `requeue`.
-        """
-        head = self._head() if usage_of is None else self._least_usage_head(usage_of)
-        if head is None:
-            return None
+    def take(self, head: PendingWorkload) -> None:
+        """Remove a head; the cycle either admits it or puts it back with `requeue`."""
         del self._all[head.key]
         self._leave(head)
         head.evaluated_generation = head.workload.generation
+
+    def pop(self, usage_of: Callable[[values.LocalQueueKey], float] | None = None) -> PendingWorkload | None:
+        """Remove and return the head."""
+        head = self.head(usage_of)
+        if head is not None:
+            self.take(head)
         return head
 
     def is_preemptor(self, pending: PendingWorkload) -> bool:

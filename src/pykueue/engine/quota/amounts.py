@@ -9,9 +9,13 @@ from typing import Final
 
 UNLIMITED: Final = 2**63 - 1
 LEAST: Final = -(2**63)
+EXACT: Final = 2**61
+"""Sums and differences of a few amounts below this never saturate."""
 
 
 def add(left: int, right: int) -> int:
+    if -EXACT < left < EXACT and -EXACT < right < EXACT:
+        return left + right
     if UNLIMITED in (left, right):
         return UNLIMITED
     total = left + right
@@ -21,6 +25,8 @@ def add(left: int, right: int) -> int:
 
 
 def sub(left: int, right: int) -> int:
+    if -EXACT < left < EXACT and -EXACT < right < EXACT:
+        return left - right
     if left == UNLIMITED:
         return 0 if right == UNLIMITED else UNLIMITED
     if right == UNLIMITED:

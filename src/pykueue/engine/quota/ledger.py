@@ -99,11 +99,34 @@ class Trial:
         undo = self._ledger._undo  # noqa: SLF001
         while len(undo) > self._start:
             node, index, value = undo.pop()
-            quota_tree.write_usage(node, index, value or 0)
-            if value is None:
-                del node.usage[index]
+            _restore(node, index, value)
         undo_places = self._ledger._undo_topology  # noqa: SLF001
         while len(undo_places) > self._start_topology:
             topology_usage, sign = undo_places.pop()
             self._ledger._topology_cache.add_trial_usage(topology_usage, -sign)  # noqa: SLF001
         self._ledger._trials -= 1  # noqa: SLF001
+
+    def suspend(self) -> list[tuple[quota_tree.QuotaNode, quota_tree.Index, int | None]]:
+        """Show the usage as before the trial; returns what `resume` needs."""
+        ledger = self._ledger
+        current = []
+        for node, index, value in reversed(ledger._undo[self._start :]):  # noqa: SLF001
+            current.append((node, index, node.usage.get(index)))
+            _restore(node, index, value)
+        for topology_usage, sign in ledger._undo_topology[self._start_topology :]:  # noqa: SLF001
+            ledger._topology_cache.add_trial_usage(topology_usage, -sign)  # noqa: SLF001
+        return current
+
+    def resume(self, current: list[tuple[quota_tree.QuotaNode, quota_tree.Index, int | None]]) -> None:
+        """Show the usage of the trial again."""
+        ledger = self._ledger
+        for node, index, value in reversed(current):
+            _restore(node, index, value)
+        for topology_usage, sign in ledger._undo_topology[self._start_topology :]:  # noqa: SLF001
+            ledger._topology_cache.add_trial_usage(topology_usage, sign)  # noqa: SLF001
+
+
+def _restore(node: quota_tree.QuotaNode, index: quota_tree.Index, value: int | None) -> None:
+    quota_tree.write_usage(node, index, value or 0)
+    if value is None:
+        del node.usage[index]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from pykueue.engine import values
-from pykueue.engine.quota.amounts import add, sub
+from pykueue.engine.quota.amounts import EXACT, add, sub
 
 Index = int
 """An interned flavor-resource."""
@@ -171,16 +171,18 @@ def available(node: QuotaNode, index: Index) -> int:
     usage = node.usage.get(index, 0)
     parent = node.parent
     if parent is None:
-        return sub(node.subtree.get(index, 0), usage)
+        quota = node.subtree.get(index, 0)
+        return quota - usage if quota < EXACT and usage < EXACT else sub(quota, usage)
     above = available(parent, index)
-    local = node.local.get(index, 0)
+    local = node.local.get(index, 0) if node.local else 0
     limit = node.borrowing_limit.get(index)
     if limit is not None:
         stored_above = sub(node.subtree.get(index, 0), local)
         used_above = max(0, sub(usage, local))
         above = min(above, add(sub(stored_above, used_above), limit))
-    left = sub(local, usage)
-    return add(left, above) if left > 0 else above
+    if usage >= local:
+        return above
+    return add(sub(local, usage), above)
 
 
 def potential_available(node: QuotaNode, index: Index) -> int:

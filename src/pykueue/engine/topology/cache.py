@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from pykueue.engine.topology import counting, placement
+from pykueue.engine.topology.count_cache import CountCache
 from pykueue.engine.topology.domains import HOSTNAME, DomainId, DomainNode, DomainTree, selected
 from pykueue.engine.topology.placement import Assumed, PlacementFailure, Placements
-from pykueue.engine.topology.placement_request import PlacementRequest, Requests
+from pykueue.engine.topology.placement_request import PlacementRequest, Requests, ResolvedRequest
 from pykueue.engine.values import (
     FlavorName,
     Node,
@@ -61,6 +62,7 @@ class FlavorSnapshot:
         self._unused: dict[DomainId, Amounts] = {}
         """Capacity of leaves without any usage but that of trials."""
         self.tree = tree
+        self._counts = CountCache(self)
 
     @property
     def tolerations(self) -> tuple[Toleration, ...]:
@@ -83,6 +85,21 @@ class FlavorSnapshot:
         trial = self._cache.trial_usage_in(self._flavor.name, leaf.id)
         return unused if trial is None else counting.without(unused, trial)
 
+    def count(
+        self,
+        request: PlacementRequest,
+        resolved: ResolvedRequest,
+        *,
+        leader: PlacementRequest | None,
+        as_if_empty: bool,
+    ) -> counting.CapacityCount:
+        return self._counts.count(request, resolved, leader=leader, as_if_empty=as_if_empty)
+
+    def trial_changed(self, domain: DomainId) -> None:
+        leaf = self.tree.leaves.get(domain)
+        if leaf is not None:
+            self._counts.usage_changed(leaf)
+
     def fits(self, usage: TopologyUsage) -> bool:
         leaf = self.tree.leaves.get(usage.domain)
         return leaf is not None and counting.fits(
@@ -91,12 +108,14 @@ class FlavorSnapshot:
 
     def forget(self, domain: DomainId) -> None:
         self._unused.pop(domain, None)
+        self.trial_changed(domain)
 
     def forget_node(self, name: str) -> None:
         leaf = self.tree.leaf_of_node.get(name)
         if leaf is not None:
             self._free.pop(leaf.id, None)
             self._unused.pop(leaf.id, None)
+            self._counts.capacity_changed(leaf)
 
     def _free_in(self, leaf: DomainNode) -> Amounts:
         free = self._free.get(leaf.id)
@@ -201,6 +220,9 @@ class TopologyCache:
     def add_trial_usage(self, usages: TopologyUsages, sign: int) -> None:
         for usage in usages:
             _add(self._trial_usage.setdefault(usage.flavor, {}).setdefault(usage.domain, {}), usage.amounts, sign)
+            snapshot = self._snapshots.get(usage.flavor)
+            if snapshot is not None:
+                snapshot.trial_changed(usage.domain)
 
     def usage_in(self, domain: DomainId, flavor: FlavorName, *, shared: bool) -> list[Amounts]:
         if not shared:

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 
 from pykueue.engine.reasons import PlacementReason, ReplacementNodeMissing
 from pykueue.engine.topology import counting, node_replacement, placement_request, selection
-from pykueue.engine.topology.counting import FlavorCapacity
+from pykueue.engine.topology.counting import FlavorCapacity, LeafAssignment
 from pykueue.engine.topology.domains import DomainId, DomainTree
 from pykueue.engine.topology.placement_request import PlacementRequest, Requests, Unplaceable
-from pykueue.engine.topology.selection import LeafAssignment
 from pykueue.engine.values import PodSetName, ResourceName, TopologyAssignment, TopologyDomain, Value
 
 Assumed = dict[DomainId, dict[ResourceName, int]]
@@ -43,6 +42,9 @@ def place(
     for group in _groups(requests):
         leader, workers = _leader_and_workers(group)
         try:
+            if not as_if_empty and all(_is_extendable(capacity.tree, request) for request in group):
+                placements |= _extend(capacity, group, topology=topology, assumed=assumed)
+                continue
             placed = _place(
                 capacity, workers, leader=leader, topology=topology, assumed=assumed, as_if_empty=as_if_empty
             )
@@ -51,6 +53,30 @@ def place(
         for request in group:
             placements[request.name] = placed[request.name]
             assume(assumed, placed[request.name], request.pod_requests)
+    return placements
+
+
+def _is_extendable(tree: DomainTree, request: PlacementRequest) -> bool:
+    earlier = request.earlier
+    return (
+        earlier is not None and request.added >= 0 and all(domain.values in tree.leaves for domain in earlier.domains)
+    )
+
+
+def _extend(
+    capacity: FlavorCapacity, group: Sequence[PlacementRequest], *, topology: str, assumed: Assumed
+) -> Placements:
+    """Place only the pods beyond the earlier slice of an elastic job, whose usage is counted."""
+    placements: Placements = {}
+    for request in group:
+        assert request.earlier is not None
+        placements[request.name] = request.earlier
+        if request.added:
+            within = node_replacement.required_domain(capacity.tree, request, request.earlier, request.added)
+            reduced = node_replacement.reduced(request, request.added, confined=bool(within))
+            more = _place(capacity, reduced, leader=None, topology=topology, assumed=assumed, within=within)
+            placements[request.name] = node_replacement.merged(capacity.tree, request.earlier, more[request.name])
+            assume(assumed, more[request.name], request.pod_requests)
     return placements
 
 
@@ -125,13 +151,15 @@ def _place(
     as_if_empty: bool = False,
 ) -> Placements:
     resolved = placement_request.resolve(capacity.tree, workers)
-    count = counting.CapacityCount(
-        capacity, workers, resolved, leader=leader, assumed=assumed, within=within, as_if_empty=as_if_empty
-    )
-    selector = selection.DomainSelector(
+    if assumed or within:
+        count = counting.CapacityCount(
+            capacity, workers, resolved, leader=leader, assumed=assumed, within=within, as_if_empty=as_if_empty
+        )
+    else:
+        count = capacity.count(workers, resolved, leader=leader, as_if_empty=as_if_empty)
+    leaves = selection.select(
         count, resolved, topology=topology, pods=workers.count, leaders=0 if leader is None else 1
     )
-    leaves = sorted(selector.assignments(), key=lambda assigned: assigned.leaf.values)
     placed = {workers.name: _assignment(capacity.tree, [(assigned, assigned.pods) for assigned in leaves])}
     if leader is not None:
         placed[leader.name] = _assignment(capacity.tree, [(assigned, assigned.leaders) for assigned in leaves])

@@ -9,7 +9,15 @@ from dataclasses import dataclass, field
 
 from pykueue.engine import reasons, values
 from pykueue.engine.topology.domains import DomainTree
-from pykueue.engine.values import LabelRequirement, ResourceName, SliceLayer, Toleration, TopologyRequest, Value
+from pykueue.engine.values import (
+    LabelRequirement,
+    ResourceName,
+    SliceLayer,
+    Toleration,
+    TopologyAssignment,
+    TopologyRequest,
+    Value,
+)
 
 Requests = Mapping[ResourceName, int]
 
@@ -34,6 +42,13 @@ class PlacementRequest(Value):
     tolerations: tuple[Toleration, ...] = ()
     node_selector: Mapping[str, str] = field(default_factory=dict)
     affinity_terms: tuple[tuple[LabelRequirement, ...], ...] | None = None
+    earlier: TopologyAssignment | None = None
+    """Where the pods of the earlier slice of an elastic job run. They stay there."""
+
+    @property
+    def added(self) -> int:
+        """The pods beyond those of the earlier slice."""
+        return self.count - (0 if self.earlier is None else sum(domain.pods for domain in self.earlier.domains))
 
     @property
     def is_implied(self) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from pykueue.engine import reasons
-from pykueue.engine.topology.counting import CapacityCount, DomainCounts
+from pykueue.engine.topology.counting import CapacityCount, DomainCounts, LeafAssignment
 from pykueue.engine.topology.domains import DomainNode
 from pykueue.engine.topology.placement_request import ResolvedRequest, Unplaceable
 
@@ -33,12 +33,24 @@ class PlacementUnit(NamedTuple):
         counts.pods = amount * self.size
 
 
-class LeafAssignment(NamedTuple):
-    """How many pods and leaders are assigned to a leaf."""
-
-    leaf: DomainNode
-    pods: int
-    leaders: int
+def select(
+    count: CapacityCount, resolved: ResolvedRequest, *, topology: str, pods: int, leaders: int
+) -> Sequence[LeafAssignment]:
+    """The leaves for the pods in order; the same selection as before is not computed again."""
+    key = (resolved.level, resolved.required, resolved.unconstrained, resolved.layers, pods, leaders, topology)
+    selected = count.selected.get(key)
+    if selected is None:
+        try:
+            assignments = DomainSelector(count, resolved, topology=topology, pods=pods, leaders=leaders).assignments()
+            selected = sorted(assignments, key=lambda assigned: assigned.leaf.values)
+        except Unplaceable as unplaceable:
+            selected = Unplaceable(unplaceable.reason)
+        finally:
+            count.restore()
+        count.selected[key] = selected
+    if isinstance(selected, Unplaceable):
+        raise Unplaceable(selected.reason)
+    return selected
 
 
 class DomainSelector:
@@ -77,7 +89,7 @@ class DomainSelector:
         """Distribute what a domain got among its children."""
         below = self._sorted(domain.children)
         if unit.is_slice:
-            for child in (self._count[child] for child in below):
+            for child in (self._count.edit(child) for child in below):
                 child.slices = child.pods // unit.size
                 child.slices_with_leader = child.pods_with_leader // unit.size
         counts = self._count[domain]
@@ -97,7 +109,7 @@ class DomainSelector:
             domain = first
             if not self._is_least_free_first and self._suffices(first, missing, leaders, amount_of):
                 domain = self._tightest(domains[position:], missing, leaders, amount_of)
-            counts = self._count[domain]
+            counts = self._count.edit(domain)
             chosen.append(domain)
             if self._suffices(domain, missing, leaders, amount_of):
                 counts.leaders = leaders

@@ -145,7 +145,8 @@ def placement_requests(
         if queue.placement.elsewhere or (workload.admission is None and flavor in queue.placement.after_checks):
             assigned.delayed_topology = DelayedTopology.PENDING
         else:
-            requests.setdefault(flavor, []).append(_placement_request(pod_set, assigned.count))
+            earlier = _earlier_topology(workload, assignment, pod_set.name)
+            requests.setdefault(flavor, []).append(_placement_request(pod_set, assigned.count, earlier))
     return requests
 
 
@@ -216,7 +217,16 @@ def _new_topology_usage(cache: TopologyCache, workload: values.Workload, assignm
     )
 
 
-def _placement_request(pod_set: PodSet, count: int) -> PlacementRequest:
+def _earlier_topology(
+    workload: values.Workload, assignment: Assignment, name: values.PodSetName
+) -> values.TopologyAssignment | None:
+    """The topology of the slice that is replaced, unless the workload has its own."""
+    if workload.admission is not None:
+        return None
+    return next((pod_set.topology for pod_set in assignment.replaced if pod_set.name == name), None)
+
+
+def _placement_request(pod_set: PodSet, count: int, earlier: values.TopologyAssignment | None) -> PlacementRequest:
     return PlacementRequest(
         name=pod_set.name,
         count=count,
@@ -225,6 +235,7 @@ def _placement_request(pod_set: PodSet, count: int) -> PlacementRequest:
         tolerations=(*pod_set.tolerations, *pod_set.checked_tolerations),
         node_selector={**pod_set.node_selector, **pod_set.checked_node_selector},
         affinity_terms=pod_set.affinity_terms,
+        earlier=earlier,
     )
 
 

@@ -57,6 +57,9 @@ def _every_pod_set(text: str, message: str) -> Validation:
     return Validation(cel=f"variables.podSets.all(p, {text})", message=message)
 
 
+_CONTAINERS = ("containers", "initContainers")
+
+
 def _every_resources(text: str) -> str:
     """A condition on each map `requests` or `limits` of the pod set `p` and of its containers.
 
@@ -64,9 +67,7 @@ def _every_resources(text: str) -> str:
     """
     spec = "p.?template.?spec"
     maps = "[{0}.?resources.?requests.orValue({{}}), {0}.?resources.?limits.orValue({{}})].all(amounts, {1})"
-    lists = (
-        f"{spec}.?{name}.orValue([]).all(c, {maps.format('c', text)})" for name in ("containers", "initContainers")
-    )
+    lists = (f"{spec}.?{name}.orValue([]).all(c, {maps.format('c', text)})" for name in _CONTAINERS)
     return " && ".join([*lists, maps.format(spec, text)])
 
 
@@ -195,7 +196,7 @@ def _same_pod_sets(settings: Settings) -> Validation:
     now, before = "variables.podSets[i]", "variables.oldPodSets[i]"
     may_shrink = _is_on(settings, "ElasticJobsViaWorkloadSlices")
     count = f"{now}.count {'<=' if may_shrink else '=='} {before}.count"
-    template = f"({now}.template == {before}.template || {_differ_in_empty_metadata(now, before)})"
+    template = _same_templates(f"{now}.template", f"{before}.template")
     same = f"({count} && {template} && {cel.equal_but_for(now, before, ('count', 'template'))})"
     return Validation(
         when="variables.wasReserved",
@@ -205,15 +206,34 @@ def _same_pod_sets(settings: Settings) -> Validation:
     )
 
 
-def _differ_in_empty_metadata(now: str, before: str) -> str:
-    """Whether templates differ in an empty `metadata` alone, which Go clients write."""
-    same = cel.equal_but_for(f"{now}.template", f"{before}.template", ("metadata",))
+def _same_templates(now: str, before: str) -> str:
+    """Whether templates are equal, but for an empty `metadata` and empty `resources`.
+
+    A Go client writes both where they are absent.
+    """
     empty = " && ".join(
-        f"{pod_set}.template.?metadata.?{field}.orValue({{}}).size() == 0"
-        for pod_set in (now, before)
+        f"{template}.?metadata.?{field}.orValue({{}}).size() == 0"
+        for template in (now, before)
         for field in ("labels", "annotations")
     )
-    return f"({same} && {empty})"
+    parts = (
+        f"({now}.?metadata == {before}.?metadata || ({empty}))",
+        cel.equal_but_for(now, before, ("metadata", "spec")),
+        cel.equal_but_for(f"{now}.spec", f"{before}.spec", ("containers", "initContainers")),
+        *(_same_containers(*(f"{t}.spec.?{name}.orValue([])" for t in (now, before))) for name in _CONTAINERS),
+    )
+    return f"({now} == {before} || ({' && '.join(parts)}))"
+
+
+def _same_containers(now: str, before: str) -> str:
+    """Whether the lists have the same containers in the same order."""
+    resources = " && ".join(
+        f"c.?resources.?{name}.orValue({empty}) == o.?resources.?{name}.orValue({empty})"
+        for name, empty in (("requests", "{}"), ("limits", "{}"), ("claims", "[]"))
+    )
+    same = f"c.name == o.name && {cel.equal_but_for('c', 'o', ('resources',))} && {resources}"
+    names = " == ".join(f"{containers}.map(x, x.name)" for containers in (now, before))
+    return f"({names} && {now}.all(c, {before}.exists(o, {same})))"
 
 
 def _updates(settings: Settings) -> list[Validation]:

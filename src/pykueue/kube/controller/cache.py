@@ -231,11 +231,15 @@ def _controller_uids(obj: Object) -> list[str]:
 
 
 def _is_finalized(obj: Object) -> bool:
-    """Whether a write removed the last finalizer of a deleted object, and with it the object."""
+    """Whether a write removed the last finalizer of a deleted object, and with it the object.
+
+    A Namespace also has finalizers in its spec, while its contents are deleted.
+    """
     metadata = obj["metadata"]
     return (
         bool(metadata.get("deletionTimestamp"))
         and not metadata.get("finalizers")
+        and not objects.nested(obj, "spec").get("finalizers")
         and (metadata.get("deletionGracePeriodSeconds", 0) == 0)
     )
 

@@ -23,7 +23,7 @@ SERIES_NS = 6 * 60 * SECOND_NS
 """A repeat within this time belongs to the same event of events.k8s.io/v1."""
 MOST_REMEMBERED = 4096
 MOST_WAITING = 50_000
-WRITERS = 8
+WRITERS = 32
 
 
 @dataclass(slots=True)

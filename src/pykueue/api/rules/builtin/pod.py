@@ -235,6 +235,20 @@ def _broken_bounds(
             yield f"{start}, but limit is {limits[name]}"
         elif name in requests and requests[name].nano > most.nano:
             yield f"{start}, but request is {requests[name]}"
+    yield from _broken_ratios(noun, item, requests, limits)
+
+
+def _broken_ratios(
+    noun: str, item: Object, requests: dict[str, Quantity], limits: dict[str, Quantity]
+) -> Iterator[str]:
+    for name, ratio in reading.amounts(item.get("maxLimitRequestRatio")).items():
+        start = f"{name} max limit to request ratio per {noun} is {ratio}"
+        if name not in requests or not requests[name].nano:
+            yield f"{start}, but no request is specified or request is 0"
+        elif name not in limits or not limits[name].nano:
+            yield f"{start}, but no limit is specified or limit is 0"
+        elif limits[name].nano * 10**9 > ratio.nano * requests[name].nano:
+            yield f"{start}, but provided ratio is {limits[name].nano / requests[name].nano:f}"
 
 
 # RuntimeClass

@@ -1,8 +1,8 @@
 """What may change in a pod: by an update, a binding or a resize."""
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 
-from pykueue.api import errors, resource_lists
+from pykueue.api import errors, json_text, resource_lists
 from pykueue.api.errors import FieldError
 from pykueue.api.json_copy import copied
 from pykueue.api.rules import faults, reading
@@ -27,7 +27,7 @@ def check_update(spec: Object, old: Object) -> Iterator[FieldError]:
             return
     deadline_errors = [*_check_deadline(spec.get("activeDeadlineSeconds"), old.get("activeDeadlineSeconds"))]
     yield from deadline_errors
-    if any(toleration not in _untimed(spec) for toleration in _untimed(old)):
+    if not _untimed(old) <= _untimed(spec):
         detail = "existing toleration can not be modified except its tolerationSeconds"
         yield faults.forbidden("spec.tolerations", detail)
     yield from _check_gates(spec, old)
@@ -45,11 +45,12 @@ def _check_deadline(after: object, before: object) -> Iterator[FieldError]:
         yield faults.invalid(path, after, "must be less than or equal to previous value")
 
 
-def _untimed(spec: Object) -> list[Object]:
-    tolerations = reading.mappings(spec.get("tolerations"))
-    return [
-        {name: value for name, value in toleration.items() if name != "tolerationSeconds"} for toleration in tolerations
-    ]
+def _untimed(spec: Object) -> set[Hashable]:
+    """The tolerations without their `tolerationSeconds`, which may change."""
+    return json_text.identities(
+        {name: value for name, value in toleration.items() if name != "tolerationSeconds"}
+        for toleration in reading.mappings(spec.get("tolerations"))
+    )
 
 
 def _check_gates(spec: Object, old: Object) -> Iterator[FieldError]:

@@ -170,3 +170,9 @@ def of_owner(api_version: str, kind: str) -> JobKind | None:
     """The job kind of an owner reference, in any version."""
     group, slash, _ = api_version.rpartition("/")
     return _BY_KIND.get((group if slash else "", kind))
+
+
+def external(kind_version_group: str) -> Resource:
+    """The resource of an external framework, which is written as Kind.v1.example.com."""
+    kind, version, group = kind_version_group.split(".", 2)
+    return Resource(group, version, f"{kind.lower()}s", kind, namespaced=True)

@@ -53,16 +53,27 @@ def is_namespace_managed(request: AdmissionRequest) -> bool:
 
 
 def is_owner_managed(request: AdmissionRequest, job: Object) -> bool:
-    """Whether the direct owner is of a job kind whose integration is enabled."""
+    """Whether the direct owner is of a job kind that Kueue or another controller queues."""
     owner = _controller(job)
-    job_kind = job_kinds.of_owner(owner["apiVersion"], owner["kind"]) if owner else None
-    return job_kind is not None and job_kind.name in request.settings.frameworks
+    job_kind = _job_kind(request, owner) if owner else None
+    return job_kind is not None and _is_enabled(request, job_kind)
+
+
+def _is_enabled(request: AdmissionRequest, job_kind: JobKind) -> bool:
+    return job_kind.name in request.settings.frameworks or job_kind.resource in request.settings.external_jobs
+
+
+def _job_kind(request: AdmissionRequest, owner: Mapping[str, str]) -> JobKind | None:
+    for resource in request.settings.external_jobs:
+        if (resource.api_version, resource.kind) == (owner["apiVersion"], owner["kind"]):
+            return JobKind(name=resource.kind, resource=resource)
+    return job_kinds.of_owner(owner["apiVersion"], owner["kind"])
 
 
 def has_managed_ancestor(request: AdmissionRequest) -> bool:
     manages_all = request.settings.manage_jobs_without_queue_name
     return any(
-        job_kind.name in request.settings.frameworks and (manages_all or queue_name(ancestor) != "")
+        _is_enabled(request, job_kind) and (manages_all or queue_name(ancestor) != "")
         for job_kind, ancestor in _ancestors(request)
     )
 
@@ -78,7 +89,7 @@ def _ancestors(request: AdmissionRequest) -> Iterator[tuple[JobKind, Object]]:
         owner = _controller(current)
         if owner is None:
             return
-        job_kind = job_kinds.of_owner(owner["apiVersion"], owner["kind"]) or _replica_set(owner)
+        job_kind = _job_kind(request, owner) or _replica_set(owner)
         parent = job_kind and request.lookup.get(job_kind.resource, namespace, owner["name"])
         if not job_kind or not parent or reading.at(parent, "metadata", "uid") != owner["uid"]:
             return

@@ -1,0 +1,100 @@
+"""Priority levels: system components and administrators never wait for other users.
+
+Each level has seats of its own for requests, for bodies that are still arriving, and for streams
+(watches, logs, exec). The numbers fit one event loop: a seat that a user holds costs the others at
+most the time of one request.
+"""
+
+from dataclasses import dataclass, field
+from typing import Self
+
+from pykueue.api import errors
+from pykueue.apiserver.calls import UserInfo
+from pykueue.apiserver.http import bodies
+from pykueue.apiserver.http.fair_queue import FairQueue
+
+_MASTERS = "system:masters"
+_SYSTEM_USERS = (
+    "system:kube-",
+    "system:node:",
+    "system:serviceaccount:kube-system:",
+    "system:serviceaccount:kueue-system:",
+)
+_SERVICE_ACCOUNT = "system:serviceaccount:"
+_LONGEST_QUEUE = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriorityLevel:
+    requests: FairQueue
+    bodies: FairQueue
+    streams: FairQueue
+    most_values: int
+    """Fields and items of one body."""
+
+
+def _system() -> PriorityLevel:
+    return PriorityLevel(
+        requests=FairQueue(200, 1000),
+        bodies=FairQueue(200, 1000),
+        streams=FairQueue(10_000, 0),
+        most_values=bodies.MOST_VALUES_OF_SYSTEM,
+    )
+
+
+def _workload() -> PriorityLevel:
+    return PriorityLevel(
+        requests=FairQueue(64, _LONGEST_QUEUE),
+        bodies=FairQueue(64, _LONGEST_QUEUE),
+        streams=FairQueue(1000, 0),
+        most_values=bodies.MOST_VALUES,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PriorityLevels:
+    system: PriorityLevel = field(default_factory=_system)
+    workload: PriorityLevel = field(default_factory=_workload)
+
+    def of(self, user: UserInfo) -> PriorityLevel:
+        is_system = _MASTERS in user.groups or user.name.startswith(_SYSTEM_USERS)
+        return self.system if is_system else self.workload
+
+
+def queue_of(user: UserInfo) -> str:
+    """The queue of a user. Service accounts of a namespace share one: users can create many."""
+    if user.name.startswith(_SERVICE_ACCOUNT):
+        return user.name.rpartition(":")[0]
+    return user.name
+
+
+class Seat:
+    """A place of a user in a fair queue, which is left once."""
+
+    __slots__ = ("_is_occupied", "_queue", "_user")
+
+    def __init__(self, queue: FairQueue, user: str) -> None:
+        self._queue = queue
+        self._user = user
+        self._is_occupied = False
+
+    async def take(self) -> None:
+        if not self._queue.try_enter(self._user):
+            await self._queue.enter(self._user)
+        self._is_occupied = True
+
+    def leave(self) -> None:
+        if self._is_occupied:
+            self._is_occupied = False
+            self._queue.leave(self._user)
+
+    async def __aenter__(self) -> Self:
+        await self.take()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.leave()
+
+
+def body_timeout(seconds: float) -> errors.ApiError:
+    return errors.ApiError(408, "Timeout", f"the body of the request did not arrive within {seconds:.0f} seconds")

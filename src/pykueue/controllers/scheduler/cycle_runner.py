@@ -1,0 +1,144 @@
+"""Runs the cycles of the engine in short turns of the event loop.
+
+A cycle may take seconds when a thousand queues are busy. The runner gives the event loop back
+after `TURN_NS`, so that requests are answered, watches flow, signals are heard and leases are
+renewed while a cycle runs. A cycle works on the state at its start, as in Kueue: events that
+arrive meanwhile wait until its decisions are applied. The pause between two runs is as long as the
+last run was, so that the scheduler takes at most half of the time, and decides more changes
+together when there are many.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from pykueue.api.times import SECOND_NS
+from pykueue.engine import decisions, engine, events, values
+from pykueue.kube.clock import Clock
+
+TURN_NS = 5_000_000
+"""After this time the event loop gets its turn."""
+SHORTEST_PAUSE_NS = 5_000_000
+"""Changes within this time are decided together."""
+LONGEST_PAUSE_NS = 500_000_000
+CYCLES_REMEMBERED = 8
+"""The run ends when a cycle decides what one of so many last cycles decided."""
+
+
+class CycleRunner:
+    def __init__(
+        self,
+        scheduling_engine: engine.Engine,
+        clock: Clock,
+        *,
+        deliver: Callable[[events.EngineEvent], None],
+        apply: Callable[[decisions.Decision], None],
+        measure: Callable[[list[decisions.Decision], float], None],
+        notify: Callable[[values.ClusterQueueName], None],
+    ) -> None:
+        """Make a runner.
+
+        `deliver` gives the engine an event, `apply` writes a decision, `measure` gets the
+        decisions of a cycle and its seconds, and `notify` a cluster queue that changed late.
+        """
+        self._engine = scheduling_engine
+        self._clock = clock
+        self._deliver = deliver
+        self._apply = apply
+        self._measure = measure
+        self._notify = notify
+        self._is_running = False
+        self._waiting: deque[events.EngineEvent] = deque()
+        self._turn_started_ns = 0
+        self._past_turns_ns = 0
+        """How long the past turns of this run took."""
+        self._pause_ns = SHORTEST_PAUSE_NS
+
+    def handle(self, event: events.EngineEvent) -> None:
+        """Deliver an event now, or at the end of the cycle that is running."""
+        if self._is_running:
+            self._waiting.append(event)
+        else:
+            self._deliver(event)
+
+    async def pause(self) -> None:
+        """Wait before the next run."""
+        await self._clock.sleep(self._pause_ns / SECOND_NS)
+
+    async def run(self) -> None:
+        """Run cycles until one decides nothing new."""
+        self._past_turns_ns = 0
+        self._turn_started_ns = self._clock.now_ns()
+        recent: deque[list[decisions.Decision]] = deque(maxlen=CYCLES_REMEMBERED)
+        while True:
+            self._is_running = True
+            busy_before_ns = self._busy_ns()
+            decided = await self._decide()
+            is_new = bool(decided) and decided not in recent
+            if is_new:
+                self._measure(decided, (self._busy_ns() - busy_before_ns) / SECOND_NS)
+                recent.append(decided)
+                await self._apply_all(decided)
+            await self._deliver_waiting()
+            self._is_running = False
+            if not is_new:
+                break
+            await self._end_turn()
+        self._pause_ns = min(max(self._busy_ns(), SHORTEST_PAUSE_NS), LONGEST_PAUSE_NS)
+
+    async def _decide(self) -> list[decisions.Decision]:
+        steps = self._engine.cycle_in_steps(events.CycleDue(at_ns=self._clock.now_ns()), self._is_turn_over)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as stop:
+                decided: list[decisions.Decision] = stop.value
+                return decided
+            await self._end_turn()
+
+    async def _apply_all(self, decided: list[decisions.Decision]) -> None:
+        for decision in decided:
+            self._apply(decision)
+            if self._is_turn_over():
+                await self._end_turn()
+
+    async def _deliver_waiting(self) -> None:
+        changed: dict[values.ClusterQueueName, None] = {}
+        while self._waiting:
+            event = self._waiting.popleft()
+            changed.update(dict.fromkeys(self._queues_of(event)))
+            self._deliver(event)
+            changed.update(dict.fromkeys(self._queues_of(event)))
+            if self._is_turn_over():
+                await self._end_turn()
+        for name in changed:
+            self._notify(name)
+
+    def _queues_of(self, event: events.EngineEvent) -> list[values.ClusterQueueName]:
+        """The cluster queues whose status an event may change."""
+        view = self._engine.view
+        match event:
+            case events.WorkloadArrived() | events.WorkloadChanged():
+                name = view.cluster_queue_of(event.workload.key)
+            case events.WorkloadGone() | events.AdmissionRefused() | events.EvictionRefused():
+                name = view.cluster_queue_of(event.key)
+            case events.PodBound() | events.PodEnded() | events.LocalQueueUsageSampled():
+                name = None
+            case _:
+                return [queue.value.name for queue in view.cluster_queues()]
+        return [] if name is None else [name]
+
+    def _busy_ns(self) -> int:
+        return self._past_turns_ns + self._turn_ns()
+
+    def _turn_ns(self) -> int:
+        return self._clock.now_ns() - self._turn_started_ns
+
+    def _is_turn_over(self) -> bool:
+        """Whether the turn took long enough, or the clock was set back."""
+        return not 0 <= self._turn_ns() < TURN_NS
+
+    async def _end_turn(self) -> None:
+        self._past_turns_ns += max(0, self._turn_ns())
+        await asyncio.sleep(0)
+        self._turn_started_ns = self._clock.now_ns()

@@ -1,0 +1,1 @@
+"""Conditions of objects that ask for what pykueue does not do."""

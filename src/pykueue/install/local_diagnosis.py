@@ -1,0 +1,79 @@
+"""What can be wrong with `pykueue up`: nodes, queues, settings, and jobs that cannot start.
+
+Pure: `pykueue doctor` collects the `LocalFacts` and prints the findings.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from pykueue.api import conditions, labels, objects
+from pykueue.api.scheme import Object
+from pykueue.install.diagnosis import Finding
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalFacts:
+    version: str
+    nodes: tuple[Object, ...] = ()
+    cluster_queues: tuple[Object, ...] = ()
+    local_queues: tuple[Object, ...] = ()
+    limits: tuple[str, ...] = ()
+    """Settings of the Configuration without effect."""
+    stuck_jobs: tuple[tuple[str, str], ...] = ()
+    """Commands that explain jobs that cannot start as things are, and why."""
+
+
+def findings(facts: LocalFacts) -> Iterator[Finding]:
+    yield Finding(subject="api", is_good=True, detail=f"pykueue up, Kubernetes {facts.version}")
+    yield _runtime(facts)
+    yield from _nodes(facts)
+    yield from _queues(facts)
+    if facts.limits:
+        repair = "remove them from the Configuration; docs/compatibility.md lists what acts"
+        yield Finding(subject="settings", is_good=False, detail="without effect:", names=facts.limits, repair=repair)
+    yield from _jobs(facts)
+
+
+def _runtime(facts: LocalFacts) -> Finding:
+    runtimes = sorted({objects.annotations(node).get(labels.CREATED_BY_RUNTIME, "") for node in facts.nodes} - {""})
+    if not facts.nodes:
+        detail = "there are no nodes, so no pod can run"
+        return Finding(subject="runtime", is_good=False, detail=detail, repair="pykueue up --runtime process")
+    return Finding(subject="runtime", is_good=True, detail=", ".join(runtimes) or "nodes of your own")
+
+
+def _nodes(facts: LocalFacts) -> Iterator[Finding]:
+    names = {objects.name(node): node for node in facts.nodes}
+    unready = tuple(name for name, node in names.items() if not conditions.is_true(node, "Ready"))
+    cordoned = tuple(name for name, node in names.items() if objects.spec(node).get("unschedulable"))
+    if unready:
+        repair = "kubectl describe node " + unready[0]
+        yield Finding(subject="nodes", is_good=False, detail="not ready:", names=unready, repair=repair)
+    if cordoned:
+        repair = "kubectl uncordon " + " ".join(cordoned[:3])
+        yield Finding(subject="nodes", is_good=False, detail="cordoned:", names=cordoned, repair=repair)
+    if names and not unready and not cordoned:
+        yield Finding(subject="nodes", is_good=True, detail=f"{len(names)} ready")
+
+
+def _queues(facts: LocalFacts) -> Iterator[Finding]:
+    if not facts.local_queues:
+        detail = "there are none yet; `pykueue create` makes a resourceflavor, clusterqueue and localqueue"
+        yield Finding(subject="queues", is_good=True, detail=detail)
+    for kind, queues in (("clusterqueue", facts.cluster_queues), ("localqueue", facts.local_queues)):
+        inactive = [queue for queue in queues if not conditions.is_true(queue, "Active")]
+        if queues and not inactive:
+            yield Finding(subject="queues", is_good=True, detail=f"{kind}s: {len(queues)} active")
+        for queue in inactive:
+            message = (conditions.find(queue, "Active") or {}).get("message") or "not reconciled yet"
+            place = f" --namespace {objects.namespace(queue)}" if objects.namespace(queue) else ""
+            detail = f"{kind} {objects.name(queue)} is not active: {message}"
+            repair = f"kubectl describe {kind} {objects.name(queue)}{place}"
+            yield Finding(subject="queues", is_good=False, detail=detail, repair=repair)
+
+
+def _jobs(facts: LocalFacts) -> Iterator[Finding]:
+    if not facts.stuck_jobs:
+        yield Finding(subject="jobs", is_good=True, detail="every job that waits can start one day")
+    for command, why in facts.stuck_jobs:
+        yield Finding(subject="jobs", is_good=False, detail=why, repair=command)

@@ -1,0 +1,155 @@
+"""Background writes: what a reader can wait for, written while there is room for it.
+
+Reasons of pending Workloads and statuses of queues change with every decision, and only the latest
+matters to a reader. While little is written, and when decisions have come to rest, each is written
+at once. Under load they get a small rate and a share of the writes of decisions; what has no room
+waits here, the latest for each key, in the order in which the keys arrived. Slow answers of the
+API lower the rate, so decisions never wait behind what explains them.
+"""
+
+import asyncio
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+from pykueue.api.times import SECOND_NS
+from pykueue.kube.clock import Clock
+from pykueue.kube.controller.work_queue import first_of
+
+BURST = 60.0
+SHARE = 0.1
+"""The background writes that each write of a decision makes room for."""
+BUSY_RATE = 10.0
+"""Background writes a second while decisions are written."""
+REST_RATE = 1000.0
+"""Background writes a second when decisions have come to rest."""
+REST_NS = SECOND_NS // 10
+"""So long after the last decision things are at rest."""
+SLOW_SECONDS = 0.25
+"""Slower answers than this lower both rates."""
+LOWEST_RATE = 0.5
+KEY_BURST = 3.0
+"""Writes of one key in a row; a key that keeps changing is then written once a second."""
+KEY_RATE = 1.0
+KEY_PAUSE_SECONDS = 0.05
+MOST_REMEMBERED = 4096
+
+Start = Callable[[], object]
+"""Begins the write of a key; it does not wait for the answer."""
+
+
+@dataclass(slots=True)
+class _Bucket:
+    """A token bucket: how many writes there is room for."""
+
+    size: float
+    tokens: float
+    filled_ns: int
+
+    def fill(self, rate: float, now_ns: int) -> None:
+        self.tokens = min(self.size, self.tokens + rate * (now_ns - self.filled_ns) / SECOND_NS)
+        self.filled_ns = now_ns
+
+
+class BackgroundWrites:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._all = _Bucket(BURST, BURST, clock.now_ns())
+        self._keys: dict[Hashable, _Bucket] = {}
+        self._in_flight = 0
+        self._busy_until_ns = 0
+        self._answer_seconds = 0.0
+        self._waiting: dict[Hashable, Start] = {}
+        self._changed = asyncio.Event()
+
+    # The writes of decisions
+
+    def decided(self) -> None:
+        """A decision is about to be written; `written` follows."""
+        self._fill()
+        self._all.tokens = min(BURST, self._all.tokens + SHARE)
+        self._in_flight += 1
+
+    def written(self) -> None:
+        """The write of a decision has ended."""
+        self._fill()
+        self._in_flight -= 1
+        self._busy_until_ns = self._clock.now_ns() + REST_NS
+
+    def answered(self, seconds: float) -> None:
+        """The API took so long to answer a write."""
+        self._answer_seconds += (seconds - self._answer_seconds) / 8
+
+    # Background writes
+
+    def submit(self, key: Hashable, start: Start) -> None:
+        """Begin the write now or when there is room for it; a later one of the key replaces it."""
+        if not self._waiting and self._has_tokens(key):
+            self._begin(key, start)
+        else:
+            self._waiting[key] = start
+            if len(self._waiting) == 1:
+                self._changed.set()
+
+    def unused(self, key: Hashable) -> None:
+        """The write that began for this key had nothing to change."""
+        self._all.tokens += 1
+        if key in self._keys:
+            self._keys[key].tokens += 1
+
+    def drop(self, key: Hashable) -> None:
+        """What waits for this key is no longer true."""
+        self._waiting.pop(key, None)
+
+    async def run(self) -> None:
+        """Begin the waiting writes, the oldest first, as room comes."""
+        while True:
+            self._changed.clear()
+            self._begin_waiting()
+            await first_of(self._changed, self._clock, self._pause_seconds() if self._waiting else None)
+
+    def _begin_waiting(self) -> None:
+        self._fill()
+        for key in list(self._waiting):
+            if self._all.tokens < 1:
+                return
+            if self._has_tokens(key):
+                self._begin(key, self._waiting.pop(key))
+
+    def _begin(self, key: Hashable, start: Start) -> None:
+        now_ns = self._clock.now_ns()
+        self._all.tokens -= 1
+        bucket = self._keys.get(key)
+        if bucket is None:
+            bucket = self._keys[key] = _Bucket(KEY_BURST, KEY_BURST, now_ns)
+        bucket.tokens -= 1
+        if len(self._keys) > MOST_REMEMBERED:
+            self._forget_full_buckets(now_ns)
+        start()
+
+    def _forget_full_buckets(self, now_ns: int) -> None:
+        for bucket in self._keys.values():
+            bucket.fill(KEY_RATE, now_ns)
+        self._keys = {key: bucket for key, bucket in self._keys.items() if bucket.tokens < bucket.size}
+
+    # Room
+
+    def _has_tokens(self, key: Hashable) -> bool:
+        self._fill()
+        bucket = self._keys.get(key)
+        if bucket is not None:
+            bucket.fill(KEY_RATE, self._clock.now_ns())
+        return self._all.tokens >= 1 and (bucket is None or bucket.tokens >= 1)
+
+    def _fill(self) -> None:
+        self._all.fill(self._rate(), self._clock.now_ns())
+
+    def _rate(self) -> float:
+        is_busy = self._in_flight > 0 or self._clock.now_ns() < self._busy_until_ns
+        rate = BUSY_RATE if is_busy else REST_RATE
+        if self._answer_seconds > SLOW_SECONDS:
+            rate *= SLOW_SECONDS / self._answer_seconds
+        return max(rate, LOWEST_RATE)
+
+    def _pause_seconds(self) -> float:
+        """Until there may be room, but soon enough to notice that things have come to rest."""
+        return REST_NS / SECOND_NS if self._all.tokens < 1 else KEY_PAUSE_SECONDS

@@ -1,0 +1,90 @@
+"""The watchdog of the event loop: it logs every turn longer than 100 ms, with its stack.
+
+Nothing is answered while a turn lasts: no request, no watch, no signal, no lease. A timer beats on
+the loop; a thread looks at the loop's stack when a beat is overdue, and the late beat logs it. The
+CPU time in the message tells work from waiting: a turn with little CPU waited for the machine.
+`pykueue up` and `pykueue controller` run one; the metrics read `blocked_turns`.
+"""
+
+import asyncio
+import contextlib
+import logging
+import sys
+import threading
+import time
+import traceback
+from collections.abc import AsyncIterator
+
+log = logging.getLogger(__name__)
+
+LIMIT_SECONDS = 0.1
+BEAT_SECONDS = 0.025
+STACK_FRAMES = 12
+
+blocked_turns = 0
+"""How many turns of event loops of this process were longer than the limit."""
+
+
+class LoopWatchdog:
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._thread_id = threading.get_ident()
+        self._due = 0.0
+        self._cpu = 0.0
+        self._stack = ""
+        """The stack of the present turn, since it is too long."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="loop-watchdog", daemon=True)
+
+    def start(self) -> None:
+        self._set_timer()
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._thread.join()
+
+    def _set_timer(self) -> None:
+        self._due = time.monotonic() + BEAT_SECONDS
+        self._cpu = time.thread_time()
+        self._timer = self._loop.call_later(BEAT_SECONDS, self._beat)
+
+    def _beat(self) -> None:
+        """Runs on the loop, late by the length of a turn that was too long."""
+        late_seconds = time.monotonic() - self._due
+        if late_seconds > LIMIT_SECONDS:
+            _count()
+            log.warning(
+                "the event loop did nothing else for %.0f ms (%.0f ms of CPU)%s",
+                late_seconds * 1000,
+                (time.thread_time() - self._cpu) * 1000,
+                f"; it was here:\n{self._stack}" if self._stack else "",
+            )
+        self._stack = ""
+        self._set_timer()
+
+    def _watch(self) -> None:
+        """Runs in a thread of its own."""
+        while not self._stopping.wait(LIMIT_SECONDS / 2):
+            if not self._stack and time.monotonic() - self._due > LIMIT_SECONDS / 2:
+                frame = sys._current_frames().get(self._thread_id)  # noqa: SLF001 - the only way to see another stack
+                self._stack = "".join(traceback.format_stack(frame, STACK_FRAMES)).rstrip()
+
+
+def _count() -> None:
+    global blocked_turns  # noqa: PLW0603 - one count for the process
+    blocked_turns += 1
+
+
+@contextlib.asynccontextmanager
+async def watched() -> AsyncIterator[None]:
+    """Watch the running loop inside the block."""
+    watchdog = LoopWatchdog()
+    watchdog.start()
+    try:
+        yield
+    finally:
+        watchdog.stop()

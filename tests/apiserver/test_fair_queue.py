@@ -1,0 +1,117 @@
+"""Seats are shared between users, whatever one of them does."""
+
+import asyncio
+
+import pytest
+
+from pykueue.api.errors import ApiError
+from pykueue.apiserver.calls import UserInfo
+from pykueue.apiserver.http import fair_queue
+from pykueue.apiserver.http.fair_queue import FairQueue
+from pykueue.apiserver.http.priority_levels import PriorityLevels, Seat, queue_of
+
+
+def entered(queue, user):
+    count = 0
+    while queue.try_enter(user):
+        count += 1
+    return count
+
+
+def test_one_user_takes_at_most_half_of_the_seats():
+    queue = FairQueue(64, 10)
+    assert entered(queue, "flood") == 32
+    assert queue.try_enter("other")
+
+
+async def test_somebody_new_gets_the_next_free_seat_although_many_users_flood():
+    queue = FairQueue(64, 100)
+    for number in range(20):
+        entered(queue, f"flood-{number}")
+    order: list[str] = []
+    tasks = [asyncio.create_task(waiting(queue, user, order)) for user in [*["flood-0"] * 50, "other"]]
+    await asyncio.sleep(0)
+    queue.leave("flood-1")
+    await asyncio.sleep(0)
+    queue.leave("flood-0")
+    await asyncio.sleep(0)
+    assert order[0] == "other"
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def waiting(queue, user, order):
+    await queue.enter(user)
+    order.append(user)
+    queue.leave(user)
+
+
+async def test_free_seats_are_given_to_the_users_in_turn():
+    queue = FairQueue(1, 10)
+    await queue.enter("first")
+    order: list[str] = []
+    tasks = [asyncio.create_task(waiting(queue, user, order)) for user in ("a", "a", "a", "b", "c")]
+    await asyncio.sleep(0)
+    queue.leave("first")
+    await asyncio.gather(*tasks)
+    assert order == ["a", "b", "c", "a", "a"]
+
+
+async def test_a_full_queue_refuses_with_a_hint_when_to_retry():
+    queue = FairQueue(1, 1)
+    await queue.enter("a")
+    task = asyncio.create_task(queue.enter("a"))
+    await asyncio.sleep(0)
+    with pytest.raises(ApiError) as refused:
+        await queue.enter("a")
+    assert (refused.value.code, refused.value.details) == (429, {"retryAfterSeconds": 1})
+    queue.leave("a")
+    await task
+
+
+async def test_who_waits_too_long_is_refused(monkeypatch):
+    monkeypatch.setattr(fair_queue, "LONGEST_WAIT_SECONDS", 0.01)
+    queue = FairQueue(1, 1)
+    await queue.enter("a")
+    with pytest.raises(ApiError):
+        await queue.enter("b")
+    queue.leave("a")
+    assert queue.try_enter("c")
+
+
+@pytest.mark.parametrize("is_served_first", [True, False])
+async def test_a_cancelled_request_gives_back_its_place(is_served_first):
+    queue = FairQueue(1, 1)
+    await queue.enter("a")
+    task = asyncio.create_task(queue.enter("b"))
+    await asyncio.sleep(0)
+    if is_served_first:
+        queue.leave("a")
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    if not is_served_first:
+        queue.leave("a")
+    assert queue.try_enter("c")
+
+
+async def test_a_seat_is_left_once():
+    queue = FairQueue(2, 0)
+    seat = Seat(queue, "a")
+    async with seat:
+        seat.leave()
+    assert (entered(queue, "b"), entered(queue, "c")) == (1, 1)
+
+
+def test_administrators_and_system_components_have_seats_of_their_own():
+    levels = PriorityLevels()
+    jane = UserInfo(name="jane", groups=("system:authenticated",))
+    admin = UserInfo(name="admin", groups=("system:masters",))
+    controller = UserInfo(name="system:serviceaccount:kueue-system:kueue", groups=())
+    assert levels.of(admin) is levels.of(controller) is levels.system
+    assert levels.of(jane) is levels.workload
+
+
+def test_service_accounts_of_a_namespace_share_a_queue():
+    accounts = [UserInfo(name=f"system:serviceaccount:ml:{number}", groups=()) for number in range(3)]
+    assert {queue_of(account) for account in accounts} == {"system:serviceaccount:ml"}

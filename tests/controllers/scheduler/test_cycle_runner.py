@@ -1,0 +1,117 @@
+"""The runner gives the loop back during a cycle, and delays events until the cycle ends."""
+
+import asyncio
+import itertools
+
+import pytest
+from tests.engine import builders as b
+
+from pykueue.controllers.scheduler import cycle_runner
+from pykueue.controllers.scheduler.cycle_runner import CycleRunner
+from pykueue.engine import decisions, events
+
+
+class WorkClock:
+    """Every look at the clock takes one millisecond, as if there were work in between."""
+
+    def __init__(self):
+        self.now = 0
+        self.slept = []
+
+    def now_ns(self):
+        self.now += 1_000_000
+        return self.now
+
+    async def sleep(self, seconds):
+        self.slept.append(seconds)
+
+
+class Runner:
+    """A runner for an engine with many queues, and what it did in order."""
+
+    def __init__(self, queues=40):
+        self.cluster = b.Cluster(*(b.cluster_queue(f"queue{number}", nominal=1) for number in range(queues)))
+        self.engine = self.cluster.engine
+        self.log = []
+        self.clock = WorkClock()
+        self.runner = CycleRunner(
+            self.engine,
+            self.clock,
+            deliver=self.deliver,
+            apply=lambda decision: self.log.append(("apply", decision)),
+            measure=lambda decided, seconds: self.log.append(("cycle", len(decided), seconds)),
+            notify=lambda name: self.log.append(("notify", name)),
+        )
+        self.cluster.add(*(b.workload(f"w{number}", f"queue{number}") for number in range(queues)))
+
+    def deliver(self, event):
+        self.log.append(("deliver", event))
+        self.engine.handle(event)
+
+    def kinds(self):
+        return [entry[0] for entry in self.log]
+
+
+async def test_other_tasks_run_during_a_cycle():
+    runner, turns = Runner(), []
+
+    async def other():
+        while True:
+            turns.append(runner.clock.now)
+            await asyncio.sleep(0)
+
+    task = asyncio.create_task(other())
+    await runner.runner.run()
+    task.cancel()
+    pauses = [after - before for before, after in itertools.pairwise(turns)]
+    assert len(turns) > 10
+    assert max(pauses) <= cycle_runner.TURN_NS + 4_000_000
+
+
+async def test_events_wait_for_the_end_of_the_cycle_and_queues_are_notified():
+    runner = Runner()
+    late = events.WorkloadArrived(workload=b.workload("late", "queue3", created=5))
+
+    async def arrive():
+        runner.runner.handle(late)
+
+    task = asyncio.create_task(arrive())
+    await runner.runner.run()
+    await task
+    kinds = runner.kinds()
+    assert kinds[0] == "cycle"
+    assert kinds.index("deliver") == 1 + 40
+    assert ("notify", "queue3") in runner.log
+    assert [queue for kind, *queue in runner.log if kind == "notify"] == [["queue3"]]
+
+
+async def test_outside_a_cycle_events_are_delivered_at_once():
+    runner = Runner()
+    runner.runner.handle(events.WorkloadGone(key="default/w1"))
+    assert runner.kinds() == ["deliver"]
+
+
+async def test_the_decisions_are_those_of_one_undivided_cycle():
+    runner, undivided = Runner(), Runner().engine.handle(events.CycleDue(at_ns=10**9))
+    await runner.runner.run()
+    applied = [decision for kind, decision, *_ in runner.log if kind == "apply"]
+    assert [decision.workload for decision in applied if isinstance(decision, decisions.Admit)] == [
+        decision.workload for decision in undivided
+    ]
+
+
+async def test_the_pause_is_as_long_as_the_last_run():
+    runner = Runner()
+    await runner.runner.pause()
+    await runner.runner.run()
+    await runner.runner.pause()
+    first, second = runner.clock.slept
+    assert first == pytest.approx(0.005)
+    assert 0.05 < second <= 0.5
+
+
+async def test_a_clock_that_is_set_back_ends_the_turn():
+    runner = Runner()
+    runner.clock.now = 10**15
+    runner.runner._turn_started_ns = 2 * 10**15
+    assert runner.runner._is_turn_over()

@@ -1,0 +1,130 @@
+"""Background writes: at once when little happens, seldom under load, never lost."""
+
+import asyncio
+import random
+
+import pytest
+
+from pykueue.kube.controller.background_writes import BURST, BUSY_RATE, KEY_BURST, SHARE, BackgroundWrites
+from pykueue.simulate.event_loop import SimulationLoop, VirtualClock
+
+
+class Load:
+    """Writes of decisions and background writes in virtual time."""
+
+    def __init__(self, loop):
+        self.background = BackgroundWrites(VirtualClock(loop))
+        self.started = []
+        self._loop = loop
+
+    def submit(self, key, value=None):
+        self.background.submit(key, lambda: self.started.append((key, value)))
+
+    async def decide(self, *, seconds, per_second, answer_seconds=0.01, submit=lambda number: None):
+        for number in range(int(seconds * per_second)):
+            self.background.decided()
+            submit(number)
+            await asyncio.sleep(1 / per_second)
+            self.background.answered(answer_seconds)
+            self.background.written()
+
+    @property
+    def keys(self):
+        return [key for key, _ in self.started]
+
+
+@pytest.fixture
+def play():
+    """Runs a story in virtual time; it gets a `Load`."""
+
+    def run(story):
+        loop = SimulationLoop(random.Random(1))  # type: ignore[abstract] # without I/O
+
+        async def whole():
+            load = Load(loop)
+            running = asyncio.ensure_future(load.background.run())
+            await story(load)
+            running.cancel()
+            await asyncio.wait([running])
+            return load
+
+        load = loop.run_until_complete(whole())
+        loop.close()
+        return load
+
+    return run
+
+
+def test_a_quiet_system_writes_at_once(play):
+    async def story(load):
+        for number in range(20):
+            load.submit(number)
+        assert load.keys == [*range(20)]
+
+    play(story)
+
+
+def test_under_load_background_writes_get_a_small_share(play):
+    async def story(load):
+        await load.decide(seconds=20, per_second=200, submit=load.submit)
+
+    load = play(story)
+    assert len(load.started) <= BURST + 20 * BUSY_RATE + SHARE * 20 * 200 + 1
+    assert len(load.started) >= SHARE * 20 * 200
+
+
+def test_the_latest_is_written_when_decisions_come_to_rest(play):
+    async def story(load):
+        await load.decide(seconds=5, per_second=100, submit=lambda number: load.submit(number % 150, number))
+        await asyncio.sleep(2)
+
+    load = play(story)
+    latest = dict(load.started)
+    assert latest == {key: max(number for number in range(500) if number % 150 == key) for key in range(150)}
+
+
+def test_a_key_that_keeps_changing_is_written_once_a_second(play):
+    async def story(load):
+        for number in range(1000):
+            load.submit("key", number)
+            await asyncio.sleep(0.01)
+        await asyncio.sleep(2)
+
+    load = play(story)
+    assert len(load.started) <= KEY_BURST + 10 + 2
+    assert load.started[-1] == ("key", 999)
+
+
+def test_what_is_dropped_is_not_written(play):
+    async def story(load):
+        await load.decide(seconds=1, per_second=200, submit=load.submit)
+        waiting = set(range(200)) - set(load.keys)
+        assert waiting
+        for key in waiting:
+            load.background.drop(key)
+        before = len(load.started)
+        await asyncio.sleep(5)
+        assert len(load.started) == before
+
+    play(story)
+
+
+def test_slow_answers_make_background_writes_rare(play):
+    counts = {}
+    for answer_seconds in (0.01, 2.5):
+
+        async def story(load, answer_seconds=answer_seconds):
+            await load.decide(seconds=30, per_second=20, answer_seconds=answer_seconds, submit=load.submit)
+
+        counts[answer_seconds] = len(play(story).started)
+    assert counts[2.5] < counts[0.01] / 2
+
+
+def test_a_write_that_changed_nothing_takes_no_room(play):
+    async def story(load):
+        for number in range(3 * int(BURST)):
+            load.submit(number)
+            load.background.unused(number)
+        assert len(load.started) == 3 * BURST
+
+    play(story)

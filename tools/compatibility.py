@@ -1,0 +1,56 @@
+"""Writes the tables of docs/compatibility.md: feature gates and fields of the Configuration.
+
+Run `python tools/compatibility.py` after a change of `api/feature_gates.py` or
+`api/configuration/effects.py`. Text outside the marked parts is written by hand and stays.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from pykueue.api import feature_gates
+from pykueue.api.configuration import effects
+
+PAGE = Path(__file__).parents[1] / "docs" / "compatibility.md"
+
+
+def _table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [heads, tuple("---" for _ in heads), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _module(name: str) -> str:
+    return f"`{name.replace('.', '/')}`"
+
+
+def _gate_rows() -> Iterable[tuple[str, ...]]:
+    for name, gate in feature_gates.GATES.items():
+        effect = _module(gate.read_by) if gate.read_by else "no effect"
+        default = f"{'on' if gate.is_on else 'off'}{', locked' if gate.is_locked else ''}"
+        yield name, gate.stage.value, default, f"{effect}: {gate.limits}" if gate.limits else effect
+
+
+def _field_rows() -> Iterable[tuple[str, ...]]:
+    for path, field in effects.FIELDS.items():
+        effect = _module(field.read_by[-1]) if field.read_by else "no effect"
+        place = " (`pykueue controller`)" if field.is_of_controller else ""
+        yield f"`{path}`", f"{effect}{place}: {field.limits}" if field.limits else f"{effect}{place}"
+
+
+TABLES = {
+    "feature gates": _table(("gate", "stage", "default", "read by"), _gate_rows()),
+    "configuration": _table(("field", "read by"), _field_rows()),
+}
+
+
+def rendered(page: str) -> str:
+    """The page with its marked parts replaced."""
+    for name, table in TABLES.items():
+        begin, end = f"<!-- {name}: generated -->", f"<!-- {name}: end -->"
+        before, _, rest = page.partition(begin)
+        after = rest.partition(end)[2]
+        page = f"{before}{begin}\n\n{table}\n\n{end}{after}"
+    return page
+
+
+if __name__ == "__main__":
+    PAGE.write_text(rendered(PAGE.read_text()))
