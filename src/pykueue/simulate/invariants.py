@@ -6,7 +6,7 @@ the API, and a fresh start from the stored objects changes nothing.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from pykueue.api import conditions, objects
@@ -32,7 +32,19 @@ async def faults_at_rest(system: System) -> list[str]:
         *_leaders(system),
         *_queue_statuses(system),
         *[fault async for fault in _engine_faults(system)],
+        *[fault async for fault in _audits(system)],
     ]
+
+
+async def _audits(system: System) -> AsyncIterator[str]:
+    """The audits find nothing, and found nothing since the controllers lead."""
+    for controllers in system.leading.values():
+        await controllers.cache_audit.audit()
+        await controllers.engine_audit.audit()
+        for metric in controllers.metrics.instruments.registry.collect():
+            if metric.name == "pykueue_audit_differences":
+                for sample in metric.samples:
+                    yield f"the audit found {sample.value} differences: {sample.labels}"
 
 
 def _stored(system: System) -> Iterator[Object]:
@@ -142,7 +154,7 @@ def _leaders(system: System) -> Iterator[str]:
         yield f"{sorted(system.leading)} lead"
 
 
-async def _engine_faults(system: System) -> Any:
+async def _engine_faults(system: System) -> AsyncIterator[str]:
     """The live engine, the API and a fresh engine agree, and the fresh one decides nothing new."""
     for replica, controllers in system.leading.items():
         live = controllers.scheduler.engine
@@ -207,6 +219,10 @@ def _decisions(
 def state(system: System) -> dict[str, Object]:
     """Every stored object by its name, without what a restart may change."""
     return {_title(obj): _comparable(obj) for obj in _stored(system) if obj["kind"] not in ("Lease", "Event", "Node")}
+
+
+def nodes(system: System) -> set[str]:
+    return {objects.name(node) for node in _kind(system, "Node")}
 
 
 def leftovers(system: System) -> list[str]:
