@@ -175,7 +175,8 @@ class Campaign:
         self.system.monitor.engine_restarted()
         await asyncio.sleep(1)
         await self.rest()
-        if may_differ or nodes != invariants.nodes(self.system):  # a new cluster has all of its nodes
+        has_new_nodes = nodes != invariants.nodes(self.system)  # a new cluster has all nodes
+        if may_differ or has_new_nodes:
             return
         for difference in invariants.differences(before, invariants.state(self.system), outdated):
             self.system.monitor.report(f"a fresh start changed {difference}")
