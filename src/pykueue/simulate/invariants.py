@@ -105,11 +105,10 @@ def _waiting_for_pods(system: System) -> set[str]:
 
 def may_differ_after_restart(system: System) -> bool:
     is_scanning = any(
-        reasons.is_scanning(workload.key(obj))
-        for reasons in system.pending_reasons.values()
-        for obj in _kind(system, "Workload")
+        reasons.is_scanning(workload.key(obj)) for reasons in _reasons(system) for obj in _kind(system, "Workload")
     )
-    return system.monitor.had_stopped_queues or bool(_waiting_for_pods(system)) or is_scanning
+    is_reordered = any(reasons.reordered_queues() for reasons in _reasons(system))
+    return system.monitor.had_stopped_queues or bool(_waiting_for_pods(system)) or is_scanning or is_reordered
 
 
 def check_engine(system: System, engine: Engine) -> None:
@@ -198,11 +197,17 @@ def _decisions(
 
     As in Kueue, a reason may alternate from cycle to cycle; one of them is written.
     """
+    reordered = reasons.reordered_queues()
     messages: dict[values.WorkloadKey, list[str]] = defaultdict(list)
     cycles: list[list[decisions.Decision]] = []
     while (decided := engine.handle(events.CycleDue(at_ns=now_ns))) and decided not in cycles:
         cycles.append(decided)
         for decision in decided:
+            is_pending = isinstance(decision, decisions.Requeue | decisions.MarkInadmissible)
+            if decision.cluster_queue in reordered:
+                if not is_pending:
+                    return
+                continue
             match decision:
                 case decisions.Requeue() | decisions.MarkInadmissible():
                     messages[decision.workload].append(message_of(decision))
@@ -252,8 +257,12 @@ def outdated(system: System) -> set[str]:
     }
 
 
+def _reasons(system: System) -> list[PendingReasons]:
+    return [system.pending_reasons[replica] for replica in system.leading]
+
+
 def _is_outdated(system: System, obj: Object) -> bool:
-    return any(reasons.may_be_outdated(workload.key(obj)) for reasons in system.pending_reasons.values())
+    return any(reasons.may_be_outdated(workload.key(obj)) for reasons in _reasons(system))
 
 
 def _is_without_queue(system: System, obj: Object) -> bool:
