@@ -7,7 +7,8 @@ from tests.simulation.manifests import EXIT_CODE, RUNTIME, admitted, job, runnin
 
 from pykueue.api import conditions, resources
 from pykueue.kube.client import DeleteOptions
-from pykueue.simulate import invariants
+from pykueue.simulate import faults, invariants
+from pykueue.simulate import system as simulated_system
 from pykueue.simulate.campaign import Campaign
 from pykueue.simulate.faults import FaultRates
 
@@ -211,4 +212,31 @@ def test_a_workload_leaves_with_its_job_although_a_child_job_has_its_name():
         await campaign.check_rest()
         assert await admitted(system) == 1
 
+    Campaign(1).run(story)
+
+
+def test_a_deleted_job_gets_no_other_workload_before_its_watch_shows_the_deletion(monkeypatch):
+    is_late = False
+
+    class LateWatch(faults.FaultyClient):
+        async def watch(self, resource, *args, **options):
+            async for event in super().watch(resource, *args, **options):
+                if is_late and resource == resources.JOB:
+                    await asyncio.sleep(20)
+                yield event
+
+    async def story(campaign):
+        nonlocal is_late
+        await set_up(campaign)
+        client = campaign.system.client
+        await client.create(resources.JOB, job("job", parallelism=9), "default")  # it pends
+        await campaign.rest(10)
+        is_late = True
+        campaign.system.trace.lines.clear()
+        await client.delete(resources.JOB, "job", "default", DeleteOptions(propagation_policy="Background"))
+        await campaign.rest(60)
+        deletions = [line for line in campaign.system.trace.lines if "delete workloads" in line]
+        assert len(deletions) == 1
+
+    monkeypatch.setattr(simulated_system, "FaultyClient", LateWatch)
     Campaign(1).run(story)

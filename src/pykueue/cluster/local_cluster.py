@@ -40,6 +40,7 @@ from pykueue.cluster.scheduler.controller import SchedulerController
 from pykueue.cluster.taint_eviction import TaintEvictionController
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock
+from pykueue.kube.controller.audit import CacheAudit
 from pykueue.kube.controller.cache import InformerSet, ObjectCache
 from pykueue.kube.controller.controller import Controller, Sync
 from pykueue.kube.controller.event_recorder import CoreEvents, EventRecorder
@@ -118,6 +119,7 @@ class LocalCluster:
             start("pod garbage collector", self._pod_garbage_collector.run)
             start("taint eviction", self._taint_eviction.run)
         start("scheduler", self._scheduler.run)
+        start("audit", CacheAudit(self._client, self._cache, self._clock).run)
         for controller in self._controllers:
             start(f"controller of {controller.resource.plural}", controller.run)
 

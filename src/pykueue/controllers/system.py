@@ -37,6 +37,7 @@ from pykueue.controllers.workload_slices.controller import SliceUngater
 from pykueue.controllers.workloads.controller import WorkloadController
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock, WallClock
+from pykueue.kube.controller.audit import CacheAudit
 from pykueue.kube.controller.cache import InformerSet
 from pykueue.kube.controller.event_recorder import EventRecorder, EventsV1
 from pykueue.kube.controller.executor import WriteExecutor
@@ -109,6 +110,10 @@ class Controllers:
         self._loops = [*kueue_loops, *job_loops, *self._pod_loops(), *self._admission_check_loops()]
         self._kinds = [*CACHED_KINDS, *OPTIONAL_KINDS, *(kind for loop in job_loops for kind in loop.kinds)]
         self._supervisor = Supervisor()
+        self.cache_audit = CacheAudit(
+            client, self.cache, clock, lambda resource: self.metrics.differed("cache", resource.kind)
+        )
+        self.engine_audit = self.scheduler.audit(lambda kind: self.metrics.differed("engine", kind))
 
     def _executor(self, component: str) -> WriteExecutor:
         return WriteExecutor(self._client, self.cache, self._recorder, component, field_manager=component)
@@ -223,6 +228,7 @@ class Controllers:
             group.create_task(self._topology.run())
             group.create_task(self._watch_pods(informers))
             group.create_task(self._check_caches())
+            group.create_task(self.cache_audit.run(then=self.engine_audit.audit))
             for loop in self._loops:
                 group.create_task(self._run_loop(loop))
 

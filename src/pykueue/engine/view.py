@@ -190,6 +190,14 @@ class EngineView:
             return 0
         return sum(self._is_pending(workload) for workload in state.workloads_of(key))
 
+    def workload(self, key: values.WorkloadKey) -> values.Workload | None:
+        """A workload that is not finished."""
+        return self._state.workloads.get(key)
+
+    def workload_keys(self) -> set[values.WorkloadKey]:
+        """The keys of all workloads that are not finished."""
+        return set(self._state.workloads)
+
     def is_current(self, workload: values.Workload) -> bool:
         """Whether the engine has exactly this value of the workload."""
         return self._state.workloads.get(workload.key) == workload

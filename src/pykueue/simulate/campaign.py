@@ -168,14 +168,15 @@ class Campaign:
     async def _check_fresh_start(self) -> None:
         """A restart of everything at rest changes no object."""
         before, may_differ = invariants.state(self.system), invariants.may_differ_after_restart(self.system)
-        outdated = invariants.outdated(self.system)
+        outdated, nodes = invariants.outdated(self.system), invariants.nodes(self.system)
         await self.system.restart_api_server(1)
         for replica in self.system.replicas:
             await self.system.restart(replica, 1)
         self.system.monitor.engine_restarted()
         await asyncio.sleep(1)
         await self.rest()
-        if may_differ:
+        has_new_nodes = nodes != invariants.nodes(self.system)  # a new cluster has all nodes
+        if may_differ or has_new_nodes:
             return
         for difference in invariants.differences(before, invariants.state(self.system), outdated):
             self.system.monitor.report(f"a fresh start changed {difference}")

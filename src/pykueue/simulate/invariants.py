@@ -6,7 +6,7 @@ the API, and a fresh start from the stored objects changes nothing.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 from pykueue.api import conditions, objects
@@ -32,7 +32,19 @@ async def faults_at_rest(system: System) -> list[str]:
         *_leaders(system),
         *_queue_statuses(system),
         *[fault async for fault in _engine_faults(system)],
+        *[fault async for fault in _audits(system)],
     ]
+
+
+async def _audits(system: System) -> AsyncIterator[str]:
+    """The audits find nothing, and found nothing since the controllers lead."""
+    for controllers in system.leading.values():
+        await controllers.cache_audit.audit()
+        await controllers.engine_audit.audit()
+        for metric in controllers.metrics.instruments.registry.collect():
+            if metric.name == "pykueue_audit_differences":
+                for sample in metric.samples:
+                    yield f"the audit found {sample.value} differences: {sample.labels}"
 
 
 def _stored(system: System) -> Iterator[Object]:
@@ -93,11 +105,10 @@ def _waiting_for_pods(system: System) -> set[str]:
 
 def may_differ_after_restart(system: System) -> bool:
     is_scanning = any(
-        reasons.is_scanning(workload.key(obj))
-        for reasons in system.pending_reasons.values()
-        for obj in _kind(system, "Workload")
+        reasons.is_scanning(workload.key(obj)) for reasons in _reasons(system) for obj in _kind(system, "Workload")
     )
-    return system.monitor.had_stopped_queues or bool(_waiting_for_pods(system)) or is_scanning
+    is_reordered = any(reasons.reordered_queues() for reasons in _reasons(system))
+    return system.monitor.had_stopped_queues or bool(_waiting_for_pods(system)) or is_scanning or is_reordered
 
 
 def check_engine(system: System, engine: Engine) -> None:
@@ -142,7 +153,7 @@ def _leaders(system: System) -> Iterator[str]:
         yield f"{sorted(system.leading)} lead"
 
 
-async def _engine_faults(system: System) -> Any:
+async def _engine_faults(system: System) -> AsyncIterator[str]:
     """The live engine, the API and a fresh engine agree, and the fresh one decides nothing new."""
     for replica, controllers in system.leading.items():
         live = controllers.scheduler.engine
@@ -186,11 +197,17 @@ def _decisions(
 
     As in Kueue, a reason may alternate from cycle to cycle; one of them is written.
     """
+    reordered = reasons.reordered_queues()
     messages: dict[values.WorkloadKey, list[str]] = defaultdict(list)
     cycles: list[list[decisions.Decision]] = []
     while (decided := engine.handle(events.CycleDue(at_ns=now_ns))) and decided not in cycles:
         cycles.append(decided)
         for decision in decided:
+            is_pending = isinstance(decision, decisions.Requeue | decisions.MarkInadmissible)
+            if decision.cluster_queue in reordered:
+                if not is_pending:
+                    return
+                continue
             match decision:
                 case decisions.Requeue() | decisions.MarkInadmissible():
                     messages[decision.workload].append(message_of(decision))
@@ -207,6 +224,10 @@ def _decisions(
 def state(system: System) -> dict[str, Object]:
     """Every stored object by its name, without what a restart may change."""
     return {_title(obj): _comparable(obj) for obj in _stored(system) if obj["kind"] not in ("Lease", "Event", "Node")}
+
+
+def nodes(system: System) -> set[str]:
+    return {objects.name(node) for node in _kind(system, "Node")}
 
 
 def leftovers(system: System) -> list[str]:
@@ -236,8 +257,12 @@ def outdated(system: System) -> set[str]:
     }
 
 
+def _reasons(system: System) -> list[PendingReasons]:
+    return [system.pending_reasons[replica] for replica in system.leading]
+
+
 def _is_outdated(system: System, obj: Object) -> bool:
-    return any(reasons.may_be_outdated(workload.key(obj)) for reasons in system.pending_reasons.values())
+    return any(reasons.may_be_outdated(workload.key(obj)) for reasons in _reasons(system))
 
 
 def _is_without_queue(system: System, obj: Object) -> bool:

@@ -46,7 +46,9 @@ class Monitor:
         self._by_uid: dict[str, StoreKey] = {}
         self._workloads: dict[StoreKey, Object] = {}
         self._queues: dict[str, Object] = {}
-        self._queues_changed_ns = 0
+        self._former_queues: deque[tuple[int, dict[str, Object]]] = deque()
+        """The ClusterQueues as they were until a time, the oldest first."""
+        self._reactivated_ns = 0
         self._last_admitted_ns: dict[str, int] = {}
         """By the uid of the Workload's owner."""
         self.had_stopped_queues = False
@@ -134,11 +136,12 @@ class Monitor:
     # Quota
 
     def _queue_changed(self, key: StoreKey, queue: Object | None) -> None:
+        former = dict(self._queues)
         before = self._queues.pop(key.name, None)
         if queue is not None:
             self._queues[key.name] = queue
         if before is None or queue is None or before["spec"] != queue["spec"]:
-            self._queues_changed_ns = self._clock.now_ns()
+            self._former_queues.append((self._clock.now_ns(), former))
 
     def _local_queue_changed(self, key: StoreKey, queue: Object | None) -> None:
         self._stopped_queues.pop(key, None)
@@ -162,7 +165,7 @@ class Monitor:
             self._count_preemption(key, objects.uid(workload))
         if before is not None and before["spec"].get("active", True) != workload["spec"].get("active", True):
             # An active Workload counts again, whoever took its quota.
-            self._queues_changed_ns = self._clock.now_ns()
+            self._reactivated_ns = self._clock.now_ns()
         if _waits_for_pods(workload):
             self._waited_for_pods_ns = self._clock.now_ns()
         if holds_quota(workload) and (before is None or not holds_quota(before)):
@@ -176,22 +179,32 @@ class Monitor:
             times.clear()
 
     def _check_quota(self, key: StoreKey, workload: Object) -> None:
-        """A new reservation fits into what its cohort has, and into what its queue may borrow."""
-        if self._clock.now_ns() - self._queues_changed_ns < QUOTA_GRACE_NS:
+        """A new reservation fits into what its cohort has, and into what its queue may borrow, with
+        the quotas of now or of a moment ago.
+        """
+        now_ns, former = self._clock.now_ns(), self._former_queues
+        while former and now_ns - former[0][0] > QUOTA_GRACE_NS:
+            former.popleft()
+        if now_ns - self._reactivated_ns < QUOTA_GRACE_NS:
             return
-        queue = self._queues.get(objects.nested(workload, "status", "admission").get("clusterQueue", ""))
+        excess = self._excess(self._queues, workload)
+        if excess and all(self._excess(queues, workload) for _, queues in former):
+            self.report(f"{key} was admitted, {excess}")
+
+    def _excess(self, queues: dict[str, Object], workload: Object) -> str:
+        """What is used beyond these quotas; empty if nothing is."""
+        name = objects.nested(workload, "status", "admission").get("clusterQueue", "")
+        queue = queues.get(name)
         if queue is None:
-            self.report(f"{key} holds quota in a queue that does not exist")
-            return
+            return f"but there is no queue {name}"
         cohort = objects.spec(queue).get("cohortName", "")
-        members = [
-            other for other in self._queues.values() if cohort and objects.spec(other).get("cohortName") == cohort
-        ]
-        for names, limit in (([queue], _limits(queue)), (members or [queue], _total(members or [queue]))):
-            used = self.usage(objects.name(member) for member in names)
+        members = [other for other in queues.values() if cohort and objects.spec(other).get("cohortName") == cohort]
+        for some, limit in (([queue], _limits(queue)), (members or [queue], _total(members or [queue]))):
+            used = self.usage(objects.name(member) for member in some)
             for index, amount in used.items():
                 if index in limit and amount > limit[index]:
-                    self.report(f"{key} was admitted to {amount} of {index}, {limit[index]} may be used")
+                    return f"{amount} of {index} are used, {limit[index]} may be"
+        return ""
 
     def usage(self, queues: Iterator[str]) -> Counter[FlavorResource]:
         """What the Workloads of some queues use.

@@ -53,6 +53,15 @@ class PendingReasons:
         pending = self._find(key)
         return pending is not None and pending.scan is not None and pending.scan.flavors_remain
 
+    def reordered_queues(self) -> set[values.ClusterQueueName]:
+        """Queues that a fresh engine has in another order.
+
+        Workloads of one second are in the order of their arrival, which only this engine knows: it
+        sees what its own controllers create before the watch shows what others have created.
+        """
+        queues = self._engine._state.cluster_queues.values()  # noqa: SLF001
+        return {queue.name for queue in queues if _has_other_order(queue.pending.in_order())}
+
     def _find(self, key: values.WorkloadKey) -> PendingWorkload | None:
         state = self._engine._state  # noqa: SLF001 - the view has no use for it
         for name, queue in state.cluster_queues.items():
@@ -60,3 +69,8 @@ class PendingReasons:
             if pending is not None and self._engine.view.is_active(name):
                 return pending
         return None
+
+
+def _has_other_order(pending: list[PendingWorkload]) -> bool:
+    orders = [(priority, timestamp, uid) for priority, timestamp, _, uid, _ in (item.order for item in pending)]
+    return orders != sorted(orders)

@@ -7,7 +7,7 @@ from pykueue.kube.clock import WallClock
 from pykueue.kube.controller import writes
 from pykueue.kube.controller.cache import ObjectCache
 from pykueue.kube.controller.event_recorder import CoreEvents, EventRecorder
-from pykueue.kube.controller.executor import WriteExecutor
+from pykueue.kube.controller.executor import ObjectDeletedError, WriteExecutor
 
 
 class RecordingClient:
@@ -88,3 +88,78 @@ async def test_a_deleted_object_is_marked_until_the_watch_shows_it():
 
 async def test_deleting_an_object_that_is_gone_is_no_error():
     await executor(RecordingClient("a")).apply([writes.Delete(resource=resources.POD, object=pod("a"))])
+
+
+class ForgetfulClient(RecordingClient):
+    """Knows nothing of the objects in `missing`, and has another object in the place of `replaced`."""
+
+    def __init__(self, *missing, replaced=()):
+        super().__init__()
+        self.missing = missing
+        self.replaced = replaced
+
+    async def patch(self, resource, name, namespace, patch, **options):
+        if name in (*self.missing, *self.replaced):
+            raise errors.not_found("", resource.plural, name)
+        return await super().patch(resource, name, namespace, patch, **options)
+
+    async def get(self, resource, name, namespace):
+        if name in self.missing:
+            raise errors.not_found("", resource.plural, name)
+        metadata = {"name": name, "namespace": namespace, "uid": "another", "resourceVersion": "50"}
+        return {"kind": resource.kind, "metadata": metadata}
+
+
+def cache_with(*names):
+    cache = ObjectCache()
+    cache.replace(resources.POD, [pod(name) for name in names], "7")
+    return cache
+
+
+async def test_an_object_that_a_write_does_not_find_leaves_the_cache():
+    cache = cache_with("a", "b")
+    with pytest.raises(ObjectDeletedError):
+        await executor(ForgetfulClient("a"), cache).write(update("a", nodeName="x"))
+    assert [obj["metadata"]["name"] for obj in cache.all(resources.POD)] == ["b"]
+
+
+async def test_another_object_of_its_name_takes_its_place():
+    cache = cache_with("a")
+    with pytest.raises(ObjectDeletedError):
+        await executor(ForgetfulClient(replaced=("a",)), cache).write(update("a", nodeName="x"))
+    assert cache.get(resources.POD, "a", "n")["metadata"]["uid"] == "another"
+
+
+async def test_a_plan_goes_on_with_other_objects_when_one_does_not_exist():
+    """Freeing quota does not wait for stopping what is gone."""
+    client = ForgetfulClient("job")
+    plan = [update("job", nodeName="x"), update("workload", nodeName="x"), update("job", hostname="y")]
+    with pytest.raises(ObjectDeletedError):
+        await executor(client).apply(plan)
+    assert [name for name, _ in client.patches] == ["workload"]
+
+
+async def test_a_write_that_fails_again_and_again_is_logged_and_an_event(caplog):
+    client, recorded = RecordingClient("a"), []
+    failing = executor(client)
+    failing.record = recorded.append
+    for _ in range(40):
+        with pytest.raises(errors.ApiError):
+            await failing.write(update("a", nodeName="x"))
+    assert [(event.reason, event.about["metadata"]["name"]) for event in recorded] == [("FailedUpdate", "a")] * 3
+    assert "failed 40 times in a row" in recorded[-1].message
+    assert len(caplog.records) == 3
+
+
+async def test_a_success_ends_a_row_of_failures(caplog):
+    client = RecordingClient("a")
+    failing = executor(client)
+    for _ in range(9):
+        with pytest.raises(errors.ApiError):
+            await failing.write(update("a", nodeName="x"))
+    client.refused = ()
+    await failing.write(update("a", nodeName="x"))
+    client.refused = ("a",)
+    with pytest.raises(errors.ApiError):
+        await failing.write(update("a", nodeName="x"))
+    assert caplog.records == []

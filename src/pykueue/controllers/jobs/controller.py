@@ -19,7 +19,7 @@ from pykueue.kube.clock import Clock
 from pykueue.kube.controller.cache import Key, ObjectCache, key_of, latest
 from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.controller.work_queue import LONGEST_PAUSE_NS, WorkQueue
-from pykueue.kube.controller.writes import Event
+from pykueue.kube.controller.writes import Create, Event
 from pykueue.translate.jobs.framework import JobFramework, MissingDependencyError
 
 ADOPTION_PAUSE_NS = SECOND_NS
@@ -46,6 +46,8 @@ class JobController:
         self._policy = policy
         self._ancestry = ancestry.Ancestry(client, cache, frameworks, policy.external_jobs)
         self.queue: WorkQueue[Key] = WorkQueue(framework.resource.kind.lower(), clock)
+        self._without_workload: set[Key] = set()
+        """Jobs whose Workload was deleted, perhaps together with the job."""
         cache.add_index(framework.resource, "prebuilt", self._prebuilt_key)
         cache.add_index(framework.resource, "owner", _owner_uids)
         cache.on_change(framework.resource, self._job_changed)
@@ -83,6 +85,8 @@ class JobController:
         return [f"{objects.namespace(job)}/{name}"] if name else []
 
     def _job_changed(self, old: Object | None, new: Object | None) -> None:
+        if new is None:
+            self._without_workload.discard(key_of(latest(old, new)))
         self.queue.add(key_of(latest(old, new)))
 
     def _workload_changed(self, old: Object | None, new: Object | None) -> None:
@@ -94,6 +98,8 @@ class JobController:
                     and _group(reference) == self._framework.resource.group
                 ):
                     self.queue.add((namespace, reference["name"]))
+                    if new is None and self._cache.get(self._framework.resource, reference["name"], namespace):
+                        self._without_workload.add((namespace, reference["name"]))
                 for child in self._cache.indexed(self._framework.resource, "owner", reference["uid"]):
                     self.queue.add(key_of(child))
             for job in self._cache.indexed(self._framework.resource, "prebuilt", predicates.key(workload)):
@@ -117,8 +123,25 @@ class JobController:
             assert job is not None
             self._executor.record(Event(about=job, reason="JobNestingTooDeep", message=str(fault), type="Warning"))
             return LONGEST_PAUSE_NS
+        if key in self._without_workload and any(isinstance(action, Create) for action in plan.actions):
+            exists = await self._exists(job)
+            self._without_workload.discard(key)
+            if not exists:
+                return 0
         await self._executor.apply(plan.actions)
         return plan.requeue_after_ns
+
+    async def _exists(self, job: Object | None) -> bool:
+        """Whether the API has the job as the cache shows it.
+
+        The watch of jobs may be behind. A Workload for a job that was deleted would be deleted
+        too, and the next one would follow it at once, until the watch has caught up.
+        """
+        assert job is not None
+        name, namespace = objects.name(job), objects.namespace(job)
+        if await self._read_job(namespace, name) is None:
+            self._cache.forget(self._framework.resource, job)
+        return self._cache.get(self._framework.resource, name, namespace) is job
 
     async def _read_job(self, namespace: str, name: str) -> Object | None:
         """Read the job from the API: the watch of jobs may be behind the watch of Workloads."""

@@ -168,4 +168,11 @@ def _measures() -> Iterable[Measure]:
         yield Measure(name=name, kind=MetricType.COUNTER, labels=labels, about=about)
 
 
+AUDIT_DIFFERENCES = Measure(
+    name="pykueue_audit_differences_total",
+    kind=MetricType.COUNTER,
+    labels=("part", "kind"),
+    about="Objects that a part (cache or engine) had otherwise than the API, and that were repaired.",
+)
+"""The only metric that Kueue does not have."""
 CATALOG = {measure.name: measure for measure in _measures()}

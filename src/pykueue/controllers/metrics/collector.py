@@ -86,6 +86,10 @@ class Metrics:
     def preempted(self, by_cluster_queue: str, reason: str) -> None:
         self.instruments.count("preempted_workloads_total", by_cluster_queue, reason)
 
+    def differed(self, part: str, kind: str) -> None:
+        """The audit found an object that the cache or the engine had wrongly."""
+        self.instruments.count_difference(part, kind)
+
     # Queues.
 
     def _cluster_queue_changed(self, old: Object | None, new: Object | None) -> None:

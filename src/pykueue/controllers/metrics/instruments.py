@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from prometheus_client.core import GaugeMetricFamily
 
 from pykueue.api import feature_gates, resources
-from pykueue.controllers.metrics.catalog import CATALOG, Measure, MetricType
+from pykueue.controllers.metrics.catalog import AUDIT_DIFFERENCES, CATALOG, Measure, MetricType
 from pykueue.kube.controller.cache import ObjectCache
 
 _UNTRACKED = "kueue.x-k8s.io/_UNTRACKED_VALUE_"
@@ -101,6 +101,16 @@ class Instruments:
                 self._instruments[name] = Histogram(
                     name, measure.about, labels, registry=self.registry, buckets=measure.buckets
                 )
+
+        self._differences = Counter(
+            AUDIT_DIFFERENCES.name,
+            AUDIT_DIFFERENCES.about,
+            [*AUDIT_DIFFERENCES.labels, "replica_role"],
+            registry=self.registry,
+        )
+
+    def count_difference(self, part: str, kind: str) -> None:
+        self._differences.labels(part, kind, self._role).inc()
 
     def count(self, name: str, *labels: str, by: int = 1) -> None:
         counter = self._instruments[f"kueue_{name}"]

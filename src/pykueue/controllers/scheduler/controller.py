@@ -15,6 +15,7 @@ from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
 from pykueue.controllers.metrics.collector import Metrics
 from pykueue.controllers.scheduler.cycle_runner import CycleRunner
+from pykueue.controllers.scheduler.engine_audit import EngineAudit
 from pykueue.controllers.scheduler.engine_events import REQUIRED_KINDS, EngineEventSource
 from pykueue.controllers.scheduler.pending_statuses import PendingStatuses
 from pykueue.controllers.scheduler.workload_writer import WorkloadWriter
@@ -114,6 +115,9 @@ class Scheduler:
     @property
     def shares_fairly(self) -> bool:
         return self._policy.fair_sharing is not None
+
+    def audit(self, on_difference: Callable[[str], None]) -> EngineAudit:
+        return EngineAudit(self._feed, self._cache, self.engine.view, on_difference)
 
     def device_fault(self, workload: Object) -> devices.DeviceFault | None:
         return self._feed.device_fault(workload)

@@ -14,6 +14,7 @@ from pykueue.controllers.scheduler.devices import RESOURCES as DEVICE_RESOURCES
 from pykueue.controllers.scheduler.devices import DeviceInventory
 from pykueue.controllers.workloads import predicates
 from pykueue.engine import events, values
+from pykueue.engine.view import EngineView
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.cache import ObjectCache, version_of
 from pykueue.translate import devices, policy, queues, workload
@@ -89,6 +90,39 @@ class EngineEventSource:
         is_latest = cached is not None and version_of(cached) == version_of(written)
         if key in self._arrivals and (self._writes_in_flight[key] > 1 or not is_latest):
             self._handle(events.WorkloadChanged(at_ns=self._clock.now_ns(), workload=self.value_of(written)))
+
+    # The audit.
+
+    def is_in_step(self, key: values.WorkloadKey, view: EngineView) -> bool:
+        """Whether the engine has the Workload as the cache has it, as far as quota is concerned.
+
+        The engine may be ahead of the cache while a write is in flight.
+        """
+        if key in self._writes_in_flight:
+            return True
+        namespace, _, name = key.partition("/")
+        obj = self._cache.get(resources.WORKLOAD, name, namespace)
+        present = view.workload(key)
+        if obj is None or predicates.is_finished(obj):
+            return present is None
+        return present is not None and _charged(present) == _charged(self.value_of(obj))
+
+    def send_again(self, key: values.WorkloadKey) -> None:
+        namespace, _, name = key.partition("/")
+        if self._cache.get(resources.WORKLOAD, name, namespace) is None:
+            self._arrivals.setdefault(key, 0)
+        self._send_workload(key)
+
+    def send_cluster_queue(self, name: str) -> None:
+        obj = self._cache.get(resources.CLUSTER_QUEUE, name)
+        if obj is not None:
+            self._cluster_queue_changed(None, obj)
+        else:
+            at_ns = self._clock.now_ns()
+            self._handle(events.ClusterQueueGone(at_ns=at_ns, name=values.ClusterQueueName(name)))
+
+    def send_local_queue(self, name: str, namespace: str) -> None:
+        self._local_queue_changed(None, self._cache.get(resources.LOCAL_QUEUE, name, namespace))
 
     def value_of(self, obj: Object) -> values.Workload:
         limit_ranges = self._cache.indexed(resources.LIMIT_RANGE, "namespace", objects.namespace(obj))
@@ -199,6 +233,10 @@ class EngineEventSource:
             self._handle(events.LocalQueueGone(at_ns=at_ns, key=key))
         elif new is not None and _spec_changed(old, new):
             self._handle(events.LocalQueueChanged(at_ns=at_ns, local_queue=queues.local_queue(new)))
+
+
+def _charged(value: values.Workload) -> tuple[object, ...]:
+    return value.uid, value.local_queue, value.active, value.priority, value.admission
 
 
 def _spec_changed(old: Object | None, new: Object) -> bool:

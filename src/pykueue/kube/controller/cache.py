@@ -11,7 +11,7 @@ its deletion. tests/kube/controller/test_cache_orders.py runs all orders.
 
 import asyncio
 import logging
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from functools import partial
 
@@ -30,6 +30,7 @@ Handler = Callable[[Object | None, Object | None], None]
 IndexFunction = Callable[[Object], Iterable[str]]
 Transform = Callable[[Object], Object]
 
+MOST_DELETED_UIDS = 4096
 BY_CONTROLLER = "controller"
 """The index of `controlled_by`."""
 
@@ -59,6 +60,8 @@ class ObjectCache:
         """The version up to which list and watch of a kind have shown everything."""
         self._finalized: dict[Resource, dict[Key, int]] = defaultdict(dict)
         """Versions of objects that ended with a write of ours, until the watch reaches them."""
+        self._deleted_uids: dict[Resource, OrderedDict[Key, str]] = defaultdict(OrderedDict)
+        """Uids of objects that the API has no more, although the watch has not shown their end."""
         self._listed: dict[Resource, asyncio.Event] = defaultdict(asyncio.Event)
 
     # Setting up
@@ -84,6 +87,9 @@ class ObjectCache:
     def is_listed(self, resource: Resource) -> bool:
         """Whether all objects of the kind have been read at least once."""
         return self._listed[resource].is_set()
+
+    def listed_kinds(self) -> list[Resource]:
+        return [resource for resource, event in self._listed.items() if event.is_set()]
 
     async def listed(self, resources: Iterable[Resource]) -> None:
         """Wait until all kinds are listed; before that, an object that is not cached may exist."""
@@ -117,6 +123,31 @@ class ObjectCache:
         """Store the answer to a write or a read of ours, unless the watch has shown as much."""
         if version_of(obj) > self._watched.get(resource, -1):
             self._put(resource, obj)
+
+    def forget(self, resource: Resource, obj: Object) -> None:
+        """Remove an object that does not exist any more: the API has answered so.
+
+        Events of it that the watch still has to show do not bring it back.
+        """
+        key, uid = key_of(obj), obj["metadata"].get("uid", "")
+        deleted = self._deleted_uids[resource]
+        deleted[key] = uid
+        if len(deleted) > MOST_DELETED_UIDS:
+            deleted.popitem(last=False)
+        cached = self._objects[resource].get(key)
+        if cached is not None and cached["metadata"].get("uid", "") == uid:
+            self._change(resource, key, None)
+
+    def repair(self, resource: Resource, key: Key, obj: Object | None) -> None:
+        """Store an object as the API has it now, whatever the watch has shown; None: it has
+        none.
+        """
+        cached = self._objects[resource].get(key)
+        if cached is not None and (obj is None or objects.uid(cached) != objects.uid(obj)):
+            self.forget(resource, cached)
+        if obj is not None:
+            transform = self._transforms.get(resource)
+            self._change(resource, key, obj if transform is None else transform(obj))
 
     def mark_deleted(self, resource: Resource, obj: Object) -> None:
         """Set a deletionTimestamp after our own delete, until the watch shows the object again."""
@@ -162,6 +193,9 @@ class ObjectCache:
 
     def _put(self, resource: Resource, obj: Object) -> None:
         key, version = key_of(obj), version_of(obj)
+        uid = obj["metadata"].get("uid")
+        if uid and self._deleted_uids[resource].get(key) == uid:
+            return
         cached = self._objects[resource].get(key)
         if cached is not None:
             cached_version = version_of(cached)

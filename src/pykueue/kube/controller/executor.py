@@ -1,11 +1,13 @@
 """Performs the writes that reconcilers return: the only place where controllers write to the API.
 
 An update is a merge patch that is valid only for the version that was read. The answer to a write
-is in the cache before the next write is sent.
+is in the cache before the next write is sent; that an object does not exist is such an answer. A
+write that fails again and again is logged and recorded as an event about its object.
 """
 
 import asyncio
 import logging
+from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Hashable, Iterable, Sequence
 from typing import Any
 
@@ -16,6 +18,15 @@ from pykueue.kube.client import Client, DeleteOptions, PatchType, WriteOptions
 from pykueue.kube.controller import writes
 from pykueue.kube.controller.cache import ObjectCache
 from pykueue.kube.controller.event_recorder import EventRecorder
+
+FAILURES_REPORTED = 10
+"""A write is reported after so many failures in a row, and again whenever they have doubled."""
+MOST_FAILING_WRITES = 4096
+_EVENT_REASONS = {writes.Create: "FailedCreate", writes.Delete: "FailedDelete"}
+
+
+class ObjectDeletedError(ApiError):
+    """The object of a write does not exist any more."""
 
 
 class WriteExecutor:
@@ -36,18 +47,34 @@ class WriteExecutor:
         self._component = component
         self._options = WriteOptions(field_manager=field_manager)
         self._log = logging.getLogger(f"pykueue.cluster.{component}")
+        self._failures: OrderedDict[tuple[str, ...], int] = OrderedDict()
+        """How often each write failed in a row."""
 
     async def apply(self, actions: Iterable[writes.Action]) -> None:
-        """Perform the actions of a plan in order; raise ApiError at the first refusal."""
+        """Perform the actions of a plan in order; raise ApiError at the first refusal.
+
+        What is planned for other objects does not wait for an object that does not exist any more:
+        the quota of a deleted job is free although nothing is left to be stopped.
+        """
         versions: dict[str, str] = {}
+        deleted: dict[str, ObjectDeletedError] = {}
         for action in actions:
+            about = action.about if isinstance(action, writes.Event) else action.object
+            uid = about["metadata"].get("uid", "")
+            if uid and uid in deleted:
+                continue
             if isinstance(action, writes.Event):
                 self.record(action)
                 continue
-            metadata = action.object["metadata"]
-            written = await self.write(action, versions.get(metadata.get("uid", "")))
+            try:
+                written = await self.write(action, versions.get(uid))
+            except ObjectDeletedError as error:
+                deleted[uid] = error
+                continue
             if isinstance(action, writes.Update):
-                versions[metadata.get("uid", "")] = written["metadata"].get("resourceVersion", "")
+                versions[uid] = written["metadata"].get("resourceVersion", "")
+        if deleted:
+            raise next(iter(deleted.values()))
 
     async def run(self, sync: writes.Sync) -> writes.Done:
         """Perform the batches of a sync; a refusal is the result of its write."""
@@ -98,6 +125,51 @@ class WriteExecutor:
 
         `version` is the version to update when an earlier write of the plan changed the object.
         """
+        try:
+            written = await self._send(write, version)
+        except ApiError as error:
+            self._count_failure(write, error.message)
+            if error.code == 404 and not isinstance(write, writes.Create) and await self._is_deleted(write):
+                raise ObjectDeletedError(error.code, error.reason, error.message, error.details) from error
+            raise
+        except OSError as error:
+            self._count_failure(write, str(error))
+            raise
+        self._failures.pop(_identity(write), None)
+        return written
+
+    async def _is_deleted(self, write: writes.Write) -> bool:
+        """Whether the object of a write exists no more; the cache then hears of it."""
+        obj, resource = write.object, write.resource
+        try:
+            present = await self._client.get(resource, objects.name(obj), objects.namespace(obj))
+        except ApiError as error:
+            if error.code == 404:
+                self._cache.forget(resource, obj)
+            return error.code == 404
+        if objects.uid(present) == objects.uid(obj):
+            return False
+        self._cache.forget(resource, obj)
+        self._cache.observe(resource, present)
+        return True
+
+    def _count_failure(self, write: writes.Write, message: str) -> None:
+        identity = _identity(write)
+        count = self._failures.pop(identity, 0) + 1
+        self._failures[identity] = count
+        if len(self._failures) > MOST_FAILING_WRITES:
+            self._failures.popitem(last=False)
+        if not is_reported(count):
+            return
+        verb, kind = type(write).__name__, write.resource.kind
+        self._log.warning("%s of %s %s failed %s times in a row: %s", verb, kind, identity[-1], count, message)
+        about = _existing_object(write)
+        if about is not None:
+            reason = _EVENT_REASONS.get(type(write), "FailedUpdate")
+            text = f"{verb} of {kind} {identity[-1]} failed {count} times in a row: {message}"
+            self.record(writes.Event(about=about, type="Warning", reason=reason, message=text))
+
+    async def _send(self, write: writes.Write, version: str | None) -> Object:
         name, namespace = write.object["metadata"].get("name", ""), objects.namespace(write.object)
         match write:
             case writes.Create():
@@ -114,6 +186,7 @@ class WriteExecutor:
                 except ApiError as error:
                     if error.code != 404:
                         raise
+                    self._cache.forget(write.resource, write.object)
                     return write.object
             case writes.Update():
                 subresource = "status" if write.status else ""
@@ -150,8 +223,33 @@ class WriteExecutor:
         except ApiError as error:
             if error.code != 404:
                 raise
+            self._cache.forget(write.resource, write.object)
         else:
             self._cache.mark_deleted(write.resource, write.object)
+
+
+def is_reported(failures: int) -> bool:
+    """Whether this failure in a row is reported: the 10th, 20th, 40th, and so on."""
+    times, rest = divmod(failures, FAILURES_REPORTED)
+    return times > 0 and rest == 0 and times & (times - 1) == 0
+
+
+def _identity(write: writes.Write) -> tuple[str, ...]:
+    metadata = write.object["metadata"]
+    name = metadata.get("name") or metadata.get("generateName", "")
+    title = f"{metadata.get('namespace', '')}/{name}".strip("/")
+    return type(write).__name__, write.resource.plural, metadata.get("uid", ""), title
+
+
+def _existing_object(write: writes.Write) -> Object | None:
+    """The object of a write, or the controller of an object that cannot be created."""
+    if not isinstance(write, writes.Create):
+        return write.object
+    owner = objects.controller_of(write.object)
+    if owner is None:
+        return None
+    metadata = {"name": owner["name"], "uid": owner["uid"], "namespace": objects.namespace(write.object)}
+    return {"apiVersion": owner["apiVersion"], "kind": owner["kind"], "metadata": metadata}
 
 
 def _guarded(write: writes.Update | writes.Patch, version: str | None = None) -> Object:
