@@ -16,7 +16,7 @@ from pykueue.api.rules.builtin import containers, pod_resources, pod_spec, pod_u
 from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
 _SYSTEM_PRIORITIES = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
-_MIRROR = "kubernetes.io/config.mirror"
+_STATIC_POD = "kubernetes.io/config.mirror"
 _DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 _LIMIT_RANGER = "kubernetes.io/limit-ranger"
 _UNTIMED_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
@@ -79,9 +79,9 @@ _CHECKED_SUBRESOURCES: Mapping[str, Callable[[Object, Object], Iterator[FieldErr
 
 def _check_annotations(pod: Object) -> Iterator[FieldError]:
     annotations = reading.annotations(pod)
-    if (mirror := annotations.get(_MIRROR)) is not None and not reading.at(pod, "spec", "nodeName"):
+    if (config_hash := annotations.get(_STATIC_POD)) is not None and not reading.at(pod, "spec", "nodeName"):
         detail = "must set spec.nodeName if mirror pod annotation is set"
-        yield faults.invalid(f"metadata.annotations[{_MIRROR}]", mirror, detail)
+        yield faults.invalid(f"metadata.annotations[{_STATIC_POD}]", config_hash, detail)
     cost = annotations.get(_DELETION_COST, "0")
     if re.fullmatch(r"0|-?[1-9]\d{0,9}", cost, re.ASCII) is None or not -(2**31) <= int(cost) < 2**31:
         yield faults.invalid(f"metadata.annotations[{_DELETION_COST}]", cost, "must be a 32bit integer")
