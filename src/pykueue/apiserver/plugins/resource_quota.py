@@ -23,7 +23,7 @@ _NOT_COUNTED = {("", "events"), ("events.k8s.io", "events")}
 
 
 class _ScopedUsage:
-    """The usage of the objects of one kind, namespace and scope, counted anew where they change."""
+    """The usage of the objects of one kind, namespace and scope; counts again what changes."""
 
     def __init__(self, kind: GroupPlural, quota: Object) -> None:
         self.changed: set[str] = set()
