@@ -147,6 +147,19 @@ async def test_a_review_says_what_happens_and_a_path_has_the_scope_of_its_resour
     assert requests > 15_000
 
 
+async def test_an_encoded_slash_makes_no_other_resource(api):
+    """`localqueues%2Fpendingworkloads/NAME` is no way around `localqueues/NAME/pendingworkloads`."""
+    wrong = []
+    for group, version, plural, subresource, namespaced, _ in served(api):
+        inside = "ml" if namespaced else ""
+        for joined in (f"{plural}%2F{subresource or 'x'}", f"{plural}%2Fabsent"):
+            path = path_of(group, version, joined, "", inside=inside, name="absent")
+            wrong += [(path, code) for who in USERS if (code := (await send(api, "GET", path, by=who)).code) != 404]
+    for path in ("/api/v1/namespaces/ml%2Fpods/x", "/apis//v1/pods", "/api/v1/namespaces//pods"):
+        wrong += [(path, code) for who in USERS if (code := (await send(api, "GET", path, by=who)).code) != 404]
+    assert wrong == []
+
+
 async def test_pages_are_read_only_and_need_the_right_to_their_path(api):
     assert "/metrics" in api.hooks.pages
     wrong = []

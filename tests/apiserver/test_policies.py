@@ -1,12 +1,14 @@
 """Policies that people rely on: ResourceQuota, LimitRange, Pod Security, and warnings of what has no effect."""
 
 import asyncio
+import random
 
 import pytest
 from tests.apiserver.api_requests import create, namespace, send
 from tests.cluster.waiting import eventually
 
 from pykueue.apiserver.plugins import pod_security, pod_security_checks
+from pykueue.apiserver.plugins.resource_quota import QuotaUsage, ResourceQuotas
 from pykueue.apiserver.store.rows import StoreKey
 
 MERGE = "application/merge-patch+json"
@@ -122,48 +124,46 @@ async def test_extended_resources_and_objects_are_counted(api):
     assert codes in ([201, 201, 403, 403], [201, 201, 201, 403]), "the namespace has one of its own, soon"
 
 
-@pytest.mark.parametrize(
-    ("scope", "inside", "outside"),
-    [
-        ({"scopes": ["BestEffort"]}, {}, {"requests": {"cpu": "1"}}),
-        ({"scopes": ["NotBestEffort"]}, {"requests": {"cpu": "1"}}, {}),
-        ({"scopes": ["Terminating"]}, {"activeDeadlineSeconds": 5}, {}),
-        ({"scopes": ["NotTerminating"]}, {}, {"activeDeadlineSeconds": 5}),
-        (
-            {"scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "Exists"}]}},
-            {"priorityClassName": "high"},
-            {},
-        ),
-        (
-            {
-                "scopeSelector": {
-                    "matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}]
-                }
-            },
-            {"priorityClassName": "high"},
-            {"priorityClassName": "low"},
-        ),
-        (
-            {
-                "scopeSelector": {
-                    "matchExpressions": [{"scopeName": "PriorityClass", "operator": "NotIn", "values": ["high"]}]
-                }
-            },
-            {"priorityClassName": "low"},
-            {"priorityClassName": "high"},
-        ),
-        ({"scopes": ["CrossNamespacePodAffinity"]}, {"affinity": "other"}, {"affinity": "own"}),
-    ],
-)
-async def test_a_scoped_quota_counts_the_pods_of_its_scope(api, scope, inside, outside):
+SCOPES = [
+    ({"scopes": ["BestEffort"]}, {}, {"requests": {"cpu": "1"}}),
+    ({"scopes": ["NotBestEffort"]}, {"requests": {"cpu": "1"}}, {}),
+    ({"scopes": ["Terminating"]}, {"activeDeadlineSeconds": 5}, {}),
+    ({"scopes": ["NotTerminating"]}, {}, {"activeDeadlineSeconds": 5}),
+    (
+        {"scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "Exists"}]}},
+        {"priorityClassName": "high"},
+        {},
+    ),
+    (
+        {"scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "In", "values": ["high"]}]}},
+        {"priorityClassName": "high"},
+        {"priorityClassName": "low"},
+    ),
+    (
+        {
+            "scopeSelector": {
+                "matchExpressions": [{"scopeName": "PriorityClass", "operator": "NotIn", "values": ["high"]}]
+            }
+        },
+        {"priorityClassName": "low"},
+        {"priorityClassName": "high"},
+    ),
+    ({"scopes": ["CrossNamespacePodAffinity"]}, {"affinity": "other"}, {"affinity": "own"}),
+]
+
+
+async def test_a_scoped_quota_counts_the_pods_of_its_scope(api):
     for name in ("high", "low"):
+        metadata = {"name": name}
         await create(
-            api, {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": 1}
+            api, {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": metadata, "value": 1}
         )
-    await create(api, quota(hard={"pods": "0"}, **scope))
-    assert (await create(api, pod("outside", **with_affinity(outside)))).code == 201
-    answer = await create(api, pod("inside", **with_affinity(inside)))
-    assert (answer.code, "exceeded quota: q" in answer.message) == (403, True)
+    for number, (scope, inside, outside) in enumerate(SCOPES):
+        await create(api, quota(hard={"pods": "0"}, **scope))
+        assert (await create(api, pod(f"outside-{number}", **with_affinity(outside)))).code == 201
+        answer = await create(api, pod("inside", **with_affinity(inside)))
+        assert (number, answer.code, "exceeded quota: q" in answer.message) == (number, 403, True)
+        await send(api, "DELETE", "/api/v1/namespaces/ml/resourcequotas/q")
 
 
 def with_affinity(spec):
@@ -200,24 +200,61 @@ async def test_a_changed_quota_shows_its_new_limits(api):
     assert status_of(api)["hard"] == {"pods": "1", "services": "2"}
 
 
-@pytest.mark.parametrize(
-    ("spec", "field"),
-    [
-        ({"hard": {"pods": "-1"}}, "spec.hard[pods]"),
-        ({"hard": {"pods": "1500m"}}, "spec.hard[pods]"),
-        ({"hard": {"podz": "1"}}, "spec.hard[podz]"),
-        ({"hard": {"pods": "1"}, "scopes": ["Sometimes"]}, "spec.scopes"),
-        ({"hard": {"pods": "1"}, "scopes": ["BestEffort", "NotBestEffort"]}, "spec.scopes"),
-        ({"hard": {"cpu": "1"}, "scopes": ["BestEffort"]}, "spec.scopes"),
-        (
-            {"scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "In"}]}},
-            "spec.scopeSelector.matchExpressions.values",
-        ),
-    ],
-)
-async def test_an_invalid_quota_names_the_field(api, spec, field):
-    answer = await create(api, core("ResourceQuota", "q", spec=spec))
-    assert (answer.code, field in answer.message) == (422, True)
+@pytest.mark.parametrize("seed", range(3))
+async def test_the_usage_that_is_kept_is_the_usage_that_is_counted(api, seed):
+    """Random writes, several at a time: the usage equals that of a fresh count."""
+    chance = random.Random(seed)
+    hard = {"pods": "6", "requests.cpu": "3", "count/pods": "9"}
+    await create(api, quota("all", hard=hard))
+    await create(api, quota("short", hard={"pods": "3"}, scopes=["Terminating"]))
+    incremental = next(plugin for plugin in api.core.context.plugins if isinstance(plugin, ResourceQuotas))._usage
+
+    async def write():
+        name = f"p{chance.randrange(12)}"
+        match chance.randrange(4):
+            case 0:
+                await send(api, "DELETE", f"{PODS}/{name}")
+            case 1:
+                body = {"status": {"phase": chance.choice(["Succeeded", "Running"])}}
+                await send(api, "PATCH", f"{PODS}/{name}/status", body, content_type=MERGE)
+            case _:
+                deadline = {"activeDeadlineSeconds": 5} if chance.random() < 0.5 else {}
+                requests = {"cpu": f"{chance.randrange(1, 9)}00m"}
+                dry = "?dryRun=All" if chance.random() < 0.2 else ""
+                await send(api, "POST", PODS + dry, pod(name, requests=requests, **deadline))
+
+    for _ in range(40):
+        await asyncio.gather(*(write() for _ in range(chance.randrange(1, 5))))
+        fresh = QuotaUsage(api.core.store, api.core.context.clock)
+        for document in incremental.quotas("ml"):
+            counted = positive(fresh.of_quota(document))
+            assert positive(incremental.of_quota(document)) == counted
+        api.core.store.listeners.remove(fresh._on_changes)
+    assert any(incremental.of_quota(document) for document in incremental.quotas("ml"))
+
+
+def positive(usage):
+    return {name: value.nano for name, value in usage.items() if value.nano}
+
+
+INVALID_QUOTAS = [
+    ({"hard": {"pods": "-1"}}, "spec.hard[pods]"),
+    ({"hard": {"pods": "1500m"}}, "spec.hard[pods]"),
+    ({"hard": {"podz": "1"}}, "spec.hard[podz]"),
+    ({"hard": {"pods": "1"}, "scopes": ["Sometimes"]}, "spec.scopes"),
+    ({"hard": {"pods": "1"}, "scopes": ["BestEffort", "NotBestEffort"]}, "spec.scopes"),
+    ({"hard": {"cpu": "1"}, "scopes": ["BestEffort"]}, "spec.scopes"),
+    (
+        {"scopeSelector": {"matchExpressions": [{"scopeName": "PriorityClass", "operator": "In"}]}},
+        "spec.scopeSelector.matchExpressions.values",
+    ),
+]
+
+
+async def test_an_invalid_quota_names_the_field(api):
+    for spec, field in INVALID_QUOTAS:
+        answer = await create(api, core("ResourceQuota", "q", spec=spec))
+        assert (field, answer.code, field in answer.message) == (field, 422, True)
 
 
 async def test_a_limit_range_bounds_the_ratio(api):

@@ -267,6 +267,41 @@ def test_impersonation_needs_the_right(authorizer):
     )
 
 
+IMPERSONATIONS = [
+    ({"impersonate-user": ["joe"]}, ("", ["users"], {}), True),
+    ({"impersonate-user": ["joe"]}, ("", ["users"], {"resourceNames": ["joe"]}), True),
+    ({"impersonate-user": ["root"]}, ("", ["users"], {"resourceNames": ["joe"]}), False),
+    ({"impersonate-user": ["joe"], "impersonate-group": ["system:masters"]}, ("", ["users"], {}), False),
+    ({"impersonate-user": ["joe"], "impersonate-group": ["dev"]}, ("", ["users", "groups"], {}), True),
+    ({"impersonate-user": ["system:serviceaccount:ml:bot"]}, ("", ["users"], {}), False),
+    ({"impersonate-user": ["system:serviceaccount:ml:bot"]}, ("", ["serviceaccounts"], {}), True),
+    ({"impersonate-user": ["joe"], "impersonate-uid": ["7"]}, ("", ["users"], {}), False),
+    ({"impersonate-user": ["joe"], "impersonate-extra-scopes": ["all"]}, ("", ["users"], {}), False),
+    ({"impersonate-user": ["system:node:n"], "impersonate-group": ["system:nodes"]}, ("", ["users"], {}), False),
+]
+
+
+@pytest.mark.parametrize(("headers", "rule", "allowed"), IMPERSONATIONS)
+def test_every_part_of_an_impersonation_needs_its_right(authorizer, headers, rule, allowed):
+    group, resources, names = rule
+    role = roles.cluster_role("impersonator", [roles.rule(group, resources, ["impersonate"]) | names])
+    authorizer.observe("clusterroles", "ADDED", role)
+    bind(authorizer, "impersonator")
+    if allowed:
+        user = effective_user(JANE, headers, authorizer)
+        assert (user.name, "system:masters" in user.groups) == (headers["impersonate-user"][0], False)
+    else:
+        with pytest.raises(ApiError, match="cannot impersonate"):
+            effective_user(JANE, headers, authorizer)
+
+
+@pytest.mark.parametrize("name", ["system:node:n", "system:kube-scheduler", "system:masters", "pykueue-admin"])
+def test_a_name_alone_gives_no_rights(authorizer, name):
+    user = UserInfo(name=name, groups=("system:nodes", "system:authenticated"))
+    assert not authorizer.allows(user, AccessRequest(verb="list", resource="secrets"))
+    assert not authorizer.allows(user, AccessRequest(verb="get", resource="pods", namespace="ml"))
+
+
 def test_an_administrator_may_impersonate_any_user(authorizer):
     admin = UserInfo(name="admin", groups=("system:masters",))
     headers = {"impersonate-user": ["joe"], "impersonate-group": ["dev"]}

@@ -33,6 +33,7 @@ from pykueue.apiserver.controllers.garbage_collector import GarbageCollector
 from pykueue.apiserver.controllers.namespaces import NamespaceTerminator
 from pykueue.apiserver.controllers.resource_quota_status import ResourceQuotaStatus
 from pykueue.apiserver.plugins import registry as plugins
+from pykueue.apiserver.plugins.resource_quota import QuotaUsage
 from pykueue.apiserver.reading import ReadHandler
 from pykueue.apiserver.store.log import StoreError
 from pykueue.apiserver.store.store import Store
@@ -56,7 +57,8 @@ class Core:
         self.store = store
         self.hub = WatchHub(lambda: store.revision)
         self.context = Context(store=store, scheme=scheme, settings=settings or Settings(), clock=clock)
-        self.context.plugins += plugins.policies(self.context)
+        self._quota_usage = QuotaUsage(store, clock)
+        self.context.plugins += plugins.policies(self._quota_usage)
         self._reads = ReadHandler(store, self.hub)
         self._writes = WriteHandler(self.context)
         self._deletes = deletion.DeleteHandler(self.context)
@@ -67,7 +69,7 @@ class Core:
         self.hub.start()
         self.garbage = GarbageCollector(self, self.context)
         self.namespace_terminator = NamespaceTerminator(self, self.context)
-        self.quota_status = ResourceQuotaStatus(self, self.context)
+        self.quota_status = ResourceQuotaStatus(self, self.context, self._quota_usage)
         self._supervisor.start("garbage collector", self.garbage.run)
         self._supervisor.start("namespace terminator", self.namespace_terminator.run)
         self._supervisor.start("resource quota status", self.quota_status.run)

@@ -28,11 +28,11 @@ _CALL = WriteCall(
 
 
 class ResourceQuotaStatus:
-    def __init__(self, verbs: Verbs, context: Context) -> None:
+    def __init__(self, verbs: Verbs, context: Context, usage: QuotaUsage) -> None:
         self.queue: WorkQueue[str] = WorkQueue("resource quota", WallClock())
         self._verbs = verbs
         self._context = context
-        self._usage = QuotaUsage(context.store, context.clock)
+        self._usage = usage
         self._counted: dict[str, set[quota_usage.GroupPlural]] = {}
         """The kinds that the quotas of a namespace count, by namespace."""
         for stored in context.store.select(*_QUOTAS):

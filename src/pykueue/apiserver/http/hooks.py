@@ -26,6 +26,12 @@ class ExtraResource:
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
 
+    @property
+    def path(self) -> tuple[str, str]:
+        """The plural, and the subresource or ""."""
+        plural, _, subresource = self.name.partition("/")
+        return plural, subresource
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtraGroup:
@@ -52,7 +58,7 @@ class Hooks:
 
     def add_subresource(self, group: str, resource: ExtraResource, handler: Handler) -> None:
         """Serve `resource.name` (for example `pods/log`) below a stored kind."""
-        plural, _, subresource = resource.name.partition("/")
+        plural, subresource = resource.path
         assert subresource, "a subresource is named plural/subresource"
         self.subresources[group, plural, subresource] = (resource, handler)
         self.generation += 1
@@ -68,5 +74,5 @@ class Hooks:
         extra = self.groups.get((route.group, route.version))
         if extra is None:
             return None
-        name = f"{route.plural}/{route.subresource}" if route.subresource else route.plural
-        return next(((resource, extra.handler) for resource in extra.resources if resource.name == name), None)
+        path = (route.plural, route.subresource)
+        return next(((entry, extra.handler) for entry in extra.resources if entry.path == path), None)

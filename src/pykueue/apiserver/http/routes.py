@@ -90,6 +90,8 @@ def parse(method: str, path: str, query: Query) -> Route:
     if rest[0] == "watch" and len(rest) > 1 and verb == "get":
         is_watch, rest = True, rest[1:]
     namespace, plural, name, subresource = _resource(rest)
+    if any("/" in part for part in (group, version, namespace, plural)):
+        return Route(verb=verb, path="/" + path.strip("/"))
     if verb == "get":
         verb = "watch" if is_watch and not subresource else "get" if name else "list"
     elif verb == "delete" and not name:
@@ -110,7 +112,7 @@ def parse(method: str, path: str, query: Query) -> Route:
 def _group_and_rest(parts: list[str]) -> tuple[str, str, list[str]]:
     if parts[0] == "api" and len(parts) > 2:
         return "", parts[1], parts[2:]
-    if parts[0] == "apis" and len(parts) > 3:
+    if parts[0] == "apis" and len(parts) > 3 and parts[1]:
         return parts[1], parts[2], parts[3:]
     return "", "", []
 

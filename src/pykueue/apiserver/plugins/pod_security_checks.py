@@ -1,7 +1,8 @@
 """The checks of the Pod Security Standards: what the levels baseline and restricted forbid.
 
 Each check is a function of a pod and of the minor version of the policy, because newer versions
-forbid or allow other things. The words are those of Kubernetes.
+forbid or allow other things. The words are those of Kubernetes. One thing is stricter: pods with
+`hostUsers: false` may not run as root, because our runtimes have no user namespaces.
 """
 
 import json
@@ -128,10 +129,6 @@ def _is_for_windows(pod: Object, minor: int) -> bool:
     return minor >= 25 and objects.nested(pod, "spec", "os").get("name") == "windows"
 
 
-def _has_user_namespace(pod: Object, minor: int) -> bool:
-    return minor >= 35 and objects.spec(pod).get("hostUsers") is False
-
-
 def _app_armor(pod: Object, _minor: int) -> Violation | None:
     def type_of(holder: Object) -> str | None:
         profile = _context(holder).get("appArmorProfile")
@@ -248,11 +245,7 @@ def _privileged(pod: Object, _minor: int) -> Violation | None:
     )
 
 
-def _proc_mount(pod: Object, minor: int) -> Violation | None:
-    return None if _has_user_namespace(pod, minor) else _unmasked_proc_mount(pod, minor)
-
-
-def _unmasked_proc_mount(pod: Object, _minor: int) -> Violation | None:
+def _proc_mount(pod: Object, _minor: int) -> Violation | None:
     bad = [container for container in _containers(pod) if _context(container).get("procMount") not in (None, "Default")]
     if not bad:
         return None
@@ -375,9 +368,7 @@ def _volume_types(pod: Object, _minor: int) -> Violation | None:
     return "restricted volume types", f"{_counted('volume', [*types])} {verb} {restricted}"
 
 
-def _non_root(pod: Object, minor: int) -> Violation | None:
-    if _has_user_namespace(pod, minor):
-        return None
+def _non_root(pod: Object, _minor: int) -> Violation | None:
     reason, spec = "runAsNonRoot != true", objects.spec(pod)
     of_pod = _context(spec).get("runAsNonRoot")
     setting = {
@@ -392,10 +383,7 @@ def _non_root(pod: Object, minor: int) -> Violation | None:
     return reason, f"pod or {_counted('container', unset)} must set securityContext.runAsNonRoot=true"
 
 
-def _root_user(pod: Object, minor: int) -> Violation | None:
-    if _has_user_namespace(pod, minor):
-        return None
-
+def _root_user(pod: Object, _minor: int) -> Violation | None:
     def is_root(holder: Object) -> bool:
         return bool(_context(holder).get("runAsUser") == 0)
 
@@ -423,9 +411,6 @@ CHECKS = (
         find=_no_capabilities,
         since=22,
         overrides="capabilities_baseline",
-    ),
-    SecurityCheck(
-        name="procMount_restricted", level=RESTRICTED, find=_unmasked_proc_mount, since=35, overrides="procMount"
     ),
     SecurityCheck(name="restrictedVolumes", level=RESTRICTED, find=_volume_types, overrides="hostPathVolumes"),
     SecurityCheck(name="runAsNonRoot", level=RESTRICTED, find=_non_root),

@@ -4,7 +4,8 @@ The usage is counted from the newest versions of the objects, committed or not, 
 also writes the object. So two requests at the same time cannot use the same quota twice.
 """
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Sequence
 from datetime import datetime
 
 from pykueue.api import errors, objects, resource_lists
@@ -14,51 +15,92 @@ from pykueue.apiserver import versions
 from pykueue.apiserver.calls import WriteCall
 from pykueue.apiserver.plugins import quota_usage
 from pykueue.apiserver.plugins.quota_usage import POD, GroupPlural
-from pykueue.apiserver.store.rows import Stored
+from pykueue.apiserver.store.rows import StoreChange, Stored, StoreKey
 from pykueue.apiserver.store.store import Store
 
 _UPDATED_KINDS = {("", "services"), ("", "persistentvolumeclaims")}
 _NOT_COUNTED = {("", "events"), ("events.k8s.io", "events")}
 
 
+class _ScopedUsage:
+    """The usage of the objects of one kind, namespace and scope; counts again what changes."""
+
+    def __init__(self, kind: GroupPlural, quota: Object) -> None:
+        self.changed: set[str] = set()
+        """Names of objects that are to be counted again."""
+        self._kind = kind
+        self._quota = quota
+        self._by_name: dict[str, Quantities] = {}
+        self._total: Quantities = {}
+
+    def total(self, store: Store, now: datetime) -> Quantities:
+        namespace = objects.namespace(self._quota)
+        uncommitted = {key.name for key in store.uncommitted() if (*key[:2], key.namespace) == (*self._kind, namespace)}
+        names, self.changed = self.changed | uncommitted, uncommitted
+        for name in names:
+            stored = store.head(StoreKey(*self._kind, namespace, name))
+            self._replace(name, {} if stored is None else self._usage_of(stored, now))
+            if stored is not None and stored.meta.deletion_timestamp:
+                self.changed.add(name)
+        return self._total
+
+    def _usage_of(self, stored: Stored, now: datetime) -> Quantities:
+        obj = stored.shared_or_decoded()
+        return quota_usage.usage_of(self._kind, obj, now) if quota_usage.applies(self._quota, self._kind, obj) else {}
+
+    def _replace(self, name: str, usage: Quantities) -> None:
+        before = self._by_name.pop(name, {})
+        if usage:
+            self._by_name[name] = usage
+        self._total = resource_lists.total((self._total, usage))
+        for resource, amount in before.items():
+            self._total[resource] = self._total[resource] - amount
+
+
 class QuotaUsage:
-    """The usage of quotas. What an object uses is remembered until it changes."""
+    """The usage of quotas. Counting costs what has changed, not what there is."""
 
     def __init__(self, store: Store, clock: Callable[[], datetime]) -> None:
         self._store = store
         self._clock = clock
-        self._by_collection: dict[tuple[GroupPlural, str], dict[str, tuple[int, Quantities]]] = {}
+        self._usages: dict[tuple[GroupPlural, str], dict[str, _ScopedUsage]] = {}
+        """By kind and namespace, then by the scopes of the quota."""
+        store.listeners.append(self._on_changes)
+
+    def _on_changes(self, changes: Sequence[StoreChange]) -> None:
+        for change in changes:
+            key = change.now.key
+            for usage in self._usages.get(((key.group, key.plural), key.namespace), {}).values():
+                usage.changed.add(key.name)
 
     def quotas(self, namespace: str) -> list[Object]:
         return [stored.shared_or_decoded() for stored in self._store.heads("", "resourcequotas", namespace)]
 
     def of_quota(self, quota: Object) -> Quantities:
         """The usage of every resource that the quota limits."""
-        hard, namespace = quota_usage.hard_of(quota), objects.namespace(quota)
+        hard = quota_usage.hard_of(quota)
         total: Quantities = {}
         for kind in {quota_usage.kind_of(name) for name in hard}:
-            usages = [usage for stored, usage in self._collection(kind, namespace) if self._counts(quota, kind, stored)]
-            total = resource_lists.total((total, *usages))
-        return quota_usage.within(total, hard)
+            usage = self._scoped(kind, quota).total(self._store, self._clock())
+            total |= {name: value for name, value in usage.items() if name in hard}
+        return total
 
     def of_object(self, kind: GroupPlural, obj: Object) -> Quantities:
         return quota_usage.usage_of(kind, obj, self._clock())
 
-    def _counts(self, quota: Object, kind: GroupPlural, stored: Stored) -> bool:
-        spec = objects.spec(quota)
-        is_scoped = bool(spec.get("scopes") or spec.get("scopeSelector"))
-        return not is_scoped or quota_usage.applies(quota, kind, stored.shared_or_decoded())
+    def _scoped(self, kind: GroupPlural, quota: Object) -> _ScopedUsage:
+        namespace, spec = objects.namespace(quota), objects.spec(quota)
+        scopes = json.dumps([spec.get("scopes") or [], spec.get("scopeSelector") or {}], sort_keys=True)
+        usages = self._usages.setdefault((kind, namespace), {})
+        if scopes not in usages:
+            usages[scopes] = _ScopedUsage(kind, {**quota, "spec": {**spec, "hard": _any_resource_of(kind)}})
+            usages[scopes].changed = {stored.key.name for stored in self._store.heads(*kind, namespace)}
+        return usages[scopes]
 
-    def _collection(self, kind: GroupPlural, namespace: str) -> Iterator[tuple[Stored, Quantities]]:
-        before = self._by_collection.get((kind, namespace), {})
-        current: dict[str, tuple[int, Quantities]] = {}
-        for stored in self._store.heads(*kind, namespace):
-            revision, usage = before.get(stored.key.name, (0, {}))
-            if revision != stored.revision or stored.meta.deletion_timestamp:
-                usage = self.of_object(kind, stored.shared_or_decoded())
-            current[stored.key.name] = (stored.revision, usage)
-            yield stored, usage
-        self._by_collection[kind, namespace] = current
+
+def _any_resource_of(kind: GroupPlural) -> dict[str, str]:
+    group, plural = kind
+    return {f"count/{plural}.{group}" if group else f"count/{plural}": "0"}
 
 
 class ResourceQuotas:

@@ -64,7 +64,7 @@ def private_directory(path: Path) -> Path:
         if mode_of_parent & stat.S_IWOTH and not mode_of_parent & stat.S_ISVTX:
             raise UnsafeDirectoryError(
                 f"{path} could be replaced by other users, because everybody may write to {parent}: "
-                "choose another directory"
+                f"choose another directory, or run chmod o-w {parent}"
             )
     if mode & _OPEN_TO_OTHERS:
         path.chmod(0o700)

@@ -116,6 +116,10 @@ class Store:
         collection = self._collections.get((group, plural))
         return collection.within(namespace) if collection else []
 
+    def uncommitted(self) -> list[StoreKey]:
+        """The keys that the log has not committed yet; `head` has their newest versions."""
+        return list(self._uncommitted)
+
     def heads(self, group: str, plural: str, namespace: str = "") -> list[Stored]:
         """The newest versions, committed or not. A write that counts objects must use them."""
         newest = {stored.key: stored for stored in self.select(group, plural, namespace)}
