@@ -51,7 +51,7 @@ PROBE_SECONDS = 0.1
 ATTEMPTS = 5
 RUNS = (("baseline", 1.0, 5), ("large-scale", 1.0, 10), ("tas", 1.0, 5))
 """A load, its scale and the number of cohorts."""
-SMALL = {"RUNS": (("baseline", 0.06, 5), ("large-scale", 0.1, 1), ("tas", 0.03, 5))}
+SMALL = {"RUNS": (("baseline", 0.06, 5), ("large-scale", 0.1, 1), ("tas", 0.01, 2))}
 
 Json = dict[str, Any]
 
@@ -172,17 +172,20 @@ class Runner:
         self.recorder = Recorder(load=load)
         self.created_after = 0.0
 
-    async def run(self, timeout_seconds: float) -> None:
+    async def prepare(self) -> None:
+        """Create flavors, nodes, namespaces and queues."""
         await self._create_cluster()
-        queues = list(loads.queue_names(self._load))
-        for name, cohort in queues:
+        for name, cohort in loads.queue_names(self._load):
             await self._create(resources.CLUSTER_QUEUE, loads.cluster_queue(self._load, name, cohort))
             await self._create(resources.NAMESPACE, loads.namespace(name))
             await self._create(resources.LOCAL_QUEUE, loads.local_queue(name), name)
+
+    async def run(self, timeout_seconds: float) -> None:
+        """Create the Workloads and return when the last one has finished."""
         listed = await self._client.list(resources.WORKLOAD, options=ListOptions(limit=1))
         async with asyncio.timeout(timeout_seconds), asyncio.TaskGroup() as group:
             watching = group.create_task(self._watch(listed.resource_version))
-            group.create_task(self._create_all([name for name, _ in queues]))
+            group.create_task(self._create_all([name for name, _ in loads.queue_names(self._load)]))
             await self.recorder.done.wait()
             watching.cancel()
         for task in self._tasks:
@@ -390,6 +393,7 @@ async def measure(kubeconfig: Path, load: loads.Load, processes: list[Process], 
     client = HttpClient(await access.from_kubeconfig(kubeconfig))
     probing = start_probe(kubeconfig)
     runner = Runner(client, load)
+    await runner.prepare()
     began, first = time.monotonic(), await store_revision(client)
     failure = ""
     try:

@@ -1,7 +1,8 @@
 """Records events about objects; a repeat raises the count of the same event.
 
-Controllers call `record`, which does not wait; `run` writes. An event that cannot be written is
-dropped, because an event is information and not state.
+Controllers call `record`, which does not wait; `run` writes. The first repeat is written at once,
+later ones once a minute with the latest count. An event that cannot be written is dropped, because
+an event is information and not state.
 """
 
 import asyncio
@@ -21,6 +22,8 @@ log = logging.getLogger(__name__)
 
 SERIES_NS = 6 * 60 * SECOND_NS
 """A repeat within this time belongs to the same event of events.k8s.io/v1."""
+REPEAT_SECONDS = 60.0
+"""The time in which the later repeats of an event are collected."""
 MOST_REMEMBERED = 4096
 MOST_WAITING = 50_000
 WRITERS = 32
@@ -122,6 +125,9 @@ class EventRecorder:
         self._series: OrderedDict[tuple[str, ...], _Series] = OrderedDict()
         self._waiting: deque[_Series] = deque()
         self._arrived = asyncio.Semaphore(0)
+        self._repeated: dict[str, _Series] = {}
+        """Events whose count is written at the end of the present minute, by name."""
+        self._has_repeats = asyncio.Event()
 
     def record(self, about: Object, *, reason: str, message: str, component: str, event_type: str = "Normal") -> None:
         metadata = about["metadata"]
@@ -131,6 +137,10 @@ class EventRecorder:
         if series is not None and (series_ns is None or now_ns - series.last_ns < series_ns):
             series.count += 1
             series.last_ns = now_ns
+            if series.written > 1:
+                self._repeated[series.name] = series
+                self._has_repeats.set()
+                return
         else:
             event = self._form.event(
                 about, now_ns, event_type=event_type, reason=reason, message=message, component=component
@@ -141,6 +151,9 @@ class EventRecorder:
             series = self._series[identity] = _Series(name, namespace, event, now_ns)
             if len(self._series) > MOST_REMEMBERED:
                 self._series.popitem(last=False)
+        self._add(series)
+
+    def _add(self, series: _Series) -> None:
         if len(self._waiting) < MOST_WAITING:
             self._waiting.append(series)
             self._arrived.release()
@@ -149,6 +162,16 @@ class EventRecorder:
         async with asyncio.TaskGroup() as group:
             for _ in range(WRITERS):
                 group.create_task(self._write_all())
+            group.create_task(self._add_repeats())
+
+    async def _add_repeats(self) -> None:
+        while True:
+            await self._has_repeats.wait()
+            await self._clock.sleep(REPEAT_SECONDS)
+            self._has_repeats.clear()
+            repeated, self._repeated = self._repeated, {}
+            for series in repeated.values():
+                self._add(series)
 
     async def _write_all(self) -> None:
         while True:
