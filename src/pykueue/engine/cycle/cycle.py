@@ -4,7 +4,6 @@ A cycle looks only at dirty trees: trees in which something changed since their 
 tried. All other trees would decide the same again.
 """
 
-import dataclasses
 from collections.abc import Callable, Generator, Iterator
 
 from pykueue.engine import decisions
@@ -96,7 +95,7 @@ def _skip_idle_cycles(state: EngineState, queue: ClusterQueueState, pending: Pen
     """Count idle cycles as attempts of the head, so that its flavor scan is not outdated."""
     scan = pending.scan
     if queue.idle_since_cycle is not None and scan is not None and scan.cycle == queue.idle_since_cycle:
-        pending.scan = dataclasses.replace(scan, cycle=state.cycle)
+        pending.scan = scan._replace(cycle=state.cycle)
     queue.idle_since_cycle = None
 
 

@@ -4,7 +4,8 @@ A head is tried again in every cycle in which its tree changed. Most tries end l
 its quota is still short, and only the missing amount differs, or it still fits alone. `repeated`
 proves that from a few numbers: every flavor-resource fits or is short as before and borrows as
 high, and preemption cannot help, because its own cluster queue is the only source of candidates
-and these free too little. Without a proof the head is nominated anew. `nominate` keeps a few for
+and these free too little. A workload without quota is placed as if its nodes were empty, so only
+their capacity matters. Without a proof the head is nominated anew. `nominate` keeps a few for
 each pending workload, because a head in a busy tree alternates between fitting and not fitting.
 """
 
@@ -27,7 +28,16 @@ MAX_NOMINATIONS = 3
 
 
 class LastNomination:
-    __slots__ = ("_assignment", "_checks", "_freeable", "_node", "_queue_version", "_settings_version", "_tried")
+    __slots__ = (
+        "_assignment",
+        "_capacity_version",
+        "_checks",
+        "_freeable",
+        "_node",
+        "_queue_version",
+        "_settings_version",
+        "_tried",
+    )
 
     def __init__(
         self,
@@ -44,6 +54,9 @@ class LastNomination:
         self._node = queue.node
         self._tried = tried
         self._settings_version = state.settings_version
+        self._capacity_version = (
+            state.topology_cache.capacity_version if workload_placement.needs_placement(queue, workload) else None
+        )
         self._queue_version = queue.reservations.version
         self._freeable = _freeable(queue, workload, _searched(checks))
 
@@ -51,6 +64,7 @@ class LastNomination:
         """The assignment that a new try would give; None if that is not certain."""
         if (
             self._settings_version != state.settings_version
+            or self._capacity_version not in (None, state.topology_cache.capacity_version)
             or (self._freeable and self._queue_version != queue.reservations.version)
             or self._tried != tried
         ):
@@ -82,7 +96,7 @@ class LastNomination:
             )
             for pod_set in self._assignment.pod_sets
         ]
-        return dataclasses.replace(self._assignment, pod_sets=pod_sets)
+        return dataclasses.replace(self._assignment, pod_sets=pod_sets, _flavors_short=None)
 
 
 def is_repeatable(
@@ -94,9 +108,7 @@ def is_repeatable(
     checks: Sequence[QuotaCheck],
 ) -> bool:
     """Whether `LastNomination` can prove that a later try ends in the same way."""
-    if workload.replaces is not None:
-        return False
-    if state.policy.topology_aware and workload_placement.needs_placement(queue, workload):
+    if workload.replaces is not None or assignment.depends_on_usage_of_nodes:
         return False
     if assignment.mode is not Mode.FIT and any(pod_set.min_count is not None for pod_set in workload.pod_sets):
         return False

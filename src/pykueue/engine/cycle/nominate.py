@@ -88,7 +88,7 @@ def _record(state: EngineState, entry: CycleEntry, nomination: "Nomination") -> 
         cycle=state.cycle,
         scheduling_hash=pending.workload.scheduling_hash,
     )
-    entry.set_pending(reasons.FlavorsShort(pod_sets=entry.assignment.shortages()), NoFitReason.NONE)
+    entry.set_pending(entry.assignment.flavors_short(), NoFitReason.NONE)
 
 
 def _is_outdated(state: EngineState, entry: CycleEntry, scan: ScanProgress) -> bool:

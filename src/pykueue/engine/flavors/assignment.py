@@ -14,6 +14,7 @@ from pykueue.engine.reasons import (
     FlavorAttempt,
     FlavorReason,
     FlavorsConflict,
+    FlavorsShort,
     Mode,
     NoFitReason,
     PodSetShortage,
@@ -86,9 +87,12 @@ class Assignment:
     no_fit_reason: NoFitReason = NoFitReason.NONE
     topology_usage: TopologyUsages = ()
     """What its pods use of topology domains."""
+    depends_on_usage_of_nodes: bool = False
+    """There was quota, so its pods were placed beside those of other workloads."""
     replaced: Sequence[values.PodSetAdmission] = ()
     """The admission of the replaced slice; `usage` is what the workload needs beyond that."""
     _tried: TriedFlavors | None = None
+    _flavors_short: FlavorsShort | None = None
 
     def add(self, pod_set: PodSetAssignment) -> None:
         self.pod_sets.append(pod_set)
@@ -136,6 +140,12 @@ class Assignment:
             for pod_set in self.pod_sets
             if pod_set.reasons or pod_set.conflict is not None
         )
+
+    def flavors_short(self) -> FlavorsShort:
+        """Why it does not just fit, once it is complete."""
+        if self._flavors_short is None:
+            self._flavors_short = FlavorsShort(pod_sets=self.shortages())
+        return self._flavors_short
 
     def needs_preemption(self) -> frozenset[quota_tree.Index]:
         return frozenset(

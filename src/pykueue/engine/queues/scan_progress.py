@@ -2,7 +2,7 @@
 workload by `pending_queue`, and written by `nominate`.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 from pykueue.engine import values
 
@@ -10,8 +10,7 @@ TriedFlavors = tuple[dict[values.ResourceName, int], ...]
 """Per pod set: resource to the index of the last flavor tried; -1 if that was the last flavor."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScanProgress(values.Value):
+class ScanProgress(NamedTuple):
     """Where the flavor scan of a workload stopped; the next cycle continues there."""
 
     tried: TriedFlavors
@@ -21,7 +20,15 @@ class ScanProgress(values.Value):
 
     @property
     def flavors_remain(self) -> bool:
-        return any(index != -1 for tried in self.tried for index in tried.values())
+        for tried in self.tried:
+            for index in tried.values():
+                if index != -1:
+                    return True
+        return False
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        """A value never changes, so a fork shares it."""
+        return self
 
     def matches(self, scheduling_hash: str) -> bool:
         return not self.scheduling_hash or not scheduling_hash or self.scheduling_hash == scheduling_hash

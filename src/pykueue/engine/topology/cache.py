@@ -138,6 +138,8 @@ class TopologyCache:
         """Usage of pods without a topology assignment, by node."""
         self.usage: dict[FlavorName, dict[DomainId, Amounts]] = {}
         self._trial_usage: dict[FlavorName, dict[DomainId, Amounts]] = {}
+        self.capacity_version = 0
+        """Grows with every change but usage: of flavors, topologies, nodes and other pods."""
 
     # Flavors, topologies, nodes and pods.
 
@@ -147,14 +149,17 @@ class TopologyCache:
             self._flavors[flavor.name] = flavor
 
     def drop_flavor(self, name: FlavorName) -> None:
+        self.capacity_version += 1
         self._flavors.pop(name, None)
         self._snapshots.pop(name, None)
 
     def set_topology(self, name: str, levels: tuple[str, ...]) -> None:
+        self.capacity_version += 1
         self.topologies[name] = levels
         self._snapshots.clear()
 
     def drop_topology(self, name: str) -> None:
+        self.capacity_version += 1
         self.topologies.pop(name, None)
         self._snapshots.clear()
 
@@ -164,10 +169,12 @@ class TopologyCache:
         if old == node:
             return []
         self.nodes[node.name] = node
+        self.capacity_version += 1
         return self._rebuild(node, old)
 
     def drop_node(self, name: str) -> list[FlavorName]:
         node = self.nodes.pop(name, None)
+        self.capacity_version += 1
         return [] if node is None else self._rebuild(node)
 
     def set_pod(self, key: str, node: str, requests: Requests) -> None:
@@ -289,6 +296,7 @@ class TopologyCache:
         return list(flavors)
 
     def _forget_node(self, name: str) -> None:
+        self.capacity_version += 1
         for snapshot in self._snapshots.values():
             snapshot.forget_node(name)
 

@@ -160,6 +160,7 @@ def place(cache: TopologyCache, queue: ClusterQueueState, workload: values.Workl
         assignment.mode = Mode.NO_FIT
         return
     if assignment.mode is Mode.FIT:
+        assignment.depends_on_usage_of_nodes = True
         placed = _placed(cache, workload, requests)
         if isinstance(placed, dict):
             set_placements(cache, workload, assignment, placed)
