@@ -29,6 +29,7 @@ from pykueue.cluster.operators.ray import cluster as ray_cluster
 from pykueue.cluster.operators.ray import job as ray_job
 from pykueue.cluster.operators.ray import service as ray_service
 from pykueue.cluster.pod_garbage_collector import PodGarbageCollector
+from pykueue.cluster.resource_claims import ResourceClaimController
 from pykueue.cluster.runtimes.process import ProcessRuntime
 from pykueue.cluster.runtimes.protocol import Runtime
 from pykueue.cluster.runtimes.simulated import SimulatedRuntime
@@ -76,6 +77,7 @@ class LocalCluster:
             self._pod_garbage_collector = PodGarbageCollector(cache, self._executor("pod-garbage-collector"), clock)
             executor = self._executor("taint-eviction-controller")
             self._taint_eviction = TaintEvictionController(cache, executor, clock)
+            self._resource_claims = ResourceClaimController(cache, self._executor("resource-claim-controller"), clock)
             self._autoscaler = Autoscaler(
                 cache,
                 self._scheduler,
@@ -108,6 +110,7 @@ class LocalCluster:
             start("autoscaler", self._autoscaler.run)
             start("pod garbage collector", self._pod_garbage_collector.run)
             start("taint eviction", self._taint_eviction.run)
+            start("resource claims", self._resource_claims.run)
         start("scheduler", self._scheduler.run)
         for controller in self._controllers:
             start(f"controller of {controller.resource.plural}", controller.run)
