@@ -51,6 +51,11 @@ def test_an_admission_names_its_flavors():
     )
 
 
+def test_one_pod_is_not_several():
+    pod_set = PodSetFit(name="main", count=1, requests={"cpu": 5000}, undeclared=(), flavors=())
+    assert text(pod_sets=(pod_set,)).splitlines()[3] == "Pod set main (1 pod) asks for cpu 5"
+
+
 def test_shortage_and_holders_in_quantities():
     fit = ResourceFit(resource="cpu", requested=5000, unused=3000, nominal=10000, capacity=12000, holders=(HOLDER,))
     taint = reasons.TaintUntolerated(flavor="gpu", taint=values.Taint(key="gpu", value="yes"))

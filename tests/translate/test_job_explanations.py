@@ -10,6 +10,7 @@ from pykueue.engine.explain.explanation import (
     ResourceFit,
     Standing,
 )
+from pykueue.engine.reasons import InactiveReason, Inactivity
 from pykueue.translate.job_explanations import JobFacts, report
 
 SECOND_NS = 10**9
@@ -214,3 +215,21 @@ def test_the_preemptor_is_named_once():
         "It is tried again at 1970-01-01T00:00:50Z (in 30s).",
     )
     assert not any(line.startswith("Evicted") for line in job_report.lines)
+
+
+def test_an_inactive_check_says_why_in_its_own_words():
+    message = "Can't admit new workloads: references inactive AdmissionCheck(s): far."
+    cluster_queue = {"status": {"conditions": [condition("Active", 1, status="False", message=message)]}}
+    words = "pykueue does not dispatch"
+    check = {
+        "metadata": {"name": "far"},
+        "status": {"conditions": [condition("Active", 1, status="False", message=words)]},
+    }
+    inactivity = (Inactivity(reason=InactiveReason.ADMISSION_CHECK_INACTIVE, names=("far",)),)
+    job_report = answer(
+        workload=workload(),
+        explanation=engine_answer(inactivity=inactivity),
+        cluster_queue=cluster_queue,
+        admission_checks=(check,),
+    )
+    assert any("AdmissionCheck far: pykueue does not dispatch." in line for line in job_report.lines)

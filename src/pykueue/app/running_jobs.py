@@ -18,9 +18,14 @@ def find(data_dir: Path) -> list[RunningPod]:
     return process.running_pods(data_dir / CLUSTER_DIRECTORY)
 
 
+def number(pods: Sequence[RunningPod]) -> int:
+    """The number of jobs to which the pods belong."""
+    return len({pod.owner for pod in pods})
+
+
 def count(pods: Sequence[RunningPod], verbs: tuple[str, str]) -> str:
     """For example "2 jobs go on (3 pods)"; `verbs` has the singular and the plural."""
-    jobs = len({pod.owner for pod in pods})
+    jobs = number(pods)
     subject = f"1 job {verbs[0]}" if jobs == 1 else f"{jobs} jobs {verbs[1]}"
     return subject if len(pods) == jobs else f"{subject} ({len(pods)} pods)"
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 _MOST_EXPLAINED = 100
 _STUCK_STATES = ("in no queue", "not queued", "unschedulable", "failing to start")
 _NEVER = "It can never start"
+_INACTIVE = " is not active: "
 
 
 async def is_local(client: "Client") -> bool:
@@ -56,7 +57,7 @@ async def _stuck_jobs(client: "Client") -> tuple[tuple[str, str], ...]:
             explanation = await explain.ask(client, namespace, name)
         except ApiError:
             continue
-        never = next((line for line in explanation["lines"] if line.startswith(_NEVER)), "")
+        never = next((line for line in explanation["lines"] if line.startswith(_NEVER) or _INACTIVE in line), "")
         if never or explanation["state"] in _STUCK_STATES:
             why = f"{explanation['job']}: {never}" if never else explanation["summary"]
             stuck.append((f"pykueue explain {name} --namespace {namespace}", why))

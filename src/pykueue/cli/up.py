@@ -216,9 +216,10 @@ def _refuse_to_change_runtime(directory: Path, runtime: str) -> None:
     from pykueue.app import running_jobs
 
     if lock.holder(directory) is None and (jobs := running_jobs.find(directory)):
+        it = "it" if running_jobs.number(jobs) == 1 else "them"
         raise click.ClickException(
             f"{running_jobs.count(jobs, ('still runs', 'still run'))} as processes of this machine. "
-            f"Start with `--runtime process`, or end them with `pykueue down --data-dir {directory}`."
+            f"Start with `--runtime process`, or end {it} with `pykueue down --data-dir {directory}`."
         )
 
 
@@ -254,7 +255,8 @@ def _announce_running_jobs(directory: Path, option: Path | None) -> None:
 
     if jobs := running_jobs.find(directory):
         words = f" --data-dir {option}" if option else ""
+        it, end = ("it", "it ends") if running_jobs.number(jobs) == 1 else ("them", "they end")
         click.echo(
-            f"{running_jobs.count(jobs, ('goes on', 'go on'))}. `pykueue up{words}` adopts them; "
-            f"`pykueue down{words}` ends them; with `pykueue up --stop-jobs` they end when pykueue stops."
+            f"{running_jobs.count(jobs, ('goes on', 'go on'))}. `pykueue up{words}` adopts {it}; "
+            f"`pykueue down{words}` ends {it}; with `pykueue up --stop-jobs` {end} when pykueue stops."
         )

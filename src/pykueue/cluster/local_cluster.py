@@ -30,6 +30,7 @@ from pykueue.cluster.operators.ray import cluster as ray_cluster
 from pykueue.cluster.operators.ray import job as ray_job
 from pykueue.cluster.operators.ray import service as ray_service
 from pykueue.cluster.pod_garbage_collector import PodGarbageCollector
+from pykueue.cluster.resource_claims import ResourceClaimController
 from pykueue.cluster.runtimes.cgroups import Cgroups
 from pykueue.cluster.runtimes.isolation import Isolation
 from pykueue.cluster.runtimes.monitor import ContainerLimits
@@ -85,6 +86,7 @@ class LocalCluster:
             self._pod_garbage_collector = PodGarbageCollector(cache, self._executor("pod-garbage-collector"), clock)
             executor = self._executor("taint-eviction-controller")
             self._taint_eviction = TaintEvictionController(cache, executor, clock)
+            self._resource_claims = ResourceClaimController(cache, self._executor("resource-claim-controller"), clock)
             self._autoscaler = Autoscaler(
                 cache,
                 self._scheduler,
@@ -118,6 +120,7 @@ class LocalCluster:
             start("autoscaler", self._autoscaler.run)
             start("pod garbage collector", self._pod_garbage_collector.run)
             start("taint eviction", self._taint_eviction.run)
+            start("resource claims", self._resource_claims.run)
         start("scheduler", self._scheduler.run)
         start("audit", CacheAudit(self._client, self._cache, self._clock).run)
         for controller in self._controllers:

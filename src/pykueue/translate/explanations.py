@@ -127,7 +127,8 @@ def headline(explanation: Explanation) -> str:
 
 
 def _pod_set(pod_set: PodSetFit, now_ns: int) -> Iterator[str]:
-    yield f"Pod set {pod_set.name} ({pod_set.count} pods) asks for {_quantities(pod_set.requests)}"
+    pods = "1 pod" if pod_set.count == 1 else f"{pod_set.count} pods"
+    yield f"Pod set {pod_set.name} ({pods}) asks for {_quantities(pod_set.requests)}"
     for resource in pod_set.undeclared:
         yield f"  {resource}: not covered by the ClusterQueue"
     for flavor in pod_set.flavors:

@@ -53,6 +53,8 @@ class JobFacts:
     warnings: tuple[str, ...] = ()
     """Warning events about the job, the newest first."""
     cluster_queue: Object | None = None
+    admission_checks: tuple[Object, ...] = ()
+    """Those of its cluster queue."""
     existing: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Names by kind: LocalQueue (of the namespace), ClusterQueue, ResourceFlavor, and others."""
     workload_names: Mapping[str, str] = field(default_factory=dict)
@@ -197,6 +199,10 @@ def _inactive(facts: JobFacts, explanation: Explanation) -> str:
     text = f"ClusterQueue {explanation.cluster_queue} is not active: {message}"
     kinds = ("ResourceFlavor", "AdmissionCheck", "Topology")
     named = [kind for kind in kinds if kind in str(message)]
+    for check in facts.admission_checks:
+        condition = conditions.find(check, "Active")
+        if condition is not None and condition["status"] == "False":
+            text += f" AdmissionCheck {objects.name(check)}: {condition.get('message', '').removesuffix('.')}."
     return text + "".join(f" {kind}s that exist: {_listed(facts.existing.get(kind, ()))}." for kind in named)
 
 

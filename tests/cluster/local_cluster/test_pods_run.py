@@ -4,6 +4,7 @@ import asyncio
 import sys
 
 from tests.cluster.local_cluster.cluster_fixture import CONTAINER, has_condition, job
+from tests.cluster.test_resource_claims import CLAIMS, TEMPLATE
 from tests.cluster.waiting import eventually
 
 from pykueue.api import conditions, objects, resources
@@ -294,3 +295,19 @@ async def test_a_taint_evicts_the_pod_and_the_job_goes_on_elsewhere(start_cluste
     taint = {"key": "broken", "effect": "NoExecute"}
     await local_cluster.client.patch(resources.NODE, first, "", {"spec": {"taints": [taint]}})
     assert {first, await node_other_than(first)} == {"a", "b"}
+
+
+async def test_claims_are_made_from_templates(start_cluster):
+    local_cluster = await start_cluster("simulated")
+    await local_cluster.create(resources.JOB, job(pod=command("sleep", "600") | CLAIMS))
+    await local_cluster.create(resources.RESOURCE_CLAIM_TEMPLATE, TEMPLATE)
+    async with asyncio.timeout(30):
+        async for event in local_cluster.client.watch(resources.POD, "default"):
+            if statuses := objects.status(event.object).get("resourceClaimStatuses"):
+                break
+    (status,) = statuses
+    claim = await local_cluster.client.get(resources.RESOURCE_CLAIM, status["resourceClaimName"], "default")
+    assert status["name"] == "device"
+    assert objects.labels(claim) == {"team": "a"}
+    assert claim["spec"]["devices"]["requests"][0]["name"] == "r"
+    assert objects.controller_of(claim)["name"] == event.object["metadata"]["name"]

@@ -55,7 +55,7 @@ def command_line(process):
 def test_jobs_go_on_and_are_adopted(cluster, directory, number):
     last_line = cluster.stop(number).splitlines()[-1]
     assert last_line.startswith("1 job goes on.")
-    assert "pykueue down" in last_line
+    assert "adopts it; `pykueue down" in last_line
     assert "pykueue up --stop-jobs" in last_line
     cluster.start()
     (directory / "go").touch()

@@ -106,10 +106,14 @@ async def read(
     if explanation is not None and not may_see_all:
         explanation = explanations.without_other_namespaces(explanation, job.namespace)
     queues = {objects.name(queue): queue for queue in named[1] or ()}
+    queue = None if explanation is None else queues.get(explanation.cluster_queue or "")
+    checks = objects.nested_list(queue or {}, "spec", "admissionChecksStrategy", "admissionChecks")
+    names = {check["name"] for check in checks}
     return dataclasses.replace(
         facts,
         explanation=explanation,
-        cluster_queue=None if explanation is None else queues.get(explanation.cluster_queue or ""),
+        cluster_queue=queue,
+        admission_checks=tuple(check for check in named[3] or () if objects.name(check) in names),
         workload_names=await _preemptors(client, workload_object, may_see_all=may_see_all),
     )
 
