@@ -5,7 +5,6 @@ Expected errors (data in use, port taken, damaged file) are printed as one line 
 
 import asyncio
 import gc
-import logging
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -111,7 +110,7 @@ def up(
     from pykueue.apiserver.store.log import StoreError
     from pykueue.app import up as up_process
 
-    logging.basicConfig(level=log_level.upper(), format=process.LOG_FORMAT)
+    process.prepare(log_level)
     directory = resolve_data_dir(data_dir)
     _refuse_to_change_runtime(directory, runtime)
     options = up_process.UpOptions(
