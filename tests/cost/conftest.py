@@ -7,8 +7,8 @@ import pytest
 from tests.e2e.conftest import start_server, stop_server
 from tests.e2e.controller_process import environment
 
-USERS = {"jane": (), "bob": ("--role", "cluster-admin"), "eve": ()}
-"""The options of each user. Bob may do anything in his namespace."""
+USERS = {"jane": ("--role", "cluster-admin"), "bob": ("--role", "cluster-admin"), "eve": ()}
+"""The options of each user. Jane and Bob may do anything in their namespaces."""
 
 
 @pytest.fixture(scope="module")

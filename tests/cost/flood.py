@@ -5,12 +5,18 @@
 
 import asyncio
 import base64
+import itertools
 import json
+import os
 import random
 import ssl
+import subprocess
+import sys
+import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import aiohttp
 import yaml
@@ -193,8 +199,12 @@ class Fuzzer:
         headers = {"Content-Type": media}
         if self.random.random() < 0.1:
             headers["Accept"] = self.random.choice(list(HEADERS.values()))(self.random.choice((1, 500)))
-        method = self.random.choice(METHODS)
-        return method, self.path(), self.query(), headers, data if method != "GET" else None
+        method, path = self.random.choice(METHODS), self.path()
+        if "authorization.k8s.io/v1/" in path and "rbac" not in path:
+            method = self.random.choice(("POST", "POST", "POST", method))
+        if "rolebindings" in path and method != "POST":
+            method = "GET"  # the users keep their rights
+        return method, path, self.query(), headers, data if method != "GET" else None
 
 
 @dataclass
@@ -247,29 +257,38 @@ async def _attack(session, fuzzer, report, numbers):
             report.failures.append((number, method, path, query, headers, (data or b"")[:300], code, text[:300]))
 
 
-async def _work(session, namespace, report, stopping):
+async def _work(kubeconfig, namespace, is_stopping):
+    """Create, list and delete until told to stop; returns (code, seconds) of each request."""
     path = f"/api/v1/namespaces/{namespace}/configmaps"
-    number = 0
-    while not stopping.is_set():
-        number += 1
+    requests = []
+    session = session_of(kubeconfig, 4)
+    for number in itertools.count():
+        if is_stopping():
+            break
         body = json.dumps({"metadata": {"name": f"w{number}"}, "data": {"a": "b"}}).encode()
         for method, url, data in (("POST", path, body), ("GET", path, None), ("DELETE", f"{path}/w{number}", None)):
             began = time.monotonic()
             async with session.request(method, url, data=data, headers=PLAIN) as answer:
                 await answer.read()
-                report.work_codes[answer.status] += 1
-            report.waits.append(time.monotonic() - began)
+            requests.append((answer.status, time.monotonic() - began))
         await asyncio.sleep(0.02)
+    await session.close()
+    return requests
 
 
 async def campaign(attackers, worker, *, seed, count, connections=8):
-    """`attackers` and `worker` are (kubeconfig, namespace)."""
-    report, stopping = Report(), asyncio.Event()
+    """`attackers` and `worker` are (kubeconfig, namespace).
+
+    The worker is another process, because the attackers keep this one busy.
+    """
+    report = Report()
     numbers = iter(range(count))
     sessions = [session_of(kubeconfig, connections) for kubeconfig, _ in attackers]
-    own = session_of(worker[0], 4)
+    command = [sys.executable, "-m", "tests.cost.flood", str(worker[0]), worker[1]]
+    work = await asyncio.to_thread(
+        subprocess.Popen, command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment()
+    )
     try:
-        work = asyncio.create_task(_work(own, worker[1], report, stopping))
         await asyncio.gather(
             *(
                 _attack(session, Fuzzer(f"{seed}-{user}-{lane}", attackers[user][1]), report, numbers)
@@ -277,9 +296,33 @@ async def campaign(attackers, worker, *, seed, count, connections=8):
                 for lane in range(connections)
             )
         )
-        stopping.set()
-        await work
     finally:
-        for session in (*sessions, own):
+        output, _ = await asyncio.to_thread(work.communicate)
+        for session in sessions:
             await session.close()
+    for code, seconds in json.loads(output):
+        report.work_codes[code] += 1
+        report.waits.append(seconds)
     return report
+
+
+def _environment():
+    root = Path(__file__).parents[2]
+    return {**os.environ, "PYTHONPATH": f"{root / 'src'}{os.pathsep}{root}"}
+
+
+def main():
+    """Work until the standard input is closed."""
+    stopping = threading.Event()
+
+    def wait_for_the_end():
+        sys.stdin.read()
+        stopping.set()
+
+    threading.Thread(target=wait_for_the_end, daemon=True).start()
+    requests = asyncio.run(_work(Path(sys.argv[1]), sys.argv[2], stopping.is_set))
+    sys.stdout.write(json.dumps(requests))
+
+
+if __name__ == "__main__":
+    main()
