@@ -149,7 +149,7 @@ def _json(source: str) -> Any:
 def _steps(path: str) -> list[str | int]:
     """The steps of a path such as `spec.podSets[0].count` or `spec.nodeLabels[a.b/c]`."""
     steps: list[str | int] = []
-    for name, index in re.findall(r"([^.\[\]]+)|\[([^\]]*)\]", path):
+    for name, index in re.findall(r"([^.\[\]]+)|\[([^\[\]]*)\]", path):
         steps.append(name or (int(index) if index.isdecimal() and len(index) < 10 else index))
     return steps[:_DEEPEST_PATH]
 

@@ -4,9 +4,12 @@ Used by `app.up` and `app.controller`; commands load their `--config` file here,
 """
 
 import asyncio
+import contextlib
+import faulthandler
 import gc
 import logging
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,8 +23,8 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 LOG_LEVELS = ("debug", "info", "warning", "error")
-LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 _GC_THRESHOLD_OBJECTS = 50_000
+_DESCRIPTORS = 16_384
 
 
 def load_configuration(path: Path | None) -> "Loaded":
@@ -64,6 +67,29 @@ def stop_signal() -> asyncio.Event:
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stopping.set)
     return stopping
+
+
+def prepare(log_level: str) -> None:
+    """What a long-running process does first: logging, tracebacks of crashes, descriptors."""
+    from pykueue.kube import log_format
+
+    log_format.configure(log_level)
+    with contextlib.suppress(OSError, ValueError):  # no standard error
+        faulthandler.enable()
+    _raise_descriptor_limit()
+
+
+def _raise_descriptor_limit() -> None:
+    """Allow as many open files as the system permits: each client and each pod needs some."""
+    if sys.platform == "win32":
+        return
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    target = _DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < target:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
 
 
 def tune_collector() -> None:

@@ -38,6 +38,7 @@ class ClusterAccess:
 
         The hint belongs to errors with one of `hint_codes`, or to all errors.
         """
+        from pykueue.api import escaping
         from pykueue.api.errors import ApiError
         from pykueue.kube.access import AccessError
 
@@ -49,7 +50,8 @@ class ClusterAccess:
             raise click.ClickException(f"{error}\n{_NO_ANSWER}") from None
         except ApiError as error:
             used_hint = hint if not hint_codes or error.code in hint_codes else ""
-            raise click.ClickException("\n".join(filter(None, (error.message, used_hint)))) from None
+            message = escaping.paragraphs("\n".join(filter(None, (error.message, used_hint))))
+            raise click.ClickException(message) from None
 
     async def _run(self, action: "Callable[[Client, str], Awaitable[Answer]]") -> Answer:
         from pykueue.kube import access

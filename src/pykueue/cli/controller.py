@@ -2,7 +2,6 @@
 
 import asyncio
 import gc
-import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,7 +62,7 @@ def controller(
     gc.disable()  # `process.tune_collector` enables it again: the start makes no garbage.
     from pykueue.kube.access import AccessError
 
-    logging.basicConfig(level=log_level.upper(), format=process.LOG_FORMAT)
+    process.prepare(log_level)
     configuration = process.load_configuration(config)
     options = _webhook_options(webhooks, certificate_life) if webhooks else None
     try:

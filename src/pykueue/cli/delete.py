@@ -98,7 +98,7 @@ async def _workloads(client: "Client", namespace: str, names: tuple[str, ...]) -
         except ApiError as error:
             if error.code != 404:
                 raise
-            click.echo(error.message, err=True)
+            outputs.echo(error.message, err=True)
     return workloads
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pykueue.api import escaping
 from pykueue.app import process
 from pykueue.cli import options
 from pykueue.cli import output as outputs
@@ -54,11 +55,11 @@ def explain(*, words: tuple[str, ...], config: Path | None, output: str, cluster
         outputs.show_json(explanation)
         return
     for line in (explanation["summary"], *explanation["lines"]):
-        click.echo(line)
+        outputs.echo(line)
     if last_lines:
         click.echo(f"\nThe last lines of its output (`pykueue logs pod/{explanation['failedPod']}`):")
         for line in last_lines:
-            click.echo(f"  {line}")
+            outputs.echo(f"  {escaping.one_line(line)}")
 
 
 def _kind_and_name(words: tuple[str, ...]) -> tuple[str, str]:
@@ -137,8 +138,8 @@ async def explain_if_late(client: "Client", namespace: str, name: str) -> None:
     except (ApiError, OSError):
         return
     if explanation["state"] not in _NEEDS_NO_WORDS:
-        click.echo(explanation["summary"], err=True)
+        outputs.echo(explanation["summary"], err=True)
         never = next((line for line in explanation["lines"] if line.startswith("It can never start")), "")
         if never:
-            click.echo(never, err=True)
+            outputs.echo(never, err=True)
         click.echo(f"`pykueue explain job {name}` says more.", err=True)

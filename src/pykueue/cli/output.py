@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pykueue.api import escaping
+
 if TYPE_CHECKING:
     from pykueue.api.scheme import Object, Resource
 
@@ -52,6 +54,11 @@ def dry_run_suffix(dry_run: str) -> str:
     return "" if dry_run == "none" else f" ({dry_run} dry run)"
 
 
+def echo(text: str, *, err: bool = False) -> None:
+    """Print text of objects: nothing in it reaches the terminal as a command."""
+    click.echo(escaping.paragraphs(text), err=err)
+
+
 def show_json(report: Any) -> None:
     click.echo(json.dumps(report, indent=2))
 
@@ -65,13 +72,13 @@ def show(resource: "Resource", obj: "Object", output: str | None, *, done: str =
     if is_structured(output) and output != "name":
         _dump({"apiVersion": resource.api_version, "kind": resource.kind, **obj}, str(output))
     else:
-        click.echo(" ".join(filter(None, (qualified(resource, obj), "" if output == "name" else done))))
+        echo(" ".join(filter(None, (qualified(resource, obj), "" if output == "name" else done))))
 
 
 def show_list(resource: "Resource", objects: "Sequence[Object]", output: str) -> None:
     if output == "name":
         for obj in objects:
-            click.echo(qualified(resource, obj))
+            echo(qualified(resource, obj))
         return
     typed = [{"apiVersion": resource.api_version, "kind": resource.kind, **obj} for obj in objects]
     _dump({"apiVersion": resource.api_version, "kind": f"{resource.kind}List", "metadata": {}, "items": typed}, output)
@@ -95,7 +102,7 @@ def _dump(obj: "Object", output: str) -> None:
 
         click.echo(yaml.safe_dump(obj, sort_keys=True), nl=False)
     else:
-        click.echo(_fill_template(output.removeprefix(_JSONPATH), obj), nl=False)
+        click.echo(escaping.paragraphs(_fill_template(output.removeprefix(_JSONPATH), obj)), nl=False)
 
 
 def _fill_template(template: str, obj: "Object") -> str:
@@ -116,7 +123,7 @@ def _fill_template(template: str, obj: "Object") -> str:
 
 
 def show_table(headers: Row, rows: Iterable[Row], *, namespaces: Sequence[str] | None = None) -> None:
-    lines = [headers, *rows]
+    lines = [tuple(map(escaping.one_line, line)) for line in (headers, *rows)]
     if namespaces is not None:
         lines = [(first, *line) for first, line in zip(("NAMESPACE", *namespaces), lines, strict=True)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]

@@ -5,7 +5,6 @@ Expected errors (data in use, port taken, damaged file) are printed as one line 
 
 import asyncio
 import gc
-import logging
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -172,7 +171,7 @@ def up(
     from pykueue.app import components
     from pykueue.app import up as up_process
 
-    logging.basicConfig(level=log_level.upper(), format=process.LOG_FORMAT)
+    process.prepare(log_level)
     directory = resolve_data_dir(data_dir)
     _refuse_to_be_unnamed(listen[0], names)
     _refuse_to_change_runtime(directory, runtime)

@@ -85,7 +85,7 @@ def _unreadable(fault: manifests.ManifestError) -> ManifestFinding:
 def _print(findings: list[ManifestFinding], *, objects: int, errors: int) -> None:
     for finding in findings:
         subject = f"{finding.object}: " if finding.object else ""
-        click.echo(f"{finding.file}:{finding.line}: {finding.severity.value}: {subject}{finding.message}")
+        outputs.echo(f"{finding.file}:{finding.line}: {finding.severity.value}: {subject}{finding.message}")
     warnings = sum(finding.severity is Severity.WARNING for finding in findings)
     click.echo(f"{_count(objects, 'object')}: {_count(errors, 'error')}, {_count(warnings, 'warning')}")
 

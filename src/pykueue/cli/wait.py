@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pykueue.cli import output as outputs
 from pykueue.cli.completion import complete_names
 from pykueue.cli.connection import ClusterAccess, with_cluster
 
@@ -82,7 +83,7 @@ def show_end(name: str, condition: "Object") -> int:
     if condition["type"] == "Complete":
         click.echo(f"job.batch/{name} complete")
         return 0
-    click.echo(f"job.batch/{name} failed: {condition.get('message', '')}", err=True)
+    outputs.echo(f"job.batch/{name} failed: {condition.get('message', '')}", err=True)
     return 1
 
 

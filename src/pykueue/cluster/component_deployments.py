@@ -24,6 +24,7 @@ from pykueue.cluster.runtimes.protocol import (
     StartError,
 )
 from pykueue.kube.client import Client
+from pykueue.kube.log_format import EscapingFormatter
 
 _LARGEST_LOG = 4 * 2**20
 
@@ -113,7 +114,7 @@ class ComponentLogs:
             handler = logging.handlers.RotatingFileHandler(
                 self.path(component), maxBytes=_LARGEST_LOG, backupCount=1, encoding="utf-8", delay=False
             )
-            handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+            handler.setFormatter(EscapingFormatter())
             for name in component.loggers:
                 logger = logging.getLogger(name)
                 logger.addHandler(handler)

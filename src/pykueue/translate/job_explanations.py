@@ -30,6 +30,7 @@ _START_FAILURES = frozenset(
         "RunContainerError",
     }
 )
+_LONGEST_MESSAGE = 4096
 _PREEMPTOR = re.compile(r"a workload \(UID: ([^,]*), JobUID: [^)]*\)")
 
 
@@ -273,7 +274,7 @@ def _eviction(facts: JobFacts, workload: Object) -> Iterator[str]:
     for kind in ("Preempted", "Evicted"):
         condition = conditions.find(workload, kind)
         if condition is not None and conditions.has_status_true(condition):
-            message = _PREEMPTOR.sub(lambda match: _preemptor(facts, match[1]), condition["message"])
+            message = _PREEMPTOR.sub(lambda match: _preemptor(facts, match[1]), condition["message"][:_LONGEST_MESSAGE])
             age = explanations.age(facts.now_ns - conditions.since_ns(condition))
             yield ""
             yield f"{kind} {age} ago: {message}"

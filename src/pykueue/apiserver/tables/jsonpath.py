@@ -6,11 +6,12 @@ A path is compiled once to steps; a step maps a value to the values below it. Su
 CustomResourceDefinitions.
 """
 
-import functools
 import operator
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
+
+from pykueue.api import text_cache
 
 Step = Callable[[Any], Iterator[Any]]
 
@@ -28,11 +29,14 @@ _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
+_LONGEST_PATH = 512
 _NAME_END = re.compile(r"(?<!\\)[.\[]")
 
 
-@functools.lru_cache(maxsize=4096)
+@text_cache.cached(4096)
 def compile_path(path: str) -> tuple[Step, ...]:
+    if len(path) > _LONGEST_PATH:
+        raise PathError(f"a path has at most {_LONGEST_PATH} characters")
     text = path.strip()
     if text.startswith("{") and text.endswith("}"):
         text = text[1:-1]

@@ -142,7 +142,7 @@ def job_of(workload: Object) -> DemoJob:
     spec = workload["spec"]
     owners = objects.owner_references(workload) or [workload["metadata"]]
     by_type = conditions.by_type(workload)
-    preemptor = _PREEMPTOR.search(by_type.get("Preempted", {}).get("message", ""))
+    preemptor = _PREEMPTOR.search(by_type.get("Preempted", {}).get("message", "")[:2000])
     return DemoJob(
         uid=objects.uid(workload),
         name=owners[0]["name"],

@@ -1,0 +1,125 @@
+"""Connections: time limits, and who makes room when there are too many."""
+
+import asyncio
+import contextlib
+
+import pytest
+
+from pykueue.api.scheme import Scheme
+from pykueue.apiserver.calls import UserInfo
+from pykueue.apiserver.http import listener as listener_module
+from pykueue.apiserver.http.app import Application
+from pykueue.apiserver.http.connections import ConnectionLimits
+from pykueue.apiserver.http.listener import Listener
+from pykueue.apiserver.security.authorizer import Authorizer
+
+GET = b"GET /version HTTP/1.1\r\nHost: x\r\n%s\r\n"
+JANE = b"Authorization: Bearer jane\r\n"
+DEADLINE_SECONDS = 20
+opened: list[asyncio.StreamWriter] = []
+"""Connections of the clients, which are closed when the test ends."""
+
+
+@contextlib.asynccontextmanager
+async def serving(**limits):
+    application = Application(
+        scheme=Scheme(),
+        verbs=None,
+        authorizer=Authorizer(),
+        authenticate=lambda token: UserInfo(name=token, groups=("system:authenticated",)) if token else None,
+    )
+    listener = Listener(application, ConnectionLimits(**{"total": 100, **limits}))
+    port = await listener.start("127.0.0.1", 0, None)
+    try:
+        yield port
+    finally:
+        while opened:
+            writer = opened.pop()
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+        await listener.stop()
+
+
+async def connected(port, data=b""):
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    opened.append(writer)
+    writer.write(data)
+    return reader, writer
+
+
+async def code(reader):
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        line = await reader.readline()
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = next(
+            int(row.split(b":")[1]) for row in head.split(b"\r\n") if row.lower().startswith(b"content-length")
+        )
+        await reader.readexactly(length)
+        return int(line.split()[1])
+
+
+async def is_closed(reader):
+    async with asyncio.timeout(DEADLINE_SECONDS):
+        with contextlib.suppress(ConnectionError):
+            return await reader.read() == b""
+        return True
+
+
+@pytest.mark.parametrize("data", [b"", b"GET /version HTTP/1.1\r\nHost:", b"GET /vers"])
+async def test_a_connection_without_headers_is_closed(data):
+    async with serving(header_seconds=0.1, idle_seconds=60) as port:
+        reader, _ = await connected(port, data)
+        assert await is_closed(reader)
+
+
+async def test_a_connection_stays_open_without_a_user_only_as_long_as_headers_may_take():
+    async with serving(header_seconds=0.1, idle_seconds=60) as port:
+        reader, _ = await connected(port, b"GET /api HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert await code(reader) == 401
+        assert await is_closed(reader)
+
+
+async def test_an_idle_connection_of_a_user_is_closed_later():
+    async with serving(header_seconds=0.1, idle_seconds=0.5) as port:
+        reader, _ = await connected(port, GET % JANE)
+        assert await code(reader) == 200
+        assert await is_closed(reader)
+
+
+async def test_a_body_that_does_not_arrive_is_given_up(monkeypatch):
+    monkeypatch.setattr(listener_module, "_BODY_SECONDS", 0.1)
+    async with serving() as port:
+        head = b"POST /apis HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n%s\r\n" % JANE
+        reader, _ = await connected(port, head + b"abc")
+        assert await code(reader) == 408
+        assert await is_closed(reader)
+
+
+async def test_a_body_that_is_not_stored_must_be_small():
+    async with serving() as port:
+        reader, _ = await connected(port, b"POST /apis HTTP/1.1\r\nHost: x\r\nContent-Length: 70000\r\n%s\r\n" % JANE)
+        assert await code(reader) == 413
+
+
+async def test_strangers_make_room_for_users_and_the_newest_connection_gets_in():
+    async with serving(total=20, header_seconds=60) as port:
+        jane_reader, jane_writer = await connected(port, GET % JANE)
+        assert await code(jane_reader) == 200
+        strangers = [await connected(port) for _ in range(60)]
+        reader, _ = await connected(port, GET % JANE)
+        assert await code(reader) == 200
+        jane_writer.write(GET % JANE)
+        assert await code(jane_reader) == 200
+        assert await is_closed(strangers[0][0])
+
+
+async def test_idle_connections_of_one_user_make_room_for_another():
+    async with serving(total=20, header_seconds=60) as port:
+        bob_reader, bob_writer = await connected(port, GET % b"Authorization: Bearer bob\r\n")
+        assert await code(bob_reader) == 200
+        for _ in range(40):
+            reader, _ = await connected(port, GET % JANE)
+            assert await code(reader) == 200
+        bob_writer.write(GET % b"Authorization: Bearer bob\r\n")
+        assert await code(bob_reader) == 200

@@ -1,0 +1,49 @@
+"""Work grows with the length of a text and with nothing else, at every entry of a parser.
+
+The processor time of a text is compared with that of a text four times as long. A quadratic
+parser needs sixteen times as long. The machine may be busy, so the smallest of several times
+counts, and only a parser that is too slow every time fails.
+"""
+
+import contextlib
+import time
+
+import pytest
+from tests.cost.entries import ENTRIES
+
+from pykueue.api.errors import ApiError
+
+FACTOR = 4
+LARGEST_RATIO = 6.25  # two and a half for every doubling
+SHORT_SECONDS = 0.002
+LONGEST = 1 << 17
+
+
+def seconds(call):
+    began = time.thread_time()
+    with contextlib.suppress(ApiError, ValueError):  # a refusal is an answer
+        call()
+    return time.thread_time() - began
+
+
+def best_of(entry, length, attempts):
+    return min(seconds(entry(length)) for _ in range(attempts))
+
+
+def measured_length(entry):
+    """A length whose work can be measured; the longest one if the work does not grow."""
+    length = 256
+    while length < LONGEST and seconds(entry(length)) < SHORT_SECONDS:
+        length *= 2
+    return length
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_work_grows_with_the_length(name):
+    entry = ENTRIES[name]
+    length = measured_length(entry)
+    for attempts in (1, 2, 4, 8):
+        short, long = best_of(entry, length, attempts), best_of(entry, FACTOR * length, attempts)
+        if long < max(LARGEST_RATIO * short, FACTOR * SHORT_SECONDS):
+            return
+    pytest.fail(f"{length} characters need {short * 1000:.1f} ms, {FACTOR * length} need {long * 1000:.1f} ms")
