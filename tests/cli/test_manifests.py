@@ -149,6 +149,6 @@ def test_rights_on_secrets_are_those_on_the_one_of_the_certificate():
     names = {
         tuple(rule.get("resourceNames", ()))
         for rule in rules
-        if rule["resources"] == ["secrets"] and rule["verbs"] != ["create"]
+        if rule.get("resources") == ["secrets"] and rule["verbs"] != ["create"]
     }
     assert names == {("kueue-webhook-server-cert",)}

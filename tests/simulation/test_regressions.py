@@ -8,6 +8,7 @@ from tests.simulation.manifests import EXIT_CODE, RUNTIME, admitted, job, runnin
 from pykueue.api import conditions, resources
 from pykueue.kube.client import DeleteOptions
 from pykueue.simulate import faults, invariants
+from pykueue.simulate import profile as profiles
 from pykueue.simulate import system as simulated_system
 from pykueue.simulate.campaign import Campaign
 from pykueue.simulate.faults import FaultRates
@@ -240,3 +241,47 @@ def test_a_deleted_job_gets_no_other_workload_before_its_watch_shows_the_deletio
 
     monkeypatch.setattr(simulated_system, "FaultyClient", LateWatch)
     Campaign(1).run(story)
+
+
+def test_a_pod_takes_the_place_of_one_that_was_still_ending_when_it_came():
+    async def story(campaign):
+        client = campaign.system.client
+        queue = await client.get(resources.CLUSTER_QUEUE, "queue")
+        [group] = queue["spec"]["resourceGroups"]
+        flavor = group["flavors"][0] | {"name": "placed"}
+        levels = [{"nodeLabel": "kubernetes.io/hostname"}]
+        await client.create(resources.TOPOLOGY, {"metadata": {"name": "hosts"}, "spec": {"levels": levels}})
+        spec = {"nodeLabels": {"example.com/pool": "topology"}, "topologyName": "hosts"}
+        await client.create(resources.RESOURCE_FLAVOR, {"metadata": {"name": "placed"}, "spec": spec})
+        patch = {"spec": {"resourceGroups": [group | {"flavors": [flavor]}]}}
+        await client.patch(resources.CLUSTER_QUEUE, "queue", "", patch)
+        placed = job("job")
+        placed["spec"]["template"]["metadata"]["annotations"]["kueue.x-k8s.io/podset-unconstrained-topology"] = "true"
+        placed["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 20
+        await client.create(resources.JOB, placed, "default")
+        await campaign.rest(30)
+        [pod] = await running_pods(campaign.system)
+        campaign.system.cluster.kill()  # nobody ends the pod for a while
+        await client.delete(resources.POD, pod, "default")
+        await client.create(resources.POD, _replacement(await client.get(resources.POD, pod, "default")), "default")
+        await asyncio.sleep(10)
+        campaign.system.cluster.start()
+        await campaign.rest(60)
+        assert await running_pods(campaign.system) == ["replacement"]
+
+    async def play(campaign):
+        await set_up(campaign)
+        await story(campaign)
+
+    profile = profiles.Profile(topology=True, nodes=profiles.topology_nodes())
+    Campaign(1, profile=profile).run(play)
+
+
+def _replacement(pod):
+    """The pod that the Job controller creates in the place of another one."""
+    names = ("namespace", "labels", "annotations", "ownerReferences", "finalizers")
+    metadata = {name: pod["metadata"][name] for name in names if name in pod["metadata"]}
+    spec = {name: value for name, value in pod["spec"].items() if name not in ("nodeName", "nodeSelector")}
+    gate = {"name": "kueue.x-k8s.io/topology"}
+    spec |= {"schedulingGates": [gate], "nodeSelector": {"example.com/pool": "topology"}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata | {"name": "replacement"}, "spec": spec}

@@ -164,7 +164,7 @@ async def _engine_faults(system: System) -> AsyncIterator[str]:
         reasons = system.pending_reasons[replica]
         for fault in _unwritten(reasons, observed.workloads):
             yield fault
-        if system.monitor.had_stopped_queues:
+        if system.monitor.had_stopped_queues or _waiting_for_pods(system):
             return
         for fault in _decisions(observed.engine, observed.workloads, reasons, system.clock.now_ns()):
             yield fault

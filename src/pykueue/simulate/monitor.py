@@ -179,8 +179,9 @@ class Monitor:
             times.clear()
 
     def _check_quota(self, key: StoreKey, workload: Object) -> None:
-        """A new reservation fits into what its cohort has, and into what its queue may borrow, with
-        the quotas of now or of a moment ago.
+        """A new reservation fits the quotas of its cohort and the borrowing limit of its queue.
+
+        The quotas of a moment ago count too.
         """
         now_ns, former = self._clock.now_ns(), self._former_queues
         while former and now_ns - former[0][0] > QUOTA_GRACE_NS:

@@ -64,7 +64,7 @@ def draw(source: random.Random) -> Profile:
         elastic_jobs=source.random() < 0.4,
         topology=has_topology,
         checks=source.random() < 0.35,
-        nodes=_nodes() if has_topology else (),
+        nodes=topology_nodes() if has_topology else (),
     )
 
 
@@ -86,7 +86,7 @@ def _pods_ready(source: random.Random) -> Object:
     }
 
 
-def _nodes() -> tuple[Object, ...]:
+def topology_nodes() -> tuple[Object, ...]:
     """Racks of small hosts for the topology, and one large node for everything else."""
     hosts = [
         _node(f"host-{rack}-{host}", str(_HOST_CPU), {RACK: f"rack-{rack}", POOL: "topology"})

@@ -153,7 +153,7 @@ async def test_resources_are_shown_when_the_configuration_asks():
         assert scrape("local_queue_resource_usage", name="cq", flavor="default", resource="cpu") == 1
         assert scrape("cluster_queue_weighted_share", cluster_queue="cq", cohort="team") == 0
         assert scrape("unadmitted_workloads", cluster_queue="cq", reason="NoReservation") == 3
-        others = (catalog.BUILD_INFO.name, catalog.LOOP_BLOCKED.name)
+        others = (catalog.BUILD_INFO.name, catalog.LOOP_BLOCKED.name, catalog.AUDIT_DIFFERENCES.name)
         everything = {name.removesuffix("_total") for name in (*catalog.CATALOG, *others)}
         assert {name.removesuffix("_total") for name in scrape.names()} == everything
 

@@ -3,15 +3,18 @@
 from pykueue.api import objects, resources
 from pykueue.api.labels import WORKLOAD_ANNOTATION, WORKLOAD_SLICE_NAME
 from pykueue.api.scheme import Object
+from pykueue.api.times import SECOND_NS
 from pykueue.controllers.jobs import slices
 from pykueue.controllers.topology import decide
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
-from pykueue.kube.controller.cache import Key, ObjectCache, key_of
+from pykueue.kube.controller.cache import Key, ObjectCache, key_of, latest
 from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.controller.work_queue import WorkQueue
+from pykueue.translate import nodes
 
 INDEX = "topologyWorkload"
+BATCH_NS = SECOND_NS
 
 
 class TopologyUngater:
@@ -24,12 +27,19 @@ class TopologyUngater:
         cache.on_change(resources.POD, self._pod_changed)
         cache.on_change(resources.WORKLOAD, self._workload_changed)
 
-    def _pod_changed(self, _old: Object | None, new: Object | None) -> None:
-        """A deleted pod needs no look: the pod that replaces it is a change of its own."""
-        if new is not None and decide.is_gated(new):
-            for slice_key in _slice_of_pod(new):
-                for workload in self._cache.indexed(resources.WORKLOAD, INDEX, slice_key):
+    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
+        """Reconcile for a gated pod, and for a pod that ended: its place is free for the pod that
+        replaces it, which may have come before. Pods that end together are looked at once.
+        """
+        is_gated = new is not None and decide.is_gated(new)
+        if not is_gated and new is not None and not nodes.is_terminated(new):
+            return
+        for slice_key in _slice_of_pod(latest(old, new)):
+            for workload in self._cache.indexed(resources.WORKLOAD, INDEX, slice_key):
+                if is_gated:
                     self.queue.add(key_of(workload))
+                else:
+                    self.queue.add_unless_due(key_of(workload), BATCH_NS)
 
     def _workload_changed(self, _old: Object | None, new: Object | None) -> None:
         if new is not None and any(map(decide.is_gated, self._pods(new))):
