@@ -21,6 +21,9 @@ KeyType = TypeVar("KeyType", bound=Hashable)
 FIRST_PAUSE_NS = 5_000_000
 LONGEST_PAUSE_NS = 30 * SECOND_NS
 
+FAILURES_LOGGED = frozenset(10 << step for step in range(16))
+"""A key that meets conflicts or missing objects is logged after so many failures in a row."""
+
 Reconcile = Callable[[KeyType], Awaitable[int]]
 """Reconciles one key and returns `requeue_after_ns`; 0 means: when something changes."""
 
@@ -104,9 +107,9 @@ class WorkQueue(Generic[KeyType]):
         try:
             requeue_after_ns = await reconcile(key)
         except ApiError as error:
-            if error.code not in (404, 409):
-                log.warning("%s %s: %s", self._name, key, error.message)
             self._retry(key)
+            if error.code not in (404, 409) or self._failures[key] in FAILURES_LOGGED:
+                log.warning("%s %s: %s", self._name, key, error.message)
         except Exception:
             log.exception("%s %s", self._name, key)
             self._retry(key)
