@@ -25,7 +25,8 @@ from pykueue.api.scheme import Object
 from pykueue.engine import values
 from pykueue.translate import devices, nodes, requests, selectors
 
-MOST_SHARED = 4096
+MOST_SHARED = 2048
+LARGEST_SHARED_BYTES = 8192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,6 +125,8 @@ class WorkloadTranslator:
 
 
 def _remember(shared: dict[bytes, Any], encoded: bytes, value: Any) -> None:
+    if len(encoded) > LARGEST_SHARED_BYTES:
+        return
     if len(shared) >= MOST_SHARED:
         del shared[next(iter(shared))]
     shared[encoded] = value

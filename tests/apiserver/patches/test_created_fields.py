@@ -63,3 +63,17 @@ def test_few_shapes_are_remembered(monkeypatch):
         managers = managed_fields.after_update(schema, None, obj, managers={}, writer=WRITER)
         assert msgspec.json.encode(managers[WRITER.updater()].fields).count(b"key-") == 1
     assert len(schema.texts_by_shape) <= 4
+
+
+def test_large_shapes_are_not_remembered():
+    schema = merge_schema.of(SCHEME.for_kind("v1", "Secret"))
+    obj = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {},
+        "data": {f"key-{number}": "" for number in range(2000)},
+    }
+    before = len(schema.texts_by_shape)
+    managers = managed_fields.after_update(schema, None, obj, managers={}, writer=WRITER)
+    assert len(managers[WRITER.updater()].fields["f:data"]) == 2001
+    assert len(schema.texts_by_shape) == before

@@ -40,11 +40,34 @@ def test_the_shared_copy_is_the_object_without_managers():
     assert obj.shared() == expected == obj.decode_unmanaged()
 
 
+def test_equal_conditions_and_admissions_are_one_value():
+    condition = {"type": "Admitted", "status": "True", "reason": "Admitted", "message": "The workload is admitted"}
+    admission = {"clusterQueue": "shared", "podSetAssignments": [{"name": "main", "flavors": {"cpu": "default"}}]}
+    status = {"conditions": [condition], "admission": admission}
+    first, second = (stored(name, status=status).shared()["status"] for name in "ab")
+    assert first == second == status
+    assert first["conditions"][0] is second["conditions"][0]
+    assert first["admission"] is second["admission"]
+    assert first["conditions"] is not second["conditions"]
+
+
+def test_a_status_of_any_form_is_decoded():
+    for status in ("text", None, [], {}, {"conditions": None}, {"conditions": {"a": 1}}, {"admission": None}):
+        assert stored("a", status=status).shared()["status"] == status
+
+
 def test_equal_labels_are_one_value():
     first, second = stored("a", labels={"x": "1"}), stored("b", labels={"x": "1"})
     assert first.meta.labels is second.meta.labels
     assert (first.meta.uid, second.meta.uid) == ("a", "b")
     assert stored("c", labels={"x": "2"}).meta.labels == {"x": "2"}
+
+
+def test_large_specs_are_not_remembered():
+    parts = rows._SharedParts()
+    data = json.dumps({"metadata": {}, "spec": {"text": "x" * 10_000}}).encode()
+    assert parts.decode(data)["spec"] == {"text": "x" * 10_000}
+    assert not parts._specs
 
 
 def test_few_specs_are_remembered(monkeypatch):

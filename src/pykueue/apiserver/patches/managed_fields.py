@@ -32,7 +32,8 @@ _UNOWNED_METADATA = (
     "f:deletionTimestamp",
     "f:deletionGracePeriodSeconds",
 )
-_MOST_SHAPES = 1024
+_MOST_SHAPES = 256
+_LARGEST_SHAPE_BYTES = 8192
 _KUBECTL = "kubectl"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _ENTRY_NAMES = ("manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource")
@@ -235,7 +236,8 @@ def _after_create(schema: MergeSchema, new: Object, writer: Writer) -> Managers:
         fields = msgspec.Raw(b"" if changed is None else msgspec.json.encode(changed))
         if len(schema.texts_by_shape) >= _MOST_SHAPES:
             schema.texts_by_shape.clear()
-        schema.texts_by_shape[shape] = fields
+        if len(bytes(fields)) <= _LARGEST_SHAPE_BYTES:
+            schema.texts_by_shape[shape] = fields
     if not bytes(fields):
         return {}
     return {writer.updater(): Ownership(fields, writer.api_version, writer.time)}

@@ -58,12 +58,14 @@ class _Envelope(msgspec.Struct, frozen=True, gc=False):
 
 _ENVELOPE = msgspec.json.Decoder(_Envelope)
 _PARTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_MOST_SHARED = 4096
-_SMALLEST_SHARED = 64
+_ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
+_MOST_SHARED = 2048
+_SHARED_BYTES = range(64, 4097)
+"""The sizes of texts that are worth to be remembered, and not too large to be."""
 
 
 class _SharedParts:
-    """Equal specs and labels of different objects are one value in memory.
+    """Equal specs, labels, conditions and admissions of different objects are one value in memory.
 
     The Workloads of a queue look alike, and a write of a status leaves the spec as it was. The
     values must not be changed.
@@ -71,24 +73,31 @@ class _SharedParts:
 
     def __init__(self) -> None:
         self._specs: dict[bytes, Any] = {}
+        self._states: dict[bytes, Any] = {}
+        """Conditions and admissions."""
         self._labels: dict[tuple[tuple[str, str], ...], dict[str, str]] = {}
 
     def decode(self, data: bytes) -> Object:
-        return {
-            name: self._spec(part) if name == "spec" else _decode(part) for name, part in _PARTS.decode(data).items()
-        }
+        obj: Object = {}
+        for name, part in _PARTS.decode(data).items():
+            if name == "spec":
+                obj[name] = _equal(self._specs, part)
+            elif name == "status" and bytes(part).startswith(b"{"):
+                obj[name] = self._status(part)
+            else:
+                obj[name] = _decode(part)
+        return obj
 
-    def _spec(self, part: msgspec.Raw) -> Any:
-        text = bytes(part)
-        if len(text) < _SMALLEST_SHARED:
-            return _decode(text)
-        spec = self._specs.get(text)
-        if spec is None:
-            spec = _decode(text)
-            if len(self._specs) >= _MOST_SHARED:
-                del self._specs[next(iter(self._specs))]
-            self._specs[text] = spec
-        return spec
+    def _status(self, text: msgspec.Raw) -> Object:
+        status: Object = {}
+        for name, part in _PARTS.decode(text).items():
+            if name == "conditions" and bytes(part).startswith(b"["):
+                status[name] = [_equal(self._states, condition) for condition in _ITEMS.decode(part)]
+            elif name == "admission":
+                status[name] = _equal(self._states, part)
+            else:
+                status[name] = _decode(part)
+        return status
 
     def meta(self, data: bytes) -> "Meta":
         meta = _ENVELOPE.decode(data).metadata
@@ -104,6 +113,20 @@ class _SharedParts:
                 del self._labels[next(iter(self._labels))]
             shared = self._labels[items] = labels
         return shared
+
+
+def _equal(values: dict[bytes, Any], part: msgspec.Raw) -> Any:
+    """The value of this text, the same for every equal text."""
+    text = bytes(part)
+    if len(text) not in _SHARED_BYTES:
+        return _decode(text)
+    value = values.get(text)
+    if value is None:
+        value = _decode(text)
+        if len(values) >= _MOST_SHARED:
+            del values[next(iter(values))]
+        values[text] = value
+    return value
 
 
 _decode = msgspec.json.decode

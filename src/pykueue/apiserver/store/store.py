@@ -20,8 +20,8 @@ logger = logging.getLogger(__name__)
 
 Listener = Callable[[Sequence[StoreChange]], None]
 
-HISTORY_CHANGES = 20_000
-HISTORY_BYTES = 32 * 2**20
+HISTORY_CHANGES = 12_000
+HISTORY_BYTES = 24 * 2**20
 
 
 class _Collection:
