@@ -65,7 +65,8 @@ async def started(options: UpOptions) -> AsyncIterator[RunningServer]:
 async def serve(options: UpOptions, on_ready: Callable[[RunningServer], None]) -> None:
     """Run until SIGINT or SIGTERM; `on_ready` is called once, when everything has started."""
     stopping = process.stop_signal()
-    async with loop_watchdog.watched(), started(options) as server:
+    async with started(options) as server:
         on_ready(server)
         process.tune_collector()
-        await stopping.wait()
+        async with loop_watchdog.watched():
+            await stopping.wait()
