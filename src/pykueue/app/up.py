@@ -70,7 +70,8 @@ async def serve(options: UpOptions, on_ready: Callable[[RunningServer], None]) -
     os.umask(0o077)
     stopping = process.stop_signal()
     process.log_limits(options.configuration.document, is_embedded=True)
-    async with loop_watchdog.watched(), started(options) as server:
+    async with started(options) as server:
         on_ready(server)
         process.tune_collector()
-        await stopping.wait()
+        async with loop_watchdog.watched():
+            await stopping.wait()

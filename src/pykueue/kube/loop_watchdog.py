@@ -1,4 +1,4 @@
-"""The watchdog of the event loop: it logs every turn longer than 100 ms, with its stack.
+"""The watchdog of the event loop: it logs every turn longer than 100 ms, and where it was.
 
 Nothing is answered while a turn lasts: no request, no watch, no signal, no lease. A timer beats on
 the loop; a thread looks at the loop's stack when a beat is overdue, and the late beat logs it. The
@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 LIMIT_SECONDS = 0.1
 BEAT_SECONDS = 0.025
 STACK_FRAMES = 12
+STACK_PAUSE_SECONDS = 1.0
+"""At most one stack is logged in this time, because a busy machine delays many turns."""
 
 blocked_turns = 0
 """How many turns of event loops of this process were longer than the limit."""
@@ -33,6 +35,7 @@ class LoopWatchdog:
         self._cpu = 0.0
         self._stack = ""
         """The stack of the present turn, since it is too long."""
+        self._stack_logged = -STACK_PAUSE_SECONDS
         self._timer: asyncio.TimerHandle | None = None
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="loop-watchdog", daemon=True)
@@ -54,14 +57,20 @@ class LoopWatchdog:
 
     def _beat(self) -> None:
         """Runs on the loop, late by the length of a turn that was too long."""
-        late_seconds = time.monotonic() - self._due
+        now = time.monotonic()
+        late_seconds = now - self._due
         if late_seconds > LIMIT_SECONDS:
             _count()
+            where = ""
+            if self._stack and now - self._stack_logged >= STACK_PAUSE_SECONDS:
+                self._stack_logged = now
+                where = f"; it was here:\n{self._stack}"
+            cpu_seconds = time.thread_time() - self._cpu
             log.warning(
-                "the event loop did nothing else for %.0f ms (%.0f ms of CPU)%s",
+                "one turn of the event loop took %.0f ms (%.0f ms of CPU)%s",
                 late_seconds * 1000,
-                (time.thread_time() - self._cpu) * 1000,
-                f"; it was here:\n{self._stack}" if self._stack else "",
+                cpu_seconds * 1000,
+                where,
             )
         self._stack = ""
         self._set_timer()

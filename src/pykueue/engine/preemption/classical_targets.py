@@ -127,7 +127,7 @@ def _own_source(search: PreemptionSearch) -> list[CandidateSource]:
 
 
 def _shared_source(search: PreemptionSearch, *, only_by_hierarchy: bool) -> tuple[Sources, Sources] | None:
-    """The sources of a queue directly below the root while heads are nominated, else None."""
+    """The sources of a queue directly below the root; None unless heads are being nominated."""
     state, cohort = search.state, search.queue.node.parent
     if (
         not state.shared_candidates.is_open
