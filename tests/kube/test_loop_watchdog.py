@@ -15,13 +15,14 @@ def block_the_loop():
 def emit_and_set(emit, logged):
     def emit_record(record):
         emit(record)
-        if "block_the_loop" in record.getMessage():
+        if "block_the_loop" in (record.stack_info or ""):
             logged.set()
 
     return emit_record
 
 
 async def test_a_long_turn_is_logged_with_its_stack_and_counted(caplog, monkeypatch):
+    caplog.set_level("INFO")
     before, logged = loop_watchdog.blocked_turns, asyncio.Event()
     monkeypatch.setattr(caplog.handler, "emit", emit_and_set(caplog.handler.emit, logged))
     async with loop_watchdog.watched():
@@ -30,6 +31,15 @@ async def test_a_long_turn_is_logged_with_its_stack_and_counted(caplog, monkeypa
         await asyncio.wait_for(logged.wait(), 10)
     assert loop_watchdog.blocked_turns > before
     assert "ms of CPU" in caplog.text
+
+
+async def test_a_turn_that_waited_for_the_machine_is_no_warning(caplog):
+    watchdog = loop_watchdog.LoopWatchdog()
+    for cpu_seconds, level in ((0.19, "WARNING"), (0.01, "INFO")):
+        caplog.clear()
+        caplog.set_level("INFO")
+        watchdog._log(now=0.0, late_seconds=0.2, cpu_seconds=cpu_seconds)
+        assert [record.levelname for record in caplog.records] == [level]
 
 
 async def test_the_watchdog_ends_with_its_block():

@@ -2,8 +2,8 @@
 
 Nothing is answered while a turn lasts: no request, no watch, no signal, no lease. A timer beats on
 the loop; a thread looks at the loop's stack when a beat is overdue, and the late beat logs it. The
-CPU time in the message tells work from waiting: a turn with little CPU waited for the machine.
-`pykueue up` and `pykueue controller` run one; the metrics read `blocked_turns`.
+CPU time in the message tells work from waiting: a turn with little CPU waited for the machine, and
+is no warning. `pykueue up` and `pykueue controller` run one; the metrics read `blocked_turns`.
 """
 
 import asyncio
@@ -61,19 +61,20 @@ class LoopWatchdog:
         late_seconds = now - self._due
         if late_seconds > LIMIT_SECONDS:
             _count()
-            where = ""
-            if self._stack and now - self._stack_logged >= STACK_PAUSE_SECONDS:
-                self._stack_logged = now
-                where = f"; it was here:\n{self._stack}"
-            cpu_seconds = time.thread_time() - self._cpu
-            log.warning(
-                "one turn of the event loop took %.0f ms (%.0f ms of CPU)%s",
-                late_seconds * 1000,
-                cpu_seconds * 1000,
-                where,
-            )
+            self._log(now, late_seconds, time.thread_time() - self._cpu)
         self._stack = ""
         self._set_timer()
+
+    def _log(self, now: float, late_seconds: float, cpu_seconds: float) -> None:
+        stack = None
+        if self._stack and now - self._stack_logged >= STACK_PAUSE_SECONDS:
+            self._stack_logged = now
+            stack = f"The turn was here:\n{self._stack}"
+        level = logging.WARNING if cpu_seconds >= late_seconds / 2 else logging.INFO
+        if log.isEnabledFor(level):
+            text = "one turn of the event loop took %.0f ms (%.0f ms of CPU)"
+            times = (late_seconds * 1000, cpu_seconds * 1000)
+            log.handle(log.makeRecord(log.name, level, __file__, 0, text, times, None, sinfo=stack))
 
     def _watch(self) -> None:
         """Runs in a thread of its own."""
