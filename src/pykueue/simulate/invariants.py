@@ -108,7 +108,25 @@ def may_differ_after_restart(system: System) -> bool:
         reasons.is_scanning(workload.key(obj)) for reasons in _reasons(system) for obj in _kind(system, "Workload")
     )
     is_reordered = any(reasons.reordered_queues() for reasons in _reasons(system))
-    return system.monitor.had_stopped_queues or bool(_waiting_for_pods(system)) or is_scanning or is_reordered
+    is_inherited = system.monitor.had_stopped_queues or bool(_waiting_for_pods(system)) or _began_late(system)
+    return is_inherited or is_scanning or is_reordered
+
+
+def _began_late(system: System) -> bool:
+    """Whether a reason does not name the first flavor: the scan went on after it.
+
+    As in Kueue, quota of the first flavor that becomes free in the meantime is not seen, and the
+    workload waits until something else changes.
+    """
+    first = {objects.name(queue): flavors[0] for queue in _kind(system, "ClusterQueue") if (flavors := _flavors(queue))}
+    return any(
+        message is not None
+        and " in flavor " in message
+        and first.get(objects.spec(obj).get("queueName", ""), "") not in message
+        for obj in _kind(system, "Workload")
+        if predicates.is_admissible(obj)
+        for message in [_pending_message(obj)]
+    )
 
 
 def check_engine(system: System, engine: Engine) -> None:
@@ -164,7 +182,7 @@ async def _engine_faults(system: System) -> AsyncIterator[str]:
         reasons = system.pending_reasons[replica]
         for fault in _unwritten(reasons, observed.workloads):
             yield fault
-        if system.monitor.had_stopped_queues or _waiting_for_pods(system):
+        if system.monitor.had_stopped_queues or _waiting_for_pods(system) or _began_late(system):
             return
         for fault in _decisions(observed.engine, observed.workloads, reasons, system.clock.now_ns()):
             yield fault

@@ -202,9 +202,9 @@ class Monitor:
         members = [other for other in queues.values() if cohort and objects.spec(other).get("cohortName") == cohort]
         for some, limit in (([queue], _limits(queue)), (members or [queue], _total(members or [queue]))):
             used = self.usage(objects.name(member) for member in some)
-            for index, amount in used.items():
-                if index in limit and amount > limit[index]:
-                    return f"{amount} of {index} are used, {limit[index]} may be"
+            for index in usage_of(workload):
+                if index in limit and used[index] > limit[index]:
+                    return f"{used[index]} of {index} are used, {limit[index]} may be"
         return ""
 
     def usage(self, queues: Iterator[str]) -> Counter[FlavorResource]:
