@@ -27,10 +27,10 @@ async def test_controllers_that_fail_are_logged_and_start_again(api, monkeypatch
     await controllers.start()
     first = controllers.scheduler
 
-    def fail(_event):
+    def fail(_event, _is_turn_over):
         raise ArithmeticError("a fault of ours")
 
-    monkeypatch.setattr(first.engine, "handle", fail)
+    monkeypatch.setattr(first.engine, "cycle_in_steps", fail)
     await api.client().create(resources.RESOURCE_FLAVOR, FLAVOR)
     await eventually(lambda: controllers.scheduler is not first)
     await eventually(lambda: controllers.scheduler.engine.view.flavor("default") is not None)

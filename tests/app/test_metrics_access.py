@@ -17,7 +17,6 @@ from pykueue.kube import access
 from pykueue.kube.delegation import DelegatedAuth
 from pykueue.kube.http_client import HttpClient
 
-ROLES = Resource(GROUP, "v1", "clusterroles", "ClusterRole", namespaced=False)
 BINDINGS = Resource(GROUP, "v1", "clusterrolebindings", "ClusterRoleBinding", namespaced=False)
 
 
@@ -78,10 +77,6 @@ async def test_metrics_are_not_served_without_tls(metrics):
 async def test_a_user_needs_the_right_to_the_path(api, metrics):
     token = tokens.issue(api.paths.tokens, "prometheus")
     assert await read(metrics, token) == (403, "Authorization denied for user prometheus")
-    reader = next(
-        role for role in rbac.of_controller("kueue-system") if role["metadata"]["name"] == rbac.METRICS_READER
-    )
-    await api.client().create(ROLES, reader)
     binding = {
         "metadata": {"name": "prometheus"},
         "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": rbac.METRICS_READER},

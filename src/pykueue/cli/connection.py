@@ -1,6 +1,7 @@
 """How a command reaches a cluster: the options, one client, and errors printed as one line."""
 
 import asyncio
+import contextlib
 import functools
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -16,6 +17,9 @@ Answer = TypeVar("Answer")
 Command = Callable[..., Any]
 
 _NO_ANSWER = "Is the cluster running? `pykueue up` starts one on this machine."
+RESTART_SECONDS = 60.0
+"""How long a command that follows a job waits for an API that is restarted."""
+_RETRY_SECONDS = 0.5
 _NO_KUBECONFIG = "Name one with --kubeconfig or KUBECONFIG; `pykueue up --kubeconfig FILE` writes one."
 
 
@@ -63,6 +67,17 @@ class ClusterAccess:
             return await action(client, self.namespace or credentials.namespace)
         finally:
             await client.close()
+
+
+async def when_back(read: Callable[[], Awaitable[Answer]]) -> Answer:
+    """The result of a read after the API was lost, tried again while it is restarted."""
+    click.echo("The API does not answer; waiting for it.", err=True)
+    attempts = int(RESTART_SECONDS / _RETRY_SECONDS)
+    for _ in range(attempts):
+        with contextlib.suppress(OSError):
+            return await read()
+        await asyncio.sleep(_RETRY_SECONDS)
+    return await read()
 
 
 def with_cluster(command: Command) -> Command:

@@ -1,6 +1,7 @@
 """`pykueue logs NAME`: the output of a Job's pods, or of one pod."""
 
 import asyncio
+import contextlib
 import sys
 from typing import TYPE_CHECKING
 
@@ -8,7 +9,7 @@ import click
 
 from pykueue.api import objects
 from pykueue.cli.completion import complete_names
-from pykueue.cli.connection import ClusterAccess, with_cluster
+from pykueue.cli.connection import ClusterAccess, when_back, with_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from pykueue.api.scheme import Object
     from pykueue.kube.client import Client, ObjectList
     from pykueue.kube.http_client import HttpClient
+
+_PAUSE_SECONDS = 0.1
 
 
 @click.command
@@ -85,6 +88,8 @@ class _PodOutput:
         self._namespace = namespace
         self._query = query
         self._last_pod = ""
+        self._copied_bytes: dict[str, int] = {}
+        """By the name of the pod."""
         self.has_headers = False
 
     async def copy(self, pod: "Object") -> None:
@@ -95,10 +100,35 @@ class _PodOutput:
         if failure:
             click.echo(f"{name}: {failure}", err=True)
             return
-        path = resources.POD.path(self._namespace, name, "log")
-        rest = b""
-        async for chunk in self._client.stream(path, self._query):
-            *lines, rest = (rest + chunk).split(b"\n")
+
+        async def read() -> "Object":
+            return await self._client.get(resources.POD, name, self._namespace)
+
+        while True:
+            try:
+                await self._copy_rest(name)
+                if not self._can_continue or not _is_running(await read()):
+                    return
+                await asyncio.sleep(_PAUSE_SECONDS)
+            except OSError:
+                if not self._can_continue:
+                    raise
+                await when_back(read)
+
+    @property
+    def _can_continue(self) -> bool:
+        """Whether the output is followed from a place that is known after a restart of the API."""
+        return bool(self._query["follow"]) and "tailLines" not in self._query
+
+    async def _copy_rest(self, name: str) -> None:
+        """Copy what the log has beyond the lines that were copied already."""
+        from pykueue.api import resources
+
+        skip, rest = self._copied_bytes.get(name, 0), b""
+        async for chunk in self._client.stream(resources.POD.path(self._namespace, name, "log"), self._query):
+            skipped = min(skip, len(chunk))
+            skip -= skipped
+            *lines, rest = (rest + chunk[skipped:]).split(b"\n")
             self._write(name, b"".join(line + b"\n" for line in lines))
         self._write(name, rest)
 
@@ -108,6 +138,7 @@ class _PodOutput:
         if self.has_headers and pod != self._last_pod:
             sys.stdout.buffer.write(f"==> {pod} <==\n".encode())
         self._last_pod = pod
+        self._copied_bytes[pod] = self._copied_bytes.get(pod, 0) + len(data)
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
 
@@ -143,17 +174,19 @@ async def _watch_pods(client: "Client", job: "Object", handle: "Callable[[Object
     from pykueue.api import resources
 
     while True:
-        listed = await _list_pods(client, job)
-        for pod in listed.items:
-            handle(pod)
-        async for event in client.watch(
-            resources.POD,
-            objects.namespace(job),
-            label_selector=_selector(job),
-            resource_version=listed.resource_version,
-        ):
-            if event.type in ("ADDED", "MODIFIED"):
-                handle(event.object)
+        with contextlib.suppress(OSError):  # others wait for an API that is restarted
+            listed = await _list_pods(client, job)
+            for pod in listed.items:
+                handle(pod)
+            async for event in client.watch(
+                resources.POD,
+                objects.namespace(job),
+                label_selector=_selector(job),
+                resource_version=listed.resource_version,
+            ):
+                if event.type in ("ADDED", "MODIFIED"):
+                    handle(event.object)
+        await asyncio.sleep(_PAUSE_SECONDS)
 
 
 def _selector(job: "Object") -> str:
@@ -180,6 +213,11 @@ def _start_failure(pod: "Object") -> str:
         if terminated.get("reason") == "StartError":
             return f"the command did not start: {terminated.get('message', '')}"
     return ""
+
+
+def _is_running(pod: "Object") -> bool:
+    statuses = objects.nested_list(pod, "status", "containerStatuses")
+    return any("running" in objects.nested(status, "state") for status in statuses)
 
 
 def _has_started(pod: "Object") -> bool:

@@ -8,7 +8,7 @@ import click
 
 from pykueue.cli import output as outputs
 from pykueue.cli.completion import complete_names
-from pykueue.cli.connection import ClusterAccess, with_cluster
+from pykueue.cli.connection import ClusterAccess, when_back, with_cluster
 
 if TYPE_CHECKING:
     from pykueue.api.scheme import Object
@@ -88,22 +88,37 @@ def show_end(name: str, condition: "Object") -> int:
 
 
 async def finished_condition(client: "Client", namespace: str, name: str) -> "Object":
-    """Wait until the Job is finished, and return its condition Complete or Failed."""
+    """Wait until the Job is finished, and return its condition Complete or Failed.
+
+    The API may be restarted meanwhile.
+    """
     from pykueue.api import resources
     from pykueue.cluster.job_controller import job_view
 
-    job = await client.get(resources.JOB, name, namespace)
+    async def read() -> "Object":
+        return await client.get(resources.JOB, name, namespace)
+
+    job = await read()
     while (condition := job_view.finished_condition(job)) is None:
-        async for event in client.watch(
-            resources.JOB,
-            namespace,
-            field_selector=f"metadata.name={name}",
-            resource_version=job["metadata"]["resourceVersion"],
-        ):
-            if event.type == "DELETED":
-                raise click.ClickException(f"job {name} was deleted before it finished")
-            if event.type != "BOOKMARK":
-                job = event.object
-            if job_view.finished_condition(job) is not None:
-                break
+        try:
+            job = await _next_change(client, job)
+        except OSError:
+            job = await when_back(read)
     return condition
+
+
+async def _next_change(client: "Client", job: "Object") -> "Object":
+    """The Job after its next change; the same if the watch ends without one."""
+    from pykueue.api import objects, resources
+
+    async for event in client.watch(
+        resources.JOB,
+        objects.namespace(job),
+        field_selector=f"metadata.name={objects.name(job)}",
+        resource_version=job["metadata"]["resourceVersion"],
+    ):
+        if event.type == "DELETED":
+            raise click.ClickException(f"job {objects.name(job)} was deleted before it finished")
+        if event.type != "BOOKMARK":
+            return event.object
+    return job

@@ -1,7 +1,6 @@
 """Daemons without a PID namespace: nothing of a pod outlives it, and no other pod loses a process."""
 
 import asyncio
-import os
 from pathlib import Path
 
 import pytest
@@ -51,13 +50,14 @@ async def test_a_daemon_that_may_belong_to_a_running_pod_stays_until_that_ends(r
 
 async def test_orphans_that_end_leave_no_zombies(runtime, tmp_path):
     runtime._orphans.container_started("u1")
-    container = await runtime.start(shell(f"env -i setsid sh -c 'echo $$ > {tmp_path}/pid' & sleep 0", uid="u1"))
+    pid = tmp_path / "pid"
+    daemon = f"env -i setsid sh -c 'echo $$ > {pid}; sleep 0.1'"
+    container = await runtime.start(shell(f"{daemon} & until [ -s {pid} ]; do sleep 0.01; done", uid="u1"))
     await container.wait()
-    await eventually((tmp_path / "pid").exists)
 
     def is_reaped():
         runtime._orphans.look()
-        return not Path(f"/proc/{int((tmp_path / 'pid').read_text() or os.getpid())}").exists()
+        return not Path(f"/proc/{int(pid.read_text())}").exists()
 
     await eventually(is_reaped)
 

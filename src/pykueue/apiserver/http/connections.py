@@ -264,7 +264,9 @@ class Acceptor:
         self._handshakes[task] = None
         task.add_done_callback(lambda ended: self._handshakes.pop(ended, None))
         if len(self._handshakes) > self._limits.handshakes:
-            next(iter(self._handshakes)).cancel()
+            oldest = next(iter(self._handshakes))
+            del self._handshakes[oldest]  # a cancelled task ends later, and must not be taken twice
+            oldest.cancel()
 
     async def _connect(self, client: socket.socket) -> None:
         try:
