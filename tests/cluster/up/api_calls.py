@@ -38,3 +38,7 @@ def wait_until(kubeconfig, resource, name, holds, seconds=100):
                 await asyncio.sleep(0.2)
 
     return asyncio.run(with_client(kubeconfig, work))
+
+
+def server(kubeconfig):
+    return asyncio.run(access.from_kubeconfig(kubeconfig)).server

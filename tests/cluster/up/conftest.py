@@ -71,6 +71,11 @@ class Cluster:
         assert done.returncode == 1, done.stdout + done.stderr
         return done.stderr
 
+    def following(self, *words):
+        """A command that runs beside the test."""
+        command = [sys.executable, "-m", "pykueue", *words]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=self.environment)
+
     def _run(self, words):
         return subprocess.run(
             [sys.executable, "-m", "pykueue", *words],

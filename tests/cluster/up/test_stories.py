@@ -77,6 +77,30 @@ def test_a_process_that_ended_during_a_restart_is_counted(queue, tmp_path):
     assert (tmp_path / "starts").read_text() == "start\n"
 
 
+TALKING = """
+import pathlib, sys, time
+here = pathlib.Path(sys.argv[1])
+print("before", flush=True)
+while not (here / "go").exists():
+    time.sleep(0.05)
+print("after", flush=True)
+"""
+
+
+def test_commands_that_follow_a_job_outlive_restarts(queue, tmp_path):
+    queue.run("submit", "--name", "long", "--", sys.executable, "-c", TALKING, str(tmp_path))
+    with queue.following("logs", "-f", "long") as logs, queue.following("wait", "long") as wait:
+        assert logs.stdout.readline() == "before\n"
+        server = api_calls.server(queue.directory / "kubeconfig")
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            queue.stop(number)
+            queue.start("--listen", server.removeprefix("https://"))
+        (tmp_path / "go").touch()
+        assert logs.communicate(timeout=60)[0] == "after\n"
+        assert wait.communicate(timeout=60)[0] == "job.batch/long complete\n"
+    assert (logs.returncode, wait.returncode) == (0, 0)
+
+
 def test_down_lets_processes_save(queue, tmp_path):
     queue.run("submit", "--name", "long", "--", sys.executable, "-c", TRAINING, str(tmp_path))
     until(tmp_path / "ready")
