@@ -99,7 +99,19 @@ async def _workloads(client: "Client", namespace: str, names: tuple[str, ...]) -
             if error.code != 404:
                 raise
             outputs.echo(error.message, err=True)
+            for workload in await _of_job(client, namespace, name):
+                outputs.echo(f"the workload of job {name} is {objects.name(workload)}", err=True)
     return workloads
+
+
+async def _of_job(client: "Client", namespace: str, job: str) -> "list[Object]":
+    """The workloads of jobs with this name."""
+    workloads = (await client.list(RESOURCES["workload"], namespace)).items
+    return [
+        workload
+        for workload in workloads
+        if any(reference["name"] == job for reference in objects.owner_references(workload))
+    ]
 
 
 async def _owners(client: "Client", obj: "Object") -> "Owners":

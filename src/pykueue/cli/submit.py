@@ -95,7 +95,8 @@ async def _queue(client: "Client", namespace: str, name: str) -> str:
         return name
     if not names:
         raise click.ClickException(
-            f"namespace {namespace} has no LocalQueue: create one with pykueue create localqueue"
+            f"namespace {namespace} has no LocalQueue. Who may create one: "
+            f"pykueue create localqueue NAME --clusterqueue QUEUE -n {namespace}"
         )
     if name in names:
         return name
