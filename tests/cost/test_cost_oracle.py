@@ -39,7 +39,7 @@ def best_of(entry, length, attempts):
 def measured_length(entry):
     """A length whose work can be measured; the longest one if the work does not grow."""
     length = 256
-    while length < LONGEST and seconds(entry(length)) < SHORT_SECONDS:
+    while length < LONGEST and best_of(entry, length, 3) < SHORT_SECONDS:
         length *= 2
     return length
 

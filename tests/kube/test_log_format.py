@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from pykueue.api import escaping
-from pykueue.kube.log_format import EscapingFormatter
+from pykueue.kube.log_format import EscapingFormatter, is_no_closed_connection
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\n2026-01-01 00:00:00 ERROR fake: forged\r\x9b31m\u202egnp\u2066\u2028\x7f"
 
@@ -31,6 +31,14 @@ def test_no_line_of_a_traceback_looks_like_a_message():
     _, *rest = text.split("\n")
     assert is_harmless(text)
     assert all(line.startswith("  ") for line in rest)
+
+
+def test_a_connection_that_its_peer_closed_is_no_error():
+    closed = RuntimeError("unable to perform operation on <TCPTransport closed=True>; the handler is closed")
+    for error, is_logged in ((closed, False), (RuntimeError("other"), True)):
+        exc_info = (type(error), error, None)
+        record = logging.LogRecord("asyncio", logging.ERROR, __file__, 1, "Fatal error", (), exc_info)
+        assert is_no_closed_connection(record) is is_logged
 
 
 def test_plain_text_stays_as_it_is():

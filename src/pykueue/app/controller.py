@@ -56,6 +56,8 @@ def rate_limit(configuration: "Loaded") -> "RateLimit | None":
 
 async def serve(client: "Client", configuration: "Loaded", options: WebhookOptions | None) -> None:
     """Run until SIGINT or SIGTERM; without `options` no webhook is served."""
+    import pykueue.controllers.system  # noqa: F401 - an import takes a long turn of the event loop
+
     stopping = process.stop_signal()
     webhooks = _webhooks(client, configuration, options) if options else None
     controller = ControllerProcess(client, configuration, webhooks)

@@ -26,6 +26,15 @@ class EscapingFormatter(logging.Formatter):
         return "\n".join(lines)
 
 
+def is_no_closed_connection(record: logging.LogRecord) -> bool:
+    """A filter: uvloop logs an error when a peer closes a TLS connection in the middle of a read.
+
+    asyncio's own loop does not.
+    """
+    error = record.exc_info[1] if record.exc_info else None
+    return not (isinstance(error, RuntimeError) and "the handler is closed" in str(error))
+
+
 def _indented(text: str) -> str:
     return textwrap.indent(escaping.paragraphs(text), "  ")
 
@@ -35,3 +44,4 @@ def configure(level: str) -> None:
     handler = logging.StreamHandler()
     handler.setFormatter(EscapingFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler])
+    logging.getLogger("asyncio").addFilter(is_no_closed_connection)

@@ -265,7 +265,7 @@ class Acceptor:
         task.add_done_callback(lambda ended: self._handshakes.pop(ended, None))
         if len(self._handshakes) > self._limits.handshakes:
             oldest = next(iter(self._handshakes))
-            del self._handshakes[oldest]  # a cancelled task ends later, and must not be taken twice
+            del self._handshakes[oldest]  # so that the next one cancels another
             oldest.cancel()
 
     async def _connect(self, client: socket.socket) -> None:
