@@ -2,8 +2,9 @@
 
 Nothing is answered while a turn lasts: no request, no watch, no signal, no lease. A timer beats on
 the loop; a thread looks at the loop's stack when a beat is overdue, and the late beat logs it. The
-CPU time in the message tells work from waiting: a turn with little CPU waited for the machine, and
-is no warning. `pykueue up` and `pykueue controller` run one; the metrics read `blocked_turns`.
+CPU time in the message tells work from waiting: a turn with little CPU waited for the machine. A
+turn with a second of CPU is a warning. `pykueue up` and `pykueue controller` run one; the metrics
+read `blocked_turns`.
 """
 
 import asyncio
@@ -18,6 +19,7 @@ from collections.abc import AsyncIterator
 log = logging.getLogger(__name__)
 
 LIMIT_SECONDS = 0.1
+WARNING_CPU_SECONDS = 1.0
 BEAT_SECONDS = 0.025
 STACK_FRAMES = 12
 STACK_PAUSE_SECONDS = 1.0
@@ -70,7 +72,7 @@ class LoopWatchdog:
         if self._stack and now - self._stack_logged >= STACK_PAUSE_SECONDS:
             self._stack_logged = now
             stack = f"The turn was here:\n{self._stack}"
-        level = logging.WARNING if cpu_seconds >= late_seconds / 2 else logging.INFO
+        level = logging.WARNING if cpu_seconds >= WARNING_CPU_SECONDS else logging.INFO
         if log.isEnabledFor(level):
             text = "one turn of the event loop took %.0f ms (%.0f ms of CPU)"
             times = (late_seconds * 1000, cpu_seconds * 1000)
