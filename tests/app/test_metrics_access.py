@@ -12,7 +12,6 @@ from pykueue.api.scheme import Resource
 from pykueue.apiserver.embedded import EmbeddedApi, ServerPaths
 from pykueue.apiserver.security import tokens
 from pykueue.app.health import HealthEndpoints, HealthServer, MetricsServer
-from pykueue.install import rbac
 from pykueue.kube import access
 from pykueue.kube.delegation import DelegatedAuth
 from pykueue.kube.http_client import HttpClient
@@ -79,7 +78,7 @@ async def test_a_user_needs_the_right_to_the_path(api, metrics):
     assert await read(metrics, token) == (403, "Authorization denied for user prometheus")
     binding = {
         "metadata": {"name": "prometheus"},
-        "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": rbac.METRICS_READER},
+        "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": "system:monitoring"},
         "subjects": [{"kind": "User", "name": "prometheus", "apiGroup": GROUP}],
     }
     await api.client().create(BINDINGS, binding)

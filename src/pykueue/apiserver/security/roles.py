@@ -175,7 +175,7 @@ def _kueue_roles() -> Iterable[Object]:
         pending = rule("visibility.kueue.x-k8s.io", [f"{plural}/pendingworkloads"], ["get"])
         role = f"pending-workloads-{name}-viewer"
         yield cluster_role(f"kueue-{role}-role", [pending], labels=_kueue_labels(role, is_for_users=is_for_users))
-    yield cluster_role("pykueue-metrics-reader", [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}])
+    yield cluster_role("system:monitoring", [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}])
     labels = _kueue_labels("explanations-viewer", is_for_users=True)
     labels |= {f"{GROUP}/aggregate-to-{role}": "true" for role in ("view", "edit", "admin")}
     explained = rule("visibility.kueue.x-k8s.io", ["explanations"], ["get"])
