@@ -18,6 +18,7 @@ from typing import TypeVar
 import msgspec
 
 from pykueue.cluster.runtimes import linux_calls as linux
+from pykueue.cluster.runtimes import seccomp
 
 T = TypeVar("T")
 
@@ -47,6 +48,8 @@ class ContainerSecurity(msgspec.Struct, frozen=True, kw_only=True):
     read_only_root: bool = False
     no_new_privileges: bool = False
     dropped_capabilities: tuple[int, ...] = ()
+    has_seccomp_filter: bool = False
+    """Whether it has the filter of `seccomp`."""
 
     @property
     def is_default(self) -> bool:
@@ -140,6 +143,8 @@ def take_rights(security: ContainerSecurity) -> None:
         linux.set_user(user.uid)
     if user is not None or security.no_new_privileges:
         linux.set_no_new_privileges()
+    if security.has_seccomp_filter:
+        seccomp.install()
 
 
 def mount_proc(pid: int) -> None:
