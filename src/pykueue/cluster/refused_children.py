@@ -25,6 +25,7 @@ def reporting(resource: Resource, sync: Sync) -> Sync:
     """A sync that also emits an event and sets a condition when a child is refused."""
 
     def sync_and_report(owner: Object, children: list[Object], now: datetime) -> writes.Sync:
+        owner = owner if "spec" in owner else {**owner, "spec": {}}  # their definitions require none
         inner = sync(owner, children, now)
         current, error, is_reported = owner, "", False
         try:

@@ -1,8 +1,8 @@
 """Priority levels: system components and administrators never wait for other users.
 
 Each level has seats of its own for requests, for bodies that are still arriving, and for streams
-(watches, logs, exec). The numbers fit one event loop: a seat that a user holds costs the others at
-most the time of one request.
+(watches, logs, exec). The numbers fit one event loop: requests of users start one in each of its
+turns, so that what the system does and the other users come in between.
 """
 
 from dataclasses import dataclass, field
@@ -44,7 +44,7 @@ def _system() -> PriorityLevel:
 
 def _workload() -> PriorityLevel:
     return PriorityLevel(
-        requests=FairQueue(64, _LONGEST_QUEUE),
+        requests=FairQueue(64, _LONGEST_QUEUE, per_turn=1),
         bodies=FairQueue(64, _LONGEST_QUEUE),
         streams=FairQueue(1000, 0),
         most_values=bodies.MOST_VALUES,
