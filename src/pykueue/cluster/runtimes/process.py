@@ -26,7 +26,7 @@ from pykueue.api import objects, resource_lists
 from pykueue.api.scheme import Object
 from pykueue.cluster import paths
 from pykueue.cluster.kubelet.run import Exit
-from pykueue.cluster.runtimes import executions, handlers, launch, linux_processes, port_mapping, sandbox
+from pykueue.cluster.runtimes import device_files, executions, handlers, launch, linux_processes, port_mapping, sandbox
 from pykueue.cluster.runtimes.cgroups import CgroupLimits, Cgroups, ContainerCgroup
 from pykueue.cluster.runtimes.linux_processes import ProcessIdentity
 from pykueue.cluster.runtimes.monitor import OOM_FILE, ContainerLimits, ContainerMonitor, MonitoredContainer
@@ -145,7 +145,7 @@ class ProcessRuntime:
             linux_processes.CONTAINER: str(request.container["name"]),
         }
         if request.gpu_indexes:
-            environment["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, request.gpu_indexes))
+            environment["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, _visible_gpus(request)))
         return environment, [mapping.text(request.mounts.rewrite(word)) for word in request.command]
 
     def _working_directory(self, request: ContainerRequest) -> Path:
@@ -183,6 +183,7 @@ class ProcessRuntime:
             shared_memory_bytes=launch.memory_bytes(request),
             hidden=self._directory,
             volumes=(*pod_volumes, *mounted),
+            gpu_files=device_files.gpu_files(request.gpu_indexes),
         )
 
     def _pod_directory(self, request: ContainerRequest) -> Path:
@@ -285,6 +286,13 @@ def _console(request: ContainerRequest) -> str:
     if request.container.get("tty"):
         return "tty"
     return "plain" if request.container.get("stdin") else ""
+
+
+def _visible_gpus(request: ContainerRequest) -> Sequence[int]:
+    """The indexes of the GPUs as CUDA counts them: if the others are hidden, from 0."""
+    if request.security.user is not None and device_files.has_gpu_files():
+        return range(len(request.gpu_indexes))
+    return request.gpu_indexes
 
 
 def _exit_text(directory: Path) -> bytes:
