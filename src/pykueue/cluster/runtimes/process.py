@@ -26,12 +26,21 @@ from pykueue.api import objects, resource_lists
 from pykueue.api.scheme import Object
 from pykueue.cluster import paths
 from pykueue.cluster.kubelet.run import Exit
-from pykueue.cluster.runtimes import device_files, executions, handlers, launch, linux_processes, port_mapping, sandbox
+from pykueue.cluster.runtimes import (
+    device_files,
+    executions,
+    handlers,
+    launch,
+    linux_processes,
+    listening_sockets,
+    port_mapping,
+    sandbox,
+)
 from pykueue.cluster.runtimes.cgroups import CgroupLimits, Cgroups, ContainerCgroup
-from pykueue.cluster.runtimes.linux_processes import ProcessIdentity
+from pykueue.cluster.runtimes.linux_processes import ProcessIdentity, ProcessTable
 from pykueue.cluster.runtimes.monitor import OOM_FILE, ContainerLimits, ContainerMonitor, MonitoredContainer
 from pykueue.cluster.runtimes.orphans import OrphanTracker
-from pykueue.cluster.runtimes.protocol import ContainerRequest, Execution, StartError
+from pykueue.cluster.runtimes.protocol import Connection, ContainerRequest, Execution, StartError
 from pykueue.cluster.runtimes.sandbox import FileView
 
 log = logging.getLogger(__name__)
@@ -253,8 +262,16 @@ class ProcessRuntime:
         await self.clear(pod_uid)
         await asyncio.to_thread(shutil.rmtree, pod_directory, ignore_errors=True)
 
-    def ports(self, pod: Object) -> dict[int, int]:
-        return {int(declared): actual for declared, actual in self._ports.mapping_of(pod).ports.items()}
+    async def connect(self, pod: Object, port: int) -> Connection:
+        mapped = self._ports.mapping_of(pod).ports.get(str(port), port)
+        return await listening_sockets.connect(mapped, lambda: self._processes(objects.uid(pod)))
+
+    def _processes(self, pod_uid: str) -> list[int]:
+        """The processes of a pod: its containers', their descendants, and all with its mark."""
+        attempts = paths.inside(self._root, pod_uid).glob("containers/*/*-*")
+        processes = [process for attempt in attempts if (process := _started_process(attempt)) is not None]
+        roots = {process.pid for process in processes if process.is_alive()}
+        return ProcessTable.read().descendants(roots | set(linux_processes.pod_processes(pod_uid)))
 
     def pods(self) -> set[str]:
         return {path.name for path in self._root.iterdir()}
