@@ -49,7 +49,9 @@ from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.supervisor import Supervisor
 
 POD_BATCH_NS = 100_000_000
-"""Pods of a Job that end within this time are counted together (Kubernetes waits for a second)."""
+"""Pods of a Job that change within this time are counted together."""
+OUTSIDE_POD_BATCH_NS = SECOND_NS
+"""The same where others run the pods: Kubernetes' own time, so that Jobs show the same states."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +216,7 @@ class LocalCluster:
             cache=self._cache,
             executor=self._executor("job-controller"),
             clock=self._clock,
-            batch_ns=POD_BATCH_NS,
+            batch_ns=OUTSIDE_POD_BATCH_NS if self._options.runtime == "none" else POD_BATCH_NS,
             release_orphans=jobs.release,
             forget=reconciler.forget,
         )
