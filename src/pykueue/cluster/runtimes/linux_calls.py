@@ -86,9 +86,9 @@ def mount(source: str | None, target: Path, file_system: str | None, flags: int,
     _check(result, f"mount {target}")
 
 
-def bind(descriptor: int, target: Path, *, read_only: bool = False) -> None:
-    """Mount the directory of a descriptor at another path."""
-    mount(f"/proc/self/fd/{descriptor}", target, None, MS_BIND)
+def bind(descriptor: int, target: Path, *, read_only: bool = False, recursive: bool = False) -> None:
+    """Mount the file or directory of a descriptor at another path."""
+    mount(f"/proc/self/fd/{descriptor}", target, None, MS_BIND | (MS_REC if recursive else 0))
     if read_only:
         mount(None, target, None, MS_BIND | MS_REMOUNT | MS_RDONLY)
 

@@ -17,8 +17,8 @@ from typing import TypeVar
 
 import msgspec
 
+from pykueue.cluster.runtimes import device_files, seccomp
 from pykueue.cluster.runtimes import linux_calls as linux
-from pykueue.cluster.runtimes import seccomp
 
 T = TypeVar("T")
 
@@ -82,6 +82,8 @@ class FileView:
     """A directory that is replaced whoever may enter it."""
     volumes: tuple[Path, ...] = ()
     """Stay writable if the root is read-only."""
+    gpu_files: frozenset[str] = frozenset()
+    """The files in /dev of the GPUs that the container may use."""
 
 
 async def in_thread(function: Callable[[], T]) -> T:
@@ -116,7 +118,8 @@ def enter_new(security: ContainerSecurity, view: FileView) -> None:
     os.umask(0o022)
     if flags & linux.CLONE_NEWNS:
         linux.mount(None, _ROOT, None, linux.MS_REC | linux.MS_SLAVE)
-    if security.user is not None:
+    if (user := security.user) is not None:
+        device_files.mount_private(frozenset({user.gid, *user.groups}), view.gpu_files)
         _mount_view(view)
     if security.read_only_root:
         _make_read_only(view)
