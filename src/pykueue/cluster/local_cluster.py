@@ -35,7 +35,7 @@ from pykueue.cluster.runtimes.cgroups import Cgroups
 from pykueue.cluster.runtimes.isolation import Isolation
 from pykueue.cluster.runtimes.monitor import ContainerLimits
 from pykueue.cluster.runtimes.process import ProcessRuntime
-from pykueue.cluster.runtimes.protocol import Runtime
+from pykueue.cluster.runtimes.protocol import Connection, Runtime
 from pykueue.cluster.runtimes.simulated import SimulatedRuntime
 from pykueue.cluster.scheduler.controller import SchedulerController
 from pykueue.cluster.taint_eviction import TaintEvictionController
@@ -144,9 +144,10 @@ class LocalCluster:
     def log_of(self, pod: Object, container: str, attempt: int) -> Path | bytes | None:
         return None if self.kubelet is None else self.kubelet.runtime.log(pod, container, attempt)
 
-    def ports_of(self, pod: Object) -> dict[int, int]:
-        """The ports of the pod that are mapped to other ports of this machine."""
-        return {} if self.kubelet is None else self.kubelet.runtime.ports(pod)
+    async def connect(self, pod: Object, port: int) -> Connection:
+        """Connect to a port on which the pod listens; OSError if it does not."""
+        assert self.kubelet is not None
+        return await self.kubelet.runtime.connect(pod, port)
 
     def is_running(self, pod_uid: str, container: str) -> bool:
         return self.kubelet is not None and self.kubelet.is_running(pod_uid, container)
