@@ -47,6 +47,14 @@ def _copy_status(local: Object, remote: Object, _now_ns: int) -> StatusChange:
     return StatusChange({**local, "status": copied(objects.status(remote))})
 
 
+def _no_status(_job: Object) -> Object:
+    return {}
+
+
+def _unchanged_status(job: Object) -> Object:
+    return objects.status(job)
+
+
 def _own_status(local: Object, _remote: Object, _now_ns: int) -> StatusChange:
     """Kinds without `managedBy`: their controller on the manager would overwrite the status."""
     return StatusChange(local)
@@ -64,6 +72,8 @@ class Adapter:
     prepare: Callable[[Object], None] = _unchanged
     """Removes from a copy what belongs to the manager."""
     status: Callable[[Object, Object, int], StatusChange] = _copy_status
+    idle_status: Callable[[Object], Object] = _no_status
+    """The status of a job that runs nowhere any more."""
     sizes: Callable[[Object], Mapping[str, int]] | None = None
     """The pod counts of an elastic job, which the manager changes while the job runs."""
     resize: Callable[[Object, Object], None] = lambda _remote, _local: None
@@ -111,6 +121,12 @@ def _job_status(local: Object, remote: Object, now_ns: int) -> StatusChange:
     return StatusChange({**local, "status": status}, is_deferred=True)
 
 
+def _idle_job(job: Object) -> Object:
+    """Without active pods. What was counted stays: Kubernetes lets no count decrease."""
+    running = ("active", "ready", "terminating")
+    return {name: value for name, value in objects.status(job).items() if name not in running}
+
+
 def _prepare_job(job: Object) -> None:
     job["spec"].pop("selector", None)
     labels = objects.nested(job, "spec", "template", "metadata").get("labels") or {}
@@ -142,6 +158,11 @@ def _pod_status(local: Object, remote: Object, now_ns: int) -> StatusChange:
         others = [old for old in status.get("conditions") or () if old.get("type") != "PodScheduled"]
         status["conditions"] = [*others, scheduled]
     return change
+
+
+def _idle_pod(pod: Object) -> Object:
+    gated = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated"}
+    return {"phase": "Pending", "conditions": [gated]} if pods.is_gated(pod) else objects.status(pod)
 
 
 # Ray and TrainJob
@@ -180,6 +201,7 @@ ADAPTERS: Mapping[str, Adapter] = {
         _of(job_kinds.BATCH_JOB),
         prepare=_prepare_job,
         status=_job_status,
+        idle_status=_idle_job,
         sizes=_parallelism,
         resize=_set_parallelism,
     ),
@@ -200,15 +222,19 @@ ADAPTERS: Mapping[str, Adapter] = {
             job_kinds.APP_WRAPPER,
         )
     },
-    job_kinds.POD.name: Adapter(resource=job_kinds.POD.resource, status=_pod_status),
+    job_kinds.POD.name: Adapter(resource=job_kinds.POD.resource, status=_pod_status, idle_status=_idle_pod),
     job_kinds.STATEFUL_SET.name: Adapter(
-        resource=job_kinds.STATEFUL_SET.resource, has_origin_uid=True, status=_own_status
+        resource=job_kinds.STATEFUL_SET.resource,
+        has_origin_uid=True,
+        status=_own_status,
+        idle_status=_unchanged_status,
     ),
     job_kinds.LEADER_WORKER_SET.name: Adapter(
         resource=job_kinds.LEADER_WORKER_SET.resource,
         names_workload=False,
         has_origin_uid=True,
         status=_own_status,
+        idle_status=_unchanged_status,
         has_several_workloads=True,
     ),
 }

@@ -70,6 +70,7 @@ class ClusterController:
         }
         """The kinds of which a cluster has needed an object."""
         self._warned: set[str] = set()
+        self._missing_since: dict[str, int] = {}
         cache.on_change(resources.MULTI_KUEUE_CLUSTER, self._changed)
 
     def _changed(self, old: Object | None, new: Object | None) -> None:
@@ -104,6 +105,13 @@ class ClusterController:
         self.queue.add(name)
         self.on_connection_change(name)
 
+    def lost_since_ns(self, name: str) -> int:
+        """Since when a cluster is not connected; one that is not defined, since it was missed."""
+        remote = self.remotes.get(name)
+        if remote is None:
+            return self._missing_since.setdefault(name, self._clock.now_ns())
+        return remote.lost_since_ns
+
     # Reconciling
 
     async def reconcile(self, name: str) -> int:
@@ -122,6 +130,7 @@ class ClusterController:
         remote = self.remotes.get(name)
         if remote is None:
             remote = self.remotes[name] = self._new_remote(name)
+            self._missing_since.pop(name, None)
         was_connected = remote.is_connected
         try:
             wait_ns = await remote.refresh(document)

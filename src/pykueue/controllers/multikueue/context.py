@@ -1,6 +1,6 @@
 """The input and output of `decide`: a Workload, its copies on the workers, and what to write."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from pykueue.api import objects
@@ -53,9 +53,10 @@ class GroupContext:
     adapter: Adapter
     remotes: Mapping[str, RemoteState]
     """By the names of the connected clusters, in the order of the MultiKueueConfig."""
-    unavailable: tuple[str, ...] = ()
-    lost_since_ns: int = 0
-    """Since when the cluster that runs the Workload is lost, if it is."""
+    jobs: tuple[Object, ...] = ()
+    """The jobs of the Workload on the manager."""
+    unavailable: Mapping[str, int] = field(default_factory=dict)
+    """The clusters that are not connected, with the time since when they are lost."""
     components: tuple[Object, ...] = ()
     """The other Workloads of the same job."""
     expected_components: int = 1
@@ -65,6 +66,11 @@ class GroupContext:
     @property
     def cluster_name(self) -> str:
         return str(objects.status(self.workload).get("clusterName") or "")
+
+    def lost_for_ns(self, clusters: Iterable[str]) -> int:
+        """How long the clusters still have to come back; 0 if that time is over."""
+        since = max((self.unavailable[name] for name in clusters if name in self.unavailable), default=None)
+        return 0 if since is None else max(0, since + self.policy.worker_lost_timeout_ns - self.now_ns)
 
     @property
     def nominated(self) -> list[str]:

@@ -185,15 +185,14 @@ class DispatchController:
         remotes = {name: self._clusters.remotes.get(name) for name in names}
         connected = {name: remote for name, remote in remotes.items() if remote is not None and remote.is_connected}
         now_ns = self._clock.now_ns()
-        lost = remotes.get(_cluster_name(workload))
         components = self._components(workload) if adapter.has_several_workloads else []
         return GroupContext(
             workload=workload,
             check=state,
             adapter=adapter,
             remotes={name: _state(remote, adapter, workload, jobs) for name, remote in connected.items()},
-            unavailable=tuple(name for name in names if name not in connected),
-            lost_since_ns=now_ns if lost is None else lost.lost_since_ns,
+            jobs=tuple(jobs),
+            unavailable={name: self._clusters.lost_since_ns(name) for name in names if name not in connected},
             components=tuple(components),
             expected_components=leader_worker_sets.replicas(jobs[0]) if components and jobs else 1,
             policy=self._policy,

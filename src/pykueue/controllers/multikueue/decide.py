@@ -54,6 +54,10 @@ def plan(context: GroupContext) -> GroupPlan:
             'Previously: "Ready"'
         )
         return _with_check(context, "Retry", message, event_type="Normal")
+    if predicates.is_evicted(workload) and not any(
+        remote.workload or remote.jobs for remote in context.remotes.values()
+    ):
+        return _end_eviction(context)
     outdated = _repair(context)
     if outdated:
         return GroupPlan(stages=_stages(outdated), requeue_after_ns=1)
@@ -193,6 +197,23 @@ def _sync(context: GroupContext, cluster: str) -> GroupPlan:
     return GroupPlan(stages=_stages(_targeted(MANAGER, sync.on_manager)), requeue_after_ns=requeue_ns)
 
 
+def _end_eviction(context: GroupContext) -> GroupPlan:
+    """No worker has a copy of an evicted Workload, so its jobs do not run: nobody else says so.
+
+    A worker that is lost may still run them, and has time to come back.
+    """
+    left_ns = context.lost_for_ns(context.unavailable)
+    if left_ns:
+        return GroupPlan(requeue_after_ns=left_ns)
+    resource, idle = context.adapter.resource, context.adapter.idle_status
+    actions = [
+        Update(resource=resource, old=job, new={**job, "status": idle(job)}, status=True)
+        for job in context.jobs
+        if idle(job) != objects.status(job)
+    ]
+    return GroupPlan(stages=_stages(_targeted(MANAGER, actions)))
+
+
 def _finish(context: GroupContext, cluster: str) -> GroupPlan:
     remote = context.remotes[cluster].workload
     assert remote is not None
@@ -329,8 +350,8 @@ def _without_admitting(context: GroupContext) -> GroupPlan:
     cluster = context.cluster_name
     others = delete_copies(context, [name for name in context.remotes if name != cluster])
     if cluster in context.unavailable:
-        left_ns = context.lost_since_ns + context.policy.worker_lost_timeout_ns - context.now_ns
-        if left_ns > 0:
+        left_ns = context.lost_for_ns([cluster])
+        if left_ns:
             return GroupPlan(stages=_stages(others), requeue_after_ns=left_ns)
         return answer(context, "Retry", "Admitting remote lost")
     if not cluster:
@@ -344,7 +365,8 @@ def _without_admitting(context: GroupContext) -> GroupPlan:
 
 def _nominate(context: GroupContext) -> GroupPlan:
     opened, requeue_ns = preemption_gates.opening(context) if context.policy.orchestrates_preemption else ([], 0)
-    if context.check["state"] != "Pending" or (context.cluster_name and not context.is_elastic):
+    has_cluster = context.cluster_name and not context.is_elastic
+    if has_cluster or predicates.is_evicted(context.workload) or context.check["state"] != "Pending":
         return GroupPlan(stages=_stages(opened), requeue_after_ns=requeue_ns)
     others_ready = all(
         check.get("state") == "Ready"

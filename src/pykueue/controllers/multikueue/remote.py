@@ -144,14 +144,25 @@ class RemoteCluster:
         await self.disconnect()
         self._document = document
         try:
-            await self._open(document)
+            await asyncio.wait_for(self._open(document), self._connect_seconds)
+        except TimeoutError as error:
+            await self._fail()
+            raise ConnectionLostError("watch establishment timed out") from error
         except (ConnectionLostError, ApiError, OSError, access.AccessError) as error:
-            await self.disconnect()
-            self._failures += 1
-            self._next_attempt_ns = self._clock.now_ns() + retry_ns(self._failures)
+            await self._fail()
             raise ConnectionLostError(str(error) or type(error).__name__) from error
         self._failures, self._next_attempt_ns = 0, 0
         return 0
+
+    async def _fail(self) -> None:
+        await self.disconnect()
+        self._failures += 1
+        self._next_attempt_ns = self._clock.now_ns() + retry_ns(self._failures)
+
+    @property
+    def _connect_seconds(self) -> float:
+        """How long a try may take: one minute, doubled with each failure up to ten."""
+        return min(FIRST_CONNECT_NS << min(self._failures, 8), LONGEST_CONNECT_NS) / SECOND_NS
 
     @property
     def retry_after_ns(self) -> int:
@@ -166,17 +177,12 @@ class RemoteCluster:
         kinds = [*self._kinds()]
         self._task = task = asyncio.get_running_loop().create_task(self._run(client, cache, kinds))
         listed = asyncio.get_running_loop().create_task(cache.listed(kinds))
-        limit_ns = min(FIRST_CONNECT_NS << min(self._failures, 8), LONGEST_CONNECT_NS)
-        timer = asyncio.get_running_loop().create_task(self._clock.sleep(limit_ns / SECOND_NS))
         try:
-            await asyncio.wait({task, listed, timer}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({task, listed}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             listed.cancel()
-            timer.cancel()
         if task.done():
             task.result()
-        if not all(map(cache.is_listed, kinds)):
-            raise ConnectionLostError("watch establishment timed out")
         self.is_connected = True
 
     def _kinds(self) -> Iterable[Resource]:
