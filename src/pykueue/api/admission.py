@@ -25,6 +25,9 @@ from pykueue.api.scheme import AdmissionRequest, Kind, Lookup, Object, Settings
 LARGEST_OBJECT_BYTES = 1_572_864
 """The largest object, as JSON, that an API server accepts: etcd's limit of 1.5 MiB."""
 
+_DEFAULTED_SUBRESOURCES = ("", "ephemeralcontainers")
+"""The writes that may bring new parts of a spec, whose defaults are to be set."""
+
 
 @dataclass(slots=True, kw_only=True)
 class AdmissionPipeline:
@@ -53,6 +56,7 @@ class AdmissionPipeline:
         request = self.request(obj, old)
         if not self.subresource:
             self.prepare(storage_kind, request)
+        if self.subresource in _DEFAULTED_SUBRESOURCES:
             self.mutate(storage_kind, request)
         field_errors = self.check_metadata(storage_kind, request)
         if kind is storage_kind or self.checks_storage_schema:

@@ -337,14 +337,20 @@ def _applicable(target: ResourceTarget, applied: Object) -> Object:
     return {name: value for name, value in applied.items() if name != "status"}
 
 
-_POD_SUBRESOURCES = ("binding", "resize")
+_POD_SUBRESOURCES = ("binding", "ephemeralcontainers", "resize")
 
 
 def _merge_pod(subresource: str, new: Object, old: Object) -> Object:
-    """A binding changes node, annotations and conditions of a pod, a resize its spec."""
+    """What a subresource may change: a binding node, annotations and conditions of a pod, others
+    its spec, or only its ephemeral containers.
+    """
     metadata = {**old["metadata"]}
     if "managedFields" in new["metadata"]:
         metadata["managedFields"] = new["metadata"]["managedFields"]
+    if subresource == "ephemeralcontainers":
+        ephemeral = objects.spec(new).get("ephemeralContainers")
+        spec = {name: value for name, value in objects.spec(old).items() if name != "ephemeralContainers"}
+        return {**old, "metadata": metadata, "spec": spec | ({"ephemeralContainers": ephemeral} if ephemeral else {})}
     if subresource != "binding":
         return {**old, "metadata": metadata, "spec": new.get("spec") or {}}
     if "annotations" in new["metadata"]:

@@ -8,7 +8,7 @@ action Warn. Called by `pykueue manifests` and `chart`.
 from pykueue.api import resources
 from pykueue.api.labels import MANAGED, POD_SUSPENDING_PARENT, QUEUE_NAME
 from pykueue.api.rules import unsupported
-from pykueue.api.rules.jobs import generic, job_kinds, management, pod, ray, replicas
+from pykueue.api.rules.jobs import generic, job_kinds, pod, ray, replicas
 from pykueue.api.rules.jobs.job_kinds import JobKind
 from pykueue.api.scheme import Object, Resource, Settings
 from pykueue.install import admission_policies, managed_kinds, version_aliases
@@ -143,13 +143,7 @@ def _warning_of_workloads() -> list[Object]:
 
 def _warning_of_unsupported() -> list[Object]:
     """What is stored and has no effect; the controllers write the same into a condition."""
-    is_dispatching = f"object.spec.controllerName == '{management.MULTI_KUEUE}'"
-    rules = (
-        (resources.ADMISSION_CHECK, f"!({is_dispatching})", unsupported.NO_DISPATCH),
-        (resources.MULTI_KUEUE_CLUSTER, "false", unsupported.NO_DISPATCH),
-        (resources.MULTI_KUEUE_CONFIG, "false", unsupported.NO_DISPATCH),
-        (resources.CLUSTER_QUEUE, "!has(object.spec.concurrentAdmissionPolicy)", unsupported.NO_VARIANTS),
-    )
+    rules = ((resources.CLUSTER_QUEUE, "!has(object.spec.concurrentAdmissionPolicy)", unsupported.NO_VARIANTS),)
     policies: list[Object] = []
     for resource, expression, message in rules:
         rule = {"expression": expression, "message": message}

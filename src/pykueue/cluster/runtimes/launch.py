@@ -51,6 +51,8 @@ class StartScript:
     environment: dict[str, str]
     command: list[str]
     cgroup: ContainerCgroup | None = None
+    target: int | None = None
+    """The process whose namespaces the container shares; None: it has its own."""
     console: str = ""
     """The mode of the `console` that gives the container input; "" if it has no input."""
 
@@ -80,20 +82,25 @@ async def launch(request: ContainerRequest, view: FileView, script: StartScript)
         source = _raised(script.open_input(), stack)
         output = _raised(os.open(directory / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), stack)
         exit_file = _raised(os.open(directory / "exit", os.O_WRONLY | os.O_CREAT, 0o600), stack)
+        if (user := security.user) is not None:
+            os.fchown(output, user.uid, user.gid)  # programs open /dev/stdout, which is this file
         limits = _script_limits(request, has_cgroup=script.cgroup is not None)
 
         def spawn_script() -> int:
             return spawn(script, limits, {0: source, 1: output, 2: output, 3: gate, 4: exit_file})
 
         def spawn_isolated() -> int:
-            sandbox.enter_new(security, view)
+            if script.target is None:
+                sandbox.enter_new(security, view)
+            else:
+                sandbox.enter_existing(security, script.target)
             sandbox.take_rights(security)
             executions.change_directory(script.work)
             return spawn_script()
 
         try:
             pid = spawn_script() if security.is_default else await sandbox.in_thread(spawn_isolated)
-            if security.has_pid_namespace:
+            if security.has_pid_namespace and script.target is None:
                 await sandbox.in_thread(lambda: sandbox.mount_proc(pid))
         except OSError as error:
             raise StartError(f"the process cannot be started: {error.filename}: {error.strerror}") from None

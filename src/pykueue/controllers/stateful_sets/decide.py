@@ -36,8 +36,8 @@ POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"
 
 
 def workload_name(stateful_set: Object) -> str:
-    metadata = stateful_set["metadata"]
-    return construction.workload_name(resources.STATEFUL_SET, metadata["name"], metadata["uid"])
+    uid = construction.original_uid(stateful_set)
+    return construction.workload_name(resources.STATEFUL_SET, objects.name(stateful_set), uid)
 
 
 def replicas(stateful_set: Object) -> int:

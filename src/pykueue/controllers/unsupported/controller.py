@@ -1,7 +1,7 @@
 """Says in a condition that an object asks for what pykueue does not do.
 
-These are AdmissionChecks and clusters of MultiKueue (`Active` is False) and ClusterQueues with a
-`concurrentAdmissionPolicy`. The words are those of the warning at their creation.
+These are ClusterQueues with a `concurrentAdmissionPolicy`. The words are those of the warning at
+their creation.
 """
 
 from pykueue.api import conditions, resources
@@ -16,8 +16,6 @@ from pykueue.kube.controller.writes import changes
 
 REASON = "NotSupported"
 CONDITION_TYPES = {
-    resources.ADMISSION_CHECK: "Active",
-    resources.MULTI_KUEUE_CLUSTER: "Active",
     resources.CLUSTER_QUEUE: "ConcurrentAdmission",
 }
 
