@@ -170,7 +170,7 @@ class Fleet:
         self.seed = seed
         self.directory = directory
         self.random = random.Random(f"{seed} fleet")
-        self.loop = SimulationLoop(random.Random(f"{seed} order"), window=self.random.choice((1, 2, 8)))
+        self.loop = SimulationLoop(random.Random(f"{seed} order"), window=self.random.choice((1, 2, 8)))  # type: ignore[abstract] # without I/O
         self.clock = VirtualClock(self.loop)
         self.trace = Trace(self.loop)
         self.faults = Faults(random.Random(f"{seed} faults"), self.trace, rates or FaultRates())
