@@ -318,14 +318,30 @@ def job(name, *, seconds="5", cpu="1", priority="", **spec):
     return {"metadata": {"name": name, "labels": labels}, "spec": {"template": template(seconds, cpu), **spec}}
 
 
+class _Errors(logging.Handler):
+    """Keeps what was logged as an error that is not one of the network or the API."""
+
+    def __init__(self, violations):
+        super().__init__(level=logging.ERROR)
+        self._violations = violations
+
+    def emit(self, record):
+        error = record.exc_info[1] if record.exc_info else None
+        if not isinstance(error, OSError | ApiError | asyncio.CancelledError):
+            self._violations.append(self.format(record))
+
+
 @contextmanager
-def _quiet():
-    before = logging.root.manager.disable
-    logging.disable(logging.ERROR)
+def _errors_are(violations):
+    handler = _Errors(violations)
+    log = logging.getLogger("pykueue")
+    propagates, log.propagate = log.propagate, False
+    log.addHandler(handler)
     try:
         yield
     finally:
-        logging.disable(before)
+        log.removeHandler(handler)
+        log.propagate = propagates
 
 
 def play(story, *, seed=0, workers=("worker1", "worker2"), **options):
@@ -344,7 +360,7 @@ def play(story, *, seed=0, workers=("worker1", "worker2"), **options):
             await fleet.start(**options)
             await story(fleet)
 
-        with entropy.drawn_from(random.Random(f"{seed} entropy")), _quiet():
+        with entropy.drawn_from(random.Random(f"{seed} entropy")), _errors_are(fleet.violations):
             try:
                 fleet.loop.run_until_complete(run())
             finally:
