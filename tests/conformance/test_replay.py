@@ -33,7 +33,7 @@ def test_a_crash_fails_its_case_only(tmp_path):
 
 
 def test_alpha_features_are_skipped_visibly(tmp_path):
-    alpha = CASE | {"config": {"alphaGates": ["ConcurrentAdmission"]}}
+    alpha = CASE | {"config": {"alphaGates": ["TASBalancedPlacement"]}}
     report = session.replay(recording(tmp_path / "Counts.jsonl", CASE, alpha))
     assert str(report) == "Counts: 1 of 1 (1 skipped: alpha gates)"
 

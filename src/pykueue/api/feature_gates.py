@@ -52,11 +52,7 @@ GATES: Mapping[str, Gate] = {
     "AdmissionGatedBy": _beta(read_by="translate.policy"),
     "AssignQueueLabelsForPods": _beta(read_by="controllers.settings"),
     "CleanupProvisioningRequestsOnEviction": _beta(read_by="controllers.settings"),
-    "ConcurrentAdmission": _alpha(
-        read_by="translate.policy",
-        acts_as=False,
-        limits="preemption gates are obeyed, but a workload is tried with one flavor at a time",
-    ),
+    "ConcurrentAdmission": _alpha(read_by="controllers.settings"),
     "CustomMetricLabels": _alpha(read_by="controllers.metrics.instruments"),
     "DeferRayServiceFinalizationForRedisCleanup": _beta(
         acts_as=False, limits="a deleted RayService ends without waiting for the cleanup of Redis"
@@ -128,7 +124,7 @@ GATES: Mapping[str, Gate] = {
     ),
     "SchedulerTimestampPreemptionBuffer": _alpha(read_by="translate.policy"),
     "SchedulingEquivalenceHashing": _beta(read_by="translate.policy"),
-    "ShortWorkloadNames": _alpha(limits="names of Workloads have up to 253 characters"),
+    "ShortWorkloadNames": _alpha(read_by="controllers.settings"),
     "SkipAncestorCheckForDeletedWorkloads": _beta(read_by="api.rules.jobs.management"),
     "SkipFinalizersForPodsSuspendedByParent": _stable(limits="such pods never get the finalizer"),
     "SkipReassignmentForPodOwnedWorkloads": _beta(read_by="controllers.settings"),

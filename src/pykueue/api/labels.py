@@ -29,6 +29,11 @@ COMPONENT_WORKLOAD_INDEX = "kueue.x-k8s.io/component-workload-index"
 RESOURCE_IN_USE = "kueue.x-k8s.io/resource-in-use"
 """The finalizer of Workloads, and of flavors, checks and topologies that something refers to."""
 
+CONCURRENT_ADMISSION_PARENT = "kueue.x-k8s.io/concurrent-admission-parent"
+CONCURRENT_ADMISSION = "kueue.x-k8s.io/concurrent-admission"
+"""The preemption gate of variants."""
+WORKLOAD_ALLOWED_RESOURCE_FLAVORS = "kueue.x-k8s.io/workload-allowed-resource-flavors"
+
 ADMISSION_GATED_BY = "kueue.x-k8s.io/admission-gated-by"
 ADMISSION_GATE = "kueue.x-k8s.io/admission"
 TOPOLOGY_GATE = "kueue.x-k8s.io/topology"

@@ -10,6 +10,8 @@ from pykueue.api import resources as kinds
 from pykueue.api.scheme import Resource
 from pykueue.controllers import settings
 from pykueue.controllers.cache import new_cache
+from pykueue.controllers.concurrent_admission.controller import COMPONENT as CONCURRENT_ADMISSION
+from pykueue.controllers.concurrent_admission.controller import ConcurrentAdmissionController
 from pykueue.controllers.jobs.controller import JobController
 from pykueue.controllers.leader_worker_sets import decide
 from pykueue.controllers.leader_worker_sets.controller import LeaderWorkerSetController
@@ -144,6 +146,15 @@ class Controllers:
         yield ControllerLoop(
             priority_classes.queue, priority_classes.reconcile, reconciles=kinds.WORKLOAD_PRIORITY_CLASS
         )
+
+        if settings.admits_concurrently(self._configuration):
+            variants = ConcurrentAdmissionController(
+                cache,
+                self._executor(CONCURRENT_ADMISSION),
+                clock,
+                max_name_length=settings.max_name_length(self._configuration),
+            )
+            yield ControllerLoop(variants.queue, variants.reconcile)
 
         unsupported = UnsupportedController(cache, executor, clock)
         yield ControllerLoop(unsupported.queue, unsupported.reconcile, reconciles=kinds.ADMISSION_CHECK)

@@ -172,6 +172,14 @@ class Preemption(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConcurrentAdmission(Value):
+    """`concurrentAdmissionPolicy`: a workload is tried with all flavors at a time."""
+
+    last_acceptable_flavor: FlavorName | None = None
+    """No variant migrates to a flavor behind this one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterQueue(Value):
     name: ClusterQueueName
     cohort: CohortName | None = None
@@ -189,6 +197,7 @@ class ClusterQueue(Value):
     Setting an explicit 1 still counts as a change, so inadmissible workloads are retried.
     """
     uses_admission_fair_sharing: bool = False
+    concurrent_admission: ConcurrentAdmission | None = None
     terminating: bool = False
 
 
@@ -371,6 +380,12 @@ class Workload(Value):
     """The annotation admission-gated-by keeps it out of the queues."""
     waiting_for_replacement_pods: bool = False
     closed_preemption_gate: bool = False
+    has_variants: bool = False
+    """Its variants are queued and charged instead of it (concurrent admission)."""
+    parent_uid: str = ""
+    """The uid of the workload that it is a variant of; empty if it is no variant."""
+    allowed_flavors: tuple[FlavorName, ...] | None = None
+    """The flavors that may be assigned; `None` means all."""
     invalid_requests: InvalidRequests | None = None
     """None when the requests are valid."""
     admission: Admission | None = None
@@ -398,4 +413,5 @@ class Workload(Value):
             self.active
             and self.admission is None
             and not (self.finished or self.on_hold or self.admission_gated or self.waiting_for_replacement_pods)
+            and not self.has_variants
         )

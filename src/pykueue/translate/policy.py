@@ -64,6 +64,7 @@ def workload_options(configuration: Mapping[str, Any]) -> workload.WorkloadOptio
         honors_admission_gates=feature_gates.is_enabled(gates, "AdmissionGatedBy"),
         honors_priority_boost=feature_gates.is_enabled(gates, "PriorityBoost"),
         replaces_slices=feature_gates.is_enabled(gates, "ElasticJobsViaWorkloadSlices"),
+        admits_concurrently=feature_gates.is_enabled(gates, "ConcurrentAdmission"),
         keeps_nodes_of_single_pods=feature_gates.is_enabled(gates, "SkipReassignmentForPodOwnedWorkloads"),
     )
 

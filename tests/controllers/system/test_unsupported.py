@@ -23,11 +23,6 @@ async def condition_of(cluster, resource, name, condition_type):
     [
         (resources.ADMISSION_CHECK, {"controllerName": MULTI_KUEUE}, "Active"),
         (resources.MULTI_KUEUE_CLUSTER, {"clusterSource": SOURCE}, "Active"),
-        (
-            resources.CLUSTER_QUEUE,
-            {"concurrentAdmissionPolicy": {"migration": {"mode": "RetainFirstAdmission"}}},
-            "ConcurrentAdmission",
-        ),
     ],
 )
 async def test_what_is_not_supported_has_a_condition(cluster, resource, spec, condition_type):

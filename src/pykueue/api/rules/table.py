@@ -167,7 +167,7 @@ RULES: Mapping[tuple[str, str], AdmissionRules] = {
     (_KUEUE, "ClusterQueue"): AdmissionRules(
         reader=_CLUSTER_QUEUE.reader,
         defaulter=_CLUSTER_QUEUE.defaulter,
-        validator=_all_of(_CLUSTER_QUEUE.validator, unsupported.warn),
+        validator=_all_of(_CLUSTER_QUEUE.validator, cluster_queue.warn_of_gate),
     ),
     (_KUEUE, "AdmissionCheck"): AdmissionRules(validator=unsupported.warn),
     (_KUEUE, "MultiKueueCluster"): AdmissionRules(validator=unsupported.warn),

@@ -9,7 +9,6 @@ from pykueue.api.rules.jobs import management
 from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
 NO_DISPATCH = "pykueue does not dispatch workloads to other clusters, so MultiKueue has no effect"
-NO_VARIANTS = "pykueue tries one flavor at a time, so spec.concurrentAdmissionPolicy has no effect"
 _MULTI_KUEUE_KINDS = ("MultiKueueCluster", "MultiKueueConfig")
 
 
@@ -20,8 +19,6 @@ def limit_of(obj: Object) -> str:
         return NO_DISPATCH
     if kind == "AdmissionCheck" and spec.get("controllerName") == management.MULTI_KUEUE:
         return NO_DISPATCH
-    if kind == "ClusterQueue" and spec.get("concurrentAdmissionPolicy") is not None:
-        return NO_VARIANTS
     return ""
 
 

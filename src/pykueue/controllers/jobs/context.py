@@ -35,6 +35,8 @@ class JobPolicy:
     requeues_single_pods: bool = False
     """Whether the Workload of an evicted single pod may be queued again, although the pod ends
     with it (off by SkipReassignmentForPodOwnedWorkloads)."""
+    max_name_length: int = 253
+    """The maximum length of a Workload's name (ShortWorkloadNames)."""
     options: JobOptions = field(default_factory=JobOptions)
 
     def manages(self, namespace_labels: Mapping[str, str]) -> bool:

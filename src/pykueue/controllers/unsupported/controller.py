@@ -1,7 +1,7 @@
 """Says in a condition that an object asks for what pykueue does not do.
 
-These are AdmissionChecks and clusters of MultiKueue (`Active` is False) and ClusterQueues with a
-`concurrentAdmissionPolicy`. The words are those of the warning at their creation.
+These are AdmissionChecks and clusters of MultiKueue (`Active` is False). The words are those of
+the warning at their creation.
 """
 
 from pykueue.api import conditions, resources
@@ -18,7 +18,6 @@ REASON = "NotSupported"
 CONDITION_TYPES = {
     resources.ADMISSION_CHECK: "Active",
     resources.MULTI_KUEUE_CLUSTER: "Active",
-    resources.CLUSTER_QUEUE: "ConcurrentAdmission",
 }
 
 

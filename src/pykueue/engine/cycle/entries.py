@@ -38,6 +38,8 @@ class CycleEntry:
     targets: list[PreemptionTarget] = field(default_factory=list)
     replaced: Reservation | None = None
     """The slice of an elastic job that finishes when this one is admitted."""
+    migrated: Reservation | None = None
+    """The variant of the same parent that is evicted, because this one has an earlier flavor."""
     status: EntryStatus = EntryStatus.PENDING
     requeue_reason: RequeueReason = RequeueReason.GENERIC
     pending_reason: PendingReason | None = None
