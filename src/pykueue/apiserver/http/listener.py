@@ -122,7 +122,7 @@ class Listener:
         try:
             user = application.identify(path, _credentials(http))
         except errors.ApiError:
-            async with Seat(self._levels.workload.requests, _UNAUTHENTICATED):
+            async with Seat(self._levels.workload.reads, _UNAUTHENTICATED):
                 raise
         level, queue = self._levels.of(user), queue_of(user)
         if user is not ANONYMOUS:
@@ -143,7 +143,7 @@ class Listener:
             data=data,
             most_values=level.most_values,
         )
-        seat = Seat(level.requests, queue)
+        seat = level.seat(http.method, queue)
         await seat.take()
         try:
             return await self._respond(http, request, seat, Seat(level.streams, queue))
@@ -298,7 +298,10 @@ async def _upgrade(http: web.BaseRequest, upgrade: Upgrade) -> web.StreamRespons
     if http.headers.get("Upgrade", "").lower() != "websocket":
         raise errors.bad_request("you must use a WebSocket here: a recent kubectl does, SPDY is not spoken")
     socket = web.WebSocketResponse(protocols=upgrade.protocols, max_msg_size=_LARGEST_MESSAGE_BYTES)
-    await socket.prepare(http)
+    try:
+        await socket.prepare(http)
+    except web.HTTPException as error:  # the handshake is not one of RFC 6455
+        raise errors.bad_request(f"the WebSocket handshake failed: {error.text}") from None
     try:
         await upgrade.serve(WebSocketStream(socket))
     finally:

@@ -6,7 +6,7 @@ that other managers own.
 
 import itertools
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -36,7 +36,6 @@ _MOST_SHAPES = 256
 _LARGEST_SHAPE_BYTES = 8192
 _KUBECTL = "kubectl"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-_ENTRY_NAMES = ("manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource")
 
 
 class Manager(NamedTuple):
@@ -85,7 +84,21 @@ class Ownership:
 _at_the_top = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-class _Entry(msgspec.Struct, rename="camel"):
+class _Entry(msgspec.Struct, rename="camel", omit_defaults=True):
+    """One entry of `managedFields`, with its fields in Kubernetes' order."""
+
+    manager: str = ""
+    operation: str = ""
+    api_version: str = ""
+    time: str = ""
+    fields_type: str = ""
+    fields_v1: Node | msgspec.Raw | None = msgspec.field(name="fieldsV1", default=None)
+    subresource: str = ""
+
+
+class _StoredEntry(msgspec.Struct, rename="camel"):
+    """One entry whose fields stay text."""
+
     manager: str = ""
     operation: str = ""
     api_version: str = ""
@@ -94,7 +107,7 @@ class _Entry(msgspec.Struct, rename="camel"):
     subresource: str = ""
 
 
-_entries = msgspec.json.Decoder(list[_Entry]).decode
+_entries = msgspec.json.Decoder(list[_StoredEntry]).decode
 
 
 Managers = dict[Manager, Ownership]
@@ -174,17 +187,9 @@ def _merged_beyond_limit(order: list[tuple[Manager, Ownership]]) -> Iterable[tup
     ]
 
 
-def _entry(manager: Manager, owned: Ownership) -> dict[str, Any]:
-    entry = {
-        "manager": manager.name,
-        "operation": manager.operation,
-        "apiVersion": owned.api_version,
-        "time": owned.time,
-        "fieldsType": "FieldsV1",
-        "fieldsV1": owned.encoded,
-        "subresource": manager.subresource,
-    }
-    return {name: entry[name] for name in _ENTRY_NAMES if entry[name]}
+def _entry(manager: Manager, owned: Ownership) -> _Entry:
+    name, operation, _, subresource = manager
+    return _Entry(name, operation, owned.api_version, owned.time, "FieldsV1", owned.encoded or None, subresource)
 
 
 def strip(fields: Node | None) -> Node | None:

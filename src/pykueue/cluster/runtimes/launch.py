@@ -80,6 +80,8 @@ async def launch(request: ContainerRequest, view: FileView, script: StartScript)
         source = _raised(script.open_input(), stack)
         output = _raised(os.open(directory / "log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), stack)
         exit_file = _raised(os.open(directory / "exit", os.O_WRONLY | os.O_CREAT, 0o600), stack)
+        if (user := security.user) is not None:
+            os.fchown(output, user.uid, user.gid)  # programs open /dev/stdout, which is this file
         limits = _script_limits(request, has_cgroup=script.cgroup is not None)
 
         def spawn_script() -> int:

@@ -26,12 +26,21 @@ from pykueue.api import objects, resource_lists
 from pykueue.api.scheme import Object
 from pykueue.cluster import paths
 from pykueue.cluster.kubelet.run import Exit
-from pykueue.cluster.runtimes import executions, handlers, launch, linux_processes, port_mapping, sandbox
+from pykueue.cluster.runtimes import (
+    device_files,
+    executions,
+    handlers,
+    launch,
+    linux_processes,
+    listening_sockets,
+    port_mapping,
+    sandbox,
+)
 from pykueue.cluster.runtimes.cgroups import CgroupLimits, Cgroups, ContainerCgroup
-from pykueue.cluster.runtimes.linux_processes import ProcessIdentity
+from pykueue.cluster.runtimes.linux_processes import ProcessIdentity, ProcessTable
 from pykueue.cluster.runtimes.monitor import OOM_FILE, ContainerLimits, ContainerMonitor, MonitoredContainer
 from pykueue.cluster.runtimes.orphans import OrphanTracker
-from pykueue.cluster.runtimes.protocol import ContainerRequest, Execution, StartError
+from pykueue.cluster.runtimes.protocol import Connection, ContainerRequest, Execution, StartError
 from pykueue.cluster.runtimes.sandbox import FileView
 
 log = logging.getLogger(__name__)
@@ -145,7 +154,7 @@ class ProcessRuntime:
             linux_processes.CONTAINER: str(request.container["name"]),
         }
         if request.gpu_indexes:
-            environment["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, request.gpu_indexes))
+            environment["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, _visible_gpus(request)))
         return environment, [mapping.text(request.mounts.rewrite(word)) for word in request.command]
 
     def _working_directory(self, request: ContainerRequest) -> Path:
@@ -183,6 +192,7 @@ class ProcessRuntime:
             shared_memory_bytes=launch.memory_bytes(request),
             hidden=self._directory,
             volumes=(*pod_volumes, *mounted),
+            gpu_files=device_files.gpu_files(request.gpu_indexes),
         )
 
     def _pod_directory(self, request: ContainerRequest) -> Path:
@@ -252,8 +262,16 @@ class ProcessRuntime:
         await self.clear(pod_uid)
         await asyncio.to_thread(shutil.rmtree, pod_directory, ignore_errors=True)
 
-    def ports(self, pod: Object) -> dict[int, int]:
-        return {int(declared): actual for declared, actual in self._ports.mapping_of(pod).ports.items()}
+    async def connect(self, pod: Object, port: int) -> Connection:
+        mapped = self._ports.mapping_of(pod).ports.get(str(port), port)
+        return await listening_sockets.connect(mapped, lambda: self._processes(objects.uid(pod)))
+
+    def _processes(self, pod_uid: str) -> list[int]:
+        """The processes of a pod: its containers', their descendants, and all with its mark."""
+        attempts = paths.inside(self._root, pod_uid).glob("containers/*/*-*")
+        processes = [process for attempt in attempts if (process := _started_process(attempt)) is not None]
+        roots = {process.pid for process in processes if process.is_alive()}
+        return ProcessTable.read().descendants(roots | set(linux_processes.pod_processes(pod_uid)))
 
     def pods(self) -> set[str]:
         return {path.name for path in self._root.iterdir()}
@@ -285,6 +303,13 @@ def _console(request: ContainerRequest) -> str:
     if request.container.get("tty"):
         return "tty"
     return "plain" if request.container.get("stdin") else ""
+
+
+def _visible_gpus(request: ContainerRequest) -> Sequence[int]:
+    """The indexes of the GPUs as CUDA counts them: if the others are hidden, from 0."""
+    if request.security.user is not None and device_files.has_gpu_files():
+        return range(len(request.gpu_indexes))
+    return request.gpu_indexes
 
 
 def _exit_text(directory: Path) -> bytes:

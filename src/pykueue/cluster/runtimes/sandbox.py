@@ -17,6 +17,7 @@ from typing import TypeVar
 
 import msgspec
 
+from pykueue.cluster.runtimes import device_files, seccomp
 from pykueue.cluster.runtimes import linux_calls as linux
 
 T = TypeVar("T")
@@ -47,6 +48,8 @@ class ContainerSecurity(msgspec.Struct, frozen=True, kw_only=True):
     read_only_root: bool = False
     no_new_privileges: bool = False
     dropped_capabilities: tuple[int, ...] = ()
+    has_seccomp_filter: bool = False
+    """Whether it has the filter of `seccomp`."""
 
     @property
     def is_default(self) -> bool:
@@ -79,6 +82,8 @@ class FileView:
     """A directory that is replaced whoever may enter it."""
     volumes: tuple[Path, ...] = ()
     """Stay writable if the root is read-only."""
+    gpu_files: frozenset[str] = frozenset()
+    """The files in /dev of the GPUs that the container may use."""
 
 
 async def in_thread(function: Callable[[], T]) -> T:
@@ -113,7 +118,8 @@ def enter_new(security: ContainerSecurity, view: FileView) -> None:
     os.umask(0o022)
     if flags & linux.CLONE_NEWNS:
         linux.mount(None, _ROOT, None, linux.MS_REC | linux.MS_SLAVE)
-    if security.user is not None:
+    if (user := security.user) is not None:
+        device_files.mount_private(frozenset({user.gid, *user.groups}), view.gpu_files)
         _mount_view(view)
     if security.read_only_root:
         _make_read_only(view)
@@ -140,6 +146,8 @@ def take_rights(security: ContainerSecurity) -> None:
         linux.set_user(user.uid)
     if user is not None or security.no_new_privileges:
         linux.set_no_new_privileges()
+    if security.has_seccomp_filter:
+        seccomp.install()
 
 
 def mount_proc(pid: int) -> None:

@@ -15,7 +15,7 @@ from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
 from pykueue.cluster import pods
 from pykueue.cluster.kubelet.run import Exit
-from pykueue.cluster.runtimes.protocol import ContainerRequest, Execution, StartError, StillPulling
+from pykueue.cluster.runtimes.protocol import Connection, ContainerRequest, Execution, StartError, StillPulling
 from pykueue.kube.clock import Clock
 
 RUNTIME = "pykueue.dev/runtime"
@@ -66,8 +66,8 @@ class SimulatedRuntime:
         """Probes and hooks always succeed."""
         return ""
 
-    def ports(self, _pod: Object) -> dict[int, int]:
-        return {}
+    async def connect(self, _pod: Object, _port: int) -> Connection:
+        raise ConnectionRefusedError(0, "simulated containers do not listen")
 
     def pods(self) -> set[str]:
         return set()

@@ -5,7 +5,6 @@ from functools import partial
 
 from pykueue.api import objects
 from pykueue.api import resources as kinds
-from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object, Resource
 from pykueue.api.times import SECOND_NS
 from pykueue.controllers.cache import namespace_labels, priority_classes
@@ -14,7 +13,7 @@ from pykueue.controllers.jobs.construction import MissingPriorityClassError
 from pykueue.controllers.jobs.context import JobContext, JobPolicy
 from pykueue.controllers.jobs.missing_classes import MissingPriorityClasses
 from pykueue.controllers.workloads import predicates
-from pykueue.kube.client import Client
+from pykueue.kube.client import Client, get_or_none
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.cache import Key, ObjectCache, key_of, latest
 from pykueue.kube.controller.executor import WriteExecutor
@@ -145,11 +144,8 @@ class JobController:
 
     async def _read_job(self, namespace: str, name: str) -> Object | None:
         """Read the job from the API: the watch of jobs may be behind the watch of Workloads."""
-        try:
-            job = await self._client.get(self._framework.resource, name, namespace)
-        except ApiError as error:
-            if error.code != 404:
-                raise
+        job = await get_or_none(self._client, self._framework.resource, name, namespace)
+        if job is None:
             return None
         self._cache.observe(self._framework.resource, job)
         return self._cache.get(self._framework.resource, name, namespace)

@@ -62,13 +62,13 @@ def workload_name(
 
 
 def size(leader_worker_set: Object) -> int:
-    count = leader_worker_set["spec"]["leaderWorkerTemplate"].get("size")
+    count = objects.nested(leader_worker_set, "spec", "leaderWorkerTemplate").get("size")
     return 1 if count is None else int(count)
 
 
 def replicas(leader_worker_set: Object) -> int:
     """The number of groups, including those that a rolling update adds temporarily."""
-    count = leader_worker_set["spec"].get("replicas")
+    count = objects.spec(leader_worker_set).get("replicas")
     desired = 1 if count is None else int(count)
     status = leader_worker_set.get("status") or {}
     is_rolling = int(status.get("updatedReplicas", 0)) < desired
@@ -79,7 +79,7 @@ def replicas(leader_worker_set: Object) -> int:
 
 def _surge(leader_worker_set: Object) -> int:
     """The value of `maxSurge`; 0 if it is a percentage."""
-    strategy = leader_worker_set["spec"].get("rolloutStrategy") or {}
+    strategy = objects.nested(leader_worker_set, "spec", "rolloutStrategy")
     text = str(objects.nested(strategy, "rollingUpdateConfiguration").get("maxSurge", ""))
     return int(text) if text.isdigit() else 0
 
@@ -177,8 +177,8 @@ def workload_of(context: JobContext, leader_worker_set: Object, index: int) -> O
 
 
 def pod_sets(leader_worker_set: Object, options: JobOptions) -> list[Object]:
-    template = leader_worker_set["spec"]["leaderWorkerTemplate"]
-    leader, worker = template.get("leaderTemplate"), template["workerTemplate"]
+    template = objects.nested(leader_worker_set, "spec", "leaderWorkerTemplate")
+    leader, worker = template.get("leaderTemplate"), objects.nested(template, "workerTemplate")
     count = size(leader_worker_set)
     if leader is None:
         return [_pod_set(MAIN, worker, count, options, WORKER_INDEX_LABEL)]
@@ -235,7 +235,7 @@ def with_group_labels(
 
 
 def _role(pod: Object, leader_worker_set: Object) -> str:
-    if leader_worker_set["spec"]["leaderWorkerTemplate"].get("leaderTemplate") is None:
+    if objects.nested(leader_worker_set, "spec", "leaderWorkerTemplate").get("leaderTemplate") is None:
         return MAIN
     return WORKER if LEADER_NAME_ANNOTATION in objects.annotations(pod) else LEADER
 

@@ -142,7 +142,9 @@ class Scheduler:
             self._wake.set()
 
     def _workload_changed(self, old: Object | None, new: Object | None) -> None:
-        if new is None and old is not None:
+        if new is not None:
+            self._pending.changed(new)
+        elif old is not None:
             self._pending.forget(values.WorkloadKey(predicates.key(old)))
 
     # The loop

@@ -59,6 +59,10 @@ class PendingStatuses:
     def reactivated(self, trees: Iterable[TreeKey]) -> None:
         self._events.reactivated(trees, self._clock.now_ns())
 
+    def changed(self, workload: Object) -> None:
+        key = values.WorkloadKey(predicates.key(workload))
+        self._events.changed(key, workload["metadata"]["resourceVersion"], self._clock.now_ns())
+
     def forget(self, key: values.WorkloadKey) -> None:
         """The Workload has quota or does not exist any more."""
         self._writer.background.drop(key)

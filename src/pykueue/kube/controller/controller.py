@@ -27,8 +27,9 @@ _UNOWNED: Key = ("", "")
 class Controller:
     """Reconciles owners of one kind.
 
-    Changes of children within `batch_ns` are reconciled together. `release_orphans` is called with
-    children whose owner is gone, and `forget` with the uid of a deleted owner.
+    Changes of children, and of the status of an owner, within `batch_ns` are reconciled together.
+    `release_orphans` is called with children whose owner is gone, and `forget` with the uid of a
+    deleted owner.
     """
 
     def __init__(
@@ -94,7 +95,10 @@ class Controller:
             self._forget(objects.uid(owner))
             self._orphaning.pop(objects.uid(owner), None)
             self._owner_uids.setdefault(key, set()).add(objects.uid(owner))
-        self._queue.add(key)
+        if old is None or new is None or _generation(old) != _generation(new):
+            self._queue.add(key)
+        else:
+            self._add_batched(key)
 
     def _child_changed(self, old: Object | None, new: Object | None) -> None:
         child = new or old
@@ -113,6 +117,9 @@ class Controller:
         key = (objects.namespace(child), reference["name"])
         if self._release is not None:
             self._owner_uids.setdefault(key, set()).add(reference["uid"])
+        self._add_batched(key)
+
+    def _add_batched(self, key: Key) -> None:
         if not self._batch_ns:
             self._queue.add(key)
         elif key not in self._batches:
@@ -164,3 +171,8 @@ class Controller:
 
     def _now(self) -> datetime:
         return datetime.fromtimestamp(self._clock.now_ns() / SECOND_NS, UTC)
+
+
+def _generation(obj: Object) -> int:
+    """Counts the changes of the desired state."""
+    return int(obj["metadata"].get("generation", 0))
