@@ -137,7 +137,9 @@ class LocalClient:
         self, resource: Resource, obj: Object, namespace: str = "", options: WriteOptions | None = None
     ) -> Object:
         namespace = namespace or objects.nested(obj, "metadata").get("namespace", "")
-        return self._written(await self._core.create(self._target(resource, namespace), _copy(obj), self._call(options)))
+        return self._written(
+            await self._core.create(self._target(resource, namespace), _copy(obj), self._call(options))
+        )
 
     async def update(
         self, resource: Resource, obj: Object, *, subresource: str = "", options: WriteOptions | None = None

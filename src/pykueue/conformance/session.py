@@ -33,16 +33,6 @@ RUNNERS: Mapping[str, Runner] = {
     **placement.RUNNERS,
 }
 
-SKIPPED_GATES = frozenset(
-    {
-        "ElasticJobsViaWorkloadSlicesWithTAS",
-        "RecomputeAssignmentUponPreemptionTargetsOverlap",
-        "TASBalancedPlacement",
-        "TASRespectNodeAffinityPreferred",
-    }
-)
-"""Alpha gates that have no effect yet."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseFailure:
@@ -58,7 +48,6 @@ class FileReport:
     name: str
     passed: int = 0
     total: int = 0
-    skipped: int = 0
     failures: list[CaseFailure] = field(default_factory=list)
     unknown_suites: set[str] = field(default_factory=set)
 
@@ -69,8 +58,7 @@ class FileReport:
     def __str__(self) -> str:
         if self.unknown_suites:
             return f"{self.name}: no runner"
-        skipped = f" ({self.skipped} skipped: alpha gates)" if self.skipped else ""
-        return f"{self.name}: {self.passed} of {self.total}{skipped}"
+        return f"{self.name}: {self.passed} of {self.total}"
 
 
 def replay(path: Path, titles: Iterator[str] | None = None) -> FileReport:
@@ -88,9 +76,6 @@ def _replay_case(case: corpus.Case, report: FileReport) -> None:
     runner = RUNNERS.get(suite)
     if runner is None:
         report.unknown_suites.add(suite)
-        return
-    if not SKIPPED_GATES.isdisjoint(corpus.alpha_gates(case)):
-        report.skipped += 1
         return
     report.total += 1
     try:

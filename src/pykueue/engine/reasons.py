@@ -408,6 +408,11 @@ class TargetsOverlap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FitsAfterPreemptions:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NoLongerFits:
     pass
 
@@ -447,6 +452,7 @@ PendingReason = (
     | NamespaceMismatch
     | RequestsInvalid
     | TargetsOverlap
+    | FitsAfterPreemptions
     | NoLongerFits
     | PreemptionGated
     | BetterVariantAdmitted

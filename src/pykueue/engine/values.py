@@ -288,6 +288,13 @@ class Node(Value):
     allocatable: Mapping[ResourceName, int]
 
 
+class PreferredTerm(NamedTuple):
+    """A term of the preferred node affinity, and its weight."""
+
+    weight: int
+    term: tuple[LabelRequirement, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSet(Value):
     name: PodSetName
@@ -301,6 +308,8 @@ class PodSet(Value):
     node_selector: Mapping[str, str] = field(default_factory=dict)
     affinity_terms: tuple[tuple[LabelRequirement, ...], ...] | None = None
     """Terms of the required node affinity, of which one must match; `None` without affinity."""
+    preferred_terms: tuple[PreferredTerm, ...] = ()
+    """The preferred node affinity, if the placement respects it."""
     topology_request: TopologyRequest | None = None
     pod_requests: Mapping[ResourceName, int] = field(default_factory=dict)
     """What one pod uses on a node, also resources that are excluded from quota."""

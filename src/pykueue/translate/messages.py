@@ -200,6 +200,10 @@ _PENDING_TEXTS = {
     reasons.ChecksFailed: "The workload has failed admission checks",
     reasons.NamespaceMismatch: "workload namespace doesn't match ClusterQueue selector",
     reasons.TargetsOverlap: "Workload has overlapping preemption targets with another workload",
+    reasons.FitsAfterPreemptions: (
+        "Workload has overlapping preemption targets with another workload,"
+        " but will fit after these preemptions complete"
+    ),
     reasons.NoLongerFits: "Workload no longer fits after processing another workload",
     reasons.PreemptionGated: "Workload requires preemption, but it's gated",
     reasons.BetterVariantAdmitted: "A more favorable variant is already admitted",

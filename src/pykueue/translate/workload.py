@@ -40,6 +40,8 @@ class WorkloadOptions:
     honors_admission_gates: bool = True
     honors_priority_boost: bool = False
     replaces_slices: bool = True
+    respects_preferred_affinity: bool = False
+    """Whether pods are placed by preferred node affinity (TASRespectNodeAffinityPreferred)."""
     admits_concurrently: bool = False
     """Whether Workloads may have variants. Set by the gate ConcurrentAdmission."""
     keeps_nodes_of_single_pods: bool = True
@@ -289,10 +291,10 @@ def invalid_requests(obj: Object, limit_ranges: limit_range.Summary) -> values.I
 def _pod_sets(obj: Object, options: WorkloadOptions, device_counts: devices.DeviceCounts) -> tuple[values.PodSet, ...]:
     pod_sets = obj["spec"].get("podSets") or ()
     counted = requests.requests_of_pod_sets(obj, options.rules, device_counts)
-    return tuple(_pod_set(obj, pod_set, totals) for pod_set, totals in zip(pod_sets, counted, strict=True))
+    return tuple(_pod_set(obj, pod_set, totals, options) for pod_set, totals in zip(pod_sets, counted, strict=True))
 
 
-def _pod_set(obj: Object, pod_set: Object, totals: requests.PodSetRequests) -> values.PodSet:
+def _pod_set(obj: Object, pod_set: Object, totals: requests.PodSetRequests, options: WorkloadOptions) -> values.PodSet:
     pod_spec = pod_set["template"]["spec"]
     updates = _ready_updates(obj, totals.name)
     return values.PodSet(
@@ -304,6 +306,7 @@ def _pod_set(obj: Object, pod_set: Object, totals: requests.PodSetRequests) -> v
         tolerations=selectors.tolerations(pod_spec.get("tolerations")),
         node_selector=dict(pod_spec.get("nodeSelector") or {}),
         affinity_terms=selectors.affinity_terms(pod_spec),
+        preferred_terms=selectors.preferred_terms(pod_spec) if options.respects_preferred_affinity else (),
         topology_request=topology_request(pod_set.get("topologyRequest")),
         pod_requests=nodes.pod_requests(pod_spec),
         checked_node_selector={

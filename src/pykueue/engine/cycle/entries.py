@@ -46,6 +46,8 @@ class CycleEntry:
     no_fit_reason: NoFitReason = NoFitReason.NONE
     preempts: bool = False
     """The workload preempts its targets in this cycle."""
+    is_deferred: bool = False
+    """The workload fits when the targets of earlier entries are gone."""
     back_in_heap: bool = False
     position: int = 0
     """Its position in the order of the cycle."""

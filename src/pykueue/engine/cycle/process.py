@@ -41,7 +41,10 @@ class Processing:
             self._process(entry)
 
     def _process(self, entry: CycleEntry) -> None:
-        self._reassign_topology(entry)
+        if self._state.policy.recompute_overlapping_targets and self._overlaps(entry):
+            self._reassign_after_preemptions(entry)
+        else:
+            self._reassign_topology(entry)
         assignment = entry.assignment
         assert assignment is not None
         if self._must_evict(entry, assignment):
@@ -56,12 +59,41 @@ class Processing:
             entry.requeue_reason = RequeueReason.PREEMPTION_GATED
             entry.pending.scan = None
             entry.set_pending(reasons.PreemptionGated(), NoFitReason.ADMISSION_GATED)
-        elif any(reservation.key in self._released for reservation in entry.released()):
+        elif entry.is_deferred:
+            self._defer(entry, assignment)
+        elif self._overlaps(entry):
             self._skip_preemption(entry, reasons.TargetsOverlap())
         elif not self._fits(entry, assignment):
             self._skip_preemption(entry, reasons.NoLongerFits())
         else:
             self._assume(entry, assignment)
+
+    def _overlaps(self, entry: CycleEntry) -> bool:
+        """Whether an earlier entry of the cycle preempts a target of this one."""
+        return any(reservation.key in self._released for reservation in entry.released())
+
+    def _reassign_after_preemptions(self, entry: CycleEntry) -> None:
+        """Assign again as if the targets of earlier entries were gone."""
+        state, removed = self._state, list(self._released.values())
+        with state.ledger.trial():
+            target_search.release(state, removed)
+            for reservation in removed:
+                state.cluster_queues[reservation.cluster_queue].reservations.remove(reservation.key)
+            try:
+                nominate.assign_again(state, entry)
+            finally:
+                for reservation in removed:
+                    state.cluster_queues[reservation.cluster_queue].reservations.put(reservation)
+        assert entry.assignment is not None
+        entry.is_deferred = entry.assignment.mode is Mode.FIT
+
+    def _defer(self, entry: CycleEntry, assignment: Assignment) -> None:
+        """Wait for the preemptions of other entries, without which the workload does not fit."""
+        entry.requeue_reason = RequeueReason.PENDING_PREEMPTION
+        entry.pending.scan = None
+        entry.set_pending(reasons.FitsAfterPreemptions(), NoFitReason.WAITING_FOR_PREEMPTED_WORKLOADS)
+        self._state.ledger.charge(entry.queue.node, entry.new_usage)
+        self._state.ledger.charge_topology(assignment.topology_usage)
 
     def _must_evict(self, entry: CycleEntry, assignment: Assignment) -> bool:
         """Whether to evict a workload with a failed node, because there is no replacement now."""
