@@ -64,7 +64,7 @@ GATES: Mapping[str, Gate] = {
         acts_as=True,
         limits="an elastic job always keeps its topology domains when it grows",
     ),
-    "FailureRecoveryPolicy": _alpha(limits="pods that stay terminating are left alone"),
+    "FailureRecoveryPolicy": _alpha(read_by="controllers.settings"),
     "FairSharingPreemptWithinNominal": _beta(read_by="translate.policy"),
     "FairSharingPrioritizeNonBorrowing": _beta(read_by="translate.policy"),
     "FastQuotaReleaseInPodIntegration": _alpha(read_by="controllers.settings"),

@@ -49,6 +49,7 @@ POD_GROUP_FAST_ADMISSION = "kueue.x-k8s.io/pod-group-fast-admission"
 POD_GROUP_SERVING = "kueue.x-k8s.io/pod-group-serving"
 POD_GROUP_POD_INDEX = "kueue.x-k8s.io/pod-group-pod-index"
 POD_GROUP_POD_INDEX_LABEL = "kueue.x-k8s.io/pod-group-pod-index-label"
+SAFE_TO_FORCEFULLY_DELETE = "kueue.x-k8s.io/safe-to-forcefully-delete"
 RETRIABLE_IN_GROUP = "kueue.x-k8s.io/retriable-in-group"
 ROLE_HASH = "kueue.x-k8s.io/role-hash"
 

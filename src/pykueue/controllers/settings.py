@@ -95,6 +95,10 @@ def admits_concurrently(configuration: Configuration) -> bool:
     return _gate(configuration, "ConcurrentAdmission")
 
 
+def recovers_from_failures(configuration: Configuration) -> bool:
+    return _gate(configuration, "FailureRecoveryPolicy")
+
+
 def max_name_length(configuration: Configuration) -> int:
     """The maximum length of the names of Workloads."""
     is_short = _gate(configuration, "ShortWorkloadNames")

@@ -12,6 +12,8 @@ from pykueue.controllers import settings
 from pykueue.controllers.cache import new_cache
 from pykueue.controllers.concurrent_admission.controller import COMPONENT as CONCURRENT_ADMISSION
 from pykueue.controllers.concurrent_admission.controller import ConcurrentAdmissionController
+from pykueue.controllers.failure_recovery.controller import COMPONENT as FAILURE_RECOVERY
+from pykueue.controllers.failure_recovery.controller import FailureRecoveryController
 from pykueue.controllers.jobs.controller import JobController
 from pykueue.controllers.leader_worker_sets import decide
 from pykueue.controllers.leader_worker_sets.controller import LeaderWorkerSetController
@@ -109,6 +111,7 @@ class Controllers:
         self.scheduler.metrics = self.metrics
         self._topology = TopologyEventSource(self.cache, clock, self.scheduler.handle)
         kueue_loops, job_loops = [*self._kueue_loops()], [*self._job_loops(), *self._pod_group_loops()]
+        job_loops += self._failure_recovery_loops()
         self._loops = [*kueue_loops, *job_loops, *self._pod_loops(), *self._admission_check_loops()]
         self._kinds = [*CACHED_KINDS, *OPTIONAL_KINDS, *(kind for loop in job_loops for kind in loop.kinds)]
         self._supervisor = Supervisor()
@@ -191,6 +194,11 @@ class Controllers:
             groups = LeaderWorkerSetController(cache, executor, clock=clock, policy=policy)
             group_kinds = (kinds.POD, kinds.STATEFUL_SET, kinds.LEADER_WORKER_SET)
             yield ControllerLoop(groups.queue, groups.reconcile, group_kinds, reconciles=kinds.LEADER_WORKER_SET)
+
+    def _failure_recovery_loops(self) -> Iterator[ControllerLoop]:
+        if settings.recovers_from_failures(self._configuration):
+            recovery = FailureRecoveryController(self.cache, self._executor(FAILURE_RECOVERY), self._clock)
+            yield ControllerLoop(recovery.queue, recovery.reconcile, (kinds.POD,), reconciles=kinds.POD)
 
     def _admission_check_loops(self) -> Iterator[ControllerLoop]:
         provisioning = ProvisioningController(

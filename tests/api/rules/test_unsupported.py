@@ -39,7 +39,7 @@ def warnings(obj, old=None):
         ({**MULTI_KUEUE, "kind": "MultiKueueConfig"}, "MultiKueue has no effect"),
         ({**MULTI_KUEUE, "kind": "MultiKueueCluster"}, "MultiKueue has no effect"),
         (CONCURRENT, "spec.concurrentAdmissionPolicy has no effect"),
-        (configuration(featureGates={"FailureRecoveryPolicy": True}), "featureGates.FailureRecoveryPolicy: has no"),
+        (configuration(featureGates={"SchedulerLongRequeueInterval": True}), "SchedulerLongRequeueInterval: has no"),
         (configuration(webhok={}), 'the Configuration is not used: webhok: Invalid value: unknown field "webhok"'),
     ],
 )
