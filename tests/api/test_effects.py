@@ -108,9 +108,9 @@ def limits(text):
     [
         ("featureGates: {TASBalancedPlacement: true}", []),
         ("featureGates: {AssignQueueLabelsForPods: false}", []),
-        ("featureGates: {MultiKueue: true, MultiKueueClusterProfile: false}", ["featureGates.MultiKueue"]),
+        ("featureGates: {MultiKueue: true, MultiKueueClusterProfile: true}", []),
         ("featureGates: {TASHandleOverlappingFlavors: false}", []),
-        ("multiKueue: {origin: here}", ["multiKueue"]),
+        ("multiKueue: {origin: here}", []),
         ("tls: {curvePreferences: [29]}", []),
         ("tls: {curvePreferences: [29, 23]}", ["tls.curvePreferences"]),
         (f"resources: {{deviceClassMappings: [{PLAIN}, {COUNTED}]}}", ["resources.deviceClassMappings[1].sources"]),

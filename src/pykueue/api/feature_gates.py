@@ -45,7 +45,6 @@ _deprecated = functools.partial(Gate, is_on=False, stage=GateStage.DEPRECATED)
 _TAS = "TopologyAwareScheduling"
 _REPLACEMENT = "TASFailedNodeReplacement"
 _DRA = "KueueDRAIntegration"
-_NO_DISPATCH = "nothing is dispatched to other clusters"
 
 GATES: Mapping[str, Gate] = {
     "AdmissionFairSharing": _beta(read_by="translate.policy"),
@@ -84,26 +83,18 @@ GATES: Mapping[str, Gate] = {
     "ManagedJobsNamespaceSelectorAlwaysRespected": _stable(limits="the selector is always respected"),
     "MetricForWorkloadCreationLatency": _beta(read_by="controllers.metrics.collector"),
     "MetricsForCohorts": _beta(read_by="controllers.metrics.collector"),
-    "MultiKueue": _beta(
-        read_by="api.rules.jobs.management",
-        acts_as=False,
-        limits="jobs get `managedBy`, but nothing is dispatched to other clusters",
-    ),
-    "MultiKueueAdaptersForCustomJobs": _beta(acts_as=False, limits=_NO_DISPATCH),
-    "MultiKueueAllowInsecureKubeconfigs": _deprecated(is_locked=True, limits=_NO_DISPATCH),
-    "MultiKueueClusterProfile": _alpha(limits=_NO_DISPATCH),
-    "MultiKueueIncrementalDispatcherConfig": _beta(acts_as=False, limits=_NO_DISPATCH),
-    "MultiKueueIncrementalDispatcherRespectConfigOrder": _beta(acts_as=False, limits=_NO_DISPATCH),
-    "MultiKueueKubeConfigPathValidation": _alpha(limits=_NO_DISPATCH),
-    "MultiKueueManagerQuotaAutomation": _alpha(limits=_NO_DISPATCH),
-    "MultiKueueOrchestratedPreemption": _alpha(
-        read_by="translate.policy",
-        acts_as=False,
-        limits="preemption gates are obeyed, but nothing is dispatched to other clusters",
-    ),
-    "MultiKueueRedoAdmissionOnEvictionInWorker": _stable(acts_as=False, limits=_NO_DISPATCH),
-    "MultiKueueRemoteSpecSync": _beta(acts_as=False, limits=_NO_DISPATCH),
-    "MultiKueueWaitForWorkloadAdmitted": _stable(acts_as=False, limits=_NO_DISPATCH),
+    "MultiKueue": _beta(read_by="controllers.settings"),
+    "MultiKueueAdaptersForCustomJobs": _beta(read_by="controllers.settings"),
+    "MultiKueueAllowInsecureKubeconfigs": _deprecated(is_locked=True, limits="such kubeconfigs are never used"),
+    "MultiKueueClusterProfile": _alpha(read_by="controllers.settings"),
+    "MultiKueueIncrementalDispatcherConfig": _beta(read_by="controllers.settings"),
+    "MultiKueueIncrementalDispatcherRespectConfigOrder": _beta(read_by="controllers.settings"),
+    "MultiKueueKubeConfigPathValidation": _alpha(read_by="controllers.settings"),
+    "MultiKueueManagerQuotaAutomation": _alpha(read_by="controllers.settings"),
+    "MultiKueueOrchestratedPreemption": _alpha(read_by="controllers.settings"),
+    "MultiKueueRedoAdmissionOnEvictionInWorker": _stable(limits="an eviction on a worker always redoes admission"),
+    "MultiKueueRemoteSpecSync": _beta(read_by="controllers.settings"),
+    "MultiKueueWaitForWorkloadAdmitted": _stable(limits="the manager always waits for the admission on a worker"),
     "ObjectRetentionPolicies": _stable(limits="retention policies always act"),
     "PartialAdmission": _beta(read_by="translate.policy"),
     "PodIntegrationValidateGroupOwner": _beta(

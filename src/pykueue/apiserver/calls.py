@@ -29,8 +29,9 @@ ADMIN = UserInfo(name="system:admin", groups=("system:masters", "system:authenti
 class ResourceTarget(msgspec.Struct, frozen=True, kw_only=True):
     """The resource or object that a request is about. `kind` is in the requested version.
 
-    `subresource` is "", "status", "scale", "finalize", "binding" or "resize". An empty
-    `namespace` of a namespaced kind means all namespaces (list, watch, delete_collection only).
+    `subresource` is "", "status", "scale", "finalize", "binding", "ephemeralcontainers" or
+    "resize". An empty `namespace` of a namespaced kind means all namespaces (list, watch,
+    delete_collection only).
     """
 
     kind: Kind

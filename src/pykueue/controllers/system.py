@@ -19,6 +19,9 @@ from pykueue.controllers.leader_worker_sets import decide
 from pykueue.controllers.leader_worker_sets.controller import LeaderWorkerSetController
 from pykueue.controllers.metrics import instruments
 from pykueue.controllers.metrics.collector import Metrics
+from pykueue.controllers.multikueue.composition import RESOURCES as MULTI_KUEUE_RESOURCES
+from pykueue.controllers.multikueue.composition import MultiKueueControllers
+from pykueue.controllers.multikueue.remote import Connect, connect_http
 from pykueue.controllers.nodes.controller import REPORTER as NODES
 from pykueue.controllers.nodes.controller import NodeController
 from pykueue.controllers.pods.controller import PodController
@@ -36,7 +39,6 @@ from pykueue.controllers.scheduler.topology_events import TopologyEventSource
 from pykueue.controllers.settings import Configuration
 from pykueue.controllers.stateful_sets.controller import StatefulSetController
 from pykueue.controllers.topology.controller import TopologyUngater
-from pykueue.controllers.unsupported.controller import UnsupportedController
 from pykueue.controllers.workload_slices.controller import SliceUngater
 from pykueue.controllers.workloads.controller import WorkloadController
 from pykueue.kube.client import Client
@@ -56,7 +58,7 @@ CACHED_KINDS: tuple[Resource, ...] = (
 )
 """Kinds that every controller waits for."""
 
-OPTIONAL_KINDS: tuple[Resource, ...] = (*PROVISIONING_RESOURCES, *DEVICE_RESOURCES, kinds.MULTI_KUEUE_CLUSTER)
+OPTIONAL_KINDS: tuple[Resource, ...] = (*PROVISIONING_RESOURCES, *DEVICE_RESOURCES, *MULTI_KUEUE_RESOURCES)
 """Kinds that a cluster may lack."""
 
 MANY_WORKERS = 32
@@ -89,6 +91,7 @@ class Controllers:
         clock: Clock | None = None,
         *,
         role: str = instruments.STANDALONE,
+        connect: Connect = connect_http,
     ) -> None:
         clock = clock or WallClock()
         self._client = client
@@ -110,6 +113,7 @@ class Controllers:
         )
         self.scheduler.metrics = self.metrics
         self._topology = TopologyEventSource(self.cache, clock, self.scheduler.handle)
+        self._multi_kueue = self._new_multi_kueue(connect)
         kueue_loops, job_loops = [*self._kueue_loops()], [*self._job_loops(), *self._pod_group_loops()]
         job_loops += self._failure_recovery_loops()
         self._loops = [*kueue_loops, *job_loops, *self._pod_loops(), *self._admission_check_loops()]
@@ -158,9 +162,6 @@ class Controllers:
                 max_name_length=settings.max_name_length(self._configuration),
             )
             yield ControllerLoop(variants.queue, variants.reconcile)
-
-        unsupported = UnsupportedController(cache, executor, clock)
-        yield ControllerLoop(unsupported.queue, unsupported.reconcile, reconciles=kinds.ADMISSION_CHECK)
 
     def _job_loops(self) -> Iterator[ControllerLoop]:
         """One controller for each enabled job framework."""
@@ -214,6 +215,24 @@ class Controllers:
             reconciles=kinds.ADMISSION_CHECK,
         )
         yield ControllerLoop(provisioning.workloads, provisioning.reconcile_workload, PROVISIONING_RESOURCES)
+        if self._multi_kueue is not None:
+            for queue, reconcile, resource in self._multi_kueue.loops():
+                yield ControllerLoop(queue, reconcile, MULTI_KUEUE_RESOURCES, MANY_WORKERS, reconciles=resource)
+
+    def _new_multi_kueue(self, connect: Connect) -> MultiKueueControllers | None:
+        options = settings.dispatch_options(self._configuration)
+        if options is None:
+            return None
+        return MultiKueueControllers(
+            self._client,
+            self.cache,
+            self._recorder,
+            clock=self._clock,
+            options=options,
+            connect=connect,
+            on_dispatched=self.metrics.dispatched,
+            on_admitted=self.metrics.admitted_elsewhere,
+        )
 
     def _pod_loops(self) -> Iterator[ControllerLoop]:
         """The controllers of admitted pods; they wait where pods are not listed."""
@@ -248,6 +267,8 @@ class Controllers:
             group.create_task(self._watch_pods(informers))
             group.create_task(self._check_caches())
             group.create_task(self.cache_audit.run(then=self.engine_audit.audit))
+            if self._multi_kueue is not None:
+                group.create_task(self._multi_kueue.run())
             for loop in self._loops:
                 group.create_task(self._run_loop(loop))
 

@@ -95,6 +95,30 @@ def test_a_key_that_keeps_changing_is_written_once_a_second(play):
     assert load.started[-1] == ("key", 999)
 
 
+def test_a_key_that_keeps_changing_does_not_delay_others(play):
+    async def story(load):
+        for number in range(int(KEY_BURST) + 1):
+            load.submit("busy", number)
+        load.submit("other", 1)
+        load.submit("other", 2)
+        assert load.started[-2:] == [("other", 1), ("other", 2)]
+
+    play(story)
+
+
+def test_without_room_the_oldest_is_written_first(play):
+    async def story(load):
+        load.background.decided()
+        for number in range(2 * int(BURST)):
+            load.submit(number)
+        await asyncio.sleep(0.3)
+        load.submit("late")
+        await asyncio.sleep(10)
+        assert load.keys == [*range(2 * int(BURST)), "late"]
+
+    play(story)
+
+
 def test_what_is_dropped_is_not_written(play):
     async def story(load):
         await load.decide(seconds=1, per_second=200, submit=load.submit)

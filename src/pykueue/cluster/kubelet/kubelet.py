@@ -225,6 +225,8 @@ class PodWorker:
         if objects.is_deleted(pod):
             self._run.stop(self._kubelet.now())
             self._changed.set()
+        elif self._run.add_ephemeral():
+            self._changed.set()
 
     def removed(self) -> None:
         """The pod no longer exists in the API: kill its containers without a grace period."""

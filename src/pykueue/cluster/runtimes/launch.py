@@ -51,6 +51,8 @@ class StartScript:
     environment: dict[str, str]
     command: list[str]
     cgroup: ContainerCgroup | None = None
+    target: int | None = None
+    """The process whose namespaces the container shares; None: it has its own."""
     console: str = ""
     """The mode of the `console` that gives the container input; "" if it has no input."""
 
@@ -88,14 +90,17 @@ async def launch(request: ContainerRequest, view: FileView, script: StartScript)
             return spawn(script, limits, {0: source, 1: output, 2: output, 3: gate, 4: exit_file})
 
         def spawn_isolated() -> int:
-            sandbox.enter_new(security, view)
+            if script.target is None:
+                sandbox.enter_new(security, view)
+            else:
+                sandbox.enter_existing(security, script.target)
             sandbox.take_rights(security)
             executions.change_directory(script.work)
             return spawn_script()
 
         try:
             pid = spawn_script() if security.is_default else await sandbox.in_thread(spawn_isolated)
-            if security.has_pid_namespace:
+            if security.has_pid_namespace and script.target is None:
                 await sandbox.in_thread(lambda: sandbox.mount_proc(pid))
         except OSError as error:
             raise StartError(f"the process cannot be started: {error.filename}: {error.strerror}") from None

@@ -79,17 +79,35 @@ class ProcessRuntime:
         (directory / "boot").write_text(linux_processes.boot_id())
         self._describe(request)
         work = self._working_directory(request)
+        target = self._target(request)
         view = FileView()
-        if request.security.user is not None or request.security.read_only_root:
+        if target is None and (request.security.user is not None or request.security.read_only_root):
             view = await asyncio.to_thread(self._file_view, request, directory)
         if not request.security.has_pid_namespace:
             self._orphans.container_started(objects.uid(request.pod))
         script = launch.StartScript(
-            directory, work, environment, command, cgroup=self._cgroup(request, directory), console=_console(request)
+            directory,
+            work,
+            environment,
+            command,
+            cgroup=self._cgroup(request, directory),
+            target=target,
+            console=_console(request),
         )
         process = await launch.launch(request, view, script)
         self._orphans.add_child(process.pid)
         return self._follow(request, directory, process)
+
+    def _target(self, request: ContainerRequest) -> int | None:
+        """The process of the container whose namespaces an ephemeral container shares."""
+        name = request.container.get("targetContainerName")
+        if not name:
+            return None
+        for directory in paths.inside(self._pod_directory(request), "containers", str(name)).glob("*-*"):
+            process = _started_process(directory)
+            if process is not None and process.is_alive():
+                return process.pid
+        raise StartError(f"the target container {name} is not running")
 
     def _cgroup(self, request: ContainerRequest, directory: Path) -> ContainerCgroup | None:
         """A new cgroup, whose path is written down; None if this machine has none for us."""

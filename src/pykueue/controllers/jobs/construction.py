@@ -4,7 +4,15 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 
 from pykueue.api import objects, resources
-from pykueue.api.labels import ADMISSION_GATED_BY, JOB_UID, PRIORITY_CLASS, PROVISIONING_REQUEST_PREFIX, RESOURCE_IN_USE
+from pykueue.api.labels import (
+    ADMISSION_GATED_BY,
+    JOB_UID,
+    MULTI_KUEUE_ORIGIN,
+    MULTI_KUEUE_ORIGIN_UID,
+    PRIORITY_CLASS,
+    PROVISIONING_REQUEST_PREFIX,
+    RESOURCE_IN_USE,
+)
 from pykueue.api.scheme import Object, Resource
 from pykueue.controllers.jobs import equivalence
 from pykueue.controllers.jobs.context import PriorityClasses
@@ -104,6 +112,14 @@ def variant_name(parent: Object, flavor: str, max_length: int) -> str:
 def _with_hash(prefix: str, parts: Iterable[str], max_length: int) -> str:
     digest = hashlib.sha1("\n".join(parts).encode(), usedforsecurity=False).hexdigest()
     return f"{prefix[: max_length - 1 - HASH_LENGTH]}-{digest[:HASH_LENGTH]}"
+
+
+def original_uid(job: Object) -> str:
+    """The uid from which the name of the Workload follows: of a copy, the uid of the job on the
+    MultiKueue manager.
+    """
+    original = objects.annotations(job).get(MULTI_KUEUE_ORIGIN_UID, "")
+    return original if original and MULTI_KUEUE_ORIGIN in objects.labels(job) else objects.uid(job)
 
 
 class MissingPriorityClassError(Exception):

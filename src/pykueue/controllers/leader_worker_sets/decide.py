@@ -19,6 +19,7 @@ from pykueue.api.labels import (
     JOB_OWNER_GVK,
     JOB_OWNER_NAME,
     MANAGED,
+    MULTI_KUEUE_ORIGIN,
     POD_GROUP_NAME,
     POD_GROUP_TOTAL_COUNT,
     PREBUILT_WORKLOAD_NAME,
@@ -56,9 +57,8 @@ class GroupWorkloads(msgspec.Struct, frozen=True, kw_only=True):
 def workload_name(
     leader_worker_set: Object, index: int | str, *, max_length: int = construction.MAX_NAME_LENGTH
 ) -> str:
-    metadata = leader_worker_set["metadata"]
-    name = f"{metadata['name']}-{index}"
-    return construction.workload_name(resources.LEADER_WORKER_SET, name, metadata["uid"], max_length=max_length)
+    name, uid = f"{objects.name(leader_worker_set)}-{index}", construction.original_uid(leader_worker_set)
+    return construction.workload_name(resources.LEADER_WORKER_SET, name, uid, max_length=max_length)
 
 
 def size(leader_worker_set: Object) -> int:
@@ -100,14 +100,18 @@ def compare_workloads(
 
 
 def plan(context: JobContext, leader_worker_set: Object) -> list[Action]:
-    """Creates, updates and deletes Workloads; `context.workloads` are all Workloads of the set."""
+    """Creates, updates and deletes Workloads; `context.workloads` are all Workloads of the set.
+
+    The Workloads of a copy that a MultiKueue manager created are created by the manager.
+    """
     workloads = compare_workloads(leader_worker_set, context.workloads, max_length=context.policy.max_name_length)
     actions: list[Action] = []
     for workload in workloads.excess:
         actions += _deleted(workload)
     for workload in workloads.current:
         actions += sync_workload(context, leader_worker_set, workload)
-    for index in workloads.missing:
+    is_copy = MULTI_KUEUE_ORIGIN in objects.labels(leader_worker_set)
+    for index in () if is_copy else workloads.missing:
         workload = workload_of(context, leader_worker_set, index)
         actions += (
             Create(resource=resources.WORKLOAD, object=workload),

@@ -87,6 +87,14 @@ class Metrics:
     def preempted(self, by_cluster_queue: str, reason: str) -> None:
         self.instruments.count("preempted_workloads_total", by_cluster_queue, reason)
 
+    # Called by MultiKueue.
+
+    def dispatched(self, cluster_queue: str, cluster: str) -> None:
+        self.instruments.count("multikueue_workloads_dispatched_total", cluster_queue, cluster)
+
+    def admitted_elsewhere(self, cluster_queue: str, cluster: str) -> None:
+        self.instruments.count("multikueue_workloads_admitted_total", cluster_queue, cluster)
+
     def differed(self, part: str, kind: str) -> None:
         """The audit found an object that the cache or the engine had wrongly."""
         self.instruments.count_difference(part, kind)

@@ -338,7 +338,8 @@ def _sync_unfinished(context: JobContext, group: PodGroup, old: Object) -> Plan:
         return _evicted(context, group, old)
     if group.is_suspended:
         if predicates.is_admitted(old):
-            return _start(context, group, old)
+            runs_elsewhere = any(check["name"] in context.dispatching_checks for check in predicates.checks(old))
+            return Plan() if runs_elsewhere else _start(context, group, old)
         if not group.is_serving and old["spec"].get("queueName", "") != framework.queue_name(group.lead):
             new["spec"]["queueName"] = framework.queue_name(group.lead)
         return Plan(actions=tuple(changes(resources.WORKLOAD, old, new)))

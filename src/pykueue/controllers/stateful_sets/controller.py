@@ -1,7 +1,7 @@
 """The StatefulSet controller: one Workload for each StatefulSet, and labels on its pods."""
 
 from pykueue.api import objects, resources
-from pykueue.api.labels import POD_SUSPENDING_PARENT
+from pykueue.api.labels import MULTI_KUEUE_ORIGIN, POD_SUSPENDING_PARENT
 from pykueue.api.scheme import Object
 from pykueue.controllers.cache import namespace_labels, priority_classes, split_key
 from pykueue.controllers.jobs import matching
@@ -83,7 +83,7 @@ class StatefulSetController:
         old = self._cache.get(resources.WORKLOAD, self._workload_name(stateful_set), namespace)
         if old is not None:
             return decide.sync_workload(stateful_set, old, self._clock.now_ns())
-        if not decide.replicas(stateful_set):
+        if not decide.replicas(stateful_set) or MULTI_KUEUE_ORIGIN in objects.labels(stateful_set):
             return []
         workload = decide.workload_of(stateful_set, priority_classes(self._cache), self._policy)
         message = f"Created Workload: {predicates.key(workload)}"

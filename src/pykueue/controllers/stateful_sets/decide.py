@@ -36,8 +36,8 @@ POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"
 
 
 def workload_name(stateful_set: Object, *, max_length: int = construction.MAX_NAME_LENGTH) -> str:
-    metadata = stateful_set["metadata"]
-    return construction.workload_name(resources.STATEFUL_SET, metadata["name"], metadata["uid"], max_length=max_length)
+    name, uid = objects.name(stateful_set), construction.original_uid(stateful_set)
+    return construction.workload_name(resources.STATEFUL_SET, name, uid, max_length=max_length)
 
 
 def replicas(stateful_set: Object) -> int:

@@ -59,6 +59,8 @@ class BackgroundWrites:
         self._busy_until_ns = 0
         self._answer_seconds = 0.0
         self._waiting: dict[Hashable, Start] = {}
+        self._is_short = False
+        """Some keys wait for room, not only for their own next write: later ones queue up."""
         self._changed = asyncio.Event()
 
     # The writes of decisions
@@ -83,10 +85,11 @@ class BackgroundWrites:
 
     def submit(self, key: Hashable, start: Start) -> None:
         """Begin the write now or when there is room for it; a later one of the key replaces it."""
-        if not self._waiting and self._has_tokens(key):
+        if not self._is_short and key not in self._waiting and self._has_tokens(key):
             self._begin(key, start)
         else:
             self._waiting[key] = start
+            self._is_short = self._is_short or self._all.tokens < 1
             if len(self._waiting) == 1:
                 self._changed.set()
 
@@ -109,8 +112,10 @@ class BackgroundWrites:
 
     def _begin_waiting(self) -> None:
         self._fill()
+        self._is_short = False
         for key in list(self._waiting):
             if self._all.tokens < 1:
+                self._is_short = True
                 return
             if self._has_tokens(key):
                 self._begin(key, self._waiting.pop(key))
