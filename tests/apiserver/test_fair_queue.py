@@ -117,13 +117,67 @@ async def test_a_seat_is_left_once():
     assert (entered(queue, "b"), entered(queue, "c")) == (1, 1)
 
 
+ADMIN = UserInfo(name="admin", groups=("system:masters",))
+JANE = UserInfo(name="jane", groups=("system:authenticated",))
+
+
+async def request(level, method, user, methods):
+    async with level.seat(method, user.name):
+        methods.append(method)
+
+
+async def take_all_seats(level, method, user):
+    """Seats for requests of this method, as many as the user gets without waiting."""
+    seats = []
+    while True:
+        seat = level.seat(method, user.name)
+        waiting_for_seat = asyncio.create_task(seat.take())
+        await asyncio.sleep(0)
+        if not waiting_for_seat.done():
+            waiting_for_seat.cancel()
+            await asyncio.gather(waiting_for_seat, return_exceptions=True)
+            return seats
+        seats.append(seat)
+
+
+async def test_no_request_of_an_administrator_is_refused(monkeypatch):
+    monkeypatch.setattr(fair_queue, "LONGEST_WAIT_SECONDS", 0.001)
+    level = PriorityLevels().of(ADMIN)
+    seats = await take_all_seats(level, "POST", ADMIN)
+    methods: list[str] = []
+    tasks = [asyncio.create_task(request(level, "POST", ADMIN, methods)) for _ in range(3000)]
+    await asyncio.sleep(0.01)
+    for seat in seats:
+        seat.leave()
+    await asyncio.gather(*tasks)
+    assert len(methods) == 3000
+
+
+@pytest.mark.parametrize("user", [ADMIN, JANE])
+async def test_a_read_does_not_wait_for_the_writes_of_its_user(user):
+    level = PriorityLevels().of(user)
+    await take_all_seats(level, "POST", user)
+    assert await take_all_seats(level, "GET", user)
+
+
+async def test_a_patch_of_an_administrator_does_not_wait_for_creations():
+    level = PriorityLevels().of(ADMIN)
+    await take_all_seats(level, "POST", ADMIN)
+    assert await take_all_seats(level, "PATCH", ADMIN)
+
+
+async def test_methods_of_another_user_share_one_queue():
+    level = PriorityLevels().of(JANE)
+    await take_all_seats(level, "POST", JANE)
+    assert not await take_all_seats(level, "PATCH", JANE)
+
+
 def test_administrators_and_system_components_have_seats_of_their_own():
     levels = PriorityLevels()
-    jane = UserInfo(name="jane", groups=("system:authenticated",))
-    admin = UserInfo(name="admin", groups=("system:masters",))
     controller = UserInfo(name="system:serviceaccount:kueue-system:kueue", groups=())
-    assert levels.of(admin) is levels.of(controller) is levels.system
-    assert levels.of(jane) is levels.workload
+    assert levels.of(ADMIN) is levels.exempt
+    assert levels.of(controller) is levels.system
+    assert levels.of(JANE) is levels.workload
 
 
 def test_service_accounts_of_a_namespace_share_a_queue():

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object, Resource
 
 
@@ -99,3 +100,13 @@ class Client(Protocol):
     async def raw(self, method: str, path: str, body: Any = None) -> Any: ...
 
     async def close(self) -> None: ...
+
+
+async def get_or_none(client: Client, resource: Resource, name: str, namespace: str = "") -> Object | None:
+    """The object as the API has it now; None if there is none of this name."""
+    try:
+        return await client.get(resource, name, namespace)
+    except ApiError as error:
+        if error.code != 404:
+            raise
+        return None

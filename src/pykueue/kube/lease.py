@@ -15,7 +15,7 @@ from pykueue.api import entropy, resources
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS, micro_from_ns
-from pykueue.kube.client import Client
+from pykueue.kube.client import Client, get_or_none
 from pykueue.kube.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -94,11 +94,8 @@ class LeaderElector:
 
     async def _acquire_or_renew(self) -> bool:
         now_ns = self._clock.now_ns()
-        try:
-            lease = await self._client.get(resources.LEASE, self._name, self._namespace)
-        except ApiError as error:
-            if error.code != 404:
-                raise
+        lease = await get_or_none(self._client, resources.LEASE, self._name, self._namespace)
+        if lease is None:
             metadata = {"name": self._name, "namespace": self._namespace}
             await self._client.create(resources.LEASE, {"metadata": metadata, "spec": self._claim({}, now_ns)})
             return True

@@ -19,7 +19,7 @@ from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object, Resource
 from pykueue.api.times import SECOND_NS
 from pykueue.install.webhooks import MUTATING, QUEUED, UNQUEUED, VALIDATING
-from pykueue.kube.client import Client
+from pykueue.kube.client import Client, get_or_none
 from pykueue.kube.clock import Clock
 from pykueue.kube.informer import Informer
 from pykueue.kube.issuing import KeyPair
@@ -117,11 +117,11 @@ class CertificateController:
 
     async def reconcile(self) -> dt.datetime:
         """Do what is due; return the time at which to reconcile again."""
-        secret = await self._get(resources.SECRET, self._service.secret, self._service.namespace)
+        secret = await get_or_none(self._client, resources.SECRET, self._service.secret, self._service.namespace)
         configurations = [
             (resource, configuration)
             for resource, name in _CONFIGURATIONS
-            if (configuration := await self._get(resource, name))
+            if (configuration := await get_or_none(self._client, resource, name))
         ]
         hosts = self._service.hosts | _url_hosts(configuration for _, configuration in configurations)
         renewal = Renewal(hosts=hosts, lifetimes=self._lifetimes)
@@ -169,14 +169,6 @@ class CertificateController:
         else:
             await self._client.update(resources.SECRET, {**secret, "data": credentials.data()})
         log.info("Secret %s has other certificates", self._service.secret)
-
-    async def _get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
-        try:
-            return await self._client.get(resource, name, namespace)
-        except ApiError as error:
-            if error.code == 404:
-                return None
-            raise
 
     def _now(self) -> dt.datetime:
         """The time in whole seconds, which is the resolution of certificates."""

@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from pykueue.api import resources
-from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Lookup, Object, Resource
-from pykueue.kube.client import Client
+from pykueue.kube.client import Client, get_or_none
 from pykueue.kube.informer import Informer
 
 Answer = TypeVar("Answer")
@@ -63,13 +62,7 @@ class LookupCache:
         if not name:
             lookup.lists[resource, namespace] = (await self._client.list(resource, namespace)).items
             return
-        try:
-            obj: Object | None = await self._client.get(resource, name, namespace)
-        except ApiError as error:
-            if error.code != 404:
-                raise
-            obj = None
-        lookup.objects[resource, namespace, name] = obj
+        lookup.objects[resource, namespace, name] = await get_or_none(self._client, resource, name, namespace)
 
 
 class _RequestLookup:

@@ -93,8 +93,10 @@ def _check(request: AdmissionRequest) -> list[FieldError]:
     field_errors += syntax.check_conditions(
         "status.conditions", reading.sequence(reading.at(workload, "status", "conditions"))
     )
-    field_errors += _check_reclaimable_pods(request)
-    field_errors += _check_pod_set_updates(workload)
+    if reading.at(workload, "status", "reclaimablePods"):
+        field_errors += _check_reclaimable_pods(request)
+    if reading.at(workload, "status", "admissionChecks"):
+        field_errors += _check_pod_set_updates(workload)
     if _is_on(request, "AdmissionGatedBy"):
         field_errors += admission_gates.check(workload)
     if _is_on(request, "PriorityBoost"):

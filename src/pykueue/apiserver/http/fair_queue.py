@@ -21,10 +21,13 @@ LONGEST_WAIT_SECONDS = 15.0
 
 
 class FairQueue:
-    """Every `enter` that returns is followed by one `leave` of the same user."""
+    """Every `enter` that returns is followed by one `leave` of the same user.
 
-    def __init__(self, seats: int, longest_queue: int, *, per_turn: int = 0) -> None:
-        """`per_turn` 0 means: any number may enter in one turn of the event loop."""
+    Without a limit of the queue a request waits as long as its client does. `per_turn` 0 means:
+    any number may enter in one turn of the event loop.
+    """
+
+    def __init__(self, seats: int, longest_queue: int | None, *, per_turn: int = 0) -> None:
         self._free = seats
         self._per_turn = per_turn
         self._entered = 0
@@ -46,12 +49,12 @@ class FairQueue:
         if self.try_enter(user):
             return
         queue = self._queues.get(user)
-        if not self._longest_queue or (queue is not None and len(queue) >= self._longest_queue):
+        if self._longest_queue is not None and len(queue or ()) >= self._longest_queue:
             raise too_many_requests()
         seat: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._queues.setdefault(user, deque()).append(seat)
         try:
-            async with asyncio.timeout(LONGEST_WAIT_SECONDS):
+            async with asyncio.timeout(None if self._longest_queue is None else LONGEST_WAIT_SECONDS):
                 await seat
         except BaseException as error:
             self._abandon(user, seat)

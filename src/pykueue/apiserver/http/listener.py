@@ -122,7 +122,7 @@ class Listener:
         try:
             user = application.identify(path, _credentials(http))
         except errors.ApiError:
-            async with Seat(self._levels.workload.requests, _UNAUTHENTICATED):
+            async with Seat(self._levels.workload.reads, _UNAUTHENTICATED):
                 raise
         level, queue = self._levels.of(user), queue_of(user)
         if user is not ANONYMOUS:
@@ -143,7 +143,7 @@ class Listener:
             data=data,
             most_values=level.most_values,
         )
-        seat = Seat(level.requests, queue)
+        seat = level.seat(http.method, queue)
         await seat.take()
         try:
             return await self._respond(http, request, seat, Seat(level.streams, queue))

@@ -1,8 +1,11 @@
 """Priority levels: system components and administrators never wait for other users.
 
-Each level has seats of its own for requests, for bodies that are still arriving, and for streams
-(watches, logs, exec). The numbers fit one event loop: requests of users start one in each of its
-turns, so that what the system does and the other users come in between.
+Each level has seats of its own for reads, for writes, for bodies that are still arriving, and for
+streams (watches, logs, exec). A read never waits for writes, as with `--max-requests-inflight` and
+`--max-mutating-requests-inflight` of kube-apiserver. The numbers fit one event loop: requests of
+users start one in each of its turns, so that what the system does and the other users come in
+between, and all writes that share a commit are answered in one turn. `system:masters` is exempt,
+as in Kubernetes: its requests may wait, but none is refused.
 """
 
 from dataclasses import dataclass, field
@@ -22,20 +25,42 @@ _SYSTEM_USERS = (
 )
 _SERVICE_ACCOUNT = "system:serviceaccount:"
 _LONGEST_QUEUE = 300
+_READS = ("GET", "HEAD", "OPTIONS")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriorityLevel:
-    requests: FairQueue
+    reads: FairQueue
+    writes: FairQueue
     bodies: FairQueue
     streams: FairQueue
     most_values: int
     """Fields and items of one body."""
 
+    is_exempt: bool = False
+    """Whether methods of a user have queues of their own, so that no creation delays a patch."""
+
+    def seat(self, method: str, user: str) -> "Seat":
+        """The seat for a request of this method."""
+        queue = self.reads if method in _READS else self.writes
+        return Seat(queue, f"{method} {user}" if self.is_exempt else user)
+
+
+def _exempt() -> PriorityLevel:
+    return PriorityLevel(
+        reads=FairQueue(200, None),
+        writes=FairQueue(64, None),
+        bodies=FairQueue(200, None),
+        streams=FairQueue(10_000, 0),
+        most_values=bodies.MOST_VALUES_OF_SYSTEM,
+        is_exempt=True,
+    )
+
 
 def _system() -> PriorityLevel:
     return PriorityLevel(
-        requests=FairQueue(200, 1000),
+        reads=FairQueue(200, 1000),
+        writes=FairQueue(64, 1000),
         bodies=FairQueue(200, 1000),
         streams=FairQueue(10_000, 0),
         most_values=bodies.MOST_VALUES_OF_SYSTEM,
@@ -44,7 +69,8 @@ def _system() -> PriorityLevel:
 
 def _workload() -> PriorityLevel:
     return PriorityLevel(
-        requests=FairQueue(64, _LONGEST_QUEUE, per_turn=1),
+        reads=FairQueue(64, _LONGEST_QUEUE, per_turn=1),
+        writes=FairQueue(64, _LONGEST_QUEUE, per_turn=1),
         bodies=FairQueue(64, _LONGEST_QUEUE),
         streams=FairQueue(1000, 0),
         most_values=bodies.MOST_VALUES,
@@ -53,12 +79,14 @@ def _workload() -> PriorityLevel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PriorityLevels:
+    exempt: PriorityLevel = field(default_factory=_exempt)
     system: PriorityLevel = field(default_factory=_system)
     workload: PriorityLevel = field(default_factory=_workload)
 
     def of(self, user: UserInfo) -> PriorityLevel:
-        is_system = _MASTERS in user.groups or user.name.startswith(_SYSTEM_USERS)
-        return self.system if is_system else self.workload
+        if _MASTERS in user.groups:
+            return self.exempt
+        return self.system if user.name.startswith(_SYSTEM_USERS) else self.workload
 
 
 def queue_of(user: UserInfo) -> str:

@@ -5,7 +5,6 @@ from functools import partial
 
 from pykueue.api import objects
 from pykueue.api import resources as kinds
-from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object, Resource
 from pykueue.api.times import SECOND_NS
 from pykueue.controllers.cache import namespace_labels, priority_classes
@@ -14,7 +13,7 @@ from pykueue.controllers.jobs.construction import MissingPriorityClassError
 from pykueue.controllers.jobs.context import JobContext, JobPolicy
 from pykueue.controllers.jobs.missing_classes import MissingPriorityClasses
 from pykueue.controllers.workloads import predicates
-from pykueue.kube.client import Client
+from pykueue.kube.client import Client, get_or_none
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.cache import Key, ObjectCache, key_of, latest
 from pykueue.kube.controller.executor import WriteExecutor
@@ -90,20 +89,21 @@ class JobController:
         self.queue.add(key_of(latest(old, new)))
 
     def _workload_changed(self, old: Object | None, new: Object | None) -> None:
+        resource = self._framework.resource
+        has_jobs = not self._cache.is_empty(resource)
         for workload in _with_former_owners(old, new):
             namespace = workload["metadata"]["namespace"]
             for reference in objects.owner_references(workload):
-                if (
-                    reference["kind"] == self._framework.resource.kind
-                    and _group(reference) == self._framework.resource.group
-                ):
+                if reference["kind"] == resource.kind and _group(reference) == resource.group:
                     self.queue.add((namespace, reference["name"]))
-                    if new is None and self._cache.get(self._framework.resource, reference["name"], namespace):
+                    if new is None and self._cache.get(resource, reference["name"], namespace):
                         self._without_workload.add((namespace, reference["name"]))
-                for child in self._cache.indexed(self._framework.resource, "owner", reference["uid"]):
-                    self.queue.add(key_of(child))
-            for job in self._cache.indexed(self._framework.resource, "prebuilt", predicates.key(workload)):
-                self.queue.add_after(key_of(job), ADOPTION_PAUSE_NS)
+                if has_jobs:
+                    for child in self._cache.indexed(resource, "owner", reference["uid"]):
+                        self.queue.add(key_of(child))
+            if has_jobs:
+                for job in self._cache.indexed(resource, "prebuilt", predicates.key(workload)):
+                    self.queue.add_after(key_of(job), ADOPTION_PAUSE_NS)
 
     async def reconcile(self, key: Key) -> int:
         namespace, name = key
@@ -145,11 +145,8 @@ class JobController:
 
     async def _read_job(self, namespace: str, name: str) -> Object | None:
         """Read the job from the API: the watch of jobs may be behind the watch of Workloads."""
-        try:
-            job = await self._client.get(self._framework.resource, name, namespace)
-        except ApiError as error:
-            if error.code != 404:
-                raise
+        job = await get_or_none(self._client, self._framework.resource, name, namespace)
+        if job is None:
             return None
         self._cache.observe(self._framework.resource, job)
         return self._cache.get(self._framework.resource, name, namespace)

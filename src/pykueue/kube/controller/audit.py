@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object, Resource
-from pykueue.kube.client import Client, ListOptions
+from pykueue.kube.client import Client, ListOptions, get_or_none
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.cache import Key, ObjectCache, key_of, version_of
 
@@ -90,12 +90,7 @@ class CacheAudit:
     async def _repair(self, suspect: Suspect) -> bool:
         """Repair the object if it differs still; whether it did."""
         resource, (namespace, name) = suspect.resource, suspect.key
-        try:
-            obj: Object | None = await self._client.get(resource, name, namespace)
-        except ApiError as error:
-            if error.code != 404:
-                raise
-            obj = None
+        obj = await get_or_none(self._client, resource, name, namespace)
         cached = self._cache.get(resource, name, namespace)
         if _version(cached) != _version(suspect.cached) or _version(obj) == _version(cached):
             return False
