@@ -103,13 +103,17 @@ class AdmissionPipeline:
         `field_errors` of earlier checks are reported together with those of the schema.
         """
         unchanged = self._unchanged_fields(kind, obj, old)
+        may_differ = not self.subresource
+        """Whether the object may have changed since it was certainly valid."""
         if self._was_valid:
-            schema.fill_in_defaults(kind.schema, obj, unchanged)
+            may_differ |= schema.fill_in_defaults(kind.schema, obj, unchanged)
             if self.is_trusted:
                 if errors_so_far := list(field_errors):
                     self.on_invalid(kind, obj, errors_so_far)
                 return
-        is_valid = self._was_valid and fast_validation.is_certainly_valid(kind.schema, obj, unchanged)
+        is_valid = self._was_valid and (
+            not may_differ or fast_validation.is_certainly_valid(kind.schema, obj, unchanged)
+        )
         if not is_valid:
             schema.apply_defaults(kind.schema, obj, unchanged)
         schema_errors = schema_validation.validate(kind.schema, obj, old, has_valid_structure=is_valid)

@@ -287,6 +287,12 @@ async def test_a_working_directory_of_another_user_is_refused(runtime, tmp_path)
         await runtime.start(shell("cat secret", container={"workingDir": str(private)}))
 
 
+async def test_a_working_directory_in_tmp_is_refused_with_the_reason(runtime, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("elsewhere")
+    with pytest.raises(StartError, match=r"the container has a /tmp of its own, so name a workingDir outside /tmp"):
+        await runtime.start(shell("pwd", container={"workingDir": str(directory)}))
+
+
 async def test_a_directory_below_a_private_one_is_not_entered(runtime):
     private = Path("/root") / f"pykueue-test-{uuid.uuid4().hex}"
     (private / "open").mkdir(parents=True, mode=0o755)

@@ -45,9 +45,12 @@ def change_directory(work: Path) -> None:
 
 
 def _no_entry(work: Path, error: OSError) -> StartError:
+    remedy = "let this user enter it, or name another workingDir"
+    private = next((str(path) for path in paths.TEMPORARY if work.is_relative_to(path)), "")
+    if private and isinstance(error, FileNotFoundError):
+        remedy = f"the container has a {private} of its own, so name a workingDir outside {private}"
     return StartError(
-        f"user {os.geteuid()} of the container cannot enter the working directory {work}: {error.strerror}; "
-        "let this user enter it, or name another workingDir"
+        f"user {os.geteuid()} of the container cannot enter the working directory {work}: {error.strerror}; {remedy}"
     )
 
 
