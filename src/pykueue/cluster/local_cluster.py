@@ -23,7 +23,7 @@ from pykueue.cluster.cron_job_controller import sync as cron_sync
 from pykueue.cluster.job_controller import sync as jobs
 from pykueue.cluster.kubelet.kubelet import Kubelet
 from pykueue.cluster.kubelet.pod_security import PodSecurity
-from pykueue.cluster.operators import job_set, leader_worker_set, train_job
+from pykueue.cluster.operators import job_set, leader_worker_set, managed_by, train_job
 from pykueue.cluster.operators.kubeflow import sync as training
 from pykueue.cluster.operators.kubeflow.frameworks import FRAMEWORKS
 from pykueue.cluster.operators.ray import cluster as ray_cluster
@@ -233,7 +233,8 @@ class LocalCluster:
 
     def _operator(self, component: str, owner: Resource, sync: Sync, *children: Resource) -> Controller:
         """A controller of a job framework; it reports children that the API refuses."""
-        return self._controller(component, owner, refused_children.reporting(owner, sync), *children)
+        respecting = managed_by.respecting(owner, refused_children.reporting(owner, sync))
+        return self._controller(component, owner, respecting, *children)
 
     def _operators(self) -> list[Controller]:
         return [

@@ -167,7 +167,7 @@ RULES: Mapping[tuple[str, str], AdmissionRules] = {
     (_KUEUE, "ClusterQueue"): AdmissionRules(
         reader=_CLUSTER_QUEUE.reader,
         defaulter=_CLUSTER_QUEUE.defaulter,
-        validator=_all_of(_CLUSTER_QUEUE.validator, unsupported.warn),
+        validator=_all_of(_CLUSTER_QUEUE.validator, cluster_queue.warn_of_gate),
     ),
     ("batch", "Job"): AdmissionRules(
         defaulter=_one_after_another(builtin_job.default, _BATCH_JOB.defaulter, builtin_job.generate_selector),

@@ -37,6 +37,8 @@ class JobPolicy:
     with it (off by SkipReassignmentForPodOwnedWorkloads)."""
     dispatches: bool = True
     """Whether Workloads with a check of MultiKueue run on other clusters (MultiKueue)."""
+    max_name_length: int = 253
+    """The maximum length of a Workload's name (ShortWorkloadNames)."""
     options: JobOptions = field(default_factory=JobOptions)
 
     def manages(self, namespace_labels: Mapping[str, str]) -> bool:
