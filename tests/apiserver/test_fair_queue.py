@@ -58,6 +58,20 @@ async def test_free_seats_are_given_to_the_users_in_turn():
     assert order == ["a", "b", "c", "a", "a"]
 
 
+async def test_requests_of_a_flood_start_one_by_one_and_another_user_comes_next():
+    queue = FairQueue(64, 100, per_turn=1)
+    order: list[str] = []
+    flood = [asyncio.create_task(waiting(queue, "flood", order)) for _ in range(30)]
+    await asyncio.sleep(0)
+    assert order == ["flood"], "one in a turn"
+    other = asyncio.create_task(waiting(queue, "other", order))
+    await other
+    assert order.index("other") <= 3
+    await asyncio.gather(*flood)
+    assert order.count("flood") == 30
+    assert entered(queue, "flood") == 1
+
+
 async def test_a_full_queue_refuses_with_a_hint_when_to_retry():
     queue = FairQueue(1, 1)
     await queue.enter("a")

@@ -1,14 +1,15 @@
-"""Hostile users: random requests with texts that once were expensive, and a user who just works.
+"""Hostile users, who send random requests, and a user who just works.
 
-`campaign` returns what the working user saw. The seed gives the same requests again.
+`campaign` returns what they saw. Each of them is a process, because one would keep the other busy:
+`attack` sends the requests of `fuzzer`, `work` measures how long its own requests take.
 """
 
 import asyncio
 import base64
+import collections
 import itertools
 import json
 import os
-import random
 import ssl
 import subprocess
 import sys
@@ -20,210 +21,134 @@ from pathlib import Path
 
 import aiohttp
 import yaml
-from tests.cost.entries import FIELD_SELECTORS, HEADERS, JSON_TEXTS, LABEL_SELECTORS, PROTOBUF_BODIES, YAML_TEXTS
+from tests.cost.fuzzer import Fuzzer
+from tests.cost.raw_client import RawClient, Server
 
-RESOURCES = (
-    "api/v1 pods configmaps services secrets serviceaccounts events persistentvolumeclaims",
-    "apis/batch/v1 jobs cronjobs",
-    "apis/apps/v1 deployments statefulsets",
-    "apis/kueue.x-k8s.io/v1beta2 localqueues workloads",
-    "apis/kueue.x-k8s.io/v1beta1 workloads",
-    "apis/rbac.authorization.k8s.io/v1 roles rolebindings",
-    "apis/kubeflow.org/v1 pytorchjobs",
-    "apis/jobset.x-k8s.io/v1alpha2 jobsets",
-)
-REVIEWS = ("selfsubjectaccessreviews", "selfsubjectrulesreviews", "subjectaccessreviews", "localsubjectaccessreviews")
-SUBRESOURCES = ("", "", "", "/status", "/scale", "/log", "/binding", "/exec", "/eviction", "/token", "/finalize")
-METHODS = ("GET", "GET", "POST", "POST", "PUT", "PATCH", "PATCH", "DELETE")
-MEDIA = {
-    "application/json": JSON_TEXTS,
-    "application/yaml": YAML_TEXTS,
-    "application/vnd.kubernetes.protobuf": PROTOBUF_BODIES,
-    "application/merge-patch+json": JSON_TEXTS,
-    "application/json-patch+json": JSON_TEXTS,
-    "application/strategic-merge-patch+json": JSON_TEXTS,
-    "application/apply-patch+yaml": YAML_TEXTS,
-}
-PARAMETERS = [
-    "limit",
-    "resourceVersion",
-    "resourceVersionMatch",
-    "continue",
-    "timeoutSeconds",
-    "fieldManager",
-    "dryRun",
-    "force",
-    "pretty",
-    "tailLines",
-    "limitBytes",
-    "gracePeriodSeconds",
-    "propagationPolicy",
-    "fieldValidation",
-    "sendInitialEvents",
-    "allowWatchBookmarks",
-    "container",
-]
 PLAIN = {"Content-Type": "application/json"}
-VALUES = ("", "1", "-1", "x", "true", "All", "Exact", "NotOlderThan", "Strict", "9" * 5000, "é\x00", "Foreground")
-SCALARS = (None, True, 0, -1, 2**31, 2**63, 10**4000, 1.5, 1e300, "", "a", "1Gi", "-1", "\x1b]0;x\x07", "x" * 3000)
-FIELDS = [
-    "metadata",
-    "name",
-    "namespace",
-    "labels",
-    "annotations",
-    "finalizers",
-    "ownerReferences",
-    "managedFields",
-    "generateName",
-    "uid",
-    "spec",
-    "status",
-    "template",
-    "containers",
-    "image",
-    "env",
-    "resources",
-    "requests",
-    "limits",
-    "cpu",
-    "replicas",
-    "parallelism",
-    "completions",
-    "suspend",
-    "queueName",
-    "podSets",
-    "count",
-    "rules",
-    "verbs",
-    "roleRef",
-    "subjects",
-    "data",
-    "type",
-    "ports",
-    "port",
-    "selector",
-    "matchLabels",
-    "matchExpressions",
-    "key",
-    "operator",
-    "values",
-    "kind",
-    "apiVersion",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "generation",
-    "creationTimestamp",
-    "priority",
-    "overhead",
-    "tolerations",
-    "schedulingGates",
-    "volumes",
-    "active",
-    "conditions",
-    "fieldsV1",
-    "manager",
-    "operation",
-    "time",
-    "$patch",
-    "$retainKeys",
-    "restartPolicy",
-]
-
-
-class Fuzzer:
-    def __init__(self, seed, namespace):
-        self.random = random.Random(seed)
-        self.namespace = namespace
-
-    def value(self, depth=0):
-        choose = self.random.random()
-        if depth > 6 or choose < 0.4:
-            return self.random.choice(SCALARS)
-        if choose < 0.6:
-            return [self.value(depth + 1) for _ in range(self.random.randint(0, 3))]
-        return {self.random.choice(FIELDS): self.value(depth + 1) for _ in range(self.random.randint(0, 5))}
-
-    def object(self):
-        obj = {"metadata": {"name": f"n{self.random.randint(0, 20)}"}, "spec": self.value(), "status": self.value()}
-        obj |= {self.random.choice(FIELDS): self.value() for _ in range(self.random.randint(0, 2))}
-        if isinstance(obj["metadata"], dict):
-            obj["metadata"] |= {self.random.choice(FIELDS): self.value() for _ in range(self.random.randint(0, 2))}
-        return obj
-
-    def operations(self):
-        names = ["", "/metadata", "/spec", "/metadata/labels", "/status", "/spec/a", "/metadata/x/0", "/-"]
-        operations = ("add", "copy", "move", "remove", "test", "replace", "x")
-        return [
-            {
-                "op": self.random.choice(operations),
-                "path": self.random.choice(names) + self.random.choice(["", "/x", f"/y{index}"]),
-                "from": self.random.choice(names),
-                "value": self.value(4),
-            }
-            for index in range(self.random.randint(0, 30))
-        ]
-
-    def body(self):
-        media = self.random.choice(list(MEDIA))
-        if self.random.random() < 0.6 and "protobuf" not in media:
-            value = self.operations() if "json-patch" in media else self.object()
-            return media, json.dumps(value).encode()
-        build = self.random.choice(list(MEDIA[media].values()))
-        text = build(self.random.choice((1, 50, 300, 3000)))
-        return media, text if isinstance(text, bytes) else text.encode()
-
-    def query(self):
-        parameters = {name: self.random.choice(VALUES) for name in self.random.sample(PARAMETERS, 2)}
-        if self.random.random() < 0.3:
-            build = self.random.choice(list(LABEL_SELECTORS.values()))
-            parameters["labelSelector"] = build(self.random.choice((1, 20, 2000)))
-        if self.random.random() < 0.2:
-            build = self.random.choice(list(FIELD_SELECTORS.values()))
-            parameters["fieldSelector"] = build(self.random.choice((1, 20, 2000)))
-        if self.random.random() < 0.1:
-            parameters["continue"] = base64.b64encode(json.dumps(self.value()).encode()).decode()[:3000]
-        return parameters
-
-    def path(self):
-        if self.random.random() < 0.15:
-            return f"/apis/authorization.k8s.io/v1/{self.random.choice(REVIEWS)}"
-        group, *plurals = self.random.choice(RESOURCES).split()
-        namespace = self.random.choice((*[self.namespace] * 20, "default", "é%00"))
-        name = self.random.choice(("", "", f"/n{self.random.randint(0, 20)}"))
-        subresource = self.random.choice(SUBRESOURCES) if name else ""
-        return f"/{group}/namespaces/{namespace}/{self.random.choice(plurals)}{name}{subresource}"
-
-    def request(self):
-        media, data = self.body()
-        headers = {"Content-Type": media}
-        if self.random.random() < 0.1:
-            headers["Accept"] = self.random.choice(list(HEADERS.values()))(self.random.choice((1, 500)))
-        method, path = self.random.choice(METHODS), self.path()
-        if "authorization.k8s.io/v1/" in path and "rbac" not in path:
-            method = self.random.choice(("POST", "POST", "POST", method))
-        if "rolebindings" in path and method != "POST":
-            method = "GET"  # the users keep their rights
-        return method, path, self.query(), headers, data if method != "GET" else None
+SILENT_CONNECTIONS = 40
+MOST_FAILURES = 20
 
 
 @dataclass
 class Report:
     codes: Counter = field(default_factory=Counter)
+    """Requests by sort and status code. 0: closed without a response, -1: nobody waited for it."""
     failures: list = field(default_factory=list)
-    """Requests that got a code of 500 or more, or no answer."""
+    """Requests that got a code of 500 or more, or no response."""
     waits: list = field(default_factory=list)
     """Seconds of each request of the user who just works."""
+    delays: list = field(default_factory=list)
+    """Seconds of each of these in which the machine had no processor for server or user."""
     work_codes: Counter = field(default_factory=Counter)
 
+    def served(self):
+        """Seconds of each request of the working user on a machine without other load."""
+        return sorted(max(0.0, wait - delay) for wait, delay in zip(self.waits, self.delays, strict=True))
+
     def __str__(self):
-        waits = sorted(self.waits)
-        middle, high = waits[len(waits) // 2], waits[int(len(waits) * 0.99)]
-        return (
-            f"{self.codes.total()} requests: {dict(sorted(self.codes.items()))}; the other user: {len(waits)} requests "
-            f"{dict(self.work_codes)}, median {middle * 1000:.0f} ms, 99 % {high * 1000:.0f} ms, "
-            f"longest {waits[-1] * 1000:.0f} ms"
+        by_code, by_sort = Counter(), {}
+        for (sort, code), count in sorted(self.codes.items()):
+            by_code[code] += count
+            by_sort.setdefault(sort, {})[code] = count
+        return "\n".join(
+            [
+                f"{self.codes.total()} requests: {dict(sorted(by_code.items()))}",
+                *(f"  {sort}: {counts}" for sort, counts in by_sort.items()),
+                f"the other user: {len(self.waits)} requests {dict(self.work_codes)}: {_milliseconds(self.waits)}",
+                f"  without the time in which the processors were busy: {_milliseconds(self.served())}",
+            ]
         )
+
+
+def _milliseconds(seconds):
+    ordered = sorted(seconds)
+    shares = {"median": 0.5, "99 %": 0.99, "99.9 %": 0.999, "longest": 1.0}
+    return ", ".join(
+        f"{name} {ordered[min(len(ordered) - 1, int(len(ordered) * share))] * 1000:.0f} ms"
+        for name, share in shares.items()
+    )
+
+
+async def campaign(users, *, server_pid, seed, numbers, connections=8):
+    """Send the requests of these numbers. The last of the users works, the others are hostile.
+
+    A user is a pair of kubeconfig and namespace.
+    """
+    *hostile, worker = [[str(kubeconfig), namespace] for kubeconfig, namespace in users]
+    work = _start("work", {"user": worker, "server_pid": server_pid})
+    attack = _start(
+        "attack",
+        {
+            "users": hostile,
+            "seed": seed,
+            "first": numbers.start,
+            "end": numbers.stop,
+            "connections": connections,
+        },
+    )
+    report = Report()
+    try:
+        output, _ = await asyncio.to_thread(attack.communicate)
+    finally:
+        attack.kill()
+        work_output, _ = await asyncio.to_thread(work.communicate)
+    answers = json.loads(output)
+    report.codes = Counter({(sort, code): count for sort, code, count in answers["codes"]})
+    report.failures = answers["failures"]
+    for code, seconds, delay in json.loads(work_output):
+        report.work_codes[code] += 1
+        report.waits.append(seconds)
+        report.delays.append(delay)
+    return report
+
+
+def _start(mode, options):
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": f"{root / 'src'}{os.pathsep}{root}"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.cost.flood", mode, json.dumps(options)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env=environment,
+    )
+
+
+# The hostile users
+
+
+async def attack(options):
+    codes, failures = Counter(), []
+    numbers = iter(range(options["first"], options["end"]))
+    servers = [Server.of(Path(kubeconfig)) for kubeconfig, _ in options["users"]]
+    tokens = [(server.token, namespace) for server, (_, namespace) in zip(servers, options["users"], strict=True)]
+    abandoned = collections.deque()
+
+    async def lane(server):
+        client = RawClient(server, abandoned)
+        for number in numbers:
+            request = Fuzzer(options["seed"], number, tokens[number % len(tokens)]).request()
+            try:
+                code, body = await client.send(request)
+            except (TimeoutError, OSError, ValueError, asyncio.LimitOverrunError) as error:
+                code, body = -2, repr(error).encode()
+            codes[request.sort, code] += 1
+            if _is_failure(request, code, body) and len(failures) < MOST_FAILURES:
+                failures.append([number, code, request.data[:3000].decode("latin-1"), body[:1000].decode("latin-1")])
+            while len(abandoned) > SILENT_CONNECTIONS:
+                abandoned.popleft().transport.abort()
+        client.close()
+
+    await asyncio.gather(*(lane(servers[0]) for _ in range(options["connections"] * len(servers))))
+    return {"codes": [[*key, count] for key, count in codes.items()], "failures": failures}
+
+
+def _is_failure(request, code, body):
+    if code == 504 and b"Too large resource version" in body:
+        return False  # Kubernetes' answer to a resource version of the future
+    return code >= 500 or code == -2 or (code == 0 and request.is_answered)
+
+
+# The user who works
 
 
 def session_of(kubeconfig, connections):
@@ -241,78 +166,43 @@ def session_of(kubeconfig, connections):
     )
 
 
-async def _attack(session, fuzzer, report, numbers):
-    for number in numbers:
-        method, path, query, headers, data = fuzzer.request()
-        try:
-            async with session.request(method, path, params=query, headers=headers, data=data) as answer:
-                code, text = answer.status, await answer.read()
-        except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError) as error:
-            code, text = -1, repr(error).encode()
-        except (TimeoutError, aiohttp.ClientError, ValueError) as error:
-            code, text = -2, repr(error).encode()
-        report.codes[code] += 1
-        # 504 is Kubernetes' answer to a resource version of the future.
-        if code >= 500 and not (code == 504 and b"Too large resource version" in text):
-            report.failures.append((number, method, path, query, headers, (data or b"")[:300], code, text[:300]))
-
-
-async def _work(kubeconfig, namespace, is_stopping):
-    """Create, list and delete until told to stop; returns (code, seconds) of each request."""
+async def work(options, is_stopping):
+    """Create, list and delete until told to stop; returns code, seconds and delay of each request."""
+    kubeconfig, namespace = options["user"]
     path = f"/api/v1/namespaces/{namespace}/configmaps"
     requests = []
-    session = session_of(kubeconfig, 4)
+    session = session_of(Path(kubeconfig), 4)
+    pids = (options["server_pid"], os.getpid())
     for number in itertools.count():
         if is_stopping():
             break
         body = json.dumps({"metadata": {"name": f"w{number}"}, "data": {"a": "b"}}).encode()
         for method, url, data in (("POST", path, body), ("GET", path, None), ("DELETE", f"{path}/w{number}", None)):
-            began = time.monotonic()
+            delayed, began = _processor_delay(pids), time.monotonic()
             async with session.request(method, url, data=data, headers=PLAIN) as answer:
                 await answer.read()
-            requests.append((answer.status, time.monotonic() - began))
+            requests.append((answer.status, time.monotonic() - began, _processor_delay(pids) - delayed))
         await asyncio.sleep(0.02)
     await session.close()
     return requests
 
 
-async def campaign(attackers, worker, *, seed, count, connections=8):
-    """`attackers` and `worker` are (kubeconfig, namespace).
-
-    The worker is another process, because the attackers keep this one busy.
-    """
-    report = Report()
-    numbers = iter(range(count))
-    sessions = [session_of(kubeconfig, connections) for kubeconfig, _ in attackers]
-    command = [sys.executable, "-m", "tests.cost.flood", str(worker[0]), worker[1]]
-    work = await asyncio.to_thread(
-        subprocess.Popen, command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=_environment()
-    )
+def _processor_delay(pids):
+    """Seconds for which the main threads of these processes were ready, but had no processor."""
     try:
-        await asyncio.gather(
-            *(
-                _attack(session, Fuzzer(f"{seed}-{user}-{lane}", attackers[user][1]), report, numbers)
-                for user, session in enumerate(sessions)
-                for lane in range(connections)
-            )
-        )
-    finally:
-        output, _ = await asyncio.to_thread(work.communicate)
-        for session in sessions:
-            await session.close()
-    for code, seconds in json.loads(output):
-        report.work_codes[code] += 1
-        report.waits.append(seconds)
-    return report
-
-
-def _environment():
-    root = Path(__file__).parents[2]
-    return {**os.environ, "PYTHONPATH": f"{root / 'src'}{os.pathsep}{root}"}
+        return sum(int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) for pid in pids) / 1e9
+    except (OSError, IndexError):
+        return 0.0
 
 
 def main():
-    """Work until the standard input is closed."""
+    """`attack` ends when all requests are sent, `work` when the standard input is closed."""
+    options = json.loads(sys.argv[2])
+    if sys.argv[1] == "attack":
+        import uvloop
+
+        sys.stdout.write(json.dumps(uvloop.run(attack(options))))
+        return
     stopping = threading.Event()
 
     def wait_for_the_end():
@@ -320,8 +210,7 @@ def main():
         stopping.set()
 
     threading.Thread(target=wait_for_the_end, daemon=True).start()
-    requests = asyncio.run(_work(Path(sys.argv[1]), sys.argv[2], stopping.is_set))
-    sys.stdout.write(json.dumps(requests))
+    sys.stdout.write(json.dumps(asyncio.run(work(options, stopping.is_set))))
 
 
 if __name__ == "__main__":

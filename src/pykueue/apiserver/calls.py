@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import msgspec
 
 from pykueue.api.scheme import Kind, Object
+from pykueue.apiserver import versions
 from pykueue.apiserver.store.rows import Stored
 from pykueue.kube.client import PatchType
 
@@ -28,8 +29,9 @@ ADMIN = UserInfo(name="system:admin", groups=("system:masters", "system:authenti
 class ResourceTarget(msgspec.Struct, frozen=True, kw_only=True):
     """The resource or object that a request is about. `kind` is in the requested version.
 
-    `subresource` is "", "status", "scale", "finalize", "binding" or "resize". An empty
-    `namespace` of a namespaced kind means all namespaces (list, watch, delete_collection only).
+    `subresource` is "", "status", "scale", "finalize", "binding", "ephemeralcontainers" or
+    "resize". An empty `namespace` of a namespaced kind means all namespaces (list, watch,
+    delete_collection only).
     """
 
     kind: Kind
@@ -98,29 +100,38 @@ class PatchBody(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ObjectResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """One object, or a Status, encoded as JSON."""
+    """One object, or a Status. A stored object is encoded only if somebody asks for it."""
 
-    data: bytes
+    encoded: bytes = b""
+    """The JSON of what is not stored: a Status, a Scale."""
+    kind: Kind | None = None
+    """The kind in the requested version."""
+    stored: Stored | None = None
     warnings: tuple[str, ...] = ()
     is_created: bool = False
     """The request created the object: HTTP answers 201."""
     is_accepted: bool = False
     """The object is being deleted but still exists. HTTP answers 200 with the object."""
-    stored: Stored | None = None
-    """The stored object, if `data` is the object exactly as it is stored."""
+
+    @property
+    def data(self) -> bytes:
+        """The object as JSON, in the requested version."""
+        if self.stored is None or self.kind is None:
+            return self.encoded
+        return versions.encode_as(self.kind, self.stored)
 
     def decode(self) -> Object:
         """A new copy, which the caller may change."""
         obj: Object = msgspec.json.decode(self.data)
         return obj
 
-    def decode_unmanaged(self) -> Object:
-        """A new copy without `managedFields`."""
-        if self.stored is not None:
-            return self.stored.decode_unmanaged()
-        obj = self.decode()
-        (obj.get("metadata") or {}).pop("managedFields", None)
-        return obj
+    def shared(self) -> Object:
+        """The object without `managedFields`, which all readers may share. Do not change it."""
+        if self.stored is None or self.kind is None:
+            return self.decode()
+        if versions.is_storage_version(self.kind):
+            return self.stored.shared()
+        return versions.from_storage(self.kind, self.stored.decode_unmanaged())
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):

@@ -14,7 +14,7 @@ import msgspec
 from pykueue.api import objects
 from pykueue.api.errors import ApiError
 from pykueue.api.scheme import Object, Scheme, Settings
-from pykueue.apiserver import context, deletion, scales, versions
+from pykueue.apiserver import context, deletion, scales
 from pykueue.apiserver.calls import (
     DeleteCall,
     ListCall,
@@ -103,9 +103,10 @@ class Core:
         await self._settled(outcome)
         is_pod = (target.kind.group, target.kind.kind) == ("", "Pod")
         if outcome.is_removed and not is_pod:
-            return ObjectResponse(data=msgspec.json.encode(deletion.success(outcome)), warnings=outcome.warnings)
-        data = versions.encode_as(outcome.kind, outcome.stored)
-        return ObjectResponse(data=data, warnings=outcome.warnings, is_accepted=not outcome.is_removed)
+            return ObjectResponse(encoded=msgspec.json.encode(deletion.success(outcome)), warnings=outcome.warnings)
+        return ObjectResponse(
+            kind=outcome.kind, stored=outcome.stored, warnings=outcome.warnings, is_accepted=not outcome.is_removed
+        )
 
     async def delete_collection(self, target: ResourceTarget, selection: ListCall, call: DeleteCall) -> Page:
         page = self._reads.list(target, selection)
@@ -123,13 +124,10 @@ class Core:
 
     async def _respond(self, target: ResourceTarget, outcome: WriteOutcome) -> ObjectResponse:
         await self._settled(outcome)
-        stored = None
+        kind, stored, warnings = outcome.kind, outcome.stored, outcome.warnings
         if target.subresource == "scale":
-            data = msgspec.json.encode(scales.read(outcome.kind, outcome.stored.decode()))
-        else:
-            data = versions.encode_as(outcome.kind, outcome.stored)
-            stored = outcome.stored if versions.is_storage_version(outcome.kind) else None
-        return ObjectResponse(data=data, warnings=outcome.warnings, is_created=outcome.is_created, stored=stored)
+            return ObjectResponse(encoded=msgspec.json.encode(scales.read(kind, stored.decode())), warnings=warnings)
+        return ObjectResponse(kind=kind, stored=stored, warnings=warnings, is_created=outcome.is_created)
 
     async def _settled(self, outcome: WriteOutcome) -> None:
         if not outcome.is_written:

@@ -1,8 +1,8 @@
 """The `kube.client.Client` of the server's own process: the same results as over HTTP.
 
 The embedded controllers and the embedded cluster use it. Objects are copied in both directions,
-as HTTP would copy them, with one exception: without `shows_managers`, watch events carry the
-server's shared objects, which must not be changed.
+as HTTP would copy them, with one exception: without `shows_managers`, watch events and the answers
+to writes carry the server's shared objects, which must not be changed.
 """
 
 import asyncio
@@ -66,8 +66,8 @@ class _FrameQueue:
 class LocalClient:
     """Without `shows_managers`, objects have no `managedFields`, which no controller reads.
 
-    The objects of watch events are then shared by all watchers and must not be changed. With
-    `is_trusted` the rules of statuses are not checked again.
+    The objects of watch events and of answers to writes are then shared by all readers and must
+    not be changed. With `is_trusted` the rules of statuses are not checked again.
     """
 
     def __init__(
@@ -86,7 +86,10 @@ class LocalClient:
         self._user = user
 
     async def get(self, resource: Resource, name: str, namespace: str = "") -> Object:
-        return self._decode(await self._core.get(self._target(resource, namespace, name)))
+        obj = (await self._core.get(self._target(resource, namespace, name))).decode()
+        if not self._shows_managers:
+            obj["metadata"].pop("managedFields", None)
+        return obj
 
     async def list(self, resource: Resource, namespace: str = "", options: ListOptions | None = None) -> ObjectList:
         options = options or ListOptions()
@@ -134,13 +137,15 @@ class LocalClient:
         self, resource: Resource, obj: Object, namespace: str = "", options: WriteOptions | None = None
     ) -> Object:
         namespace = namespace or objects.nested(obj, "metadata").get("namespace", "")
-        return self._decode(await self._core.create(self._target(resource, namespace), _copy(obj), self._call(options)))
+        return self._written(
+            await self._core.create(self._target(resource, namespace), _copy(obj), self._call(options))
+        )
 
     async def update(
         self, resource: Resource, obj: Object, *, subresource: str = "", options: WriteOptions | None = None
     ) -> Object:
         target = self._target(resource, objects.namespace(obj), objects.name(obj), subresource)
-        return self._decode(await self._core.update(target, _copy(obj), self._call(options)))
+        return self._written(await self._core.update(target, _copy(obj), self._call(options)))
 
     async def patch(
         self,
@@ -155,7 +160,7 @@ class LocalClient:
     ) -> Object:
         target = self._target(resource, namespace, name, subresource)
         body = PatchBody(type=patch_type, body=_copy(patch))
-        return self._decode(await self._core.patch(target, body, self._call(options)))
+        return self._written(await self._core.patch(target, body, self._call(options)))
 
     async def delete(
         self, resource: Resource, name: str, namespace: str = "", options: DeleteOptions | None = None
@@ -194,8 +199,8 @@ class LocalClient:
     async def close(self) -> None:
         """There is nothing to close: the server keeps running."""
 
-    def _decode(self, response: ObjectResponse) -> Object:
-        return response.decode() if self._shows_managers else response.decode_unmanaged()
+    def _written(self, response: ObjectResponse) -> Object:
+        return response.decode() if self._shows_managers else response.shared()
 
     def _target(self, resource: Resource, namespace: str = "", name: str = "", subresource: str = "") -> ResourceTarget:
         kind = self._scheme.for_path(resource.group, resource.version, resource.plural)

@@ -50,8 +50,8 @@ class ReadHandler:
         if stored is None:
             raise errors.not_found(target.kind.group, target.kind.plural, target.name)
         if target.subresource == "scale":
-            return ObjectResponse(data=msgspec.json.encode(scales.read(target.kind, stored.decode())))
-        return ObjectResponse(data=versions.encode_as(target.kind, stored))
+            return ObjectResponse(encoded=msgspec.json.encode(scales.read(target.kind, stored.decode())))
+        return ObjectResponse(kind=target.kind, stored=stored)
 
     def list(self, target: ResourceTarget, call: ListCall) -> Page:
         selected = selection.parse(target, call.label_selector, call.field_selector)

@@ -25,6 +25,7 @@ log = logging.getLogger(__name__)
 LOG_LEVELS = ("debug", "info", "warning", "error")
 _GC_THRESHOLD_OBJECTS = 50_000
 _DESCRIPTORS = 16_384
+_SWITCH_SECONDS = 0.0005
 
 
 def load_configuration(path: Path | None) -> "Loaded":
@@ -70,13 +71,18 @@ def stop_signal() -> asyncio.Event:
 
 
 def prepare(log_level: str) -> None:
-    """What a long-running process does first: logging, tracebacks of crashes, descriptors."""
+    """What a long-running process does first: logging, tracebacks, descriptors, threads.
+
+    The thread of the store waits for the event loop at every statement of a commit, by default for
+    5 ms if the loop is busy.
+    """
     from pykueue.kube import log_format
 
     log_format.configure(log_level)
     with contextlib.suppress(OSError, ValueError):  # no standard error
         faulthandler.enable()
     _raise_descriptor_limit()
+    sys.setswitchinterval(_SWITCH_SECONDS)
 
 
 def _raise_descriptor_limit() -> None:

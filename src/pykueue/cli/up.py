@@ -249,10 +249,14 @@ def isolation_of(directory: Path) -> "Isolation | None":
 
 
 def _announce_running_jobs(directory: Path, option: Path | None) -> None:
-    """Say what still runs after a stop, and how to end it."""
+    """Say what still runs after a stop, and how to end it, or that `pykueue down` ends it."""
     from pykueue.app import running_jobs
 
-    if jobs := running_jobs.find(directory):
+    is_ended = running_jobs.is_end_announced(directory, os.getpid())
+    jobs = running_jobs.find(directory)
+    if jobs and is_ended:
+        click.echo(f"{running_jobs.count(jobs, ('is ended', 'are ended'))}, because `pykueue down` stopped pykueue.")
+    elif jobs:
         words = f" --data-dir {option}" if option else ""
         it, end = ("it", "it ends") if running_jobs.number(jobs) == 1 else ("them", "they end")
         click.echo(

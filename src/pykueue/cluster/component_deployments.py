@@ -17,6 +17,7 @@ from pykueue.api.scheme import Object
 from pykueue.cluster import paths
 from pykueue.cluster.kubelet.run import Exit
 from pykueue.cluster.runtimes.protocol import (
+    Connection,
     Container,
     ContainerRequest,
     Execution,
@@ -162,8 +163,8 @@ class ComponentRuntime:
     async def handle(self, request: ContainerRequest, handler: Object) -> str:
         return "" if of(request.pod) is not None else await self._inner.handle(request, handler)
 
-    def ports(self, pod: Object) -> dict[int, int]:
-        return self._inner.ports(pod)
+    async def connect(self, pod: Object, port: int) -> Connection:
+        return await self._inner.connect(pod, port)
 
     def pods(self) -> set[str]:
         return self._inner.pods()

@@ -15,7 +15,7 @@ from pathlib import Path
 from pykueue.api import objects, resources
 from pykueue.api.scheme import Object, Resource
 from pykueue.api.times import SECOND_NS
-from pykueue.cluster import component_deployments, nodes, refused_children
+from pykueue.cluster import component_deployments, nodes, pods, refused_children
 from pykueue.cluster.apps import deployment, replica_set, stateful_set
 from pykueue.cluster.autoscaler.controller import Autoscaler
 from pykueue.cluster.component_deployments import ComponentLogs, ComponentRuntime
@@ -23,7 +23,7 @@ from pykueue.cluster.cron_job_controller import sync as cron_sync
 from pykueue.cluster.job_controller import sync as jobs
 from pykueue.cluster.kubelet.kubelet import Kubelet
 from pykueue.cluster.kubelet.pod_security import PodSecurity
-from pykueue.cluster.operators import job_set, leader_worker_set, train_job
+from pykueue.cluster.operators import job_set, leader_worker_set, managed_by, train_job
 from pykueue.cluster.operators.kubeflow import sync as training
 from pykueue.cluster.operators.kubeflow.frameworks import FRAMEWORKS
 from pykueue.cluster.operators.ray import cluster as ray_cluster
@@ -35,7 +35,7 @@ from pykueue.cluster.runtimes.cgroups import Cgroups
 from pykueue.cluster.runtimes.isolation import Isolation
 from pykueue.cluster.runtimes.monitor import ContainerLimits
 from pykueue.cluster.runtimes.process import ProcessRuntime
-from pykueue.cluster.runtimes.protocol import Runtime
+from pykueue.cluster.runtimes.protocol import Connection, Runtime
 from pykueue.cluster.runtimes.simulated import SimulatedRuntime
 from pykueue.cluster.scheduler.controller import SchedulerController
 from pykueue.cluster.taint_eviction import TaintEvictionController
@@ -49,7 +49,9 @@ from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.supervisor import Supervisor
 
 POD_BATCH_NS = 100_000_000
-"""Pods of a Job that end within this time are counted together (Kubernetes waits for a second)."""
+"""Pods of a Job that change within this time are counted together."""
+OUTSIDE_POD_BATCH_NS = SECOND_NS
+"""The same where others run the pods: Kubernetes' own time, so that Jobs show the same states."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,9 +144,10 @@ class LocalCluster:
     def log_of(self, pod: Object, container: str, attempt: int) -> Path | bytes | None:
         return None if self.kubelet is None else self.kubelet.runtime.log(pod, container, attempt)
 
-    def ports_of(self, pod: Object) -> dict[int, int]:
-        """The ports of the pod that are mapped to other ports of this machine."""
-        return {} if self.kubelet is None else self.kubelet.runtime.ports(pod)
+    async def connect(self, pod: Object, port: int) -> Connection:
+        """Connect to a port on which the pod listens; OSError if it does not."""
+        assert self.kubelet is not None
+        return await self.kubelet.runtime.connect(pod, port)
 
     def is_running(self, pod_uid: str, container: str) -> bool:
         return self.kubelet is not None and self.kubelet.is_running(pod_uid, container)
@@ -206,6 +209,7 @@ class LocalCluster:
 
     def _job_controller(self) -> Controller:
         reconciler = jobs.JobReconciler()
+        is_kubelet_elsewhere = self._options.runtime == "none"
         return Controller(
             resources.JOB,
             (resources.POD,),
@@ -213,7 +217,8 @@ class LocalCluster:
             cache=self._cache,
             executor=self._executor("job-controller"),
             clock=self._clock,
-            batch_ns=POD_BATCH_NS,
+            batch_ns=OUTSIDE_POD_BATCH_NS if is_kubelet_elsewhere else POD_BATCH_NS,
+            settled=None if is_kubelet_elsewhere else pods.is_finished,
             release_orphans=jobs.release,
             forget=reconciler.forget,
         )
@@ -228,7 +233,8 @@ class LocalCluster:
 
     def _operator(self, component: str, owner: Resource, sync: Sync, *children: Resource) -> Controller:
         """A controller of a job framework; it reports children that the API refuses."""
-        return self._controller(component, owner, refused_children.reporting(owner, sync), *children)
+        respecting = managed_by.respecting(owner, refused_children.reporting(owner, sync))
+        return self._controller(component, owner, respecting, *children)
 
     def _operators(self) -> list[Controller]:
         return [

@@ -25,6 +25,8 @@ def reporting(resource: Resource, sync: Sync) -> Sync:
     """A sync that also emits an event and sets a condition when a child is refused."""
 
     def sync_and_report(owner: Object, children: list[Object], now: datetime) -> writes.Sync:
+        if "spec" not in owner:  # the definition of the kind may not require it
+            owner = {**owner, "spec": {}}
         inner = sync(owner, children, now)
         current, error, is_reported = owner, "", False
         try:

@@ -241,9 +241,14 @@ class EngineView:
     def tree_of(self, name: values.ClusterQueueName) -> TreeKey:
         return self._state.tree_of(name)
 
-    def explain(self, key: values.WorkloadKey) -> Explanation | None:
-        """Why a workload is admitted or pending; None if it does not exist or has finished."""
-        return explain.explain(self._state, key, self._fork)
+    def explain(
+        self, key: values.WorkloadKey, largest_node: Mapping[values.ResourceName, int] | None = None
+    ) -> Explanation | None:
+        """Why a workload is admitted or pending; None if it does not exist or has finished.
+
+        `largest_node` has the largest amount of each resource on one node, if nodes are known.
+        """
+        return explain.explain(self._state, key, self._fork, largest_node=largest_node)
 
     def _by_name(self, usage: quota_tree.Usage) -> dict[FlavorResource, int]:
         names = self._state.tree.flavor_resources.names

@@ -14,7 +14,7 @@ from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
 from pykueue.cluster.kubelet.run import Exit
 from pykueue.cluster.runtimes import simulated
-from pykueue.cluster.runtimes.protocol import ContainerRequest, Execution, StartError
+from pykueue.cluster.runtimes.protocol import Connection, ContainerRequest, Execution, StartError
 from pykueue.kube.clock import Clock
 
 
@@ -84,8 +84,8 @@ class Machine:
     async def handle(self, _request: ContainerRequest, _handler: Object) -> str:
         return ""
 
-    def ports(self, _pod: Object) -> dict[int, int]:
-        return {}
+    async def connect(self, _pod: Object, _port: int) -> Connection:
+        raise ConnectionRefusedError(0, "simulated containers do not listen")
 
     def log(self, _pod: Object, _container: str, _attempt: int) -> bytes:
         return b""

@@ -41,6 +41,20 @@ def test_a_second_process_is_refused_with_the_name_of_the_first(tmp_path):
     log.close()
 
 
+def test_a_commit_of_many_rows_is_few_statements(tmp_path):
+    """A busy event loop makes the thread of the log wait 5 ms for the interpreter in each one."""
+    log = SqliteLog(tmp_path)
+    statements = []
+    log._connection.set_trace_callback(statements.append)
+    log.commit([row(revision) for revision in range(1, 2000)], [], 0)
+    assert len(statements) < 50
+    statements.clear()
+    log.commit([row(2000)], range(1, 1500), 1600)
+    assert len(statements) < 50
+    assert [kept.revision for kept in log.load()] == list(range(1500, 2001))
+    log.close()
+
+
 def test_the_lock_goes_with_the_log(tmp_path):
     SqliteLog(tmp_path).close()
     SqliteLog(tmp_path).close()

@@ -1,4 +1,6 @@
 import asyncio
+import os
+import tracemalloc
 
 import pytest
 
@@ -84,3 +86,25 @@ def test_a_container_that_could_not_start_says_why(state):
     failed["status"]["containerStatuses"][0][state] = {"terminated": {"reason": "StartError", "message": message}}
     with pytest.raises(ApiError, match=r"StartError: exec: .nope.: executable file not found"):
         logs.find(failed, Query(), lambda *_: None)
+
+
+@pytest.mark.parametrize("text", ["", "\n", "a", "a\n\n\nb", "long line\nb\n", "\n\n\n\n\n", "abcdefghijkl\nm\nnopq\n"])
+async def test_tail_over_the_borders_of_blocks(tmp_path, monkeypatch, text):
+    monkeypatch.setattr(logs, "_CHUNK", 4)
+    (tmp_path / "log").write_text(text)
+    for lines in range(8):
+        expected = text.splitlines(keepends=True)[-lines:] if lines else []
+        assert await read(tmp_path / "log", tail_lines=lines) == "".join(expected)
+
+
+async def test_the_tail_of_an_endless_hole_costs_little_memory(tmp_path, monkeypatch):
+    """A process may lengthen its own log without writing to it."""
+    monkeypatch.setattr(logs, "_LONGEST_READ", 1 << 26)
+    (tmp_path / "log").write_text("one\n")
+    os.truncate(tmp_path / "log", 1 << 40)
+    tracemalloc.start()
+    try:
+        assert await read(tmp_path / "log", tail_lines=5, limit_bytes=2) == "\0\0"
+        assert tracemalloc.get_traced_memory()[1] < 1 << 22
+    finally:
+        tracemalloc.stop()

@@ -1,5 +1,6 @@
 """Every field of a security context is kept, or refused with a message that names it."""
 
+import msgspec
 import pytest
 
 from pykueue.cluster.kubelet.security_context import RefusedFieldError, security_of
@@ -20,6 +21,11 @@ def decide(isolation, user=None, *, pod=None, container=None, **spec):
     return security_of({"spec": pod_spec}, container_spec, user, isolation)
 
 
+def isolated(user, **fields):
+    rights = {"has_seccomp_filter": True, "no_new_privileges": True} | fields
+    return ContainerSecurity(user=user, has_pid_namespace=True, **rights)
+
+
 def refusal(*arguments, **fields):
     with pytest.raises(RefusedFieldError) as caught:
         decide(*arguments, **fields)
@@ -32,7 +38,20 @@ def test_the_server_s_user_without_a_security_context():
 
 
 def test_the_user_of_a_namespace():
-    assert decide(ROOT, JANE) == ContainerSecurity(user=JANE, has_pid_namespace=True)
+    assert decide(ROOT, JANE) == isolated(JANE)
+
+
+def test_the_filter_of_system_calls_is_kept_or_refused():
+    default, unconfined = ({"seccompProfile": {"type": name}} for name in ("RuntimeDefault", "Unconfined"))
+    assert decide(ALICE, pod=default) == ContainerSecurity(has_seccomp_filter=True, no_new_privileges=True)
+    assert decide(OFF, container=default) == ContainerSecurity(has_seccomp_filter=True)
+    assert not decide(ROOT, pod=default, container=unconfined).has_seccomp_filter
+    assert not decide(ROOT, pod=default, container={"privileged": True}).has_seccomp_filter
+    assert not decide(ROOT, pod=unconfined | {"runAsUser": 7}).has_seccomp_filter
+    assert "seccompProfile: Unconfined" in refusal(ROOT, JANE, container=unconfined)
+    without = msgspec.structs.replace(ROOT, has_seccomp=False)
+    assert "seccompProfile: RuntimeDefault" in refusal(without, pod=default)
+    assert not decide(without, JANE).has_seccomp_filter
 
 
 @pytest.mark.parametrize(

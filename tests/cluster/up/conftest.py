@@ -71,6 +71,12 @@ class Cluster:
         assert done.returncode == 1, done.stdout + done.stderr
         return done.stderr
 
+    def note(self, *words):
+        """What a command that succeeds prints to stderr."""
+        done = self._run(words)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stderr
+
     def following(self, *words):
         """A command that runs beside the test."""
         command = [sys.executable, "-m", "pykueue", *words]

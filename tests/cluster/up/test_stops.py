@@ -75,7 +75,8 @@ def test_down_ends_jobs_that_were_left_running(cluster, directory):
 def test_down_stops_pykueue_and_its_jobs(cluster, directory):
     printed = cluster.run("down", "--data-dir", str(cluster.directory))
     assert f"pykueue with data in {cluster.directory} is stopped." in printed
-    cluster.process.communicate(timeout=30)
+    last_line = cluster.process.communicate(timeout=30)[0].splitlines()[-1]
+    assert last_line == "1 job is ended, because `pykueue down` stopped pykueue."
     assert cluster.process.returncode == 0
     assert not is_running(directory)
     assert "Nothing runs" in cluster.run("down", "--data-dir", str(cluster.directory))

@@ -46,6 +46,23 @@ def test_a_command_is_queued_followed_and_its_exit_code_returned(queue):
     queue.run("submit", "--follow", "--", "sh", "-c", "exit 3", code=3)
 
 
+def test_a_job_that_can_never_start_is_noted_when_it_is_submitted(queue):
+    assert queue.note("submit", "--name", "runs", "--", "sleep", "1000") == ""
+    assert queue.note("submit", "--name", "waits", "--", "true") == ""
+    large = queue.note("submit", "--name", "large", "--cpu", "64", "--", "true")
+    assert large.startswith(
+        "Note: It can never start as things are: it asks for 64 cpu, ClusterQueue shared may have 1"
+    )
+    assert large.endswith("`pykueue explain job large` says more.\n")
+    assert "it asks for nvidia.com/gpu" in queue.note("submit", "--name", "gpu", "--gpu", "1", "--", "true")
+    text = queue.run("explain", "job", "gpu")
+    assert "Ahead of it: default/job-waits-" in text
+    assert "can never start as things are, and do not block it: default/job-large-" in text
+    assert text.endswith("  - ask for no nvidia.com/gpu\n")
+    assert "  - ask for less: at most 1 cpu in each pod of main\n" in queue.run("explain", "job", "large")
+    assert "repair: ask for no nvidia.com/gpu" in queue.run("doctor", code=1)
+
+
 def test_the_preempted_saves_waits_and_resumes(queue, tmp_path):
     queue.run("submit", "--name", "slow", "--", sys.executable, "-c", TRAINING, str(tmp_path))
     until(tmp_path / "ready")

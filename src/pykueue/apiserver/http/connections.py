@@ -28,6 +28,7 @@ HEADER_SECONDS = 10.0
 IDLE_SECONDS = 75.0
 _SWEEP_SECONDS = 1.0
 _BACKLOG = 1024
+_PAUSE_SECONDS = 0.1
 _ACCEPTS_PER_TURN = 16
 """Connections accepted before other work gets its turn."""
 _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -205,6 +206,7 @@ class Acceptor:
         self._sockets: list[socket.socket] = []
         self._handshakes: dict[asyncio.Task[None], None] = {}
         self._reserve = os.open(os.devnull, os.O_RDONLY)
+        """-1 if there is none at the moment."""
 
     def listen(self, host: str, port: int) -> int:
         """Listen on every address of the host; OSError if one cannot be used."""
@@ -229,9 +231,8 @@ class Acceptor:
             listening.close()
         for task in list(self._handshakes):
             task.cancel()
-        if self._reserve >= 0:
-            os.close(self._reserve)
-            self._reserve = -1
+        self._sockets.clear()
+        self._close_reserve()
 
     def _accept(self, listening: socket.socket) -> None:
         for _ in range(_ACCEPTS_PER_TURN):
@@ -251,12 +252,28 @@ class Acceptor:
             self._start(client)
 
     def _refuse(self, listening: socket.socket) -> None:
-        os.close(self._reserve)
+        """Close the next connection, or pause if even the reserve is used up."""
+        self._close_reserve()
         try:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(BlockingIOError, InterruptedError, ConnectionAbortedError):
                 listening.accept()[0].close()
-        finally:
             self._reserve = os.open(os.devnull, os.O_RDONLY)
+        except OSError:  # another thread was faster
+            self._loop.remove_reader(listening.fileno())
+            self._loop.call_later(_PAUSE_SECONDS, self._resume, listening)
+
+    def _resume(self, listening: socket.socket) -> None:
+        if listening not in self._sockets:
+            return
+        if self._reserve < 0:
+            with contextlib.suppress(OSError):
+                self._reserve = os.open(os.devnull, os.O_RDONLY)
+        self._loop.add_reader(listening.fileno(), self._accept, listening)
+
+    def _close_reserve(self) -> None:
+        if self._reserve >= 0:
+            os.close(self._reserve)
+            self._reserve = -1
 
     def _start(self, client: socket.socket) -> None:
         client.settimeout(0)

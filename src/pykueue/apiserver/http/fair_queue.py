@@ -5,6 +5,10 @@ watches. A user may take a seat while more seats are free than the user has. So 
 never takes more than half of the seats, and the next one at most half of the rest. Further
 requests wait in a queue of their user. Seats that become free are given to the users in turn, so
 that a user without seats waits for one to become free and not for the requests of others.
+
+A seat bounds how much is under way, but all requests run on one event loop. If `per_turn` is set,
+only so many enter in one turn of the loop, and the users take turns: however many requests of one
+user arrive at once, the next request of another user waits for one of them and not for all.
 """
 
 import asyncio
@@ -19,11 +23,15 @@ LONGEST_WAIT_SECONDS = 15.0
 class FairQueue:
     """Every `enter` that returns is followed by one `leave` of the same user.
 
-    Without a limit of the queue a request waits as long as its client does.
+    Without a limit of the queue a request waits as long as its client does. `per_turn` 0 means:
+    any number may enter in one turn of the event loop.
     """
 
-    def __init__(self, seats: int, longest_queue: int | None) -> None:
+    def __init__(self, seats: int, longest_queue: int | None, *, per_turn: int = 0) -> None:
         self._free = seats
+        self._per_turn = per_turn
+        self._entered = 0
+        """How many entered in this turn. Unless it is 0, `_next_turn` is scheduled."""
         self._longest_queue = longest_queue
         self._occupied: dict[str, int] = {}
         self._queues: dict[str, deque[asyncio.Future[None]]] = {}
@@ -31,11 +39,9 @@ class FairQueue:
 
     def try_enter(self, user: str) -> bool:
         """Take a seat, if there is one for this user and nobody of this user waits."""
-        occupied = self._occupied.get(user, 0)
-        if occupied >= self._free or user in self._queues:
+        if user in self._queues or not self._may_enter(user):
             return False
-        self._occupied[user] = occupied + 1
-        self._free -= 1
+        self._occupy(user)
         return True
 
     async def enter(self, user: str) -> None:
@@ -66,6 +72,23 @@ class FairQueue:
         if self._queues:
             self._serve_waiting()
 
+    def _may_enter(self, user: str) -> bool:
+        has_turn = not self._per_turn or self._entered < self._per_turn
+        return has_turn and self._occupied.get(user, 0) < self._free
+
+    def _occupy(self, user: str) -> None:
+        self._occupied[user] = self._occupied.get(user, 0) + 1
+        self._free -= 1
+        if self._per_turn:
+            if not self._entered:
+                asyncio.get_running_loop().call_soon(self._next_turn)
+            self._entered += 1
+
+    def _next_turn(self) -> None:
+        self._entered = 0
+        if self._queues:
+            self._serve_waiting()
+
     def _abandon(self, user: str, seat: asyncio.Future[None]) -> None:
         """A client that no longer waits gives back a seat that it was given meanwhile."""
         if seat.done() and not seat.cancelled():
@@ -83,7 +106,7 @@ class FairQueue:
         while is_served:
             is_served = False
             for user in list(self._queues):
-                if self._occupied.get(user, 0) < self._free:
+                if self._may_enter(user):
                     self._serve_first(user)
                     is_served = True
 
@@ -93,8 +116,7 @@ class FairQueue:
         if queue:
             self._queues[user] = queue  # at the end: the others come first
         if not seat.done():
-            self._occupied[user] = self._occupied.get(user, 0) + 1
-            self._free -= 1
+            self._occupy(user)
             seat.set_result(None)
 
 

@@ -298,7 +298,10 @@ async def _upgrade(http: web.BaseRequest, upgrade: Upgrade) -> web.StreamRespons
     if http.headers.get("Upgrade", "").lower() != "websocket":
         raise errors.bad_request("you must use a WebSocket here: a recent kubectl does, SPDY is not spoken")
     socket = web.WebSocketResponse(protocols=upgrade.protocols, max_msg_size=_LARGEST_MESSAGE_BYTES)
-    await socket.prepare(http)
+    try:
+        await socket.prepare(http)
+    except web.HTTPException as error:  # the handshake is not one of RFC 6455
+        raise errors.bad_request(f"the WebSocket handshake failed: {error.text}") from None
     try:
         await upgrade.serve(WebSocketStream(socket))
     finally:

@@ -2,10 +2,10 @@
 
 Each level has seats of its own for reads, for writes, for bodies that are still arriving, and for
 streams (watches, logs, exec). A read never waits for writes, as with `--max-requests-inflight` and
-`--max-mutating-requests-inflight` of kube-apiserver. The numbers fit one event loop: a seat that a
-user holds costs the others at most the time of one request, and all writes that share a commit are
-answered in one turn of the loop. `system:masters` is exempt, as in Kubernetes: its requests may
-wait, but none is refused.
+`--max-mutating-requests-inflight` of kube-apiserver. The numbers fit one event loop: requests of
+users start one in each of its turns, so that what the system does and the other users come in
+between, and all writes that share a commit are answered in one turn. `system:masters` is exempt,
+as in Kubernetes: its requests may wait, but none is refused.
 """
 
 from dataclasses import dataclass, field
@@ -69,8 +69,8 @@ def _system() -> PriorityLevel:
 
 def _workload() -> PriorityLevel:
     return PriorityLevel(
-        reads=FairQueue(64, _LONGEST_QUEUE),
-        writes=FairQueue(64, _LONGEST_QUEUE),
+        reads=FairQueue(64, _LONGEST_QUEUE, per_turn=1),
+        writes=FairQueue(64, _LONGEST_QUEUE, per_turn=1),
         bodies=FairQueue(64, _LONGEST_QUEUE),
         streams=FairQueue(1000, 0),
         most_values=bodies.MOST_VALUES,

@@ -6,7 +6,7 @@ that other managers own.
 
 import itertools
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -36,7 +36,6 @@ _MOST_SHAPES = 256
 _LARGEST_SHAPE_BYTES = 8192
 _KUBECTL = "kubectl"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-_ENTRY_NAMES = ("manager", "operation", "apiVersion", "time", "fieldsType", "fieldsV1", "subresource")
 
 
 class Manager(NamedTuple):
@@ -85,7 +84,21 @@ class Ownership:
 _at_the_top = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-class _Entry(msgspec.Struct, rename="camel"):
+class _Entry(msgspec.Struct, rename="camel", omit_defaults=True):
+    """One entry of `managedFields`, with its fields in Kubernetes' order."""
+
+    manager: str = ""
+    operation: str = ""
+    api_version: str = ""
+    time: str = ""
+    fields_type: str = ""
+    fields_v1: Node | msgspec.Raw | None = msgspec.field(name="fieldsV1", default=None)
+    subresource: str = ""
+
+
+class _StoredEntry(msgspec.Struct, rename="camel"):
+    """One entry whose fields stay text."""
+
     manager: str = ""
     operation: str = ""
     api_version: str = ""
@@ -94,7 +107,7 @@ class _Entry(msgspec.Struct, rename="camel"):
     subresource: str = ""
 
 
-_entries = msgspec.json.Decoder(list[_Entry]).decode
+_entries = msgspec.json.Decoder(list[_StoredEntry]).decode
 
 
 Managers = dict[Manager, Ownership]
@@ -174,17 +187,9 @@ def _merged_beyond_limit(order: list[tuple[Manager, Ownership]]) -> Iterable[tup
     ]
 
 
-def _entry(manager: Manager, owned: Ownership) -> dict[str, Any]:
-    entry = {
-        "manager": manager.name,
-        "operation": manager.operation,
-        "apiVersion": owned.api_version,
-        "time": owned.time,
-        "fieldsType": "FieldsV1",
-        "fieldsV1": owned.encoded,
-        "subresource": manager.subresource,
-    }
-    return {name: entry[name] for name in _ENTRY_NAMES if entry[name]}
+def _entry(manager: Manager, owned: Ownership) -> _Entry:
+    name, operation, _, subresource = manager
+    return _Entry(name, operation, owned.api_version, owned.time, "FieldsV1", owned.encoded or None, subresource)
 
 
 def strip(fields: Node | None) -> Node | None:
@@ -254,29 +259,31 @@ def _without(managers: Mapping[Manager, Ownership], lost: Node | None) -> Manage
 
 
 def apply(
-    schema: MergeSchema, live: Object | None, applied: Object, *, writer: Writer, force: bool
+    schema: MergeSchema, live: Object | None, applied: Object, *, managers: Managers, writer: Writer, force: bool
 ) -> tuple[Object, Managers]:
     """Server-side apply: the new object and the new managers.
 
-    Unless forced, an ApiError 409 names the fields that other managers own.
+    `live` is the object without `managedFields`, and `managers` are their owners. The new object
+    shares with `live` what is not applied. Unless forced, an ApiError 409 names the fields that
+    other managers own.
     """
-    current: Object = live if live is not None else {"metadata": {}}
-    managers = read(current)
+    base: Object = live if live is not None else {"metadata": {}}
+    managers = dict(managers)
     applier = writer.applier()
     previous = managers.pop(applier, None)
     mine = strip(typed.fields(schema, applied))
-    base = _unmanaged(current)
     merged = typed.merge(schema, base, applied)
     changed = strip(typed.compare(schema, base, merged)[0])
     if not force:
         ours = _applied_by_client(schema, base) if writer.name == _KUBECTL else None
         _refuse_conflicts(managers, field_sets.difference(changed, ours))
     managers = _without(managers, changed)
-    others = field_sets.union_all(owned.fields for owned in managers.values())
+    result: Object = merged
     no_longer_applied = field_sets.difference(previous.fields, mine) if previous else None
-    result: Object = typed.remove(schema, merged, no_longer_applied, field_sets.union(others, mine))
-    removed = strip(typed.compare(schema, merged, result)[1])
-    managers = _without(managers, removed)
+    if no_longer_applied is not None:
+        others = field_sets.union_all(owned.fields for owned in managers.values())
+        result = typed.remove(schema, merged, no_longer_applied, field_sets.union(others, mine))
+        managers = _without(managers, strip(typed.compare(schema, merged, result)[1]))
     if mine is not None:
         previous_time = previous.time if previous else ""
         time = previous_time if result == base else writer.time

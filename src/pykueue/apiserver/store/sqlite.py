@@ -12,6 +12,7 @@ import uuid
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any, TypeVar
 
 from pykueue.apiserver.store.lock import DirectoryLock
 from pykueue.apiserver.store.log import StoreDamagedError, StoreError
@@ -20,6 +21,10 @@ from pykueue.apiserver.store.rows import Row, StoreKey
 DATABASE = "store.db"
 MARKER = "store.json"
 FORMAT = 1
+_MOST_ITEMS = 128
+"""Rows or revisions in one statement: an old SQLite has 999 parameters, and a row six."""
+
+Item = TypeVar("Item")
 
 _TABLES = """
 CREATE TABLE log (
@@ -62,7 +67,7 @@ class SqliteLog:
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             if dead:  # first: a key whose tombstone is deleted starts again with `previous` 0
-                self._connection.executemany("DELETE FROM log WHERE revision = ?", [(revision,) for revision in dead])
+                _delete_rows(self._connection, dead)
                 self._connection.execute("UPDATE facts SET value = ? WHERE name = 'floor'", (str(floor),))
             insert_rows(self._connection, rows)
             self._connection.execute("COMMIT")
@@ -139,10 +144,31 @@ def create_tables(connection: sqlite3.Connection) -> None:
 
 
 def insert_rows(connection: sqlite3.Connection, rows: Sequence[Row]) -> None:
-    connection.executemany(
-        "INSERT INTO log (revision, key, previous, is_deleted, checksum, data) VALUES (?, ?, ?, ?, ?, ?)",
-        [(row.revision, str(row.key), row.previous, row.is_deleted, checksum(row), row.data) for row in rows],
-    )
+    insert = "INSERT INTO log (revision, key, previous, is_deleted, checksum, data) VALUES "
+    for part in _in_parts(rows):
+        values: list[Any] = []
+        for row in part:
+            values += (row.revision, str(row.key), row.previous, row.is_deleted, checksum(row), row.data)
+        connection.execute(insert + ", ".join(["(?, ?, ?, ?, ?, ?)"] * len(part)), values)
+
+
+def _delete_rows(connection: sqlite3.Connection, revisions: Sequence[int]) -> None:
+    for part in _in_parts(revisions):
+        connection.execute(f"DELETE FROM log WHERE revision IN ({', '.join('?' * len(part))})", part)  # noqa: S608 - only question marks
+
+
+def _in_parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
+    """The items of one statement after another: as many as a power of two.
+
+    Python waits for its interpreter lock after each statement, up to 5 ms if the event loop is
+    busy, so there should be few. The lengths are powers of two, because SQLite prepares a
+    statement for each length.
+    """
+    start = 0
+    while left := len(items) - start:
+        length = min(1 << (left.bit_length() - 1), _MOST_ITEMS)
+        yield items[start : start + length]
+        start += length
 
 
 def read_rows(connection: sqlite3.Connection) -> Iterator[Row]:

@@ -1,11 +1,13 @@
 """`kubectl port-forward`: the subresource `pods/portforward` of `pykueue up`, for process pods.
 
 kubectl tunnels SPDY through a WebSocket. Each connection has two streams: one for data, one for
-errors. A pod's port may be mapped to another port of this machine (`runtimes.port_mapping`).
+errors. The runtime connects only to ports on which a process of the pod listens.
 """
 
 import asyncio
 import contextlib
+import functools
+from collections.abc import Awaitable, Callable
 
 from pykueue.api import errors, objects, resources
 from pykueue.apiserver.embedded import EmbeddedApi
@@ -14,6 +16,7 @@ from pykueue.apiserver.http import spdy
 from pykueue.apiserver.http.messages import HttpRequest, HttpResponse, MessageStream, Upgrade
 from pykueue.cluster.local_cluster import LocalCluster
 from pykueue.cluster.runtimes.port_mapping import ADDRESS
+from pykueue.cluster.runtimes.protocol import Connection
 
 PROTOCOL = "SPDY/3.1+portforward.k8s.io"
 _CHUNK_BYTES = 64 * 1024
@@ -26,10 +29,9 @@ def register(api: EmbeddedApi, cluster: LocalCluster) -> None:
         pod = await client.get(resources.POD, call.route.name, call.route.namespace)
         if objects.status(pod).get("phase") != "Running":
             raise errors.bad_request(f"unable to forward port because pod is not running: {call.route.name}")
-        mapped_ports = cluster.ports_of(pod)
 
         async def serve(messages: MessageStream) -> None:
-            await PortForwardSession(messages, mapped_ports).run()
+            await PortForwardSession(messages, functools.partial(cluster.connect, pod)).run()
 
         return HttpResponse(body=Upgrade(protocols=(PROTOCOL,), serve=serve))
 
@@ -39,9 +41,9 @@ def register(api: EmbeddedApi, cluster: LocalCluster) -> None:
 class PortForwardSession:
     """All connections of one `kubectl port-forward`."""
 
-    def __init__(self, messages: MessageStream, mapped_ports: dict[int, int]) -> None:
+    def __init__(self, messages: MessageStream, connect: Callable[[int], Awaitable[Connection]]) -> None:
         self._messages = messages
-        self._mapped_ports = mapped_ports
+        self._connect_pod = connect
         self._writer = spdy.SpdyEncoder()
         self._errors: dict[str, int] = {}
         """Error streams by request ID."""
@@ -90,7 +92,7 @@ class PortForwardSession:
         fault = ""
         try:
             pod_port = int(port) if port.isdecimal() and len(port) <= 5 else 0
-            reader, writer = await asyncio.open_connection(ADDRESS, self._mapped_ports.get(pod_port, pod_port))
+            reader, writer = await self._connect_pod(pod_port)
         except OSError as error:
             fault = f"failed to connect to {ADDRESS}:{port} inside the pod: {error.strerror or error}"
         else:

@@ -46,15 +46,16 @@ class Query:
 
 def container_status(pod: Object, query: Query) -> Object:
     """The status of the queried container; ApiError 400 in the API server's words."""
-    names = [container["name"] for container in pods.containers(pod["spec"])]
+    containers = pods.containers(pod["spec"])
+    names = [container["name"] for container in (*containers, *pods.ephemeral_containers(pod["spec"]))]
     mains = [container["name"] for container in pod["spec"]["containers"]]
-    name = query.container or (mains[0] if len(names) == 1 else "")
+    name = query.container or (mains[0] if len(containers) == 1 else "")
     if not name:
         choices = f"choose one of: [{' '.join(mains)}]"
         raise errors.bad_request(f"a container name must be specified for pod {objects.name(pod)}, {choices}")
     if name not in names:
         raise errors.bad_request(f"container {name} is not valid for pod {objects.name(pod)}")
-    for candidate in pods.container_statuses(pod):
+    for candidate in (*pods.container_statuses(pod), *pods.ephemeral_statuses(pod)):
         if candidate["name"] == name:
             return dict(candidate)
     return {"name": name, "state": {"waiting": {"reason": "ContainerCreating"}}, "restartCount": 0}
@@ -102,7 +103,7 @@ async def _chunks(log: Path | bytes, query: Query, is_running: Callable[[], bool
         yield b"".join(tail(log, query.tail_lines))
         return
     with log.open("rb") as file:
-        file.seek(_first_offset(file) if query.tail_lines is None else _tail_offset(file, query.tail_lines))
+        file.seek(await asyncio.to_thread(_start_offset, file, query.tail_lines))
         while True:
             was_running = is_running()
             for chunk in iter(lambda: file.read(_CHUNK), b""):
@@ -115,6 +116,10 @@ async def _chunks(log: Path | bytes, query: Query, is_running: Callable[[], bool
 def tail(text: bytes, lines: int | None) -> list[bytes]:
     all_lines = text.splitlines(keepends=True)
     return all_lines if lines is None else all_lines[len(all_lines) - lines :] if lines else []
+
+
+def _start_offset(file: BinaryIO, tail_lines: int | None) -> int:
+    return _first_offset(file) if tail_lines is None else _tail_offset(file, tail_lines)
 
 
 def _first_offset(file: BinaryIO) -> int:
@@ -133,15 +138,17 @@ def _first_offset(file: BinaryIO) -> int:
 
 
 def _tail_offset(file: BinaryIO, lines: int) -> int:
-    """The offset at which the last lines begin. Reads ever larger blocks from the end."""
+    """The offset at which the last lines begin. Reads one block after the other from the end."""
     first, size = _first_offset(file), os.fstat(file.fileno()).st_size
-    if lines == 0:
-        return size
-    block = _CHUNK
-    while True:
-        start = max(first, size - block)
-        file.seek(start)
-        read_lines = file.read(size - start).splitlines(keepends=True)
-        if start == first or len(read_lines) > lines:
-            return size - sum(map(len, read_lines[-lines:]))
-        block *= 2
+    # A newline at the very end belongs to the last line.
+    missing, end, ignored = lines, size, 1
+    while missing and end > first:
+        start = max(first, end - _CHUNK)
+        block = os.pread(file.fileno(), end - start, start)
+        position, ignored = len(block) - ignored, 0
+        while (position := block.rfind(b"\n", 0, position)) >= 0:
+            missing -= 1
+            if not missing:
+                return start + position + 1
+        end = start
+    return size if not lines else first

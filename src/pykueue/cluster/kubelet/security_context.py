@@ -72,6 +72,18 @@ class _Context:
             if self._fields.get(field):
                 raise self._refuse(field, "is not supported by the process runtime; remove the field")
 
+    def _has_seccomp_filter(self, *, is_isolated: bool) -> bool:
+        """Whether the container asks for the default profile, or is isolated."""
+        profile = objects.nested(self._fields, "seccompProfile").get("type")
+        is_default = profile == "RuntimeDefault"
+        if profile == "Unconfined" and self._user is not None:
+            raise self._refuse("seccompProfile", "jobs of this namespace are isolated; use RuntimeDefault", profile)
+        if is_default and not self._isolation.has_seccomp:
+            raise self._refuse("seccompProfile", "this machine cannot filter system calls; remove the field", profile)
+        if profile == "Unconfined" or self._fields.get("privileged"):
+            return False
+        return is_default or (is_isolated and self._isolation.has_seccomp)
+
     def security(self) -> ContainerSecurity:
         uid, gid, groups = self._uid(), self._gid(), self._groups()
         self._check_root(uid)
@@ -86,11 +98,14 @@ class _Context:
         if user is not None and not can_isolate:
             raise self._refuse("runAsUser", f"another user than this server's needs isolation ({self._why_not()})", uid)
         shares_processes = any(self._spec.get(field) for field in ("hostPID", "shareProcessNamespace"))
+        has_filter = self._has_seccomp_filter(is_isolated=user is not None)
         return ContainerSecurity(
             user=user,
             has_pid_namespace=can_isolate and not shares_processes,
             read_only_root=is_read_only,
-            no_new_privileges=self._fields.get("allowPrivilegeEscalation") is False or (bool(dropped) and uid != 0),
+            no_new_privileges=self._fields.get("allowPrivilegeEscalation") is False
+            or ((bool(dropped) or has_filter) and uid != 0),
+            has_seccomp_filter=has_filter,
             dropped_capabilities=dropped if uid == 0 else (),
         )
 

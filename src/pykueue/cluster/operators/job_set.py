@@ -94,10 +94,9 @@ def _resumption(job_set: Object, job: Object, *, is_suspended: bool) -> Object:
     role = objects.labels(job).get(_REPLICATED_JOB)
     spec = next((entry for entry in _specs(job_set) if entry["name"] == role), None)
     if not is_suspended and spec is not None:
-        template = spec["template"]["spec"]["template"]
-        pod_spec = {
-            key: template["spec"][key] for key in ("nodeSelector", "tolerations") if key in template.get("spec", {})
-        }
+        template = objects.nested(spec, "template", "spec", "template")
+        admitted = objects.spec(template)
+        pod_spec = {key: admitted[key] for key in ("nodeSelector", "tolerations") if key in admitted}
         metadata = objects.nested(template, "metadata")
         patch["spec"]["template"] = {
             "spec": pod_spec,
@@ -115,7 +114,7 @@ def _waits_for_order(job_set: Object, spec: Object, current: Sequence[Object]) -
 
 
 def _job(job_set: Object, spec: Object, index: int, attempt: int) -> Object:
-    template = spec["template"]
+    template = objects.nested(spec, "template")
     name = f"{objects.name(job_set)}-{spec['name']}-{index}"
     labels = {
         f"{_PREFIX}jobset-name": objects.name(job_set),
@@ -125,7 +124,7 @@ def _job(job_set: Object, spec: Object, index: int, attempt: int) -> Object:
         ATTEMPT: str(attempt),
     }
     metadata = copy.deepcopy(objects.nested(template, "metadata"))
-    job_spec = copy.deepcopy(template["spec"]) | {"suspend": bool(job_set["spec"].get("suspend"))}
+    job_spec = copy.deepcopy(objects.spec(template)) | {"suspend": bool(job_set["spec"].get("suspend"))}
     pod_template = job_spec.setdefault("template", {})
     pod_metadata = pod_template.setdefault("metadata", {})
     for target in (metadata, pod_metadata):

@@ -57,8 +57,7 @@ def sync(leader_worker_set: Object, owned: Sequence[Object], now: datetime) -> w
 
 
 def _template(leader_worker_set: Object) -> Object:
-    template: Object = leader_worker_set["spec"]["leaderWorkerTemplate"]
-    return template
+    return objects.nested(leader_worker_set, "spec", "leaderWorkerTemplate")
 
 
 def _size(leader_worker_set: Object) -> int:
@@ -139,7 +138,7 @@ def _pod(leader_worker_set: Object, group: _Group, index: int) -> Object:
         WORKER_INDEX: str(index),
         REVISION: group.revision,
     }
-    template = leader_template or templates["workerTemplate"]
+    template = leader_template or objects.nested(templates, "workerTemplate")
     pod = pods.from_template(template, leader_worker_set, name=name, labels=labels)
     address = f"{leader}.{owner}.{objects.namespace(leader_worker_set)}"
     annotations = {SIZE: str(group.size), reserved_keys.LOCAL_NAMES: address} | ({LEADER_NAME: leader} if index else {})

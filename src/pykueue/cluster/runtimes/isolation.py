@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 
-from pykueue.cluster.runtimes import linux_calls, sandbox
+from pykueue.cluster.runtimes import linux_calls, sandbox, seccomp
 from pykueue.cluster.runtimes.sandbox import ContainerSecurity, FileView, UnixUser
 
 _FILE = "isolation.json"
@@ -31,6 +31,7 @@ class Isolation(msgspec.Struct, frozen=True, kw_only=True):
     """Accounts by namespace."""
     first_uid: int = 0
     has_cgroups: bool = False
+    has_seccomp: bool = True
 
     @property
     def is_root(self) -> bool:
@@ -101,6 +102,7 @@ def determine(
         accounts=accounts or {},
         first_uid=first_uid,
         has_cgroups=has_cgroups,
+        has_seccomp=seccomp.is_available(),
     )
 
 
@@ -133,7 +135,7 @@ def _obstacle(user: UnixUser) -> str:
 
 def _start_process(user: UnixUser) -> None:
     """Start a process in new namespaces as another user; OSError if the kernel refuses."""
-    security = ContainerSecurity(user=user, has_pid_namespace=True)
+    security = ContainerSecurity(user=user, has_pid_namespace=True, has_seccomp_filter=seccomp.is_available())
     sandbox.enter_new(security, FileView())
     sandbox.take_rights(security)
     pid = os.posix_spawn("/bin/true", ["true"], {})

@@ -86,9 +86,9 @@ def mount(source: str | None, target: Path, file_system: str | None, flags: int,
     _check(result, f"mount {target}")
 
 
-def bind(descriptor: int, target: Path, *, read_only: bool = False) -> None:
-    """Mount the directory of a descriptor at another path."""
-    mount(f"/proc/self/fd/{descriptor}", target, None, MS_BIND)
+def bind(descriptor: int, target: Path, *, read_only: bool = False, recursive: bool = False) -> None:
+    """Mount the file or directory of a descriptor at another path."""
+    mount(f"/proc/self/fd/{descriptor}", target, None, MS_BIND | (MS_REC if recursive else 0))
     if read_only:
         mount(None, target, None, MS_BIND | MS_REMOUNT | MS_RDONLY)
 
@@ -140,24 +140,26 @@ def join_new_keyring() -> None:
         _call("keyctl", ctypes.c_int(_KEYCTL_JOIN_SESSION_KEYRING), None)
 
 
+def process_control(option: int, *arguments: int, what: str) -> int:
+    """`prctl`: the options of the calling thread or process."""
+    numbers = (*arguments, 0, 0, 0, 0)[:4]
+    return _check(_libc.prctl(ctypes.c_int(option), *map(ctypes.c_ulong, numbers)), f"prctl {what}")
+
+
 def set_no_new_privileges() -> None:
-    arguments = (ctypes.c_ulong(value) for value in (1, 0, 0, 0))
-    _check(_libc.prctl(_PR_SET_NO_NEW_PRIVS, *arguments), "prctl no_new_privs")
+    process_control(_PR_SET_NO_NEW_PRIVS, 1, what="no_new_privs")
 
 
 def drop_capabilities(numbers: Iterable[int]) -> None:
     """Drop capabilities from the bounding set, so that `execve` does not give them to root."""
     for number in numbers:
-        arguments = (ctypes.c_ulong(value) for value in (number, 0, 0, 0))
-        if _libc.prctl(_PR_CAPBSET_READ, *arguments) == 1:
-            arguments = (ctypes.c_ulong(value) for value in (number, 0, 0, 0))
-            _check(_libc.prctl(_PR_CAPBSET_DROP, *arguments), f"prctl drop {CAPABILITIES[number]}")
+        if _libc.prctl(_PR_CAPBSET_READ, *map(ctypes.c_ulong, (number, 0, 0, 0))) == 1:
+            process_control(_PR_CAPBSET_DROP, number, what=f"drop {CAPABILITIES[number]}")
 
 
 def become_subreaper() -> None:
     """Make this process the parent of its descendants' orphans."""
-    arguments = (ctypes.c_ulong(value) for value in (1, 0, 0, 0))
-    _check(_libc.prctl(_PR_SET_CHILD_SUBREAPER, *arguments), "prctl child_subreaper")
+    process_control(_PR_SET_CHILD_SUBREAPER, 1, what="child_subreaper")
 
 
 # Files

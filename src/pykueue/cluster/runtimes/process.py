@@ -26,12 +26,21 @@ from pykueue.api import objects, resource_lists
 from pykueue.api.scheme import Object
 from pykueue.cluster import paths
 from pykueue.cluster.kubelet.run import Exit
-from pykueue.cluster.runtimes import executions, handlers, launch, linux_processes, port_mapping, sandbox
+from pykueue.cluster.runtimes import (
+    device_files,
+    executions,
+    handlers,
+    launch,
+    linux_processes,
+    listening_sockets,
+    port_mapping,
+    sandbox,
+)
 from pykueue.cluster.runtimes.cgroups import CgroupLimits, Cgroups, ContainerCgroup
-from pykueue.cluster.runtimes.linux_processes import ProcessIdentity
+from pykueue.cluster.runtimes.linux_processes import ProcessIdentity, ProcessTable
 from pykueue.cluster.runtimes.monitor import OOM_FILE, ContainerLimits, ContainerMonitor, MonitoredContainer
 from pykueue.cluster.runtimes.orphans import OrphanTracker
-from pykueue.cluster.runtimes.protocol import ContainerRequest, Execution, StartError
+from pykueue.cluster.runtimes.protocol import Connection, ContainerRequest, Execution, StartError
 from pykueue.cluster.runtimes.sandbox import FileView
 
 log = logging.getLogger(__name__)
@@ -70,17 +79,35 @@ class ProcessRuntime:
         (directory / "boot").write_text(linux_processes.boot_id())
         self._describe(request)
         work = self._working_directory(request)
+        target = self._target(request)
         view = FileView()
-        if request.security.user is not None or request.security.read_only_root:
+        if target is None and (request.security.user is not None or request.security.read_only_root):
             view = await asyncio.to_thread(self._file_view, request, directory)
         if not request.security.has_pid_namespace:
             self._orphans.container_started(objects.uid(request.pod))
         script = launch.StartScript(
-            directory, work, environment, command, cgroup=self._cgroup(request, directory), console=_console(request)
+            directory,
+            work,
+            environment,
+            command,
+            cgroup=self._cgroup(request, directory),
+            target=target,
+            console=_console(request),
         )
         process = await launch.launch(request, view, script)
         self._orphans.add_child(process.pid)
         return self._follow(request, directory, process)
+
+    def _target(self, request: ContainerRequest) -> int | None:
+        """The process of the container whose namespaces an ephemeral container shares."""
+        name = request.container.get("targetContainerName")
+        if not name:
+            return None
+        for directory in paths.inside(self._pod_directory(request), "containers", str(name)).glob("*-*"):
+            process = _started_process(directory)
+            if process is not None and process.is_alive():
+                return process.pid
+        raise StartError(f"the target container {name} is not running")
 
     def _cgroup(self, request: ContainerRequest, directory: Path) -> ContainerCgroup | None:
         """A new cgroup, whose path is written down; None if this machine has none for us."""
@@ -97,7 +124,7 @@ class ProcessRuntime:
         except OSError as error:
             log.warning("no cgroup for %s: %s", objects.name(request.pod), error)
             return None
-        (directory / "cgroup").write_text(str(cgroup.path))
+        (directory / "cgroup").write_text(str(cgroup))
         return cgroup
 
     def _describe(self, request: ContainerRequest) -> None:
@@ -113,15 +140,14 @@ class ProcessRuntime:
             path.write_bytes(msgspec.json.encode(description))
 
     def _follow(self, request: ContainerRequest, directory: Path, process: ProcessIdentity) -> "ProcessContainer":
-        pod_uid, limit = objects.uid(request.pod), launch.memory_bytes(request)
-        if _cgroup_of(directory) is not None:
-            limit = None
+        pod_uid, cgroup = objects.uid(request.pod), _cgroup_of(directory)
         self._monitor.add(
             MonitoredContainer(
                 directory=directory,
                 process=process,
                 owner=(pod_uid, str(request.container["name"])),
-                memory_bytes=limit,
+                memory_bytes=launch.memory_bytes(request),
+                cgroup=None if cgroup is None or cgroup.ends_as_a_whole else cgroup,
             )
         )
         return ProcessContainer(directory, process, pod_uid)
@@ -145,7 +171,7 @@ class ProcessRuntime:
             linux_processes.CONTAINER: str(request.container["name"]),
         }
         if request.gpu_indexes:
-            environment["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, request.gpu_indexes))
+            environment["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, _visible_gpus(request)))
         return environment, [mapping.text(request.mounts.rewrite(word)) for word in request.command]
 
     def _working_directory(self, request: ContainerRequest) -> Path:
@@ -183,6 +209,7 @@ class ProcessRuntime:
             shared_memory_bytes=launch.memory_bytes(request),
             hidden=self._directory,
             volumes=(*pod_volumes, *mounted),
+            gpu_files=device_files.gpu_files(request.gpu_indexes),
         )
 
     def _pod_directory(self, request: ContainerRequest) -> Path:
@@ -203,9 +230,12 @@ class ProcessRuntime:
         """Run another command with the rights, variables and directories of the container."""
         environment, command = self._environment_and_command(request)
         work, security = self._working_directory(request), request.security
+        limits = launch.script_limits(request, has_cgroup=self._cgroups is not None)
 
         def start() -> executions.StartedCommand:
-            return executions.spawn(command, environment, work, terminal=terminal, wants_input=wants_input)
+            return executions.spawn(
+                command, environment, work, limits=limits, terminal=terminal, wants_input=wants_input
+            )
 
         if security.is_default:
             return await self._follow_command(start())
@@ -218,7 +248,8 @@ class ProcessRuntime:
 
         command_started = await sandbox.in_thread(start_inside)
         if (cgroup := _cgroup_of(directory)) is not None:
-            cgroup.add(command_started.process.pid)
+            with contextlib.suppress(OSError):  # it has ended
+                cgroup.add(command_started.process.pid)
         return await self._follow_command(command_started)
 
     async def _follow_command(self, command: executions.StartedCommand) -> Execution:
@@ -252,8 +283,16 @@ class ProcessRuntime:
         await self.clear(pod_uid)
         await asyncio.to_thread(shutil.rmtree, pod_directory, ignore_errors=True)
 
-    def ports(self, pod: Object) -> dict[int, int]:
-        return {int(declared): actual for declared, actual in self._ports.mapping_of(pod).ports.items()}
+    async def connect(self, pod: Object, port: int) -> Connection:
+        mapped = self._ports.mapping_of(pod).ports.get(str(port), port)
+        return await listening_sockets.connect(mapped, lambda: self._processes(objects.uid(pod)))
+
+    def _processes(self, pod_uid: str) -> list[int]:
+        """The processes of a pod: its containers', their descendants, and all with its mark."""
+        attempts = paths.inside(self._root, pod_uid).glob("containers/*/*-*")
+        processes = [process for attempt in attempts if (process := _started_process(attempt)) is not None]
+        roots = {process.pid for process in processes if process.is_alive()}
+        return ProcessTable.read().descendants(roots | set(linux_processes.pod_processes(pod_uid)))
 
     def pods(self) -> set[str]:
         return {path.name for path in self._root.iterdir()}
@@ -287,6 +326,13 @@ def _console(request: ContainerRequest) -> str:
     return "plain" if request.container.get("stdin") else ""
 
 
+def _visible_gpus(request: ContainerRequest) -> Sequence[int]:
+    """The indexes of the GPUs as CUDA counts them: if the others are hidden, from 0."""
+    if request.security.user is not None and device_files.has_gpu_files():
+        return range(len(request.gpu_indexes))
+    return request.gpu_indexes
+
+
 def _exit_text(directory: Path) -> bytes:
     """What the script has written; a user's process may have written anything instead."""
     with contextlib.suppress(OSError), (directory / "exit").open("rb") as file:
@@ -296,7 +342,7 @@ def _exit_text(directory: Path) -> bytes:
 
 def _cgroup_of(directory: Path) -> ContainerCgroup | None:
     with contextlib.suppress(OSError):
-        return ContainerCgroup(paths.of_host((directory / "cgroup").read_text()))
+        return ContainerCgroup.parse((directory / "cgroup").read_text())
     return None
 
 
@@ -325,7 +371,7 @@ class ProcessContainer:
         self._signal(signal.SIGKILL)
         await self._process.group_ended()
         if (cgroup := _cgroup_of(self._directory)) is not None:
-            cgroup.kill()
+            await asyncio.to_thread(cgroup.kill)
             self._was_out_of_memory |= cgroup.was_out_of_memory()
         self._was_out_of_memory |= (self._directory / OOM_FILE).exists()
         self._cleanup = asyncio.ensure_future(asyncio.to_thread(self._remove_temporary_files))

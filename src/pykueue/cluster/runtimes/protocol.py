@@ -3,6 +3,7 @@
 Implemented by `process`, `simulated`, and `component_deployments` around either of them.
 """
 
+import asyncio
 from collections.abc import Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -83,6 +84,9 @@ class Execution(Protocol):
         ...
 
 
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+
+
 class Runtime(Protocol):
     name: str
     has_files: bool
@@ -102,8 +106,8 @@ class Runtime(Protocol):
         """Kill all processes and remove all files of a pod that no longer exists."""
         ...
 
-    def ports(self, pod: Object) -> dict[int, int]:
-        """The port on this machine for each mapped port of the pod."""
+    async def connect(self, pod: Object, port: int) -> Connection:
+        """Connect to a port on which the pod listens; OSError if it does not."""
         ...
 
     def pods(self) -> set[str]:

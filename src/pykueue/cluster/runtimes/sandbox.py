@@ -17,12 +17,13 @@ from typing import TypeVar
 
 import msgspec
 
+from pykueue.cluster.paths import TEMPORARY
+from pykueue.cluster.runtimes import device_files, seccomp
 from pykueue.cluster.runtimes import linux_calls as linux
 
 T = TypeVar("T")
 
 _MOUNT_PROGRAM = "/bin/mount"
-_TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - replaced by private directories
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108
 _ROOT = Path("/")
 _PROC = Path("/proc")
@@ -47,6 +48,8 @@ class ContainerSecurity(msgspec.Struct, frozen=True, kw_only=True):
     read_only_root: bool = False
     no_new_privileges: bool = False
     dropped_capabilities: tuple[int, ...] = ()
+    has_seccomp_filter: bool = False
+    """Whether it has the filter of `seccomp`."""
 
     @property
     def is_default(self) -> bool:
@@ -79,6 +82,8 @@ class FileView:
     """A directory that is replaced whoever may enter it."""
     volumes: tuple[Path, ...] = ()
     """Stay writable if the root is read-only."""
+    gpu_files: frozenset[str] = frozenset()
+    """The files in /dev of the GPUs that the container may use."""
 
 
 async def in_thread(function: Callable[[], T]) -> T:
@@ -113,7 +118,8 @@ def enter_new(security: ContainerSecurity, view: FileView) -> None:
     os.umask(0o022)
     if flags & linux.CLONE_NEWNS:
         linux.mount(None, _ROOT, None, linux.MS_REC | linux.MS_SLAVE)
-    if security.user is not None:
+    if (user := security.user) is not None:
+        device_files.mount_private(frozenset({user.gid, *user.groups}), view.gpu_files)
         _mount_view(view)
     if security.read_only_root:
         _make_read_only(view)
@@ -140,6 +146,8 @@ def take_rights(security: ContainerSecurity) -> None:
         linux.set_user(user.uid)
     if user is not None or security.no_new_privileges:
         linux.set_no_new_privileges()
+    if security.has_seccomp_filter:
+        seccomp.install()
 
 
 def mount_proc(pid: int) -> None:
@@ -171,9 +179,9 @@ def _mount_view(view: FileView) -> None:
     temporary = view.temporary or ()
     temporary_sources = [os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW) for path in temporary]
     try:
-        for descriptor, target in zip(temporary_sources, _TEMPORARY, strict=False):
+        for descriptor, target in zip(temporary_sources, TEMPORARY, strict=False):
             linux.bind(descriptor, target)
-        for directory in sorted({cover for cover in covers.values() if cover is not None and cover not in _TEMPORARY}):
+        for directory in sorted({cover for cover in covers.values() if cover is not None and cover not in TEMPORARY}):
             linux.mount("tmpfs", directory, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, options=_EMPTY_DIRECTORY)
         for path in sorted(sources):
             path.mkdir(parents=True, exist_ok=True)
@@ -188,7 +196,7 @@ def _mount_view(view: FileView) -> None:
 
 def _cover(path: Path, view: FileView) -> Path | None:
     """The directory that hides a path from the container's user; None if the user can reach it."""
-    for directory in _TEMPORARY:
+    for directory in TEMPORARY:
         if path.is_relative_to(directory):
             return directory
     ancestor = private_ancestor(path)

@@ -15,7 +15,7 @@ from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
 from pykueue.cluster import pods
 from pykueue.cluster.kubelet.run import Exit
-from pykueue.cluster.runtimes.protocol import ContainerRequest, Execution, StartError, StillPulling
+from pykueue.cluster.runtimes.protocol import Connection, ContainerRequest, Execution, StartError, StillPulling
 from pykueue.kube.clock import Clock
 
 RUNTIME = "pykueue.dev/runtime"
@@ -66,8 +66,8 @@ class SimulatedRuntime:
         """Probes and hooks always succeed."""
         return ""
 
-    def ports(self, _pod: Object) -> dict[int, int]:
-        return {}
+    async def connect(self, _pod: Object, _port: int) -> Connection:
+        raise ConnectionRefusedError(0, "simulated containers do not listen")
 
     def pods(self) -> set[str]:
         return set()
@@ -93,7 +93,7 @@ class SimulatedRuntime:
             raise StillPulling(image, timedelta(microseconds=(ready_ns - now_ns) / 1000))
 
     def _age(self, request: ContainerRequest) -> float:
-        for status in pods.container_statuses(request.pod):
+        for status in (*pods.container_statuses(request.pod), *pods.ephemeral_statuses(request.pod)):
             since = objects.nested(status, "state", "running").get("startedAt")
             if status["name"] == request.container["name"] and since:
                 return self._clock.now_ns() / SECOND_NS - times.parse(since).timestamp()

@@ -8,7 +8,7 @@ workload at once, and only remember when Kueue would have tried it again.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pykueue.api.times import SECOND_NS
 from pykueue.engine import values
@@ -59,6 +59,12 @@ class PendingEventFilter:
         if key not in self._emitted and self._is_collecting(tree, now_ns):
             since_ns = self._batches[tree] + BATCH_NS
         self._emitted[key] = _Emitted(version, since_ns, is_suppressed=is_suppressed)
+
+    def changed(self, key: values.WorkloadKey, version: str, now_ns: int) -> None:
+        """Another write made this version: Kueue's second attempt, if it is to come, sees it."""
+        emitted = self._emitted.get(key)
+        if emitted is not None and now_ns < emitted.since_ns != NEVER_NS:
+            self._emitted[key] = replace(emitted, version=version)
 
     def unchanged(self, key: values.WorkloadKey, version: str) -> bool:
         """Record an attempt that changed nothing; returns whether to emit the last event."""

@@ -59,6 +59,10 @@ class PendingStatuses:
     def reactivated(self, trees: Iterable[TreeKey]) -> None:
         self._events.reactivated(trees, self._clock.now_ns())
 
+    def changed(self, workload: Object) -> None:
+        key = values.WorkloadKey(predicates.key(workload))
+        self._events.changed(key, workload["metadata"]["resourceVersion"], self._clock.now_ns())
+
     def forget(self, key: values.WorkloadKey) -> None:
         """The Workload has quota or does not exist any more."""
         self._writer.background.drop(key)
@@ -118,6 +122,10 @@ class PendingStatuses:
         is_changed = transitions.release_quota(
             workload, reason=reason, message=outcomes.pending_message(attempt.decision), now_ns=attempt.at_ns
         )
+        if isinstance(attempt.decision.pending, reasons.PreemptionGated):
+            is_changed |= transitions.block_on_preemption_gates(
+                workload, message=outcomes.pending_message(attempt.decision), now_ns=attempt.at_ns
+            )
         if requests is None:
             return is_changed
         is_changed = is_changed or workload["status"].get("resourceRequests") != requests

@@ -25,7 +25,7 @@ REPLICA_INDEX = "training.kubeflow.org/replica-index"
 def _pod_set_templates(
     job: Object, _options: JobOptions, *, specs: str, order: tuple[str, ...]
 ) -> list[PodSetTemplate]:
-    replicas = job["spec"].get(specs) or {}
+    replicas = objects.spec(job).get(specs) or {}
     return [
         PodSetTemplate(
             name=replica_type.lower(),

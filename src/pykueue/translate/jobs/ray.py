@@ -58,7 +58,7 @@ def _cluster_templates(
             PodSetTemplate(
                 name=name,
                 template_path=(*path, "workerGroupSpecs", index, "template"),
-                count=scaled.get(name, _count(group)),
+                count=scaled.get(name, worker_count(group)),
             )
         )
     return templates
@@ -68,7 +68,7 @@ def _pod_set_name(group: Object) -> str:
     return str(group.get("groupName", "")).lower()
 
 
-def _count(group: Object) -> int:
+def worker_count(group: Object) -> int:
     replicas = group.get("replicas")
     return (1 if replicas is None else int(replicas)) * max(int(group.get("numOfHosts", 1)), 1)
 
@@ -77,8 +77,8 @@ def _scaled_counts(job: Object, cluster: Object, options: JobOptions) -> dict[st
     """The counts in the RayCluster of an elastic job, which the autoscaler changes."""
     if options.scaled is None or not is_elastic(job, options) or not cluster.get("enableInTreeAutoscaling"):
         return {}
-    groups = options.scaled["spec"].get("workerGroupSpecs") or ()
-    return {_pod_set_name(group): _count(group) for group in groups if group.get("replicas") is not None}
+    groups = objects.spec(options.scaled).get("workerGroupSpecs") or ()
+    return {_pod_set_name(group): worker_count(group) for group in groups if group.get("replicas") is not None}
 
 
 def _head_template(job: Object, cluster: Object, extra_container: Object | None) -> Object:
@@ -134,7 +134,7 @@ _SUBMITTER: Path = ("spec", "submitterPodTemplate")
 
 
 def _rayjob_templates(job: Object, options: JobOptions) -> list[PodSetTemplate]:
-    mode = job["spec"].get("submissionMode", "")
+    mode = objects.spec(job).get("submissionMode", "")
     sidecar = {"name": SUBMITTER_CONTAINER, "resources": SUBMITTER_RESOURCES} if mode == "SidecarMode" else None
     templates = _cluster_templates(job, _CLUSTER_SPEC, options, extra_head_container=sidecar)
     submitter = value_at(job, _SUBMITTER)
@@ -172,7 +172,7 @@ def _rayjob_is_ready(job: Object) -> bool:
 
 
 def _rayjob_skips(job: Object) -> bool:
-    return bool(job["spec"].get("clusterSelector"))
+    return bool(objects.spec(job).get("clusterSelector"))
 
 
 def _rayjob_is_on_hold(job: Object) -> bool:

@@ -30,7 +30,7 @@ _JOB_SET = job_set.FRAMEWORK
 
 
 def _reference(job: Object) -> ObjectReference | None:
-    reference = job["spec"].get("runtimeRef") or {}
+    reference = objects.nested(job, "spec", "runtimeRef")
     name = str(reference.get("name", ""))
     if reference.get("apiGroup", TRAINING_RUNTIME.group) != TRAINING_RUNTIME.group:
         return None
@@ -75,7 +75,7 @@ def _pod_set_templates(job: Object, options: JobOptions, *, runtime: Object) -> 
 
 
 def _missing_runtime(job: Object, _options: JobOptions) -> list[PodSetTemplate]:
-    raise MissingDependencyError(f"runtime '{(job['spec'].get('runtimeRef') or {}).get('name', '')}' not found")
+    raise MissingDependencyError(f"runtime '{objects.nested(job, 'spec', 'runtimeRef').get('name', '')}' not found")
 
 
 def _kueue_patch(job: Object) -> Object:

@@ -25,7 +25,7 @@ _MERGE_KEYS = {
 
 def replicated_jobs(train_job: Object, runtime: Object, *, as_admitted: bool = False) -> list[Object]:
     """`as_admitted` includes Kueue's own runtime patch, which quota does not count."""
-    spec: Object = copied(train_job["spec"])
+    spec: Object = copied(objects.spec(train_job))
     runtime_spec = runtime.get("spec") or {}
     policy = runtime_spec.get("mlPolicy")
     jobs: list[Object] = copied(objects.nested_list(runtime_spec, "template", "spec", "replicatedJobs"))

@@ -178,6 +178,8 @@ def _update_status(state: _TrainingJobSync) -> None:
                 state.record("Warning", "Restarting", message)
     if _is_past_limits(state):
         return
+    if not roles:
+        return
     leaders = [role for role in state.framework.leaders if role in roles] or [list(roles)[-1]]
     decisive = leaders[0]
     if replica_statuses[decisive]["succeeded"] >= counts(state.framework, state.job)[decisive]:
@@ -257,12 +259,12 @@ def _expiry(state: _TrainingJobSync) -> list[writes.Action]:
 
 def _pod(member: Member) -> Object:
     spec = specs(member.framework, member.job)[member.role]
-    pod = pods.from_template(spec["template"], member.job, name=member.name, labels=_labels(member))
+    pod = pods.from_template(objects.nested(spec, "template"), member.job, name=member.name, labels=_labels(member))
     pod["metadata"]["annotations"] = _local_annotations(member.framework, member.job) | objects.annotations(pod)
     policy = spec.get("restartPolicy", "Never")
     pod["spec"]["restartPolicy"] = "Never" if policy == "ExitCode" else policy
     variables = [{"name": name, "value": value} for name, value in member.framework.variables(member).items()]
-    for container in pod["spec"]["containers"]:
+    for container in pods.containers(pod["spec"]):
         own = copy.copy(container.get("env") or [])
         own_names = {variable["name"] for variable in own}
         container["env"] = [*own, *(variable for variable in variables if variable["name"] not in own_names)]
@@ -273,6 +275,8 @@ def _pod(member: Member) -> Object:
 
 def _idle(pod: Object) -> None:
     """Replace a missing command, or an SSH server, by a sleep until the pod is deleted."""
+    if not pod["spec"].get("containers"):
+        return  # the API refuses the pod, and says why
     container = pod["spec"]["containers"][0]
     words = [*(container.get("command") or ()), *(container.get("args") or ())]
     if not words or words[0].rpartition("/")[2] == "sshd":

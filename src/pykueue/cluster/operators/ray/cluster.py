@@ -202,13 +202,13 @@ def _totals(cluster: Object) -> dict[str, str]:
     """The requests of the whole cluster. A limit counts where there is no request."""
     request_lists: list[dict[str, Quantity]] = []
     spec = cluster["spec"]
-    groups = [(spec["headGroupSpec"], 1)]
+    groups = [(objects.nested(spec, "headGroupSpec"), 1)]
     groups += [
         (group, 0 if group.get("suspend") else int(group.get("replicas") or 0) * _hosts(group))
         for group in spec.get("workerGroupSpecs") or ()
     ]
     for group, count in groups:
-        for container in group["template"]["spec"].get("containers") or ():
+        for container in objects.nested_list(group, "template", "spec", "containers"):
             container_resources = objects.nested(container, "resources")
             requests = resource_lists.parse(
                 resource_lists.keep_first(container_resources.get("requests"), container_resources.get("limits"))

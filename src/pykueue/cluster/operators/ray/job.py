@@ -223,7 +223,7 @@ def _cluster(state: _RayJobSync) -> writes.Create:
             "annotations": dict(objects.annotations(state.ray_job)),
             "ownerReferences": [objects.controller_reference(state.ray_job)],
         },
-        "spec": copy.deepcopy(state.spec["rayClusterSpec"]) | {"suspend": False},
+        "spec": copy.deepcopy(objects.nested(state.spec, "rayClusterSpec")) | {"suspend": False},
     }
     return writes.Create(resource=resources.RAY_CLUSTER, object=cluster)
 

@@ -11,7 +11,7 @@ from pykueue.cluster.runtimes.simulated import RUNTIME, UNTIL_DELETED
 
 
 def head(cluster: Object) -> Object:
-    spec = cluster["spec"]["headGroupSpec"]
+    spec = objects.nested(cluster, "spec", "headGroupSpec")
     name = objects.name(cluster)
     pod = _pod(cluster, spec, "head", group_name=names.HEAD_GROUP, command=commands.start_head)
     pod["metadata"]["generateName"] = names.head_prefix(name)
@@ -28,8 +28,10 @@ def _pod(
     cluster: Object, spec: Object, role: str, *, group_name: str, command: Callable[[Object, Object], str]
 ) -> Object:
     name = objects.name(cluster)
-    pod = pods.from_template(spec["template"], cluster, labels=_labels(name, role, group_name))
+    pod = pods.from_template(objects.nested(spec, "template"), cluster, labels=_labels(name, role, group_name))
     pod["metadata"]["annotations"] = local_annotations(objects.namespace(cluster), name) | objects.annotations(pod)
+    if not pod["spec"].get("containers"):
+        return pod  # the API refuses it, and says why
     container = pod["spec"]["containers"][0]
     start = command(objects.nested(spec, "rayStartParams"), objects.nested(container, "resources"))
     if "ray.io/overwrite-container-cmd" not in objects.annotations(cluster):

@@ -47,7 +47,7 @@ class _RayServiceSync:
 
     @property
     def is_suspended(self) -> bool:
-        return bool(self.spec.get("suspend") or self.spec["rayClusterConfig"].get("suspend"))
+        return bool(self.spec.get("suspend") or objects.nested(self.spec, "rayClusterConfig").get("suspend"))
 
     def name_of(self, which: str) -> str:
         return str(objects.nested(self.status, which).get("rayClusterName", ""))
@@ -103,7 +103,7 @@ def _clusters(state: _RayServiceSync) -> list[writes.Action]:
     for name, cluster in state.clusters.items():
         if name not in names_in_use and not objects.is_deleted(cluster):
             changes.append(writes.Delete(resource=resources.RAY_CLUSTER, object=cluster))
-        elif name == state.target and (groups := _scaled(cluster, state.spec["rayClusterConfig"])):
+        elif name == state.target and (groups := _scaled(cluster, objects.nested(state.spec, "rayClusterConfig"))):
             patch = {"spec": {"workerGroupSpecs": groups}}
             changes.append(writes.Patch(resource=resources.RAY_CLUSTER, object=cluster, patch=patch, guarded=False))
     return changes
@@ -131,13 +131,13 @@ def _cluster(state: _RayServiceSync, name: str) -> Object:
             "annotations": {_HASH: _hash(state.spec)},
             "ownerReferences": [objects.controller_reference(state.service)],
         },
-        "spec": copy.deepcopy(state.spec["rayClusterConfig"]) | {"suspend": False},
+        "spec": copy.deepcopy(objects.nested(state.spec, "rayClusterConfig")) | {"suspend": False},
     }
 
 
 def _hash(spec: Object) -> str:
     """The hash of the fields whose change needs a new cluster. Replicas may change without one."""
-    config = copy.deepcopy(spec["rayClusterConfig"])
+    config = copy.deepcopy(objects.nested(spec, "rayClusterConfig"))
     config.pop("suspend", None)
     for group in config.get("workerGroupSpecs") or ():
         for field in (*_SIZES, "scaleStrategy"):
@@ -251,7 +251,7 @@ def _serve_job_name(service: Object, cluster: str) -> str:
 
 
 def _serve_job(service: Object, cluster: str) -> Object:
-    head = objects.nested(service["spec"]["rayClusterConfig"]["headGroupSpec"], "template", "spec")
+    head = objects.nested(service, "spec", "rayClusterConfig", "headGroupSpec", "template", "spec")
     pod_spec = ray_pods.spec_like_head(head, "serve-deployer") | {"restartPolicy": "Never"}
     pod_spec["containers"][0] |= {
         "command": ["/bin/sh", "-c"],
