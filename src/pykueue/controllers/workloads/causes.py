@@ -1,4 +1,4 @@
-"""Why a Workload has no quota, as the workload controller sees it: queues, gates, the scheduler."""
+"""Why a Workload has no quota, as the workload controller sees it: queues, gates, scheduler."""
 
 from pykueue.api import conditions
 from pykueue.api.scheme import Object
