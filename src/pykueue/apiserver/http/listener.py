@@ -18,7 +18,7 @@ import msgspec
 from aiohttp import WSMsgType, web
 from multidict import CIMultiDict
 
-from pykueue.api import errors
+from pykueue.api import errors, escaping
 from pykueue.apiserver.http import bodies, routes, watch_streams
 from pykueue.apiserver.http.app import ANONYMOUS, Application
 from pykueue.apiserver.http.connections import Acceptor, ConnectionLimits, Connections
@@ -347,7 +347,7 @@ def _headers(response: HttpResponse) -> CIMultiDict[str]:
         {"Cache-Control": "no-cache, private", **response.headers, "Content-Type": response.content_type}
     )
     for warning in dict.fromkeys(response.warnings):
-        text = " ".join(warning.split()).replace("\\", "\\\\").replace('"', '\\"')
+        text = escaping.one_line(" ".join(warning.split())).replace("\\", "\\\\").replace('"', '\\"')
         headers.add("Warning", f'299 - "{text}"')
     return headers
 
