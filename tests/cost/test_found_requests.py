@@ -9,7 +9,7 @@ from tests.cost.raw_client import RawClient, Server
 
 TABLE = "Accept: application/json;as=Table;v=v1;g=meta.k8s.io"
 JSON = "Content-Type: application/json"
-UPGRADE = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 8\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="
+UPGRADE = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: x\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=="
 BOOKMARKS = "watch=1&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true&timeoutSeconds=1"
 
 
