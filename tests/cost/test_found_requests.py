@@ -41,7 +41,9 @@ async def test_a_handshake_of_another_version(users):
     pod = {"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
     await answer(users, "POST /api/v1/namespaces/of-jane/pods", JSON, json.dumps(pod).encode())
     for _ in range(100):
-        code, body = await answer(users, "GET /api/v1/namespaces/of-jane/pods/p/attach?container=c&stdout=true", UPGRADE)
+        code, body = await answer(
+            users, "GET /api/v1/namespaces/of-jane/pods/p/attach?container=c&stdout=true", UPGRADE
+        )
         if b"handshake" in body:
             break
         await asyncio.sleep(0.1)  # the pod does not run yet

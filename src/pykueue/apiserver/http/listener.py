@@ -106,11 +106,13 @@ class Listener:
         try:
             return await self._answer(http, connections)
         except errors.ApiError as error:
+            _abort_started(http)
             return _response(http, _error_response(error))
         except ConnectionError:
             raise
         except Exception:
             log.exception("%s %s failed", http.method, http.raw_path)
+            _abort_started(http)
             internal = errors.ApiError(500, "InternalError", "Internal error occurred: the server log says more")
             return _response(http, _error_response(internal))
         finally:
@@ -315,6 +317,14 @@ def _request(*parts: Any) -> web.BaseRequest:
     return web.BaseRequest(
         message, payload, protocol, writer, task, task.get_loop(), client_max_size=bodies.LIMIT_BYTES + 1
     )
+
+
+def _abort_started(http: web.BaseRequest) -> None:
+    """Disconnect if a response has begun: a second one would be read as part of the first."""
+    if http.writer.output_size:
+        if http.transport is not None:
+            http.transport.abort()
+        raise ConnectionResetError("the response failed in the middle")
 
 
 def _active_stream(http: web.BaseRequest, request: HttpRequest) -> ActiveStream:
