@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 
 import pytest
+from aiohttp import web
 
 from pykueue.api.scheme import Scheme
 from pykueue.apiserver.calls import UserInfo
@@ -127,7 +128,7 @@ async def test_idle_connections_of_one_user_make_room_for_another():
 
 async def test_a_stream_that_fails_ends_without_a_second_response(monkeypatch):
     async def respond(_listener, http, *_):
-        response = listener_module.web.StreamResponse()
+        response = web.StreamResponse()
         response.enable_chunked_encoding()
         await response.prepare(http)
         await response.write(b"first")
