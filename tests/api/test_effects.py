@@ -106,12 +106,11 @@ def limits(text):
 @pytest.mark.parametrize(
     ("text", "paths"),
     [
-        ("featureGates: {TASBalancedPlacement: true}", ["featureGates.TASBalancedPlacement"]),
-        ("featureGates: {TASBalancedPlacement: false}", []),
+        ("featureGates: {TASBalancedPlacement: true}", []),
         ("featureGates: {AssignQueueLabelsForPods: false}", []),
-        ("featureGates: {MultiKueue: true, MultiKueueClusterProfile: false}", ["featureGates.MultiKueue"]),
-        ("featureGates: {TASHandleOverlappingFlavors: false}", ["featureGates.TASHandleOverlappingFlavors"]),
-        ("multiKueue: {origin: here}", ["multiKueue"]),
+        ("featureGates: {MultiKueue: true, MultiKueueClusterProfile: true}", []),
+        ("featureGates: {TASHandleOverlappingFlavors: false}", []),
+        ("multiKueue: {origin: here}", []),
         ("tls: {curvePreferences: [29]}", []),
         ("tls: {curvePreferences: [29, 23]}", ["tls.curvePreferences"]),
         (f"resources: {{deviceClassMappings: [{PLAIN}, {COUNTED}]}}", ["resources.deviceClassMappings[1].sources"]),

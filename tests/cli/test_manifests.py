@@ -144,11 +144,13 @@ def test_with_webhooks_there_are_no_policies():
     assert not [kind for kind in kinds if "Policy" in kind]
 
 
-def test_rights_on_secrets_are_those_on_the_one_of_the_certificate():
-    rules = [rule for obj in printed("rbac", "--webhooks") for rule in obj.get("rules", ())]
-    names = {
-        tuple(rule.get("resourceNames", ()))
-        for rule in rules
-        if rule.get("resources") == ["secrets"] and rule["verbs"] != ["create"]
-    }
-    assert names == {("kueue-webhook-server-cert",)}
+def test_secrets_are_read_in_the_own_namespace_and_written_only_for_the_certificate():
+    rules = [
+        (obj["kind"], rule)
+        for obj in printed("rbac", "--webhooks")
+        for rule in obj.get("rules", ())
+        if "secrets" in rule.get("resources", ())
+    ]
+    assert {kind for kind, _ in rules} == {"Role"}
+    written = [rule for _, rule in rules if not {"get", "list", "watch", "create"}.issuperset(rule["verbs"])]
+    assert [rule["resourceNames"] for rule in written] == [["kueue-webhook-server-cert"]]

@@ -143,6 +143,7 @@ def test_the_number_of_pods_that_would_fit():
         ({"active": False}, Obstacle.DEACTIVATED),
         ({"on_hold": True}, Obstacle.ON_HOLD),
         ({"admission_gated": True}, Obstacle.ADMISSION_GATED),
+        ({"has_variants": True}, Obstacle.HAS_VARIANTS),
         ({"local_queue": "ns/none"}, Obstacle.LOCAL_QUEUE_MISSING),
     ],
 )

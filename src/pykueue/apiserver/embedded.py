@@ -158,4 +158,5 @@ def _tls(pki: certificates.Certificates) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(pki.serving, pki.serving_key)
     context.set_alpn_protocols(["http/1.1"])
+    context.num_tickets = 0  # clients of Kubernetes do not resume sessions
     return context

@@ -15,7 +15,7 @@ from pathlib import Path
 from pykueue.api import objects, resources
 from pykueue.api.scheme import Object, Resource
 from pykueue.api.times import SECOND_NS
-from pykueue.cluster import component_deployments, nodes, refused_children
+from pykueue.cluster import component_deployments, nodes, pods, refused_children
 from pykueue.cluster.apps import deployment, replica_set, stateful_set
 from pykueue.cluster.autoscaler.controller import Autoscaler
 from pykueue.cluster.component_deployments import ComponentLogs, ComponentRuntime
@@ -23,7 +23,7 @@ from pykueue.cluster.cron_job_controller import sync as cron_sync
 from pykueue.cluster.job_controller import sync as jobs
 from pykueue.cluster.kubelet.kubelet import Kubelet
 from pykueue.cluster.kubelet.pod_security import PodSecurity
-from pykueue.cluster.operators import job_set, leader_worker_set, train_job
+from pykueue.cluster.operators import job_set, leader_worker_set, managed_by, train_job
 from pykueue.cluster.operators.kubeflow import sync as training
 from pykueue.cluster.operators.kubeflow.frameworks import FRAMEWORKS
 from pykueue.cluster.operators.ray import cluster as ray_cluster
@@ -209,6 +209,7 @@ class LocalCluster:
 
     def _job_controller(self) -> Controller:
         reconciler = jobs.JobReconciler()
+        is_kubelet_elsewhere = self._options.runtime == "none"
         return Controller(
             resources.JOB,
             (resources.POD,),
@@ -216,7 +217,8 @@ class LocalCluster:
             cache=self._cache,
             executor=self._executor("job-controller"),
             clock=self._clock,
-            batch_ns=OUTSIDE_POD_BATCH_NS if self._options.runtime == "none" else POD_BATCH_NS,
+            batch_ns=OUTSIDE_POD_BATCH_NS if is_kubelet_elsewhere else POD_BATCH_NS,
+            settled=None if is_kubelet_elsewhere else pods.is_finished,
             release_orphans=jobs.release,
             forget=reconciler.forget,
         )
@@ -231,7 +233,8 @@ class LocalCluster:
 
     def _operator(self, component: str, owner: Resource, sync: Sync, *children: Resource) -> Controller:
         """A controller of a job framework; it reports children that the API refuses."""
-        return self._controller(component, owner, refused_children.reporting(owner, sync), *children)
+        respecting = managed_by.respecting(owner, refused_children.reporting(owner, sync))
+        return self._controller(component, owner, respecting, *children)
 
     def _operators(self) -> list[Controller]:
         return [

@@ -118,6 +118,7 @@ def _policy(case: Case) -> LifecyclePolicy:
         pods_ready=_pods_ready(case["config"]["waitForPodsReady"]),
         retain_finished_ns=durations.to_ns(retention["afterFinished"]) if "afterFinished" in retention else None,
         finish_orphans=feature_gates(case).get("FinishOrphanedWorkloads", True),
+        syncs_preemption_gates=feature_gates(case).get("MultiKueueOrchestratedPreemption", False),
     )
 
 

@@ -4,6 +4,7 @@ Used by all controllers together, and by the follower of a replica that does not
 """
 
 from pykueue.api import objects, resources
+from pykueue.api.rules.jobs.management import MULTI_KUEUE
 from pykueue.api.scheme import Object
 from pykueue.controllers.jobs.context import PriorityClasses
 from pykueue.kube.controller.cache import Key, ObjectCache
@@ -31,6 +32,15 @@ def namespace_labels(cache: ObjectCache, name: str) -> dict[str, str] | None:
     """The labels of a namespace; None if it does not exist."""
     namespace = cache.get(resources.NAMESPACE, name)
     return None if namespace is None else objects.labels(namespace)
+
+
+def dispatching_checks(cache: ObjectCache) -> frozenset[str]:
+    """The names of the AdmissionChecks of MultiKueue."""
+    return frozenset(
+        objects.name(check)
+        for check in cache.all(resources.ADMISSION_CHECK)
+        if objects.spec(check).get("controllerName") == MULTI_KUEUE
+    )
 
 
 def split_key(text: str) -> Key:

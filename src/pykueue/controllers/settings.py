@@ -9,11 +9,16 @@ from typing import Any
 
 from pykueue.api import durations, feature_gates
 from pykueue.api.configuration import loading
+from pykueue.api.configuration.types import ALL_AT_ONCE, INCREMENTAL
 from pykueue.api.rules.jobs import job_kinds
 from pykueue.api.scheme import Settings
 from pykueue.api.times import SECOND_NS
+from pykueue.controllers.jobs import construction
 from pykueue.controllers.jobs.context import JobPolicy
 from pykueue.controllers.leader_worker_sets import decide
+from pykueue.controllers.multikueue import adapters
+from pykueue.controllers.multikueue.composition import DispatchOptions
+from pykueue.controllers.multikueue.context import DispatchPolicy
 from pykueue.controllers.nodes.decide import ReplacementPolicy
 from pykueue.controllers.workloads.decide import LifecyclePolicy, PodsReadyPolicy
 from pykueue.translate.jobs import custom, registry
@@ -41,6 +46,8 @@ def lifecycle_policy(configuration: Configuration) -> LifecyclePolicy:
         retain_deactivated_ns=_optional_ns(retention.get("afterDeactivatedByKueue")),
         finish_orphans=_gate(configuration, "FinishOrphanedWorkloads"),
         admission_gates=_gate(configuration, "AdmissionGatedBy"),
+        concurrent_admission=admits_concurrently(configuration),
+        syncs_preemption_gates=_gate(configuration, "MultiKueueOrchestratedPreemption"),
     )
 
 
@@ -80,11 +87,27 @@ def job_policy(configuration: Configuration) -> JobPolicy:
         deleted_pods_use_quota=not _gate(configuration, "FastQuotaReleaseInPodIntegration"),
         external_jobs=tuple(map(job_kinds.external, integrations.get("externalFrameworks") or ())),
         requeues_single_pods=not _gate(configuration, "SkipReassignmentForPodOwnedWorkloads"),
+        dispatches=_gate(configuration, "MultiKueue"),
+        max_name_length=max_name_length(configuration),
         options=JobOptions(
             topology_aware=_gate(configuration, "TopologyAwareScheduling"),
             count_default_submitter=bool((integrations.get("rayJob") or {}).get("countDefaultSubmitter")),
         ),
     )
+
+
+def admits_concurrently(configuration: Configuration) -> bool:
+    return _gate(configuration, "ConcurrentAdmission")
+
+
+def recovers_from_failures(configuration: Configuration) -> bool:
+    return _gate(configuration, "FailureRecoveryPolicy")
+
+
+def max_name_length(configuration: Configuration) -> int:
+    """The maximum length of the names of Workloads."""
+    is_short = _gate(configuration, "ShortWorkloadNames")
+    return construction.SHORT_NAME_LENGTH if is_short else construction.MAX_NAME_LENGTH
 
 
 def replacement_policy(configuration: Configuration) -> ReplacementPolicy:
@@ -93,6 +116,45 @@ def replacement_policy(configuration: Configuration) -> ReplacementPolicy:
         on_pod_termination=_gate(configuration, "TASReplaceNodeOnPodTermination"),
         on_taints=_gate(configuration, "TASReplaceNodeOnNodeTaints"),
         after_fixed_time=_gate(configuration, "TASReplaceNodeDueToNotReadyOverFixedTime"),
+    )
+
+
+def dispatch_options(configuration: Configuration) -> DispatchOptions | None:
+    """MultiKueue; None if its gate is off."""
+    if not _gate(configuration, "MultiKueue"):
+        return None
+    section = configuration.get("multiKueue") or {}
+    external = section.get("externalFrameworks") if _gate(configuration, "MultiKueueAdaptersForCustomJobs") else ()
+    profile = section.get("clusterProfile") or {}
+    dispatcher = section.get("dispatcherName") or ALL_AT_ONCE
+    names = framework_names(configuration)
+    implies_pods = {"pod"} if manages_pods(configuration) else set()
+    kinds = [adapters.ADAPTERS[name] for name in adapters.ADAPTERS if name in {*names, *implies_pods}]
+    return DispatchOptions(
+        policy=_dispatch_policy(configuration, section),
+        adapters=(*kinds, *(adapters.external(framework["name"]) for framework in external or ())),
+        namespace=configuration.get("namespace") or DEFAULT_NAMESPACE,
+        gc_interval_ns=durations.to_ns(section.get("gcInterval") or "1m"),
+        is_incremental=dispatcher == INCREMENTAL,
+        automates_quotas=_gate(configuration, "MultiKueueManagerQuotaAutomation"),
+        checks_paths=_gate(configuration, "MultiKueueKubeConfigPathValidation"),
+        uses_profiles=_gate(configuration, "MultiKueueClusterProfile"),
+        access_providers=profile.get("accessProviders") or profile.get("credentialsProviders") or (),
+    )
+
+
+def _dispatch_policy(configuration: Configuration, section: Mapping[str, Any]) -> DispatchPolicy:
+    steps = section.get("incrementalDispatcherConfig") or {}
+    uses_steps = _gate(configuration, "MultiKueueIncrementalDispatcherConfig")
+    return DispatchPolicy(
+        origin=section.get("origin") or "multikueue",
+        worker_lost_timeout_ns=durations.to_ns(section.get("workerLostTimeout") or "15m"),
+        nominates_all=(section.get("dispatcherName") or ALL_AT_ONCE) == ALL_AT_ONCE,
+        step_size=(steps.get("stepSize") or 3) if uses_steps else 3,
+        nominates_in_order=_gate(configuration, "MultiKueueIncrementalDispatcherRespectConfigOrder"),
+        orchestrates_preemption=_gate(configuration, "MultiKueueOrchestratedPreemption"),
+        syncs_spec=_gate(configuration, "MultiKueueRemoteSpecSync"),
+        jobs=job_policy(configuration),
     )
 
 

@@ -10,11 +10,18 @@ from pykueue.api import resources as kinds
 from pykueue.api.scheme import Resource
 from pykueue.controllers import settings
 from pykueue.controllers.cache import new_cache
+from pykueue.controllers.concurrent_admission.controller import COMPONENT as CONCURRENT_ADMISSION
+from pykueue.controllers.concurrent_admission.controller import ConcurrentAdmissionController
+from pykueue.controllers.failure_recovery.controller import COMPONENT as FAILURE_RECOVERY
+from pykueue.controllers.failure_recovery.controller import FailureRecoveryController
 from pykueue.controllers.jobs.controller import JobController
 from pykueue.controllers.leader_worker_sets import decide
 from pykueue.controllers.leader_worker_sets.controller import LeaderWorkerSetController
 from pykueue.controllers.metrics import instruments
 from pykueue.controllers.metrics.collector import Metrics
+from pykueue.controllers.multikueue.composition import RESOURCES as MULTI_KUEUE_RESOURCES
+from pykueue.controllers.multikueue.composition import MultiKueueControllers
+from pykueue.controllers.multikueue.remote import Connect, connect_http
 from pykueue.controllers.nodes.controller import REPORTER as NODES
 from pykueue.controllers.nodes.controller import NodeController
 from pykueue.controllers.pods.controller import PodController
@@ -32,7 +39,6 @@ from pykueue.controllers.scheduler.topology_events import TopologyEventSource
 from pykueue.controllers.settings import Configuration
 from pykueue.controllers.stateful_sets.controller import StatefulSetController
 from pykueue.controllers.topology.controller import TopologyUngater
-from pykueue.controllers.unsupported.controller import UnsupportedController
 from pykueue.controllers.workload_slices.controller import SliceUngater
 from pykueue.controllers.workloads.controller import WorkloadController
 from pykueue.kube.client import Client
@@ -52,7 +58,7 @@ CACHED_KINDS: tuple[Resource, ...] = (
 )
 """Kinds that every controller waits for."""
 
-OPTIONAL_KINDS: tuple[Resource, ...] = (*PROVISIONING_RESOURCES, *DEVICE_RESOURCES, kinds.MULTI_KUEUE_CLUSTER)
+OPTIONAL_KINDS: tuple[Resource, ...] = (*PROVISIONING_RESOURCES, *DEVICE_RESOURCES, *MULTI_KUEUE_RESOURCES)
 """Kinds that a cluster may lack."""
 
 MANY_WORKERS = 32
@@ -85,6 +91,7 @@ class Controllers:
         clock: Clock | None = None,
         *,
         role: str = instruments.STANDALONE,
+        connect: Connect = connect_http,
     ) -> None:
         clock = clock or WallClock()
         self._client = client
@@ -106,7 +113,9 @@ class Controllers:
         )
         self.scheduler.metrics = self.metrics
         self._topology = TopologyEventSource(self.cache, clock, self.scheduler.handle)
+        self._multi_kueue = self._new_multi_kueue(connect)
         kueue_loops, job_loops = [*self._kueue_loops()], [*self._job_loops(), *self._pod_group_loops()]
+        job_loops += self._failure_recovery_loops()
         self._loops = [*kueue_loops, *job_loops, *self._pod_loops(), *self._admission_check_loops()]
         self._kinds = [*CACHED_KINDS, *OPTIONAL_KINDS, *(kind for loop in job_loops for kind in loop.kinds)]
         self._supervisor = Supervisor()
@@ -145,8 +154,14 @@ class Controllers:
             priority_classes.queue, priority_classes.reconcile, reconciles=kinds.WORKLOAD_PRIORITY_CLASS
         )
 
-        unsupported = UnsupportedController(cache, executor, clock)
-        yield ControllerLoop(unsupported.queue, unsupported.reconcile, reconciles=kinds.ADMISSION_CHECK)
+        if settings.admits_concurrently(self._configuration):
+            variants = ConcurrentAdmissionController(
+                cache,
+                self._executor(CONCURRENT_ADMISSION),
+                clock,
+                max_name_length=settings.max_name_length(self._configuration),
+            )
+            yield ControllerLoop(variants.queue, variants.reconcile)
 
     def _job_loops(self) -> Iterator[ControllerLoop]:
         """One controller for each enabled job framework."""
@@ -181,6 +196,11 @@ class Controllers:
             group_kinds = (kinds.POD, kinds.STATEFUL_SET, kinds.LEADER_WORKER_SET)
             yield ControllerLoop(groups.queue, groups.reconcile, group_kinds, reconciles=kinds.LEADER_WORKER_SET)
 
+    def _failure_recovery_loops(self) -> Iterator[ControllerLoop]:
+        if settings.recovers_from_failures(self._configuration):
+            recovery = FailureRecoveryController(self.cache, self._executor(FAILURE_RECOVERY), self._clock)
+            yield ControllerLoop(recovery.queue, recovery.reconcile, (kinds.POD,), reconciles=kinds.POD)
+
     def _admission_check_loops(self) -> Iterator[ControllerLoop]:
         provisioning = ProvisioningController(
             self.cache,
@@ -195,6 +215,24 @@ class Controllers:
             reconciles=kinds.ADMISSION_CHECK,
         )
         yield ControllerLoop(provisioning.workloads, provisioning.reconcile_workload, PROVISIONING_RESOURCES)
+        if self._multi_kueue is not None:
+            for queue, reconcile, resource in self._multi_kueue.loops():
+                yield ControllerLoop(queue, reconcile, MULTI_KUEUE_RESOURCES, MANY_WORKERS, reconciles=resource)
+
+    def _new_multi_kueue(self, connect: Connect) -> MultiKueueControllers | None:
+        options = settings.dispatch_options(self._configuration)
+        if options is None:
+            return None
+        return MultiKueueControllers(
+            self._client,
+            self.cache,
+            self._recorder,
+            clock=self._clock,
+            options=options,
+            connect=connect,
+            on_dispatched=self.metrics.dispatched,
+            on_admitted=self.metrics.admitted_elsewhere,
+        )
 
     def _pod_loops(self) -> Iterator[ControllerLoop]:
         """The controllers of admitted pods; they wait where pods are not listed."""
@@ -229,6 +267,8 @@ class Controllers:
             group.create_task(self._watch_pods(informers))
             group.create_task(self._check_caches())
             group.create_task(self.cache_audit.run(then=self.engine_audit.audit))
+            if self._multi_kueue is not None:
+                group.create_task(self._multi_kueue.run())
             for loop in self._loops:
                 group.create_task(self._run_loop(loop))
 

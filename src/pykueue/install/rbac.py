@@ -23,7 +23,16 @@ _READ_ONLY = (
     ("node.k8s.io", ("runtimeclasses",)),
     ("resource.k8s.io", ("deviceclasses", "resourceclaimtemplates", "resourceslices")),
     ("scheduling.k8s.io", ("priorityclasses",)),
-    (_KUEUE, ("multikueueclusters", "provisioningrequestconfigs", "topologies", "workloadpriorityclasses")),
+    (
+        _KUEUE,
+        (
+            "multikueueclusters",
+            "multikueueconfigs",
+            "provisioningrequestconfigs",
+            "topologies",
+            "workloadpriorityclasses",
+        ),
+    ),
 )
 _QUEUES = ("admissionchecks", "clusterqueues", "cohorts", "localqueues", "resourceflavors")
 _WITH_STATUS = ("admissionchecks", "clusterqueues", "cohorts", "localqueues", "multikueueclusters", "workloads")
@@ -34,8 +43,13 @@ def objects(configuration: Configuration) -> list[Object]:
     for name in sorted(configuration.enabled_frameworks):
         resource = job_kinds.JOB_KINDS[name].resource
         roles += of_jobs(resource.group, resource.plural, configuration.namespace)
+    if configuration.is_on("FailureRecoveryPolicy"):
+        roles += of_failure_recovery(configuration.namespace)
     for custom in configuration.integrations.custom:
         roles += of_jobs(custom.group, custom.plural_name, configuration.namespace)
+    for framework in configuration.multi_kueue.external_frameworks:
+        resource = job_kinds.external(framework.name)
+        roles += of_jobs(resource.group, resource.plural, configuration.namespace)
     return roles
 
 
@@ -64,13 +78,15 @@ def required_access(objects: Iterable[Object]) -> Iterator[Object]:
 def of_controller(namespace: str) -> list[Object]:
     """The rules that every controller needs, and the roles by which users see and edit queues."""
     leases = _rule("coordination.k8s.io", ("leases",), ("get", "create", "update"))
+    kubeconfigs = _rule("", ("secrets",), _READ)
+    profiles = _rule("multicluster.x-k8s.io", ("clusterprofiles",), _READ)
     watched = _rule(_KUEUE, ("localqueues", "workloads", "localqueues/status", "workloads/status"), _READ)
     handled = _rule(_KUEUE, ("localqueues", "workloads"), ("create", "delete", "patch", "update"))
     return [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": NAME, "namespace": namespace}},
         _named("ClusterRole", NAME) | {"rules": [*_rules()]},
         _binding("ClusterRoleBinding", NAME, namespace),
-        _named("Role", NAME, namespace) | {"rules": [leases]},
+        _named("Role", NAME, namespace) | {"rules": [leases, kubeconfigs, profiles]},
         _binding("RoleBinding", NAME, namespace),
         _named("ClusterRole", METRICS_READER) | {"rules": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}]},
         _aggregated("view", "queues", [watched]),
@@ -99,6 +115,15 @@ def of_jobs(group: str, plural: str, namespace: str) -> list[Object]:
         _named("ClusterRole", name) | {"rules": rules},
         _binding("ClusterRoleBinding", name, namespace),
         _aggregated("edit", plural, [edited]),
+    ]
+
+
+def of_failure_recovery(namespace: str) -> list[Object]:
+    """The right to delete pods on unreachable nodes."""
+    name = f"{NAME}-failure-recovery"
+    return [
+        _named("ClusterRole", name) | {"rules": [_rule("", ("pods",), ("delete",))]},
+        _binding("ClusterRoleBinding", name, namespace),
     ]
 
 

@@ -72,7 +72,13 @@ def from_pod(directory: Path = _SERVICE_ACCOUNT) -> Access:
 
 
 async def from_kubeconfig(path: Path, context: str = "") -> Access:
-    config = _read(path)
+    return await from_document(_read(path), path, context)
+
+
+async def from_document(config: dict[str, Any], path: Path, context: str = "") -> Access:
+    """From the content of a kubeconfig; `path` is its name in messages, and files that it names
+    are relative to it.
+    """
     context_name = context or config.get("current-context") or ""
     entry = _entry(path, config, "contexts", context_name).get("context") or {}
     cluster = _entry(path, config, "clusters", entry.get("cluster", "")).get("cluster") or {}
@@ -81,7 +87,7 @@ async def from_kubeconfig(path: Path, context: str = "") -> Access:
         raise AccessError(f"{path}: the cluster of context {context_name!r} has no server")
     namespace = entry.get("namespace") or "default"
     if "exec" in user or "auth-provider" in user:
-        return await _from_plugin(path, context_name, namespace)
+        return await _from_plugin(config, path, context_name, namespace)
     tls = _tls(path, cluster, user) if str(cluster["server"]).startswith("https") else None
     return Access(
         server=str(cluster["server"]).rstrip("/"),
@@ -176,19 +182,22 @@ def _load_identity(context: ssl.SSLContext, path: Path, user: dict[str, Any]) ->
         context.load_cert_chain(*paths)
 
 
-async def _from_plugin(path: Path, context: str, namespace: str) -> Access:
+async def _from_plugin(config: dict[str, Any], path: Path, context: str, namespace: str) -> Access:
     """Access with the credentials of a plugin or an identity provider."""
     try:
         from kubernetes_asyncio.client import Configuration
-        from kubernetes_asyncio.config import load_kube_config
+        from kubernetes_asyncio.config import load_kube_config, load_kube_config_from_dict
     except ImportError as error:
         raise AccessError(f"{path} uses a credential plugin: install pykueue[cluster] to use it") from error
 
     async def load() -> Any:
         configuration = Configuration()
-        await load_kube_config(
-            config_file=str(path), context=context, client_configuration=configuration, persist_config=False
-        )
+        if await asyncio.to_thread(path.exists):
+            await load_kube_config(
+                config_file=str(path), context=context, client_configuration=configuration, persist_config=False
+            )
+        else:
+            await load_kube_config_from_dict(config_dict=config, context=context, client_configuration=configuration)
         return configuration
 
     first = await load()

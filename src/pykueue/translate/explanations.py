@@ -40,6 +40,7 @@ _OBSTACLES = {
     Obstacle.DEACTIVATED: "it is deactivated (spec.active is false)",
     Obstacle.ON_HOLD: "its job is on hold",
     Obstacle.ADMISSION_GATED: "an admission gate holds it back (annotation kueue.x-k8s.io/admission-gated-by)",
+    Obstacle.HAS_VARIANTS: "its variants are queued, one for each flavor (concurrent admission)",
     Obstacle.WAITING_FOR_PODS: "it waits for replacement pods",
     Obstacle.LOCAL_QUEUE_MISSING: "its LocalQueue does not exist",
     Obstacle.LOCAL_QUEUE_STOPPED: "its LocalQueue is stopped",

@@ -7,10 +7,6 @@ from tests.install import policy_verdicts
 from pykueue.api.rules import table
 from pykueue.api.scheme import AdmissionRequest
 
-CHECK = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "AdmissionCheck", "metadata": {"name": "c"}}
-DISPATCHING = {**CHECK, "spec": {"controllerName": "kueue.x-k8s.io/multikueue"}}
-OTHER = {**CHECK, "spec": {"controllerName": "example.com/own"}}
-MULTI_KUEUE = {"apiVersion": "kueue.x-k8s.io/v1beta2", "metadata": {"name": "m"}, "spec": {}}
 QUEUE = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "ClusterQueue", "metadata": {"name": "q"}, "spec": {}}
 CONCURRENT = {**QUEUE, "spec": {"concurrentAdmissionPolicy": {"migration": {"mode": "RetainFirstAdmission"}}}}
 
@@ -35,11 +31,8 @@ def warnings(obj, old=None):
 @pytest.mark.parametrize(
     ("obj", "word"),
     [
-        (DISPATCHING, "MultiKueue has no effect"),
-        ({**MULTI_KUEUE, "kind": "MultiKueueConfig"}, "MultiKueue has no effect"),
-        ({**MULTI_KUEUE, "kind": "MultiKueueCluster"}, "MultiKueue has no effect"),
         (CONCURRENT, "spec.concurrentAdmissionPolicy has no effect"),
-        (configuration(featureGates={"FailureRecoveryPolicy": True}), "featureGates.FailureRecoveryPolicy: has no"),
+        (configuration(featureGates={"SchedulerLongRequeueInterval": True}), "SchedulerLongRequeueInterval: has no"),
         (configuration(webhok={}), 'the Configuration is not used: webhok: Invalid value: unknown field "webhok"'),
     ],
 )
@@ -48,25 +41,19 @@ def test_a_write_without_effect_is_answered_with_a_warning(obj, word):
     assert word in warning
 
 
-@pytest.mark.parametrize("obj", [OTHER, QUEUE, configuration(namespace="x"), {"kind": "ConfigMap", "apiVersion": "v1"}])
+@pytest.mark.parametrize("obj", [QUEUE, configuration(namespace="x"), {"kind": "ConfigMap", "apiVersion": "v1"}])
 def test_other_objects_get_no_warning(obj):
     assert warnings(obj) == ()
 
 
 def test_an_object_is_warned_of_once():
-    assert warnings(DISPATCHING, DISPATCHING) == ()
+    assert warnings(CONCURRENT, CONCURRENT) == ()
 
 
 @pytest.mark.parametrize(
     "obj",
-    [
-        DISPATCHING,
-        OTHER,
-        QUEUE,
-        CONCURRENT,
-        *({**MULTI_KUEUE, "kind": f"MultiKueue{x}"} for x in ("Config", "Cluster")),
-    ],
-    ids=lambda obj: obj["kind"],
+    [QUEUE, CONCURRENT],
+    ids=["plain", "concurrent"],
 )
 def test_the_policies_of_a_cluster_warn_of_the_same(obj):
     plural = f"{obj['kind'].lower()}s"

@@ -38,6 +38,7 @@ _LOCAL_QUEUE_METRICS = FieldEffect(read_by=("controllers.metrics.local_queue_gau
 _CUSTOM = FieldEffect(read_by=("controllers.settings", "translate.jobs.custom"))
 _TRANSFORMATIONS = FieldEffect(read_by=("translate.policy", "translate.requests"))
 _DEVICES = FieldEffect(read_by=("translate.policy", "translate.devices"))
+_PROVIDERS = FieldEffect(read_by=("controllers.settings", "controllers.multikueue.kubeconfig"))
 _VISIBILITY = FieldEffect(read_by=("app.visibility.server",), is_of_controller=True)
 
 FIELDS: Mapping[str, FieldEffect] = {
@@ -90,7 +91,16 @@ FIELDS: Mapping[str, FieldEffect] = {
     "metrics.enableClusterQueueResources": FieldEffect(read_by=("controllers.metrics.collector",)),
     "metrics.localQueueMetrics.enable": _LOCAL_QUEUE_METRICS,
     "metrics.localQueueMetrics.localQueueSelector": _LOCAL_QUEUE_METRICS,
-    "multiKueue": FieldEffect(limits="nothing is dispatched to other clusters"),
+    "multiKueue.clusterProfile.accessProviders[].execConfig": _PROVIDERS,
+    "multiKueue.clusterProfile.accessProviders[].name": _PROVIDERS,
+    "multiKueue.clusterProfile.credentialsProviders[].execConfig": _PROVIDERS,
+    "multiKueue.clusterProfile.credentialsProviders[].name": _PROVIDERS,
+    "multiKueue.dispatcherName": _SETTINGS,
+    "multiKueue.externalFrameworks[].name": _SETTINGS,
+    "multiKueue.gcInterval": _SETTINGS,
+    "multiKueue.incrementalDispatcherConfig.stepSize": _SETTINGS,
+    "multiKueue.origin": _SETTINGS,
+    "multiKueue.workerLostTimeout": _SETTINGS,
     "namespace": _SETTINGS,
     "objectRetentionPolicies.workloads.afterDeactivatedByKueue": _SETTINGS,
     "objectRetentionPolicies.workloads.afterFinished": _SETTINGS,

@@ -195,11 +195,8 @@ RULES: Mapping[tuple[str, str], AdmissionRules] = {
     (_KUEUE, "ClusterQueue"): AdmissionRules(
         reader=_CLUSTER_QUEUE.reader,
         defaulter=_CLUSTER_QUEUE.defaulter,
-        validator=_all_of(_CLUSTER_QUEUE.validator, unsupported.warn),
+        validator=_all_of(_CLUSTER_QUEUE.validator, cluster_queue.warn_of_gate),
     ),
-    (_KUEUE, "AdmissionCheck"): AdmissionRules(validator=unsupported.warn),
-    (_KUEUE, "MultiKueueCluster"): AdmissionRules(validator=unsupported.warn),
-    (_KUEUE, "MultiKueueConfig"): AdmissionRules(validator=unsupported.warn),
     ("batch", "Job"): AdmissionRules(
         defaulter=_one_after_another(builtin_job.default, _BATCH_JOB.defaulter, builtin_job.generate_selector),
         validator=_all_of(builtin_job.validate, _BATCH_JOB.validator),

@@ -124,7 +124,7 @@ class ProcessRuntime:
         except OSError as error:
             log.warning("no cgroup for %s: %s", objects.name(request.pod), error)
             return None
-        (directory / "cgroup").write_text(str(cgroup.path))
+        (directory / "cgroup").write_text(str(cgroup))
         return cgroup
 
     def _describe(self, request: ContainerRequest) -> None:
@@ -140,15 +140,14 @@ class ProcessRuntime:
             path.write_bytes(msgspec.json.encode(description))
 
     def _follow(self, request: ContainerRequest, directory: Path, process: ProcessIdentity) -> "ProcessContainer":
-        pod_uid, limit = objects.uid(request.pod), launch.memory_bytes(request)
-        if _cgroup_of(directory) is not None:
-            limit = None
+        pod_uid, cgroup = objects.uid(request.pod), _cgroup_of(directory)
         self._monitor.add(
             MonitoredContainer(
                 directory=directory,
                 process=process,
                 owner=(pod_uid, str(request.container["name"])),
-                memory_bytes=limit,
+                memory_bytes=launch.memory_bytes(request),
+                cgroup=None if cgroup is None or cgroup.ends_as_a_whole else cgroup,
             )
         )
         return ProcessContainer(directory, process, pod_uid)
@@ -231,9 +230,12 @@ class ProcessRuntime:
         """Run another command with the rights, variables and directories of the container."""
         environment, command = self._environment_and_command(request)
         work, security = self._working_directory(request), request.security
+        limits = launch.script_limits(request, has_cgroup=self._cgroups is not None)
 
         def start() -> executions.StartedCommand:
-            return executions.spawn(command, environment, work, terminal=terminal, wants_input=wants_input)
+            return executions.spawn(
+                command, environment, work, limits=limits, terminal=terminal, wants_input=wants_input
+            )
 
         if security.is_default:
             return await self._follow_command(start())
@@ -246,7 +248,8 @@ class ProcessRuntime:
 
         command_started = await sandbox.in_thread(start_inside)
         if (cgroup := _cgroup_of(directory)) is not None:
-            cgroup.add(command_started.process.pid)
+            with contextlib.suppress(OSError):  # it has ended
+                cgroup.add(command_started.process.pid)
         return await self._follow_command(command_started)
 
     async def _follow_command(self, command: executions.StartedCommand) -> Execution:
@@ -339,7 +342,7 @@ def _exit_text(directory: Path) -> bytes:
 
 def _cgroup_of(directory: Path) -> ContainerCgroup | None:
     with contextlib.suppress(OSError):
-        return ContainerCgroup(paths.of_host((directory / "cgroup").read_text()))
+        return ContainerCgroup.parse((directory / "cgroup").read_text())
     return None
 
 
@@ -368,7 +371,7 @@ class ProcessContainer:
         self._signal(signal.SIGKILL)
         await self._process.group_ended()
         if (cgroup := _cgroup_of(self._directory)) is not None:
-            cgroup.kill()
+            await asyncio.to_thread(cgroup.kill)
             self._was_out_of_memory |= cgroup.was_out_of_memory()
         self._was_out_of_memory |= (self._directory / OOM_FILE).exists()
         self._cleanup = asyncio.ensure_future(asyncio.to_thread(self._remove_temporary_files))

@@ -35,6 +35,10 @@ class JobPolicy:
     requeues_single_pods: bool = False
     """Whether the Workload of an evicted single pod may be queued again, although the pod ends
     with it (off by SkipReassignmentForPodOwnedWorkloads)."""
+    dispatches: bool = True
+    """Whether Workloads with a check of MultiKueue run on other clusters (MultiKueue)."""
+    max_name_length: int = 253
+    """The maximum length of a Workload's name (ShortWorkloadNames)."""
     options: JobOptions = field(default_factory=JobOptions)
 
     def manages(self, namespace_labels: Mapping[str, str]) -> bool:
@@ -61,5 +65,7 @@ class JobContext(msgspec.Struct, frozen=True, kw_only=True):
     ancestor_workloads: tuple[Object, ...] = ()
     flavors: Mapping[str, Object] = msgspec.field(default_factory=dict)
     classes: PriorityClasses = msgspec.field(default_factory=PriorityClasses)
+    dispatching_checks: frozenset[str] = frozenset()
+    """The AdmissionChecks of MultiKueue: pods with one of them run on another cluster."""
     policy: JobPolicy = msgspec.field(default_factory=JobPolicy)
     now_ns: int = 0

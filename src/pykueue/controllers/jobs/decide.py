@@ -179,10 +179,13 @@ def _without_workload(context: JobContext, job: Object) -> Plan:
         pod_sets,
         priority=priority_of(context.kind, job, pod_sets, context.classes),
         label_keys=context.policy.label_keys_to_copy,
+        max_name_length=context.policy.max_name_length,
     )
     if is_elastic:
         generation = str(job["metadata"].get("generation", "")) + context.kind.slice_name_suffix
-        workload["metadata"]["name"] = construction.name_of(context.kind, job, generation)
+        workload["metadata"]["name"] = construction.name_of(
+            context.kind, job, generation, max_length=context.policy.max_name_length
+        )
         workload = slices.as_slice(workload, slices.unfinished(context.workloads))
     return Plan(
         actions=(

@@ -9,6 +9,8 @@ from pykueue.api.labels import (
     CLUSTER_QUEUE_NAME,
     ELASTIC_JOB,
     LOCAL_QUEUE_NAME,
+    MULTI_KUEUE_ORIGIN,
+    MULTI_KUEUE_WORKER_POD,
     POD_SET_LABEL,
     WORKLOAD_ANNOTATION,
     WORKLOAD_SLICE_NAME,
@@ -58,7 +60,7 @@ def _info(
         raise InjectionError(error.message) from error
     info = replace(
         info,
-        labels={**info.labels, POD_SET_LABEL: assignment["name"], **queue_labels},
+        labels={**info.labels, POD_SET_LABEL: assignment["name"], **_worker_labels(workload), **queue_labels},
         annotations={**info.annotations, **_workload_annotations(workload)},
     )
     for check in workload["status"].get("admissionChecks") or ():
@@ -72,6 +74,11 @@ def _info(
                     ) from None
                 break
     return info
+
+
+def _worker_labels(workload: Object) -> dict[str, str]:
+    """Marks the pods of a Workload that a MultiKueue manager created here."""
+    return {MULTI_KUEUE_WORKER_POD: "true"} if MULTI_KUEUE_ORIGIN in objects.labels(workload) else {}
 
 
 def _workload_annotations(workload: Object) -> dict[str, str]:

@@ -19,6 +19,7 @@ from pykueue.api.labels import (
     JOB_OWNER_GVK,
     JOB_OWNER_NAME,
     MANAGED,
+    MULTI_KUEUE_ORIGIN,
     POD_GROUP_NAME,
     POD_GROUP_TOTAL_COUNT,
     PREBUILT_WORKLOAD_NAME,
@@ -53,9 +54,11 @@ class GroupWorkloads(msgspec.Struct, frozen=True, kw_only=True):
     excess: tuple[Object, ...]
 
 
-def workload_name(leader_worker_set: Object, index: int | str) -> str:
-    metadata = leader_worker_set["metadata"]
-    return construction.workload_name(resources.LEADER_WORKER_SET, f"{metadata['name']}-{index}", metadata["uid"])
+def workload_name(
+    leader_worker_set: Object, index: int | str, *, max_length: int = construction.MAX_NAME_LENGTH
+) -> str:
+    name, uid = f"{objects.name(leader_worker_set)}-{index}", construction.original_uid(leader_worker_set)
+    return construction.workload_name(resources.LEADER_WORKER_SET, name, uid, max_length=max_length)
 
 
 def size(leader_worker_set: Object) -> int:
@@ -81,12 +84,14 @@ def _surge(leader_worker_set: Object) -> int:
     return int(text) if text.isdigit() else 0
 
 
-def compare_workloads(leader_worker_set: Object, existing: Iterable[Object]) -> GroupWorkloads:
+def compare_workloads(
+    leader_worker_set: Object, existing: Iterable[Object], *, max_length: int = construction.MAX_NAME_LENGTH
+) -> GroupWorkloads:
     by_name = {workload["metadata"]["name"]: workload for workload in existing}
     missing: list[int] = []
     current: list[Object] = []
     for index in range(replicas(leader_worker_set)):
-        workload = by_name.pop(workload_name(leader_worker_set, index), None)
+        workload = by_name.pop(workload_name(leader_worker_set, index, max_length=max_length), None)
         if workload is None:
             missing.append(index)
         else:
@@ -95,14 +100,18 @@ def compare_workloads(leader_worker_set: Object, existing: Iterable[Object]) -> 
 
 
 def plan(context: JobContext, leader_worker_set: Object) -> list[Action]:
-    """Creates, updates and deletes Workloads; `context.workloads` are all Workloads of the set."""
-    workloads = compare_workloads(leader_worker_set, context.workloads)
+    """Creates, updates and deletes Workloads; `context.workloads` are all Workloads of the set.
+
+    The Workloads of a copy that a MultiKueue manager created are created by the manager.
+    """
+    workloads = compare_workloads(leader_worker_set, context.workloads, max_length=context.policy.max_name_length)
     actions: list[Action] = []
     for workload in workloads.excess:
         actions += _deleted(workload)
     for workload in workloads.current:
         actions += sync_workload(context, leader_worker_set, workload)
-    for index in workloads.missing:
+    is_copy = MULTI_KUEUE_ORIGIN in objects.labels(leader_worker_set)
+    for index in () if is_copy else workloads.missing:
         workload = workload_of(context, leader_worker_set, index)
         actions += (
             Create(resource=resources.WORKLOAD, object=workload),
@@ -164,7 +173,7 @@ def workload_of(context: JobContext, leader_worker_set: Object, index: int) -> O
         COMPONENT_WORKLOAD_INDEX: str(index),
     }
     workload["metadata"] |= {
-        "name": workload_name(leader_worker_set, index),
+        "name": workload_name(leader_worker_set, index, max_length=context.policy.max_name_length),
         "ownerReferences": [owner],
         "annotations": annotations,
     }
@@ -203,7 +212,9 @@ def _belongs_to_operator(key: str) -> bool:
     return key.startswith(DOMAIN) and key != SET_NAME_LABEL
 
 
-def with_group_labels(pod: Object, leader_worker_set: Object) -> Object:
+def with_group_labels(
+    pod: Object, leader_worker_set: Object, *, max_name_length: int = construction.MAX_NAME_LENGTH
+) -> Object:
     """The pod as a member of its pod group; unchanged until it has a group index."""
     labels = objects.labels(pod)
     queue_name = framework.queue_name(leader_worker_set)
@@ -215,7 +226,7 @@ def with_group_labels(pod: Object, leader_worker_set: Object) -> Object:
         new["metadata"]["labels"][QUEUE_NAME] = queue_name
     if is_marked:
         return new
-    name = workload_name(leader_worker_set, labels[GROUP_INDEX_LABEL])
+    name = workload_name(leader_worker_set, labels[GROUP_INDEX_LABEL], max_length=max_name_length)
     new["metadata"]["labels"][MANAGED] = "true"
     annotations = new["metadata"].setdefault("annotations", {})
     annotations |= {

@@ -21,6 +21,7 @@ from pykueue.engine import values
 from pykueue.engine.view import EngineView
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.cache import ObjectCache
+from pykueue.translate import variants
 
 
 class Metrics:
@@ -86,6 +87,14 @@ class Metrics:
     def preempted(self, by_cluster_queue: str, reason: str) -> None:
         self.instruments.count("preempted_workloads_total", by_cluster_queue, reason)
 
+    # Called by MultiKueue.
+
+    def dispatched(self, cluster_queue: str, cluster: str) -> None:
+        self.instruments.count_dispatch("multikueue_workloads_dispatched_total", cluster_queue, cluster)
+
+    def admitted_elsewhere(self, cluster_queue: str, cluster: str) -> None:
+        self.instruments.count_dispatch("multikueue_workloads_admitted_total", cluster_queue, cluster)
+
     def differed(self, part: str, kind: str) -> None:
         """The audit found an object that the cache or the engine had wrongly."""
         self.instruments.count_difference(part, kind)
@@ -118,10 +127,11 @@ class Metrics:
             if self._measures_creation and self._cache.is_listed(resources.WORKLOAD):
                 self._created(new)
             return
-        if _became_true(old, new, "QuotaReserved"):
+        is_scheduled = not variants.is_parent(new)
+        if is_scheduled and _became_true(old, new, "QuotaReserved"):
             self._count(new, "quota_reserved_workloads_total")
             self._observe(new, "quota_reserved_wait_time_seconds", self._seconds_queued(new))
-        if _became_true(old, new, "Admitted"):
+        if is_scheduled and _became_true(old, new, "Admitted"):
             self._admitted(new)
         if _became_true(old, new, "Finished"):
             self._finished(old, new)

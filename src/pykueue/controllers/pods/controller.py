@@ -6,7 +6,7 @@ from pykueue.api import objects, resources
 from pykueue.api.labels import IS_GROUP_WORKLOAD, MANAGED
 from pykueue.api.rules.jobs.pod import role_hash
 from pykueue.api.scheme import Object
-from pykueue.controllers.cache import namespace_labels, priority_classes
+from pykueue.controllers.cache import dispatching_checks, namespace_labels, priority_classes
 from pykueue.controllers.jobs import matching
 from pykueue.controllers.jobs.construction import MissingPriorityClassError
 from pykueue.controllers.jobs.context import JobContext, JobPolicy
@@ -91,6 +91,7 @@ class PodController:
             namespace_labels=namespace_labels(self._cache, namespace),
             flavors=self._cache.by_name(resources.RESOURCE_FLAVOR),
             classes=priority_classes(self._cache),
+            dispatching_checks=dispatching_checks(self._cache) if self._policy.dispatches else frozenset(),
             policy=self._policy,
             now_ns=self._clock.now_ns(),
         )

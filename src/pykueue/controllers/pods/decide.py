@@ -271,15 +271,22 @@ def _construct(context: JobContext, group: PodGroup) -> Object | Event:
     pod_sets = group.pod_sets(context.policy.options)
     chosen = construction.priority_of(pods.FRAMEWORK, group.lead, pod_sets, context.classes)
     keys = context.policy.label_keys_to_copy
+    workload = construction.workload_of(
+        pods.FRAMEWORK,
+        group.lead,
+        pod_sets,
+        priority=chosen,
+        label_keys=keys,
+        max_name_length=context.policy.max_name_length,
+    )
     if not group.name:
-        return construction.workload_of(pods.FRAMEWORK, group.lead, pod_sets, priority=chosen, label_keys=keys)
+        return workload
     fault = _group_fault(group, pod_sets)
     labels = _common_labels(group, keys)
     if not fault and labels is None:
         fault = "constructing workload: pods have different label values"
     if fault:
         return Event(about=group.lead, reason="ErrWorkloadCompose", message=fault, type="Warning")
-    workload = construction.workload_of(pods.FRAMEWORK, group.lead, pod_sets, priority=chosen, label_keys=keys)
     metadata = workload["metadata"]
     metadata["name"] = group.name
     metadata["labels"] = labels
@@ -331,7 +338,8 @@ def _sync_unfinished(context: JobContext, group: PodGroup, old: Object) -> Plan:
         return _evicted(context, group, old)
     if group.is_suspended:
         if predicates.is_admitted(old):
-            return _start(context, group, old)
+            runs_elsewhere = any(check["name"] in context.dispatching_checks for check in predicates.checks(old))
+            return Plan() if runs_elsewhere else _start(context, group, old)
         if not group.is_serving and old["spec"].get("queueName", "") != framework.queue_name(group.lead):
             new["spec"]["queueName"] = framework.queue_name(group.lead)
         return Plan(actions=tuple(changes(resources.WORKLOAD, old, new)))

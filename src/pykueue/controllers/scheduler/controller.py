@@ -187,6 +187,8 @@ class Scheduler:
                 self._record_missing_topology(decision)
             case decisions.Evict():
                 self._evict_unplaceable(decision)
+            case decisions.Migrate():
+                self._migrate(decision)
             case decisions.Requeue() | decisions.MarkInadmissible():
                 self._pending.set(decision)
         self._notify(decision.cluster_queue)
@@ -304,6 +306,26 @@ class Scheduler:
                     workload, reason="NodeFailures", message=message, now_ns=now_ns
                 ),
                 events=lambda _written: [outcomes.no_replacement_event(decision)],
+                refusal=events.EvictionRefused,
+            )
+        )
+
+    def _migrate(self, decision: decisions.Migrate) -> None:
+        now_ns = self._clock.now_ns()
+        variant = self._value(decision.workload)
+        if variant is None:
+            self.handle(events.EvictionRefused(at_ns=now_ns, key=decision.victim))
+            return
+        event = outcomes.migration_event(decision, variant)
+        self._submit(
+            StatusWrite(
+                workload=decision.victim,
+                cluster_queue=decision.cluster_queue,
+                guard=_can_be_preempted,
+                transition=lambda workload: transitions.evict(
+                    workload, reason=outcomes.FLAVOR_MIGRATION, message=event.message, now_ns=now_ns
+                ),
+                events=lambda _written: [event],
                 refusal=events.EvictionRefused,
             )
         )

@@ -122,6 +122,10 @@ class PendingStatuses:
         is_changed = transitions.release_quota(
             workload, reason=reason, message=outcomes.pending_message(attempt.decision), now_ns=attempt.at_ns
         )
+        if isinstance(attempt.decision.pending, reasons.PreemptionGated):
+            is_changed |= transitions.block_on_preemption_gates(
+                workload, message=outcomes.pending_message(attempt.decision), now_ns=attempt.at_ns
+            )
         if requests is None:
             return is_changed
         is_changed = is_changed or workload["status"].get("resourceRequests") != requests

@@ -35,9 +35,9 @@ PARENT = "statefulset"
 POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"
 
 
-def workload_name(stateful_set: Object) -> str:
-    metadata = stateful_set["metadata"]
-    return construction.workload_name(resources.STATEFUL_SET, metadata["name"], metadata["uid"])
+def workload_name(stateful_set: Object, *, max_length: int = construction.MAX_NAME_LENGTH) -> str:
+    name, uid = objects.name(stateful_set), construction.original_uid(stateful_set)
+    return construction.workload_name(resources.STATEFUL_SET, name, uid, max_length=max_length)
 
 
 def replicas(stateful_set: Object) -> int:
@@ -60,7 +60,7 @@ def workload_of(stateful_set: Object, classes: PriorityClasses, policy: JobPolic
     priority = construction.priority_of(pods.FRAMEWORK, stateful_set, [pod_set], classes)
     workload = construction.workload_of(pods.FRAMEWORK, stateful_set, [pod_set], priority=priority)
     metadata = workload["metadata"]
-    metadata["name"] = workload_name(stateful_set)
+    metadata["name"] = workload_name(stateful_set, max_length=policy.max_name_length)
     metadata["ownerReferences"] = [_reference(stateful_set)]
     metadata["annotations"] = {
         **metadata.get("annotations", {}),
@@ -104,12 +104,14 @@ def sync_queue_label(pod: Object, stateful_set: Object) -> list[Action]:
     return [Update(resource=resources.POD, old=pod, new=new)]
 
 
-def with_group_labels(pod: Object, stateful_set: Object) -> Object:
+def with_group_labels(
+    pod: Object, stateful_set: Object, *, max_name_length: int = construction.MAX_NAME_LENGTH
+) -> Object:
     """The pod as a member of the StatefulSet's pod group."""
     new: Object = copied(pod)
     labels = new["metadata"].setdefault("labels", {})
     annotations = new["metadata"].setdefault("annotations", {})
-    name = workload_name(stateful_set)
+    name = workload_name(stateful_set, max_length=max_name_length)
     labels[MANAGED] = "true"
     for label in (QUEUE_NAME, PRIORITY_CLASS):
         if value := objects.labels(stateful_set).get(label, ""):

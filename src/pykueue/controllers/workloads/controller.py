@@ -87,10 +87,13 @@ class WorkloadController:
         namespace, queue_name = workload["metadata"]["namespace"], workload["spec"].get("queueName", "")
         local_queue = self._cache.get(resources.LOCAL_QUEUE, queue_name, namespace)
         name = local_queue["spec"].get("clusterQueue", "") if local_queue else ""
+        cluster_queue = self._cache.get(resources.CLUSTER_QUEUE, name) if name else None
+        policy = cluster_queue["spec"].get("concurrentAdmissionPolicy") if cluster_queue else None
         return WorkloadContext(
             local_queue=local_queue,
             cluster_queue_name=name,
-            cluster_queue=self._cache.get(resources.CLUSTER_QUEUE, name) if name else None,
+            cluster_queue=cluster_queue,
+            admits_concurrently=self._policy.concurrent_admission and policy is not None,
             is_cluster_queue_active=self._scheduler.engine.view.is_active(values.ClusterQueueName(name)),
             device_fault=self._scheduler.device_fault(workload),
         )

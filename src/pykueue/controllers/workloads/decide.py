@@ -11,11 +11,12 @@ import msgspec
 
 from pykueue.api import conditions, objects
 from pykueue.api.json_copy import copied
-from pykueue.api.labels import JOB_UID, RESOURCE_IN_USE
+from pykueue.api.labels import CONCURRENT_ADMISSION_PARENT, JOB_UID, RESOURCE_IN_USE
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS, to_ns
 from pykueue.controllers.workloads import checks, predicates, transitions
 from pykueue.kube.controller.writes import Event
+from pykueue.translate import variants
 from pykueue.translate.devices import DeviceFault
 
 
@@ -40,6 +41,9 @@ class LifecyclePolicy:
     retain_deactivated_ns: int | None = None
     finish_orphans: bool = True
     admission_gates: bool = True
+    concurrent_admission: bool = False
+    syncs_preemption_gates: bool = False
+    """Whether the status shows the position of every preemption gate."""
 
 
 class WorkloadContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +54,8 @@ class WorkloadContext(msgspec.Struct, frozen=True, kw_only=True):
     """The name of the ClusterQueue in the LocalQueue; "" if there is no LocalQueue."""
     cluster_queue: Object | None = None
     is_cluster_queue_active: bool = False
+    admits_concurrently: bool = False
+    """Whether the ClusterQueue has a `concurrentAdmissionPolicy` that is in effect."""
     device_fault: DeviceFault | None = None
     """Why the devices that the Workload claims cannot be counted."""
 
@@ -153,6 +159,21 @@ def _finished(reconcile: _Reconcile) -> bool:
     if not objects.is_deleted(reconcile.workload):
         reconcile.delete = True
         reconcile.record_event("Deleted", "Deleted finished workload due to elapsed retention")
+    return True
+
+
+def _preemption_gates(reconcile: _Reconcile) -> bool:
+    if reconcile.policy.syncs_preemption_gates:
+        transitions.sync_preemption_gates(reconcile.workload, reconcile.now_ns)
+    return False
+
+
+def _parent_of_variants(reconcile: _Reconcile) -> bool:
+    """Labels the Workload of a job whose ClusterQueue tries all flavors at a time."""
+    workload = reconcile.workload
+    if not reconcile.context.admits_concurrently or variants.is_parent(workload) or variants.is_variant(workload):
+        return False
+    workload["metadata"]["labels"] = {**objects.labels(workload), CONCURRENT_ADMISSION_PARENT: "true"}
     return True
 
 
@@ -295,8 +316,13 @@ def _admission_gate(reconcile: _Reconcile) -> bool:
     return True
 
 
+def _has_variants(reconcile: _Reconcile) -> bool:
+    """The admission checks of a parent are those of its variants."""
+    return reconcile.policy.concurrent_admission and variants.is_parent(reconcile.workload)
+
+
 def _sync_checks(reconcile: _Reconcile) -> bool:
-    if reconcile.context.cluster_queue is None:
+    if reconcile.context.cluster_queue is None or _has_variants(reconcile):
         return False
     return checks.sync(
         reconcile.workload, checks.required(reconcile.workload, reconcile.context.cluster_queue), reconcile.now_ns
@@ -340,7 +366,7 @@ def queue_blocker(workload: Object, context: WorkloadContext) -> str:
 
 def _failed_checks(reconcile: _Reconcile) -> bool:
     workload = reconcile.workload
-    if predicates.is_evicted(workload):
+    if predicates.is_evicted(workload) or _has_variants(reconcile):
         return False
     rejected, retry = predicates.checks_in(workload, "Rejected"), predicates.checks_in(workload, "Retry")
     if rejected:
@@ -380,6 +406,8 @@ def _stopped_queues(reconcile: _Reconcile) -> bool:
 def _pods_ready_timeout(reconcile: _Reconcile) -> bool:
     workload, pods_ready = reconcile.workload, reconcile.policy.pods_ready
     if pods_ready is None or not predicates.is_active(workload) or predicates.is_evicted(workload):
+        return False
+    if reconcile.policy.concurrent_admission and variants.is_variant(workload):
         return False
     cause, remaining_ns = _remaining_pods_ready_time(reconcile)
     if not cause:
@@ -446,6 +474,8 @@ def _maximum_execution_time(reconcile: _Reconcile) -> bool:
 
 _STEPS: tuple[Callable[[_Reconcile], bool], ...] = (
     _orphan,
+    _preemption_gates,
+    _parent_of_variants,
     _finished,
     _retry_delay,
     _devices,

@@ -86,6 +86,51 @@ def release_quota(workload: Object, *, reason: str, message: str, now_ns: int) -
     return sync_admitted(workload, now_ns) or changed
 
 
+def block_on_preemption_gates(workload: Object, *, message: str, now_ns: int) -> bool:
+    """Says that the workload would preempt others, but has a closed preemption gate."""
+    return conditions.put(
+        workload,
+        "BlockedOnPreemptionGates",
+        status=True,
+        reason="PreemptionGated",
+        message=message,
+        now_ns=now_ns,
+    )
+
+
+def sync_preemption_gates(workload: Object, now_ns: int) -> bool:
+    """Adds the gates of the spec to the status as closed, and removes others from it."""
+    names = [gate["name"] for gate in workload["spec"].get("preemptionGates") or ()]
+    status = workload.setdefault("status", {})
+    present = [gate for gate in status.get("preemptionGates") or () if gate["name"] in names]
+    missing = [name for name in names if all(gate["name"] != name for gate in present)]
+    gates = present + [_closed_gate(name, now_ns) for name in missing]
+    return _set_preemption_gates(status, gates)
+
+
+def open_preemption_gate(workload: Object, name: str, now_ns: int) -> bool:
+    """Opens a gate of the spec; False if the spec does not have it."""
+    if all(gate["name"] != name for gate in workload["spec"].get("preemptionGates") or ()):
+        return False
+    status = workload.setdefault("status", {})
+    others = [gate for gate in status.get("preemptionGates") or () if gate["name"] != name]
+    return _set_preemption_gates(status, [*others, {**_closed_gate(name, now_ns), "position": "Open"}])
+
+
+def _closed_gate(name: str, now_ns: int) -> Object:
+    return {"name": name, "position": "Closed", "lastTransitionTime": from_ns(now_ns)}
+
+
+def _set_preemption_gates(status: Object, gates: list[Object]) -> bool:
+    if (status.get("preemptionGates") or []) == gates:
+        return False
+    if gates:
+        status["preemptionGates"] = gates
+    else:
+        del status["preemptionGates"]
+    return True
+
+
 def set_requeued(workload: Object, *, allowed: bool, reason: str, message: str, now_ns: int) -> bool:
     return conditions.put(workload, "Requeued", status=allowed, reason=reason, message=message, now_ns=now_ns)
 

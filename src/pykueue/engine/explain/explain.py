@@ -82,6 +82,8 @@ def _obstacle(state: EngineState, workload: values.Workload) -> Obstacle | None:
         return Obstacle.ON_HOLD
     if workload.admission_gated:
         return Obstacle.ADMISSION_GATED
+    if workload.has_variants:
+        return Obstacle.HAS_VARIANTS
     if workload.waiting_for_replacement_pods:
         return Obstacle.WAITING_FOR_PODS
     local_queue = state.local_queues.get(workload.local_queue)

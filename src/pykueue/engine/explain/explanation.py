@@ -32,6 +32,7 @@ class Obstacle(enum.StrEnum):
     DEACTIVATED = "deactivated"
     ON_HOLD = "on hold"
     ADMISSION_GATED = "admission gated"
+    HAS_VARIANTS = "has variants"
     WAITING_FOR_PODS = "waiting for replacement pods"
     LOCAL_QUEUE_MISSING = "local queue missing"
     LOCAL_QUEUE_STOPPED = "local queue stopped"

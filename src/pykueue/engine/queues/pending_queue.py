@@ -27,6 +27,7 @@ _MILLISECOND_NS = 1_000_000
 _IMMEDIATE = {
     RequeueReason.FAILED_AFTER_NOMINATION,
     RequeueReason.PENDING_PREEMPTION,
+    RequeueReason.PENDING_MIGRATION,
     RequeueReason.PREEMPTION_FAILED,
 }
 _FAILS_FOR_WHOLE_HASH = {RequeueReason.NO_FIT, RequeueReason.PREEMPTION_NO_CANDIDATES}
@@ -323,7 +324,7 @@ class PendingQueue:
 
     def requeue(self, pending: PendingWorkload, reason: RequeueReason, now_ns: int) -> bool:
         """Put a workload back into the heap, or mark it inadmissible (returns False)."""
-        if reason is RequeueReason.PENDING_PREEMPTION:
+        if reason in (RequeueReason.PENDING_PREEMPTION, RequeueReason.PENDING_MIGRATION):
             self._preemptor = (pending.key, pending.evaluated_generation)
         self._all[pending.key] = pending
         best_effort = self.strategy is QueueingStrategy.BEST_EFFORT_FIFO
@@ -487,6 +488,7 @@ def _is_equivalent(old: PendingWorkload, new: values.Workload) -> bool:
         and before.requeued == new.requeued
         and before.requeue_at_ns == new.requeue_at_ns
         and before.closed_preemption_gate == new.closed_preemption_gate
+        and before.allowed_flavors == new.allowed_flavors
         and before.invalid_requests == new.invalid_requests
         and before.pod_sets == new.pod_sets
     )

@@ -58,7 +58,7 @@ def _cluster_templates(
             PodSetTemplate(
                 name=name,
                 template_path=(*path, "workerGroupSpecs", index, "template"),
-                count=scaled.get(name, _count(group)),
+                count=scaled.get(name, worker_count(group)),
             )
         )
     return templates
@@ -68,7 +68,7 @@ def _pod_set_name(group: Object) -> str:
     return str(group.get("groupName", "")).lower()
 
 
-def _count(group: Object) -> int:
+def worker_count(group: Object) -> int:
     replicas = group.get("replicas")
     return (1 if replicas is None else int(replicas)) * max(int(group.get("numOfHosts", 1)), 1)
 
@@ -78,7 +78,7 @@ def _scaled_counts(job: Object, cluster: Object, options: JobOptions) -> dict[st
     if options.scaled is None or not is_elastic(job, options) or not cluster.get("enableInTreeAutoscaling"):
         return {}
     groups = objects.spec(options.scaled).get("workerGroupSpecs") or ()
-    return {_pod_set_name(group): _count(group) for group in groups if group.get("replicas") is not None}
+    return {_pod_set_name(group): worker_count(group) for group in groups if group.get("replicas") is not None}
 
 
 def _head_template(job: Object, cluster: Object, extra_container: Object | None) -> Object:
