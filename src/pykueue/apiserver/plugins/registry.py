@@ -12,7 +12,7 @@ from pykueue.apiserver.store.store import Store
 
 
 class Plugins:
-    """`of_writes` check creations and updates, `of_deletions` deletions; `mutating` change writes."""
+    """`of_writes` check creations and updates; `mutating` plugins change them."""
 
     def __init__(self, store: Store, scheme: Scheme, usage: QuotaUsage, authorizer: Authorizer | None) -> None:
         validating_policies = ValidatingPolicies(store, scheme, authorizer)
