@@ -139,16 +139,9 @@ GATES: Mapping[str, Gate] = {
     "TLSOptions": _beta(read_by="api.configuration.types"),
     "TopologyAwareScheduling": _beta(read_by="translate.policy"),
     "UnadmittedWorkloadsExplicitStatus": _beta(
-        needs=("UnadmittedWorkloadsObservability",),
-        is_on=False,
-        limits="conditions are written when the first decision falls",
+        needs=("UnadmittedWorkloadsObservability",), is_on=False, read_by="controllers.settings"
     ),
-    "UnadmittedWorkloadsObservability": _beta(
-        is_on=False,
-        read_by="translate.policy",
-        acts_as=False,
-        limits="reasons and metrics are finer; Admitted=False is not written without a reservation",
-    ),
+    "UnadmittedWorkloadsObservability": _beta(is_on=False, read_by="controllers.settings"),
     "ValidateRayAndSparkJobUpdates": _beta(read_by="api.rules.jobs.management"),
     "VectorizedResourceRequests": _beta(limits="it concerns the speed of Kueue's scheduler only"),
     "VisibilityOnDemand": _beta(read_by="app.controller"),

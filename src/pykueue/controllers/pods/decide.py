@@ -357,7 +357,9 @@ def _evicted(context: JobContext, group: PodGroup, old: Object) -> Plan:
     if predicates.has_quota_reservation(old) and not _is_active(context, group):
         new = copied(old)
         may_requeue = bool(group.name) or context.policy.requeues_single_pods
-        decide.release_after_eviction(new, context.now_ns, may_requeue=may_requeue)
+        decide.release_after_eviction(
+            new, context.now_ns, may_requeue=may_requeue, unadmitted=context.policy.unadmitted
+        )
         actions += changes(resources.WORKLOAD, old, new)
     return Plan(actions=tuple(actions))
 
