@@ -62,8 +62,8 @@ class EmbeddedApi:
         self.paths = paths
         self.scheme = scheme
         files.private_directory(paths.directory)
-        self.core = Core(Store(SqliteLog(paths.directory)), scheme, settings=settings)
         self.authorizer = Authorizer()
+        self.core = Core(Store(SqliteLog(paths.directory)), scheme, settings=settings, authorizer=self.authorizer)
         self._tokens = tokens.Tokens(paths.tokens)
         key = service_accounts.signing_key(files.private_directory(paths.certificates) / "service-accounts.key")
         self._accounts = service_accounts.ServiceAccounts(key, self._core_object, self._tokens.has_uid)
