@@ -106,11 +106,10 @@ def limits(text):
 @pytest.mark.parametrize(
     ("text", "paths"),
     [
-        ("featureGates: {TASBalancedPlacement: true}", ["featureGates.TASBalancedPlacement"]),
-        ("featureGates: {TASBalancedPlacement: false}", []),
+        ("featureGates: {TASBalancedPlacement: true}", []),
         ("featureGates: {AssignQueueLabelsForPods: false}", []),
         ("featureGates: {MultiKueue: true, MultiKueueClusterProfile: true}", []),
-        ("featureGates: {TASHandleOverlappingFlavors: false}", ["featureGates.TASHandleOverlappingFlavors"]),
+        ("featureGates: {TASHandleOverlappingFlavors: false}", []),
         ("multiKueue: {origin: here}", []),
         ("tls: {curvePreferences: [29]}", []),
         ("tls: {curvePreferences: [29, 23]}", ["tls.curvePreferences"]),

@@ -244,3 +244,57 @@ async def test_an_administrator_lifts_memory_limits_of_a_namespace(core):
     annotations = {reserved_keys.MEMORY_LIMIT: "ignore"}
     namespace = await boss.create(resources.NAMESPACE, {"metadata": {"name": "big", "annotations": annotations}})
     assert namespace["metadata"]["annotations"] == annotations
+
+
+def debugger(name="debugger", **fields):
+    return {"name": name, "image": "busybox", "command": ["sh"]} | fields
+
+
+def debug(client, *containers, patch_type=PatchType.MERGE, **spec):
+    patch = {"spec": {"ephemeralContainers": list(containers)} | spec}
+    return client.patch(resources.POD, "p", "default", patch, patch_type=patch_type, subresource="ephemeralcontainers")
+
+
+async def test_ephemeral_containers_are_added(jane):
+    await jane.create(resources.POD, POD)
+    pod = await debug(jane, debugger(targetContainerName="c"), nodeName="n", activeDeadlineSeconds=5)
+    (container,) = pod["spec"]["ephemeralContainers"]
+    assert (container["imagePullPolicy"], container["terminationMessagePolicy"]) == ("Always", "File")
+    assert "activeDeadlineSeconds" not in pod["spec"]
+    pod = await debug(jane, debugger("second"), patch_type=PatchType.STRATEGIC)
+    assert {container["name"] for container in pod["spec"]["ephemeralContainers"]} == {"debugger", "second"}
+
+
+@pytest.mark.parametrize(
+    ("containers", "expected"),
+    [
+        ([], 'existing ephemeral containers "old" may not be removed'),
+        ([debugger("old", command=["id"])], 'existing ephemeral containers "old" may not be changed'),
+        ([debugger("old"), debugger("old")], "Duplicate value"),
+        ([debugger("old"), debugger("c")], "Duplicate value"),
+        ([debugger("old"), debugger(targetContainerName="absent")], "targetContainerName: Not found"),
+        ([debugger("old"), debugger(resources={"requests": {"cpu": "1"}})], "cannot be set for an Ephemeral Container"),
+        ([debugger("old"), debugger(ports=[{"containerPort": 80}])], "cannot be set for an Ephemeral Container"),
+        ([debugger("old"), debugger(livenessProbe={"exec": {"command": ["x"]}})], "cannot be set for an Ephemeral"),
+        ([debugger("old"), debugger("../..")], "lowercase RFC 1123 label"),
+        ([debugger("old"), {"name": "x"}], "image: Required value"),
+    ],
+)
+async def test_ephemeral_containers_are_checked(jane, containers, expected):
+    await jane.create(resources.POD, POD)
+    await debug(jane, debugger("old"))
+    assert expected in (await refusal(debug(jane, *containers))).message
+
+
+async def test_ephemeral_containers_come_by_their_subresource_only(jane):
+    spec = POD["spec"] | {"ephemeralContainers": [debugger()]}
+    assert "cannot be set on create" in (await refusal(jane.create(resources.POD, POD | {"spec": spec}))).message
+    await jane.create(resources.POD, POD)
+    patch = {"spec": {"ephemeralContainers": [debugger()]}}
+    for subresource in ("", "resize"):
+        error = await refusal(jane.patch(resources.POD, "p", "default", patch, subresource=subresource))
+        assert error.code == 422
+    template = {"spec": spec | {"restartPolicy": "Never"}}
+    job = {"metadata": {"name": "j", "namespace": "default"}, "spec": {"template": template}}
+    error = await refusal(jane.create(resources.JOB, job))
+    assert "ephemeral containers not allowed in pod template" in error.message

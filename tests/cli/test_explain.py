@@ -44,7 +44,10 @@ def test_a_workload_is_found_by_its_job(explain, words):
 
 def test_json_has_quantities(explain):
     explanation = json.loads(explain("large", "-o", "json").output)
-    assert explanation["remedies"] == [{"kind": "MoreQuota", "amounts": {"spot": {"cpu": "2"}}}]
+    assert explanation["remedies"] == [
+        {"kind": "MoreQuota", "amounts": {"spot": {"cpu": "2"}}},
+        {"kind": "ReduceRequests", "amounts": {"main": {"cpu": "4"}}},
+    ]
 
 
 def test_an_unknown_name_is_one_line(explain):

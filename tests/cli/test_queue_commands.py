@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from pykueue.api import registry, resources
 from pykueue.api.errors import ApiError
 from pykueue.cli import create, kubectl_plugin
+from pykueue.cli.main import cli
 
 JOBS = registry.scheme().for_path("batch", "v1", "jobs").resource
 TEMPLATE = {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "busybox"}]}}
@@ -57,9 +58,41 @@ def test_a_cluster_queue_is_created_from_options(cluster, name):
         "--reclaim-within-cohort",
         "Any",
     )
-    assert (result.exit_code, result.output) == (0, f"clusterqueue.kueue.x-k8s.io/{name} created\n")
+    assert (result.exit_code, result.stdout) == (0, f"clusterqueue.kueue.x-k8s.io/{name} created\n")
     spec = cluster.get(resources.CLUSTER_QUEUE, name)["spec"]
     assert (spec["cohortName"], spec["preemption"]["reclaimWithinCohort"]) == ("all", "Any")
+
+
+def test_flavors_that_do_not_exist_are_named(cluster, name):
+    cluster.create(resources.RESOURCE_FLAVOR, {"metadata": {"name": name}, "spec": {}})
+    result = cluster.pykueue("create", "cq", name, "--nominal-quota", f"{name}:cpu=1,{name}-spot:cpu=1")
+    assert result.exit_code == 0
+    assert result.stdout == f"clusterqueue.kueue.x-k8s.io/{name} created\n"
+    assert result.stderr.startswith(
+        f"Warning: the ClusterQueue admits nothing until ResourceFlavor {name}-spot exists; existing: "
+    )
+    assert name in result.stderr.partition("existing: ")[2].partition(".")[0].split(", ")
+    assert result.stderr.endswith(f"Create it: pykueue create resourceflavor {name}-spot\n")
+
+
+def test_existing_flavors_are_no_reason_for_a_warning(cluster, name):
+    cluster.create(resources.RESOURCE_FLAVOR, {"metadata": {"name": name}, "spec": {}})
+    assert cluster.pykueue("create", "cq", name, "--nominal-quota", f"{name}:cpu=1").stderr == ""
+
+
+def test_a_quota_that_is_no_amount_is_refused_with_an_example(cluster, name):
+    result = cluster.pykueue("create", "cq", name, "--nominal-quota", f"{name}:cpu=lots")
+    assert (result.exit_code, result.output) == (
+        1,
+        "Error: invalid resource quota 'cpu=lots': 'lots' is not an amount; write for example cpu=4 or memory=16Gi\n",
+    )
+
+
+@pytest.mark.parametrize(("words", "name"), [(["sumbit"], "submit"), (["list", "clusterqeue"], "clusterqueue")])
+def test_a_misspelled_command_is_answered_with_the_right_one(words, name):
+    result = CliRunner().invoke(cli, words)
+    assert result.exit_code == 2
+    assert f"No such command {words[-1]!r}. Did you mean {name!r}?" in result.output
 
 
 def test_a_dry_run_writes_nothing(cluster, name):
@@ -121,9 +154,18 @@ def test_a_status_filter_hides_the_rest(cluster, workload):
 def test_cluster_queues_are_listed(cluster, name):
     cluster.create(resources.CLUSTER_QUEUE, {"metadata": {"name": name}, "spec": {"cohortName": "all"}})
     lines = cluster.pykueue("list", "cq").output.splitlines()
-    headers = ["NAME", "COHORT", "PENDING WORKLOADS", "ADMITTED WORKLOADS", "ACTIVE", "AGE"]
+    headers = ["NAME", "COHORT", "PENDING WORKLOADS", "ADMITTED WORKLOADS", "ACTIVE", "AGE", "QUOTA IN USE"]
     assert re.split(r"\s{2,}", lines[0]) == headers
     assert [name, "all", "0", "0", "false"] in [line.split()[:5] for line in lines]
+
+
+def test_cluster_queues_are_listed_with_quota_and_usage(cluster, name):
+    cluster.pykueue("create", "cq", name, "--nominal-quota", "a:cpu=4;memory=8Gi,b:cpu=2;memory=1Gi")
+    usage = {"name": "a", "resources": [{"name": "cpu", "total": "3"}, {"name": "memory", "total": "512Mi"}]}
+    patch = {"status": {"flavorsReservation": [usage]}}
+    cluster.do(lambda client: client.patch(resources.CLUSTER_QUEUE, name, "", patch, subresource="status"))
+    (line,) = [line for line in cluster.pykueue("list", "cq").output.splitlines() if line.startswith(f"{name} ")]
+    assert line.endswith("   a: cpu 3/4, memory 512Mi/8Gi; b: cpu 0/2, memory 0/1Gi")
 
 
 def test_deleting_a_workload_deletes_its_job(cluster, workload):

@@ -103,5 +103,31 @@ def test_an_existing_queue_and_priority_class_are_accepted(submitted):
     assert submitted("--queue", "main", "--priority", "high", "--name", "good").output == "job.batch/good created\n"
 
 
+def test_an_existing_directory_is_used(submitted, cluster, tmp_path):
+    submitted("--directory", str(tmp_path), "--name", "here")
+    spec = cluster.get(resources.JOB, "here", "default")["spec"]["template"]["spec"]
+    assert spec["containers"][0]["workingDir"] == str(tmp_path)
+
+
+def test_a_directory_that_does_not_exist_is_refused(submitted):
+    result = submitted("--directory", "/nonexistent")
+    assert result.exit_code == 2
+    assert "Invalid value for --directory: /nonexistent is not a directory of this machine" in result.output
+
+
+def test_a_directory_of_an_image_need_not_exist_here(submitted):
+    assert submitted("--directory", "/nonexistent", "--image", "train:1", "--name", "image").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "example"),
+    [(("--cpu", "lots"), "2 or 500m"), (("--memory", "4GB"), "4Gi or 500Mi"), (("--cpu", "-1"), "2")],
+)
+def test_an_amount_that_is_none_is_refused_with_an_example(submitted, words, example):
+    result = submitted(*words)
+    assert result.exit_code == 2
+    assert f"{words[1]!r} is not an amount; write for example {example}" in result.output
+
+
 def test_deleting_a_workload_that_does_not_exist_fails(cluster):
     assert cluster.pykueue("delete", "workload", "nope", "--yes").exit_code == 1

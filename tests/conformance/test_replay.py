@@ -32,12 +32,6 @@ def test_a_crash_fails_its_case_only(tmp_path):
     assert (report.passed, report.total, report.failures[0].crash.partition(":")[0]) == (1, 2, "AttributeError")
 
 
-def test_alpha_features_are_skipped_visibly(tmp_path):
-    alpha = CASE | {"config": {"alphaGates": ["ConcurrentAdmission"]}}
-    report = session.replay(recording(tmp_path / "Counts.jsonl", CASE, alpha))
-    assert str(report) == "Counts: 1 of 1 (1 skipped: alpha gates)"
-
-
 def test_a_suite_without_a_runner_fails(tmp_path):
     report = session.replay(recording(tmp_path / "Odd.jsonl", {"suite": "TestUnheardOf", "name": "a"}))
     assert (str(report), report.ok) == ("Odd: no runner", False)

@@ -8,6 +8,8 @@ import base64
 import functools
 import json
 
+import msgspec
+
 from pykueue.api import cel_library, durations, manifests, quantity, selectors, text_formats, yaml_reader
 from pykueue.api.rules import syntax
 from pykueue.apiserver.http import bodies, negotiation, options, protobuf, routes
@@ -231,8 +233,14 @@ def _updated_managers(n):
 
 def _applied(n):
     live = _pod(containers=_containers(n, image="a"))
-    live["metadata"]["managedFields"] = _managers(n)
-    return _call(managed_fields.apply, POD, live, _pod(containers=_containers(n, image="b")), writer=WRITER, force=True)
+    text = msgspec.json.encode(_managers(n))
+
+    def call():
+        applied = _pod(containers=_containers(n, image="b"))
+        managers = managed_fields.read_text(text)
+        managed_fields.apply(POD, live, applied, managers=managers, writer=WRITER, force=True)
+
+    return call
 
 
 def _applied_in_other_order(n):

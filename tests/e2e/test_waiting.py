@@ -70,4 +70,7 @@ def test_an_ordinary_user_asks_the_server(waiting):
     assert explanation["summary"].startswith(
         f"Workload {namespace}/large is pending in ClusterQueue {namespace}, 1 of 1"
     )
-    assert explanation["remedies"] == [{"kind": "MoreQuota", "amounts": {namespace: {"cpu": "3"}}}]
+    assert explanation["remedies"] == [
+        {"kind": "MoreQuota", "amounts": {namespace: {"cpu": "3"}}},
+        {"kind": "ReduceRequests", "amounts": {"main": {"cpu": "1"}}},
+    ]

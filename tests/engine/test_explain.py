@@ -13,6 +13,7 @@ from pykueue.engine.explain.explanation import (
     HigherPriority,
     MoreQuota,
     Obstacle,
+    ReduceRequests,
     Refusal,
     ResumeQueue,
     SelectNamespace,
@@ -142,6 +143,7 @@ def test_the_number_of_pods_that_would_fit():
         ({"active": False}, Obstacle.DEACTIVATED),
         ({"on_hold": True}, Obstacle.ON_HOLD),
         ({"admission_gated": True}, Obstacle.ADMISSION_GATED),
+        ({"has_variants": True}, Obstacle.HAS_VARIANTS),
         ({"local_queue": "ns/none"}, Obstacle.LOCAL_QUEUE_MISSING),
     ],
 )
@@ -212,6 +214,46 @@ def test_a_resource_that_is_not_covered():
 def test_a_repair_after_which_it_waits_for_quota():
     explanation = engine_with(queue("a"), workloads=[running("r", 10), uncovered()]).view.explain("ns/w")
     assert (explanation.remedies, explanation.repairs) == ((), tuple((remedy,) for remedy in UNCOVERED))
+
+
+def large(cpu, **requests):
+    requests = {"cpu": cpu, **requests}
+    pod_set = values.PodSet(name="main", count=1, spec_count=1, requests=requests, pod_requests=requests)
+    return workload("w", cpu, pod_sets=(pod_set,))
+
+
+def test_a_request_beyond_the_quota_may_be_reduced():
+    explanation = engine_with(queue("a"), workloads=[workload("w", 12)]).view.explain("ns/w")
+    assert explanation.remedies == (MoreQuota(amounts={CPU: 2}), ReduceRequests(amounts={"main": {"cpu": 10}}))
+
+
+def test_no_remedy_asks_for_more_than_a_node_has():
+    explanation = engine_with(queue("a"), workloads=[large(12)]).view.explain("ns/w", {"cpu": 4})
+    assert explanation.remedies == (ReduceRequests(amounts={"main": {"cpu": 4}}),)
+
+
+def test_a_resource_that_no_node_has_is_not_added_to_the_quota():
+    engine = engine_with(queue("a"), workloads=[running("r", 10), large(1, gpu=1)])
+    assert engine.view.explain("ns/w", {"cpu": 4}).repairs == ((DropRequests(resources=("gpu",)),),)
+    assert engine.view.explain("ns/w", {"cpu": 4, "gpu": 1}).repairs == (
+        (CoverResources(amounts={"gpu": 1}),),
+        (DropRequests(resources=("gpu",)),),
+    )
+
+
+def test_a_request_is_not_reduced_to_nothing():
+    """One of two pods fits; no amount fits both."""
+    explanation = engine_with(queue("a", 1), workloads=[workload("w", 2, count=2)]).view.explain("ns/w")
+    assert explanation.remedies == (MoreQuota(amounts={CPU: 1}), FewerPods(counts={"main": 1}))
+
+
+@pytest.mark.parametrize("strategy", values.QueueingStrategy)
+def test_those_ahead_that_can_never_start_are_told_apart(strategy):
+    changed = dataclasses.replace(queue("a"), queueing_strategy=strategy)
+    pending = [workload("huge", 11), workload("next", 5, created=1), workload("w", 6, created=2)]
+    explanation = engine_with(changed, workloads=[running("r", 10), *pending]).view.explain("ns/w")
+    assert (explanation.ahead, explanation.stuck_ahead) == (("ns/huge", "ns/next"), ("ns/huge",))
+    assert explanation.is_strict == (strategy == "StrictFIFO")
 
 
 def test_a_namespace_that_the_queue_does_not_select():

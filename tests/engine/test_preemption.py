@@ -68,6 +68,39 @@ def test_two_preemptors_do_not_share_a_victim():
     assert cluster.state.skipped_preemptions == {"b": 1}
 
 
+def test_a_preemptor_waits_for_the_victims_of_another_one():
+    """Both fit when the borrower is gone, so the second one keeps its place in the queue."""
+    cluster = b.Cluster(
+        b.cluster_queue("a", "cohort", nominal=2, reclaim="Any"),
+        b.cluster_queue("b", "cohort", nominal=2, reclaim="Any"),
+        b.cluster_queue("c", "cohort", nominal=0),
+        policy=Policy(recompute_overlapping_targets=True),
+    )
+    cluster.add(b.workload("borrower", "c", cpu=4, admitted_to="default"))
+    cluster.add(b.workload("one", "a", cpu=2, created=1), b.workload("two", "b", cpu=2, created=2))
+    *_, deferred = cluster.cycle()
+    assert (deferred.workload, deferred.pending) == ("default/two", reasons.FitsAfterPreemptions())
+    assert deferred.no_fit_reason is reasons.NoFitReason.WAITING_FOR_PREEMPTED_WORKLOADS
+    assert cluster.state.skipped_preemptions == {}
+    assert cluster.waiting("b") == ["two"]
+
+
+def test_a_preemptor_takes_other_victims_if_its_own_are_taken():
+    """Of two borrowers, each preemptor takes one in the same cycle."""
+    cluster = b.Cluster(
+        b.cluster_queue("a", "cohort", nominal=2, reclaim="Any"),
+        b.cluster_queue("b", "cohort", nominal=2, reclaim="Any"),
+        b.cluster_queue("c", "cohort", nominal=0),
+        policy=Policy(recompute_overlapping_targets=True),
+    )
+    cluster.add(*(b.workload(f"borrower{n}", "c", cpu=2, admitted_to="default", created=n) for n in (1, 2)))
+    cluster.add(b.workload("one", "a", cpu=2, created=3), b.workload("two", "b", cpu=2, created=4))
+    assert sorted(cluster.preempted()) == [
+        ("borrower1", "InCohortReclamation"),
+        ("borrower2", "InCohortReclamation"),
+    ]
+
+
 def test_the_preemptor_keeps_the_head_of_its_queue():
     cluster = b.Cluster(b.cluster_queue(nominal=1, within="LowerPriority"))
     running = b.workload("low", admitted_to="default")

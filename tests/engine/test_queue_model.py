@@ -15,6 +15,7 @@ POLICY = Policy()
 IMMEDIATE = {
     RequeueReason.FAILED_AFTER_NOMINATION,
     RequeueReason.PENDING_PREEMPTION,
+    RequeueReason.PENDING_MIGRATION,
     RequeueReason.PREEMPTION_FAILED,
 }
 
@@ -60,7 +61,7 @@ class Plain:
         return self.heap.pop(head.key)
 
     def requeue(self, workload, reason, flavors_remain):
-        if reason is RequeueReason.PENDING_PREEMPTION:
+        if reason in (RequeueReason.PENDING_PREEMPTION, RequeueReason.PENDING_MIGRATION):
             self.preemptor = workload.key
         immediate = reason is not RequeueReason.NAMESPACE_MISMATCH if self.is_strict else reason in IMMEDIATE
         if (immediate or flavors_remain) and workload.requeued is not False:

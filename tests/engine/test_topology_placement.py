@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 from pykueue.engine import values
+from pykueue.engine.policy import TopologyPolicy
 from pykueue.engine.topology.cache import NodeReplacement, TopologyCache, TopologyUsage
 from pykueue.engine.topology.placement_request import PlacementRequest
 from pykueue.translate import messages
@@ -21,9 +22,8 @@ def node(name, *, cpu=2000, taints=()):
     return values.Node(name=name, labels=labels, taints=taints, allocatable={CPU: cpu, values.PODS: 10})
 
 
-@pytest.fixture
-def cache():
-    cache = TopologyCache()
+def filled(policy=None):
+    cache = TopologyCache(policy)
     cache.set_topology("default", LEVELS)
     cache.set_flavor(values.ResourceFlavor(name=FLAVOR, topology="default"))
     for block in "ab":
@@ -31,6 +31,11 @@ def cache():
             for number in "12":
                 cache.set_node(node(f"{block}-{rack}-{number}"))
     return cache
+
+
+@pytest.fixture
+def cache():
+    return filled()
 
 
 def request(count, **topology):
@@ -160,3 +165,80 @@ def test_a_job_whose_node_is_gone_is_placed_again_when_it_grows(cache):
     earlier = on_nodes(a_x_1=2)
     cache.drop_node("a-x-1")
     assert placed(cache, dataclasses.replace(request(2, required="rack"), earlier=earlier)) == [("a-x-2", 2)]
+
+
+def test_a_job_that_shrinks_keeps_its_first_domains(cache):
+    assert grown(cache, 3, on_nodes(a_x_1=2, b_y_1=2)) == [("a-x-1", 2), ("b-y-1", 1)]
+
+
+# Profiles.
+
+
+def test_balanced_placement_uses_domains_evenly():
+    cache = filled(TopologyPolicy(balanced_placement=True))
+    cache.set_node(node("a-x-1", cpu=10_000))
+    cache.set_node(node("a-x-2", cpu=10_000))
+    assert placed(cache, request(12, preferred="kubernetes.io/hostname")) == [("a-x-1", 6), ("a-x-2", 6)]
+
+
+def test_without_balance_the_first_domain_is_filled(cache):
+    cache.set_node(node("a-x-1", cpu=10_000))
+    cache.set_node(node("a-x-2", cpu=10_000))
+    assert placed(cache, request(12, preferred="kubernetes.io/hostname")) == [("a-x-1", 10), ("a-x-2", 2)]
+
+
+def test_balanced_placement_leaves_out_domains_below_the_threshold():
+    cache = filled(TopologyPolicy(balanced_placement=True))
+    for name, cpu in (("a-x-1", 6000), ("a-x-2", 5000), ("a-x-3", 1000)):
+        cache.set_node(node(name, cpu=cpu))
+    assert placed(cache, request(10, preferred="kubernetes.io/hostname")) == [("a-x-1", 5), ("a-x-2", 5)]
+
+
+@pytest.mark.parametrize("topology", [{"required": "block"}, {"unconstrained": True}])
+def test_only_preferred_levels_are_balanced(topology):
+    cache = filled(TopologyPolicy(balanced_placement=True))
+    assert placed(cache, request(3, **topology)) == placed(filled(), request(3, **topology))
+
+
+def test_a_placement_that_cannot_be_balanced_is_the_best_fit():
+    cache = filled(TopologyPolicy(balanced_placement=True))
+    assert placed(cache, request(5, preferred="rack")) == placed(filled(), request(5, preferred="rack"))
+
+
+def preferring(label, count, **topology):
+    requirement = values.LabelRequirement(key="disk", operator=values.Operator.IN, values=(label,))
+    term = values.PreferredTerm(10, (requirement,))
+    return dataclasses.replace(request(count, **topology), preferred_terms=(term,))
+
+
+def with_disk(name, **fields):
+    plain = node(name, **fields)
+    return dataclasses.replace(plain, labels={**plain.labels, "disk": "ssd"})
+
+
+@pytest.mark.parametrize("topology", [{"unconstrained": True}, {"required": "rack"}, {"preferred": "rack"}])
+def test_pods_prefer_nodes_by_affinity(cache, topology):
+    cache.set_node(with_disk("b-y-2"))
+    assert placed(cache, preferring("ssd", 1, **topology)) == [("b-y-2", 1)]
+    assert placed(cache, preferring("tape", 1, **topology)) != [("b-y-2", 1)]
+
+
+def test_a_required_level_comes_before_the_preference(cache):
+    cache.set_node(with_disk("b-y-2", cpu=1000))
+    assert placed(cache, preferring("ssd", 4, required="rack")) == [("a-x-1", 2), ("a-x-2", 2)]
+
+
+def test_without_the_mixed_profile_unconstrained_pods_use_few_nodes():
+    cache = filled(TopologyPolicy(mixed_profile=False))
+    cache.add_usage((TopologyUsage(FLAVOR, ("a-x-1",), {CPU: 1000}, 1),), 1)
+    assert placed(cache, request(2, unconstrained=True)) == [("a-x-2", 2)]
+    assert placed(cache, request(3, unconstrained=True)) == [("a-x-1", 1), ("a-x-2", 2)]
+
+
+@pytest.mark.parametrize(("overlapping", "pods"), [(True, [("a-x-2", 2)]), (False, [("a-x-1", 2)])])
+def test_flavors_share_the_capacity_of_nodes_unless_the_policy_says_otherwise(overlapping, pods):
+    cache = filled(TopologyPolicy(overlapping_flavors=overlapping))
+    other = values.FlavorName("other")
+    cache.set_flavor(values.ResourceFlavor(name=other, topology="default"))
+    cache.add_usage((TopologyUsage(other, ("a-x-1",), {CPU: 1000}, 2),), 1)
+    assert placed(cache, request(2, required="kubernetes.io/hostname")) == pods

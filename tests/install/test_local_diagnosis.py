@@ -56,6 +56,36 @@ def test_a_problem_is_found_with_its_command(change, subject, words):
     assert words in problem.text()
 
 
+GROUPS = [{"flavors": [{"name": "default"}, {"name": "nope"}]}]
+
+
+@pytest.mark.parametrize(
+    ("change", "command"),
+    [
+        (
+            {"cluster_queues": (with_condition("team", "Active", status="False", resourceGroups=GROUPS),)},
+            "pykueue create resourceflavor nope",
+        ),
+        (
+            {"cluster_queues": (with_condition("team", "Active", status="False", stopPolicy="Hold"),)},
+            "pykueue resume clusterqueue team",
+        ),
+        (
+            {"local_queues": (with_condition("train", "Active", status="False", clusterQueue="other"),)},
+            "pykueue create clusterqueue other --nominal-quota FLAVOR:cpu=4",
+        ),
+        (
+            {"local_queues": (with_condition("t", "Active", status="False", clusterQueue="team", stopPolicy="Hold"),)},
+            "pykueue resume localqueue t",
+        ),
+    ],
+)
+def test_a_queue_is_repaired_by_a_command(change, command):
+    facts = replace(HEALTHY, flavors=frozenset({"default"}), **change)
+    [problem] = [finding for finding in local_diagnosis.findings(facts) if not finding.is_good]
+    assert problem.repair == command
+
+
 def test_long_lists_are_shortened():
     finding = Finding(subject="s", is_good=False, detail="missing:", names=tuple("abcdef"))
     assert finding.text(2) == "missing: a, b and 4 more (-v)"

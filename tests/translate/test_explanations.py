@@ -1,3 +1,5 @@
+import pytest
+
 from pykueue.engine import reasons, values
 from pykueue.engine.explain.explanation import (
     Explanation,
@@ -35,6 +37,21 @@ def test_a_pending_workload_says_its_place():
         "It fits now and will be admitted at its turn.",
         "Ahead of it: ns/x",
     ]
+
+
+@pytest.mark.parametrize(
+    ("is_strict", "effect"), [(False, "do not block it"), (True, "block the queue, which is StrictFIFO")]
+)
+def test_those_ahead_that_can_never_start_are_told_apart(is_strict, effect):
+    ahead = {"ahead": ("ns/huge", "ns/x"), "stuck_ahead": ("ns/huge",), "is_strict": is_strict}
+    assert text(position=3, queue_length=3, **ahead).splitlines()[2:] == [
+        "Ahead of it: ns/x",
+        f"Also ahead of it are workloads that can never start as things are, and {effect}: ns/huge",
+    ]
+
+
+def test_a_workload_that_waits_is_described_in_plain_words():
+    assert "inadmissible" not in text(standing=Standing.INADMISSIBLE, position=1, queue_length=1)
 
 
 def test_an_obstacle_is_told():

@@ -4,9 +4,9 @@ from pykueue.engine import values
 from pykueue.engine.explain.explanation import (
     Explanation,
     FlavorFit,
-    MoreQuota,
     Obstacle,
     PodSetFit,
+    ReduceRequests,
     ResourceFit,
     Standing,
 )
@@ -142,12 +142,13 @@ def test_a_crash_loop():
 
 
 def test_a_request_that_no_wait_can_satisfy():
-    explanation = engine_answer(requested=64000, capacity=2000, remedies=(MoreQuota(amounts={CPU: 62000}),))
+    remedy = ReduceRequests(amounts={"main": {"cpu": 2000}})
+    explanation = engine_answer(requested=64000, capacity=2000, remedies=(remedy,))
     job_report = answer(workload=workload(), explanation=explanation, nodes=(node("2"),))
     assert job_report.lines[0] == (
         "It can never start as things are: it asks for 64 cpu, ClusterQueue a may have 2, the largest node has 2."
     )
-    assert not any("raise the nominal quota" in line for line in job_report.lines)
+    assert job_report.lines[-1] == "  - ask for less: at most 2 cpu in each pod of main"
 
 
 def test_nothing_is_impossible_where_a_check_provides_nodes():

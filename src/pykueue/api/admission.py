@@ -25,6 +25,9 @@ from pykueue.api.scheme import AdmissionRequest, Kind, Lookup, Object, Settings
 LARGEST_OBJECT_BYTES = 1_572_864
 """The largest object, as JSON, that an API server accepts: etcd's limit of 1.5 MiB."""
 
+_DEFAULTED_SUBRESOURCES = ("", "ephemeralcontainers")
+"""The writes that may bring new parts of a spec, whose defaults are to be set."""
+
 
 @dataclass(slots=True, kw_only=True)
 class AdmissionPipeline:
@@ -53,6 +56,7 @@ class AdmissionPipeline:
         request = self.request(obj, old)
         if not self.subresource:
             self.prepare(storage_kind, request)
+        if self.subresource in _DEFAULTED_SUBRESOURCES:
             self.mutate(storage_kind, request)
         field_errors = self.check_metadata(storage_kind, request)
         if kind is storage_kind or self.checks_storage_schema:
@@ -99,13 +103,17 @@ class AdmissionPipeline:
         `field_errors` of earlier checks are reported together with those of the schema.
         """
         unchanged = self._unchanged_fields(kind, obj, old)
+        may_differ = not self.subresource
+        """Whether the object may have changed since it was certainly valid."""
         if self._was_valid:
-            schema.fill_in_defaults(kind.schema, obj, unchanged)
+            may_differ |= schema.fill_in_defaults(kind.schema, obj, unchanged)
             if self.is_trusted:
                 if errors_so_far := list(field_errors):
                     self.on_invalid(kind, obj, errors_so_far)
                 return
-        is_valid = self._was_valid and fast_validation.is_certainly_valid(kind.schema, obj, unchanged)
+        is_valid = self._was_valid and (
+            not may_differ or fast_validation.is_certainly_valid(kind.schema, obj, unchanged)
+        )
         if not is_valid:
             schema.apply_defaults(kind.schema, obj, unchanged)
         schema_errors = schema_validation.validate(kind.schema, obj, old, has_valid_structure=is_valid)

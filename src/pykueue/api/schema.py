@@ -109,22 +109,28 @@ def apply_defaults(schema: Schema, obj: Object, unchanged: Container[str] = ()) 
     return obj
 
 
-def fill_in_defaults(schema: Schema, value: Any, unchanged: Container[str] = ()) -> None:
-    """`apply_defaults` for an object without such nulls: visits only parts that have defaults."""
+def fill_in_defaults(schema: Schema, value: Any, unchanged: Container[str] = ()) -> bool:
+    """`apply_defaults` for an object without such nulls; whether a default was missing.
+
+    Visits only parts that have defaults.
+    """
+    is_changed = False
     if isinstance(value, list):
         for item in value:
-            fill_in_defaults(schema["items"], item)
+            is_changed |= fill_in_defaults(schema["items"], item)
     elif isinstance(value, dict):
         for name, default in _property_defaults(schema):
             if name not in value:
                 value[name] = copy.deepcopy(default)
+                is_changed = True
         for name, part in _defaulted_parts(schema):
             if name in value and name not in unchanged:
-                fill_in_defaults(part, value[name])
+                is_changed |= fill_in_defaults(part, value[name])
         additional = schema.get("additionalProperties")
         if isinstance(additional, dict) and _has_defaults(additional):
             for name in value.keys() - schema.get("properties", _EMPTY).keys():
-                fill_in_defaults(additional, value[name])
+                is_changed |= fill_in_defaults(additional, value[name])
+    return is_changed
 
 
 def _default(schema: Schema, value: Any) -> None:

@@ -29,8 +29,9 @@ ADMIN = UserInfo(name="system:admin", groups=("system:masters", "system:authenti
 class ResourceTarget(msgspec.Struct, frozen=True, kw_only=True):
     """The resource or object that a request is about. `kind` is in the requested version.
 
-    `subresource` is "", "status", "scale", "finalize", "binding" or "resize". An empty
-    `namespace` of a namespaced kind means all namespaces (list, watch, delete_collection only).
+    `subresource` is "", "status", "scale", "finalize", "binding", "ephemeralcontainers" or
+    "resize". An empty `namespace` of a namespaced kind means all namespaces (list, watch,
+    delete_collection only).
     """
 
     kind: Kind
@@ -78,6 +79,8 @@ class WriteCall(msgspec.Struct, frozen=True, kw_only=True):
     """Faults of the decoder, such as `duplicate field "spec.a"`. Handled like unknown fields."""
     is_trusted: bool = False
     """The writer is a controller of this process."""
+    requested_kind: Kind | None = None
+    """The kind in the version of the request. The verb sets it for admission plugins."""
 
 
 class DeleteCall(msgspec.Struct, frozen=True, kw_only=True):

@@ -97,13 +97,14 @@ class WriteHandler:
         applied = _checked_configuration(target, body, call)
         write.admission.check_applied_configuration(target.kind, applied)
         existing = self._store.head(versions.key_of(target.kind, target.namespace, target.name))
-        live = _decoded(target.kind, existing) if existing else None
+        live = _base(target, existing) if existing else None
         if live is not None:
             metadata.check_update_preconditions(target.kind, applied, live)
         result, write.managers = managed_fields.apply(
             merge_schema.of(target.kind),
             live,
             _applicable(target, applied),
+            managers=managed_fields.read_text(existing.managed()) if existing else {},
             writer=self._writer(write),
             force=call.force,
         )
@@ -229,13 +230,16 @@ def _shared(kind: Kind, stored: Stored) -> Object:
 
 
 def _patch_base(target: ResourceTarget, existing: Stored, patch: PatchBody) -> Object:
-    """The object that a patch is applied to.
+    """The object that a patch is applied to."""
+    return _decoded(target.kind, existing) if _may_change_managers(patch) else _base(target, existing)
+
+
+def _base(target: ResourceTarget, existing: Stored) -> Object:
+    """The object without `managedFields`, to which a patch is applied.
 
     Patches copy what they change, so the result of a status patch may share the other fields with
     the stored object.
     """
-    if _may_change_managers(patch):
-        return _decoded(target.kind, existing)
     if target.subresource == "status":
         return _shared(target.kind, existing)
     return _decoded_unmanaged(target.kind, existing)
@@ -333,14 +337,20 @@ def _applicable(target: ResourceTarget, applied: Object) -> Object:
     return {name: value for name, value in applied.items() if name != "status"}
 
 
-_POD_SUBRESOURCES = ("binding", "resize")
+_POD_SUBRESOURCES = ("binding", "ephemeralcontainers", "resize")
 
 
 def _merge_pod(subresource: str, new: Object, old: Object) -> Object:
-    """A binding changes node, annotations and conditions of a pod, a resize its spec."""
+    """What a subresource may change: a binding node, annotations and conditions of a pod, others
+    its spec, or only its ephemeral containers.
+    """
     metadata = {**old["metadata"]}
     if "managedFields" in new["metadata"]:
         metadata["managedFields"] = new["metadata"]["managedFields"]
+    if subresource == "ephemeralcontainers":
+        ephemeral = objects.spec(new).get("ephemeralContainers")
+        spec = {name: value for name, value in objects.spec(old).items() if name != "ephemeralContainers"}
+        return {**old, "metadata": metadata, "spec": spec | ({"ephemeralContainers": ephemeral} if ephemeral else {})}
     if subresource != "binding":
         return {**old, "metadata": metadata, "spec": new.get("spec") or {}}
     if "annotations" in new["metadata"]:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pykueue.app.components import CLUSTER_DIRECTORY
-from pykueue.cluster.runtimes import process
+from pykueue.cluster.runtimes import podman, process
 from pykueue.cluster.runtimes.process import RunningPod
 
 GRACE_SECONDS = 30.0
 """Kubernetes' default for the time between SIGTERM and SIGKILL."""
+_ENDED_BY_DOWN = "ended-by-down"
 
 
 def find(data_dir: Path) -> list[RunningPod]:
@@ -30,5 +31,21 @@ def count(pods: Sequence[RunningPod], verbs: tuple[str, str]) -> str:
     return subject if len(pods) == jobs else f"{subject} ({len(pods)} pods)"
 
 
+def announce_end(data_dir: Path, pid: int) -> None:
+    """Let the `pykueue up` of this pid know that its jobs are ended after it has stopped."""
+    (data_dir / _ENDED_BY_DOWN).write_text(str(pid))
+
+
+def is_end_announced(data_dir: Path, pid: int) -> bool:
+    path = data_dir / _ENDED_BY_DOWN
+    try:
+        announced = path.read_text()
+        path.unlink()
+    except FileNotFoundError:
+        return False
+    return announced == str(pid)
+
+
 async def stop(pods: Sequence[RunningPod]) -> None:
+    await podman.stop_containers([pod.uid for pod in pods if pod.has_podman], GRACE_SECONDS)
     await process.stop_pods(pods, GRACE_SECONDS)

@@ -80,7 +80,6 @@ def _as_json(report: "FileReport") -> dict[str, object]:
         "name": report.name,
         "passed": report.passed,
         "total": report.total,
-        "skipped": report.skipped,
         "unknownSuites": sorted(report.unknown_suites),
         "failures": [
             {"case": failure.title, "crash": failure.crash, "differences": [str(item) for item in failure.differences]}

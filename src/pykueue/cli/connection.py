@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
+    from pykueue.api.scheme import Resource
     from pykueue.kube.client import Client
 
 Answer = TypeVar("Answer")
@@ -67,6 +68,19 @@ class ClusterAccess:
             return await action(client, self.namespace or credentials.namespace)
         finally:
             await client.close()
+
+
+async def existing_names(client: "Client", resource: "Resource", namespace: str = "") -> list[str] | None:
+    """The names of all objects of a kind; None if the user may not list them."""
+    from pykueue.api import objects
+    from pykueue.api.errors import ApiError
+
+    try:
+        return sorted(map(objects.name, (await client.list(resource, namespace)).items))
+    except ApiError as error:
+        if error.code == 403:
+            return None
+        raise
 
 
 async def when_back(read: Callable[[], Awaitable[Answer]]) -> Answer:

@@ -9,7 +9,7 @@ import click
 from pykueue.cli import options
 from pykueue.cli import output as outputs
 from pykueue.cli.completion import complete_names
-from pykueue.cli.connection import ClusterAccess, with_cluster
+from pykueue.cli.connection import ClusterAccess, existing_names, with_cluster
 from pykueue.cli.kinds import RESOURCES, KindGroup
 
 if TYPE_CHECKING:
@@ -101,6 +101,24 @@ def clusterqueue(*, name: str, cluster: ClusterAccess, dry_run: str, output: str
     if groups:
         spec["resourceGroups"] = groups
     _create(cluster, "clusterqueue", {"metadata": {"name": name}, "spec": spec}, dry_run=dry_run, output=output)
+    if groups and dry_run != "client":
+        _warn_of_missing_flavors(cluster, {flavor["name"] for group in groups for flavor in group["flavors"]})
+
+
+def _warn_of_missing_flavors(cluster: ClusterAccess, names: set[str]) -> None:
+    """A ClusterQueue admits nothing while one of its flavors does not exist."""
+
+    async def read(client: "Client", _namespace: str) -> list[str] | None:
+        return await existing_names(client, RESOURCES["resourceflavor"])
+
+    existing = cluster.run(read)
+    missing = [] if existing is None else sorted(names.difference(existing))
+    if missing:
+        outputs.echo(
+            f"Warning: the ClusterQueue admits nothing until ResourceFlavor {' and '.join(missing)} exists; "
+            f"existing: {', '.join(existing or ()) or 'none'}. Create it: pykueue create resourceflavor {missing[0]}",
+            err=True,
+        )
 
 
 @create.command()
@@ -176,6 +194,11 @@ def resource_groups(**quotas: Iterable[str]) -> "list[Object]":
                 resource, _, value = part.partition("=")
                 if not resource or not value:
                     raise click.ClickException(f"invalid resource quota {part!r}: write RESOURCE=VALUE")
+                if not options.is_amount(value.strip()):
+                    raise click.ClickException(
+                        f"invalid resource quota {part!r}: {value.strip()!r} is not an amount; "
+                        "write for example cpu=4 or memory=16Gi"
+                    )
                 resources.setdefault(resource.strip(), {})[field] = value.strip()
     groups: dict[tuple[str, ...], list[Object]] = {}
     for flavor, resources in flavors.items():

@@ -30,7 +30,7 @@ def down(data_dir: Path | None) -> None:
     if was_running:
         click.echo(f"pykueue with data in {directory} is stopped.")
     if pods:
-        click.echo(f"{running_jobs.count(pods, ('was', 'were'))} ended:")
+        click.echo(f"{running_jobs.count(pods, ('was ended', 'were ended'))}:")
         for pod in pods:
             click.echo(f"  {pod.name}")
     if not was_running and not pods:
@@ -40,6 +40,7 @@ def down(data_dir: Path | None) -> None:
 async def _stop_server(directory: Path) -> bool:
     """Stop the process that uses the directory; return whether there was one."""
     from pykueue.apiserver.store import lock
+    from pykueue.app import running_jobs
     from pykueue.cluster.runtimes.linux_processes import ProcessIdentity
 
     holder = lock.holder(directory)
@@ -49,6 +50,7 @@ async def _stop_server(directory: Path) -> bool:
         raise click.ClickException(f"{directory} is in use by a process on {holder.host}. Run `pykueue down` there.")
     try:
         process = ProcessIdentity.of(holder.pid)
+        running_jobs.announce_end(directory, holder.pid)
         os.kill(holder.pid, signal.SIGTERM)
         await asyncio.wait_for(process.ended(), _STOP_SECONDS)
     except PermissionError:

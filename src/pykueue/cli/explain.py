@@ -30,6 +30,12 @@ _UNSERVED = (403, 404, 503)
 _LOG_LINES = 10
 _PATIENCE_SECONDS = 2.0
 _NEEDS_NO_WORDS = ("running", "finished", "admitted", "unknown")
+_STUCK_STATES = ("in no queue", "not queued", "unschedulable", "failing to start")
+_NEVER = "It can never start"
+_INACTIVE = " is not active: "
+_DECISION_SECONDS = 1.0
+_POLL_SECONDS = 0.05
+_WAITS_FOR_QUOTA = "insufficient unused quota"
 
 
 @click.command
@@ -125,6 +131,49 @@ async def _last_lines(client: "Client", namespace: str, pod: str) -> list[str]:
         return []
 
 
+async def warn_if_stuck(client: "Client", namespace: str, job: "Object") -> None:
+    """Print what is wrong with a new job that cannot start as things are.
+
+    A job that only waits for quota is not explained: many of them may be submitted at once.
+    """
+    from pykueue.api import objects
+    from pykueue.api.errors import ApiError
+
+    try:
+        message = await _refusal(client, namespace, objects.uid(job))
+        if not message or _WAITS_FOR_QUOTA in message:
+            return
+        explanation = await ask(client, namespace, objects.name(job), kind="job")
+    except (ApiError, OSError):
+        return
+    if note := why_stuck(explanation):
+        outputs.echo(f"Note: {note}", err=True)
+        click.echo(f"`pykueue explain job {objects.name(job)}` says more.", err=True)
+
+
+async def _refusal(client: "Client", namespace: str, uid: str) -> str:
+    """Why the scheduler did not admit the job; "" if it did, or has not decided after a second."""
+    from pykueue.api import conditions, labels, resources
+    from pykueue.kube.client import ListOptions
+
+    selector = ListOptions(label_selector=f"{labels.JOB_UID}={uid}")
+    for _ in range(int(_DECISION_SECONDS / _POLL_SECONDS)):
+        for workload in (await client.list(resources.WORKLOAD, namespace, selector)).items:
+            condition = conditions.find(workload, "QuotaReserved")
+            if condition is not None:
+                return "" if conditions.has_status_true(condition) else str(condition.get("message", ""))
+        await asyncio.sleep(_POLL_SECONDS)
+    return ""
+
+
+def why_stuck(explanation: "Object") -> str:
+    """Why a job cannot start as things are; "" if it can."""
+    for line in explanation["lines"]:
+        if line.startswith(_NEVER) or _INACTIVE in line:
+            return str(line)
+    return str(explanation["summary"]) if explanation["state"] in _STUCK_STATES else ""
+
+
 async def explain_if_late(client: "Client", namespace: str, name: str) -> None:
     """Print the first line of the explanation if the job does not run after two seconds.
 
@@ -139,7 +188,7 @@ async def explain_if_late(client: "Client", namespace: str, name: str) -> None:
         return
     if explanation["state"] not in _NEEDS_NO_WORDS:
         outputs.echo(explanation["summary"], err=True)
-        never = next((line for line in explanation["lines"] if line.startswith("It can never start")), "")
+        never = next((line for line in explanation["lines"] if line.startswith(_NEVER)), "")
         if never:
             outputs.echo(never, err=True)
         click.echo(f"`pykueue explain job {name}` says more.", err=True)

@@ -4,6 +4,7 @@ import click
 
 from pykueue.api import resources
 from pykueue.api.scheme import Resource
+from pykueue.cli.suggestions import SuggestingGroup
 
 RESOURCES: dict[str, Resource] = {
     "workload": resources.WORKLOAD,
@@ -32,7 +33,7 @@ ALIASES = {
 }
 
 
-class KindGroup(click.Group):
+class KindGroup(SuggestingGroup):
     """A group whose commands are kinds, also by their short names: `cq` is `clusterqueue`."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

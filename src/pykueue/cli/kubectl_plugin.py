@@ -11,12 +11,13 @@ import click
 import pykueue
 from pykueue.cli import main as pykueue_main
 from pykueue.cli.kinds import ALIASES, RESOURCES
+from pykueue.cli.suggestions import SuggestingGroup
 
 _OWN_COMMANDS = ("completion", "create", "delete", "explain", "list", "resume", "stop", "version")
 _KUBECTL_COMMANDS = ("get", "describe", "edit", "patch")
 
 
-class PluginGroup(click.Group):
+class PluginGroup(SuggestingGroup):
     def list_commands(self, _ctx: click.Context) -> list[str]:
         return sorted({*_OWN_COMMANDS, *_KUBECTL_COMMANDS})
 

@@ -1,6 +1,6 @@
 """`pykueue list`: workloads, queues, flavors and pods, with kueuectl's columns and filters."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -42,7 +42,10 @@ def _with_list_options(command: Command) -> Command:
 )
 @_with_list_options
 def clusterqueue(*, active: str | None, cluster: ClusterAccess, output: str | None, **selectors: str) -> None:
-    """List ClusterQueues, with the numbers of their workloads."""
+    """List ClusterQueues, with their workloads and quota.
+
+    The last column shows the quota in use and the nominal quota, for each flavor and resource.
+    """
     queues = cluster.run(_lister("clusterqueue", everywhere=True, **selectors))
     chosen = [obj for obj in queues if active is None or _is_active(obj) == (active == "true")]
     if outputs.is_structured(output):
@@ -50,7 +53,7 @@ def clusterqueue(*, active: str | None, cluster: ClusterAccess, output: str | No
     elif not chosen:
         outputs.nothing_found(None)
     else:
-        headers = ("NAME", "COHORT", "PENDING WORKLOADS", "ADMITTED WORKLOADS", "ACTIVE", "AGE")
+        headers = ("NAME", "COHORT", "PENDING WORKLOADS", "ADMITTED WORKLOADS", "ACTIVE", "AGE", "QUOTA IN USE")
         outputs.show_table(headers, map(_cluster_queue_row, chosen))
 
 
@@ -114,7 +117,24 @@ def _cluster_queue_row(obj: "Object") -> outputs.Row:
         *_counts(obj),
         str(_is_active(obj)).lower(),
         outputs.age(obj),
+        "; ".join(_quota_in_use(obj)),
     )
+
+
+def _quota_in_use(obj: "Object") -> Iterator[str]:
+    """For example `default: cpu 2/4, memory 1Gi/8Gi`, for each flavor."""
+    used = {
+        (flavor["name"], resource["name"]): resource.get("total", "0")
+        for flavor in objects.nested_list(obj, "status", "flavorsReservation")
+        for resource in flavor.get("resources") or ()
+    }
+    for group in objects.nested_list(obj, "spec", "resourceGroups"):
+        for flavor in group["flavors"]:
+            quotas = [
+                f"{quota['name']} {used.get((flavor['name'], quota['name']), '0')}/{quota['nominalQuota']}"
+                for quota in flavor["resources"]
+            ]
+            yield f"{flavor['name']}: {', '.join(quotas)}"
 
 
 def _local_queue_row(obj: "Object") -> outputs.Row:

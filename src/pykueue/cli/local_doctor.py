@@ -10,9 +10,7 @@ if TYPE_CHECKING:
     from pykueue.kube.client import Client
 
 _MOST_EXPLAINED = 100
-_STUCK_STATES = ("in no queue", "not queued", "unschedulable", "failing to start")
-_NEVER = "It can never start"
-_INACTIVE = " is not active: "
+_REMEDY = "  - "
 
 
 async def is_local(client: "Client") -> bool:
@@ -35,6 +33,7 @@ async def facts(client: "Client") -> "LocalFacts":
         nodes=await _list(client, resources.NODE),
         cluster_queues=await _list(client, resources.CLUSTER_QUEUE),
         local_queues=await _list(client, resources.LOCAL_QUEUE),
+        flavors=frozenset(map(objects.name, await _list(client, resources.RESOURCE_FLAVOR))),
         limits=tuple(map(str, effects.limits_of(dict(configuration)))),
         stuck_jobs=await _stuck_jobs(client),
     )
@@ -45,7 +44,7 @@ async def _list(client: "Client", resource: "Resource") -> "tuple[Object, ...]":
 
 
 async def _stuck_jobs(client: "Client") -> tuple[tuple[str, str], ...]:
-    """The jobs that cannot start, of those that wait; the first hundred are explained."""
+    """Jobs that cannot start, as repair and reason; the first hundred that wait are explained."""
     from pykueue.api.errors import ApiError
     from pykueue.cli import explain
 
@@ -57,11 +56,19 @@ async def _stuck_jobs(client: "Client") -> tuple[tuple[str, str], ...]:
             explanation = await explain.ask(client, namespace, name)
         except ApiError:
             continue
-        never = next((line for line in explanation["lines"] if line.startswith(_NEVER) or _INACTIVE in line), "")
-        if never or explanation["state"] in _STUCK_STATES:
-            why = f"{explanation['job']}: {never}" if never else explanation["summary"]
-            stuck.append((f"pykueue explain {name} --namespace {namespace}", why))
+        why = explain.why_stuck(explanation)
+        if why:
+            subject = "" if why == explanation["summary"] else f"{explanation['job']}: "
+            stuck.append((_repair(explanation, name, namespace), f"{subject}{why}"))
     return tuple(stuck)
+
+
+def _repair(explanation: "Object", name: str, namespace: str) -> str:
+    """The remedies of the explanation, which were tried; without any, the job can only go."""
+    remedies = [line.removeprefix(_REMEDY) for line in explanation["lines"] if line.startswith(_REMEDY)]
+    if remedies:
+        return "; or ".join(remedies)
+    return f"change the job and submit it again, after `pykueue delete workload {name} --namespace {namespace}`"
 
 
 def _waits(workload: "Object") -> bool:

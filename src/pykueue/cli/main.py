@@ -5,6 +5,7 @@ import importlib
 import click
 
 import pykueue
+from pykueue.cli.suggestions import SuggestingGroup
 
 COMMANDS: dict[str, str] = {
     "completion": "pykueue.cli.completion:completion",
@@ -33,7 +34,7 @@ COMMANDS: dict[str, str] = {
 """Command name to `module:attribute`; a module is imported only when its command runs."""
 
 
-class LazyGroup(click.Group):
+class LazyGroup(SuggestingGroup):
     def list_commands(self, _ctx: click.Context) -> list[str]:
         return sorted(COMMANDS)
 

@@ -13,6 +13,31 @@ Command = Callable[..., Any]
 EXISTING_FILE = click.Path(path_type=Path, exists=True)
 
 
+class QuantityOption(click.ParamType[str]):
+    """An amount of a resource, as Kubernetes writes it."""
+
+    name = "QUANTITY"
+
+    def __init__(self, example: str) -> None:
+        self._example = example
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        text = str(value)
+        if text and not is_amount(text):
+            self.fail(f"{text!r} is not an amount; write for example {self._example}", param, ctx)
+        return text
+
+
+def is_amount(text: str) -> bool:
+    """Whether the text is a quantity that is not negative."""
+    from pykueue.api import quantity
+
+    try:
+        return quantity.parse(text).nano >= 0
+    except quantity.QuantityError:
+        return False
+
+
 def with_config(default: str) -> Callable[[Command], Command]:
     """Add `--config`, the Kueue Configuration."""
     text = f"A file with the Kueue Configuration, a ConfigMap with it, or Helm values. Default: {default}."

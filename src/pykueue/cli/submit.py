@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pykueue.cli import explain, options
 from pykueue.cli import output as outputs
 from pykueue.cli.completion import complete_names
-from pykueue.cli.connection import ClusterAccess, with_cluster
+from pykueue.cli.connection import ClusterAccess, existing_names, with_cluster
 
 if TYPE_CHECKING:
-    from pykueue.api.scheme import Object, Resource
+    from pykueue.api.scheme import Object
     from pykueue.kube.client import Client
 
 QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
 PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
+_LOCAL = "local"
+"""The image of a command that runs on the machine of `pykueue up`."""
 
 
 @click.command(context_settings={"ignore_unknown_options": False})
@@ -29,8 +32,19 @@ PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
     shell_complete=complete_names("localqueue"),
 )
 @click.option("--name", default="", help="The name of the Job. Default: generated from the command.")
-@click.option("--cpu", default="1", show_default=True, help="CPUs of each pod, for example 2 or 500m.")
-@click.option("--memory", default="", help="Memory of each pod, for example 4Gi. Default: no request.")
+@click.option(
+    "--cpu",
+    type=options.QuantityOption("2 or 500m"),
+    default="1",
+    show_default=True,
+    help="CPUs of each pod, for example 2 or 500m.",
+)
+@click.option(
+    "--memory",
+    type=options.QuantityOption("4Gi or 500Mi"),
+    default="",
+    help="Memory of each pod, for example 4Gi. Default: no request.",
+)
 @click.option("--gpu", type=click.IntRange(min=0), default=0, show_default=True, help="GPUs of each pod.")
 @click.option(
     "--priority",
@@ -54,28 +68,30 @@ PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
     "--retries", type=click.IntRange(min=0), default=0, show_default=True, help="How many failed pods are replaced."
 )
 @click.option("--env", "-e", multiple=True, metavar="NAME=VALUE", help="An environment variable; may be repeated.")
-@click.option("--image", default="local", show_default=True, help="The container image; used on a real cluster only.")
+@click.option("--image", default=_LOCAL, show_default=True, help="The container image; used on a real cluster only.")
 @click.option("--directory", type=click.Path(path_type=Path), help="The working directory. Default: the current one.")
 @click.option(
     "--follow", "-f", is_flag=True, help="Print the output, wait, and exit with the exit code of the command."
 )
 @outputs.with_object_output
 @with_cluster
-def submit(*, cluster: ClusterAccess, follow: bool, output: str | None, **options: Any) -> None:
+def submit(*, cluster: ClusterAccess, follow: bool, output: str | None, **request: Any) -> None:
     """Create a Job that runs a command.
 
     Everything after -- is the command: pykueue submit --queue q --cpu 2 -- python train.py
     """
+    _check_directory(request["directory"], request["image"])
 
     async def run(client: "Client", namespace: str) -> int:
         from pykueue.api import resources as kinds
 
-        options["queue"] = await _queue(client, namespace, options["queue"])
-        await _check_priority(client, options["priority"])
-        job = await client.create(kinds.JOB, job_of(options), namespace)
+        request["queue"] = await _queue(client, namespace, request["queue"])
+        await _check_priority(client, request["priority"])
+        job = await client.create(kinds.JOB, job_of(request), namespace)
         name = job["metadata"]["name"]
         outputs.show(kinds.JOB, job, output, done="created")
         if not follow:
+            await explain.warn_if_stuck(client, namespace, job)
             return 0
         from pykueue.cli import logs, wait
 
@@ -86,11 +102,17 @@ def submit(*, cluster: ClusterAccess, follow: bool, output: str | None, **option
     sys.exit(cluster.run(run))
 
 
+def _check_directory(directory: Path | None, image: str) -> None:
+    """Refuse a directory that does not exist, unless it may be one of an image."""
+    if directory is not None and image == _LOCAL and not directory.is_dir():
+        raise click.BadParameter(f"{directory} is not a directory of this machine", param_hint="--directory")
+
+
 async def _queue(client: "Client", namespace: str, name: str) -> str:
     """The named LocalQueue, or the only one of the namespace."""
     from pykueue.api.resources import LOCAL_QUEUE
 
-    names = await _names(client, LOCAL_QUEUE, namespace)
+    names = await existing_names(client, LOCAL_QUEUE, namespace)
     if names is None and name:
         return name
     if not names:
@@ -111,24 +133,11 @@ async def _queue(client: "Client", namespace: str, name: str) -> str:
 async def _check_priority(client: "Client", name: str) -> None:
     from pykueue.api.resources import WORKLOAD_PRIORITY_CLASS
 
-    names = await _names(client, WORKLOAD_PRIORITY_CLASS) if name else None
+    names = await existing_names(client, WORKLOAD_PRIORITY_CLASS) if name else None
     if names is not None and name not in names:
         raise click.ClickException(
             f"WorkloadPriorityClass {name} does not exist; existing: {', '.join(names) or 'none'}"
         )
-
-
-async def _names(client: "Client", resource: "Resource", namespace: str = "") -> list[str] | None:
-    """The names of all objects of a kind; None if the user may not list them."""
-    from pykueue.api import objects
-    from pykueue.api.errors import ApiError
-
-    try:
-        return sorted(map(objects.name, (await client.list(resource, namespace)).items))
-    except ApiError as error:
-        if error.code == 403:
-            return None
-        raise
 
 
 async def _exit_code(client: "Client", namespace: str, name: str) -> int:
@@ -147,36 +156,36 @@ async def _exit_code(client: "Client", namespace: str, name: str) -> int:
     return max(ends)[1] if ends else 1
 
 
-def job_of(options: "dict[str, Any]") -> "Object":
+def job_of(request: "dict[str, Any]") -> "Object":
     """The Job for the options of `pykueue submit`; suspended, so that only Kueue starts it."""
-    requests = {"cpu": options["cpu"]}
-    completions = options["completions"] or options["parallelism"]
-    if options["memory"]:
-        requests["memory"] = options["memory"]
+    requests = {"cpu": request["cpu"]}
+    completions = request["completions"] or request["parallelism"]
+    if request["memory"]:
+        requests["memory"] = request["memory"]
     resources: Object = {"requests": requests}
-    if options["gpu"]:
-        requests["nvidia.com/gpu"] = str(options["gpu"])
-        resources["limits"] = {"nvidia.com/gpu": str(options["gpu"])}
+    if request["gpu"]:
+        requests["nvidia.com/gpu"] = str(request["gpu"])
+        resources["limits"] = {"nvidia.com/gpu": str(request["gpu"])}
     container = {
         "name": "main",
-        "image": options["image"],
-        "command": [_verbatim(word) for word in options["command"]],
-        "workingDir": str((options["directory"] or Path()).resolve()),
-        "env": [_variable(text) for text in options["env"]],
+        "image": request["image"],
+        "command": [_verbatim(word) for word in request["command"]],
+        "workingDir": str((request["directory"] or Path()).resolve()),
+        "env": [_variable(text) for text in request["env"]],
         "resources": resources,
     }
-    labels = {QUEUE_LABEL: options["queue"]} | ({PRIORITY_LABEL: options["priority"]} if options["priority"] else {})
-    name = {"name": options["name"]} if options["name"] else {"generateName": f"{_prefix(options['command'])}-"}
+    labels = {QUEUE_LABEL: request["queue"]} | ({PRIORITY_LABEL: request["priority"]} if request["priority"] else {})
+    name = {"name": request["name"]} if request["name"] else {"generateName": f"{_prefix(request['command'])}-"}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": name | {"labels": labels},
         "spec": {
             "suspend": True,
-            "parallelism": options["parallelism"],
+            "parallelism": request["parallelism"],
             "completions": completions,
-            "completionMode": "Indexed" if max(completions, options["parallelism"]) > 1 else "NonIndexed",
-            "backoffLimit": options["retries"],
+            "completionMode": "Indexed" if max(completions, request["parallelism"]) > 1 else "NonIndexed",
+            "backoffLimit": request["retries"],
             "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
         },
     }

@@ -16,6 +16,7 @@ import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - a container of another user has its own
 _LONGEST_NAME_BYTES = 255
 _LONGEST_PATH = 4096
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

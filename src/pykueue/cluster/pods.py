@@ -49,6 +49,15 @@ def container_statuses(pod: Object) -> list[Object]:
     return [*(status.get("containerStatuses") or ()), *(status.get("initContainerStatuses") or ())]
 
 
+def ephemeral_containers(pod_spec: Object) -> list[Object]:
+    """Containers that were added for debugging; they change nothing of the pod's life."""
+    return list(pod_spec.get("ephemeralContainers") or ())
+
+
+def ephemeral_statuses(pod: Object) -> list[Object]:
+    return list(objects.status(pod).get("ephemeralContainerStatuses") or ())
+
+
 def restarts(pod: Object) -> int:
     return sum(int(status.get("restartCount", 0)) for status in container_statuses(pod))
 

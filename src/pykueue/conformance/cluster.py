@@ -12,7 +12,7 @@ from typing import Any
 from pykueue.api import conditions, limit_range, times
 from pykueue.api.scheme import Object
 from pykueue.controllers.workloads import predicates, transitions
-from pykueue.engine import decisions, events, values
+from pykueue.engine import decisions, events, reasons, values
 from pykueue.engine.engine import Engine
 from pykueue.engine.queues import pending_queue as queues_of_engine
 from pykueue.engine.queues.cluster_queue import ClusterQueueState
@@ -60,6 +60,8 @@ class RecordedCluster:
                     self.events.append(outcomes.no_place_event(decision))
                 case decisions.Evict():
                     self._evict(decision)
+                case decisions.Migrate():
+                    self._migrate(decision)
                 case decisions.Requeue() | decisions.MarkInadmissible():
                     self._set_pending(decision)
 
@@ -239,6 +241,17 @@ class RecordedCluster:
         self.events.append(outcomes.no_replacement_event(decision))
         self._written(decision.workload)
 
+    def _migrate(self, decision: decisions.Migrate) -> None:
+        event = outcomes.migration_event(decision, self.value(decision.workload))
+        transitions.evict(
+            self.workloads[decision.victim],
+            reason=outcomes.FLAVOR_MIGRATION,
+            message=event.message,
+            now_ns=self.now_ns,
+        )
+        self.events.append(event)
+        self._written(decision.victim)
+
     def preempt(self, decision: decisions.Preempt, preemptor: values.Workload) -> None:
         for target in decision.targets:
             if target.already_evicted:
@@ -261,6 +274,8 @@ class RecordedCluster:
             message=outcomes.pending_message(decision),
             now_ns=self.now_ns,
         )
+        if isinstance(decision.pending, reasons.PreemptionGated):
+            transitions.block_on_preemption_gates(obj, message=outcomes.pending_message(decision), now_ns=self.now_ns)
         value = self.value(decision.workload)
         obj["status"]["resourceRequests"] = outcomes.resource_requests(value)
         self.events.append(outcomes.pending_event(decision, is_granular=is_granular))

@@ -66,9 +66,5 @@ def title_of(case: Case) -> str:
     return str(case.get("name") or case.get("id") or "unnamed")
 
 
-def alpha_gates(case: Case) -> list[str]:
-    return list((case.get("config") or {}).get("alphaGates") or ())
-
-
 def feature_gates(case: Case) -> dict[str, bool]:
     return dict((case.get("config") or {}).get("featureGates") or {})

@@ -10,8 +10,8 @@ from pykueue.api.times import SECOND_NS, to_ns
 from pykueue.conformance import differences
 from pykueue.conformance.corpus import Case, feature_gates
 from pykueue.conformance.differences import Difference
-from pykueue.controllers.workloads import decide, predicates
-from pykueue.controllers.workloads.decide import LifecyclePolicy, PodsReadyPolicy
+from pykueue.controllers.workloads import context, decide, predicates
+from pykueue.controllers.workloads.context import LifecyclePolicy, PodsReadyPolicy
 from pykueue.translate import devices, policy
 
 DEVICES = "WorkloadTestReconcileDRA"
@@ -58,11 +58,11 @@ def reconciled(case: Case) -> list[Difference]:
     return differences.between(expected, answer)
 
 
-def _context(case: Case) -> decide.WorkloadContext:
+def _context(case: Case) -> context.WorkloadContext:
     metadata, queue_name = case["workload"]["metadata"], case["workload"]["spec"].get("queueName")
     local_queue = _find(case["localQueues"], queue_name, metadata["namespace"], case["localQueueTerminating"])
     name = local_queue["spec"].get("clusterQueue", "") if local_queue else ""
-    return decide.WorkloadContext(
+    return context.WorkloadContext(
         local_queue=local_queue,
         cluster_queue_name=name,
         cluster_queue=_find(case["clusterQueues"], name, None, case["clusterQueueTerminating"]),
@@ -118,6 +118,7 @@ def _policy(case: Case) -> LifecyclePolicy:
         pods_ready=_pods_ready(case["config"]["waitForPodsReady"]),
         retain_finished_ns=durations.to_ns(retention["afterFinished"]) if "afterFinished" in retention else None,
         finish_orphans=feature_gates(case).get("FinishOrphanedWorkloads", True),
+        syncs_preemption_gates=feature_gates(case).get("MultiKueueOrchestratedPreemption", False),
     )
 
 

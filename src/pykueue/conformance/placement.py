@@ -1,6 +1,6 @@
 """Replays recorded tests of topology assignments and of their compact encoding."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from pykueue.api.kueue import topology_encoding
@@ -9,9 +9,9 @@ from pykueue.conformance import differences
 from pykueue.conformance.corpus import Case, feature_gates
 from pykueue.conformance.differences import Difference, Runner
 from pykueue.engine import values
-from pykueue.engine.topology.cache import NodeReplacement, TopologyCache, TopologyUsage
+from pykueue.engine.topology.cache import NodeReplacement, TopologyCache, TopologyUsage, TopologyUsages
 from pykueue.engine.topology.placement_request import PlacementRequest
-from pykueue.translate import messages, nodes, selectors, workload
+from pykueue.translate import messages, nodes, policy, selectors, workload
 
 _FLAVOR = values.FlavorName("default")
 _SIBLING = values.FlavorName("sibling")
@@ -20,6 +20,9 @@ _SIBLING = values.FlavorName("sibling")
 def find_assignments(case: Case) -> list[Difference]:
     topologies = _topology_cache(case)
     placement_requests = [_placement_request(pod_set) for pod_set in case["podSets"]]
+    if not _is_stale(case, placement_requests):
+        for request in placement_requests:
+            topologies.add_usage(_usage_of_earlier(request), 1)
     owner = case.get("workload")
     if owner is not None and _skips_reassignment(owner, feature_gates(case)):
         return differences.between(case["expect"], _as_recorded(_before(owner)))
@@ -31,7 +34,7 @@ def find_assignments(case: Case) -> list[Difference]:
 
 
 def _topology_cache(case: Case) -> TopologyCache:
-    topologies = TopologyCache()
+    topologies = TopologyCache(policy.topology_policy({"featureGates": feature_gates(case)}))
     levels = tuple(case["levels"])
     topologies.set_topology(case["topologyName"], levels)
     for name in (_FLAVOR, _SIBLING):
@@ -65,7 +68,22 @@ def _placement_request(pod_set: Mapping[str, Any]) -> PlacementRequest:
         tolerations=selectors.tolerations(pod_set.get("tolerations")),
         node_selector=pod_set.get("nodeSelector") or {},
         affinity_terms=selectors.affinity_terms({"affinity": {"nodeAffinity": affinity}}),
+        preferred_terms=selectors.preferred_terms({"affinity": {"nodeAffinity": affinity}}),
+        earlier=_assignment(pod_set["previousAssignment"]) if pod_set.get("previousAssignment") else None,
     )
+
+
+def _is_stale(case: Case, placement_requests: Iterable[PlacementRequest]) -> bool:
+    """Whether a node of the earlier slice is gone; the recorder counts its usage only if not."""
+    names = {node["metadata"]["name"] for node in case["nodes"]}
+    earlier = [request.earlier for request in placement_requests if request.earlier is not None]
+    return any(domain.values[-1] not in names for assignment in earlier for domain in assignment.domains)
+
+
+def _usage_of_earlier(request: PlacementRequest) -> TopologyUsages:
+    """The pods of the earlier slice of an elastic job, which run already."""
+    domains = () if request.earlier is None else request.earlier.domains
+    return tuple(TopologyUsage(_FLAVOR, domain.values, request.pod_requests, domain.pods) for domain in domains)
 
 
 def _skips_reassignment(owner: Case, gates: Mapping[str, bool]) -> bool:
@@ -78,15 +96,17 @@ def _replacement(owner: Case) -> NodeReplacement:
 
 def _before(owner: Case) -> dict[values.PodSetName, values.TopologyAssignment]:
     return {
-        values.PodSetName(assignment["name"]): values.TopologyAssignment(
-            levels=tuple(assignment["topologyAssignment"]["levels"]),
-            domains=tuple(
-                values.TopologyDomain(domain.values, domain.count)
-                for domain in topology_encoding.decode(assignment["topologyAssignment"])
-            ),
-        )
+        values.PodSetName(assignment["name"]): _assignment(assignment["topologyAssignment"])
         for assignment in owner["status"]["admission"]["podSetAssignments"]
     }
+
+
+def _assignment(encoded: dict[str, Any]) -> values.TopologyAssignment:
+    domains = topology_encoding.decode(encoded)
+    return values.TopologyAssignment(
+        levels=tuple(encoded["levels"]),
+        domains=tuple(values.TopologyDomain(domain.values, domain.count) for domain in domains),
+    )
 
 
 def _as_recorded(assignments: Mapping[values.PodSetName, values.TopologyAssignment]) -> dict[str, Any]:

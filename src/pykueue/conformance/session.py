@@ -33,9 +33,6 @@ RUNNERS: Mapping[str, Runner] = {
     **placement.RUNNERS,
 }
 
-RUNS_WITH_ALPHA_GATES: frozenset[str] = frozenset(webhooks.RUNNERS)
-"""Suites that are also replayed with alpha gates, because these do not change their results."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseFailure:
@@ -51,7 +48,6 @@ class FileReport:
     name: str
     passed: int = 0
     total: int = 0
-    skipped: int = 0
     failures: list[CaseFailure] = field(default_factory=list)
     unknown_suites: set[str] = field(default_factory=set)
 
@@ -62,8 +58,7 @@ class FileReport:
     def __str__(self) -> str:
         if self.unknown_suites:
             return f"{self.name}: no runner"
-        skipped = f" ({self.skipped} skipped: alpha gates)" if self.skipped else ""
-        return f"{self.name}: {self.passed} of {self.total}{skipped}"
+        return f"{self.name}: {self.passed} of {self.total}"
 
 
 def replay(path: Path, titles: Iterator[str] | None = None) -> FileReport:
@@ -81,9 +76,6 @@ def _replay_case(case: corpus.Case, report: FileReport) -> None:
     runner = RUNNERS.get(suite)
     if runner is None:
         report.unknown_suites.add(suite)
-        return
-    if corpus.alpha_gates(case) and suite not in RUNS_WITH_ALPHA_GATES:
-        report.skipped += 1
         return
     report.total += 1
     try:

@@ -13,13 +13,15 @@ from pykueue.api.configuration.types import ALL_AT_ONCE, INCREMENTAL
 from pykueue.api.rules.jobs import job_kinds
 from pykueue.api.scheme import Settings
 from pykueue.api.times import SECOND_NS
+from pykueue.controllers.jobs import construction
 from pykueue.controllers.jobs.context import JobPolicy
 from pykueue.controllers.leader_worker_sets import decide
 from pykueue.controllers.multikueue import adapters
 from pykueue.controllers.multikueue.composition import DispatchOptions
 from pykueue.controllers.multikueue.context import DispatchPolicy
 from pykueue.controllers.nodes.decide import ReplacementPolicy
-from pykueue.controllers.workloads.decide import LifecyclePolicy, PodsReadyPolicy
+from pykueue.controllers.workloads.context import LifecyclePolicy, PodsReadyPolicy
+from pykueue.controllers.workloads.unadmitted import UnadmittedStatus
 from pykueue.translate.jobs import custom, registry
 from pykueue.translate.jobs.framework import JobFramework, JobOptions
 
@@ -45,6 +47,9 @@ def lifecycle_policy(configuration: Configuration) -> LifecyclePolicy:
         retain_deactivated_ns=_optional_ns(retention.get("afterDeactivatedByKueue")),
         finish_orphans=_gate(configuration, "FinishOrphanedWorkloads"),
         admission_gates=_gate(configuration, "AdmissionGatedBy"),
+        concurrent_admission=admits_concurrently(configuration),
+        unadmitted=unadmitted_status(configuration),
+        syncs_preemption_gates=_gate(configuration, "MultiKueueOrchestratedPreemption"),
     )
 
 
@@ -85,11 +90,34 @@ def job_policy(configuration: Configuration) -> JobPolicy:
         external_jobs=tuple(map(job_kinds.external, integrations.get("externalFrameworks") or ())),
         requeues_single_pods=not _gate(configuration, "SkipReassignmentForPodOwnedWorkloads"),
         dispatches=_gate(configuration, "MultiKueue"),
+        unadmitted=lifecycle.unadmitted,
+        max_name_length=max_name_length(configuration),
         options=JobOptions(
             topology_aware=_gate(configuration, "TopologyAwareScheduling"),
             count_default_submitter=bool((integrations.get("rayJob") or {}).get("countDefaultSubmitter")),
         ),
     )
+
+
+def unadmitted_status(configuration: Configuration) -> UnadmittedStatus:
+    return UnadmittedStatus(
+        is_granular=_gate(configuration, "UnadmittedWorkloadsObservability"),
+        is_explicit=_gate(configuration, "UnadmittedWorkloadsExplicitStatus"),
+    )
+
+
+def admits_concurrently(configuration: Configuration) -> bool:
+    return _gate(configuration, "ConcurrentAdmission")
+
+
+def recovers_from_failures(configuration: Configuration) -> bool:
+    return _gate(configuration, "FailureRecoveryPolicy")
+
+
+def max_name_length(configuration: Configuration) -> int:
+    """The maximum length of the names of Workloads."""
+    is_short = _gate(configuration, "ShortWorkloadNames")
+    return construction.SHORT_NAME_LENGTH if is_short else construction.MAX_NAME_LENGTH
 
 
 def replacement_policy(configuration: Configuration) -> ReplacementPolicy:

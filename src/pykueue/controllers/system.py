@@ -10,6 +10,10 @@ from pykueue.api import resources as kinds
 from pykueue.api.scheme import Resource
 from pykueue.controllers import settings
 from pykueue.controllers.cache import new_cache
+from pykueue.controllers.concurrent_admission.controller import COMPONENT as CONCURRENT_ADMISSION
+from pykueue.controllers.concurrent_admission.controller import ConcurrentAdmissionController
+from pykueue.controllers.failure_recovery.controller import COMPONENT as FAILURE_RECOVERY
+from pykueue.controllers.failure_recovery.controller import FailureRecoveryController
 from pykueue.controllers.jobs.controller import JobController
 from pykueue.controllers.leader_worker_sets import decide
 from pykueue.controllers.leader_worker_sets.controller import LeaderWorkerSetController
@@ -35,7 +39,6 @@ from pykueue.controllers.scheduler.topology_events import TopologyEventSource
 from pykueue.controllers.settings import Configuration
 from pykueue.controllers.stateful_sets.controller import StatefulSetController
 from pykueue.controllers.topology.controller import TopologyUngater
-from pykueue.controllers.unsupported.controller import UnsupportedController
 from pykueue.controllers.workload_slices.controller import SliceUngater
 from pykueue.controllers.workloads.controller import WorkloadController
 from pykueue.kube.client import Client
@@ -112,6 +115,7 @@ class Controllers:
         self._topology = TopologyEventSource(self.cache, clock, self.scheduler.handle)
         self._multi_kueue = self._new_multi_kueue(connect)
         kueue_loops, job_loops = [*self._kueue_loops()], [*self._job_loops(), *self._pod_group_loops()]
+        job_loops += self._failure_recovery_loops()
         self._loops = [*kueue_loops, *job_loops, *self._pod_loops(), *self._admission_check_loops()]
         self._kinds = [*CACHED_KINDS, *OPTIONAL_KINDS, *(kind for loop in job_loops for kind in loop.kinds)]
         self._supervisor = Supervisor()
@@ -150,8 +154,14 @@ class Controllers:
             priority_classes.queue, priority_classes.reconcile, reconciles=kinds.WORKLOAD_PRIORITY_CLASS
         )
 
-        unsupported = UnsupportedController(cache, executor, clock)
-        yield ControllerLoop(unsupported.queue, unsupported.reconcile, reconciles=kinds.ADMISSION_CHECK)
+        if settings.admits_concurrently(self._configuration):
+            variants = ConcurrentAdmissionController(
+                cache,
+                self._executor(CONCURRENT_ADMISSION),
+                clock,
+                settings.job_policy(self._configuration),
+            )
+            yield ControllerLoop(variants.queue, variants.reconcile)
 
     def _job_loops(self) -> Iterator[ControllerLoop]:
         """One controller for each enabled job framework."""
@@ -185,6 +195,11 @@ class Controllers:
             groups = LeaderWorkerSetController(cache, executor, clock=clock, policy=policy)
             group_kinds = (kinds.POD, kinds.STATEFUL_SET, kinds.LEADER_WORKER_SET)
             yield ControllerLoop(groups.queue, groups.reconcile, group_kinds, reconciles=kinds.LEADER_WORKER_SET)
+
+    def _failure_recovery_loops(self) -> Iterator[ControllerLoop]:
+        if settings.recovers_from_failures(self._configuration):
+            recovery = FailureRecoveryController(self.cache, self._executor(FAILURE_RECOVERY), self._clock)
+            yield ControllerLoop(recovery.queue, recovery.reconcile, (kinds.POD,), reconciles=kinds.POD)
 
     def _admission_check_loops(self) -> Iterator[ControllerLoop]:
         provisioning = ProvisioningController(

@@ -86,6 +86,13 @@ class Preempt(Decision):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Migrate(Decision):
+    """Evict `victim`, a variant of the same parent with a later flavor than `workload`."""
+
+    victim: values.WorkloadKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Requeue(Decision):
     """Set the pending reason of a workload that is tried again in the next cycle."""
 

@@ -43,6 +43,18 @@ class AdmissionFairSharing(values.Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TopologyPolicy(values.Value):
+    """How pods are placed in topology domains."""
+
+    mixed_profile: bool = True
+    """Pods without a topology requirement fill the domains with the least free capacity first."""
+    balanced_placement: bool = False
+    """Pods with a preferred level use domains evenly."""
+    overlapping_flavors: bool = True
+    """Flavors that share nodes share the capacity of these nodes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Policy(values.Value):
     fair_sharing: FairSharing | None = None
     admission_fair_sharing: AdmissionFairSharing | None = None
@@ -69,6 +81,9 @@ class Policy(values.Value):
     prioritize_preemptor_workloads: bool = False
     timestamp_preemption_buffer: bool = False
     topology_aware: bool = True
+    topology: TopologyPolicy = TopologyPolicy()
     recompute_placement_within_cycle: bool = True
+    recompute_overlapping_targets: bool = False
+    """A workload whose targets another one preempts in the same cycle is assigned again."""
     failed_replacement_evicts: bool = True
     """A workload on a failed node is evicted at once if there is no replacement node."""

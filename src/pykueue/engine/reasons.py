@@ -70,6 +70,7 @@ class RequeueReason(enum.StrEnum):
     NAMESPACE_MISMATCH = "NamespaceMismatch"
     PREEMPTION_GATED = "PreemptionGated"
     PENDING_PREEMPTION = "PendingPreemption"
+    PENDING_MIGRATION = "PendingMigration"
     PREEMPTION_FAILED = "PreemptionFailed"
     NO_FIT = "NoFit"
     PREEMPTION_NO_CANDIDATES = "PreemptionNoCandidates"
@@ -296,6 +297,13 @@ class FlavorNotNominated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FlavorNotAllowed:
+    """A variant may only use the flavor that it was created for."""
+
+    flavor: values.FlavorName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SliceFlavorDiffers:
     """A slice of an elastic job must use the flavor of the slice that it replaces."""
 
@@ -333,6 +341,7 @@ FlavorReason = (
     | QuotaShort
     | ResourceNotProvided
     | FlavorNotNominated
+    | FlavorNotAllowed
     | SliceFlavorDiffers
     | FlavorTopologyMismatch
     | PlacementImpossible
@@ -399,6 +408,11 @@ class TargetsOverlap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FitsAfterPreemptions:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NoLongerFits:
     pass
 
@@ -406,6 +420,23 @@ class NoLongerFits:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreemptionGated:
     pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BetterVariantAdmitted:
+    """A variant with an earlier flavor is admitted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrationForbidden:
+    """The flavor of the variant is behind the last acceptable one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MigrationPending:
+    """The variant waits for the eviction of a variant with a later flavor."""
+
+    pod_sets: tuple[PodSetShortage, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -421,7 +452,11 @@ PendingReason = (
     | NamespaceMismatch
     | RequestsInvalid
     | TargetsOverlap
+    | FitsAfterPreemptions
     | NoLongerFits
     | PreemptionGated
+    | BetterVariantAdmitted
+    | MigrationForbidden
+    | MigrationPending
     | PodsNotReady
 )

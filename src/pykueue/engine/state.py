@@ -33,7 +33,7 @@ class EngineState:
         self.settings_version = 0
         """Grows when cluster queues, cohorts, flavors, checks, namespaces or topologies change."""
         self.tree = quota_tree.QuotaTree()
-        self.topology_cache = TopologyCache()
+        self.topology_cache = TopologyCache(policy.topology)
         self.ledger = Ledger(self.topology_cache)
         self.cluster_queues: dict[values.ClusterQueueName, ClusterQueueState] = {}
         self.cohorts: dict[values.CohortName, values.Cohort] = {}

@@ -172,6 +172,14 @@ class Preemption(Value):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConcurrentAdmission(Value):
+    """`concurrentAdmissionPolicy`: a workload is tried with all flavors at a time."""
+
+    last_acceptable_flavor: FlavorName | None = None
+    """No variant migrates to a flavor behind this one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterQueue(Value):
     name: ClusterQueueName
     cohort: CohortName | None = None
@@ -189,6 +197,7 @@ class ClusterQueue(Value):
     Setting an explicit 1 still counts as a change, so inadmissible workloads are retried.
     """
     uses_admission_fair_sharing: bool = False
+    concurrent_admission: ConcurrentAdmission | None = None
     terminating: bool = False
 
 
@@ -279,6 +288,13 @@ class Node(Value):
     allocatable: Mapping[ResourceName, int]
 
 
+class PreferredTerm(NamedTuple):
+    """A term of the preferred node affinity, and its weight."""
+
+    weight: int
+    term: tuple[LabelRequirement, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodSet(Value):
     name: PodSetName
@@ -292,6 +308,8 @@ class PodSet(Value):
     node_selector: Mapping[str, str] = field(default_factory=dict)
     affinity_terms: tuple[tuple[LabelRequirement, ...], ...] | None = None
     """Terms of the required node affinity, of which one must match; `None` without affinity."""
+    preferred_terms: tuple[PreferredTerm, ...] = ()
+    """The preferred node affinity, if the placement respects it."""
     topology_request: TopologyRequest | None = None
     pod_requests: Mapping[ResourceName, int] = field(default_factory=dict)
     """What one pod uses on a node, also resources that are excluded from quota."""
@@ -371,6 +389,12 @@ class Workload(Value):
     """The annotation admission-gated-by keeps it out of the queues."""
     waiting_for_replacement_pods: bool = False
     closed_preemption_gate: bool = False
+    has_variants: bool = False
+    """Its variants are queued and charged instead of it (concurrent admission)."""
+    parent_uid: str = ""
+    """The uid of the workload that it is a variant of; empty if it is no variant."""
+    allowed_flavors: tuple[FlavorName, ...] | None = None
+    """The flavors that may be assigned; `None` means all."""
     invalid_requests: InvalidRequests | None = None
     """None when the requests are valid."""
     admission: Admission | None = None
@@ -398,4 +422,5 @@ class Workload(Value):
             self.active
             and self.admission is None
             and not (self.finished or self.on_hold or self.admission_gated or self.waiting_for_replacement_pods)
+            and not self.has_variants
         )

@@ -15,7 +15,7 @@ from pykueue.engine.policy import Policy
 from pykueue.engine.quota import fair_sharing, quota_tree
 from pykueue.engine.quota.fair_sharing import DominantResourceShare
 from pykueue.engine.quota.quota_tree import NodeKey
-from pykueue.engine.reasons import Inactivity
+from pykueue.engine.reasons import Inactivity, NoFitReason
 from pykueue.engine.state import EngineState
 from pykueue.engine.values import FlavorResource
 
@@ -135,6 +135,12 @@ class EngineView:
         queue = self._state.cluster_queues.get(name)
         return queue is not None and queue.is_active
 
+    def bypassed_reason(self, key: values.WorkloadKey) -> NoFitReason | None:
+        """Why an equivalent workload did not fit, for which this one was not tried."""
+        workload = self._state.workloads.get(key)
+        queue = None if workload is None else self._state.queue_of(workload)
+        return None if queue is None else queue.pending.bypassed_reason(key)
+
     def has_reservations(self, name: values.ClusterQueueName) -> bool:
         queue = self._state.cluster_queues.get(name)
         return queue is not None and bool(len(queue.reservations))
@@ -241,9 +247,14 @@ class EngineView:
     def tree_of(self, name: values.ClusterQueueName) -> TreeKey:
         return self._state.tree_of(name)
 
-    def explain(self, key: values.WorkloadKey) -> Explanation | None:
-        """Why a workload is admitted or pending; None if it does not exist or has finished."""
-        return explain.explain(self._state, key, self._fork)
+    def explain(
+        self, key: values.WorkloadKey, largest_node: Mapping[values.ResourceName, int] | None = None
+    ) -> Explanation | None:
+        """Why a workload is admitted or pending; None if it does not exist or has finished.
+
+        `largest_node` has the largest amount of each resource on one node, if nodes are known.
+        """
+        return explain.explain(self._state, key, self._fork, largest_node=largest_node)
 
     def _by_name(self, usage: quota_tree.Usage) -> dict[FlavorResource, int]:
         names = self._state.tree.flavor_resources.names

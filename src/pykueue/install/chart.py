@@ -42,6 +42,7 @@ def files() -> dict[str, str]:
     }
     texts["files/rights.json"] = _lines(rbac.of_controller(NAMESPACE))
     texts["files/visibility.json"] = _lines(visibility.of_port(_VISIBILITY_PORT, NAMESPACE))
+    texts["files/rights-of-failure-recovery.json"] = _lines(rbac.of_failure_recovery(NAMESPACE))
     texts["files/rights-of-webhooks.json"] = _lines(rbac.of_webhooks(NAMESPACE, SECRET))
     texts["files/controller.json"] = _lines(_controller(webhooks=False))
     texts["files/controller-with-webhooks.json"] = _lines(_controller(webhooks=True))

@@ -17,10 +17,12 @@ class LocalFacts:
     nodes: tuple[Object, ...] = ()
     cluster_queues: tuple[Object, ...] = ()
     local_queues: tuple[Object, ...] = ()
+    flavors: frozenset[str] | None = None
+    """The names of the ResourceFlavors; None if they were not read."""
     limits: tuple[str, ...] = ()
     """Settings of the Configuration without effect."""
     stuck_jobs: tuple[tuple[str, str], ...] = ()
-    """Commands that explain jobs that cannot start as things are, and why."""
+    """What lets jobs start that cannot start as things are, and why they cannot."""
 
 
 def findings(facts: LocalFacts) -> Iterator[Finding]:
@@ -47,7 +49,8 @@ def _nodes(facts: LocalFacts) -> Iterator[Finding]:
     unready = tuple(name for name, node in names.items() if not conditions.is_true(node, "Ready"))
     cordoned = tuple(name for name, node in names.items() if objects.spec(node).get("unschedulable"))
     if unready:
-        repair = "kubectl describe node " + unready[0]
+        repair = "start `pykueue up` again, or delete what is no machine any more: kubectl delete node "
+        repair += " ".join(unready[:3])
         yield Finding(subject="nodes", is_good=False, detail="not ready:", names=unready, repair=repair)
     if cordoned:
         repair = "kubectl uncordon " + " ".join(cordoned[:3])
@@ -66,10 +69,31 @@ def _queues(facts: LocalFacts) -> Iterator[Finding]:
             yield Finding(subject="queues", is_good=True, detail=f"{kind}s: {len(queues)} active")
         for queue in inactive:
             message = (conditions.find(queue, "Active") or {}).get("message") or "not reconciled yet"
-            place = f" --namespace {objects.namespace(queue)}" if objects.namespace(queue) else ""
             detail = f"{kind} {objects.name(queue)} is not active: {message}"
-            repair = f"kubectl describe {kind} {objects.name(queue)}{place}"
-            yield Finding(subject="queues", is_good=False, detail=detail, repair=repair)
+            yield Finding(subject="queues", is_good=False, detail=detail, repair=_queue_repair(facts, kind, queue))
+
+
+def _queue_repair(facts: LocalFacts, kind: str, queue: Object) -> str:
+    """The command that makes a queue active; several if it has several faults."""
+    place = f" --namespace {objects.namespace(queue)}" if objects.namespace(queue) else ""
+    commands = []
+    if objects.spec(queue).get("stopPolicy", "None") != "None":
+        commands.append(f"pykueue resume {kind} {objects.name(queue)}{place}")
+    if kind == "clusterqueue" and facts.flavors is not None:
+        commands += [f"pykueue create resourceflavor {name}" for name in _missing_flavors(facts.flavors, queue)]
+    if kind == "localqueue":
+        target = objects.spec(queue).get("clusterQueue", "")
+        if target not in map(objects.name, facts.cluster_queues):
+            commands.append(f"pykueue create clusterqueue {target} --nominal-quota FLAVOR:cpu=4")
+        elif not commands:
+            return f"repair clusterqueue {target}"
+    return " && ".join(commands) or f"kubectl describe {kind} {objects.name(queue)}{place}"
+
+
+def _missing_flavors(existing: frozenset[str], queue: Object) -> list[str]:
+    groups = objects.nested_list(queue, "spec", "resourceGroups")
+    names = [flavor["name"] for group in groups for flavor in group.get("flavors") or ()]
+    return sorted(set(names) - existing)
 
 
 def _jobs(facts: LocalFacts) -> Iterator[Finding]:

@@ -5,9 +5,9 @@ Kueue's webhooks only warn of (in Python: the warnings of `api.rules`) becomes a
 action Warn. Called by `pykueue manifests` and `chart`.
 """
 
-from pykueue.api import resources
+from pykueue.api import feature_gates, resources
 from pykueue.api.labels import MANAGED, POD_SUSPENDING_PARENT, QUEUE_NAME
-from pykueue.api.rules import unsupported
+from pykueue.api.rules import cluster_queue as cluster_queue_rules
 from pykueue.api.rules.jobs import generic, job_kinds, pod, ray, replicas
 from pykueue.api.rules.jobs.job_kinds import JobKind
 from pykueue.api.scheme import Object, Resource, Settings
@@ -33,7 +33,7 @@ def objects(settings: Settings) -> list[Object]:
         *queue_defaults.policies(settings),
         *_validating_queues(settings),
         *_warning_of_workloads(),
-        *_warning_of_unsupported(),
+        *_warning_of_gates(settings),
     ]
     for job_kind in managed_kinds.enabled(settings):
         policies += of_job_kind(job_kind, settings)
@@ -141,15 +141,12 @@ def _warning_of_workloads() -> list[Object]:
     return admission_policies.validating("warn-of-workloads", subject, [rule], only_warns=True)
 
 
-def _warning_of_unsupported() -> list[Object]:
-    """What is stored and has no effect; the controllers write the same into a condition."""
-    rules = ((resources.CLUSTER_QUEUE, "!has(object.spec.concurrentAdmissionPolicy)", unsupported.NO_VARIANTS),)
-    policies: list[Object] = []
-    for resource, expression, message in rules:
-        rule = {"expression": expression, "message": message}
-        subject = Subject(resource=resource)
-        policies += admission_policies.validating(f"warn-of-{resource.plural}", subject, [rule], only_warns=True)
-    return policies
+def _warning_of_gates(settings: Settings) -> list[Object]:
+    if feature_gates.is_enabled(settings.feature_gates, "ConcurrentAdmission"):
+        return []
+    rule = {"expression": "!has(object.spec.concurrentAdmissionPolicy)", "message": cluster_queue_rules.NOT_CONCURRENT}
+    subject = Subject(resource=resources.CLUSTER_QUEUE)
+    return admission_policies.validating("warn-of-clusterqueues", subject, [rule], only_warns=True)
 
 
 def _warning_of_pods(job_kind: JobKind, settings: Settings) -> list[Object]:

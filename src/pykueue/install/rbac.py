@@ -43,6 +43,8 @@ def objects(configuration: Configuration) -> list[Object]:
     for name in sorted(configuration.enabled_frameworks):
         resource = job_kinds.JOB_KINDS[name].resource
         roles += of_jobs(resource.group, resource.plural, configuration.namespace)
+    if configuration.is_on("FailureRecoveryPolicy"):
+        roles += of_failure_recovery(configuration.namespace)
     for custom in configuration.integrations.custom:
         roles += of_jobs(custom.group, custom.plural_name, configuration.namespace)
     for framework in configuration.multi_kueue.external_frameworks:
@@ -113,6 +115,15 @@ def of_jobs(group: str, plural: str, namespace: str) -> list[Object]:
         _named("ClusterRole", name) | {"rules": rules},
         _binding("ClusterRoleBinding", name, namespace),
         _aggregated("edit", plural, [edited]),
+    ]
+
+
+def of_failure_recovery(namespace: str) -> list[Object]:
+    """The right to delete pods on unreachable nodes."""
+    name = f"{NAME}-failure-recovery"
+    return [
+        _named("ClusterRole", name) | {"rules": [_rule("", ("pods",), ("delete",))]},
+        _binding("ClusterRoleBinding", name, namespace),
     ]
 
 

@@ -22,6 +22,7 @@ from pykueue.engine.explain.explanation import (
     MoreQuota,
     Obstacle,
     PodSetFit,
+    ReduceRequests,
     Remedy,
     ResourceFit,
     ResumeQueue,
@@ -39,6 +40,7 @@ _OBSTACLES = {
     Obstacle.DEACTIVATED: "it is deactivated (spec.active is false)",
     Obstacle.ON_HOLD: "its job is on hold",
     Obstacle.ADMISSION_GATED: "an admission gate holds it back (annotation kueue.x-k8s.io/admission-gated-by)",
+    Obstacle.HAS_VARIANTS: "its variants are queued, one for each flavor (concurrent admission)",
     Obstacle.WAITING_FOR_PODS: "it waits for replacement pods",
     Obstacle.LOCAL_QUEUE_MISSING: "its LocalQueue does not exist",
     Obstacle.LOCAL_QUEUE_STOPPED: "its LocalQueue is stopped",
@@ -72,12 +74,20 @@ def _pending(explanation: Explanation, *, now_ns: int) -> Iterator[str]:
         yield "It fits now and will be admitted at its turn."
     else:
         yield f"Why not now: {messages.pending(explanation.pending, outcomes.amount_text)}"
-    if explanation.ahead:
-        yield f"Ahead of it: {_named(explanation.ahead)}"
+    yield from _ahead(explanation)
     for pod_set in explanation.pod_sets:
         yield ""
         yield from _pod_set(pod_set, now_ns)
     yield from _preemption(explanation, now_ns)
+
+
+def _ahead(explanation: Explanation) -> Iterator[str]:
+    stuck = explanation.stuck_ahead
+    if others := tuple(key for key in explanation.ahead if key not in stuck):
+        yield f"Ahead of it: {_named(others)}"
+    if stuck:
+        effect = "block the queue, which is StrictFIFO" if explanation.is_strict else "do not block it"
+        yield f"Also ahead of it are workloads that can never start as things are, and {effect}: {_named(stuck)}"
 
 
 def without_other_namespaces(explanation: Explanation, namespace: str) -> Explanation:
@@ -102,6 +112,7 @@ def without_other_namespaces(explanation: Explanation, namespace: str) -> Explan
     return dataclasses.replace(
         explanation,
         ahead=tuple(map(key, explanation.ahead)),
+        stuck_ahead=tuple(map(key, explanation.stuck_ahead)),
         pod_sets=tuple(map(pod_set, explanation.pod_sets)),
         victims=tuple(dataclasses.replace(victim, holder=holder(victim.holder)) for victim in explanation.victims),
         spared=tuple(dataclasses.replace(spared, holder=holder(spared.holder)) for spared in explanation.spared),
@@ -121,9 +132,8 @@ def headline(explanation: Explanation) -> str:
         case Standing.OUTSIDE:
             why = _OBSTACLES[explanation.obstacle] if explanation.obstacle else "nothing leads it to a ClusterQueue"
             return f"Workload {name} is in no queue: {why}."
-    inadmissible = ", inadmissible until something changes" if explanation.standing is Standing.INADMISSIBLE else ""
     position = f"{explanation.position} of {explanation.queue_length}"
-    return f"Workload {name} is pending in ClusterQueue {queue}, {position}{inadmissible} (priority {explanation.workload.priority})."
+    return f"Workload {name} is pending in ClusterQueue {queue}, {position} (priority {explanation.workload.priority})."
 
 
 def _pod_set(pod_set: PodSetFit, now_ns: int) -> Iterator[str]:
@@ -182,8 +192,19 @@ def _remedy(remedy: Remedy, explanation: Explanation) -> str:
             return f"give it priority {priority} (it has {explanation.workload.priority})"
         case FewerPods(counts=counts):
             return f"ask for fewer pods: {', '.join(f'{count} in {name}' for name, count in counts.items())}"
+        case ReduceRequests(amounts=limits):
+            return f"ask for less: {'; '.join(_reduced(limits))}"
         case _:
             return _configuration_remedy(remedy, explanation)
+
+
+def _reduced(limits: Mapping[values.PodSetName, Mapping[values.ResourceName, int]]) -> Iterator[str]:
+    for name, requests in limits.items():
+        parts = [
+            f"at most {amounts.to_text(resource, amount)} {resource}" if amount else f"no {resource}"
+            for resource, amount in requests.items()
+        ]
+        yield f"{' and '.join(parts)} in each pod of {name}"
 
 
 def _configuration_remedy(remedy: Remedy, explanation: Explanation) -> str:
@@ -258,6 +279,7 @@ def as_json(explanation: Explanation) -> dict[str, Any]:
         "position": explanation.position,
         "queueLength": explanation.queue_length,
         "ahead": list(explanation.ahead),
+        "stuckAhead": list(explanation.stuck_ahead),
         "message": pending and messages.pending(pending, outcomes.amount_text),
         "podSets": [_pod_set_json(pod_set) for pod_set in explanation.pod_sets],
         "preempts": [{**_holder_json(victim.holder), "reason": victim.reason.value} for victim in explanation.victims],
@@ -329,6 +351,12 @@ def _remedy_json(remedy: Remedy) -> dict[str, Any]:
             }
         case DropRequests(resources=resources):
             return {"kind": "DropRequests", "resources": list(resources)}
+        case ReduceRequests(amounts=limits):
+            by_pod_set = {
+                pod_set: {name: amounts.to_text(name, amount) for name, amount in requests.items()}
+                for pod_set, requests in limits.items()
+            }
+            return {"kind": "ReduceRequests", "amounts": by_pod_set}
         case UseLocalQueue(names=names):
             return {"kind": "UseLocalQueue", "names": list(names)}
         case ResumeQueue(local_queue=local_queue, cluster_queue=cluster_queue):

@@ -5,7 +5,6 @@ remedies come from the engine's `Explanation`. Called by `controllers.scheduler.
 reads the objects.
 """
 
-import dataclasses
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from typing import Any
 
 from pykueue.api import conditions, labels, objects, times
 from pykueue.api.scheme import Object
+from pykueue.engine import values
 from pykueue.engine.explain.explanation import Explanation, Obstacle, PodSetFit, Standing
 from pykueue.translate import amounts, explanations, messages, outcomes
 
@@ -162,8 +162,6 @@ def _pending(facts: JobFacts, workload: Object, explanation: Explanation) -> Job
     is_outside = explanation.standing is Standing.OUTSIDE
     summary = _outside(facts, workload, explanation) if is_outside else explanations.headline(explanation)
     first = [line for line in (_never(facts, explanation), _inactive(facts, explanation)) if line]
-    if _too_large_for_nodes(facts, explanation):
-        explanation = dataclasses.replace(explanation, remedies=(), repairs=())
     details = explanations.details(explanation, now_ns=facts.now_ns)
     return JobReport(
         state="in no queue" if is_outside else "pending",
@@ -241,7 +239,7 @@ def _impossible(facts: JobFacts, explanation: Explanation, pod_set: PodSetFit) -
 
 def _too_large_for_nodes(facts: JobFacts, explanation: Explanation, name: str = "") -> list[str]:
     """The resources of which one pod of a pod set, or of any, asks for more than any node has."""
-    if _may_get_nodes(facts):
+    if may_get_nodes(facts.cluster_queue):
         return []
     return [
         resource
@@ -263,9 +261,19 @@ def _allocatable(node: Object) -> dict[str, int]:
     return amounts.of_requests(objects.nested(node, "status", "allocatable"))
 
 
-def _may_get_nodes(facts: JobFacts) -> bool:
+def largest_node(nodes: tuple[Object, ...]) -> dict[values.ResourceName, int]:
+    """The largest amount of each resource on one node."""
+    largest: dict[values.ResourceName, int] = {}
+    for node in nodes:
+        for resource, amount in _allocatable(node).items():
+            name = values.ResourceName(resource)
+            largest[name] = max(amount, largest.get(name, 0))
+    return largest
+
+
+def may_get_nodes(cluster_queue: Object | None) -> bool:
     """An admission check may provide larger nodes."""
-    spec = objects.spec(facts.cluster_queue or {})
+    spec = objects.spec(cluster_queue or {})
     return bool(spec.get("admissionChecksStrategy") or spec.get("admissionChecks"))
 
 

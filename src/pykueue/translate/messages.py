@@ -51,7 +51,7 @@ _TOPOLOGY_MISMATCHES = {
 }
 
 
-def flavor_reason(reason: reasons.FlavorReason, formatter: Formatter) -> str:
+def flavor_reason(reason: reasons.FlavorReason, formatter: Formatter) -> str:  # noqa: C901 - one case a reason
     match reason:
         case reasons.ResourceUndeclared(resource=resource):
             return f"resource {resource} unavailable in ClusterQueue"
@@ -75,6 +75,8 @@ def flavor_reason(reason: reasons.FlavorReason, formatter: Formatter) -> str:
             return f"flavor {flavor} does not provide resource {resource}"
         case reasons.FlavorNotNominated(flavor=flavor, resource=resource):
             return f"skipping flavor {flavor} as it is not found in the nomination mapping for resource {resource}"
+        case reasons.FlavorNotAllowed(flavor=flavor):
+            return f"skipping flavor {flavor} due to WorkloadAllowedResourceFlavorAnnotation annotation"
         case reasons.SliceFlavorDiffers(flavor=flavor, original=original):
             return f"could not assign {flavor} flavor since the original workload is assigned: {original}"
         case reasons.FlavorTopologyMismatch(flavor=flavor, mismatch=mismatch):
@@ -182,6 +184,8 @@ def pending(reason: reasons.PendingReason, formatter: Formatter) -> str:
         case reasons.FlavorsShort(pod_sets=pod_sets, preempting=preempting):
             suffix = f". Pending the preemption of {preempting} workload(s)" if preempting else ""
             return flavors_short(pod_sets, formatter) + suffix
+        case reasons.MigrationPending(pod_sets=pod_sets):
+            return f"{flavors_short(pod_sets, formatter)}. Pending the migration of 1 workload(s)"
         case reasons.ClusterQueueInactive(name=name):
             return f"ClusterQueue {name} is inactive"
         case reasons.NamespaceMissing(name=name):
@@ -196,8 +200,14 @@ _PENDING_TEXTS = {
     reasons.ChecksFailed: "The workload has failed admission checks",
     reasons.NamespaceMismatch: "workload namespace doesn't match ClusterQueue selector",
     reasons.TargetsOverlap: "Workload has overlapping preemption targets with another workload",
+    reasons.FitsAfterPreemptions: (
+        "Workload has overlapping preemption targets with another workload,"
+        " but will fit after these preemptions complete"
+    ),
     reasons.NoLongerFits: "Workload no longer fits after processing another workload",
     reasons.PreemptionGated: "Workload requires preemption, but it's gated",
+    reasons.BetterVariantAdmitted: "A more favorable variant is already admitted",
+    reasons.MigrationForbidden: "Target flavor is below LastAcceptableFlavorName",
     reasons.PodsNotReady: "waiting for all admitted workloads to be in PodsReady condition",
 }
 
@@ -231,6 +241,11 @@ def slice_replaced(replacement: values.Workload) -> str:
         f"Replaced to accommodate a workload (UID: {replacement.uid}, JobUID: {replacement.job_uid})"
         " due to workload slice aggregation"
     )
+
+
+def migration(variant: values.Workload) -> str:
+    """The message of Evicted on a variant for which another variant starts."""
+    return f"Evicted to accommodate a workload (UID: {variant.uid}) due to migration to more favorable resource flavor"
 
 
 def no_replacement(nodes: tuple[str, ...]) -> str:

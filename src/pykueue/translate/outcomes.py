@@ -14,6 +14,7 @@ from pykueue.engine import decisions, reasons, values
 from pykueue.translate import amounts, messages
 
 SLICE_REPLACED = "WorkloadSliceReplaced"
+FLAVOR_MIGRATION = "FlavorMigration"
 _MAX_WAIT_NS = 2**63 - 1
 
 
@@ -100,6 +101,11 @@ def no_replacement_message(decision: decisions.Evict) -> str:
 
 def no_replacement_event(decision: decisions.Evict) -> WorkloadEvent:
     return _event(decision.workload, "EvictedDueToNodeFailures", no_replacement_message(decision))
+
+
+def migration_event(decision: decisions.Migrate, variant: values.Workload) -> WorkloadEvent:
+    """The event about the evicted variant; the message is also that of its Evicted condition."""
+    return _event(decision.victim, f"EvictedDueTo{FLAVOR_MIGRATION}", messages.migration(variant))
 
 
 def _admitted(decision: decisions.Admit | decisions.AssignTopology) -> WorkloadEvent:

@@ -45,8 +45,19 @@ def engine_policy(configuration: Mapping[str, Any]) -> policy.Policy:
         prioritize_preemptor_workloads=gate("PrioritizePreemptorWorkloads"),
         timestamp_preemption_buffer=gate("SchedulerTimestampPreemptionBuffer"),
         topology_aware=gate("TopologyAwareScheduling"),
+        topology=topology_policy(configuration),
         recompute_placement_within_cycle=gate("TASRecomputeAssignmentWithinSchedulingCycle"),
+        recompute_overlapping_targets=gate("RecomputeAssignmentUponPreemptionTargetsOverlap"),
         failed_replacement_evicts=gate("TASFailedNodeReplacementFailFast"),
+    )
+
+
+def topology_policy(configuration: Mapping[str, Any]) -> policy.TopologyPolicy:
+    gates = configuration.get("featureGates") or {}
+    return policy.TopologyPolicy(
+        mixed_profile=feature_gates.is_enabled(gates, "TASProfileMixed"),
+        balanced_placement=feature_gates.is_enabled(gates, "TASBalancedPlacement"),
+        overlapping_flavors=feature_gates.is_enabled(gates, "TASHandleOverlappingFlavors"),
     )
 
 
@@ -64,6 +75,8 @@ def workload_options(configuration: Mapping[str, Any]) -> workload.WorkloadOptio
         honors_admission_gates=feature_gates.is_enabled(gates, "AdmissionGatedBy"),
         honors_priority_boost=feature_gates.is_enabled(gates, "PriorityBoost"),
         replaces_slices=feature_gates.is_enabled(gates, "ElasticJobsViaWorkloadSlices"),
+        respects_preferred_affinity=feature_gates.is_enabled(gates, "TASRespectNodeAffinityPreferred"),
+        admits_concurrently=feature_gates.is_enabled(gates, "ConcurrentAdmission"),
         keeps_nodes_of_single_pods=feature_gates.is_enabled(gates, "SkipReassignmentForPodOwnedWorkloads"),
     )
 

@@ -29,8 +29,16 @@ def cluster_queue(obj: Object) -> values.ClusterQueue:
         stop_policy=_stop_policy(spec),
         fair_weight=_fair_weight(spec),
         uses_admission_fair_sharing=objects.nested(spec, "admissionScope").get("admissionMode") == _USAGE_BASED,
+        concurrent_admission=_concurrent_admission(spec.get("concurrentAdmissionPolicy")),
         terminating=objects.is_deleted(obj),
     )
+
+
+def _concurrent_admission(policy: Object | None) -> values.ConcurrentAdmission | None:
+    if policy is None:
+        return None
+    name = objects.nested(policy, "migration", "constraints").get("lastAcceptableFlavorName")
+    return values.ConcurrentAdmission(last_acceptable_flavor=None if name is None else values.FlavorName(name))
 
 
 def cohort(obj: Object) -> values.Cohort:

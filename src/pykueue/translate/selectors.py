@@ -36,6 +36,21 @@ def affinity_terms(pod_spec: Object) -> tuple[tuple[values.LabelRequirement, ...
     return tuple(_requirements(term.get("matchExpressions") or ()) for term in required.get("nodeSelectorTerms") or ())
 
 
+def preferred_terms(pod_spec: Object) -> tuple[values.PreferredTerm, ...]:
+    """The terms of the preferred node affinity that can match."""
+    if not pod_spec.get("affinity"):
+        return ()
+    node_affinity = objects.nested(pod_spec, "affinity", "nodeAffinity")
+    terms = (
+        values.PreferredTerm(
+            int(preferred.get("weight") or 0),
+            _requirements(objects.nested(preferred, "preference").get("matchExpressions") or ()),
+        )
+        for preferred in node_affinity.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
+    )
+    return tuple(term for term in terms if term.weight and term.term)
+
+
 def tolerations(entries: Iterable[Object] | None) -> tuple[values.Toleration, ...]:
     return tuple(
         values.Toleration(

@@ -5,6 +5,7 @@ LimitRanges or the pods name a RuntimeClass, the caller applies `requests.adjust
 first.
 """
 
+import dataclasses
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from pykueue.api.labels import (
 from pykueue.api.rules.jobs import pod
 from pykueue.api.scheme import Object
 from pykueue.engine import values
-from pykueue.translate import devices, nodes, requests, selectors
+from pykueue.translate import devices, nodes, requests, selectors, variants
 
 MOST_SHARED = 2048
 LARGEST_SHARED_BYTES = 8192
@@ -39,6 +40,10 @@ class WorkloadOptions:
     honors_admission_gates: bool = True
     honors_priority_boost: bool = False
     replaces_slices: bool = True
+    respects_preferred_affinity: bool = False
+    """Whether pods are placed by preferred node affinity (TASRespectNodeAffinityPreferred)."""
+    admits_concurrently: bool = False
+    """Whether Workloads may have variants. Set by the gate ConcurrentAdmission."""
     keeps_nodes_of_single_pods: bool = True
     """Whether a single pod keeps its topology assignment.
 
@@ -193,6 +198,7 @@ def _workload(
     by_type = conditions.by_type(obj)
     reserved = by_type.get("QuotaReserved")
     is_reserved = conditions.has_status_true(reserved)
+    flavors = _allowed_flavors(obj) if options.admits_concurrently else None
     return values.Workload(
         key=key(obj),
         uid=metadata.get("uid", ""),
@@ -204,7 +210,7 @@ def _workload(
         priority=_priority(obj, options),
         priority_boost=_boost(obj, options),
         generation=int(metadata.get("generation") or 0),
-        scheduling_hash=pod_set_values.scheduling_hash,
+        scheduling_hash=_hash_with_flavors(pod_set_values.scheduling_hash, flavors),
         job_uid=objects.labels(obj).get(JOB_UID, ""),
         active=spec.get("active", True) is not False,
         finished=conditions.has_status_true(by_type.get("Finished")),
@@ -212,6 +218,8 @@ def _workload(
         admission_gated=is_faulty or (options.honors_admission_gates and bool(annotations.get(ADMISSION_GATED_BY))),
         waiting_for_replacement_pods=conditions.has_status_true(by_type.get("WaitingForReplacementPods")),
         closed_preemption_gate=has_closed_preemption_gate(obj),
+        parent_uid=variants.parent_uid(obj) if options.admits_concurrently else "",
+        allowed_flavors=flavors,
         invalid_requests=pod_set_values.invalid_requests,
         admission=admission,
         reserved_at_ns=conditions.transition_ns(reserved) if is_reserved else None,
@@ -229,6 +237,21 @@ def _workload(
         replaces=_replaced_slice(annotations) if options.replaces_slices else None,
         keeps_failed_nodes=options.keeps_nodes_of_single_pods and is_of_one_pod(obj),
     )
+
+
+def with_variants(value: values.Workload) -> values.Workload:
+    """A parent of variants: it neither queues nor uses quota."""
+    return dataclasses.replace(value, has_variants=True, admission=None, reserved_at_ns=None)
+
+
+def _allowed_flavors(obj: Object) -> tuple[values.FlavorName, ...] | None:
+    names = variants.allowed_flavors(obj)
+    return None if names is None else tuple(values.FlavorName(name) for name in names)
+
+
+def _hash_with_flavors(scheduling_hash: str, flavors: tuple[values.FlavorName, ...] | None) -> str:
+    """Variants of different flavors are not scheduled alike."""
+    return scheduling_hash if not scheduling_hash or flavors is None else f"{scheduling_hash}:{','.join(flavors)}"
 
 
 def _replaced_slice(annotations: Object) -> values.WorkloadKey | None:
@@ -268,10 +291,10 @@ def invalid_requests(obj: Object, limit_ranges: limit_range.Summary) -> values.I
 def _pod_sets(obj: Object, options: WorkloadOptions, device_counts: devices.DeviceCounts) -> tuple[values.PodSet, ...]:
     pod_sets = obj["spec"].get("podSets") or ()
     counted = requests.requests_of_pod_sets(obj, options.rules, device_counts)
-    return tuple(_pod_set(obj, pod_set, totals) for pod_set, totals in zip(pod_sets, counted, strict=True))
+    return tuple(_pod_set(obj, pod_set, totals, options) for pod_set, totals in zip(pod_sets, counted, strict=True))
 
 
-def _pod_set(obj: Object, pod_set: Object, totals: requests.PodSetRequests) -> values.PodSet:
+def _pod_set(obj: Object, pod_set: Object, totals: requests.PodSetRequests, options: WorkloadOptions) -> values.PodSet:
     pod_spec = pod_set["template"]["spec"]
     updates = _ready_updates(obj, totals.name)
     return values.PodSet(
@@ -283,6 +306,7 @@ def _pod_set(obj: Object, pod_set: Object, totals: requests.PodSetRequests) -> v
         tolerations=selectors.tolerations(pod_spec.get("tolerations")),
         node_selector=dict(pod_spec.get("nodeSelector") or {}),
         affinity_terms=selectors.affinity_terms(pod_spec),
+        preferred_terms=selectors.preferred_terms(pod_spec) if options.respects_preferred_affinity else (),
         topology_request=topology_request(pod_set.get("topologyRequest")),
         pod_requests=nodes.pod_requests(pod_spec),
         checked_node_selector={

@@ -32,7 +32,7 @@ def warnings(obj, old=None):
     ("obj", "word"),
     [
         (CONCURRENT, "spec.concurrentAdmissionPolicy has no effect"),
-        (configuration(featureGates={"FailureRecoveryPolicy": True}), "featureGates.FailureRecoveryPolicy: has no"),
+        (configuration(featureGates={"SchedulerLongRequeueInterval": True}), "SchedulerLongRequeueInterval: has no"),
         (configuration(webhok={}), 'the Configuration is not used: webhok: Invalid value: unknown field "webhok"'),
     ],
 )

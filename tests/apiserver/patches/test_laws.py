@@ -77,7 +77,12 @@ def configuration(spec):
 
 def apply(live, spec, manager, *, force=True):
     writer = Writer(name=manager, api_version="example.dev/v1", time="2026-01-01T00:00:00Z")
-    result, managers = managed_fields.apply(SCHEMA, live, configuration(spec), writer=writer, force=force)
+    managers = managed_fields.read(live) if live else {}
+    if live:
+        live = live | {"metadata": {name: value for name, value in live["metadata"].items() if name != "managedFields"}}
+    result, managers = managed_fields.apply(
+        SCHEMA, live, configuration(spec), managers=managers, writer=writer, force=force
+    )
     result = copy.deepcopy(result)
     managed_fields.write(result, managers)
     return msgspec.json.decode(msgspec.json.encode(result))

@@ -311,3 +311,40 @@ async def test_claims_are_made_from_templates(start_cluster):
     assert objects.labels(claim) == {"team": "a"}
     assert claim["spec"]["devices"]["requests"][0]["name"] == "r"
     assert objects.controller_of(claim)["name"] == event.object["metadata"]["name"]
+
+
+async def test_an_ephemeral_container_runs_beside_the_others(start_cluster):
+    local_cluster = await start_cluster("process")
+    await local_cluster.create(resources.JOB, job(pod=shell("while [ ! -e go ]; do sleep 0.02; done")))
+    await local_cluster.until(resources.JOB, "train", lambda obj: obj.get("status", {}).get("ready") == 1)
+    (pod,) = await local_cluster.pods()
+    name = pod["metadata"]["name"]
+    containers = [
+        {
+            "name": "debugger",
+            "image": "x",
+            "command": ["sh", "-c", "echo hello; exit 3"],
+            "targetContainerName": "main",
+        },
+        {"name": "waits", "image": "x", "command": ["sleep", "60"]},
+    ]
+    patch = {"spec": {"ephemeralContainers": containers}}
+    await local_cluster.client.patch(resources.POD, name, "default", patch, subresource="ephemeralcontainers")
+
+    def has_ended(obj):
+        statuses = {status["name"]: status["state"] for status in pods.ephemeral_statuses(obj)}
+        return "terminated" in statuses.get("debugger", {}) and "running" in statuses.get("waits", {})
+
+    pod = await local_cluster.until(resources.POD, name, has_ended)
+    assert pods.ephemeral_statuses(pod)[0]["state"]["terminated"]["exitCode"] == 3
+    assert (pod["status"]["phase"], pods.is_ready(pod)) == ("Running", True)
+    runtime = local_cluster.cluster.kubelet.runtime
+    assert runtime.log(pod, "debugger", 0).read_text() == "hello\n"
+    execution = await local_cluster.cluster.kubelet.execute(
+        objects.uid(pod), "waits", ("touch", "go"), terminal=False, wants_input=False
+    )
+    assert await execution.wait() == 0
+    done = await local_cluster.until(resources.JOB, "train", has_condition("Complete"))
+    assert done["status"]["succeeded"] == 1
+    (pod,) = await local_cluster.pods()
+    assert pods.ephemeral_statuses(pod)[1]["state"]["terminated"]["exitCode"] != 0

@@ -1,5 +1,6 @@
 """Isolated processes, as root: what a job cannot read, keep, exceed or leave behind."""
 
+import asyncio
 import contextlib
 import ctypes
 import platform
@@ -286,6 +287,12 @@ async def test_a_working_directory_of_another_user_is_refused(runtime, tmp_path)
         await runtime.start(shell("cat secret", container={"workingDir": str(private)}))
 
 
+async def test_a_working_directory_in_tmp_is_refused_with_the_reason(runtime, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("elsewhere")
+    with pytest.raises(StartError, match=r"the container has a /tmp of its own, so name a workingDir outside /tmp"):
+        await runtime.start(shell("pwd", container={"workingDir": str(directory)}))
+
+
 async def test_a_directory_below_a_private_one_is_not_entered(runtime):
     private = Path("/root") / f"pykueue-test-{uuid.uuid4().hex}"
     (private / "open").mkdir(parents=True, mode=0o755)
@@ -351,3 +358,43 @@ async def test_a_user_namespace_of_the_job_uncovers_nothing(runtime, data_dir):
     text = await output(runtime, shell(command, security=as_user(JANE, has_seccomp_filter=False)))
     assert "uncovered" not in text
     assert "secret-token" not in text
+
+
+async def test_a_debugger_shares_the_namespaces_of_its_target(runtime):
+    target = await running(runtime, shell("echo up; echo here > /tmp/file; exec sleep 60", uid="debugged"))
+    script = "cat /tmp/file; cat /proc/1/cmdline | tr '\\0' ' '; id -u; grep Seccomp: /proc/self/status"
+    fields = {"name": "debugger", "targetContainerName": "main"}
+    debugger = shell(script, uid="debugged", container=fields)
+    container = await runtime.start(debugger)
+    assert (await container.wait()).code == 0
+    text = runtime.log(debugger.pod, "debugger", 0).read_text()
+    assert text.startswith("here\n/bin/sh")
+    assert text.split()[-3:] == [str(JANE.uid), "Seccomp:", "2"]
+    daemon = shell("setsid sleep 1000 & echo up; sleep 1000", uid="debugged", attempt=1, container=fields)
+    container = await runtime.start(daemon)
+    exit_status, _ = await asyncio.gather(container.wait(), target.stop(0))
+    assert exit_status.code == 137
+    with pytest.raises(StartError, match="the target container main is not running"):
+        await runtime.start(shell("id", uid="debugged", attempt=2, container=fields))
+
+
+async def test_a_command_without_the_mark_counts_for_the_memory_limit(runtime):
+    limits = {"resources": {"limits": {"memory": "100Mi"}}}
+    container_request = shell("echo up; exec sleep 60", container=limits)
+    container = await running(runtime, container_request)
+    uid = container_request.pod["metadata"]["uid"]
+    command = f'env -i {sys.executable} -c \'exec("""{SHARED_MEMORY}""")\''
+    execution = await runtime.execute(shell(command, uid=uid, container=limits))
+    assert await container.wait() == process.OUT_OF_MEMORY
+    await execution.wait()
+
+
+async def test_commands_have_the_limits_of_the_container(runtime):
+    limits = {"resources": {"limits": {"memory": "100Mi"}}}
+    container_request = shell("echo up; exec sleep 60", container=limits)
+    container = await running(runtime, container_request)
+    uid = container_request.pod["metadata"]["uid"]
+    script = "ulimit -d; ulimit -u 2>/dev/null || ulimit -p"
+    text = await all_output(await runtime.execute(shell(script, uid=uid, container=limits)))
+    assert text.split() == [str(100 << 10), str(launch.PROCESS_LIMIT)]
+    await container.stop(0)

@@ -41,7 +41,7 @@ def add_jane(cluster):
 
 
 @as_root
-def test_the_jobs_of_users_are_isolated(cluster, tmp_path):
+def test_the_jobs_of_users_are_isolated(cluster, tmp_path, tmp_path_factory):
     api_calls.create(cluster.directory / "kubeconfig", QUEUE)
     kubeconfig, text = add_jane(cluster)
     assert f"run as Unix users of their own (from {FIRST_UID})" in text
@@ -57,6 +57,13 @@ def test_the_jobs_of_users_are_isolated(cluster, tmp_path):
     assert "KUBECONFIG" not in output
     output = cluster.run(*submit, "user-queue", "--", "sh", "-c", f"id -u; pwd; cat {secret}")
     assert f"\n0\n{cluster.directory}\nof the administrator" in output
+    jane = ("--kubeconfig", str(kubeconfig))
+    directory = str(tmp_path_factory.mktemp("elsewhere"))
+    cluster.run("submit", "--name", "lost", "--cpu", "100m", "--queue", "jane", "--directory", directory, *jane, "true")
+    cluster.run("wait", "lost", *jane, code=1)
+    assert "the container has a /tmp of its own, so name a workingDir outside /tmp" in cluster.run(
+        "explain", "job", "lost", *jane
+    )
     assert "run as Unix users of their own" in cluster.stop()
 
 

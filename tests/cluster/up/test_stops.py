@@ -75,7 +75,8 @@ def test_down_ends_jobs_that_were_left_running(cluster, directory):
 def test_down_stops_pykueue_and_its_jobs(cluster, directory):
     printed = cluster.run("down", "--data-dir", str(cluster.directory))
     assert f"pykueue with data in {cluster.directory} is stopped." in printed
-    cluster.process.communicate(timeout=30)
+    last_line = cluster.process.communicate(timeout=30)[0].splitlines()[-1]
+    assert last_line == "1 job is ended, because `pykueue down` stopped pykueue."
     assert cluster.process.returncode == 0
     assert not is_running(directory)
     assert "Nothing runs" in cluster.run("down", "--data-dir", str(cluster.directory))
@@ -91,6 +92,6 @@ def test_with_stop_jobs_they_end_with_pykueue(cluster, directory):
 def test_another_runtime_does_not_start_while_processes_run(cluster, directory):
     cluster.stop()
     refused = cluster.fail("up", "--runtime", "simulated", "--data-dir", str(cluster.directory))
-    assert "1 job still runs as processes of this machine." in refused
+    assert "1 job still runs on this machine." in refused
     assert "pykueue down" in refused
     assert is_running(directory)

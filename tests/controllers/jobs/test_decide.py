@@ -307,6 +307,15 @@ def test_names_of_workloads_are_kueues():
     assert len(construction.workload_name(JOB.resource, "x" * 300, "u")) == 253
 
 
+def test_short_names_fit_into_a_label():
+    name = construction.workload_name(JOB.resource, "x" * 300, "u", max_length=construction.SHORT_NAME_LENGTH)
+    assert len(name) == 63
+    assert name.startswith("job-xxx")
+    assert construction.workload_name(JOB.resource, "a", "u") == construction.workload_name(
+        JOB.resource, "a", "u", max_length=construction.SHORT_NAME_LENGTH
+    )
+
+
 def test_a_kind_that_suspends_elsewhere_is_stopped_in_one_write():
     torch = {
         "metadata": copy.deepcopy(job()["metadata"]),

@@ -73,6 +73,20 @@ def test_under_load_background_writes_get_a_small_share(play):
     assert len(load.started) >= SHARE * 20 * 200
 
 
+def test_pauses_of_a_busy_machine_are_no_rest(play):
+    async def story(load):
+        for number in range(100):
+            load.background.decided()
+            for workload in range(100):
+                load.submit((number, workload))
+            await asyncio.sleep(0.08)
+            load.background.answered(0.08)
+            load.background.written()
+            await asyncio.sleep(0.15)
+
+    assert len(play(story).started) < 1000, "nearly all of 10,000 must wait"
+
+
 def test_the_latest_is_written_when_decisions_come_to_rest(play):
     async def story(load):
         await load.decide(seconds=5, per_second=100, submit=lambda number: load.submit(number % 150, number))
@@ -93,6 +107,30 @@ def test_a_key_that_keeps_changing_is_written_once_a_second(play):
     load = play(story)
     assert len(load.started) <= KEY_BURST + 10 + 2
     assert load.started[-1] == ("key", 999)
+
+
+def test_a_key_that_keeps_changing_does_not_delay_others(play):
+    async def story(load):
+        for number in range(int(KEY_BURST) + 1):
+            load.submit("busy", number)
+        load.submit("other", 1)
+        load.submit("other", 2)
+        assert load.started[-2:] == [("other", 1), ("other", 2)]
+
+    play(story)
+
+
+def test_without_room_the_oldest_is_written_first(play):
+    async def story(load):
+        load.background.decided()
+        for number in range(2 * int(BURST)):
+            load.submit(number)
+        await asyncio.sleep(0.3)
+        load.submit("late")
+        await asyncio.sleep(10)
+        assert load.keys == [*range(2 * int(BURST)), "late"]
+
+    play(story)
 
 
 def test_what_is_dropped_is_not_written(play):

@@ -9,6 +9,7 @@ from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
 
 _CHECKS = "spec.admissionChecksStrategy.admissionChecks"
 _POLICY = "spec.concurrentAdmissionPolicy"
+NOT_CONCURRENT = f"{_POLICY} has no effect without the feature gate ConcurrentAdmission"
 STRICT_FIFO_IS_NOT_CONCURRENT = "StrictFIFO queueing strategy cannot be used when ConcurrentAdmissionPolicy is defined"
 BORROWS_WITHOUT_RECLAIM = "reclaimWithinCohort=Never and borrowWithinCohort.Policy!=Never"
 
@@ -128,3 +129,12 @@ def _tolerated_checks(spec: Object, old: Object) -> dict[str, set[str]]:
 def _checks(spec: Object) -> list[tuple[str, list[str]]]:
     checks = reading.mappings(reading.at(spec, "admissionChecksStrategy", "admissionChecks"))
     return [(reading.text(check.get("name")), reading.texts(check.get("onFlavors"))) for check in checks]
+
+
+def warn_of_gate(request: AdmissionRequest) -> ValidationResult:
+    """Warns of a policy that is stored, but has no effect because its feature gate is off."""
+    if request.subresource or feature_gates.is_enabled(request.settings.feature_gates, "ConcurrentAdmission"):
+        return ValidationResult()
+    has_policy = reading.mapping(request.object.get("spec")).get("concurrentAdmissionPolicy") is not None
+    had_policy = reading.mapping((request.old or {}).get("spec")).get("concurrentAdmissionPolicy") is not None
+    return ValidationResult(warnings=(NOT_CONCURRENT,) if has_policy and not had_policy else ())

@@ -1,28 +1,9 @@
-"""What an object asks for and pykueue does not do: warnings for the client that writes it.
+"""What the Configuration asks for and pykueue does not do: warnings for the client that writes it.
 
-`controllers.unsupported` writes the same words into a condition of the object. For the ConfigMap
-of the Configuration the warnings are those of `api.configuration`.
+The warnings are those of `api.configuration`.
 """
 
-from pykueue.api.rules import reading
-from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
-
-NO_VARIANTS = "pykueue tries one flavor at a time, so spec.concurrentAdmissionPolicy has no effect"
-
-
-def limit_of(obj: Object) -> str:
-    """What pykueue does not do with the object; "" if there is nothing."""
-    kind, spec = obj.get("kind"), reading.mapping(obj.get("spec"))
-    if kind == "ClusterQueue" and spec.get("concurrentAdmissionPolicy") is not None:
-        return NO_VARIANTS
-    return ""
-
-
-def warn(request: AdmissionRequest) -> ValidationResult:
-    limit = limit_of(request.object)
-    if not limit or request.subresource or limit_of(request.old or {}):
-        return ValidationResult()
-    return ValidationResult(warnings=(limit,))
+from pykueue.api.scheme import AdmissionRequest, ValidationResult
 
 
 def warn_of_configuration(request: AdmissionRequest) -> ValidationResult:

@@ -15,7 +15,7 @@ from pykueue.kube.delegation import AccessRequest
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete", "GET": "get"}
 _NAMESPACE_SUBRESOURCES = ("status", "finalize")
-POD_SUBRESOURCES = ("resize",)
+POD_SUBRESOURCES = ("ephemeralcontainers", "resize")
 """Subresources through which the spec of a pod changes."""
 _CONNECT_SUBRESOURCES = ("exec", "attach", "portforward")
 VERBS = ("create", "delete", "deletecollection", "get", "list", "patch", "update", "watch")

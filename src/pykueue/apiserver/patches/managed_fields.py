@@ -259,29 +259,31 @@ def _without(managers: Mapping[Manager, Ownership], lost: Node | None) -> Manage
 
 
 def apply(
-    schema: MergeSchema, live: Object | None, applied: Object, *, writer: Writer, force: bool
+    schema: MergeSchema, live: Object | None, applied: Object, *, managers: Managers, writer: Writer, force: bool
 ) -> tuple[Object, Managers]:
     """Server-side apply: the new object and the new managers.
 
-    Unless forced, an ApiError 409 names the fields that other managers own.
+    `live` is the object without `managedFields`, and `managers` are their owners. The new object
+    shares with `live` what is not applied. Unless forced, an ApiError 409 names the fields that
+    other managers own.
     """
-    current: Object = live if live is not None else {"metadata": {}}
-    managers = read(current)
+    base: Object = live if live is not None else {"metadata": {}}
+    managers = dict(managers)
     applier = writer.applier()
     previous = managers.pop(applier, None)
     mine = strip(typed.fields(schema, applied))
-    base = _unmanaged(current)
     merged = typed.merge(schema, base, applied)
     changed = strip(typed.compare(schema, base, merged)[0])
     if not force:
         ours = _applied_by_client(schema, base) if writer.name == _KUBECTL else None
         _refuse_conflicts(managers, field_sets.difference(changed, ours))
     managers = _without(managers, changed)
-    others = field_sets.union_all(owned.fields for owned in managers.values())
+    result: Object = merged
     no_longer_applied = field_sets.difference(previous.fields, mine) if previous else None
-    result: Object = typed.remove(schema, merged, no_longer_applied, field_sets.union(others, mine))
-    removed = strip(typed.compare(schema, merged, result)[1])
-    managers = _without(managers, removed)
+    if no_longer_applied is not None:
+        others = field_sets.union_all(owned.fields for owned in managers.values())
+        result = typed.remove(schema, merged, no_longer_applied, field_sets.union(others, mine))
+        managers = _without(managers, strip(typed.compare(schema, merged, result)[1]))
     if mine is not None:
         previous_time = previous.time if previous else ""
         time = previous_time if result == base else writer.time

@@ -14,8 +14,6 @@ _REASONS = {
     (_ADMISSION, "ValidatingWebhookConfiguration"): _NO_WEBHOOKS,
     (_ADMISSION, "MutatingAdmissionPolicy"): _NO_POLICIES,
     (_ADMISSION, "MutatingAdmissionPolicyBinding"): _NO_POLICIES,
-    (_ADMISSION, "ValidatingAdmissionPolicy"): _NO_POLICIES,
-    (_ADMISSION, "ValidatingAdmissionPolicyBinding"): _NO_POLICIES,
     ("apiregistration.k8s.io", "APIService"): "this API server forwards no requests",
     ("apps", "DaemonSet"): "no controller creates its pods",
     ("", "ReplicationController"): "no controller creates its pods",

@@ -61,7 +61,7 @@ def register(api: EmbeddedApi, cluster: LocalCluster) -> None:
         query = logs.Query.parse({"container": _container(pod, options.container), "follow": "true"})
         log = logs.find(pod, query, cluster.log_of)
         stream = logs.stream(log, query, lambda: cluster.is_running(objects.uid(pod), query.container))
-        container = next(item for item in pod["spec"]["containers"] if item["name"] == query.container)
+        container = next(item for item in _containers(pod) if item["name"] == query.container)
         fifo = log.parent / INPUT if isinstance(log, Path) and options.wants_input else None
         attached = AttachedConsole(fifo, ends_with_client=bool(container.get("stdinOnce")))
         return HttpResponse(body=Upgrade(protocols=PROTOCOLS, serve=lambda line: _serve_attach(line, stream, attached)))
@@ -90,10 +90,14 @@ class PodExecOptions:
         )
 
 
+def _containers(pod: Object) -> list[Object]:
+    fields = ("containers", "initContainers", "ephemeralContainers")
+    return [container for field in fields for container in objects.nested_list(pod, "spec", field)]
+
+
 def _container(pod: Object, name: str) -> str:
     default = objects.annotations(pod).get(_DEFAULT_CONTAINER)
-    containers = [*objects.nested_list(pod, "spec", "containers"), *objects.nested_list(pod, "spec", "initContainers")]
-    names = [container["name"] for container in containers]
+    names = [container["name"] for container in _containers(pod)]
     chosen = name or default or names[0]
     if chosen not in names:
         raise errors.bad_request(f"container {chosen} is not valid for pod {objects.name(pod)}")

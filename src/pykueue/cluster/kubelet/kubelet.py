@@ -225,6 +225,8 @@ class PodWorker:
         if objects.is_deleted(pod):
             self._run.stop(self._kubelet.now())
             self._changed.set()
+        elif self._run.add_ephemeral():
+            self._changed.set()
 
     def removed(self) -> None:
         """The pod no longer exists in the API: kill its containers without a grace period."""
@@ -415,7 +417,7 @@ class PodWorker:
             return ""
         try:
             return await self._kubelet.runtime.handle(self._request(name), handler)
-        except MissingSourceError as error:
+        except Exception as error:  # noqa: BLE001 - a container is stopped whatever its hook does
             return str(error)
 
     def _probe_reported(

@@ -46,15 +46,16 @@ class Query:
 
 def container_status(pod: Object, query: Query) -> Object:
     """The status of the queried container; ApiError 400 in the API server's words."""
-    names = [container["name"] for container in pods.containers(pod["spec"])]
+    containers = pods.containers(pod["spec"])
+    names = [container["name"] for container in (*containers, *pods.ephemeral_containers(pod["spec"]))]
     mains = [container["name"] for container in pod["spec"]["containers"]]
-    name = query.container or (mains[0] if len(names) == 1 else "")
+    name = query.container or (mains[0] if len(containers) == 1 else "")
     if not name:
         choices = f"choose one of: [{' '.join(mains)}]"
         raise errors.bad_request(f"a container name must be specified for pod {objects.name(pod)}, {choices}")
     if name not in names:
         raise errors.bad_request(f"container {name} is not valid for pod {objects.name(pod)}")
-    for candidate in pods.container_statuses(pod):
+    for candidate in (*pods.container_statuses(pod), *pods.ephemeral_statuses(pod)):
         if candidate["name"] == name:
             return dict(candidate)
     return {"name": name, "state": {"waiting": {"reason": "ContainerCreating"}}, "restartCount": 0}

@@ -46,7 +46,7 @@ Action = Start | Stop
 class ContainerRun:
     spec: Object
     role: str
-    """main, init or sidecar."""
+    """main, init, sidecar or ephemeral."""
     phase: str = "waiting"
     """waiting, starting, running, stopping or ended."""
     attempt: int = 0
@@ -114,7 +114,20 @@ class PodRun:
         containers |= {
             container["name"]: ContainerRun(spec=container, role="main") for container in spec.get("containers") or ()
         }
-        return cls(pod=pod, containers=containers, started_at=now)
+        run = cls(pod=pod, containers=containers, started_at=now)
+        run.add_ephemeral()
+        return run
+
+    def add_ephemeral(self) -> bool:
+        """Add the ephemeral containers of the pod's spec; False if there are no new ones.
+
+        They start at once, and once only.
+        """
+        ephemeral = self.pod["spec"].get("ephemeralContainers") or ()
+        new = [container for container in ephemeral if container["name"] not in self.containers]
+        for container in new:
+            self.containers[container["name"]] = ContainerRun(spec=container, role="ephemeral")
+        return bool(new)
 
     @property
     def restart_policy(self) -> str:
@@ -169,7 +182,11 @@ class PodRun:
         self._check_deadline(now)
         if self.stop_at is not None:
             return self._terminate()
-        return self._advance(now)
+        return [*self._start_ephemeral(now), *self._advance(now)]
+
+    def _start_ephemeral(self, now: datetime) -> list[Action]:
+        waiting = [run for run in self.of("ephemeral") if run.phase == "waiting"]
+        return [action for run in waiting for action in self._ensure_running(run, now)]
 
     def _check_deadline(self, now: datetime) -> None:
         seconds = self.pod["spec"].get("activeDeadlineSeconds")
@@ -225,8 +242,8 @@ class PodRun:
         return [Start(container=run.name, attempt=run.attempt + 1)]
 
     def _terminate(self) -> list[Action]:
-        """Stop main and init containers first, and sidecars when all others have ended."""
-        others = self.of("main", "init")
+        """Stop all containers but sidecars first, and sidecars when the others have ended."""
+        others = self.of("main", "init", "ephemeral")
         if any(run.phase in _ALIVE for run in others):
             return _stop(others)
         mains = self.of("main")

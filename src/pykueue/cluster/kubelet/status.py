@@ -26,6 +26,8 @@ def render(run: PodRun, now: datetime, address: str) -> Object:
     }
     if inits := run.of("init", "sidecar"):
         status["initContainerStatuses"] = [_container(container, is_over=run.is_over) for container in inits]
+    if ephemeral := run.of("ephemeral"):
+        status["ephemeralContainerStatuses"] = [_container(container, is_over=run.is_over) for container in ephemeral]
     if run.is_over and run.stop_reason:
         status |= {"reason": run.stop_reason, "message": run.stop_message}
     return status
@@ -33,7 +35,7 @@ def render(run: PodRun, now: datetime, address: str) -> Object:
 
 def _container(run: ContainerRun, *, is_over: bool) -> Object:
     is_running = run.phase in ("running", "stopping")
-    ready = (is_running and run.is_ready) or (run.role == "init" and run.is_completed)
+    ready = (is_running and run.is_ready and run.role != "ephemeral") or (run.role == "init" and run.is_completed)
     status = {
         "name": run.name,
         "image": run.spec.get("image", ""),
@@ -148,7 +150,7 @@ def restore(pod: Object, now: datetime) -> PodRun:
     status = objects.status(pod)
     run = PodRun.begin(pod, times.parse_optional(status.get("startTime")) or now)
     run.phase = status.get("phase", "Pending")
-    for container_status in pods.container_statuses(pod):
+    for container_status in (*pods.container_statuses(pod), *pods.ephemeral_statuses(pod)):
         if (container := run.containers.get(container_status["name"])) is not None:
             _restore_container(container, container_status)
     return run

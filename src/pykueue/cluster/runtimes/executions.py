@@ -22,6 +22,12 @@ from pykueue.cluster.runtimes.linux_processes import ProcessIdentity
 from pykueue.cluster.runtimes.protocol import StartError
 
 _CHUNK_BYTES = 64 * 1024
+LIMITS_SCRIPT = """\
+[ "$1" = 0 ] || ulimit -d "$1"
+[ "$2" = 0 ] || ulimit -u "$2" 2>/dev/null || ulimit -p "$2"
+shift 2
+"""
+"""Sets the limits of a process, in the shell that becomes it."""
 
 
 def find_executable(word: str, environment: Mapping[str, str], work: Path) -> str:
@@ -39,9 +45,12 @@ def change_directory(work: Path) -> None:
 
 
 def _no_entry(work: Path, error: OSError) -> StartError:
+    remedy = "let this user enter it, or name another workingDir"
+    private = next((str(path) for path in paths.TEMPORARY if work.is_relative_to(path)), "")
+    if private and isinstance(error, FileNotFoundError):
+        remedy = f"the container has a {private} of its own, so name a workingDir outside {private}"
     return StartError(
-        f"user {os.geteuid()} of the container cannot enter the working directory {work}: {error.strerror}; "
-        "let this user enter it, or name another workingDir"
+        f"user {os.geteuid()} of the container cannot enter the working directory {work}: {error.strerror}; {remedy}"
     )
 
 
@@ -53,10 +62,18 @@ class StartedCommand:
 
 
 def spawn(
-    command: Sequence[str], environment: Mapping[str, str], work: Path, *, terminal: bool, wants_input: bool
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    work: Path,
+    *,
+    limits: Sequence[str],
+    terminal: bool,
+    wants_input: bool,
 ) -> StartedCommand:
-    """Start a command with the rights of the calling thread."""
+    """Start a command with the rights of the calling thread, and the limits of a container."""
     words = [find_executable(command[0], environment, work), *command[1:]]
+    if set(limits) != {"0"}:
+        words = ["/bin/sh", "-c", f'{LIMITS_SCRIPT}exec "$@"', "sh", *limits, *words]
     controller, device = os.openpty() if terminal else (None, None)
     pipe = subprocess.PIPE if device is None else device
     try:

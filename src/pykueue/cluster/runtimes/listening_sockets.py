@@ -22,7 +22,7 @@ _ADDRESSES = (_LOOPBACK, _EVERY_ADDRESS[:1], _EVERY_ADDRESS[1:])
 async def connect(
     port: int, processes: Callable[[], Iterable[int]]
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Connect to a port on which one of the processes listens; ConnectionRefusedError otherwise."""
+    """Connect to a port on which one of the processes listens, else ConnectionRefusedError."""
     if not await asyncio.to_thread(lambda: is_open(port, processes())):
         raise ConnectionRefusedError(0, "connection refused: no process of the pod listens on this port")
     return await asyncio.open_connection(ADDRESS, port)
@@ -37,9 +37,9 @@ def is_open(port: int, pids: Iterable[int], network: Path = Path("/proc/net")) -
 def _listening(port: int, network: Path) -> set[str]:
     """The inodes of the sockets that answer on the port."""
     by_address: dict[str, set[str]] = {}
-    for name in ("tcp", "tcp6"):
+    for table in (network / "tcp", network / "tcp6"):
         with contextlib.suppress(OSError):
-            for line in (network / name).read_text().splitlines()[1:]:
+            for line in table.read_text().splitlines()[1:]:
                 fields = line.split()
                 address, _, number = fields[1].rpartition(":")
                 if fields[3] == _LISTENING and int(number, 16) == port:

@@ -17,13 +17,13 @@ from typing import TypeVar
 
 import msgspec
 
+from pykueue.cluster.paths import TEMPORARY
 from pykueue.cluster.runtimes import device_files, seccomp
 from pykueue.cluster.runtimes import linux_calls as linux
 
 T = TypeVar("T")
 
 _MOUNT_PROGRAM = "/bin/mount"
-_TEMPORARY = (Path("/tmp"), Path("/var/tmp"))  # noqa: S108 - replaced by private directories
 _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108
 _ROOT = Path("/")
 _PROC = Path("/proc")
@@ -179,9 +179,9 @@ def _mount_view(view: FileView) -> None:
     temporary = view.temporary or ()
     temporary_sources = [os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW) for path in temporary]
     try:
-        for descriptor, target in zip(temporary_sources, _TEMPORARY, strict=False):
+        for descriptor, target in zip(temporary_sources, TEMPORARY, strict=False):
             linux.bind(descriptor, target)
-        for directory in sorted({cover for cover in covers.values() if cover is not None and cover not in _TEMPORARY}):
+        for directory in sorted({cover for cover in covers.values() if cover is not None and cover not in TEMPORARY}):
             linux.mount("tmpfs", directory, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, options=_EMPTY_DIRECTORY)
         for path in sorted(sources):
             path.mkdir(parents=True, exist_ok=True)
@@ -196,7 +196,7 @@ def _mount_view(view: FileView) -> None:
 
 def _cover(path: Path, view: FileView) -> Path | None:
     """The directory that hides a path from the container's user; None if the user can reach it."""
-    for directory in _TEMPORARY:
+    for directory in TEMPORARY:
         if path.is_relative_to(directory):
             return directory
     ancestor = private_ancestor(path)

@@ -93,7 +93,7 @@ class SimulatedRuntime:
             raise StillPulling(image, timedelta(microseconds=(ready_ns - now_ns) / 1000))
 
     def _age(self, request: ContainerRequest) -> float:
-        for status in pods.container_statuses(request.pod):
+        for status in (*pods.container_statuses(request.pod), *pods.ephemeral_statuses(request.pod)):
             since = objects.nested(status, "state", "running").get("startedAt")
             if status["name"] == request.container["name"] and since:
                 return self._clock.now_ns() / SECOND_NS - times.parse(since).timestamp()

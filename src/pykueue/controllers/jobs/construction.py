@@ -19,18 +19,30 @@ from pykueue.controllers.jobs.context import PriorityClasses
 from pykueue.translate.jobs import framework
 from pykueue.translate.jobs.framework import JobFramework
 
+MAX_NAME_LENGTH = 253
+SHORT_NAME_LENGTH = 63
+"""The maximum with the gate ShortWorkloadNames: such a name may be the value of a label."""
+HASH_LENGTH = 5
+
 
 def owner_reference(kind: JobFramework, job: Object) -> Object:
     identity = {"apiVersion": kind.resource.api_version, "kind": kind.resource.kind}
     return objects.controller_reference({**job, **identity})
 
 
-def name_of(kind: JobFramework, job: Object, extra: str = "") -> str:
-    return workload_name(kind.resource, job["metadata"]["name"], job["metadata"]["uid"], extra)
+def name_of(kind: JobFramework, job: Object, extra: str = "", *, max_length: int = MAX_NAME_LENGTH) -> str:
+    metadata = job["metadata"]
+    return workload_name(kind.resource, metadata["name"], metadata["uid"], extra, max_length=max_length)
 
 
 def workload_of(
-    kind: JobFramework, job: Object, pod_sets: Sequence[Object], *, priority: Object, label_keys: Iterable[str] = ()
+    kind: JobFramework,
+    job: Object,
+    pod_sets: Sequence[Object],
+    *,
+    priority: Object,
+    label_keys: Iterable[str] = (),
+    max_name_length: int = MAX_NAME_LENGTH,
 ) -> Object:
     metadata, job_labels = job["metadata"], objects.labels(job)
     labels = {name: job_labels[name] for name in label_keys if name in job_labels}
@@ -39,7 +51,7 @@ def workload_of(
         "apiVersion": resources.WORKLOAD.api_version,
         "kind": "Workload",
         "metadata": {
-            "name": name_of(kind, job),
+            "name": name_of(kind, job, max_length=max_name_length),
             "namespace": metadata["namespace"],
             "labels": labels,
             "finalizers": [RESOURCE_IN_USE],
@@ -82,16 +94,24 @@ def without_repeated_env(pod_set: Object) -> Object:
     return pod_set
 
 
-MAX_NAME_LENGTH = 253
-HASH_LENGTH = 5
-
-
-def workload_name(resource: Resource, name: str, uid: str, extra: str = "") -> str:
+def workload_name(
+    resource: Resource, name: str, uid: str, extra: str = "", *, max_length: int = MAX_NAME_LENGTH
+) -> str:
     """Kind and job name, cut to the maximum length, and five hex digits of a hash."""
-    prefix = f"{resource.kind.lower()}-{name}"[: MAX_NAME_LENGTH - 1 - HASH_LENGTH]
-    parts = [resource.kind, resource.group, name, uid, *([extra] if extra else [])]
+    parts = (resource.kind, resource.group, name, uid, *([extra] if extra else []))
+    return _with_hash(f"{resource.kind.lower()}-{name}", parts, max_length)
+
+
+def variant_name(parent: Object, flavor: str, max_length: int) -> str:
+    """The name of a variant: that of its parent with the flavor, and a hash of its own."""
+    resource, name = resources.WORKLOAD, objects.name(parent)
+    parts = (resource.kind, resource.group, name, parent["metadata"].get("uid", ""), flavor)
+    return _with_hash(f"{name.rpartition('-')[0]}-variant-{flavor}", parts, max_length)
+
+
+def _with_hash(prefix: str, parts: Iterable[str], max_length: int) -> str:
     digest = hashlib.sha1("\n".join(parts).encode(), usedforsecurity=False).hexdigest()
-    return f"{prefix}-{digest[:HASH_LENGTH]}"
+    return f"{prefix[: max_length - 1 - HASH_LENGTH]}-{digest[:HASH_LENGTH]}"
 
 
 def original_uid(job: Object) -> str:

@@ -99,8 +99,11 @@ class LeaderWorkerSetController:
                 continue
             owner = objects.controller_of(pod) or {"name": ""}
             stateful_set = self._cache.get(resources.STATEFUL_SET, owner["name"], namespace)
-            is_outdated = groups.is_outdated(pod, stateful_set)
-            new = groups.ungated(pod) if is_outdated else groups.with_group_labels(pod, leader_worker_set)
+            if groups.is_outdated(pod, stateful_set):
+                new = groups.ungated(pod)
+            else:
+                length = self._policy.max_name_length
+                new = groups.with_group_labels(pod, leader_worker_set, max_name_length=length)
             if new != pod:
                 actions.append(Update(resource=resources.POD, old=pod, new=new))
         return actions

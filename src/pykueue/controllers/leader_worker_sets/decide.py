@@ -54,9 +54,11 @@ class GroupWorkloads(msgspec.Struct, frozen=True, kw_only=True):
     excess: tuple[Object, ...]
 
 
-def workload_name(leader_worker_set: Object, index: int | str) -> str:
-    name, uid = objects.name(leader_worker_set), construction.original_uid(leader_worker_set)
-    return construction.workload_name(resources.LEADER_WORKER_SET, f"{name}-{index}", uid)
+def workload_name(
+    leader_worker_set: Object, index: int | str, *, max_length: int = construction.MAX_NAME_LENGTH
+) -> str:
+    name, uid = f"{objects.name(leader_worker_set)}-{index}", construction.original_uid(leader_worker_set)
+    return construction.workload_name(resources.LEADER_WORKER_SET, name, uid, max_length=max_length)
 
 
 def size(leader_worker_set: Object) -> int:
@@ -82,12 +84,14 @@ def _surge(leader_worker_set: Object) -> int:
     return int(text) if text.isdigit() else 0
 
 
-def compare_workloads(leader_worker_set: Object, existing: Iterable[Object]) -> GroupWorkloads:
+def compare_workloads(
+    leader_worker_set: Object, existing: Iterable[Object], *, max_length: int = construction.MAX_NAME_LENGTH
+) -> GroupWorkloads:
     by_name = {workload["metadata"]["name"]: workload for workload in existing}
     missing: list[int] = []
     current: list[Object] = []
     for index in range(replicas(leader_worker_set)):
-        workload = by_name.pop(workload_name(leader_worker_set, index), None)
+        workload = by_name.pop(workload_name(leader_worker_set, index, max_length=max_length), None)
         if workload is None:
             missing.append(index)
         else:
@@ -100,7 +104,7 @@ def plan(context: JobContext, leader_worker_set: Object) -> list[Action]:
 
     The Workloads of a copy that a MultiKueue manager created are created by the manager.
     """
-    workloads = compare_workloads(leader_worker_set, context.workloads)
+    workloads = compare_workloads(leader_worker_set, context.workloads, max_length=context.policy.max_name_length)
     actions: list[Action] = []
     for workload in workloads.excess:
         actions += _deleted(workload)
@@ -169,7 +173,7 @@ def workload_of(context: JobContext, leader_worker_set: Object, index: int) -> O
         COMPONENT_WORKLOAD_INDEX: str(index),
     }
     workload["metadata"] |= {
-        "name": workload_name(leader_worker_set, index),
+        "name": workload_name(leader_worker_set, index, max_length=context.policy.max_name_length),
         "ownerReferences": [owner],
         "annotations": annotations,
     }
@@ -208,7 +212,9 @@ def _belongs_to_operator(key: str) -> bool:
     return key.startswith(DOMAIN) and key != SET_NAME_LABEL
 
 
-def with_group_labels(pod: Object, leader_worker_set: Object) -> Object:
+def with_group_labels(
+    pod: Object, leader_worker_set: Object, *, max_name_length: int = construction.MAX_NAME_LENGTH
+) -> Object:
     """The pod as a member of its pod group; unchanged until it has a group index."""
     labels = objects.labels(pod)
     queue_name = framework.queue_name(leader_worker_set)
@@ -220,7 +226,7 @@ def with_group_labels(pod: Object, leader_worker_set: Object) -> Object:
         new["metadata"]["labels"][QUEUE_NAME] = queue_name
     if is_marked:
         return new
-    name = workload_name(leader_worker_set, labels[GROUP_INDEX_LABEL])
+    name = workload_name(leader_worker_set, labels[GROUP_INDEX_LABEL], max_length=max_name_length)
     new["metadata"]["labels"][MANAGED] = "true"
     annotations = new["metadata"].setdefault("annotations", {})
     annotations |= {

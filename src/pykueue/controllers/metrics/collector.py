@@ -21,6 +21,7 @@ from pykueue.engine import values
 from pykueue.engine.view import EngineView
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.cache import ObjectCache
+from pykueue.translate import variants
 
 
 class Metrics:
@@ -126,10 +127,11 @@ class Metrics:
             if self._measures_creation and self._cache.is_listed(resources.WORKLOAD):
                 self._created(new)
             return
-        if _became_true(old, new, "QuotaReserved"):
+        is_scheduled = not variants.is_parent(new)
+        if is_scheduled and _became_true(old, new, "QuotaReserved"):
             self._count(new, "quota_reserved_workloads_total")
             self._observe(new, "quota_reserved_wait_time_seconds", self._seconds_queued(new))
-        if _became_true(old, new, "Admitted"):
+        if is_scheduled and _became_true(old, new, "Admitted"):
             self._admitted(new)
         if _became_true(old, new, "Finished"):
             self._finished(old, new)

@@ -271,15 +271,22 @@ def _construct(context: JobContext, group: PodGroup) -> Object | Event:
     pod_sets = group.pod_sets(context.policy.options)
     chosen = construction.priority_of(pods.FRAMEWORK, group.lead, pod_sets, context.classes)
     keys = context.policy.label_keys_to_copy
+    workload = construction.workload_of(
+        pods.FRAMEWORK,
+        group.lead,
+        pod_sets,
+        priority=chosen,
+        label_keys=keys,
+        max_name_length=context.policy.max_name_length,
+    )
     if not group.name:
-        return construction.workload_of(pods.FRAMEWORK, group.lead, pod_sets, priority=chosen, label_keys=keys)
+        return workload
     fault = _group_fault(group, pod_sets)
     labels = _common_labels(group, keys)
     if not fault and labels is None:
         fault = "constructing workload: pods have different label values"
     if fault:
         return Event(about=group.lead, reason="ErrWorkloadCompose", message=fault, type="Warning")
-    workload = construction.workload_of(pods.FRAMEWORK, group.lead, pod_sets, priority=chosen, label_keys=keys)
     metadata = workload["metadata"]
     metadata["name"] = group.name
     metadata["labels"] = labels
@@ -350,7 +357,9 @@ def _evicted(context: JobContext, group: PodGroup, old: Object) -> Plan:
     if predicates.has_quota_reservation(old) and not _is_active(context, group):
         new = copied(old)
         may_requeue = bool(group.name) or context.policy.requeues_single_pods
-        decide.release_after_eviction(new, context.now_ns, may_requeue=may_requeue)
+        decide.release_after_eviction(
+            new, context.now_ns, may_requeue=may_requeue, unadmitted=context.policy.unadmitted
+        )
         actions += changes(resources.WORKLOAD, old, new)
     return Plan(actions=tuple(actions))
 

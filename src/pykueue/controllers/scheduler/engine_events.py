@@ -17,7 +17,7 @@ from pykueue.engine import events, values
 from pykueue.engine.view import EngineView
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.cache import ObjectCache, version_of
-from pykueue.translate import devices, policy, queues, workload
+from pykueue.translate import devices, policy, queues, variants, workload
 
 REQUIRED_KINDS: tuple[Resource, ...] = (
     resources.NAMESPACE,
@@ -126,13 +126,28 @@ class EngineEventSource:
 
     def value_of(self, obj: Object) -> values.Workload:
         limit_ranges = self._cache.indexed(resources.LIMIT_RANGE, "namespace", objects.namespace(obj))
-        return self._translator.workload(
+        value = self._translator.workload(
             obj,
             limit_ranges=limit_ranges,
             runtime_classes=self._cache.by_name(resources.RUNTIME_CLASS),
             count_devices=self._count_devices,
             arrival=self._arrivals.get(workload.key(obj), 0),
         )
+        return workload.with_variants(value) if self._has_variants(obj) else value
+
+    def _has_variants(self, obj: Object) -> bool:
+        """Whether the variants of the Workload are scheduled instead of it."""
+        if not self._options.admits_concurrently or variants.is_variant(obj):
+            return False
+        return variants.is_parent(obj) or self._admits_concurrently(obj)
+
+    def _admits_concurrently(self, obj: Object) -> bool:
+        name = obj["spec"].get("queueName", "")
+        local_queue = self._cache.get(resources.LOCAL_QUEUE, name, objects.namespace(obj))
+        if local_queue is None:
+            return False
+        cluster_queue = self._cache.get(resources.CLUSTER_QUEUE, local_queue["spec"].get("clusterQueue", ""))
+        return cluster_queue is not None and cluster_queue["spec"].get("concurrentAdmissionPolicy") is not None
 
     def device_fault(self, obj: Object) -> devices.DeviceFault | None:
         """Why the devices of a pending Workload cannot be counted."""
@@ -224,6 +239,9 @@ class EngineEventSource:
         if new is None and old is not None:
             self._handle(events.ClusterQueueGone(at_ns=at_ns, name=values.ClusterQueueName(objects.name(old))))
         elif new is not None and _spec_changed(old, new):
+            if self._options.admits_concurrently:
+                for local_queue in self._cache.indexed(resources.LOCAL_QUEUE, "clusterQueue", objects.name(new)):
+                    self._send_queued(local_queue)
             self._handle(events.ClusterQueueChanged(at_ns=at_ns, cluster_queue=queues.cluster_queue(new)))
 
     def _local_queue_changed(self, old: Object | None, new: Object | None) -> None:
@@ -232,7 +250,14 @@ class EngineEventSource:
             key = values.LocalQueueKey(f"{objects.namespace(old)}/{objects.name(old)}")
             self._handle(events.LocalQueueGone(at_ns=at_ns, key=key))
         elif new is not None and _spec_changed(old, new):
+            if self._options.admits_concurrently:
+                self._send_queued(new)
             self._handle(events.LocalQueueChanged(at_ns=at_ns, local_queue=queues.local_queue(new)))
+
+    def _send_queued(self, local_queue: Object) -> None:
+        """Send the Workloads of a LocalQueue again: whether they have variants may change."""
+        for obj in self._cache.indexed(resources.WORKLOAD, "localQueue", predicates.key(local_queue)):
+            self._send_workload(workload.key(obj))
 
 
 def _charged(value: values.Workload) -> tuple[object, ...]:

@@ -13,9 +13,10 @@ from pykueue.api import conditions, objects, resources
 from pykueue.api.errors import ApiError
 from pykueue.api.rules.jobs.job_kinds import JOB_KINDS
 from pykueue.api.scheme import Object, Resource
+from pykueue.engine import values
 from pykueue.engine.view import EngineView
 from pykueue.kube.client import Client, ListOptions
-from pykueue.translate import explanations, workload
+from pykueue.translate import explanations, job_explanations, workload
 from pykueue.translate.job_explanations import JobFacts
 from pykueue.translate.jobs import pod_selectors
 
@@ -102,7 +103,8 @@ async def read(
     if workload_object is None:
         return facts
     # Remedies of a long queue take a while to try, so a copy is asked beside the event loop.
-    explanation = await asyncio.to_thread(view.copy().explain, workload.key(workload_object))
+    largest_node = _largest_node(workload_object, nodes, local_queues=named[0], cluster_queues=named[1])
+    explanation = await asyncio.to_thread(view.copy().explain, workload.key(workload_object), largest_node)
     if explanation is not None and not may_see_all:
         explanation = explanations.without_other_namespaces(explanation, job.namespace)
     queues = {objects.name(queue): queue for queue in named[1] or ()}
@@ -116,6 +118,22 @@ async def read(
         admission_checks=tuple(check for check in named[3] or () if objects.name(check) in names),
         workload_names=await _preemptors(client, workload_object, may_see_all=may_see_all),
     )
+
+
+def _largest_node(
+    workload_object: Object,
+    nodes: tuple[Object, ...] | None,
+    *,
+    local_queues: list[Object] | None,
+    cluster_queues: list[Object] | None,
+) -> dict[values.ResourceName, int] | None:
+    """The largest request that a node can satisfy; None if that is not known."""
+    name = objects.spec(workload_object).get("queueName", "")
+    targets = [objects.spec(queue)["clusterQueue"] for queue in local_queues or () if objects.name(queue) == name]
+    queues = [queue for queue in cluster_queues or () if objects.name(queue) in targets]
+    if not nodes or any(map(job_explanations.may_get_nodes, queues)):
+        return None
+    return job_explanations.largest_node(nodes)
 
 
 def _title(workload_object: Object | None, owner: Object | None, namespace: str) -> str:

@@ -59,9 +59,9 @@ class StatefulSetController:
                 continue
             group = matching.prebuilt_name(pod, self._policy)
             if not group:
-                labelled = decide.with_group_labels(pod, stateful_set)
+                labelled = decide.with_group_labels(pod, stateful_set, max_name_length=self._policy.max_name_length)
                 actions.append(Update(resource=resources.POD, old=pod, new=labelled))
-            elif group == decide.workload_name(stateful_set):
+            elif group == self._workload_name(stateful_set):
                 actions += decide.sync_queue_label(pod, stateful_set)
         await self._executor.apply(actions)
         return 0
@@ -75,11 +75,14 @@ class StatefulSetController:
             return False
         return bool(framework.queue_name(stateful_set)) or self._policy.manage_jobs_without_queue_name
 
+    def _workload_name(self, stateful_set: Object) -> str:
+        return decide.workload_name(stateful_set, max_length=self._policy.max_name_length)
+
     def _workload_actions(self, stateful_set: Object) -> list[Action]:
         namespace = stateful_set["metadata"]["namespace"]
-        old = self._cache.get(resources.WORKLOAD, decide.workload_name(stateful_set), namespace)
+        old = self._cache.get(resources.WORKLOAD, self._workload_name(stateful_set), namespace)
         if old is not None:
-            return decide.sync_workload(stateful_set, old, self._clock.now_ns())
+            return decide.sync_workload(stateful_set, old, self._clock.now_ns(), unadmitted=self._policy.unadmitted)
         if not decide.replicas(stateful_set) or MULTI_KUEUE_ORIGIN in objects.labels(stateful_set):
             return []
         workload = decide.workload_of(stateful_set, priority_classes(self._cache), self._policy)

@@ -28,6 +28,7 @@ from pykueue.api.scheme import Object
 from pykueue.controllers.jobs import construction
 from pykueue.controllers.jobs.context import JobPolicy, PriorityClasses
 from pykueue.controllers.workloads import predicates, transitions
+from pykueue.controllers.workloads.unadmitted import LEGACY, PENDING_EVALUATION, UnadmittedStatus
 from pykueue.kube.controller.writes import Action, Update, changes
 from pykueue.translate.jobs import framework, pods, topology_request
 
@@ -35,9 +36,9 @@ PARENT = "statefulset"
 POD_INDEX_LABEL = "apps.kubernetes.io/pod-index"
 
 
-def workload_name(stateful_set: Object) -> str:
-    uid = construction.original_uid(stateful_set)
-    return construction.workload_name(resources.STATEFUL_SET, objects.name(stateful_set), uid)
+def workload_name(stateful_set: Object, *, max_length: int = construction.MAX_NAME_LENGTH) -> str:
+    name, uid = objects.name(stateful_set), construction.original_uid(stateful_set)
+    return construction.workload_name(resources.STATEFUL_SET, name, uid, max_length=max_length)
 
 
 def replicas(stateful_set: Object) -> int:
@@ -60,7 +61,7 @@ def workload_of(stateful_set: Object, classes: PriorityClasses, policy: JobPolic
     priority = construction.priority_of(pods.FRAMEWORK, stateful_set, [pod_set], classes)
     workload = construction.workload_of(pods.FRAMEWORK, stateful_set, [pod_set], priority=priority)
     metadata = workload["metadata"]
-    metadata["name"] = workload_name(stateful_set)
+    metadata["name"] = workload_name(stateful_set, max_length=policy.max_name_length)
     metadata["ownerReferences"] = [_reference(stateful_set)]
     metadata["annotations"] = {
         **metadata.get("annotations", {}),
@@ -76,7 +77,9 @@ def _reference(stateful_set: Object) -> Object:
     return {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": metadata["name"], "uid": metadata["uid"]}
 
 
-def sync_workload(stateful_set: Object, old: Object, now_ns: int) -> list[Action]:
+def sync_workload(
+    stateful_set: Object, old: Object, now_ns: int, *, unadmitted: UnadmittedStatus = LEGACY
+) -> list[Action]:
     """Updates queue name, owner and hold of an existing Workload."""
     new = copied(old)
     count = replicas(stateful_set)
@@ -87,10 +90,11 @@ def sync_workload(stateful_set: Object, old: Object, now_ns: int) -> list[Action
         new["spec"]["queueName"] = framework.queue_name(stateful_set)
     if not count and predicates.holds_quota(old):
         message = "StatefulSet scaled to zero; workload on hold"
-        transitions.release_quota(new, reason="OnHold", message=message, now_ns=now_ns)
+        transitions.release_quota(new, reason="OnHold", message=message, now_ns=now_ns, unadmitted=unadmitted)
     elif count and predicates.is_on_hold(old):
         message = "Workload no longer on hold; waiting for quota reservation"
-        transitions.release_quota(new, reason="Pending", message=message, now_ns=now_ns)
+        reason = unadmitted.reason(PENDING_EVALUATION, "Pending")
+        transitions.release_quota(new, reason=reason, message=message, now_ns=now_ns, unadmitted=unadmitted)
     return changes(resources.WORKLOAD, old, new)
 
 
@@ -104,12 +108,14 @@ def sync_queue_label(pod: Object, stateful_set: Object) -> list[Action]:
     return [Update(resource=resources.POD, old=pod, new=new)]
 
 
-def with_group_labels(pod: Object, stateful_set: Object) -> Object:
+def with_group_labels(
+    pod: Object, stateful_set: Object, *, max_name_length: int = construction.MAX_NAME_LENGTH
+) -> Object:
     """The pod as a member of the StatefulSet's pod group."""
     new: Object = copied(pod)
     labels = new["metadata"].setdefault("labels", {})
     annotations = new["metadata"].setdefault("annotations", {})
-    name = workload_name(stateful_set)
+    name = workload_name(stateful_set, max_length=max_name_length)
     labels[MANAGED] = "true"
     for label in (QUEUE_NAME, PRIORITY_CLASS):
         if value := objects.labels(stateful_set).get(label, ""):

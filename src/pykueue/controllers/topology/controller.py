@@ -11,7 +11,7 @@ from pykueue.kube.clock import Clock
 from pykueue.kube.controller.cache import Key, ObjectCache, key_of, latest
 from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.controller.work_queue import WorkQueue
-from pykueue.translate import nodes
+from pykueue.translate import nodes, variants
 
 INDEX = "topologyWorkload"
 BATCH_NS = SECOND_NS
@@ -67,4 +67,7 @@ def _slice_of_pod(pod: Object) -> list[str]:
 
 
 def _slice_of_workload(workload: Object) -> list[str]:
+    """The same name of a Workload; the pods belong to the parent of variants."""
+    if variants.is_variant(workload):
+        return []
     return [f"{objects.namespace(workload)}/{slices.slice_name(workload)}"]

@@ -126,6 +126,8 @@ def assume(state: EngineState, entry: CycleEntry) -> list[decisions.Decision]:
         return [report.admit(state, entry)]
     if entry.status is EntryStatus.EVICTED:
         return [report.evict(state, entry)]
+    if entry.migrated is not None:
+        return report.migrate(state, entry, entry.migrated)
     return [report.preempt(state, entry)] if entry.preempts else []
 
 
@@ -164,7 +166,7 @@ def mark_idle(state: EngineState, heads: list[CycleEntry]) -> None:
 def _is_unchanged(entry: CycleEntry) -> bool:
     before = () if entry.scan_before is None else entry.scan_before.tried
     after = () if entry.pending.scan is None else entry.pending.scan.tried
-    return entry.back_in_heap and not entry.preempts and _starts_equally(before, after)
+    return entry.back_in_heap and not entry.preempts and entry.migrated is None and _starts_equally(before, after)
 
 
 def _starts_equally(before: TriedFlavors, after: TriedFlavors) -> bool:

@@ -38,12 +38,16 @@ class CycleEntry:
     targets: list[PreemptionTarget] = field(default_factory=list)
     replaced: Reservation | None = None
     """The slice of an elastic job that finishes when this one is admitted."""
+    migrated: Reservation | None = None
+    """The variant of the same parent that is evicted, because this one has an earlier flavor."""
     status: EntryStatus = EntryStatus.PENDING
     requeue_reason: RequeueReason = RequeueReason.GENERIC
     pending_reason: PendingReason | None = None
     no_fit_reason: NoFitReason = NoFitReason.NONE
     preempts: bool = False
     """The workload preempts its targets in this cycle."""
+    is_deferred: bool = False
+    """The workload fits when the targets of earlier entries are gone."""
     back_in_heap: bool = False
     position: int = 0
     """Its position in the order of the cycle."""

@@ -7,7 +7,7 @@ The cycle runs this inside a trial of the ledger; `report` charges the usage of 
 import enum
 
 from pykueue.engine import reasons
-from pykueue.engine.cycle import nominate, second_pass
+from pykueue.engine.cycle import nominate, second_pass, variants
 from pykueue.engine.cycle.entries import CycleEntry, EntryStatus
 from pykueue.engine.flavors.assignment import Assignment
 from pykueue.engine.preemption import target_search
@@ -35,7 +35,16 @@ class Processing:
         self._blocked = state.policy.block_admission and bool(state.not_ready)
 
     def process(self, entry: CycleEntry) -> None:
-        self._reassign_topology(entry)
+        if entry.pending.workload.parent_uid and variants.better_admitted(entry.queue, entry.pending.workload):
+            self._skip(entry, reasons.BetterVariantAdmitted(), NoFitReason.PENDING_EVALUATION)
+        else:
+            self._process(entry)
+
+    def _process(self, entry: CycleEntry) -> None:
+        if self._state.policy.recompute_overlapping_targets and self._overlaps(entry):
+            self._reassign_after_preemptions(entry)
+        else:
+            self._reassign_topology(entry)
         assignment = entry.assignment
         assert assignment is not None
         if self._must_evict(entry, assignment):
@@ -50,12 +59,41 @@ class Processing:
             entry.requeue_reason = RequeueReason.PREEMPTION_GATED
             entry.pending.scan = None
             entry.set_pending(reasons.PreemptionGated(), NoFitReason.ADMISSION_GATED)
-        elif any(reservation.key in self._released for reservation in entry.released()):
-            self._skip(entry, reasons.TargetsOverlap())
+        elif entry.is_deferred:
+            self._defer(entry, assignment)
+        elif self._overlaps(entry):
+            self._skip_preemption(entry, reasons.TargetsOverlap())
         elif not self._fits(entry, assignment):
-            self._skip(entry, reasons.NoLongerFits())
+            self._skip_preemption(entry, reasons.NoLongerFits())
         else:
             self._assume(entry, assignment)
+
+    def _overlaps(self, entry: CycleEntry) -> bool:
+        """Whether an earlier entry of the cycle preempts a target of this one."""
+        return any(reservation.key in self._released for reservation in entry.released())
+
+    def _reassign_after_preemptions(self, entry: CycleEntry) -> None:
+        """Assign again as if the targets of earlier entries were gone."""
+        state, removed = self._state, list(self._released.values())
+        with state.ledger.trial():
+            target_search.release(state, removed)
+            for reservation in removed:
+                state.cluster_queues[reservation.cluster_queue].reservations.remove(reservation.key)
+            try:
+                nominate.assign_again(state, entry)
+            finally:
+                for reservation in removed:
+                    state.cluster_queues[reservation.cluster_queue].reservations.put(reservation)
+        assert entry.assignment is not None
+        entry.is_deferred = entry.assignment.mode is Mode.FIT
+
+    def _defer(self, entry: CycleEntry, assignment: Assignment) -> None:
+        """Wait for the preemptions of other entries, without which the workload does not fit."""
+        entry.requeue_reason = RequeueReason.PENDING_PREEMPTION
+        entry.pending.scan = None
+        entry.set_pending(reasons.FitsAfterPreemptions(), NoFitReason.WAITING_FOR_PREEMPTED_WORKLOADS)
+        self._state.ledger.charge(entry.queue.node, entry.new_usage)
+        self._state.ledger.charge_topology(assignment.topology_usage)
 
     def _must_evict(self, entry: CycleEntry, assignment: Assignment) -> bool:
         """Whether to evict a workload with a failed node, because there is no replacement now."""
@@ -112,12 +150,15 @@ class Processing:
             else _Check.NO_CAPACITY
         )
 
-    def _skip(self, entry: CycleEntry, reason: reasons.PendingReason) -> None:
-        assert entry.assignment is not None
+    def _skip(self, entry: CycleEntry, reason: reasons.PendingReason, no_fit_reason: NoFitReason) -> None:
         entry.status = EntryStatus.SKIPPED
-        entry.set_pending(reason, NoFitReason.WAITING_FOR_QUOTA)
+        entry.set_pending(reason, no_fit_reason)
         if not self._state.policy.preserve_scan_progress:
             entry.pending.scan = None
+
+    def _skip_preemption(self, entry: CycleEntry, reason: reasons.PendingReason) -> None:
+        assert entry.assignment is not None
+        self._skip(entry, reason, NoFitReason.WAITING_FOR_QUOTA)
         if entry.assignment.mode is Mode.PREEMPT:
             name = entry.queue.name
             self.skipped_preemptions[name] = self.skipped_preemptions.get(name, 0) + 1
@@ -139,9 +180,27 @@ class Processing:
         elif self._blocked:
             entry.status = EntryStatus.SKIPPED
             entry.set_pending(reasons.PodsNotReady(), NoFitReason.WAITING_FOR_PODS_READY)
+        elif entry.pending.workload.parent_uid and self._migrates(entry, assignment):
+            return
         else:
             entry.status = EntryStatus.ADMITTED
             self._blocked = self._state.policy.block_admission
+
+    def _migrates(self, entry: CycleEntry, assignment: Assignment) -> bool:
+        """Evict the admitted variant with a later flavor first, or refuse; False without one."""
+        entry.migrated = variants.worse_admitted(entry.queue, entry.pending.workload)
+        if entry.migrated is None:
+            return False
+        if not variants.may_migrate(entry.queue, entry.pending.workload):
+            entry.migrated = None
+            entry.set_pending(reasons.MigrationForbidden(), NoFitReason.PENDING_EVALUATION)
+            return True
+        entry.requeue_reason = RequeueReason.PENDING_MIGRATION
+        entry.pending.scan = None
+        entry.set_pending(
+            reasons.MigrationPending(pod_sets=assignment.shortages()), NoFitReason.WAITING_FOR_PREEMPTED_WORKLOADS
+        )
+        return True
 
 
 def _all_available(node: quota_tree.QuotaNode, usage: quota_tree.Usage) -> bool:

@@ -1,5 +1,7 @@
 """Steps 5 and 6 of the cycle: charge admissions, requeue the rest, and make the decisions."""
 
+import dataclasses
+
 from pykueue.engine import decisions, values
 from pykueue.engine.cycle.entries import CycleEntry, EntryStatus
 from pykueue.engine.policy import QuotaCheckStrategy
@@ -19,7 +21,7 @@ def admit(state: EngineState, entry: CycleEntry) -> decisions.Admit:
     entry.queue.pending.forget_preemptor(workload.key)
     usage = entry.assignment.full_usage()
     reservation = Reservation(
-        workload,
+        dataclasses.replace(workload, admitted=admitted) if workload.parent_uid else workload,
         admission,
         usage,
         flavor_resources=usage,
@@ -143,10 +145,20 @@ def preempt(state: EngineState, entry: CycleEntry) -> decisions.Preempt:
     )
 
 
+def migrate(state: EngineState, entry: CycleEntry, victim: Reservation) -> list[decisions.Decision]:
+    """Evict a variant for another one of the same parent, unless that is under way."""
+    if victim.evicted:
+        return []
+    state.mark_evicted(victim.key, evicted=True)
+    return [decisions.Migrate(workload=entry.pending.key, cluster_queue=entry.queue.name, victim=victim.key)]
+
+
 def requeue(state: EngineState, entry: CycleEntry) -> decisions.Requeue | decisions.MarkInadmissible:
     if entry.status is not EntryStatus.PENDING and entry.requeue_reason is RequeueReason.GENERIC:
         entry.requeue_reason = RequeueReason.FAILED_AFTER_NOMINATION
-    entry.back_in_heap = entry.queue.pending.requeue(entry.pending, entry.requeue_reason, state.now_ns)
+    entry.back_in_heap = entry.queue.pending.requeue(
+        entry.pending, entry.requeue_reason, state.now_ns, entry.no_fit_reason
+    )
     assert entry.pending_reason is not None
     kind = decisions.Requeue if entry.back_in_heap else decisions.MarkInadmissible
     return kind(

@@ -6,12 +6,12 @@ remedies are tried on forks of the engine.
 `EngineView.explain` calls it, and `translate.explanations` makes text of the result.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from pykueue.engine import reasons, values
 from pykueue.engine.cycle import nominate
 from pykueue.engine.cycle.entries import CycleEntry
-from pykueue.engine.explain import remedies
+from pykueue.engine.explain import limits, remedies
 from pykueue.engine.explain.explanation import (
     Explanation,
     FlavorFit,
@@ -37,10 +37,17 @@ from pykueue.engine.state import EngineState
 from pykueue.engine.values import PreemptionPolicy
 
 
-def explain(state: EngineState, key: values.WorkloadKey, fork: remedies.Fork) -> Explanation | None:
+def explain(
+    state: EngineState,
+    key: values.WorkloadKey,
+    fork: remedies.Fork,
+    *,
+    largest_node: Mapping[values.ResourceName, int] | None = None,
+) -> Explanation | None:
     """The explanation of a workload; None if the workload does not exist or has finished.
 
-    `fork` makes the copies of the engine on which remedies are tried.
+    `fork` makes the copies of the engine on which remedies are tried. No remedy leaves a pod with
+    requests beyond `largest_node`.
     """
     workload = state.workloads.get(key)
     if workload is None:
@@ -56,7 +63,7 @@ def explain(state: EngineState, key: values.WorkloadKey, fork: remedies.Fork) ->
         )
     queue = state.queue_of(workload)
     obstacle = _obstacle(state, workload)
-    trial = remedies.RemedyTrial(fork, state, key)
+    trial = remedies.RemedyTrial(fork, state, key, largest_node)
     if obstacle is not None or queue is None:
         return Explanation(
             workload=workload,
@@ -75,6 +82,8 @@ def _obstacle(state: EngineState, workload: values.Workload) -> Obstacle | None:
         return Obstacle.ON_HOLD
     if workload.admission_gated:
         return Obstacle.ADMISSION_GATED
+    if workload.has_variants:
+        return Obstacle.HAS_VARIANTS
     if workload.waiting_for_replacement_pods:
         return Obstacle.WAITING_FOR_PODS
     local_queue = state.local_queues.get(workload.local_queue)
@@ -106,6 +115,12 @@ def _pending(
         position=len(ahead) + 1,
         queue_length=len(waiting),
         ahead=ahead,
+        stuck_ahead=tuple(
+            pending.key
+            for pending in waiting
+            if pending.order < entry.pending.order and limits.exceeds(state, queue, pending.workload)
+        ),
+        is_strict=queue.value.queueing_strategy is values.QueueingStrategy.STRICT_FIFO,
         pending=None if fits_now else _reason(entry),
         pod_sets=pod_sets,
         victims=tuple(

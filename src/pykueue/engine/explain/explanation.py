@@ -32,6 +32,7 @@ class Obstacle(enum.StrEnum):
     DEACTIVATED = "deactivated"
     ON_HOLD = "on hold"
     ADMISSION_GATED = "admission gated"
+    HAS_VARIANTS = "has variants"
     WAITING_FOR_PODS = "waiting for replacement pods"
     LOCAL_QUEUE_MISSING = "local queue missing"
     LOCAL_QUEUE_STOPPED = "local queue stopped"
@@ -148,6 +149,13 @@ class DropRequests:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReduceRequests:
+    """Request at most these amounts in each pod, by pod set; 0 stands for no request."""
+
+    amounts: Mapping[values.PodSetName, Mapping[values.ResourceName, int]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SelectNamespace:
     """Let the namespace selector of the cluster queue match all namespaces."""
 
@@ -185,6 +193,7 @@ Remedy = (
     | FewerPods
     | CoverResources
     | DropRequests
+    | ReduceRequests
     | SelectNamespace
     | UseLocalQueue
     | ResumeQueue
@@ -204,6 +213,10 @@ class Explanation:
     """Counts from 1; 0 when the workload is not pending."""
     queue_length: int = 0
     ahead: tuple[values.WorkloadKey, ...] = ()
+    stuck_ahead: tuple[values.WorkloadKey, ...] = ()
+    """Those ahead that the cluster queue cannot admit as things are, whatever is freed."""
+    is_strict: bool = False
+    """A workload that cannot be admitted blocks those behind it (StrictFIFO)."""
     pending: PendingReason | None = None
     """Why it cannot be admitted now; None if it fits."""
     pod_sets: tuple[PodSetFit, ...] = ()

@@ -12,6 +12,7 @@ from typing import Protocol
 from pykueue.engine import decisions, events, values
 from pykueue.engine.cycle import nominate
 from pykueue.engine.cycle.entries import CycleEntry
+from pykueue.engine.explain import limits
 from pykueue.engine.explain.explanation import (
     Activate,
     CoverResources,
@@ -21,6 +22,7 @@ from pykueue.engine.explain.explanation import (
     HigherPriority,
     MoreQuota,
     Obstacle,
+    ReduceRequests,
     Remedy,
     ResumeQueue,
     SelectNamespace,
@@ -50,10 +52,17 @@ Fork = Callable[[], ForkedEngine]
 class RemedyTrial:
     """Tries changes for one workload, each on a new fork of the engine."""
 
-    def __init__(self, fork: Fork, state: EngineState, key: values.WorkloadKey) -> None:
+    def __init__(
+        self,
+        fork: Fork,
+        state: EngineState,
+        key: values.WorkloadKey,
+        largest_node: Mapping[values.ResourceName, int] | None = None,
+    ) -> None:
         self._fork = fork
         self._state = state
         self._key = key
+        self.largest_node = largest_node
 
     def admits(self, changes: Iterable[events.EngineEvent]) -> bool:
         """Whether the workload is admitted, or preempts others, after the changes."""
@@ -89,15 +98,16 @@ class _Repair:
 
 def find(state: EngineState, entry: CycleEntry, trial: RemedyTrial) -> tuple[Remedy, ...]:
     """What would admit a workload now that is pending in a cluster queue."""
-    repairs = [repair.remedy for repair in _repairs(state, entry) if trial.admits(_changes(entry, [repair]))]
-    if entry.assignment is None:
+    repairs = [repair.remedy for repair in _repairs(state, entry, trial) if trial.admits(_changes(entry, [repair]))]
+    if entry.assignment is None or not limits.fits_a_node(entry.pending.workload, trial.largest_node):
         return tuple(repairs)
     quota = (
         _more_quota(state, entry, trial),
         _higher_priority(state, entry, trial),
         _fewer_pods(state, entry, trial),
     )
-    return (*repairs, *(remedy for remedy in quota if remedy is not None))
+    remedies = [*repairs, *(remedy for remedy in quota if remedy is not None)]
+    return tuple(sorted(remedies, key=lambda remedy: isinstance(remedy, ReduceRequests)))
 
 
 def find_repairs(state: EngineState, entry: CycleEntry, trial: RemedyTrial) -> tuple[tuple[Remedy, ...], ...]:
@@ -105,11 +115,11 @@ def find_repairs(state: EngineState, entry: CycleEntry, trial: RemedyTrial) -> t
 
     An alternative is one remedy, or all of them if no single one is enough.
     """
-    repairs = _repairs(state, entry)
+    repairs = _repairs(state, entry, trial)
     single = [(repair.remedy,) for repair in repairs if trial.admits_alone(_changes(entry, [repair]))]
     if single:
         return tuple(single)
-    together = [repair for repair in repairs if not isinstance(repair.remedy, DropRequests)]
+    together = [repair for repair in repairs if not isinstance(repair.remedy, (DropRequests, ReduceRequests))]
     if len(together) > 1 and trial.admits_alone(_changes(entry, together)):
         return (tuple(repair.remedy for repair in together),)
     return ()
@@ -137,15 +147,25 @@ def _changed(workload: values.Workload) -> events.WorkloadChanged:
 # Misconfiguration.
 
 
-def _repairs(state: EngineState, entry: CycleEntry) -> list[_Repair]:
-    repairs = (
-        _cover_resources(entry),
-        _drop_requests(entry),
-        _select_namespace(state, entry),
-        _create_flavors(entry.queue),
-        _resume_cluster_queue(entry.queue),
-    )
-    return [repair for repair in repairs if repair is not None]
+def _repairs(state: EngineState, entry: CycleEntry, trial: RemedyTrial) -> list[_Repair]:
+    repairs = [_drop_requests(entry), _reduce_requests(state, entry, trial.largest_node)]
+    if limits.fits_a_node(entry.pending.workload, trial.largest_node):
+        repairs = [
+            _cover_resources(entry),
+            *repairs,
+            _select_namespace(state, entry),
+            _create_flavors(entry.queue),
+            _resume_cluster_queue(entry.queue),
+        ]
+    return [
+        repair
+        for repair in repairs
+        if repair is not None
+        and (
+            repair.change_workload is None
+            or limits.fits_a_node(repair.change_workload(entry.pending.workload), trial.largest_node)
+        )
+    ]
 
 
 def _changes(entry: CycleEntry, repairs: Iterable[_Repair]) -> list[events.EngineEvent]:
@@ -195,12 +215,31 @@ def _drop_requests(entry: CycleEntry) -> _Repair | None:
     if not amounts:
         return None
     pod_sets = tuple(
-        dataclasses.replace(pod_set, requests={name: n for name, n in pod_set.requests.items() if name not in amounts})
-        for pod_set in entry.pending.workload.pod_sets
+        limits.with_pod_requests(pod_set, dict.fromkeys(amounts, 0)) for pod_set in entry.pending.workload.pod_sets
     )
     return _Repair(
         remedy=DropRequests(resources=tuple(sorted(amounts))),
         change_workload=lambda workload: dataclasses.replace(workload, pod_sets=pod_sets),
+    )
+
+
+def _reduce_requests(
+    state: EngineState, entry: CycleEntry, largest_node: Mapping[values.ResourceName, int] | None
+) -> _Repair | None:
+    """Requests beyond the quota or the nodes become as large as both allow."""
+    workload = entry.pending.workload
+    amounts = limits.reduced(state, entry.queue, workload, largest_node)
+    is_dropped = all(resource not in entry.queue.group_of for names in amounts.values() for resource in names)
+    if is_dropped or not limits.leaves_something(entry.queue, amounts, largest_node):
+        return None  # `_drop_requests` or `_fewer_pods` is better
+    return _Repair(
+        remedy=ReduceRequests(amounts=amounts),
+        change_workload=lambda before: dataclasses.replace(
+            before,
+            pod_sets=tuple(
+                limits.with_pod_requests(pod_set, amounts.get(pod_set.name, {})) for pod_set in before.pod_sets
+            ),
+        ),
     )
 
 

@@ -245,6 +245,10 @@ class FlavorAssigner:
             if self._nominated is not None and not self._is_nominated(flavor.name, positions, resource):
                 causes.append(reasons.FlavorNotNominated(flavor=flavor.name, resource=resource))
                 continue
+            allowed = self._workload.allowed_flavors
+            if allowed is not None and flavor.name not in allowed:
+                causes.append(reasons.FlavorNotAllowed(flavor=flavor.name))
+                continue
             mismatch = self._mismatch(flavor.name, positions, group)
             if mismatch is not None:
                 causes.append(mismatch)

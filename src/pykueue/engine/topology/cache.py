@@ -9,6 +9,7 @@ in Kueue.
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from pykueue.engine.policy import TopologyPolicy
 from pykueue.engine.topology import counting, placement
 from pykueue.engine.topology.count_cache import CountCache
 from pykueue.engine.topology.domains import HOSTNAME, DomainId, DomainNode, DomainTree, selected
@@ -63,6 +64,10 @@ class FlavorSnapshot:
         """Capacity of leaves without any usage but that of trials."""
         self.tree = tree
         self._counts = CountCache(self)
+
+    @property
+    def policy(self) -> TopologyPolicy:
+        return self._cache.policy
 
     @property
     def tolerations(self) -> tuple[Toleration, ...]:
@@ -128,7 +133,8 @@ class FlavorSnapshot:
 
 
 class TopologyCache:
-    def __init__(self) -> None:
+    def __init__(self, policy: TopologyPolicy | None = None) -> None:
+        self.policy = policy or TopologyPolicy()
         self.nodes: dict[str, Node] = {}
         self.topologies: dict[str, tuple[str, ...]] = {}
         self._flavors: dict[FlavorName, ResourceFlavor] = {}
@@ -232,7 +238,7 @@ class TopologyCache:
                 snapshot.trial_changed(usage.domain)
 
     def usage_in(self, domain: DomainId, flavor: FlavorName, *, shared: bool) -> list[Amounts]:
-        if not shared:
+        if not shared or not self.policy.overlapping_flavors:
             return [self.usage.get(flavor, {}).get(domain, {})]
         return [usage[domain] for name, usage in self.usage.items() if domain in usage and self._is_by_node(name)]
 
@@ -259,7 +265,8 @@ class TopologyCache:
         for flavor in sorted(requests):
             snapshot = self.snapshot(flavor)
             assert snapshot is not None
-            assumed = on_nodes if snapshot.tree.is_by_node else {}
+            is_shared = snapshot.tree.is_by_node and self.policy.overlapping_flavors
+            assumed = on_nodes if is_shared else {}
             if replacement is not None:
                 placed = placement.replace_node(
                     snapshot,

@@ -10,7 +10,7 @@ import copy
 from pykueue.engine.topology.counting import CapacityCount, FlavorCapacity
 from pykueue.engine.topology.domains import DomainNode
 from pykueue.engine.topology.placement_request import PlacementRequest, ResolvedRequest
-from pykueue.engine.values import LabelRequirement, ResourceName, Toleration
+from pykueue.engine.values import LabelRequirement, PreferredTerm, ResourceName, Toleration
 
 MAX_COUNTS = 32
 """Kinds of requests whose counts are kept; the one that was added first is dropped."""
@@ -21,6 +21,7 @@ _CountKey = tuple[
     tuple[Toleration, ...],
     tuple[tuple[str, str], ...],
     tuple[tuple[LabelRequirement, ...], ...] | None,
+    tuple[PreferredTerm, ...],
     tuple[tuple[ResourceName, int], ...] | None,
     tuple[int, int, tuple[tuple[int, int], ...]],
     bool,
@@ -95,6 +96,7 @@ def _key(
         request.tolerations,
         tuple(sorted(request.node_selector.items())),
         request.affinity_terms,
+        request.preferred_terms,
         None if leader is None else tuple(sorted(leader.pod_requests.items())),
         (resolved.slice_level, resolved.slice_size, tuple(resolved.inner_sizes.items())),
         as_if_empty,

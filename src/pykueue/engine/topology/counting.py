@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 
 from pykueue.engine import values
 from pykueue.engine.flavors import matching
+from pykueue.engine.policy import TopologyPolicy
 from pykueue.engine.reasons import NodeExclusions
 from pykueue.engine.topology.domains import DomainId, DomainNode, DomainTree
 from pykueue.engine.topology.placement_request import PlacementRequest, Requests, ResolvedRequest, Unplaceable
@@ -29,6 +30,9 @@ class FlavorCapacity(Protocol):
     @property
     def tolerations(self) -> tuple[values.Toleration, ...]: ...
 
+    @property
+    def policy(self) -> TopologyPolicy: ...
+
     def remaining(self, leaf: DomainNode, *, as_if_empty: bool) -> Requests: ...
 
     def count(
@@ -41,6 +45,10 @@ class FlavorCapacity(Protocol):
     ) -> "CapacityCount": ...
 
 
+Amounts = tuple[int, int, int, int, int]
+"""Pods, slices, leaders, and pods and slices beside a leader."""
+
+
 class DomainCounts:
     """How much a domain can take. The selection overwrites it with what the domain gets."""
 
@@ -49,11 +57,11 @@ class DomainCounts:
     def __init__(self) -> None:
         self.set((0, 0, 0, 0, 0))
 
-    def set(self, amounts: tuple[int, int, int, int, int]) -> None:
+    def set(self, amounts: Amounts) -> None:
         self.pods, self.slices, self.leaders, self.pods_with_leader, self.slices_with_leader = amounts
 
     @property
-    def amounts(self) -> tuple[int, int, int, int, int]:
+    def amounts(self) -> Amounts:
         return self.pods, self.slices, self.leaders, self.pods_with_leader, self.slices_with_leader
 
 
@@ -100,7 +108,7 @@ class CapacityCount:
         self._as_if_empty = as_if_empty
         self._assumed = assumed
         self._counts = [DomainCounts() for _ in range(capacity.tree.size)]
-        self._edited: list[tuple[DomainCounts, tuple[int, int, int, int, int]]] = []
+        self._edited: list[tuple[DomainCounts, Amounts]] = []
         self._resolved = resolved
         self._leader = leader
         self._pod = with_pod(request.pod_requests)
@@ -118,6 +126,8 @@ class CapacityCount:
                 self._count_leaf(leaf)
             else:
                 self._excluded[leaf.index] = exclusion
+        self.scores = self._scored(request.preferred_terms) if request.preferred_terms else None
+        """How well domains match the preferred node affinity; None without one."""
         for domains in reversed(self.tree.at_level[:-1]):
             for domain in domains:
                 self._sum_children(domain)
@@ -131,10 +141,39 @@ class CapacityCount:
         self._edited.append((counts, counts.amounts))
         return counts
 
-    def restore(self) -> None:
-        while self._edited:
+    @property
+    def edits(self) -> int:
+        return len(self._edited)
+
+    def restore(self, position: int = 0) -> None:
+        """Undo the edits since there were `position` of them."""
+        while len(self._edited) > position:
             counts, amounts = self._edited.pop()
             counts.set(amounts)
+
+    def sum_again(self, domain: DomainNode) -> None:
+        """Add up a domain again after an edit below it, without the inner layers of slices."""
+        counts = self.edit(domain)
+        if domain.children:
+            for child in domain.children:
+                self.sum_again(child)
+            counts.set(self._summed(domain, {}))
+        elif len(domain.values) - 1 == self._resolved.slice_level:
+            counts.slices = counts.pods // self._resolved.slice_size
+            counts.slices_with_leader = counts.pods_with_leader // self._resolved.slice_size
+
+    def _scored(self, terms: tuple[values.PreferredTerm, ...]) -> list[int]:
+        """The weights of the terms that nodes match, added up for every domain."""
+        scores = [0] * self.tree.size
+        for leaf in self.tree.leaves.values():
+            if leaf.node is None or leaf.index in self._excluded:
+                continue
+            labels = leaf.node.labels
+            scores[leaf.index] = sum(term.weight for term in terms if matching.matches_terms((term.term,), labels))
+        for domains in reversed(self.tree.at_level[:-1]):
+            for domain in domains:
+                scores[domain.index] = sum(scores[child.index] for child in domain.children)
+        return scores
 
     def recount(self, leaves: Iterable[DomainNode]) -> None:
         """Count some leaves and the domains above them again."""
@@ -196,12 +235,15 @@ class CapacityCount:
         return changed
 
     def _sum_children(self, domain: DomainNode) -> None:
+        self._counts[domain.index].set(self._summed(domain, self._resolved.inner_sizes))
+
+    def _summed(self, domain: DomainNode, inner_sizes: Mapping[int, int]) -> Amounts:
         """Add up the children.
 
         The leader is counted in the child where it displaces the fewest pods.
         """
         level = len(domain.values) - 1
-        unit = self._resolved.inner_sizes.get(level + 1, 1)
+        unit = inner_sizes.get(level + 1, 1)
         counts = self._counts
         all_pods = all_slices = leaders = 0
         pod_cost = slice_cost = -1
@@ -224,7 +266,7 @@ class CapacityCount:
         if level == self._resolved.slice_level:
             all_slices = all_pods // self._resolved.slice_size
             slices_with_leader = pods_with_leader // self._resolved.slice_size
-        counts[domain.index].set((all_pods, all_slices, leaders, pods_with_leader, slices_with_leader))
+        return all_pods, all_slices, leaders, pods_with_leader, slices_with_leader
 
 
 def _exclusion(

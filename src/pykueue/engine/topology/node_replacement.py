@@ -54,6 +54,17 @@ def reduced(request: PlacementRequest, missing: int, *, confined: bool) -> Place
     return dataclasses.replace(request, count=missing, request=topology)
 
 
+def truncated(assignment: TopologyAssignment, count: int) -> TopologyAssignment:
+    """The first `count` pods of an assignment."""
+    domains: list[TopologyDomain] = []
+    for domain in assignment.domains:
+        if count <= 0:
+            break
+        domains.append(TopologyDomain(domain.values, min(domain.pods, count)))
+        count -= domain.pods
+    return dataclasses.replace(assignment, domains=tuple(domains))
+
+
 def merged(tree: DomainTree, remaining: TopologyAssignment, moved: TopologyAssignment) -> TopologyAssignment:
     counts: dict[DomainId, int] = {}
     for domain in (*moved.domains, *remaining.domains):

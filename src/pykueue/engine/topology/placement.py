@@ -58,20 +58,21 @@ def place(
 
 def _is_extendable(tree: DomainTree, request: PlacementRequest) -> bool:
     earlier = request.earlier
-    return (
-        earlier is not None and request.added >= 0 and all(domain.values in tree.leaves for domain in earlier.domains)
-    )
+    return earlier is not None and all(domain.values in tree.leaves for domain in earlier.domains)
 
 
 def _extend(
     capacity: FlavorCapacity, group: Sequence[PlacementRequest], *, topology: str, assumed: Assumed
 ) -> Placements:
-    """Place only the pods beyond the earlier slice of an elastic job, whose usage is counted."""
+    """Place only the pods beyond the earlier slice of an elastic job, whose usage is counted.
+
+    A smaller slice keeps the first domains.
+    """
     placements: Placements = {}
     for request in group:
         assert request.earlier is not None
-        placements[request.name] = request.earlier
-        if request.added:
+        placements[request.name] = node_replacement.truncated(request.earlier, request.count)
+        if request.added > 0:
             within = node_replacement.required_domain(capacity.tree, request, request.earlier, request.added)
             reduced = node_replacement.reduced(request, request.added, confined=bool(within))
             more = _place(capacity, reduced, leader=None, topology=topology, assumed=assumed, within=within)
@@ -150,7 +151,7 @@ def _place(
     within: DomainId = (),
     as_if_empty: bool = False,
 ) -> Placements:
-    resolved = placement_request.resolve(capacity.tree, workers)
+    resolved = placement_request.resolve(capacity.tree, workers, capacity.policy)
     if assumed or within:
         count = counting.CapacityCount(
             capacity, workers, resolved, leader=leader, assumed=assumed, within=within, as_if_empty=as_if_empty

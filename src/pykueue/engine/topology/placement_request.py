@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pykueue.engine import reasons, values
+from pykueue.engine.policy import TopologyPolicy
 from pykueue.engine.topology.domains import DomainTree
 from pykueue.engine.values import (
     LabelRequirement,
@@ -42,6 +43,7 @@ class PlacementRequest(Value):
     tolerations: tuple[Toleration, ...] = ()
     node_selector: Mapping[str, str] = field(default_factory=dict)
     affinity_terms: tuple[tuple[LabelRequirement, ...], ...] | None = None
+    preferred_terms: tuple[values.PreferredTerm, ...] = ()
     earlier: TopologyAssignment | None = None
     """Where the pods of the earlier slice of an elastic job run. They stay there."""
 
@@ -87,9 +89,13 @@ class ResolvedRequest(Value):
     """All layers of slices, if there are several."""
     required: bool
     unconstrained: bool
+    least_free_first: bool
+    """Fill the domains with the least free capacity first, instead of using few domains."""
+    balanced: bool
+    """Use domains evenly if that is possible."""
 
 
-def resolve(tree: DomainTree, request: PlacementRequest) -> ResolvedRequest:
+def resolve(tree: DomainTree, request: PlacementRequest, policy: TopologyPolicy) -> ResolvedRequest:
     slice_size = slice_size_of(request)
     key = level_key(tree, request)
     if key is None:
@@ -112,6 +118,8 @@ def resolve(tree: DomainTree, request: PlacementRequest) -> ResolvedRequest:
         layers=request.slices if inner_sizes else (),
         required=request.is_required,
         unconstrained=request.is_unconstrained,
+        least_free_first=request.is_unconstrained and policy.mixed_profile,
+        balanced=policy.balanced_placement and not request.is_required and not request.is_unconstrained,
     )
 
 

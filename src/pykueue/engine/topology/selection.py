@@ -6,10 +6,12 @@ The selection prefers few domains, and among sufficient domains the one with the
 empty domains stay empty. Called by `placement`.
 """
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from pykueue.engine import reasons
+from pykueue.engine.topology import balanced
 from pykueue.engine.topology.counting import CapacityCount, DomainCounts, LeafAssignment
 from pykueue.engine.topology.domains import DomainNode
 from pykueue.engine.topology.placement_request import ResolvedRequest, Unplaceable
@@ -67,10 +69,11 @@ class DomainSelector:
         self._slice = PlacementUnit(resolved.slice_size, is_slice=True)
 
     def assignments(self) -> list[LeafAssignment]:
-        level, chosen = self._choose(self._request.level)
+        balanced = self._balanced() if self._request.balanced else None
+        level, chosen = balanced or self._choose(self._request.level)
         chosen = self._distribute(chosen, self._pods, self._leaders, self._slice)
         lowest = len(self._tree.levels) - 1
-        while level < min(lowest, self._request.slice_level):
+        while balanced is None and level < min(lowest, self._request.slice_level):
             below = self._sorted(child for domain in chosen for child in domain.children)
             chosen = self._distribute(below, self._pods, self._leaders, self._slice)
             level += 1
@@ -79,9 +82,18 @@ class DomainSelector:
             chosen = [leaf for domain in chosen for leaf in self._distribute_below(domain, unit)]
         return [LeafAssignment(leaf, self._count[leaf].pods, self._count[leaf].leaders) for leaf in chosen]
 
+    def _balanced(self) -> tuple[int, list[DomainNode]] | None:
+        demand = balanced.Demand(self._slices, self._leaders, self._sorted, self._sorted_with_leader)
+        chosen = balanced.BalancedPlacement(self._count, self._request, demand).choose()
+        if chosen is None:
+            self._count.restore()
+        return chosen
+
     # Distributing pods downwards.
 
     def _unit_below(self, level: int) -> PlacementUnit:
+        if level < self._request.slice_level:
+            return PlacementUnit(self._request.slice_size, is_slice=self._request.slice_size > 1)
         size = self._request.inner_sizes.get(level + 1, 1)
         return PlacementUnit(size, is_slice=size > 1)
 
@@ -131,8 +143,17 @@ class DomainSelector:
     def _tightest(
         self, domains: Sequence[DomainNode], amount: int, leaders: int, amount_of: Callable[[DomainCounts], int]
     ) -> DomainNode:
+        domains = self._first_tier(domains)
         sufficient = [domain for domain in domains if self._suffices(domain, amount, leaders, amount_of)]
         return min(sufficient, key=lambda domain: amount_of(self._count[domain]), default=domains[0])
+
+    def _first_tier(self, domains: Sequence[DomainNode]) -> Sequence[DomainNode]:
+        """The first domains, as far as they match the preferred node affinity equally well."""
+        scores = self._count.scores
+        if scores is None or not domains:
+            return domains
+        score = scores[domains[0].index]
+        return list(itertools.takewhile(lambda domain: scores[domain.index] == score, domains))
 
     def _leader_first(
         self, domains: list[DomainNode], needed: int, leaders: int, unit: PlacementUnit
@@ -152,7 +173,7 @@ class DomainSelector:
 
     @property
     def _is_least_free_first(self) -> bool:
-        return self._request.unconstrained
+        return self._request.least_free_first
 
     def _choose(self, level: int) -> tuple[int, list[DomainNode]]:
         """One sufficient domain.
@@ -163,11 +184,14 @@ class DomainSelector:
             raise Unplaceable(reasons.DomainsMissing(level=self._tree.levels[level]))
         ordered = self._sorted_with_leader(self._tree.at_level[level])
         amount_of = self._slice.amount_with_leader
-        sufficient = [domain for domain in ordered if self._suffices(domain, self._slices, self._leaders, amount_of)]
-        if sufficient:
-            if self._is_least_free_first:
-                return level, sufficient[:1]
-            return level, [min(sufficient, key=lambda domain: amount_of(self._count[domain]))]
+        first = next(
+            (n for n, domain in enumerate(ordered) if self._suffices(domain, self._slices, self._leaders, amount_of)),
+            None,
+        )
+        if first is not None and self._is_least_free_first:
+            return level, [ordered[first]]
+        if first is not None and (not first or self._request.required):
+            return level, [self._tightest(ordered[first:], self._slices, self._leaders, amount_of)]
         if self._request.required:
             raise self._failure(self._count[ordered[0]].slices, level)
         if level and not self._request.unconstrained:
@@ -209,18 +233,24 @@ class DomainSelector:
     def _sorted(self, domains: Iterable[DomainNode]) -> list[DomainNode]:
         sign = 1 if self._is_least_free_first else -1
 
-        def key(domain: DomainNode) -> tuple[int, int, tuple[str, ...]]:
+        scores = self._count.scores
+
+        def key(domain: DomainNode) -> tuple[int, int, int, tuple[str, ...]]:
             counts = self._count[domain]
-            return sign * counts.slices, counts.pods, domain.values
+            score = 0 if scores is None else scores[domain.index]
+            return -score, sign * counts.slices, counts.pods, domain.values
 
         return sorted(domains, key=key)
 
     def _sorted_with_leader(self, domains: Sequence[DomainNode]) -> list[DomainNode]:
         sign = 1 if self._is_least_free_first else -1
 
-        def key(domain: DomainNode) -> tuple[int, int, int, tuple[str, ...]]:
+        scores = self._count.scores
+
+        def key(domain: DomainNode) -> tuple[int, int, int, int, tuple[str, ...]]:
             counts = self._count[domain]
-            return -counts.leaders, sign * counts.slices_with_leader, counts.pods_with_leader, domain.values
+            score = 0 if scores is None else scores[domain.index]
+            return -counts.leaders, -score, sign * counts.slices_with_leader, counts.pods_with_leader, domain.values
 
         return sorted(domains, key=key)
 

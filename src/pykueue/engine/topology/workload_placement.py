@@ -236,6 +236,7 @@ def _placement_request(pod_set: PodSet, count: int, earlier: values.TopologyAssi
         tolerations=(*pod_set.tolerations, *pod_set.checked_tolerations),
         node_selector={**pod_set.node_selector, **pod_set.checked_node_selector},
         affinity_terms=pod_set.affinity_terms,
+        preferred_terms=pod_set.preferred_terms,
         earlier=earlier,
     )
 

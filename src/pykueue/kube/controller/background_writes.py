@@ -23,7 +23,9 @@ BUSY_RATE = 10.0
 REST_RATE = 1000.0
 """Background writes a second when decisions have come to rest."""
 REST_NS = SECOND_NS // 10
-"""So long after the last decision things are at rest."""
+"""So long after the last decision things are at rest, if answers are fast."""
+REST_ANSWERS = 4
+"""Things are at rest only after the time of so many answers: a busy machine also pauses."""
 SLOW_SECONDS = 0.25
 """Slower answers than this lower both rates."""
 LOWEST_RATE = 0.5
@@ -59,6 +61,8 @@ class BackgroundWrites:
         self._busy_until_ns = 0
         self._answer_seconds = 0.0
         self._waiting: dict[Hashable, Start] = {}
+        self._is_short = False
+        """Some keys wait for room, not only for their own next write: later ones queue up."""
         self._changed = asyncio.Event()
 
     # The writes of decisions
@@ -73,7 +77,8 @@ class BackgroundWrites:
         """The write of a decision has ended."""
         self._fill()
         self._in_flight -= 1
-        self._busy_until_ns = self._clock.now_ns() + REST_NS
+        answers_ns = int(REST_ANSWERS * self._answer_seconds * SECOND_NS)
+        self._busy_until_ns = self._clock.now_ns() + max(REST_NS, answers_ns)
 
     def answered(self, seconds: float) -> None:
         """The API took so long to answer a write."""
@@ -83,10 +88,11 @@ class BackgroundWrites:
 
     def submit(self, key: Hashable, start: Start) -> None:
         """Begin the write now or when there is room for it; a later one of the key replaces it."""
-        if not self._waiting and self._has_tokens(key):
+        if not self._is_short and key not in self._waiting and self._has_tokens(key):
             self._begin(key, start)
         else:
             self._waiting[key] = start
+            self._is_short = self._is_short or self._all.tokens < 1
             if len(self._waiting) == 1:
                 self._changed.set()
 
@@ -109,8 +115,10 @@ class BackgroundWrites:
 
     def _begin_waiting(self) -> None:
         self._fill()
+        self._is_short = False
         for key in list(self._waiting):
             if self._all.tokens < 1:
+                self._is_short = True
                 return
             if self._has_tokens(key):
                 self._begin(key, self._waiting.pop(key))

@@ -24,6 +24,10 @@ _UNTIMED_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachab
 
 def default(request: AdmissionRequest) -> None:
     spec = request.object.get("spec")
+    if request.subresource == "ephemeralcontainers":
+        for container in reading.mappings(reading.mapping(spec).get("ephemeralContainers")):
+            pod_spec.default_container(container)
+        return
     if (
         request.subresource
         or not isinstance(spec, dict)
@@ -58,6 +62,9 @@ def validate(request: AdmissionRequest) -> ValidationResult:
             field_errors += containers.check_image_text(f"spec.{name}[{index}]", container)
     if old is not None:
         before = reading.mapping(old.get("spec"))
+        if request.subresource == "ephemeralcontainers" and _STATIC_POD in reading.annotations(old):
+            error = faults.forbidden("", "static pods do not support ephemeral containers")
+            return ValidationResult(invalid=(error,))
         field_errors += _CHECKED_SUBRESOURCES[request.subresource](spec, before)
         if request.subresource == "resize" and qos_class(spec) != qos_class(before):
             detail = "Pod QOS Class may not change as a result of resizing"
@@ -73,6 +80,7 @@ def validate(request: AdmissionRequest) -> ValidationResult:
 _CHECKED_SUBRESOURCES: Mapping[str, Callable[[Object, Object], Iterator[FieldError]]] = {
     "": pod_update.check_update,
     "resize": pod_update.check_resize,
+    "ephemeralcontainers": pod_update.check_ephemeral_containers,
 }
 """The writes that may change a pod's spec, and what each may change."""
 

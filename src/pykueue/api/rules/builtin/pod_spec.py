@@ -46,12 +46,12 @@ def default_pod_spec(spec: Object) -> None:
             write_canonically(spec["resources"], name)
     for field in ("initContainers", "containers"):
         for container in reading.mappings(spec.get(field)):
-            _default_container(container)
+            default_container(container)
     for volume in reading.mappings(spec.get("volumes")):
         _default_volume(volume)
 
 
-def _default_container(container: Object) -> None:
+def default_container(container: Object) -> None:
     image = reading.text(container.get("image"))
     container.setdefault("imagePullPolicy", "Always" if _tag(image) == "latest" else "IfNotPresent")
     container.setdefault("terminationMessagePath", "/dev/termination-log")
@@ -124,7 +124,10 @@ def check_template(path: str, template: Any) -> Iterator[FieldError]:
     metadata = reading.mapping(reading.at(template, "metadata"))
     yield from syntax.check_labels(f"{path}.labels", reading.text_map(metadata.get("labels")))
     yield from syntax.check_annotations(f"{path}.annotations", reading.text_map(metadata.get("annotations")))
-    yield from check_pod_spec(f"{path}.spec", reading.mapping(reading.at(template, "spec")))
+    spec = reading.mapping(reading.at(template, "spec"))
+    yield from check_pod_spec(f"{path}.spec", spec)
+    if reading.sequence(spec.get("ephemeralContainers")):
+        yield faults.forbidden(f"{path}.spec.ephemeralContainers", "ephemeral containers not allowed in pod template")
 
 
 def check_pod_spec(path: str, spec: Object, *, pod_name: str = "", is_pod: bool = False) -> Iterator[FieldError]:

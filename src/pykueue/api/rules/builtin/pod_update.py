@@ -1,4 +1,4 @@
-"""What may change in a pod: by an update, a binding or a resize."""
+"""What may change in a pod: by an update, a binding, a resize, or for debugging."""
 
 from collections.abc import Hashable, Iterator
 
@@ -151,6 +151,18 @@ def check_resize(spec: Object, old: Object) -> Iterator[FieldError]:
     for name, (before_amount, after_amount) in grown.items():
         detail = f"may not grow from {before_amount} to {after_amount}: quota was reserved for {before_amount}"
         yield faults.forbidden(f"spec.containers[*].resources.requests[{name}]", detail)
+
+
+def check_ephemeral_containers(spec: Object, old: Object) -> Iterator[FieldError]:
+    """Ephemeral containers are only added: existing ones neither change nor go."""
+    path = "spec.ephemeralContainers"
+    containers = {container.get("name"): container for container in reading.mappings(spec.get("ephemeralContainers"))}
+    for before in reading.mappings(old.get("ephemeralContainers")):
+        name = before.get("name")
+        if name not in containers:
+            yield faults.forbidden(path, f'existing ephemeral containers "{name}" may not be removed\n')
+        elif containers[name] != before:
+            yield faults.forbidden(path, f'existing ephemeral containers "{name}" may not be changed\n')
 
 
 def _check_nothing_removed(path: str, container: Object, old: Object) -> Iterator[FieldError]:

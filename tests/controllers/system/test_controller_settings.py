@@ -1,35 +1,13 @@
-"""Objects that ask for what pykueue does not do say so in a condition."""
+"""The section `controller` of the Configuration acts."""
 
 import pytest
-from tests.controllers.system.cluster import kueue, running_cluster
+from tests.controllers.system.cluster import running_cluster
 
-from pykueue.api import conditions, resources
+from pykueue.api import resources
 from pykueue.controllers import system
 from pykueue.controllers.system import CacheSyncError, Controllers
 from pykueue.kube.clock import WallClock
 from pykueue.kube.controller.work_queue import WorkQueue
-
-
-async def condition_of(cluster, resource, name, condition_type):
-    condition = conditions.find(await cluster.get(resource, name), condition_type)
-    return condition if condition and condition["reason"] == "NotSupported" else None
-
-
-@pytest.mark.parametrize(
-    ("resource", "spec", "condition_type"),
-    [
-        (
-            resources.CLUSTER_QUEUE,
-            {"concurrentAdmissionPolicy": {"migration": {"mode": "RetainFirstAdmission"}}},
-            "ConcurrentAdmission",
-        ),
-    ],
-)
-async def test_what_is_not_supported_has_a_condition(cluster, resource, spec, condition_type):
-    await cluster.create(resource, kueue(resource.kind, "x", **spec))
-    condition = await cluster.until(condition_of, cluster, resource, "x", condition_type)
-    assert condition["status"] == "False"
-    assert condition["message"].startswith("pykueue ")
 
 
 class Deaf:

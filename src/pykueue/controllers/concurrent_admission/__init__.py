@@ -1,0 +1,1 @@
+"""Concurrent admission: a Workload is tried with every flavor of its ClusterQueue at a time."""

@@ -1,1 +1,0 @@
-"""Conditions of objects that ask for what pykueue does not do."""
