@@ -130,7 +130,16 @@ class DispatchController:
         if owner.adapter is None:
             return await self._without_adapter(workload, state, owner)
         jobs = await self._jobs(owner, owner.adapter, workload)
+        if not predicates.is_finished(workload):
+            await self._read_results(owner.adapter, workload, jobs)
         return await self._reconcile_group(self._context(workload, state, owner.adapter, jobs), jobs)
+
+    async def _read_results(self, adapter: Adapter, workload: Object, jobs: list[Object]) -> None:
+        """Read the jobs of a worker on which the Workload is finished."""
+        for remote in self._clusters.remotes.values():
+            copy = remote.workload(key_of(workload)) if remote.is_connected else None
+            if copy is not None and predicates.is_finished(copy):
+                await remote.read_jobs(adapter, jobs)
 
     async def _delete_copies(self, key: Key) -> None:
         """Delete the copies on all connected clusters; others wait for the garbage collection."""
