@@ -27,7 +27,7 @@ _MOST = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceSource:
-    """A counter or a capacity of the devices of a driver, and the resource that it is charged as."""
+    """A counter or a capacity of the devices of a driver, and the resource to charge it as."""
 
     resource: str
     driver: str
