@@ -7,6 +7,7 @@ from pykueue.apiserver.http import watch_streams
 
 FRAME = WatchFrame("ADDED", b"{}")
 CHUNK = b"1d\r\n" + FRAME.line + b"\r\n"
+TWO_FRAMES = b"3a\r\n" + 2 * FRAME.line + b"\r\n"
 
 
 class Pipe:
@@ -44,9 +45,22 @@ def sink(pipe):
     return watch_streams.WatchSink(pipe, pipe.drain, lambda frame: frame.line)
 
 
-async def test_a_frame_goes_straight_to_a_reader_that_keeps_up(pipe):
-    sink(pipe).send(FRAME)
+async def test_the_frames_of_one_turn_are_one_write(pipe):
+    fast = sink(pipe)
+    fast.send(FRAME)
+    fast.send(FRAME)
+    await asyncio.sleep(0)
+    fast.send(FRAME)
+    await asyncio.sleep(0)
+    assert pipe.written == [TWO_FRAMES, CHUNK]
+
+
+async def test_a_watch_that_ends_writes_its_last_frame(pipe):
+    ended = sink(pipe)
+    ended.send(FRAME)
+    ended.close()
     assert pipe.written == [CHUNK]
+    assert ended.finished.is_set()
 
 
 async def test_frames_wait_in_order_for_a_slow_reader(pipe):
@@ -58,7 +72,19 @@ async def test_frames_wait_in_order_for_a_slow_reader(pipe):
     assert pipe.written == []
     pipe.may_drain.set()
     await asyncio.wait_for(slow.finished.wait(), 5)
-    assert pipe.written == [CHUNK, CHUNK]
+    assert pipe.written == [TWO_FRAMES]
+
+
+async def test_a_large_turn_waits_for_its_reader(pipe, monkeypatch):
+    monkeypatch.setattr(watch_streams, "HIGH_WATER_BYTES", 2 * len(FRAME.line))
+    slow = sink(pipe)
+    for _ in range(7):
+        slow.send(FRAME)
+    pipe.may_drain.set()
+    slow.close()
+    await asyncio.wait_for(slow.finished.wait(), 5)
+    assert b"".join(pipe.written).count(FRAME.line) == 7
+    assert len(pipe.written) == 3
 
 
 async def test_a_reader_that_stops_is_dropped(pipe, monkeypatch):

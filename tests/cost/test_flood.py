@@ -17,27 +17,30 @@ PART = 25_000
 
 
 async def flood(server, users, *, seed, numbers, connections, longest_seconds):
+    """What is wrong after these requests."""
     people = [users[name] for name in ("jane", "bob", "carol", "eve")]
-    report = await campaign(
-        people,
-        server_pid=server.process.pid,
-        seed=seed,
-        numbers=numbers,
-        connections=connections,
-    )
+    report = await campaign(people, server_pid=server.process.pid, seed=seed, numbers=numbers, connections=connections)
     sys.stdout.write(f"seed {seed}, requests from {numbers.start}: {report}\n")
+    sys.stdout.writelines(f"failure: {failure}\n" for failure in report.failures)
     sys.stdout.flush()
     assert server.process.poll() is None, f"seed {seed}: the server has ended: {report}"
-    assert report.failures == [], f"seed {seed}"
-    assert set(report.work_codes) <= {200, 201}, f"seed {seed}: {report}"
-    assert report.served()[-1] < longest_seconds, f"seed {seed}: {report}"
+    faults = [f"seed {seed}: {failure}" for failure in report.failures]
+    if not set(report.work_codes) <= {200, 201} or report.served()[-1] >= longest_seconds:
+        faults.append(f"seed {seed}: another user is disturbed: {report}")
+    return faults
+
+
+def log_faults(server):
     log = (server.directory.parent / "data.log").read_bytes()
-    assert b"Traceback" not in log, f"seed {seed}: {log.decode(errors='replace')}"
-    assert not re.search(rb"[\x00-\x09\x0b-\x1f\x7f]", log), f"seed {seed}: control characters in the log"
+    tracebacks = [line for line in log.splitlines() if b"Error" in line] if b"Traceback" in log else []
+    controls = re.findall(rb".*[\x00-\x09\x0b-\x1f\x7f].*", log)
+    return [*tracebacks[:20], *controls[:20]]
 
 
 async def test_hostile_requests_are_answered_and_nobody_else_waits(server, users):
-    await flood(server, users, seed=SEED or 1, numbers=range(800), connections=8, longest_seconds=2)
+    seed = SEED or 1
+    assert await flood(server, users, seed=seed, numbers=range(800), connections=8, longest_seconds=2) == []
+    assert log_faults(server) == []
 
 
 @pytest.mark.torture
@@ -45,6 +48,9 @@ async def test_hostile_requests_are_answered_and_nobody_else_waits(server, users
 async def test_a_million_hostile_requests(server, users):
     count = int(os.environ.get("PYKUEUE_FLOOD_REQUESTS") or 1_000_000)
     seed = SEED or random.randrange(2**32)
+    faults = []
     for start in range(FIRST, FIRST + count, PART):
         numbers = range(start, min(start + PART, FIRST + count))
-        await flood(server, users, seed=seed, numbers=numbers, connections=16, longest_seconds=1)
+        faults += await flood(server, users, seed=seed, numbers=numbers, connections=16, longest_seconds=1)
+    assert faults == []
+    assert log_faults(server) == []

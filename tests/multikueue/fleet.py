@@ -166,12 +166,11 @@ class SimulatedCluster:
 
 
 class Fleet:
-    def __init__(self, seed, directory, *, workers, configuration, rates=None):
+    def __init__(self, seed, directory, *, workers, configuration, worker_configuration, rates=None):
         self.seed = seed
         self.directory = directory
         self.random = random.Random(f"{seed} fleet")
-        window = self.random.choice((1, 2, 8))
-        self.loop = SimulationLoop(random.Random(f"{seed} order"), window=window)  # type: ignore[abstract] # without I/O
+        self.loop = SimulationLoop(random.Random(f"{seed} order"), window=self.random.choice((1, 2, 8)))  # type: ignore[abstract] # without I/O
         self.clock = VirtualClock(self.loop)
         self.trace = Trace(self.loop)
         self.faults = Faults(random.Random(f"{seed} faults"), self.trace, rates or FaultRates())
@@ -180,7 +179,7 @@ class Fleet:
         self._configuration = configuration
         base = {"integrations": {"frameworks": FRAMEWORKS}}
         self.manager = SimulatedCluster("manager", self, base | configuration)
-        self.workers = {name: SimulatedCluster(name, self, dict(base)) for name in workers}
+        self.workers = {name: SimulatedCluster(name, self, base | worker_configuration) for name in workers}
         self.links = {}
 
     def __getitem__(self, name):
@@ -319,26 +318,49 @@ def job(name, *, seconds="5", cpu="1", priority="", **spec):
     return {"metadata": {"name": name, "labels": labels}, "spec": {"template": template(seconds, cpu), **spec}}
 
 
+class _Errors(logging.Handler):
+    """Keeps what was logged as an error that is not one of the network or the API."""
+
+    def __init__(self, violations):
+        super().__init__(level=logging.ERROR)
+        self._violations = violations
+
+    def emit(self, record):
+        error = record.exc_info[1] if record.exc_info else None
+        if not isinstance(error, OSError | ApiError | asyncio.CancelledError):
+            self._violations.append(self.format(record))
+
+
 @contextmanager
-def _quiet():
-    before = logging.root.manager.disable
-    logging.disable(logging.ERROR)
+def _errors_are(violations):
+    handler = _Errors(violations)
+    log = logging.getLogger("pykueue")
+    propagates, log.propagate = log.propagate, False
+    log.addHandler(handler)
     try:
         yield
     finally:
-        logging.disable(before)
+        log.removeHandler(handler)
+        log.propagate = propagates
 
 
-def play(story, *, seed=0, workers=("worker1", "worker2"), configuration=None, rates=None, **options):
+def play(story, *, seed=0, workers=("worker1", "worker2"), **options):
     """Run a story with a fleet that is started."""
     with tempfile.TemporaryDirectory(prefix="pykueue-fleet-") as directory:
-        fleet = Fleet(seed, Path(directory), workers=workers, configuration=configuration or {}, rates=rates)
+        fleet = Fleet(
+            seed,
+            Path(directory),
+            workers=workers,
+            configuration=options.pop("configuration", {}),
+            worker_configuration=options.pop("worker_configuration", {}),
+            rates=options.pop("rates", None),
+        )
 
         async def run():
             await fleet.start(**options)
             await story(fleet)
 
-        with entropy.drawn_from(random.Random(f"{seed} entropy")), _quiet():
+        with entropy.drawn_from(random.Random(f"{seed} entropy")), _errors_are(fleet.violations):
             try:
                 fleet.loop.run_until_complete(run())
             finally:

@@ -13,19 +13,26 @@ from typing import Any
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_bindings, ext_encoders, ext_math, ext_optional, ext_strings
 
-from pykueue.api import quantity, text_cache, text_formats
+from pykueue.api import cel_authorizer, quantity, text_cache, text_formats
 from pykueue.api.cel import Check, EvaluationError
+from pykueue.api.cel_authorizer import Decide
 
 _MILLI_PER_UNIT = 1000
 _ANY, _BOOL, _INT, _LIST, _STRING = cel.Type.DYN, cel.Type.BOOL, cel.Type.INT, cel.Type.LIST, cel.Type.STRING
-_VARIABLES = ("self", "oldSelf", "object", "oldObject", "request", "variables", "params", "namespaceObject", "device")
+_MAP = cel.Type.MAP
+_VARIABLES = frozenset(
+    {"self", "oldSelf", "object", "oldObject", "request", "variables", "params", "namespaceObject", "device"}
+)
 
 _AMPLIFIER = re.compile(r"\b(?:map|filter|bind|replace|join|format|transform\w*)\s*\(")
+_TEXT_AMPLIFIER = re.compile(r"\b(?:replace|join|format)\s*\(")
 _LONGEST_SELECTOR = 10 * 1024
 _LONGEST_AMPLIFYING_SELECTOR = 1024
 _MOST_AMPLIFIERS = 2
 _LONGEST_AMPLIFIED_TEXT = 4096
+_LONGEST_CONCATENATED_TEXT = 64 * 1024
 _MOST_AMPLIFIED_ITEMS = 500
+LARGEST_TEXT = 3 * 1024 * 1024
 
 
 class CompilationError(EvaluationError):
@@ -51,15 +58,42 @@ class Expression:
 
     program: Any
     is_amplifying: bool
+    longest_text: int = _LONGEST_AMPLIFIED_TEXT
+    """The longest text that an amplifying expression may read."""
+
+    @property
+    def result_type(self) -> str:
+        """BOOL, STRING, LIST<…>, MAP<…> …; DYN if it is decided when the expression runs."""
+        return str(self.program.return_type().name())
 
 
 @text_cache.cached(1024, longest=4096)
 def compile_expression(text: str) -> Expression:
     """Compile a rule of a CustomResourceDefinition, which only an administrator may write."""
+    return Expression(_compiled(text, _VARIABLES), is_amplifying=_AMPLIFIER.search(text) is not None)
+
+
+def compile_policy(text: str, names: frozenset[str]) -> Expression:
+    """Compile an expression of an admission policy, which only an administrator may write.
+
+    `names` are the variables that it may use. A policy reads objects of any kind, also long
+    texts, unless its functions can copy them many times.
+    """
+    longest_text = LARGEST_TEXT
+    if _TEXT_AMPLIFIER.search(text):
+        longest_text = _LONGEST_AMPLIFIED_TEXT
+    elif "+" in text:
+        longest_text = _LONGEST_CONCATENATED_TEXT
+    program = _compiled(text, names)
+    return Expression(program, is_amplifying=_AMPLIFIER.search(text) is not None, longest_text=longest_text)
+
+
+def _compiled(text: str, names: frozenset[str]) -> Any:
     try:
-        return Expression(_environment().compile(text), is_amplifying=_AMPLIFIER.search(text) is not None)
+        return _environment(names).compile(text)
     except RuntimeError as error:
-        raise CompilationError(str(error).removeprefix("INVALID_ARGUMENT: ")) from None
+        message = str(error).removeprefix("INVALID_ARGUMENT: ").removesuffix(" [INVALID_ARGUMENT]")
+        raise CompilationError(message) from None
 
 
 def compile_selector(text: str) -> Expression:
@@ -83,20 +117,24 @@ def evaluate(expression: Expression, value: Any, old: Any) -> Any:
     return evaluate_with(expression, {"self": value} if old is None else {"self": value, "oldSelf": old})
 
 
-def evaluate_with(expression: Expression, variables: dict[str, Any]) -> Any:
+def evaluate_with(expression: Expression, variables: dict[str, Any], decide: Decide | None = None) -> Any:
     """Evaluate with these variables.
 
     Rules have `self` and `oldSelf`; admission policies have `object`, `variables` and others.
+    `decide` answers the checks of the variable `authorizer`.
     """
     if expression.is_amplifying:
-        _check_sizes(variables)
+        _check_sizes(variables, expression.longest_text)
+    token = cel_authorizer.DECIDE.set(decide)
     try:
         result = expression.program.eval(data=variables)
-    except (RuntimeError, RecursionError, ValueError, OverflowError) as error:
+        if result.type() == cel.Type.ERROR:
+            raise EvaluationError(_kubernetes_words(str(result.value())))
+        return result.plain_value()
+    except (RuntimeError, RecursionError, ValueError, OverflowError, TypeError) as error:
         raise EvaluationError(_out_of_budget(str(error))) from None
-    if result.type() == cel.Type.ERROR:
-        raise EvaluationError(_kubernetes_words(str(result.value())))
-    return result.plain_value()
+    finally:
+        cel_authorizer.DECIDE.reset(token)
 
 
 def _out_of_budget(error: str) -> str:
@@ -104,14 +142,14 @@ def _out_of_budget(error: str) -> str:
     return "operation cancelled: actual cost limit exceeded" if is_budget else error.partition(": ")[2] or error
 
 
-def _check_sizes(variables: dict[str, Any]) -> None:
+def _check_sizes(variables: dict[str, Any], longest_text: int) -> None:
     """Refuse large values: the library builds the list of `map` in quadratic time."""
     stack: list[Any] = [variables]
     while stack:
         value = stack.pop()
         if isinstance(value, str):
-            if len(value) > _LONGEST_AMPLIFIED_TEXT:
-                raise EvaluationError(f"the rule cannot read a text of more than {_LONGEST_AMPLIFIED_TEXT} characters")
+            if len(value) > longest_text:
+                raise EvaluationError(f"the rule cannot read a text of more than {longest_text} characters")
         elif isinstance(value, dict | list):
             if len(value) > _MOST_AMPLIFIED_ITEMS:
                 raise EvaluationError(f"the rule cannot read more than {_MOST_AMPLIFIED_ITEMS} items of a list or map")
@@ -127,7 +165,7 @@ def _kubernetes_words(error: str) -> str:
 
 
 @functools.cache
-def _environment() -> Any:
+def _environment(names: frozenset[str]) -> Any:
     functions = [
         _function("isQuantity", _is_quantity, [_STRING], _BOOL),
         _function("quantity", lambda text: quantity.parse(text).milli(), [_STRING], _INT),
@@ -135,9 +173,15 @@ def _environment() -> Any:
         *(_list_function(name, implementation) for name, implementation in _LIST_FUNCTIONS),
         _member("find", _find, _STRING, receiver=_STRING, others=[_STRING]),
         _member("findAll", _find_all, _LIST, receiver=_STRING, others=[_STRING]),
+        *(_function(f"sets.{name}", implementation, [_LIST, _LIST], _BOOL) for name, implementation in _SET_FUNCTIONS),
+        _function("jsonpatch.escapeKey", _escaped_key, [_STRING], _STRING),
+        *(_authorizer_step(name, implementation) for name, implementation in cel_authorizer.STEPS),
+        _member("allowed", cel_authorizer.is_allowed, _BOOL, receiver=_MAP, others=[]),
+        _member("reason", cel_authorizer.reason, _STRING, receiver=_MAP, others=[]),
+        _member("errored", lambda _: False, _BOOL, receiver=_MAP, others=[]),
     ]
     return cel.NewEnv(
-        variables=dict.fromkeys(_VARIABLES, _ANY),
+        variables=dict.fromkeys(names, _ANY),
         functions=functions,
         extensions=[
             ext_bindings.ExtBindings(),
@@ -174,6 +218,15 @@ def _list_function(name: str, implementation: Callable[..., Any]) -> Any:
     return _member(name, implementation, _ANY, receiver=_LIST, others=[])
 
 
+def _authorizer_step(name: str, implementation: Callable[..., Any]) -> Any:
+    texts = [_STRING] * (implementation.__code__.co_argcount - 1)
+    return _member(name, implementation, _MAP, receiver=_MAP, others=texts)
+
+
+def _escaped_key(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")
+
+
 def _is_quantity(text: str) -> bool:
     try:
         quantity.parse(text)
@@ -207,4 +260,12 @@ _LIST_FUNCTIONS: tuple[tuple[str, Callable[..., Any]], ...] = (
     ("min", min),
     ("max", max),
     ("isSorted", lambda items: list(items) == sorted(items)),
+)
+_SET_FUNCTIONS: tuple[tuple[str, Callable[..., Any]], ...] = (
+    ("contains", lambda items, others: all(item in items for item in others)),
+    ("intersects", lambda items, others: any(item in items for item in others)),
+    (
+        "equivalent",
+        lambda items, others: all(item in items for item in others) and all(item in others for item in items),
+    ),
 )

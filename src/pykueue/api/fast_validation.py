@@ -16,6 +16,7 @@ from typing import Annotated, Any, Literal, Optional
 import msgspec
 
 from pykueue.api import text_formats
+from pykueue.api.meta import QUANTITY
 from pykueue.api.schema import OBJECT_META_FIELDS, PerSchema
 from pykueue.api.scheme import Object, Schema
 
@@ -32,6 +33,9 @@ class _Undecided(msgspec.Struct, forbid_unknown_fields=True):
 
     never_present: int
 
+
+_QUANTITY = r"(?a)^[+-]?[0-9]{1,60}(\.[0-9]{0,60})?([KMGTPE]i|[numkMGTPE])?$"
+"""The usual quantities. Others are left to the full check."""
 
 _META = msgspec.defstruct(
     "Metadata", [(name, Any, None) for name in sorted(OBJECT_META_FIELDS)], forbid_unknown_fields=True
@@ -92,6 +96,8 @@ def _type(schema: Schema) -> Any:
         is_plain = (
             "enum" not in schema and "type" not in schema and schema.get("anyOf", _INT_OR_STRING) == _INT_OR_STRING
         )
+        if is_plain and schema.get("pattern") == QUANTITY:
+            return _limited(int, ge=-(2**63), le=2**63 - 1) | _limited(str, pattern=_QUANTITY)
         return int | _text(schema) if is_plain else _Undecided
     if "anyOf" in schema:
         return _Undecided

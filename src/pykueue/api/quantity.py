@@ -61,8 +61,10 @@ class Quantity:
 
 
 @functools.lru_cache(maxsize=65536)
-def parse(text: str | float) -> Quantity:
-    """Read a quantity as the API server does: a string, or a JSON number."""
+def parse(text: str | float | None) -> Quantity:
+    """Read a quantity as the API server does: a string, a JSON number, or null, which is 0."""
+    if text is None:
+        return Quantity(0)
     text = str(text)
     if not text:
         raise QuantityError("quantities must match the regular expression, got an empty string")

@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pykueue.api import cel, text_formats
+from pykueue.api import cel, quantity, text_formats
 from pykueue.api.errors import OMIT_VALUE, FieldError
+from pykueue.api.meta import QUANTITY
 from pykueue.api.schema import PerSchema
 from pykueue.api.scheme import Object, Schema
 
@@ -54,6 +55,11 @@ def validate(
     return errors
 
 
+def structure_faults(schema: Schema, value: Any, path: str) -> list[FieldError]:
+    """The errors of types, limits and required fields of a part of an object."""
+    return list(_structure(schema, value, _ABSENT, path))
+
+
 def _body(obj: Object) -> Object:
     """The object without its metadata, which has rules of its own."""
     if not isinstance(obj.get("metadata"), dict):
@@ -86,12 +92,25 @@ def _structure(schema: Schema, value: Any, old: Any, path: str) -> Iterator[Fiel
         yield from _list(schema, value, old, path)
     elif isinstance(value, int | float) and not isinstance(value, bool):
         yield from _number(schema, value, path)
+    if fault is None and schema.get("pattern") == QUANTITY and not _is_quantity(schema, value):
+        yield _invalid(path, value, "is too long for a quantity")
     enum = schema.get("enum")
     if enum is not None and value is not None and value not in enum:
         supported = ", ".join(json.dumps(one if isinstance(one, str) else json.dumps(one)) for one in enum)
         yield FieldError("FieldValueNotSupported", path, f"supported values: {supported}", _as_go_prints(value))
     if "allOf" in schema or "oneOf" in schema or "not" in schema or "anyOf" in schema:
         yield from _combinations(schema, value, path)
+
+
+def _is_quantity(schema: Schema, value: Any) -> bool:
+    """Whether a value that matches the pattern of quantities can be read, too."""
+    if isinstance(value, str) and not text_formats.pattern(schema["pattern"]).search(value):
+        return True  # that fault is reported already
+    try:
+        quantity.parse(value)
+    except ValueError:  # also of a number with more digits than Python prints
+        return False
+    return True
 
 
 def _type_fault(schema: Schema, value: Any) -> tuple[str, str] | None:

@@ -79,6 +79,8 @@ class WriteCall(msgspec.Struct, frozen=True, kw_only=True):
     """Faults of the decoder, such as `duplicate field "spec.a"`. Handled like unknown fields."""
     is_trusted: bool = False
     """The writer is a controller of this process."""
+    requested_kind: Kind | None = None
+    """The kind in the version of the request. The verb sets it for admission plugins."""
 
 
 class DeleteCall(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from pykueue.api.scheme import Kind, Object, Resource, Scheme, Settings
+from pykueue.api.scheme import AdmissionRequest, Kind, Object, Resource, Scheme, Settings
 from pykueue.apiserver import versions
-from pykueue.apiserver.admission import AdmissionPlugin, ServerAdmission
-from pykueue.apiserver.calls import ResourceTarget, WriteCall
+from pykueue.apiserver.admission import AdmissionPlugin, MutatingPlugin, ServerAdmission
+from pykueue.apiserver.calls import DeleteCall, ResourceTarget, WriteCall
 from pykueue.apiserver.store.rows import Stored
 from pykueue.apiserver.store.store import Store
 
@@ -57,17 +57,32 @@ class Context:
     settings: Settings
     clock: Callable[[], datetime] = now
     plugins: list[AdmissionPlugin] = field(default_factory=list)
+    deletion_plugins: list[AdmissionPlugin] = field(default_factory=list)
+    mutating_plugins: list[MutatingPlugin] = field(default_factory=list)
 
     def admission(self, call: WriteCall, target: ResourceTarget, *, is_patch: bool = False) -> ServerAdmission:
         return ServerAdmission(
-            call=call,
+            call=msgspec.structs.replace(call, requested_kind=target.kind),
             lookup=StoreLookup(self.store, self.scheme),
             settings=self.settings,
             is_patch=is_patch,
             plugins=self.plugins,
+            mutating_plugins=self.mutating_plugins,
             subresource=target.subresource,
             is_event=target.kind.kind == "Event",
         )
+
+    def check_deletion(self, kind: Kind, obj: Object, call: DeleteCall, requested_kind: Kind) -> list[str]:
+        """The warnings of the plugins; ApiError if one of them refuses the deletion."""
+        request = AdmissionRequest(
+            operation="DELETE",
+            object=obj,
+            old=obj,
+            lookup=StoreLookup(self.store, self.scheme),
+            settings=self.settings,
+        )
+        write = WriteCall(user=call.user, dry_run=call.dry_run, requested_kind=requested_kind)
+        return [warning for plugin in self.deletion_plugins for warning in plugin.validate(kind, request, write)]
 
 
 class WriteOutcome(msgspec.Struct, frozen=True, kw_only=True):

@@ -32,9 +32,10 @@ from pykueue.apiserver.controllers.event_expiry import EventExpiry
 from pykueue.apiserver.controllers.garbage_collector import GarbageCollector
 from pykueue.apiserver.controllers.namespaces import NamespaceTerminator
 from pykueue.apiserver.controllers.resource_quota_status import ResourceQuotaStatus
-from pykueue.apiserver.plugins import registry as plugins
+from pykueue.apiserver.plugins.registry import Plugins
 from pykueue.apiserver.plugins.resource_quota import QuotaUsage
 from pykueue.apiserver.reading import ReadHandler
+from pykueue.apiserver.security.authorizer import Authorizer
 from pykueue.apiserver.store.log import StoreError
 from pykueue.apiserver.store.store import Store
 from pykueue.apiserver.watches import WatchHub
@@ -52,13 +53,18 @@ class Core:
         *,
         settings: Settings | None = None,
         clock: Callable[[], datetime] = context.now,
+        authorizer: Authorizer | None = None,
     ) -> None:
+        """`authorizer` answers the questions of admission policies."""
         self.scheme = scheme
         self.store = store
         self.hub = WatchHub(lambda: store.revision)
         self.context = Context(store=store, scheme=scheme, settings=settings or Settings(), clock=clock)
         self._quota_usage = QuotaUsage(store, clock)
-        self.context.plugins += plugins.policies(self._quota_usage)
+        plugins = Plugins(store, scheme, self._quota_usage, authorizer)
+        self.context.plugins += plugins.of_writes
+        self.context.deletion_plugins += plugins.of_deletions
+        self.context.mutating_plugins += plugins.mutating
         self._reads = ReadHandler(store, self.hub)
         self._writes = WriteHandler(self.context)
         self._deletes = deletion.DeleteHandler(self.context)

@@ -38,6 +38,7 @@ class DeleteHandler:
         warnings = []
         if not call.propagation_policy and (kind.group, kind.kind) == ("batch", "Job"):
             warnings.append(_ORPHAN_WARNING)
+        warnings += self._context.check_deletion(kind, existing.shared_or_decoded(), call, target.kind)
         obj = existing.decode()
         _set_policy_finalizer(kind, obj, _without_orphans(kind, obj, call))
         self._set_deletion_timestamp(kind, obj, _grace_seconds(kind, obj, call))

@@ -62,8 +62,8 @@ class EmbeddedApi:
         self.paths = paths
         self.scheme = scheme
         files.private_directory(paths.directory)
-        self.core = Core(Store(SqliteLog(paths.directory)), scheme, settings=settings)
         self.authorizer = Authorizer()
+        self.core = Core(Store(SqliteLog(paths.directory)), scheme, settings=settings, authorizer=self.authorizer)
         self._tokens = tokens.Tokens(paths.tokens)
         key = service_accounts.signing_key(files.private_directory(paths.certificates) / "service-accounts.key")
         self._accounts = service_accounts.ServiceAccounts(key, self._core_object, self._tokens.has_uid)
@@ -158,4 +158,5 @@ def _tls(pki: certificates.Certificates) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.load_cert_chain(pki.serving, pki.serving_key)
     context.set_alpn_protocols(["http/1.1"])
+    context.num_tickets = 0  # clients of Kubernetes do not resume sessions
     return context

@@ -15,7 +15,7 @@ from pathlib import Path
 from pykueue.api import objects, resources
 from pykueue.api.scheme import Object, Resource
 from pykueue.api.times import SECOND_NS
-from pykueue.cluster import component_deployments, nodes, refused_children
+from pykueue.cluster import component_deployments, nodes, pods, refused_children
 from pykueue.cluster.apps import deployment, replica_set, stateful_set
 from pykueue.cluster.autoscaler.controller import Autoscaler
 from pykueue.cluster.component_deployments import ComponentLogs, ComponentRuntime
@@ -23,7 +23,7 @@ from pykueue.cluster.cron_job_controller import sync as cron_sync
 from pykueue.cluster.job_controller import sync as jobs
 from pykueue.cluster.kubelet.kubelet import Kubelet
 from pykueue.cluster.kubelet.pod_security import PodSecurity
-from pykueue.cluster.operators import job_set, leader_worker_set, train_job
+from pykueue.cluster.operators import job_set, leader_worker_set, managed_by, train_job
 from pykueue.cluster.operators.kubeflow import sync as training
 from pykueue.cluster.operators.kubeflow.frameworks import FRAMEWORKS
 from pykueue.cluster.operators.ray import cluster as ray_cluster
@@ -34,6 +34,7 @@ from pykueue.cluster.resource_claims import ResourceClaimController
 from pykueue.cluster.runtimes.cgroups import Cgroups
 from pykueue.cluster.runtimes.isolation import Isolation
 from pykueue.cluster.runtimes.monitor import ContainerLimits
+from pykueue.cluster.runtimes.podman import PodmanRuntime
 from pykueue.cluster.runtimes.process import ProcessRuntime
 from pykueue.cluster.runtimes.protocol import Connection, Runtime
 from pykueue.cluster.runtimes.simulated import SimulatedRuntime
@@ -160,6 +161,8 @@ class LocalCluster:
         runtime: Runtime = SimulatedRuntime(self._clock)
         if self._options.runtime == "process":
             runtime = ProcessRuntime(self._options.directory, self._options.limits, self._options.cgroups)
+        elif self._options.runtime == "podman":
+            runtime = PodmanRuntime(self._options.directory, self._options.limits)
         return ComponentRuntime(runtime, self._component_logs)
 
     # Nodes
@@ -181,7 +184,7 @@ class LocalCluster:
             pools = [manifest for manifest in self._options.nodes if manifest.get("kind") == "NodePool"]
             await self._create_pools(pools)
             manifests = [nodes.complete(manifest, now) for manifest in self._options.nodes if manifest not in pools]
-        elif self._options.runtime == "process":
+        elif self._options.runtime in ("process", "podman"):
             manifests = [nodes.this_machine(now)]
         else:
             manifests = nodes.simulated_fleet(now)
@@ -209,6 +212,7 @@ class LocalCluster:
 
     def _job_controller(self) -> Controller:
         reconciler = jobs.JobReconciler()
+        is_kubelet_elsewhere = self._options.runtime == "none"
         return Controller(
             resources.JOB,
             (resources.POD,),
@@ -216,7 +220,8 @@ class LocalCluster:
             cache=self._cache,
             executor=self._executor("job-controller"),
             clock=self._clock,
-            batch_ns=OUTSIDE_POD_BATCH_NS if self._options.runtime == "none" else POD_BATCH_NS,
+            batch_ns=OUTSIDE_POD_BATCH_NS if is_kubelet_elsewhere else POD_BATCH_NS,
+            settled=None if is_kubelet_elsewhere else pods.is_finished,
             release_orphans=jobs.release,
             forget=reconciler.forget,
         )
@@ -231,7 +236,8 @@ class LocalCluster:
 
     def _operator(self, component: str, owner: Resource, sync: Sync, *children: Resource) -> Controller:
         """A controller of a job framework; it reports children that the API refuses."""
-        return self._controller(component, owner, refused_children.reporting(owner, sync), *children)
+        respecting = managed_by.respecting(owner, refused_children.reporting(owner, sync))
+        return self._controller(component, owner, respecting, *children)
 
     def _operators(self) -> list[Controller]:
         return [

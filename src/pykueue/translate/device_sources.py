@@ -27,7 +27,7 @@ _MOST = 2**63 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceSource:
-    """A counter or a capacity of the devices of a driver, and the resource to charge it as."""
+    """A counter or capacity of the devices of a driver, and the resource it is charged as."""
 
     resource: str
     driver: str

@@ -72,12 +72,12 @@ def may_claim(workload: Object) -> bool:
     """Whether the workload has claims or extended resources; others need no device lister."""
     return any(
         spec.get("resourceClaims") or _extended_requests(spec)
-        for spec in (pod_set["template"]["spec"] for pod_set in workload["spec"].get("podSets") or ())
+        for spec in (objects.nested(pod_set, "template", "spec") for pod_set in workload["spec"].get("podSets") or ())
     )
 
 
 def count(workload: Object, rules: DeviceRules, lister: DeviceLister) -> DeviceCounts | DeviceFault:
-    pod_specs = [pod_set["template"]["spec"] for pod_set in workload["spec"].get("podSets") or ()]
+    pod_specs = [objects.nested(pod_set, "template", "spec") for pod_set in workload["spec"].get("podSets") or ()]
     has_claims = any(spec.get("resourceClaims") for spec in pod_specs)
     if not rules.enabled:
         return _disabled() if rules.rejects_when_disabled and has_claims else DeviceCounts()
@@ -115,7 +115,7 @@ class _Count:
             for name, amount in self._claimed(pod_set, path):
                 amounts[name] = amounts.get(name, 0) + amount
             if self._rules.counts_extended_resources:
-                backed = self._extended(pod_set["template"]["spec"], path)
+                backed = self._extended(objects.nested(pod_set, "template", "spec"), path)
                 for name, amount in backed.values():
                     amounts[name] = amounts.get(name, 0) + amount
                 if backed:
@@ -147,7 +147,7 @@ class _Count:
 
     def _claimed(self, pod_set: Object, path: str) -> Iterator[tuple[str, int]]:
         """The resource name and the count of each device request."""
-        for index, claim in enumerate(pod_set["template"]["spec"].get("resourceClaims") or ()):
+        for index, claim in enumerate(objects.nested(pod_set, "template", "spec").get("resourceClaims") or ()):
             name = claim.get("resourceClaimTemplateName")
             if name is None:
                 continue

@@ -73,3 +73,28 @@ async def test_input_reaches_the_command(runtime):
     assert await execution.output() == b"hello"
     assert await execution.wait() == 0
     execution.close()
+
+
+async def test_a_command_that_never_stops_printing_costs_no_memory(runtime):
+    script = "yes | head -c 200000; exit 1"
+    error = await handled(runtime, {"exec": {"command": ["sh", "-c", script]}})
+    assert len(error) <= 10 * 1024
+
+
+@pytest.mark.parametrize("line", [b"x" * 200_000, b"HTTP/1.1 " + b"9" * 5000 + b" x\r\n", b"\r\n", b""])
+async def test_a_server_may_answer_anything(runtime, line):
+    async def answer(_reader, writer):
+        writer.write(line)
+        writer.close()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    async with server:
+        for scheme in ("HTTP", "HTTPS"):
+            target = {"port": server.sockets[0].getsockname()[1], "scheme": scheme}
+            assert await handled(runtime, {"httpGet": target})
+
+
+@pytest.mark.parametrize("host", ["a" * 300, "x" * 64 + ".example", "a\0b", "\ud800"])
+async def test_a_host_may_be_anything(runtime, host):
+    for kind in ("httpGet", "tcpSocket"):
+        assert await handled(runtime, {kind: {"host": host, "port": 1}})

@@ -376,3 +376,25 @@ async def test_a_debugger_shares_the_namespaces_of_its_target(runtime):
     assert exit_status.code == 137
     with pytest.raises(StartError, match="the target container main is not running"):
         await runtime.start(shell("id", uid="debugged", attempt=2, container=fields))
+
+
+async def test_a_command_without_the_mark_counts_for_the_memory_limit(runtime):
+    limits = {"resources": {"limits": {"memory": "100Mi"}}}
+    container_request = shell("echo up; exec sleep 60", container=limits)
+    container = await running(runtime, container_request)
+    uid = container_request.pod["metadata"]["uid"]
+    command = f'env -i {sys.executable} -c \'exec("""{SHARED_MEMORY}""")\''
+    execution = await runtime.execute(shell(command, uid=uid, container=limits))
+    assert await container.wait() == process.OUT_OF_MEMORY
+    await execution.wait()
+
+
+async def test_commands_have_the_limits_of_the_container(runtime):
+    limits = {"resources": {"limits": {"memory": "100Mi"}}}
+    container_request = shell("echo up; exec sleep 60", container=limits)
+    container = await running(runtime, container_request)
+    uid = container_request.pod["metadata"]["uid"]
+    script = "ulimit -d; ulimit -u 2>/dev/null || ulimit -p"
+    text = await all_output(await runtime.execute(shell(script, uid=uid, container=limits)))
+    assert text.split() == [str(100 << 10), str(launch.PROCESS_LIMIT)]
+    await container.stop(0)

@@ -73,6 +73,20 @@ def test_under_load_background_writes_get_a_small_share(play):
     assert len(load.started) >= SHARE * 20 * 200
 
 
+def test_pauses_of_a_busy_machine_are_no_rest(play):
+    async def story(load):
+        for number in range(100):
+            load.background.decided()
+            for workload in range(100):
+                load.submit((number, workload))
+            await asyncio.sleep(0.08)
+            load.background.answered(0.08)
+            load.background.written()
+            await asyncio.sleep(0.15)
+
+    assert len(play(story).started) < 1000, "nearly all of 10,000 must wait"
+
+
 def test_the_latest_is_written_when_decisions_come_to_rest(play):
     async def story(load):
         await load.decide(seconds=5, per_second=100, submit=lambda number: load.submit(number % 150, number))

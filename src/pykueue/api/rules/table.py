@@ -10,8 +10,16 @@ from dataclasses import dataclass
 
 from pykueue.api.labels import QUEUE_NAME
 from pykueue.api.rules import cluster_queue, operators, quota, reading, resource_flavor, unsupported, workload
+from pykueue.api.rules.builtin import (
+    admission_matching,
+    admission_policies,
+    objects,
+    owners,
+    rbac,
+    resource_quota,
+    webhook_configurations,
+)
 from pykueue.api.rules.builtin import job as builtin_job
-from pykueue.api.rules.builtin import objects, owners, rbac, resource_quota
 from pykueue.api.rules.builtin import pod as builtin_pod
 from pykueue.api.rules.jobs import (
     batch_job,
@@ -159,11 +167,31 @@ def _with_builtin(builtin: Defaulter, kueue: AdmissionRules) -> AdmissionRules:
     )
 
 
+_WEBHOOK_CONFIGURATION = AdmissionRules(
+    defaulter=webhook_configurations.default_webhooks, validator=webhook_configurations.validate_webhooks
+)
+_ADMISSION_REGISTRATION: Mapping[tuple[str, str], AdmissionRules] = {
+    (admission_matching.GROUP, "ValidatingAdmissionPolicy"): AdmissionRules(
+        defaulter=admission_policies.default_policy, validator=admission_policies.validate_policy
+    ),
+    (admission_matching.GROUP, "ValidatingAdmissionPolicyBinding"): AdmissionRules(
+        defaulter=admission_policies.default_binding, validator=admission_policies.validate_binding
+    ),
+    (admission_matching.GROUP, "MutatingAdmissionPolicy"): AdmissionRules(
+        defaulter=admission_policies.default_mutating_policy, validator=admission_policies.validate_mutating_policy
+    ),
+    (admission_matching.GROUP, "MutatingAdmissionPolicyBinding"): AdmissionRules(
+        defaulter=admission_policies.default_binding, validator=admission_policies.validate_mutating_binding
+    ),
+    (admission_matching.GROUP, "ValidatingWebhookConfiguration"): _WEBHOOK_CONFIGURATION,
+    (admission_matching.GROUP, "MutatingWebhookConfiguration"): _WEBHOOK_CONFIGURATION,
+}
 _BATCH_JOB, _POD = WEBHOOKS["batch", "Job"], WEBHOOKS["", "Pod"]
 _JOB_SET = WEBHOOKS["jobset.x-k8s.io", "JobSet"]
 _CLUSTER_QUEUE = WEBHOOKS[_KUEUE, "ClusterQueue"]
 RULES: Mapping[tuple[str, str], AdmissionRules] = {
     **WEBHOOKS,
+    **_ADMISSION_REGISTRATION,
     (_KUEUE, "ClusterQueue"): AdmissionRules(
         reader=_CLUSTER_QUEUE.reader,
         defaulter=_CLUSTER_QUEUE.defaulter,

@@ -1,14 +1,16 @@
 """Workload: defaults and validation of its webhooks. Rules of updates: `workload_update`."""
 
+import functools
 import re
 from collections.abc import Iterator
 from typing import Any
 
-from pykueue.api import errors, feature_gates, quantity, schema_validation
+from pykueue.api import errors, fast_validation, feature_gates, quantity, schema_validation
+from pykueue.api.builtin import schemas
 from pykueue.api.errors import FieldError, Verbatim
 from pykueue.api.labels import PRIORITY_BOOST
 from pykueue.api.rules import admission_gates, faults, quota, reading, resource_flavor, syntax, workload_update
-from pykueue.api.scheme import AdmissionRequest, Object, ValidationResult
+from pykueue.api.scheme import AdmissionRequest, Object, Schema, ValidationResult
 
 SEVERAL_MIN_COUNTS = "at most one podSet can use minCount"
 ADMISSION_REQUIRED = "must be set while the QuotaReserved condition is true"
@@ -36,34 +38,34 @@ def _has_malformed_quantity(workload: Object) -> bool:
 
 
 def validate(request: AdmissionRequest) -> ValidationResult:
-    missing = list(_missing(request.object)) if reading.has_changed(request.object, request.old, "spec") else []
+    faulty = list(_template_faults(request.object)) if reading.has_changed(request.object, request.old, "spec") else []
     field_errors = _check(request)
     if request.old is not None:
         field_errors += workload_update.check(request, request.old)
     return ValidationResult(
-        invalid=(*missing, schema_validation.UNCHECKED) if missing else (),
+        invalid=(*faulty, schema_validation.UNCHECKED) if faulty else (),
         denied=tuple(field_errors),
         warnings=tuple(_warnings(request.object)),
         webhook="vworkload.kb.io",
     )
 
 
-def _missing(workload: Object) -> Iterator[FieldError]:
-    """The required fields that a pod template lacks.
+@functools.cache
+def _template_schema() -> Schema:
+    schema: Schema = schemas.of_kind("v1", "PodTemplate")["properties"]["template"]
+    return schema
 
-    The schema preserves templates without checking them.
+
+def _template_faults(workload: Object) -> Iterator[FieldError]:
+    """What a pod template lacks, and fields of another type.
+
+    The schema of a Workload preserves templates, so that fields of a newer Kubernetes survive.
     """
     for index, pod_set in enumerate(reading.mappings(reading.at(workload, "spec", "podSets"))):
-        spec = reading.at(pod_set, "template", "spec")
-        if not isinstance(spec, dict):
-            continue
-        path = f"spec.podSets[{index}].template.spec"
-        if spec.get("containers") is None:
-            yield faults.required(f"{path}.containers")
-        for field in ("containers", "initContainers"):
-            for position, container in enumerate(reading.mappings(spec.get(field))):
-                if "name" not in container:
-                    yield faults.required(f"{path}.{field}[{position}].name")
+        template = pod_set.get("template")
+        if isinstance(template, dict) and not fast_validation.is_certainly_valid(_template_schema(), template):
+            path = f"spec.podSets[{index}].template"
+            yield from schema_validation.structure_faults(_template_schema(), template, path)
 
 
 def _is_on(request: AdmissionRequest, gate: str) -> bool:
@@ -91,8 +93,10 @@ def _check(request: AdmissionRequest) -> list[FieldError]:
     field_errors += syntax.check_conditions(
         "status.conditions", reading.sequence(reading.at(workload, "status", "conditions"))
     )
-    field_errors += _check_reclaimable_pods(request)
-    field_errors += _check_pod_set_updates(workload)
+    if reading.at(workload, "status", "reclaimablePods"):
+        field_errors += _check_reclaimable_pods(request)
+    if reading.at(workload, "status", "admissionChecks"):
+        field_errors += _check_pod_set_updates(workload)
     if _is_on(request, "AdmissionGatedBy"):
         field_errors += admission_gates.check(workload)
     if _is_on(request, "PriorityBoost"):

@@ -32,7 +32,7 @@ def reclaimable_counts(workload: Object) -> dict[str, int]:
 def check(request: AdmissionRequest, old: Object) -> Iterator[FieldError]:
     new = request.object
     was_reserved = reading.is_condition_true(old, "QuotaReserved")
-    if was_reserved:
+    if was_reserved and reading.has_changed(new, old, "spec"):
         yield from _check_pod_sets(request, old)
     if was_reserved and reading.is_condition_true(new, "QuotaReserved"):
         yield from _check_reclaimable_pods(request, old)
@@ -82,7 +82,7 @@ def _scaled_down(request: AdmissionRequest) -> set[str]:
 
 def _check_admission(request: AdmissionRequest, old: Object) -> list[FieldError]:
     after, before = (reading.at(workload, "status", "admission") for workload in (request.object, old))
-    if not isinstance(after, dict) or not isinstance(before, dict):
+    if not isinstance(after, dict) or not isinstance(before, dict) or after == before:
         return []
     if feature_gates.is_enabled(request.settings.feature_gates, "TopologyAwareScheduling"):
         compared = (_without_topology(after), _without_topology(before))

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from pykueue.api.scheme import Object
 from pykueue.apiserver.calls import ResourceTarget, Verbs, WatchFrame
 from pykueue.apiserver.http import options, resources
 from pykueue.apiserver.http.messages import HttpRequest
@@ -26,13 +27,20 @@ Encode = Callable[[WatchFrame], bytes]
 
 
 class WatchSink:
-    """Writes frames to one connection. `finished` is set when the watch has ended."""
+    """Writes frames to one connection. `finished` is set when the watch has ended.
+
+    The frames of one turn of the event loop, such as those of one commit, are one write: it is one
+    encryption and one system call.
+    """
 
     def __init__(self, transport: asyncio.Transport, drain: Callable[[], Any], encode: Encode) -> None:
         self.finished = asyncio.Event()
         self._transport = transport
         self._drain = drain
         self._encode = encode
+        self._lines: list[bytes] = []
+        """Lines to be written at the end of this turn."""
+        self._size = 0
         self._backlog: deque[WatchFrame] = deque()
         self._backlog_task: asyncio.Task[None] | None = None
         self._is_closing = False
@@ -40,29 +48,40 @@ class WatchSink:
     def send(self, frame: WatchFrame) -> None:
         if self._transport.is_closing():
             self.finished.set()
-        elif self._backlog or self._transport.get_write_buffer_size() > HIGH_WATER_BYTES:
+        elif self._backlog or self._transport.get_write_buffer_size() + self._size > HIGH_WATER_BYTES:
             self._backlog.append(frame)
             if len(self._backlog) > LONGEST_BACKLOG:
                 self.drop()
             elif self._backlog_task is None:
                 self._backlog_task = asyncio.get_running_loop().create_task(self._write_backlog())
         else:
-            self._write(frame)
+            self._add(frame)
 
     def close(self) -> None:
         self._is_closing = True
         if self._backlog_task is None:
+            self._flush()
             self.finished.set()
 
     def drop(self) -> None:
         """Close the connection: the client cannot keep up."""
+        self._lines.clear()
         self._backlog.clear()
         self._transport.abort()
         self.finished.set()
 
-    def _write(self, frame: WatchFrame) -> None:
+    def _add(self, frame: WatchFrame) -> None:
         line = self._encode(frame)
-        self._transport.write(b"%x\r\n%b\r\n" % (len(line), line))
+        self._lines.append(line)
+        self._size += len(line)
+        if len(self._lines) == 1:
+            asyncio.get_running_loop().call_soon(self._flush)
+
+    def _flush(self) -> None:
+        if self._lines and not self._transport.is_closing():
+            self._transport.write(b"%x\r\n%b\r\n" % (self._size, b"".join(self._lines)))
+        self._lines.clear()
+        self._size = 0
 
     async def _write_backlog(self) -> None:
         while self._backlog and not self._transport.is_closing():
@@ -72,8 +91,9 @@ class WatchSink:
             except (TimeoutError, ConnectionError):
                 self.drop()
                 return
-            while self._backlog and self._transport.get_write_buffer_size() <= HIGH_WATER_BYTES:
-                self._write(self._backlog.popleft())
+            while self._backlog and self._transport.get_write_buffer_size() + self._size <= HIGH_WATER_BYTES:
+                self._add(self._backlog.popleft())
+            self._flush()
         self._backlog_task = None
         if self._is_closing or self._transport.is_closing():
             self.finished.set()
@@ -91,6 +111,9 @@ def encoder(request: HttpRequest, target: ResourceTarget) -> Encode:
         nonlocal has_columns
         if frame.type == "ERROR":
             return frame.line
+        if frame.type == "BOOKMARK" and form.transform == "Table":  # there is no object to print
+            obj = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": _version(frame.decode()), "rows": []}
+            return msgspec.json.encode({"type": frame.type, "object": obj}) + b"\n"
         obj = resources.transformed(frame.decode(), target.kind, form, include)
         if has_columns and form.transform == "Table":
             obj["columnDefinitions"] = _NO_COLUMNS
@@ -98,6 +121,12 @@ def encoder(request: HttpRequest, target: ResourceTarget) -> Encode:
         return msgspec.json.encode({"type": frame.type, "object": obj}) + b"\n"
 
     return encode
+
+
+def _version(bookmark: Object) -> Object:
+    """The metadata of a bookmark: its resourceVersion, and whether initial events have ended."""
+    metadata = bookmark["metadata"]
+    return {name: metadata[name] for name in ("resourceVersion", "annotations") if name in metadata}
 
 
 async def serve(

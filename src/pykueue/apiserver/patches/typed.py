@@ -17,10 +17,12 @@ def fields(schema: MergeSchema, value: Any) -> Node | None:
     if isinstance(value, dict) and not schema.is_atomic:
         children: Node = {}
         for name, field in value.items():
-            child = schema.child(name)
-            inner = fields(child, field)
-            if not child.is_declared:
-                inner = field_sets.union({}, inner)
+            inner: Node | None = {}
+            if isinstance(field, dict | list):
+                child = schema.child(name)
+                inner = fields(child, field)
+                if not child.is_declared:
+                    inner = field_sets.union({}, inner)
             if inner is not None:
                 children[f"f:{name}"] = inner
         return field_sets.make(is_member=not value, children=children)
@@ -37,7 +39,10 @@ def _items(schema: MergeSchema, value: list[Any]) -> Any:
 def presence(schema: MergeSchema, value: Any) -> Node:
     """The fields that the creator of this value owns: `fields`, and the maps and lists above."""
     if isinstance(value, dict) and not schema.is_atomic:
-        children = {f"f:{name}": presence(schema.child(name), field) for name, field in value.items()}
+        children = {
+            f"f:{name}": presence(schema.child(name), field) if isinstance(field, dict | list) else {}
+            for name, field in value.items()
+        }
     elif isinstance(value, list) and (schema.keys or schema.is_set):
         children = {
             element: presence(schema.item(), item) if schema.keys else {}

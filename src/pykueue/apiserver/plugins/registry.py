@@ -1,10 +1,26 @@
 """The plugins that apply to every writer, in the order of Kubernetes."""
 
-from pykueue.apiserver.admission import AdmissionPlugin
+from pykueue.api.scheme import Scheme
+from pykueue.apiserver.admission import AdmissionPlugin, MutatingPlugin
+from pykueue.apiserver.plugins.mutating_policies import MutatingPolicies
 from pykueue.apiserver.plugins.pod_security import PodSecurityAdmission
 from pykueue.apiserver.plugins.resource_quota import QuotaUsage, ResourceQuotas
 from pykueue.apiserver.plugins.unenforced_kinds import UnenforcedKinds
+from pykueue.apiserver.plugins.validating_policies import ValidatingPolicies
+from pykueue.apiserver.security.authorizer import Authorizer
+from pykueue.apiserver.store.store import Store
 
 
-def policies(usage: QuotaUsage) -> list[AdmissionPlugin]:
-    return [PodSecurityAdmission(), UnenforcedKinds(), ResourceQuotas(usage)]
+class Plugins:
+    """`of_writes` check creations and updates; `mutating` plugins change them."""
+
+    def __init__(self, store: Store, scheme: Scheme, usage: QuotaUsage, authorizer: Authorizer | None) -> None:
+        validating_policies = ValidatingPolicies(store, scheme, authorizer)
+        self.mutating: list[MutatingPlugin] = [MutatingPolicies(store, scheme, authorizer)]
+        self.of_deletions: list[AdmissionPlugin] = [validating_policies]
+        self.of_writes: list[AdmissionPlugin] = [
+            PodSecurityAdmission(),
+            UnenforcedKinds(),
+            validating_policies,
+            ResourceQuotas(usage),
+        ]

@@ -53,13 +53,27 @@ class _Collection:
 
 
 class _Batch:
-    __slots__ = ("changes", "done", "rows")
+    __slots__ = ("_waiters", "changes", "rows")
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
         self.changes: list[StoreChange] = []
-        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.done.add_done_callback(asyncio.Future.exception)  # a write may have no waiter
+        self._waiters: list[asyncio.Future[None]] = []
+
+    def waiter(self) -> asyncio.Future[None]:
+        """Done when the batch is committed; StoreError if it was rolled back."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        return waiter
+
+    def end(self, error: StoreError | None = None) -> None:
+        for waiter in self._waiters:
+            if waiter.done():
+                continue  # cancelled
+            if error is None:
+                waiter.set_result(None)
+            else:
+                waiter.set_exception(error)
 
 
 class Store:
@@ -172,7 +186,7 @@ class Store:
         """Return when the revision is durable and visible; StoreError if it was rolled back."""
         for batch in (self._committing, self._filling):
             if batch is not None and batch.rows[0].revision <= revision <= batch.rows[-1].revision:
-                await asyncio.shield(batch.done)
+                await batch.waiter()
 
     async def close(self) -> None:
         """Wait for pending commits, then close the log."""
@@ -238,7 +252,7 @@ class Store:
                 del self._uncommitted[change.now.key]
         self.revision = batch.changes[-1].revision
         self._trim()
-        batch.done.set_result(None)
+        batch.end()
         for listener in self.listeners:
             try:
                 listener(batch.changes)
@@ -249,9 +263,9 @@ class Store:
         """Discard the uncommitted revisions. No reader has seen them."""
         self._uncommitted.clear()
         self._written = self.revision
-        batch.done.set_exception(error)
+        batch.end(error)
         if self._filling is not None:
-            self._filling.done.set_exception(error)
+            self._filling.end(error)
             self._filling = None
 
     # History

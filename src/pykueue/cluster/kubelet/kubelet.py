@@ -417,7 +417,7 @@ class PodWorker:
             return ""
         try:
             return await self._kubelet.runtime.handle(self._request(name), handler)
-        except MissingSourceError as error:
+        except Exception as error:  # noqa: BLE001 - a container is stopped whatever its hook does
             return str(error)
 
     def _probe_reported(

@@ -22,6 +22,12 @@ from pykueue.cluster.runtimes.linux_processes import ProcessIdentity
 from pykueue.cluster.runtimes.protocol import StartError
 
 _CHUNK_BYTES = 64 * 1024
+LIMITS_SCRIPT = """\
+[ "$1" = 0 ] || ulimit -d "$1"
+[ "$2" = 0 ] || ulimit -u "$2" 2>/dev/null || ulimit -p "$2"
+shift 2
+"""
+"""Sets the limits of a process, in the shell that becomes it."""
 
 
 def find_executable(word: str, environment: Mapping[str, str], work: Path) -> str:
@@ -56,10 +62,18 @@ class StartedCommand:
 
 
 def spawn(
-    command: Sequence[str], environment: Mapping[str, str], work: Path, *, terminal: bool, wants_input: bool
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    work: Path,
+    *,
+    limits: Sequence[str],
+    terminal: bool,
+    wants_input: bool,
 ) -> StartedCommand:
-    """Start a command with the rights of the calling thread."""
+    """Start a command with the rights of the calling thread, and the limits of a container."""
     words = [find_executable(command[0], environment, work), *command[1:]]
+    if set(limits) != {"0"}:
+        words = ["/bin/sh", "-c", f'{LIMITS_SCRIPT}exec "$@"', "sh", *limits, *words]
     controller, device = os.openpty() if terminal else (None, None)
     pipe = subprocess.PIPE if device is None else device
     try:

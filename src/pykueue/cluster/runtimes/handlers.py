@@ -17,11 +17,22 @@ from pykueue.cluster.runtimes.protocol import ContainerRequest, Execution, Start
 Execute = Callable[[ContainerRequest], Awaitable[Execution]]
 
 _OUTPUT_LIMIT_BYTES = 10 * 1024
+_DISCARD_SECONDS = 0.01
 _FIRST_SUCCESS_CODE, _FIRST_FAILURE_CODE = 200, 400
 
 
 async def perform(handler: Object, request: ContainerRequest, execute: Execute) -> str:
-    """Perform a handler; return an error or "". For grpc, only connect."""
+    """Perform a handler; return an error or "". For grpc, only connect.
+
+    A server of the pod may answer anything, for example a line without an end.
+    """
+    try:
+        return await _perform(handler, request, execute)
+    except ValueError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+async def _perform(handler: Object, request: ContainerRequest, execute: Execute) -> str:
     if "exec" in handler:
         command = tuple(map(str, handler["exec"].get("command") or ()))
         return await _command(msgspec.structs.replace(request, command=command), execute)
@@ -48,10 +59,14 @@ async def _command(request: ContainerRequest, execute: Execute) -> str:
 
 
 async def _all(read: Callable[[], Awaitable[bytes]]) -> bytes:
-    parts = []
+    """The beginning of an output. The rest is read, so that the command goes on, but slowly."""
+    output = b""
     while part := await read():
-        parts.append(part)
-    return b"".join(parts)
+        if len(output) < _OUTPUT_LIMIT_BYTES:
+            output += part
+        else:
+            await asyncio.sleep(_DISCARD_SECONDS)
+    return output[:_OUTPUT_LIMIT_BYTES]
 
 
 async def _connection(target: Object, request: ContainerRequest) -> str:

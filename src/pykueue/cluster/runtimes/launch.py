@@ -20,20 +20,23 @@ from pykueue.cluster.runtimes.linux_processes import ProcessIdentity
 from pykueue.cluster.runtimes.protocol import ContainerRequest, StartError
 from pykueue.cluster.runtimes.sandbox import FileView
 
-_SCRIPT = """\
+_SCRIPT = (
+    """\
 read -r _ <&3 || { printf never >&4; exit 125; }
 exec 3<&-
 umask 022
 cd -- "$1" || { printf 126 >&4; exit 126; }
-[ "$2" = 0 ] || ulimit -d "$2"
-[ "$3" = 0 ] || ulimit -u "$3" 2>/dev/null || ulimit -p "$3"
-shift 3
+shift
+"""
+    + executions.LIMITS_SCRIPT
+    + """\
 trap : TERM INT HUP
 "$@" 4>&-
 code=$?
 printf '%s' "$code" >&4
 exit "$code"
 """
+)
 NEVER_RAN = b"never"
 INPUT = "stdin"
 """The FIFO beside the log of a container that has input; see `console`."""
@@ -84,7 +87,7 @@ async def launch(request: ContainerRequest, view: FileView, script: StartScript)
         exit_file = _raised(os.open(directory / "exit", os.O_WRONLY | os.O_CREAT, 0o600), stack)
         if (user := security.user) is not None:
             os.fchown(output, user.uid, user.gid)  # programs open /dev/stdout, which is this file
-        limits = _script_limits(request, has_cgroup=script.cgroup is not None)
+        limits = script_limits(request, has_cgroup=script.cgroup is not None)
 
         def spawn_script() -> int:
             return spawn(script, limits, {0: source, 1: output, 2: output, 3: gate, 4: exit_file})
@@ -102,10 +105,10 @@ async def launch(request: ContainerRequest, view: FileView, script: StartScript)
             pid = spawn_script() if security.is_default else await sandbox.in_thread(spawn_isolated)
             if security.has_pid_namespace and script.target is None:
                 await sandbox.in_thread(lambda: sandbox.mount_proc(pid))
+            if script.cgroup is not None:
+                script.cgroup.add(pid)
         except OSError as error:
             raise StartError(f"the process cannot be started: {error.filename}: {error.strerror}") from None
-        if script.cgroup is not None:
-            script.cgroup.add(pid)
         identity = linux_processes.stat_line(pid)
         (directory / "process").write_text(identity)
         os.write(opener, b"\n")
@@ -133,8 +136,11 @@ def spawn(script: StartScript, limits: list[str], descriptors: dict[int, int]) -
     )
 
 
-def _script_limits(request: ContainerRequest, *, has_cgroup: bool) -> list[str]:
-    """Arguments of the script: memory of a process in KiB, and processes; 0 for no limit."""
+def script_limits(request: ContainerRequest, *, has_cgroup: bool) -> list[str]:
+    """Arguments of `executions.LIMITS_SCRIPT`: memory of a process in KiB, and processes.
+
+    0 is no limit.
+    """
     memory = None if has_cgroup else memory_bytes(request)
     processes = 0
     if request.security.user is not None:

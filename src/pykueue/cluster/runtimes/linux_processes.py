@@ -144,12 +144,14 @@ class ProcessTable:
         """The main process with its descendants, and what left them but has the container's mark.
 
         Only processes whose parent is this process (`kubectl exec`) or process 1 can have left.
+        They can remove the mark, but leave no PID namespace.
         """
-        roots = {pid}
+        roots, namespace = {pid}, _foreign_namespace(pid)
         for other, parent in self.parents.items():
             if parent in (1, os.getpid()) and other != pid:
                 with contextlib.suppress(OSError):
-                    if _owner(Path(f"/proc/{other}")) == owner:
+                    is_inside = namespace is not None and _pid_namespace(other) == namespace
+                    if is_inside or _owner(Path(f"/proc/{other}")) == owner:
                         roots.add(other)
         return self.descendants(roots)
 
@@ -169,12 +171,29 @@ class ProcessTable:
         return sum(self.resident[pid] for pid in pids)
 
 
+def _pid_namespace(pid: int) -> str:
+    return os.fspath(Path(f"/proc/{pid}/ns/pid").readlink())
+
+
+def _foreign_namespace(pid: int) -> str | None:
+    """The PID namespace of a process; None if it is ours."""
+    with contextlib.suppress(OSError):
+        namespace = _pid_namespace(pid)
+        return None if namespace == _pid_namespace(os.getpid()) else namespace
+    return None
+
+
 def proportional_bytes(pid: int) -> int:
-    """The memory of a process; pages that n processes share count as one n-th."""
+    """The memory of a process; pages that n processes share count as one n-th.
+
+    Pages of files do not count: the kernel takes them back when memory is short.
+    """
     with contextlib.suppress(OSError, ValueError, IndexError):
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) * 1024
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+        sizes = {name: int(value.split()[0]) * 1024 for name, _, value in (line.partition(":") for line in lines)}
+        if "Pss_Anon" in sizes:
+            return sizes["Pss_Anon"] + sizes.get("Pss_Shmem", 0)
+        return sizes.get("Pss", 0)
     return 0
 
 

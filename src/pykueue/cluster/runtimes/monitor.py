@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pykueue.cluster.runtimes import linux_calls, linux_processes
+from pykueue.cluster.runtimes.cgroups import ContainerCgroup
 from pykueue.cluster.runtimes.linux_processes import Owner, ProcessIdentity, ProcessTable
 from pykueue.cluster.runtimes.orphans import OrphanTracker
 
@@ -40,6 +41,8 @@ class MonitoredContainer:
     directory: Path
     process: ProcessIdentity
     owner: Owner
+    cgroup: ContainerCgroup | None = None
+    """A cgroup of which the kernel kills one process when memory is short, not all."""
     memory_bytes: int | None = None
 
 
@@ -79,6 +82,9 @@ class ContainerMonitor:
             for container in limited:
                 if container not in ended:
                     _bound_memory(container, table)
+        for container in containers:
+            if container.cgroup is not None and container.cgroup.was_out_of_memory():
+                container.cgroup.kill()  # the kernel has killed one of its processes only
         return ended
 
 

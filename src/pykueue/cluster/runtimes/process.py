@@ -48,9 +48,11 @@ log = logging.getLogger(__name__)
 _INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 _LONGEST_EXIT_TEXT = 8
 _LARGEST_EXIT_CODE = 255
-_PODS = "pods"
+PODS = "pods"
 _POD_FILE = "pod.json"
 """The `PodDescription` of a pod."""
+ENVIRONMENT_FILES = "*.env"
+"""Files in the directory of a pod whose containers run with `podman`."""
 LOST = Exit(
     code=137,
     reason="ContainerStatusUnknown",
@@ -65,7 +67,7 @@ class ProcessRuntime:
 
     def __init__(self, root: Path, limits: ContainerLimits | None = None, cgroups: Cgroups | None = None) -> None:
         self._directory = root
-        self._root = root / _PODS
+        self._root = root / PODS
         self._root.mkdir(parents=True, exist_ok=True)
         self._ports = port_mapping.PortMappings(root / "ports")
         self._cgroups = cgroups
@@ -124,7 +126,7 @@ class ProcessRuntime:
         except OSError as error:
             log.warning("no cgroup for %s: %s", objects.name(request.pod), error)
             return None
-        (directory / "cgroup").write_text(str(cgroup.path))
+        (directory / "cgroup").write_text(str(cgroup))
         return cgroup
 
     def _describe(self, request: ContainerRequest) -> None:
@@ -140,15 +142,14 @@ class ProcessRuntime:
             path.write_bytes(msgspec.json.encode(description))
 
     def _follow(self, request: ContainerRequest, directory: Path, process: ProcessIdentity) -> "ProcessContainer":
-        pod_uid, limit = objects.uid(request.pod), launch.memory_bytes(request)
-        if _cgroup_of(directory) is not None:
-            limit = None
+        pod_uid, cgroup = objects.uid(request.pod), _cgroup_of(directory)
         self._monitor.add(
             MonitoredContainer(
                 directory=directory,
                 process=process,
                 owner=(pod_uid, str(request.container["name"])),
-                memory_bytes=limit,
+                memory_bytes=launch.memory_bytes(request),
+                cgroup=None if cgroup is None or cgroup.ends_as_a_whole else cgroup,
             )
         )
         return ProcessContainer(directory, process, pod_uid)
@@ -231,9 +232,12 @@ class ProcessRuntime:
         """Run another command with the rights, variables and directories of the container."""
         environment, command = self._environment_and_command(request)
         work, security = self._working_directory(request), request.security
+        limits = launch.script_limits(request, has_cgroup=self._cgroups is not None)
 
         def start() -> executions.StartedCommand:
-            return executions.spawn(command, environment, work, terminal=terminal, wants_input=wants_input)
+            return executions.spawn(
+                command, environment, work, limits=limits, terminal=terminal, wants_input=wants_input
+            )
 
         if security.is_default:
             return await self._follow_command(start())
@@ -246,7 +250,8 @@ class ProcessRuntime:
 
         command_started = await sandbox.in_thread(start_inside)
         if (cgroup := _cgroup_of(directory)) is not None:
-            cgroup.add(command_started.process.pid)
+            with contextlib.suppress(OSError):  # it has ended
+                cgroup.add(command_started.process.pid)
         return await self._follow_command(command_started)
 
     async def _follow_command(self, command: executions.StartedCommand) -> Execution:
@@ -339,7 +344,7 @@ def _exit_text(directory: Path) -> bytes:
 
 def _cgroup_of(directory: Path) -> ContainerCgroup | None:
     with contextlib.suppress(OSError):
-        return ContainerCgroup(paths.of_host((directory / "cgroup").read_text()))
+        return ContainerCgroup.parse((directory / "cgroup").read_text())
     return None
 
 
@@ -368,7 +373,7 @@ class ProcessContainer:
         self._signal(signal.SIGKILL)
         await self._process.group_ended()
         if (cgroup := _cgroup_of(self._directory)) is not None:
-            cgroup.kill()
+            await asyncio.to_thread(cgroup.kill)
             self._was_out_of_memory |= cgroup.was_out_of_memory()
         self._was_out_of_memory |= (self._directory / OOM_FILE).exists()
         self._cleanup = asyncio.ensure_future(asyncio.to_thread(self._remove_temporary_files))
@@ -378,6 +383,9 @@ class ProcessContainer:
         if text.isdigit() and int(text) <= _LARGEST_EXIT_CODE:
             return Exit(code=int(text))
         return LOST if status is None else Exit(code=status)
+
+    async def ended(self) -> None:
+        await self._process.ended()
 
     async def stop(self, grace_seconds: float) -> None:
         if grace_seconds > 0:
@@ -413,6 +421,8 @@ class RunningPod:
     owner: str
     """The uid of the pod's controller, else of the pod."""
     containers: tuple[ProcessContainer, ...]
+    has_podman: bool = False
+    """Whether its processes are clients of podman."""
 
 
 def running_pods(root: Path) -> list[RunningPod]:
@@ -421,7 +431,7 @@ def running_pods(root: Path) -> list[RunningPod]:
     `pykueue up` leaves them running when it stops, and the next one adopts them.
     """
     running = []
-    for directory in sorted((root / _PODS).glob("*")):
+    for directory in sorted((root / PODS).glob("*")):
         uid = directory.name
         description = _description(directory / _POD_FILE) or PodDescription(name=uid, owner=uid)
         attempts = [path.parent for path in directory.glob("containers/*/*-*/process")]
@@ -431,7 +441,14 @@ def running_pods(root: Path) -> list[RunningPod]:
             if (process := _started_process(attempt)) is not None and process.is_alive()
         )
         if containers:
-            running.append(RunningPod(uid=uid, name=description.name, owner=description.owner, containers=containers))
+            pod = RunningPod(
+                uid=uid,
+                name=description.name,
+                owner=description.owner,
+                containers=containers,
+                has_podman=any(directory.glob(ENVIRONMENT_FILES)),
+            )
+            running.append(pod)
     return running
 
 

@@ -89,20 +89,21 @@ class JobController:
         self.queue.add(key_of(latest(old, new)))
 
     def _workload_changed(self, old: Object | None, new: Object | None) -> None:
+        resource = self._framework.resource
+        has_jobs = not self._cache.is_empty(resource)
         for workload in _with_former_owners(old, new):
             namespace = workload["metadata"]["namespace"]
             for reference in objects.owner_references(workload):
-                if (
-                    reference["kind"] == self._framework.resource.kind
-                    and _group(reference) == self._framework.resource.group
-                ):
+                if reference["kind"] == resource.kind and _group(reference) == resource.group:
                     self.queue.add((namespace, reference["name"]))
-                    if new is None and self._cache.get(self._framework.resource, reference["name"], namespace):
+                    if new is None and self._cache.get(resource, reference["name"], namespace):
                         self._without_workload.add((namespace, reference["name"]))
-                for child in self._cache.indexed(self._framework.resource, "owner", reference["uid"]):
-                    self.queue.add(key_of(child))
-            for job in self._cache.indexed(self._framework.resource, "prebuilt", predicates.key(workload)):
-                self.queue.add_after(key_of(job), ADOPTION_PAUSE_NS)
+                if has_jobs:
+                    for child in self._cache.indexed(resource, "owner", reference["uid"]):
+                        self.queue.add(key_of(child))
+            if has_jobs:
+                for job in self._cache.indexed(resource, "prebuilt", predicates.key(workload)):
+                    self.queue.add_after(key_of(job), ADOPTION_PAUSE_NS)
 
     async def reconcile(self, key: Key) -> int:
         namespace, name = key

@@ -90,10 +90,10 @@ class Metrics:
     # Called by MultiKueue.
 
     def dispatched(self, cluster_queue: str, cluster: str) -> None:
-        self.instruments.count("multikueue_workloads_dispatched_total", cluster_queue, cluster)
+        self.instruments.count_dispatch("multikueue_workloads_dispatched_total", cluster_queue, cluster)
 
     def admitted_elsewhere(self, cluster_queue: str, cluster: str) -> None:
-        self.instruments.count("multikueue_workloads_admitted_total", cluster_queue, cluster)
+        self.instruments.count_dispatch("multikueue_workloads_admitted_total", cluster_queue, cluster)
 
     def differed(self, part: str, kind: str) -> None:
         """The audit found an object that the cache or the engine had wrongly."""

@@ -112,6 +112,12 @@ class Instruments:
     def count_difference(self, part: str, kind: str) -> None:
         self._differences.labels(part, kind, self._role).inc()
 
+    def count_dispatch(self, name: str, cluster_queue: str, cluster: str) -> None:
+        """Count one of the metrics of MultiKueue, whose names have another prefix."""
+        counter, labels = self._instruments[name], (cluster_queue, cluster)
+        assert isinstance(counter, Counter)
+        counter.labels(*labels, self._role, *self.custom.values(CATALOG[name], labels)).inc()
+
     def count(self, name: str, *labels: str, by: int = 1) -> None:
         counter = self._instruments[f"kueue_{name}"]
         assert isinstance(counter, Counter)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from pykueue.api import objects
 from pykueue.api.labels import ELASTIC_JOB
-from pykueue.api.scheme import Object
+from pykueue.api.scheme import Object, Resource
 from pykueue.api.times import SECOND_NS
 from pykueue.controllers.jobs.context import JobPolicy
 from pykueue.controllers.multikueue.adapters import Adapter
@@ -41,8 +41,8 @@ class RemoteState:
     workload: Object | None = None
     copies: tuple[tuple[Object, Object | None], ...] = ()
     """Each job of the manager, with its copy."""
-    jobs: tuple[Object, ...] = ()
-    """The jobs that belong to the Workload."""
+    jobs: tuple[tuple[Resource, Object], ...] = ()
+    """The jobs that belong to the Workload, with their kinds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from pykueue.controllers.leader_worker_sets import decide as leader_worker_sets
 from pykueue.controllers.multikueue import adapters, checks, decide
 from pykueue.controllers.multikueue.adapters import Adapter, AdapterTable, JobOwner
 from pykueue.controllers.multikueue.clusters import ClusterController
-from pykueue.controllers.multikueue.context import MANAGER, DispatchPolicy, GroupContext, GroupPlan, RemoteState
+from pykueue.controllers.multikueue.context import MANAGER, DispatchPolicy, GroupContext, GroupPlan
 from pykueue.controllers.multikueue.remote import RemoteCluster
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.client import Client
@@ -122,17 +122,29 @@ class DispatchController:
         if state is None or state["state"] == "Rejected":
             self._deleted.pop(key, None)
             return 0
-        is_deleted = workload is None or objects.is_deleted(workload)
-        owner = self._table.owner_of(current)
-        if owner.adapter is None:
-            return 0 if is_deleted else await self._reject(current, state, owner)
-        jobs = await self._jobs(owner, owner.adapter, current) if not is_deleted else []
-        context = self._context(current, state, owner.adapter, jobs)
-        if is_deleted:
-            await self._apply(context, GroupPlan(stages=(tuple(decide.delete_copies(context)),)))
+        if workload is None or objects.is_deleted(workload):
+            await self._delete_copies(key)
             self._deleted.pop(key, None)
             return 0
-        return await self._reconcile_group(context, jobs)
+        owner = self._table.owner_of(workload)
+        if owner.adapter is None:
+            return await self._without_adapter(workload, state, owner)
+        jobs = await self._jobs(owner, owner.adapter, workload)
+        return await self._reconcile_group(self._context(workload, state, owner.adapter, jobs), jobs)
+
+    async def _delete_copies(self, key: Key) -> None:
+        """Delete the copies on connected clusters; garbage collection deletes the others."""
+        remotes = [remote for remote in self._clusters.remotes.values() if remote.is_connected]
+        results = await asyncio.gather(
+            *(remote.apply(decide.deletion(remote.state(key))) for remote in remotes), return_exceptions=True
+        )
+        _raise_first(results)
+
+    async def _without_adapter(self, workload: Object, state: Object, owner: JobOwner) -> int:
+        if predicates.is_finished(workload) or not predicates.has_quota_reservation(workload):
+            await self._delete_copies(key_of(workload))
+            return 0
+        return await self._reject(workload, state, owner)
 
     async def _reject(self, workload: Object, state: Object, owner: JobOwner) -> int:
         message = f'{NO_ADAPTER} for owner kind "{owner.kind}"' if owner.kind else NO_ADAPTER
@@ -190,7 +202,7 @@ class DispatchController:
             workload=workload,
             check=state,
             adapter=adapter,
-            remotes={name: _state(remote, adapter, workload, jobs) for name, remote in connected.items()},
+            remotes={name: remote.state(key_of(workload), adapter, jobs) for name, remote in connected.items()},
             jobs=tuple(jobs),
             unavailable={name: self._clusters.lost_since_ns(name) for name in names if name not in connected},
             components=tuple(components),
@@ -217,10 +229,7 @@ class DispatchController:
             for cluster, action in stage:
                 targets.setdefault(cluster, []).append(action)
             writes = (self._write(context, cluster, actions) for cluster, actions in targets.items())
-            results = await asyncio.gather(*writes, return_exceptions=True)
-            for result in results:
-                if isinstance(result, BaseException):
-                    raise result
+            _raise_first(await asyncio.gather(*writes, return_exceptions=True))
 
     async def _write(self, context: GroupContext, cluster: str, actions: list[Action]) -> None:
         queue = predicates.cluster_queue_reserved(context.workload)
@@ -255,13 +264,8 @@ class DispatchController:
             local = self._cache.get(resources.WORKLOAD, name, namespace)
             if (local is not None and not objects.is_deleted(local)) or await self._exists(key):
                 continue
-            jobs = [(adapter, tuple(remote.jobs_of(adapter, key))) for adapter in self._table]
-            state = RemoteState(workload=copy)
-            actions: list[Action] = [
-                action for adapter, members in jobs for action in decide.deletion(adapter, RemoteState(jobs=members))
-            ]
             try:
-                await remote.apply([*actions, *decide.deletion(next(iter(self._table)), state)])
+                await remote.apply(decide.deletion(remote.state(key)))
             except ApiError as error:
                 log.warning("garbage of cluster %s: %s", remote.name, error.message)
 
@@ -276,14 +280,10 @@ class DispatchController:
             return True
 
 
-def _state(remote: RemoteCluster, adapter: Adapter, workload: Object, jobs: Iterable[Object]) -> RemoteState:
-    copy = remote.workload(key_of(workload))
-    is_finished = copy is not None and predicates.is_finished(copy)
-    return RemoteState(
-        workload=copy,
-        copies=tuple((job, remote.copy(adapter, job, with_ended=is_finished)) for job in jobs),
-        jobs=tuple(remote.jobs_of(adapter, key_of(workload))),
-    )
+def _raise_first(results: Iterable[BaseException | None]) -> None:
+    for result in results:
+        if result is not None:
+            raise result
 
 
 def _owns(adapter: Adapter, job: Object, workload: Object, policy: DispatchPolicy) -> bool:

@@ -21,7 +21,6 @@ from pykueue.api.times import SECOND_NS, from_ns
 from pykueue.controllers.jobs import slices
 from pykueue.controllers.multikueue import preemption_gates
 from pykueue.controllers.multikueue.adapters import (
-    Adapter,
     changed_copy,
     clone_metadata,
     component_index,
@@ -106,14 +105,14 @@ def delete_copies(context: GroupContext, clusters: Iterable[str] | None = None) 
     return [
         (cluster, action)
         for cluster in (context.remotes if clusters is None else clusters)
-        for action in deletion(context.adapter, context.remotes[cluster])
+        for action in deletion(context.remotes[cluster])
     ]
 
 
-def deletion(adapter: Adapter, remote: RemoteState) -> list[Action]:
+def deletion(remote: RemoteState) -> list[Action]:
     """Deletes the jobs first: the Workload says that there may be some."""
     actions: list[Action] = [
-        Delete(resource=adapter.resource, object=job) for job in remote.jobs if not objects.is_deleted(job)
+        Delete(resource=resource, object=job) for resource, job in remote.jobs if not objects.is_deleted(job)
     ]
     workload = remote.workload
     if workload is None:

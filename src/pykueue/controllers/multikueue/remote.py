@@ -23,6 +23,7 @@ from pykueue.api.times import SECOND_NS
 from pykueue.controllers.cache import with_pod_specs
 from pykueue.controllers.jobs.context import JobPolicy
 from pykueue.controllers.multikueue.adapters import Adapter, workload_names
+from pykueue.controllers.multikueue.context import RemoteState
 from pykueue.controllers.multikueue.kubeconfig import Document
 from pykueue.controllers.workloads import predicates
 from pykueue.kube import access
@@ -313,9 +314,17 @@ class RemoteCluster:
         copy = self.cache.get(adapter.resource, name, namespace)
         return self._ended.get((adapter.resource, key)) if copy is None and with_ended else copy
 
-    def jobs_of(self, adapter: Adapter, key: Key) -> list[Object]:
-        """The jobs of a kind that belong to a Workload."""
-        return self.cache.indexed(adapter.resource, "workload", "/".join(key))
+    def state(self, key: Key, adapter: Adapter | None = None, jobs: Iterable[Object] = ()) -> RemoteState:
+        """What the worker has of a Workload, and of its jobs on the manager."""
+        workload = self.workload(key)
+        is_finished = workload is not None and predicates.is_finished(workload)
+        copies = () if adapter is None else ((job, self.copy(adapter, job, with_ended=is_finished)) for job in jobs)
+        own = (
+            (kind.resource, job)
+            for kind in self._adapters
+            for job in self.cache.indexed(kind.resource, "workload", "/".join(key))
+        )
+        return RemoteState(workload=workload, copies=tuple(copies), jobs=tuple(own))
 
     async def apply(self, actions: Iterable[Action]) -> None:
         """Perform writes on the worker; raise ApiError, also if it is not reached."""

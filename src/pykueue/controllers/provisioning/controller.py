@@ -43,7 +43,7 @@ class ProvisioningController:
             self.workloads.add(split_key(name))
 
     def _check_changed(self, _old: Object | None, new: Object | None) -> None:
-        if new is not None and new["spec"].get("controllerName") == decide.CONTROLLER:
+        if new is not None and objects.spec(new).get("controllerName") == decide.CONTROLLER:
             self.checks.add(new["metadata"]["name"])
 
     def _config_changed(self, _old: Object | None, _new: Object | None) -> None:

@@ -23,7 +23,9 @@ BUSY_RATE = 10.0
 REST_RATE = 1000.0
 """Background writes a second when decisions have come to rest."""
 REST_NS = SECOND_NS // 10
-"""So long after the last decision things are at rest."""
+"""So long after the last decision things are at rest, if answers are fast."""
+REST_ANSWERS = 4
+"""Things are at rest only after the time of so many answers: a busy machine also pauses."""
 SLOW_SECONDS = 0.25
 """Slower answers than this lower both rates."""
 LOWEST_RATE = 0.5
@@ -75,7 +77,8 @@ class BackgroundWrites:
         """The write of a decision has ended."""
         self._fill()
         self._in_flight -= 1
-        self._busy_until_ns = self._clock.now_ns() + REST_NS
+        answers_ns = int(REST_ANSWERS * self._answer_seconds * SECOND_NS)
+        self._busy_until_ns = self._clock.now_ns() + max(REST_NS, answers_ns)
 
     def answered(self, seconds: float) -> None:
         """The API took so long to answer a write."""

@@ -99,6 +99,9 @@ class ObjectCache:
     def get(self, resource: Resource, name: str, namespace: str = "") -> Object | None:
         return self._objects[resource].get((namespace, name))
 
+    def is_empty(self, resource: Resource) -> bool:
+        return not self._objects[resource]
+
     def all(self, resource: Resource) -> list[Object]:
         return list(self._objects[resource].values())
 

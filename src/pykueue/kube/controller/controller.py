@@ -9,7 +9,7 @@ from pykueue.api.scheme import Object, Resource
 from pykueue.api.times import SECOND_NS
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller import writes
-from pykueue.kube.controller.cache import Key, ObjectCache, key_of
+from pykueue.kube.controller.cache import BY_CONTROLLER, Key, ObjectCache, key_of
 from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.controller.work_queue import WorkQueue
 
@@ -20,6 +20,7 @@ Sync = Callable[[Object, list[Object], datetime], writes.Sync]
 ORPHANING_NS = 5 * SECOND_NS
 """An owner that is deleted with the policy Orphan loses its children first: it gets no new ones
 before its own deletion had time to arrive."""
+_FEW = 16
 _UNOWNED: Key = ("", "")
 """In the queue of a controller: children without an owner. No object has this key."""
 
@@ -27,7 +28,8 @@ _UNOWNED: Key = ("", "")
 class Controller:
     """Reconciles owners of one kind.
 
-    Changes of children, and of the status of an owner, within `batch_ns` are reconciled together.
+    Changes of children, and of the status of an owner, within `batch_ns` are reconciled together,
+    unless all children of the owner are `settled` and there is nothing to wait for.
     `release_orphans` is called with children whose owner is gone, and `forget` with the uid of a
     deleted owner.
     """
@@ -42,6 +44,7 @@ class Controller:
         executor: WriteExecutor,
         clock: Clock,
         batch_ns: int = 0,
+        settled: Callable[[Object], bool] | None = None,
         release_orphans: Callable[[list[Object]], writes.Sync] | None = None,
         forget: Callable[[str], None] = lambda _uid: None,
     ) -> None:
@@ -52,6 +55,7 @@ class Controller:
         self._executor = executor
         self._clock = clock
         self._batch_ns = batch_ns
+        self._settled = settled
         self._batches: dict[Key, int] = {}
         """When the children of a key have had time to change together; the oldest first."""
         self._batch_begun = asyncio.Event()
@@ -117,7 +121,17 @@ class Controller:
         key = (objects.namespace(child), reference["name"])
         if self._release is not None:
             self._owner_uids.setdefault(key, set()).add(reference["uid"])
-        self._add_batched(key)
+        if self._batch_ns and new is not None and self._are_settled(new, reference["uid"]):
+            self._queue.add(key)
+        else:
+            self._add_batched(key)
+
+    def _are_settled(self, child: Object, uid: str) -> bool:
+        """Whether no child changes any more. Of many children it is not worth to know."""
+        if self._settled is None or not self._settled(child):
+            return False
+        count = sum(self._cache.count(kind, BY_CONTROLLER, uid) for kind in self._children)
+        return count <= _FEW and all(map(self._settled, self._controlled_by(uid)))
 
     def _add_batched(self, key: Key) -> None:
         if not self._batch_ns:
