@@ -118,7 +118,7 @@ class ServerAdmission(AdmissionPipeline):
             self._mutate_by(mutator, kind, request)
 
     def _mutate_by(self, mutator: Mutator, kind: Kind, request: AdmissionRequest) -> bool:
-        """Whether the object has changed. It keeps its identity, and its new parts get defaults."""
+        """Whether the object has changed. It keeps its identity; new parts get defaults."""
         changed = mutator.mutate(kind, request, self.call)
         if changed is None or changed == request.object:
             return False

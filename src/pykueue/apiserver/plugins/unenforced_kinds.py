@@ -6,11 +6,7 @@ People rely on policies. An answer that looks like success would be a lie about 
 from pykueue.api.scheme import AdmissionRequest, Kind
 from pykueue.apiserver.calls import WriteCall
 
-_ADMISSION = "admissionregistration.k8s.io"
-_NO_WEBHOOKS = "this API server calls no webhooks"
 _REASONS = {
-    (_ADMISSION, "MutatingWebhookConfiguration"): _NO_WEBHOOKS,
-    (_ADMISSION, "ValidatingWebhookConfiguration"): _NO_WEBHOOKS,
     ("apiregistration.k8s.io", "APIService"): "this API server forwards no requests",
     ("apps", "DaemonSet"): "no controller creates its pods",
     ("", "ReplicationController"): "no controller creates its pods",
