@@ -29,6 +29,7 @@ from pykueue.apiserver.calls import (
     WriteCall,
 )
 from pykueue.apiserver.context import Context, WriteOutcome
+from pykueue.apiserver.controllers.disruption_budget_status import DisruptionBudgetStatus
 from pykueue.apiserver.controllers.event_expiry import EventExpiry
 from pykueue.apiserver.controllers.garbage_collector import GarbageCollector
 from pykueue.apiserver.controllers.namespaces import NamespaceTerminator
@@ -82,6 +83,8 @@ class Core:
         self._supervisor.start("garbage collector", self.garbage.run)
         self._supervisor.start("namespace terminator", self.namespace_terminator.run)
         self._supervisor.start("resource quota status", self.quota_status.run)
+        self.disruption_budgets = DisruptionBudgetStatus(self, self.context)
+        self._supervisor.start("disruption budget status", self.disruption_budgets.run)
         self._supervisor.start("event expiry", EventExpiry(self, self.context).run)
 
     async def stop(self) -> None:

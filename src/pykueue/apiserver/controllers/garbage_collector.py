@@ -189,7 +189,7 @@ class GarbageCollector:
             await self._delete(stored, foreground=bool(dependents))
 
     async def _unblock_owners(self, stored: Stored) -> None:
-        """Break a circle: a dependent of this object waits for it, and it blocks its own owners."""
+        """Break a circle: a dependent waits for this object, which blocks its own owners."""
         references = objects.owner_references(stored.decode())
         unblocked = [
             {**reference, "blockOwnerDeletion": False} if reference.get("blockOwnerDeletion") else reference

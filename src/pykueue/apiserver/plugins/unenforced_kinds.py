@@ -10,9 +10,15 @@ _REASONS = {
     ("apiregistration.k8s.io", "APIService"): "this API server forwards no requests",
     ("apps", "DaemonSet"): "no controller creates its pods",
     ("", "ReplicationController"): "no controller creates its pods",
+    ("", "PersistentVolume"): "no controller binds it to a claim",
     ("", "PersistentVolumeClaim"): "there are no persistent volumes",
+    ("autoscaling", "HorizontalPodAutoscaler"): "no controller scales its target",
+    ("flowcontrol.apiserver.k8s.io", "FlowSchema"): "users share this API server by fixed limits",
+    ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"): "users share this API server by fixed limits",
+    ("networking.k8s.io", "Ingress"): "nothing routes its requests",
+    ("networking.k8s.io", "IngressClass"): "nothing routes requests",
     ("networking.k8s.io", "NetworkPolicy"): "pods share the network of this machine",
-    ("policy", "PodDisruptionBudget"): "this API server serves no evictions",
+    ("storage.k8s.io", "StorageClass"): "no controller provisions volumes",
 }
 """Why a kind has no effect, by group and kind; some exist only if a user defines them."""
 
