@@ -1,3 +1,5 @@
+import dataclasses
+
 import pytest
 
 from pykueue.engine import values
@@ -149,6 +151,14 @@ def test_a_request_that_no_wait_can_satisfy():
         "It can never start as things are: it asks for 64 cpu, ClusterQueue a may have 2, the largest node has 2."
     )
     assert job_report.lines[-1] == "  - ask for less: at most 2 cpu in each pod of main"
+
+
+def test_a_resource_that_is_not_covered_is_named_with_all_that_are():
+    fits = PodSetFit(name="main", count=1, requests={"gpu": 1}, undeclared=("gpu",), flavors=())
+    explanation = dataclasses.replace(engine_answer(), pod_sets=(fits,), covered=("cpu", "memory"))
+    assert answer(workload=workload(), explanation=explanation).lines[0] == (
+        "It can never start as things are: it asks for gpu, which ClusterQueue a does not cover (covered: cpu, memory)."
+    )
 
 
 def test_nothing_is_impossible_where_a_check_provides_nodes():

@@ -213,10 +213,9 @@ def _never(facts: JobFacts, explanation: Explanation) -> str:
 
 def _impossible(facts: JobFacts, explanation: Explanation, pod_set: PodSetFit) -> Iterator[str]:
     for resource in pod_set.undeclared:
-        covered = ", ".join(sorted({fit.resource for flavor in pod_set.flavors for fit in flavor.resources}))
         yield (
             f"it asks for {resource}, which ClusterQueue {explanation.cluster_queue} does not cover"
-            f" (covered: {covered or 'none of its resources'})"
+            f" (covered: {', '.join(explanation.covered) or 'nothing'})"
         )
     for resource, amount in pod_set.requests.items():
         fits = [

@@ -123,6 +123,7 @@ def _pending(
         is_strict=queue.value.queueing_strategy is values.QueueingStrategy.STRICT_FIFO,
         pending=None if fits_now else _reason(entry),
         pod_sets=pod_sets,
+        covered=tuple(sorted(queue.group_of)),
         victims=tuple(
             Victim(holder=_holder(state, target.reservation, needed), reason=target.reason) for target in entry.targets
         ),
