@@ -235,6 +235,21 @@ def uncovered(**changes):
 UNCOVERED = (CoverResources(amounts={"memory": 7}), DropRequests(resources=("memory",)))
 
 
+def one_pod(cpu):
+    return (values.PodSet(name="main", count=1, spec_count=1, requests={"cpu": cpu}, pod_requests={"cpu": cpu}),)
+
+
+@pytest.mark.parametrize(
+    ("largest_node", "checks", "unschedulable"),
+    [({"cpu": 6}, {}, ["ns/huge"]), ({"cpu": 7}, {}, []), (None, {}, []), ({"cpu": 6}, {"provisioning": []}, [])],
+)
+def test_holders_whose_pods_no_node_is_large_enough_for(largest_node, checks, unschedulable):
+    checked = dataclasses.replace(queue("a"), admission_checks={name: frozenset() for name in checks})
+    holders = [running("huge", 7, pod_sets=one_pod(7)), running("small", 3, pod_sets=one_pod(3))]
+    explanation = engine_with(checked, workloads=[*holders, workload("w", 5)]).view.explain("ns/w", largest_node)
+    assert [holder.workload for holder in explanation.unschedulable] == unschedulable
+
+
 def test_all_covered_resources_are_listed():
     """Also those that the workload does not ask for."""
     resources = {name: values.Quota(nominal=1) for name in ("memory", "cpu")}
