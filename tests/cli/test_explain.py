@@ -55,6 +55,14 @@ def test_an_unknown_name_is_one_line(explain):
     assert (result.exit_code, result.output) == (1, 'Error: workload of job "nobody" not found in namespace default\n')
 
 
+@pytest.mark.parametrize(
+    ("words", "similar"), [(["job", "trian"], "'train'"), (["workload", "larg"], "'large'"), (["job", "larg"], "")]
+)
+def test_an_unknown_name_suggests_similar_ones(explain, words, similar):
+    """A Workload is not suggested for a job, nor a job for a Workload."""
+    assert explain(*words).output.partition(" Did you mean ")[2] == (f"{similar}?\n" if similar else "")
+
+
 def test_a_missing_kubeconfig_is_one_line(tmp_path):
     result = CliRunner().invoke(cli, ["explain", "x", "--kubeconfig", str(tmp_path / "none")])
     assert result.exit_code == 1

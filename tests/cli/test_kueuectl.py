@@ -166,7 +166,7 @@ def test_a_submitted_job_is_shown_as_asked(cluster):
         resources.LOCAL_QUEUE, {"metadata": {"name": "shown", "namespace": "default"}, "spec": {"clusterQueue": "x"}}
     )
     words = ["submit", "--queue", "shown", "--kubeconfig", str(cluster.kubeconfig), "-o", "json", "--", "true"]
-    job = json.loads(CliRunner().invoke(cli, words).output)
+    job = json.loads(CliRunner().invoke(cli, words).stdout)
     assert (job["kind"], job["spec"]["suspend"]) == ("Job", True)
 
 

@@ -26,12 +26,17 @@ def name():
 @pytest.fixture
 def workload(cluster, name):
     """A workload with the job that owns it."""
-    place = {"name": name, "namespace": "default"}
-    job = cluster.create(JOBS, {"metadata": place, "spec": {"suspend": True, "template": TEMPLATE}})
-    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": name, "uid": job["metadata"]["uid"], "controller": True}
+    return create_workload(cluster, name, job=name)
+
+
+def create_workload(cluster, name, *, job):
+    place = {"namespace": "default"}
+    owner = cluster.create(JOBS, {"metadata": {"name": job, **place}, "spec": {"suspend": True, "template": TEMPLATE}})
+    uid = owner["metadata"]["uid"]
+    reference = {"apiVersion": "batch/v1", "kind": "Job", "name": job, "uid": uid, "controller": True}
     pod_sets = [{"name": "main", "count": 1, "template": TEMPLATE}]
-    obj = {"metadata": {**place, "ownerReferences": [owner]}, "spec": {"queueName": "main", "podSets": pod_sets}}
-    cluster.create(resources.WORKLOAD, obj)
+    metadata = {"name": name, "ownerReferences": [reference], **place}
+    cluster.create(resources.WORKLOAD, {"metadata": metadata, "spec": {"queueName": "main", "podSets": pod_sets}})
     return name
 
 
@@ -140,6 +145,14 @@ def test_a_workload_is_stopped_and_resumed(cluster, workload):
     assert cluster.get(resources.WORKLOAD, workload, "default")["spec"]["active"] is True
 
 
+@pytest.mark.parametrize("command", ["stop", "resume", "delete"])
+def test_the_name_of_a_job_leads_to_its_workload(cluster, name, command):
+    create_workload(cluster, f"job-{name}", job=name)
+    result = cluster.pykueue(command, "workload", name)
+    assert result.exit_code == 1
+    assert f"the workload of job {name} is job-{name}\n" in result.stderr
+
+
 def test_workloads_are_listed_with_their_jobs(cluster, workload):
     lines = cluster.pykueue("list", "workloads", "--for", f"job/{workload}").output.splitlines()
     assert lines[0].split("   ")[0].strip() == "NAME"
@@ -179,6 +192,13 @@ def test_deleting_asks_first(cluster, workload):
     result = cluster.pykueue("delete", "workload", workload, stdin="n\n")
     assert f"  - jobs.batch/{workload} associated with the default/{workload} workload" in result.output
     assert result.output.endswith("Deletion is canceled\n")
+    assert cluster.get(JOBS, workload, "default")
+
+
+def test_deleting_fails_without_an_answer(cluster, workload):
+    result = cluster.pykueue("delete", "workload", workload, stdin="")
+    assert result.exit_code == 1
+    assert "Error: Deletion is canceled: there is no answer. --yes deletes without" in result.stderr
     assert cluster.get(JOBS, workload, "default")
 
 

@@ -55,6 +55,13 @@ def test_a_gpu_is_requested_and_limited():
     }
 
 
+def test_memory_is_requested_and_limited():
+    assert container(memory="4Gi")["resources"] == {
+        "requests": {"cpu": "2", "memory": "4Gi"},
+        "limits": {"memory": "4Gi"},
+    }
+
+
 def test_variables():
     assert container(env=("A=1=2",))["env"] == [{"name": "A", "value": "1=2"}]
 
@@ -100,7 +107,17 @@ def test_a_priority_class_that_does_not_exist_is_refused(submitted):
 
 
 def test_an_existing_queue_and_priority_class_are_accepted(submitted):
-    assert submitted("--queue", "main", "--priority", "high", "--name", "good").output == "job.batch/good created\n"
+    result = submitted("--queue", "main", "--priority", "high", "--name", "good")
+    assert (result.exit_code, result.stdout) == (0, "job.batch/good created\n")
+
+
+def test_a_job_that_gets_no_workload_is_explained(submitted):
+    """The cluster of these tests has no controllers."""
+    result = submitted("--queue", "main", "--name", "alone")
+    assert (result.exit_code, result.stderr.splitlines()[0]) == (
+        0,
+        "Note: Job default/alone is in no queue: its Workload does not exist yet.",
+    )
 
 
 def test_an_existing_directory_is_used(submitted, cluster, tmp_path):

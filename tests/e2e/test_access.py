@@ -314,3 +314,21 @@ def test_ctrl_c_stops_cleanly(tmp_path):
     server = start_server(tmp_path / "data")
     stop_server(server)
     assert (server.process.returncode, (tmp_path / "data.log").read_text()) == (0, "")
+
+
+def test_submit_says_what_the_user_may_not_read(jane):
+    done = pykueue("submit", "-n", "default", "--kubeconfig", str(jane.kubeconfig), "--", "true")
+    assert done.returncode == 1
+    assert "is forbidden" in done.stderr
+    assert "Choose a queue with --queue, or a namespace with -n." in done.stderr
+
+
+def test_submit_tells_of_a_priority_class_that_the_user_cannot_look_up(jane, kubectl):
+    queue = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "LocalQueue", "metadata": {"name": "main"}}
+    kubectl.apply({**queue, "spec": {"clusterQueue": "none"}})
+    options = ["-n", kubectl.namespace, "--kubeconfig", str(jane.kubeconfig), "--name", "hasty"]
+    done = pykueue("submit", *options, "--priority", "nope", "--", "true")
+    assert done.returncode == 0
+    assert (
+        f"Note: Job {kubectl.namespace}/hasty is in no queue: WorkloadPriorityClass nope does not exist" in done.stderr
+    )

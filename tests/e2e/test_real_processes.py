@@ -211,6 +211,24 @@ def test_submit_ends_with_the_exit_code_of_the_command(kubectl):
     assert re.search(r"^\d+ shell$", output, re.MULTILINE)
 
 
+def test_submit_notes_that_no_node_is_large_enough(kubectl):
+    """The quota suffices, so that the job is admitted; who waits behind it learns why."""
+    kubectl.apply(*queue("9000"))
+    options = ["--queue", "q", "-n", kubectl.namespace]
+    env = {**os.environ, "KUBECONFIG": str(kubectl.kubeconfig)}
+
+    def run(*words):
+        command = [sys.executable, "-m", "pykueue", *words]
+        return subprocess.run(command, capture_output=True, text=True, env=env, timeout=60, check=True)
+
+    note = run("submit", *options, "--cpu", "9000", "--name", "huge", "--", "true").stderr
+    assert "Note: It can never start as things are: it asks for 9k cpu in each pod, the largest node has " in note
+    run("submit", *options, "--name", "behind", "--", "true")
+    explanation = run("explain", "job", "behind", *options[2:]).stdout
+    huge = explanation.partition("Admitted, but no node is large enough for their pods:\n")[2]
+    assert re.match(rf"  {kubectl.namespace}/job-huge-\w+ \(9k, .*\): delete it\n", huge), explanation
+
+
 def test_submit_shows_the_output_of_all_pods(kubectl):
     kubectl.apply(*queue("2"))
     words = [

@@ -72,13 +72,13 @@ class ClusterAccess:
             await client.close()
 
 
-async def existing_names(client: "Client", resource: "Resource", namespace: str = "") -> list[str] | None:
+async def existing_names(client: "Client", resource: "Resource") -> list[str] | None:
     """The names of all objects of a kind; None if the user may not list them."""
     from pykueue.api import objects
     from pykueue.api.errors import ApiError
 
     try:
-        return sorted(map(objects.name, (await client.list(resource, namespace)).items))
+        return sorted(map(objects.name, (await client.list(resource)).items))
     except ApiError as error:
         if error.code == 403:
             return None

@@ -99,16 +99,16 @@ async def _workloads(client: "Client", namespace: str, names: tuple[str, ...]) -
             if error.code != 404:
                 raise
             outputs.echo(error.message, err=True)
-            for workload in await _of_job(client, namespace, name):
-                outputs.echo(f"the workload of job {name} is {objects.name(workload)}", err=True)
+            for hint in await workload_hints(client, namespace, name):
+                outputs.echo(hint, err=True)
     return workloads
 
 
-async def _of_job(client: "Client", namespace: str, job: str) -> "list[Object]":
-    """The workloads of jobs with this name."""
+async def workload_hints(client: "Client", namespace: str, job: str) -> list[str]:
+    """Lines that name the workloads of jobs with this name."""
     workloads = (await client.list(RESOURCES["workload"], namespace)).items
     return [
-        workload
+        f"the workload of job {job} is {objects.name(workload)}"
         for workload in workloads
         if any(reference["name"] == job for reference in objects.owner_references(workload))
     ]
@@ -139,7 +139,10 @@ def _warning(selected: "list[tuple[Object, Owners]]", *, everything: bool) -> st
 
 def _is_confirmed() -> bool:
     outputs.echo("Do you want to proceed (y/n)? ", nl=False)
-    answer = sys.stdin.readline().split()
+    line = "" if sys.stdin is None else sys.stdin.readline()
+    if not line:
+        raise click.ClickException("Deletion is canceled: there is no answer. --yes deletes without the question.")
+    answer = line.split()
     return bool(answer) and answer[0].lower() == "y"
 
 

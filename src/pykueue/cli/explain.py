@@ -86,18 +86,22 @@ async def ask(
     configuration: "Mapping[str, Any] | None" = None,
 ) -> "Object":
     """The explanation of a job; a Configuration other than the cluster's is tried here."""
+    answer = await _ask_server(client, namespace, name, kind=kind) if configuration is None else None
+    return answer or await _explain_here(client, namespace, name, kind=kind, configuration=configuration)
+
+
+async def _ask_server(client: "Client", namespace: str, name: str, *, kind: str) -> "Object | None":
+    """The explanation of the visibility API; None if the cluster does not serve it."""
     from pykueue.api.errors import ApiError
 
-    if configuration is None:
-        try:
-            answer: Object = await client.raw("GET", _PATH.format(namespace=namespace, name=name, kind=kind))
-        except ApiError as error:
-            is_answer = error.code == 404 and (error.details or {}).get("kind") == "explanations"
-            if is_answer or error.code not in _UNSERVED:
-                raise
-        else:
-            return answer
-    return await _explain_here(client, namespace, name, kind=kind, configuration=configuration)
+    try:
+        answer: Object = await client.raw("GET", _PATH.format(namespace=namespace, name=name, kind=kind))
+    except ApiError as error:
+        is_answer = error.code == 404 and (error.details or {}).get("kind") == "explanations"
+        if is_answer or error.code not in _UNSERVED:
+            raise
+        return None
+    return answer
 
 
 async def _explain_here(
@@ -140,30 +144,49 @@ async def warn_if_stuck(client: "Client", namespace: str, job: "Object") -> None
     from pykueue.api.errors import ApiError
 
     try:
-        message = await _refusal(client, namespace, objects.uid(job))
-        if not message or _WAITS_FOR_QUOTA in message:
-            return
-        explanation = await ask(client, namespace, objects.name(job), kind="job")
+        note = await _note(client, namespace, job)
     except (ApiError, OSError):
         return
-    if note := why_stuck(explanation):
+    if note:
         outputs.echo(f"Note: {note}", err=True)
         outputs.echo(f"`pykueue explain job {objects.name(job)}` says more.", err=True)
 
 
-async def _refusal(client: "Client", namespace: str, uid: str) -> str:
-    """Why the scheduler did not admit the job; "" if it did, or has not decided after a second."""
+async def _note(client: "Client", namespace: str, job: "Object") -> str:
+    """Why a new job cannot start; "" if it can, or waits for quota."""
+    from pykueue.api import conditions, objects
+
+    name = objects.name(job)
+    workload = await _decided_workload(client, namespace, objects.uid(job))
+    if workload is None:
+        return why_stuck(await ask(client, namespace, name, kind="job"))
+    condition = conditions.find(workload, "QuotaReserved")
+    if conditions.has_status_true(condition):
+        # No node may be large enough. Only the server is asked: most jobs are admitted and well.
+        explanation = await _ask_server(client, namespace, name, kind="job")
+        lines = () if explanation is None else explanation["lines"]
+        return next((line for line in lines if line.startswith(_NEVER)), "")
+    if condition is None or _WAITS_FOR_QUOTA in condition.get("message", ""):
+        return ""
+    return why_stuck(await ask(client, namespace, name, kind="job"))
+
+
+async def _decided_workload(client: "Client", namespace: str, uid: str) -> "Object | None":
+    """The Workload of a job when the scheduler has tried it, or after a second.
+
+    None if the job has no Workload after two seconds.
+    """
     from pykueue.api import conditions, labels, resources
     from pykueue.kube.client import ListOptions
 
     selector = ListOptions(label_selector=f"{labels.JOB_UID}={uid}")
-    for _ in range(int(_DECISION_SECONDS / _POLL_SECONDS)):
+    for attempt in range(int(_PATIENCE_SECONDS / _POLL_SECONDS)):
         for workload in (await client.list(resources.WORKLOAD, namespace, selector)).items:
-            condition = conditions.find(workload, "QuotaReserved")
-            if condition is not None:
-                return "" if conditions.has_status_true(condition) else str(condition.get("message", ""))
+            is_late = attempt * _POLL_SECONDS >= _DECISION_SECONDS
+            if is_late or conditions.find(workload, "QuotaReserved") is not None:
+                return workload
         await asyncio.sleep(_POLL_SECONDS)
-    return ""
+    return None
 
 
 def why_stuck(explanation: "Object") -> str:

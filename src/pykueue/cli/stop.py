@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pykueue.cli import completion, options
+from pykueue.cli import completion, delete, options
 from pykueue.cli import output as outputs
 from pykueue.cli.completion import complete_names
 from pykueue.cli.connection import ClusterAccess, with_cluster
@@ -90,14 +90,21 @@ def _patch(
     resource = RESOURCES[singular]
 
     async def write(client: "Client", namespace: str) -> "Object":
+        from pykueue.api.errors import ApiError
         from pykueue.kube.client import WriteOptions
 
         scope = namespace if resource.namespaced else ""
-        if dry_run == "client":
-            obj = await client.get(resource, name, scope)
-            return {**obj, "spec": {**obj["spec"], **spec}}
-        options = WriteOptions(dry_run=dry_run == "server")
-        return await client.patch(resource, name, scope, {"spec": spec}, options=options)
+        try:
+            if dry_run == "client":
+                obj = await client.get(resource, name, scope)
+                return {**obj, "spec": {**obj["spec"], **spec}}
+            options = WriteOptions(dry_run=dry_run == "server")
+            return await client.patch(resource, name, scope, {"spec": spec}, options=options)
+        except ApiError as error:
+            if error.code != 404 or singular != "workload":
+                raise
+            hints = await delete.workload_hints(client, namespace, name)
+            raise click.ClickException("\n".join((error.message, *hints))) from None
 
     changed = cluster.run(write)
     outputs.show(resource, changed, output, done=f"{done}{outputs.dry_run_suffix(dry_run)}")

@@ -43,7 +43,7 @@ _LOCAL = "local"
     "--memory",
     type=options.QuantityOption("4Gi or 500Mi"),
     default="",
-    help="Memory of each pod, for example 4Gi. Default: no request.",
+    help="Memory of each pod, requested and its limit, for example 4Gi. Default: neither.",
 )
 @click.option("--gpu", type=click.IntRange(min=0), default=0, show_default=True, help="GPUs of each pod.")
 @click.option(
@@ -110,11 +110,18 @@ def _check_directory(directory: Path | None, image: str) -> None:
 
 async def _queue(client: "Client", namespace: str, name: str) -> str:
     """The named LocalQueue, or the only one of the namespace."""
+    from pykueue.api import objects
+    from pykueue.api.errors import ApiError
     from pykueue.api.resources import LOCAL_QUEUE
 
-    names = await existing_names(client, LOCAL_QUEUE, namespace)
-    if names is None and name:
-        return name
+    try:
+        names = sorted(map(objects.name, (await client.list(LOCAL_QUEUE, namespace)).items))
+    except ApiError as error:
+        if error.code != 403:
+            raise
+        if name:
+            return name
+        raise click.ClickException(f"{error.message}\nChoose a queue with --queue, or a namespace with -n.") from None
     if not names:
         raise click.ClickException(
             f"namespace {namespace} has no LocalQueue. Who may create one: "
@@ -162,10 +169,10 @@ def job_of(request: "dict[str, Any]") -> "Object":
     completions = request["completions"] or request["parallelism"]
     if request["memory"]:
         requests["memory"] = request["memory"]
-    resources: Object = {"requests": requests}
     if request["gpu"]:
         requests["nvidia.com/gpu"] = str(request["gpu"])
-        resources["limits"] = {"nvidia.com/gpu": str(request["gpu"])}
+    limits = {resource: amount for resource, amount in requests.items() if resource != "cpu"}
+    resources: Object = {"requests": requests} | ({"limits": limits} if limits else {})
     container = {
         "name": "main",
         "image": request["image"],

@@ -6,6 +6,7 @@ server answers, with the rights of the user.
 
 import asyncio
 import dataclasses
+import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -58,9 +59,19 @@ class JobReference:
     def _is_kind(self, kind: str) -> bool:
         return self.kind in ("", kind.lower(), f"{kind.lower()}s")
 
-    def not_found(self) -> ApiError:
+    def similar_names(self, workloads: Iterable[Object]) -> list[str]:
+        """Names of workloads, or of their jobs, that may have been meant."""
+        names = [objects.name(obj) for obj in workloads if self.kind in ("", *_WORKLOAD_WORDS)]
+        if self.kind not in _WORKLOAD_WORDS:
+            owners = [owner for obj in workloads for owner in objects.owner_references(obj)]
+            names += [str(owner["name"]) for owner in owners if self._is_kind(owner["kind"])]
+        return difflib.get_close_matches(self.name, dict.fromkeys(names))
+
+    def not_found(self, similar: Iterable[str]) -> ApiError:
         what = "workload" if self.kind in _WORKLOAD_WORDS else f"workload of {self.kind or 'job'}"
         message = f'{what} "{self.name}" not found in namespace {self.namespace}'
+        if names := " or ".join(map(repr, similar)):
+            message += f". Did you mean {names}?"
         return ApiError(404, "NotFound", message, {"kind": "explanations", "name": self.name})
 
 
@@ -74,7 +85,7 @@ async def read(
     workload_object = await _find_workload(client, job)
     owner = await _find_job(client, job, workload_object)
     if workload_object is None and owner is None:
-        raise job.not_found()
+        raise job.not_found(job.similar_names(await _list(client, resources.WORKLOAD, job.namespace) or ()))
     if workload_object is None and owner is not None and owner["kind"] == "Deployment":
         workload_object = await _workload_of_pods(client, owner)
     pods, nodes, warnings = await asyncio.gather(
