@@ -13,6 +13,7 @@ import click
 
 from pykueue.app import process
 from pykueue.cli import options
+from pykueue.cli import output as outputs
 
 if TYPE_CHECKING:
     from pykueue.app.up import RunningServer
@@ -230,16 +231,16 @@ def _announce(server: "RunningServer", kubeconfig: Path | None, runtime: str) ->
     if kubeconfig is not None:
         files.write(kubeconfig, server.access)
         path = kubeconfig.resolve()
-    click.echo(f"pykueue is ready at {server.access.server} (data in {paths.directory})")
-    click.echo(f"  export KUBECONFIG={path}")
-    click.echo("  kubectl get clusterqueues")
+    outputs.echo(f"pykueue is ready at {server.access.server} (data in {paths.directory})")
+    outputs.echo(f"  export KUBECONFIG={path}")
+    outputs.echo("  kubectl get clusterqueues")
     if runtime == "process" and (isolation := isolation_of(paths.directory)):
-        click.echo(isolation.sentence())
-        click.echo(isolation.limits())
+        outputs.echo(isolation.sentence())
+        outputs.echo(isolation.limits())
     if runtime == "podman":
-        click.echo("Jobs run in containers of podman, without root. See docs/isolation.md.")
+        outputs.echo("Jobs run in containers of podman, without root. See docs/isolation.md.")
     if runtime == "none":
-        click.echo("No pod is started, because the runtime is `none`. `pykueue up --runtime process` runs pods here.")
+        outputs.echo("No pod is started, because the runtime is `none`. `pykueue up --runtime process` runs pods here.")
 
 
 def isolation_of(directory: Path) -> "Isolation | None":
@@ -257,11 +258,11 @@ def _announce_running_jobs(directory: Path, option: Path | None) -> None:
     is_ended = running_jobs.is_end_announced(directory, os.getpid())
     jobs = running_jobs.find(directory)
     if jobs and is_ended:
-        click.echo(f"{running_jobs.count(jobs, ('is ended', 'are ended'))}, because `pykueue down` stopped pykueue.")
+        outputs.echo(f"{running_jobs.count(jobs, ('is ended', 'are ended'))}, because `pykueue down` stopped pykueue.")
     elif jobs:
         words = f" --data-dir {option}" if option else ""
         it, end = ("it", "it ends") if running_jobs.number(jobs) == 1 else ("them", "they end")
-        click.echo(
+        outputs.echo(
             f"{running_jobs.count(jobs, ('goes on', 'go on'))}. `pykueue up{words}` adopts {it}; "
             f"`pykueue down{words}` ends {it}; with `pykueue up --stop-jobs` {end} when pykueue stops."
         )

@@ -375,7 +375,7 @@ def _is_active(context: JobContext, group: PodGroup) -> bool:
 def _start(context: JobContext, group: PodGroup, old: Object) -> Plan:
     actions: list[Action] = []
     admitted = f"Admitted by clusterQueue {predicates.cluster_queue_reserved(old)}"
-    templates = {pod_set["name"]: pod_set["template"]["spec"] for pod_set in old["spec"]["podSets"]}
+    templates = {pod_set["name"]: objects.nested(pod_set, "template", "spec") for pod_set in old["spec"]["podSets"]}
     try:
         all_infos = injection.from_admission(old, context.flavors, labels_queues=context.policy.labels_queues)
         infos = {info.name: info for info in all_infos}
