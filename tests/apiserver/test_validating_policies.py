@@ -29,7 +29,7 @@ def binding(*actions, name="b", policy_name="p", **spec):
 
 
 def config_map(name="c", data=None, labels=None, namespace="default"):
-    metadata = {"name": name, "namespace": namespace, "labels": labels or {}}
+    metadata = {"name": name, "namespace": namespace, **({"labels": labels} if labels else {})}
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data or {}}
 
 

@@ -58,6 +58,7 @@ class AdmissionPipeline:
             self.prepare(storage_kind, request)
         if self.subresource in _DEFAULTED_SUBRESOURCES:
             self.mutate(storage_kind, request)
+        self.mutate_by_plugins(storage_kind, request)
         field_errors = self.check_metadata(storage_kind, request)
         if kind is storage_kind or self.checks_storage_schema:
             self.check_structure(storage_kind, obj, old, field_errors)
@@ -169,6 +170,9 @@ class AdmissionPipeline:
 
     def prepare(self, kind: Kind, request: AdmissionRequest) -> None:
         """What an API server sets before mutating admission."""
+
+    def mutate_by_plugins(self, kind: Kind, request: AdmissionRequest) -> None:
+        """What an API server's own plugins change, after the defaults."""
 
     def check_metadata(self, kind: Kind, request: AdmissionRequest) -> list[FieldError]:
         """Set what an API server sets in the metadata, and check the rest of it."""

@@ -17,7 +17,7 @@ from pykueue.api.errors import ApiError, FieldError
 from pykueue.api.rules import controlled_objects, faults
 from pykueue.api.schema import UnknownField
 from pykueue.api.scheme import AdmissionRequest, Kind, Object
-from pykueue.apiserver import metadata, namespace_lifecycle, trust, versions
+from pykueue.apiserver import metadata, namespace_lifecycle, structure, trust, versions
 from pykueue.apiserver.calls import WriteCall
 
 _SIMILAR_ENOUGH_TO_SUGGEST = 0.8
@@ -35,11 +35,31 @@ class AdmissionPlugin(Protocol):
         ...
 
 
+class Mutator(Protocol):
+    """One change of a write, such as a policy with its binding, or a webhook."""
+
+    @property
+    def is_reinvocable(self) -> bool:
+        """Whether it runs a second time if a later mutator changes the object."""
+        ...
+
+    def mutate(self, kind: Kind, request: AdmissionRequest, call: WriteCall) -> Object | None:
+        """The new object in the storage version, None if it does not change it."""
+        ...
+
+
+class MutatingPlugin(Protocol):
+    def mutators(self, kind: Kind, request: AdmissionRequest, call: WriteCall) -> Sequence[Mutator]:
+        """What may change this write, in its order."""
+        ...
+
+
 @dataclass(slots=True, kw_only=True)
 class ServerAdmission(AdmissionPipeline):
     call: WriteCall
     is_patch: bool = False
     plugins: Sequence[AdmissionPlugin] = ()
+    mutating_plugins: Sequence[MutatingPlugin] = ()
     is_event: bool = False
 
     @property
@@ -78,6 +98,47 @@ class ServerAdmission(AdmissionPipeline):
     def prepare(self, kind: Kind, request: AdmissionRequest) -> None:
         if (kind.group, kind.kind) == ("", "Namespace"):
             namespace_lifecycle.prepare(request.object, request.old)
+
+    def mutate_by_plugins(self, kind: Kind, request: AdmissionRequest) -> None:
+        """Run the mutators of all plugins, and those again that saw an older object."""
+        mutators = [
+            mutator for plugin in self.mutating_plugins for mutator in plugin.mutators(kind, request, self.call)
+        ]
+        if not mutators:
+            return
+        self._default_by_schema(kind, request)
+        before: list[Mutator] = []
+        due: list[Mutator] = []
+        for mutator in mutators:
+            if self._mutate_by(mutator, kind, request):
+                due, before = [*due, *before], []
+            if mutator.is_reinvocable:
+                before.append(mutator)
+        for mutator in due:
+            self._mutate_by(mutator, kind, request)
+
+    def _mutate_by(self, mutator: Mutator, kind: Kind, request: AdmissionRequest) -> bool:
+        """Whether the object has changed. It keeps its identity; new parts get defaults."""
+        changed = mutator.mutate(kind, request, self.call)
+        if changed is None or changed == request.object:
+            return False
+        before = request.object["metadata"]
+        structure.check(kind, changed)
+        for name in ("name", "namespace", "uid", "resourceVersion", "creationTimestamp"):
+            if changed["metadata"].get(name) != before.get(name):
+                raise errors.bad_request(f"admission cannot change metadata.{name} of {kind.kind} {before.get('name')}")
+        request.object.clear()
+        request.object.update(changed)
+        self._was_valid = False
+        if not self.subresource:
+            self.mutate(kind, request)
+        self._default_by_schema(kind, request)
+        return True
+
+    def _default_by_schema(self, kind: Kind, request: AdmissionRequest) -> None:
+        """Unchanged fields may be shared with the stored object, and have their defaults."""
+        unchanged = self._unchanged_fields(kind, request.object, request.old)
+        schema.apply_defaults(kind.schema, request.object, unchanged)
 
     def check_metadata(self, kind: Kind, request: AdmissionRequest) -> list[FieldError]:
         if request.old is None:

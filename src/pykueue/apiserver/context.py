@@ -8,7 +8,7 @@ import msgspec
 
 from pykueue.api.scheme import AdmissionRequest, Kind, Object, Resource, Scheme, Settings
 from pykueue.apiserver import versions
-from pykueue.apiserver.admission import AdmissionPlugin, ServerAdmission
+from pykueue.apiserver.admission import AdmissionPlugin, MutatingPlugin, ServerAdmission
 from pykueue.apiserver.calls import DeleteCall, ResourceTarget, WriteCall
 from pykueue.apiserver.store.rows import Stored
 from pykueue.apiserver.store.store import Store
@@ -58,6 +58,7 @@ class Context:
     clock: Callable[[], datetime] = now
     plugins: list[AdmissionPlugin] = field(default_factory=list)
     deletion_plugins: list[AdmissionPlugin] = field(default_factory=list)
+    mutating_plugins: list[MutatingPlugin] = field(default_factory=list)
 
     def admission(self, call: WriteCall, target: ResourceTarget, *, is_patch: bool = False) -> ServerAdmission:
         return ServerAdmission(
@@ -66,6 +67,7 @@ class Context:
             settings=self.settings,
             is_patch=is_patch,
             plugins=self.plugins,
+            mutating_plugins=self.mutating_plugins,
             subresource=target.subresource,
             is_event=target.kind.kind == "Event",
         )

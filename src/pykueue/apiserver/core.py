@@ -64,6 +64,7 @@ class Core:
         plugins = Plugins(store, scheme, self._quota_usage, authorizer)
         self.context.plugins += plugins.of_writes
         self.context.deletion_plugins += plugins.of_deletions
+        self.context.mutating_plugins += plugins.mutating
         self._reads = ReadHandler(store, self.hub)
         self._writes = WriteHandler(self.context)
         self._deletes = deletion.DeleteHandler(self.context)

@@ -19,7 +19,8 @@ _OPERATIONS = ("add", "remove", "replace", "move", "copy", "test")
 _ABSENT = object()
 
 
-def apply(target: Any, operations: Any) -> Any:
+def apply(target: Any, operations: Any, *, is_conditional: bool = False) -> Any:
+    """The patched value. With `is_conditional` a failed test raises TestFailedError."""
     if not isinstance(operations, list):
         raise errors.bad_request(
             "error decoding patch: json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp"
@@ -33,8 +34,8 @@ def apply(target: Any, operations: Any) -> Any:
         for operation in operations:
             document.perform(_checked(operation))
         json_text.check(msgspec.json.encode(document.root))
-    except _NotApplicableError:
-        raise _rejected() from None
+    except _NotApplicableError as error:
+        raise (error if is_conditional and isinstance(error, TestFailedError) else _rejected()) from None
     except RecursionError:
         raise errors.bad_request(f"the patch nests more than {json_text.DEEPEST} levels deep") from None
     except json_text.JsonError as error:
@@ -44,6 +45,10 @@ def apply(target: Any, operations: Any) -> Any:
 
 class _NotApplicableError(Exception):
     """An operation does not fit the object."""
+
+
+class TestFailedError(_NotApplicableError):
+    """An operation `test` found another value."""
 
 
 def _checked(operation: Any) -> dict[str, Any]:
@@ -94,7 +99,7 @@ class _Document:
                 self._add(path, self._copy(self._get(operation["from"])))
             case "test":
                 if not _is_same(self._get(path, absent=None), value):
-                    raise _NotApplicableError
+                    raise TestFailedError
 
     def _parent(self, pointer: str) -> tuple[Any, str]:
         *steps, last = _steps(pointer)

@@ -4,7 +4,7 @@
 the invocations that it causes: one for each policy, binding and parameter object.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,23 +37,69 @@ class PolicyBinding:
     matcher: Matcher | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+CompileBody = Callable[[Object, Scope], Any]
+"""Compiles what the spec of a policy does; the scope has its variables."""
+
+
+class PolicyProgram:
+    """The expressions of a policy, compiled when a request matches it for the first time.
+
+    `body` is what the policy does: validations or mutations. `fault` says why the policy cannot be
+    evaluated.
+    """
+
+    def __init__(self, spec: Object, compile_body: CompileBody) -> None:
+        has_params = spec.get("paramKind") is not None
+        self.conditions = MatchConditions(expressions=())
+        self.variables: Mapping[str, PolicyExpression] = {}
+        self.body: Any = None
+        self.fault = ""
+        try:
+            self.conditions = MatchConditions.of(spec.get("matchConditions") or (), has_params=has_params)
+            self.variables = compile_variables(spec.get("variables") or (), has_params=has_params)
+            self.body = compile_body(spec, Scope(has_params=has_params, variables=tuple(self.variables)))
+        except EvaluationError as error:
+            self.fault = str(error)
+
+
+@dataclass(frozen=True, kw_only=True)
 class AdmissionPolicy:
-    """A policy with its bindings. `fault` says why it cannot be evaluated."""
+    """A policy with its bindings."""
 
     name: str
     spec: Object
     matcher: Matcher
     bindings: Sequence[PolicyBinding]
-    conditions: MatchConditions
-    variables: Mapping[str, PolicyExpression]
-    body: Any = None
-    """What the policy does, compiled: validations or mutations."""
-    fault: str = ""
+    programs: "PolicyPrograms"
+    revision: int
+
+    @property
+    def program(self) -> PolicyProgram:
+        return self.programs.of(self)
 
     @property
     def fails_open(self) -> bool:
         return self.spec.get("failurePolicy") == "Ignore"
+
+
+class PolicyPrograms:
+    """Compiled policies by name. A policy is compiled again when it has changed."""
+
+    def __init__(self, compile_body: CompileBody) -> None:
+        self._compile_body = compile_body
+        self._by_name: dict[str, tuple[int, PolicyProgram]] = {}
+
+    def of(self, policy: AdmissionPolicy) -> PolicyProgram:
+        revision, program = self._by_name.get(policy.name, (0, None))
+        if program is None or revision != policy.revision:
+            program = PolicyProgram(policy.spec, self._compile_body)
+            self._by_name[policy.name] = (policy.revision, program)
+        return program
+
+    def retain(self, names: Collection[str]) -> None:
+        """Drop the programs of other policies."""
+        for name in self._by_name.keys() - set(names):
+            del self._by_name[name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +122,7 @@ class Invocation:
             "authorizer": _authorizer_value(attributes),
         }
         decide = None if authorizer is None else _Decision(authorizer).decide
-        return Evaluation(values=values, variables=self.policy.variables, decide=decide)
+        return Evaluation(values=values, variables=self.policy.program.variables, decide=decide)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,14 +157,10 @@ def _namespace_object(attributes: Attributes, lookup: Lookup) -> Object | None:
     return lookup.get(resources.NAMESPACE, "", attributes.namespace)
 
 
-CompileBody = Callable[[Object, Scope], Any]
-"""Compiles what the spec of a policy does; the scope has its variables."""
-
-
 class PolicySource:
     def __init__(self, store: Store, scheme: Scheme, plural: str, compile_body: CompileBody) -> None:
         self._store = store
-        self._compile_body = compile_body
+        self._programs = PolicyPrograms(compile_body)
         self._scheme = scheme
         self._plural = plural
         self._policies: list[AdmissionPolicy] | None = None
@@ -135,7 +177,8 @@ class PolicySource:
 
     def _current(self) -> list[AdmissionPolicy]:
         if self._policies is None:
-            self._policies = list(self._compiled())
+            self._policies = list(self._with_bindings())
+            self._programs.retain([policy.name for policy in self._policies])
             self._selected.clear()
         return self._policies
 
@@ -161,8 +204,8 @@ class PolicySource:
         kind = policy.matcher.matched_kind(attributes, lookup)
         if kind is None:
             return
-        if policy.fault:
-            yield None, ConfigurationError(f"failed to configure policy: {policy.fault}")
+        if policy.program.fault:
+            yield None, ConfigurationError(f"failed to configure policy: {policy.program.fault}")
             return
         for binding in policy.bindings:
             if binding.matcher is not None and binding.matcher.matched_kind(attributes, lookup) is None:
@@ -200,7 +243,7 @@ class PolicySource:
             raise ConfigurationError("no params found for policy binding with `Deny` parameterNotFoundAction")
         return params
 
-    def _compiled(self) -> Iterator[AdmissionPolicy]:
+    def _with_bindings(self) -> Iterator[AdmissionPolicy]:
         group, kind = admission_rules.GROUP, self._plural.replace("policies", "policybindings")
         bindings: dict[str, list[PolicyBinding]] = {}
         for stored in sorted(self._store.select(group, kind), key=lambda stored: stored.key.name):
@@ -213,28 +256,15 @@ class PolicySource:
         for stored in sorted(self._store.select(group, self._plural), key=lambda stored: stored.key.name):
             policy = stored.shared_or_decoded()
             if of_policy := bindings.get(objects.name(policy)):
-                yield self._policy(policy, of_policy)
-
-    def _policy(self, policy: Object, bindings: Sequence[PolicyBinding]) -> AdmissionPolicy:
-        spec = objects.spec(policy)
-        has_params = spec.get("paramKind") is not None
-        conditions, variables, body, fault = MatchConditions(expressions=()), {}, None, ""
-        try:
-            conditions = MatchConditions.of(spec.get("matchConditions") or (), has_params=has_params)
-            variables = compile_variables(spec.get("variables") or (), has_params=has_params)
-            body = self._compile_body(spec, Scope(has_params=has_params, variables=tuple(variables)))
-        except EvaluationError as error:
-            fault = str(error)
-        return AdmissionPolicy(
-            name=objects.name(policy),
-            spec=spec,
-            matcher=Matcher(spec.get("matchConstraints") or {}, self._scheme),
-            bindings=bindings,
-            conditions=conditions,
-            variables=variables,
-            body=body,
-            fault=fault,
-        )
+                spec = objects.spec(policy)
+                yield AdmissionPolicy(
+                    name=objects.name(policy),
+                    spec=spec,
+                    matcher=Matcher(spec.get("matchConstraints") or {}, self._scheme),
+                    bindings=of_policy,
+                    programs=self._programs,
+                    revision=stored.revision,
+                )
 
 
 def _selected_params(reference: Object, kind: Kind, namespace: str, lookup: Lookup) -> Iterator[Object]:

@@ -1,7 +1,8 @@
 """The plugins that apply to every writer, in the order of Kubernetes."""
 
 from pykueue.api.scheme import Scheme
-from pykueue.apiserver.admission import AdmissionPlugin
+from pykueue.apiserver.admission import AdmissionPlugin, MutatingPlugin
+from pykueue.apiserver.plugins.mutating_policies import MutatingPolicies
 from pykueue.apiserver.plugins.pod_security import PodSecurityAdmission
 from pykueue.apiserver.plugins.resource_quota import QuotaUsage, ResourceQuotas
 from pykueue.apiserver.plugins.unenforced_kinds import UnenforcedKinds
@@ -11,10 +12,11 @@ from pykueue.apiserver.store.store import Store
 
 
 class Plugins:
-    """`of_writes` check creations and updates, `of_deletions` deletions."""
+    """`of_writes` check creations and updates; `mutating` plugins change them."""
 
     def __init__(self, store: Store, scheme: Scheme, usage: QuotaUsage, authorizer: Authorizer | None) -> None:
         validating_policies = ValidatingPolicies(store, scheme, authorizer)
+        self.mutating: list[MutatingPlugin] = [MutatingPolicies(store, scheme, authorizer)]
         self.of_deletions: list[AdmissionPlugin] = [validating_policies]
         self.of_writes: list[AdmissionPlugin] = [
             PodSecurityAdmission(),

@@ -8,12 +8,9 @@ from pykueue.apiserver.calls import WriteCall
 
 _ADMISSION = "admissionregistration.k8s.io"
 _NO_WEBHOOKS = "this API server calls no webhooks"
-_NO_POLICIES = "this API server evaluates no admission policies"
 _REASONS = {
     (_ADMISSION, "MutatingWebhookConfiguration"): _NO_WEBHOOKS,
     (_ADMISSION, "ValidatingWebhookConfiguration"): _NO_WEBHOOKS,
-    (_ADMISSION, "MutatingAdmissionPolicy"): _NO_POLICIES,
-    (_ADMISSION, "MutatingAdmissionPolicyBinding"): _NO_POLICIES,
     ("apiregistration.k8s.io", "APIService"): "this API server forwards no requests",
     ("apps", "DaemonSet"): "no controller creates its pods",
     ("", "ReplicationController"): "no controller creates its pods",

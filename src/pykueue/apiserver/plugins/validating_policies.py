@@ -90,13 +90,13 @@ class ValidatingPolicies:
     def _evaluate(self, invocation: Invocation, evaluation: Evaluation, attributes: Attributes) -> Iterator[_Failure]:
         policy = invocation.policy
         try:
-            if not policy.conditions.match(evaluation):
+            if not policy.program.conditions.match(evaluation):
                 return
         except EvaluationError as error:
             if not policy.fails_open:
                 yield _Failure(message=str(error))
             return
-        compiled: _Expressions = policy.body
+        compiled: _Expressions = policy.program.body
         for index, validation in enumerate(compiled.validations):
             try:
                 if evaluation.run(validation.expression) is True:
