@@ -4,7 +4,7 @@ Workloads arrive in intervals of their class, run for the time of their class on
 admitted, and finish. Cycles run until one decides nothing new; the next run starts after a pause of
 5 ms or longer, as in the scheduler: every decision takes 50 µs of virtual time, and the scheduler
 takes half of the time at most. An admission is confirmed at once; a preempted workload is evicted,
-loses its quota and starts over.
+loses its quota after `--eviction-ms` and starts over.
 
 `python benchmarks/engine.py [--full] [LOAD…]`: without `--full` each load has a tenth of its
 workloads. Each load runs in a process of its own, with the garbage collector tuned as in the
@@ -65,6 +65,8 @@ class Load:
     classes: tuple[WorkloadClass, ...]
     nominal: int = 20
     borrowing_limit: int = 100
+    eviction_ms: int = 0
+    """How long an evicted workload keeps its quota, as while its pods terminate."""
     racks: int = 0
     hosts: int = 0
     """A rack."""
@@ -231,6 +233,7 @@ class Run:
         self.classes: dict[values.WorkloadKey, WorkloadClass] = {}
         self.ends: list[tuple[int, values.WorkloadKey]] = []
         self.running: dict[values.WorkloadKey, int] = {}
+        self.evicted: dict[values.WorkloadKey, None] = {}
         self.now_ns = 0
         self.next_run_ns = 0
         self.admissions = self.preemptions = self.cycles = self.decisions = 0
@@ -262,7 +265,10 @@ class Run:
         self.send(events.WorkloadArrived(workload=workload, at_ns=self.now_ns))
 
     def finish(self, end_ns: int, key: values.WorkloadKey) -> None:
-        if self.running.get(key) == end_ns:
+        if key in self.evicted:
+            del self.evicted[key]
+            self.change(key, admission=None, reserved_at_ns=None, admitted=False)
+        elif self.running.get(key) == end_ns:
             del self.running[key]
             self.change(key, finished=True)
             del self.workloads[key]
@@ -304,11 +310,18 @@ class Run:
 
     def preempt(self, decision: decisions.Preempt) -> None:
         for target in decision.targets:
+            if target.workload in self.evicted:
+                continue
             self.preemptions += 1
             self.running.pop(target.workload, None)
             eviction = values.EvictionCondition(reason="Preempted", at_ns=self.now_ns)
             self.change(target.workload, eviction=eviction)
-            self.change(target.workload, admission=None, reserved_at_ns=None, admitted=False)
+            end_ns = self.now_ns + self.load.eviction_ms * MILLISECOND_NS
+            self.evicted[target.workload] = None
+            if end_ns > self.now_ns:
+                heapq.heappush(self.ends, (end_ns, target.workload))
+            else:
+                self.finish(end_ns, target.workload)
 
 
 def quota_bound_ns(load: Load) -> int:
@@ -363,9 +376,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("loads", nargs="*", choices=[*LOADS, []], metavar="LOAD")
     parser.add_argument("--full", action="store_true", help="all workloads instead of a tenth")
     parser.add_argument("--scale", type=float, default=0.1, help="the share of the workloads without --full")
+    parser.add_argument("--eviction-ms", type=int, default=0, help="how long an evicted workload keeps its quota")
     options = parser.parse_args(arguments or [])
     for name in options.loads or LOADS:
         load = LOADS[name] if options.full else scaled(LOADS[name], options.scale)
+        load = dataclasses.replace(load, eviction_ms=options.eviction_ms)
         report(load, figures_of(load))
 
 

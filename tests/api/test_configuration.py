@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from pykueue.api.configuration import loading, types
+from pykueue.api.configuration import checks, loading, types
 
 MINUTE = types.MINUTE_NS
 V2 = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"
@@ -229,3 +229,58 @@ def test_spark_applications_need_their_gate():
     text = "integrations: {frameworks: [sparkoperator.k8s.io/sparkapplication]}\n"
     configuration = value(V2 + text + "featureGates: {SparkApplicationIntegration: true}")
     assert configuration.integrations.frameworks == ("sparkoperator.k8s.io/sparkapplication",)
+
+
+def mappings(*sources, **gates):
+    selector = {"cel": {"expression": "true"}}
+    entries = [
+        {kind: {"name": "memory", "driver": "gpu.example.com", "deviceSelector": selector, **fields}}
+        for kind, fields in sources
+    ]
+    mapping = {"name": "gpu.memory", "deviceClassNames": ["gpu.example.com"], "sources": entries}
+    return {"resources": {"deviceClassMappings": [mapping]}, "featureGates": gates}
+
+
+CAPACITY_ON = {"KueueDRAIntegrationConsumableCapacity": True}
+
+
+@pytest.mark.parametrize(
+    ("configuration", "detail"),
+    [
+        (mappings(("capacity", {})), "capacity sources require KueueDRAIntegrationConsumableCapacity to be enabled"),
+        (
+            mappings(("counter", {}), KueueDRAIntegrationPartitionableDevices=False),
+            "counter sources require KueueDRAIntegrationPartitionableDevices to be enabled",
+        ),
+        (mappings(("counter", {"driver": ""})), "sources[0].counter.driver: Required value"),
+        (mappings(("counter", {"name": ""})), "sources[0].counter.name: Required value"),
+        (mappings(("counter", {"deviceSelector": {}})), "deviceSelector.cel.expression: Required value"),
+        (
+            mappings(("counter", {"deviceSelector": {"cel": {"expression": "1 +"}}})),
+            "CEL compilation failed",
+        ),
+        (
+            mappings(("counter", {}), ("capacity", {}), **CAPACITY_ON),
+            "cannot mix counter and capacity sources in the same mapping",
+        ),
+    ],
+)
+def test_sources_of_devices_are_checked(configuration, detail):
+    (fault,) = checks.check(configuration)
+    assert detail in str(fault)
+
+
+def test_sources_that_are_enabled_are_valid():
+    assert checks.check(mappings(("counter", {}))) == []
+    assert checks.check(mappings(("capacity", {}), **CAPACITY_ON)) == []
+
+
+def test_a_class_counts_for_two_resources_only_by_two_counters():
+    configuration = mappings(("counter", {}))
+    section = configuration["resources"]["deviceClassMappings"]
+    section.append({**section[0], "name": "gpu.other"})
+    (fault,) = checks.check(configuration)
+    assert 'device class already has a counter source for counter "memory"' in str(fault)
+    section[1] = {"name": "gpu.other", "deviceClassNames": ["gpu.example.com"]}
+    (fault,) = checks.check(configuration)
+    assert "device class already mapped to resource gpu.memory" in str(fault)

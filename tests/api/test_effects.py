@@ -95,7 +95,8 @@ def test_a_field_is_read_by_the_modules_that_the_table_names_or_has_limits(path)
 
 
 PLAIN = "{name: x.io/a, deviceClassNames: [a]}"
-COUNTED = "{name: x.io/b, deviceClassNames: [b], sources: [{counter: {name: c, driver: d}}]}"
+SELECTOR = "deviceSelector: {cel: {expression: 'true'}}"
+COUNTED = f"{{name: x.io/b, deviceClassNames: [b], sources: [{{counter: {{name: c, driver: d, {SELECTOR}}}}}]}}"
 
 
 def limits(text):
@@ -113,7 +114,7 @@ def limits(text):
         ("multiKueue: {origin: here}", []),
         ("tls: {curvePreferences: [29]}", []),
         ("tls: {curvePreferences: [29, 23]}", ["tls.curvePreferences"]),
-        (f"resources: {{deviceClassMappings: [{PLAIN}, {COUNTED}]}}", ["resources.deviceClassMappings[1].sources"]),
+        (f"resources: {{deviceClassMappings: [{PLAIN}, {COUNTED}]}}", []),
         ("clientConnection: {qps: 20}\nwaitForPodsReady: {timeout: 5m}", []),
     ],
 )

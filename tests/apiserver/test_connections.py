@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 
 import pytest
+from aiohttp import web
 
 from pykueue.api.scheme import Scheme
 from pykueue.apiserver.calls import UserInfo
@@ -123,3 +124,22 @@ async def test_idle_connections_of_one_user_make_room_for_another():
             assert await code(reader) == 200
         bob_writer.write(GET % b"Authorization: Bearer bob\r\n")
         assert await code(bob_reader) == 200
+
+
+async def test_a_stream_that_fails_ends_without_a_second_response(monkeypatch):
+    async def respond(_listener, http, *_):
+        response = web.StreamResponse()
+        response.enable_chunked_encoding()
+        await response.prepare(http)
+        await response.write(b"first")
+        raise RuntimeError
+
+    monkeypatch.setattr(listener_module.Listener, "_respond", respond)
+    async with serving() as port:
+        reader, _ = await connected(port, GET % JANE)
+        lines = []
+        with contextlib.suppress(ConnectionError):
+            async with asyncio.timeout(DEADLINE_SECONDS):
+                while line := await reader.readline():
+                    lines.append(line)
+        assert sum(line.startswith(b"HTTP/1.1") for line in lines) <= 1

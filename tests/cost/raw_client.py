@@ -60,6 +60,9 @@ class RawClient:
             if request.is_answered:
                 raise
             return -1, b""
+        except ValueError:  # not a response; the connection cannot be used again
+            self.close()
+            raise
         except (OSError, EOFError, asyncio.IncompleteReadError):
             self.close()
             if is_reused:

@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,12 @@ def play(tmp_path):
         return subprocess.run(
             ["sh", "-v", "play.sh"],
             cwd=example,
-            env={**os.environ, "KUBECONFIG": str(server.kubeconfig), "HOME": str(tmp_path)},
+            env={
+                **os.environ,
+                "KUBECONFIG": str(server.kubeconfig),
+                "HOME": str(tmp_path),
+                "PATH": os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])),
+            },
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

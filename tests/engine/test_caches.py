@@ -6,6 +6,8 @@ from tests.engine import random_loads
 from pykueue.engine import events
 from pykueue.engine.cycle import nominate
 from pykueue.engine.engine import Engine
+from pykueue.engine.preemption import classical_targets
+from pykueue.engine.preemption.shared_candidates import SharedCandidates
 from pykueue.engine.topology.count_cache import CountCache
 from pykueue.engine.topology.counting import CapacityCount
 
@@ -30,6 +32,8 @@ class ForgetfulEngine(Engine):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(nominate, "_nomination", forgetful_nomination)
             patch.setattr(CountCache, "count", fresh_count)
+            patch.setattr(SharedCandidates, "open", lambda _: None)
+            patch.setattr(classical_targets, "_flat_attempt", lambda *_, borrowing: None)
             self._state._queues_of_tree.clear()
             self._state._namespace_checks.clear()
             return super().handle(event)

@@ -88,9 +88,3 @@ def test_an_extended_resource_without_a_class_is_left_alone():
     assert (
         devices.count(workload(resources={"requests": {"example.com/gpu": "2"}}), RULES, Inventory()) == DeviceCounts()
     )
-
-
-def test_a_class_that_is_counted_by_sources_is_refused():
-    rules = DeviceRules(resource_of=RULES.resource_of, counted_by_sources=frozenset({"gpu.example.com"}))
-    fault = devices.count(workload(), rules, Inventory(exactly()))
-    assert fault.text.endswith("DeviceClass gpu.example.com is mapped with sources, which pykueue does not count")

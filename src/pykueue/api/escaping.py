@@ -4,7 +4,11 @@ A name or a message may contain what a terminal obeys: escape sequences, line br
 reverse the direction of writing. They are shown as Python writes them (`\x1b`), never sent raw.
 """
 
+import codecs
+
 _LINE_BREAKS_AND_TABS = "\n\t"
+_ESCAPE = codecs.lookup("unicode_escape").encode
+"""Looked up here: later there may be no descriptor left to import it with."""
 
 
 def one_line(text: str) -> str:
@@ -22,4 +26,4 @@ def paragraphs(text: str) -> str:
 def _escaped(character: str) -> str:
     if character.isprintable() or character == "\xa0":
         return character
-    return character.encode("unicode_escape").decode("ascii")
+    return _ESCAPE(character)[0].decode("ascii")

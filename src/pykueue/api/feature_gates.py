@@ -72,11 +72,9 @@ GATES: Mapping[str, Gate] = {
     "FlavorFungibilityPreserveScanProgress": _beta(read_by="translate.policy"),
     "HierarchicalCohorts": _stable(limits="cohorts are always hierarchical"),
     "KueueDRAIntegration": _beta(read_by="translate.policy"),
-    "KueueDRAIntegrationConsumableCapacity": _alpha(needs=(_DRA,), limits="devices are counted, not their capacity"),
+    "KueueDRAIntegrationConsumableCapacity": _alpha(needs=(_DRA,), read_by="translate.policy"),
     "KueueDRAIntegrationExtendedResource": _beta(needs=(_DRA,), read_by="translate.policy"),
-    "KueueDRAIntegrationPartitionableDevices": _beta(
-        needs=(_DRA,), acts_as=False, limits="devices are counted, not their counters"
-    ),
+    "KueueDRAIntegrationPartitionableDevices": _beta(needs=(_DRA,), read_by="translate.policy"),
     "KueueDRARejectWorkloadsWhenDRADisabled": _beta(read_by="translate.policy"),
     "LWSImmutableGroupSize": _beta(read_by="api.rules.jobs.leader_worker_set"),
     "LocalQueueMetrics": _beta(read_by="controllers.metrics.local_queue_gauges"),
@@ -139,16 +137,9 @@ GATES: Mapping[str, Gate] = {
     "TLSOptions": _beta(read_by="api.configuration.types"),
     "TopologyAwareScheduling": _beta(read_by="translate.policy"),
     "UnadmittedWorkloadsExplicitStatus": _beta(
-        needs=("UnadmittedWorkloadsObservability",),
-        is_on=False,
-        limits="conditions are written when the first decision falls",
+        needs=("UnadmittedWorkloadsObservability",), is_on=False, read_by="controllers.settings"
     ),
-    "UnadmittedWorkloadsObservability": _beta(
-        is_on=False,
-        read_by="translate.policy",
-        acts_as=False,
-        limits="reasons and metrics are finer; Admitted=False is not written without a reservation",
-    ),
+    "UnadmittedWorkloadsObservability": _beta(is_on=False, read_by="controllers.settings"),
     "ValidateRayAndSparkJobUpdates": _beta(read_by="api.rules.jobs.management"),
     "VectorizedResourceRequests": _beta(limits="it concerns the speed of Kueue's scheduler only"),
     "VisibilityOnDemand": _beta(read_by="app.controller"),

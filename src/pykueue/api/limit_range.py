@@ -7,7 +7,7 @@ If there are several LimitRanges, the tightest bound and the first default hold.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pykueue.api import resource_lists
+from pykueue.api import objects, resource_lists
 from pykueue.api.errors import FieldError
 from pykueue.api.scheme import Object
 
@@ -56,7 +56,9 @@ def requests_above_limits(pod_sets: Iterable[Object]) -> list[FieldError]:
     return [
         FieldError("FieldValueInvalid", path, ABOVE_LIMITS, names)
         for index, pod_set in enumerate(pod_sets)
-        for path, resources in _resources(pod_set["template"]["spec"], f"spec.podSets[{index}].template.spec")
+        for path, resources in _resources(
+            objects.nested(pod_set, "template", "spec"), f"spec.podSets[{index}].template.spec"
+        )
         if (names := resource_lists.names_above(resources.get("requests"), resources.get("limits")))
     ]
 

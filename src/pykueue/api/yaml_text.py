@@ -15,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from pykueue.api import escaping
 from pykueue.api.scheme import Object
 
 _WORDS: dict[str, Any] = {
@@ -124,5 +125,14 @@ _Dumper.add_representer(str, _text)
 
 
 def dump(objects: Iterable[Object]) -> str:
-    """One document for each object; fields keep their order."""
-    return yaml.dump_all(objects, Dumper=_Dumper, sort_keys=False, explicit_start=True, allow_unicode=True, width=2**20)
+    """One document for each object; fields keep their order.
+
+    A document with characters that a terminal obeys has all but ASCII in escapes.
+    """
+    return "".join(map(_document, objects))
+
+
+def _document(obj: Object) -> str:
+    dump_as = functools.partial(yaml.dump, obj, Dumper=_Dumper, sort_keys=False, explicit_start=True, width=2**20)
+    text = str(dump_as(allow_unicode=True))
+    return text if escaping.paragraphs(text) == text else str(dump_as(allow_unicode=False))

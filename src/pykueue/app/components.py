@@ -124,7 +124,7 @@ class LocalClusterComponent:
         if self._context.runtime != "none":
             logs.register(self._context.api, self._cluster)
             exec_attach.register(self._context.api, self._cluster)
-        if self._context.runtime == "process":
+        if self._context.runtime in ("process", "podman"):
             metrics.register(self._context.api)
             port_forward.register(self._context.api, self._cluster)
 
@@ -137,12 +137,14 @@ class LocalClusterComponent:
 
 def _process_options(context: UpContext) -> dict[str, Any]:
     """How processes are isolated and limited; a file says it to `pykueue user add`."""
-    from pykueue.cluster.runtimes import isolation, unix_users
+    from pykueue.cluster.runtimes import isolation, podman, unix_users
     from pykueue.cluster.runtimes.cgroups import Cgroups
     from pykueue.cluster.runtimes.monitor import ContainerLimits
 
     options, directory = context.process, context.data_dir / CLUSTER_DIRECTORY
     isolation.remove(directory)
+    if context.runtime == "podman" and (obstacle := podman.obstacle()):
+        raise click.ClickException(f"--runtime podman: {obstacle}")
     if context.runtime != "process":
         return {}
     accounts = dict(map(_account, options.run_as))

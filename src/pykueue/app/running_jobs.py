@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pykueue.app.components import CLUSTER_DIRECTORY
-from pykueue.cluster.runtimes import process
+from pykueue.cluster.runtimes import podman, process
 from pykueue.cluster.runtimes.process import RunningPod
 
 GRACE_SECONDS = 30.0
@@ -47,4 +47,5 @@ def is_end_announced(data_dir: Path, pid: int) -> bool:
 
 
 async def stop(pods: Sequence[RunningPod]) -> None:
+    await podman.stop_containers([pod.uid for pod in pods if pod.has_podman], GRACE_SECONDS)
     await process.stop_pods(pods, GRACE_SECONDS)

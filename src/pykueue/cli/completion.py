@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from pykueue.cli import output as outputs
 from pykueue.cli.kinds import ALIASES
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def completion(shell: str) -> None:
 
     kind = get_completion_class(shell)
     assert kind is not None
-    click.echo(kind(cli, {}, "pykueue", "_PYKUEUE_COMPLETE").source())
+    outputs.echo(kind(cli, {}, "pykueue", "_PYKUEUE_COMPLETE").source())
 
 
 def words(command: click.Command, arguments: list[str]) -> list[str]:
@@ -133,5 +134,5 @@ def complete_plugin() -> Any:
     from pykueue.cli.kubectl_plugin import kueue
 
     for word in words(kueue, sys.argv[1:]):
-        click.echo(word)
-    click.echo(_NO_FILES)
+        outputs.echo(word)
+    outputs.echo(_NO_FILES)

@@ -36,13 +36,13 @@ def conformance(paths: tuple[Path, ...], only: str | None, output: str, limit: i
                 continue
             reports.append(report)
             if output == "text":
-                click.echo(str(report))
+                outputs.echo(str(report))
     except corpus.CorpusError as error:
         raise click.ClickException(str(error)) from error
     if not reports:
         raise click.ClickException(f"no recording matches {only}")
     if output == "json":
-        click.echo(json.dumps([_as_json(report) for report in reports], indent=2))
+        outputs.echo(json.dumps([_as_json(report) for report in reports], indent=2))
     else:
         _print_failures(reports, limit)
     if not all(report.ok for report in reports):
@@ -64,15 +64,17 @@ def _replay(path: Path, only: str | None) -> "FileReport | None":
 def _print_failures(reports: "Iterable[FileReport]", limit: int) -> None:
     failures = [(report, failure) for report in reports for failure in report.failures]
     for report, failure in failures[:limit]:
-        click.echo(f"\n{report.name} / {failure.title}")
+        outputs.echo(f"\n{report.name} / {failure.title}")
         if failure.crash:
-            click.echo(f"  stopped by {failure.crash}")
+            outputs.echo(f"  stopped by {failure.crash}")
         for difference in failure.differences[:8]:
-            click.echo(f"  {difference}")
+            outputs.echo(f"  {difference}")
         if len(failure.differences) > 8:
-            click.echo(f"  … and {len(failure.differences) - 8} more")
+            outputs.echo(f"  … and {len(failure.differences) - 8} more")
     if len(failures) > limit:
-        click.echo(f"\n… and {len(failures) - limit} more cases that differ (--differences {len(failures)} shows all)")
+        outputs.echo(
+            f"\n… and {len(failures) - limit} more cases that differ (--differences {len(failures)} shows all)"
+        )
 
 
 def _as_json(report: "FileReport") -> dict[str, object]:

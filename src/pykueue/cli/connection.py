@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from pykueue.cli import output as outputs
+
 if TYPE_CHECKING:
     from pykueue.api.scheme import Resource
     from pykueue.kube.client import Client
@@ -85,7 +87,7 @@ async def existing_names(client: "Client", resource: "Resource", namespace: str 
 
 async def when_back(read: Callable[[], Awaitable[Answer]]) -> Answer:
     """The result of a read after the API was lost, tried again while it is restarted."""
-    click.echo("The API does not answer; waiting for it.", err=True)
+    outputs.echo("The API does not answer; waiting for it.", err=True)
     attempts = int(RESTART_SECONDS / _RETRY_SECONDS)
     for _ in range(attempts):
         with contextlib.suppress(OSError):

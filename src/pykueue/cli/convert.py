@@ -7,6 +7,7 @@ import click
 
 from pykueue.api import manifests, yaml_text
 from pykueue.api.kueue import conversion
+from pykueue.cli import output as outputs
 
 _TO = {"v1beta1": conversion.to_v1beta1, "v1beta2": conversion.to_v1beta2}
 
@@ -41,10 +42,10 @@ def convert(files: tuple[str, ...], version: str) -> None:
         documents += file_documents
         faults += file_faults
     for fault in faults:
-        click.echo(str(fault), err=True)
+        outputs.echo(str(fault), err=True)
     if faults:
         raise SystemExit(1)
-    click.echo(yaml_text.dump([_TO[version](document.object) for document in documents]), nl=False)
+    outputs.echo(yaml_text.dump([_TO[version](document.object) for document in documents]), nl=False)
 
 
 def _bytes(file: str) -> bytes:

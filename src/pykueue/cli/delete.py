@@ -44,9 +44,9 @@ def workload(
 
     selected = cluster.run(select)
     if not yes and dry_run == "none" and any(jobs for _, jobs in selected):
-        click.echo(_warning(selected, everything=everything), nl=False)
+        outputs.echo(_warning(selected, everything=everything), nl=False)
         if not _is_confirmed():
-            click.echo("Deletion is canceled")
+            outputs.echo("Deletion is canceled")
             return
 
     async def remove(client: "Client", _namespace: str) -> None:
@@ -77,7 +77,7 @@ def _add_kind(singular: str) -> None:
         async def write(client: "Client", namespace: str) -> None:
             for name in names:
                 await client.delete(resource, name, namespace if resource.namespaced else "")
-                click.echo(f"{qualified(singular, name)} deleted")
+                outputs.echo(f"{qualified(singular, name)} deleted")
 
         cluster.run(write)
 
@@ -138,7 +138,7 @@ def _warning(selected: "list[tuple[Object, Owners]]", *, everything: bool) -> st
 
 
 def _is_confirmed() -> bool:
-    click.echo("Do you want to proceed (y/n)? ", nl=False)
+    outputs.echo("Do you want to proceed (y/n)? ", nl=False)
     answer = sys.stdin.readline().split()
     return bool(answer) and answer[0].lower() == "y"
 
@@ -162,4 +162,4 @@ async def _delete(client: "Client", obj: "Object", jobs: "Owners", dry_run: str)
                 if error.code != 404:
                     raise
         deleted = _plural_name(resource, name) if jobs else qualified("workload", name)
-        click.echo(f"{deleted} deleted{outputs.dry_run_suffix(dry_run)}")
+        outputs.echo(f"{deleted} deleted{outputs.dry_run_suffix(dry_run)}")

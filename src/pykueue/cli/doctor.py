@@ -84,9 +84,9 @@ def _print(findings: "list[Finding]", output: str, *, most_names: int | None) ->
         outputs.show_json(checks)
         return
     for finding in findings:
-        click.echo(f"{'ok  ' if finding.is_good else 'FAIL'} {finding.subject:<12} {finding.text(most_names)}")
+        outputs.echo(f"{'ok  ' if finding.is_good else 'FAIL'} {finding.subject:<12} {finding.text(most_names)}")
         if finding.repair:
-            click.echo(f"     {'':<12} repair: {finding.repair}")
+            outputs.echo(f"     {'':<12} repair: {finding.repair}")
 
 
 async def _manifests_command(client: "Client", config: Path | None, configuration: "Loaded") -> str:

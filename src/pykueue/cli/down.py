@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from pykueue.cli import output as outputs
 from pykueue.cli.up import resolve_data_dir, with_data_dir
 
 _STOP_SECONDS = 60.0
@@ -28,13 +29,13 @@ def down(data_dir: Path | None) -> None:
     pods = running_jobs.find(directory)
     asyncio.run(running_jobs.stop(pods))
     if was_running:
-        click.echo(f"pykueue with data in {directory} is stopped.")
+        outputs.echo(f"pykueue with data in {directory} is stopped.")
     if pods:
-        click.echo(f"{running_jobs.count(pods, ('was ended', 'were ended'))}:")
+        outputs.echo(f"{running_jobs.count(pods, ('was ended', 'were ended'))}:")
         for pod in pods:
-            click.echo(f"  {pod.name}")
+            outputs.echo(f"  {pod.name}")
     if not was_running and not pods:
-        click.echo(f"Nothing runs with data in {directory}.")
+        outputs.echo(f"Nothing runs with data in {directory}.")
 
 
 async def _stop_server(directory: Path) -> bool:

@@ -63,7 +63,7 @@ def explain(*, words: tuple[str, ...], config: Path | None, output: str, cluster
     for line in (explanation["summary"], *explanation["lines"]):
         outputs.echo(line)
     if last_lines:
-        click.echo(f"\nThe last lines of its output (`pykueue logs pod/{explanation['failedPod']}`):")
+        outputs.echo(f"\nThe last lines of its output (`pykueue logs pod/{explanation['failedPod']}`):")
         for line in last_lines:
             outputs.echo(f"  {escaping.one_line(line)}")
 
@@ -148,7 +148,7 @@ async def warn_if_stuck(client: "Client", namespace: str, job: "Object") -> None
         return
     if note := why_stuck(explanation):
         outputs.echo(f"Note: {note}", err=True)
-        click.echo(f"`pykueue explain job {objects.name(job)}` says more.", err=True)
+        outputs.echo(f"`pykueue explain job {objects.name(job)}` says more.", err=True)
 
 
 async def _refusal(client: "Client", namespace: str, uid: str) -> str:
@@ -191,4 +191,4 @@ async def explain_if_late(client: "Client", namespace: str, name: str) -> None:
         never = next((line for line in explanation["lines"] if line.startswith(_NEVER)), "")
         if never:
             outputs.echo(never, err=True)
-        click.echo(f"`pykueue explain job {name}` says more.", err=True)
+        outputs.echo(f"`pykueue explain job {name}` says more.", err=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pykueue.api import objects
+from pykueue.cli import output as outputs
 from pykueue.cli.completion import complete_names
 from pykueue.cli.connection import ClusterAccess, when_back, with_cluster
 
@@ -98,7 +99,7 @@ class _PodOutput:
         name = objects.name(pod)
         failure = _start_failure(pod)
         if failure:
-            click.echo(f"{name}: {failure}", err=True)
+            outputs.echo(f"{name}: {failure}", err=True)
             return
 
         async def read() -> "Object":

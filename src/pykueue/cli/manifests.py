@@ -11,6 +11,7 @@ import click
 import pykueue
 from pykueue.app import process
 from pykueue.cli import options
+from pykueue.cli import output as outputs
 
 if TYPE_CHECKING:
     from pykueue.api.configuration.loading import Loaded
@@ -127,7 +128,7 @@ def visibility(config: Path | None) -> None:
 def _print(objects: "list[Object]") -> None:
     from pykueue.api import yaml_text
 
-    click.echo(yaml_text.dump(objects), nl=False)
+    outputs.echo(yaml_text.dump(objects), nl=False)
 
 
 def definition_objects(conversion_webhook: str = "") -> "list[Object]":

@@ -54,13 +54,18 @@ def dry_run_suffix(dry_run: str) -> str:
     return "" if dry_run == "none" else f" ({dry_run} dry run)"
 
 
-def echo(text: str, *, err: bool = False) -> None:
-    """Print text of objects: nothing in it reaches the terminal as a command."""
-    click.echo(escaping.paragraphs(text), err=err)
+def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
+    """Print text. Nothing in it reaches the terminal as a command, whoever wrote it."""
+    click.echo(escaping.paragraphs(text), err=err, nl=nl)
 
 
 def show_json(report: Any) -> None:
-    click.echo(json.dumps(report, indent=2))
+    echo(_json_text(report, indent=2))
+
+
+def _json_text(value: Any, *, indent: int) -> str:
+    """JSON in ASCII. Python escapes all control characters but one."""
+    return json.dumps(value, indent=indent).replace("\x7f", "\\u007f")
 
 
 def is_structured(output: str | None) -> bool:
@@ -96,13 +101,13 @@ def qualified(resource: "Resource", obj: "Object") -> str:
 
 def _dump(obj: "Object", output: str) -> None:
     if output == "json":
-        click.echo(json.dumps(obj, indent=4))
+        echo(_json_text(obj, indent=4))
     elif output == "yaml":
         import yaml
 
-        click.echo(yaml.safe_dump(obj, sort_keys=True), nl=False)
+        echo(yaml.safe_dump(obj, sort_keys=True), nl=False)
     else:
-        click.echo(escaping.paragraphs(_fill_template(output.removeprefix(_JSONPATH), obj)), nl=False)
+        echo(_fill_template(output.removeprefix(_JSONPATH), obj), nl=False)
 
 
 def _fill_template(template: str, obj: "Object") -> str:
@@ -128,13 +133,13 @@ def show_table(headers: Row, rows: Iterable[Row], *, namespaces: Sequence[str] |
         lines = [(first, *line) for first, line in zip(("NAMESPACE", *namespaces), lines, strict=True)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
     for line in lines:
-        click.echo("   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+        echo("   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
 
 def nothing_found(namespace: str | None) -> None:
     """Print kubectl's line; without a namespace if all were searched or the kind has none."""
     suffix = "" if namespace is None else f" in {namespace} namespace."
-    click.echo(f"No resources found{suffix}", err=True)
+    echo(f"No resources found{suffix}", err=True)
 
 
 def age(obj: "Object") -> str:

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import click
 
+from pykueue.cli import output as outputs
+
 
 @click.command()
 @click.argument("directory", type=click.Path(path_type=Path, exists=True, file_okay=False))
@@ -20,7 +22,7 @@ def salvage(directory: Path) -> None:
         result = rebuild(directory)
     except StoreError as error:
         raise click.ClickException(str(error)) from None
-    click.echo(f"Kept {result.objects} objects ({result.rows} versions).")
+    outputs.echo(f"Kept {result.objects} objects ({result.rows} versions).")
     if result.fault:
-        click.echo(f"Reading stopped at: {result.fault}")
-    click.echo(f"The damaged database is now {result.moved_to}")
+        outputs.echo(f"Reading stopped at: {result.fault}")
+    outputs.echo(f"The damaged database is now {result.moved_to}")

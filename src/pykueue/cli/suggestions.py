@@ -1,11 +1,22 @@
-"""Groups of commands that suggest the name that was probably meant."""
+"""Groups of commands that suggest the name that was probably meant, and escape what errors say."""
 
 import difflib
+from typing import Any
 
 import click
 
+from pykueue.api import escaping
+
 
 class SuggestingGroup(click.Group):
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command. Its error may contain text of users, as everything else it prints."""
+        try:
+            return super().invoke(ctx)
+        except click.ClickException as error:
+            vars(error)["message"] = escaping.paragraphs(error.message)
+            raise
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:

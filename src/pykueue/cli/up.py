@@ -13,12 +13,13 @@ import click
 
 from pykueue.app import process
 from pykueue.cli import options
+from pykueue.cli import output as outputs
 
 if TYPE_CHECKING:
     from pykueue.app.up import RunningServer
     from pykueue.cluster.runtimes.isolation import Isolation
 
-RUNTIMES = ("process", "simulated", "none")
+RUNTIMES = ("process", "podman", "simulated", "none")
 DEFAULT_PORT = 6443
 _WILDCARDS = ("0.0.0.0", "::")  # noqa: S104 - refused without a name
 
@@ -103,7 +104,7 @@ with_data_dir = click.option(
     type=click.Choice(RUNTIMES),
     default="process",
     show_default=True,
-    help="How pods run: as processes of this machine, simulated, or not at all.",
+    help="How pods run: as processes of this machine, in containers of podman, simulated, or not at all.",
 )
 @click.option(
     "--controllers/--no-controllers",
@@ -208,17 +209,17 @@ def _refuse_to_be_unnamed(host: str, names: tuple[str, ...]) -> None:
 
 
 def _refuse_to_change_runtime(directory: Path, runtime: str) -> None:
-    """Only the process runtime can continue with processes that an earlier one started."""
-    if runtime == "process":
-        return
+    """Only the runtime that started processes or containers can continue with them."""
     from pykueue.apiserver.store import lock
     from pykueue.app import running_jobs
 
-    if lock.holder(directory) is None and (jobs := running_jobs.find(directory)):
+    jobs = running_jobs.find(directory)
+    starter = "podman" if any(job.has_podman for job in jobs) else "process"
+    if lock.holder(directory) is None and jobs and runtime != starter:
         it = "it" if running_jobs.number(jobs) == 1 else "them"
         raise click.ClickException(
-            f"{running_jobs.count(jobs, ('still runs', 'still run'))} as processes of this machine. "
-            f"Start with `--runtime process`, or end {it} with `pykueue down --data-dir {directory}`."
+            f"{running_jobs.count(jobs, ('still runs', 'still run'))} on this machine. "
+            f"Start with `--runtime {starter}`, or end {it} with `pykueue down --data-dir {directory}`."
         )
 
 
@@ -230,14 +231,16 @@ def _announce(server: "RunningServer", kubeconfig: Path | None, runtime: str) ->
     if kubeconfig is not None:
         files.write(kubeconfig, server.access)
         path = kubeconfig.resolve()
-    click.echo(f"pykueue is ready at {server.access.server} (data in {paths.directory})")
-    click.echo(f"  export KUBECONFIG={path}")
-    click.echo("  kubectl get clusterqueues")
+    outputs.echo(f"pykueue is ready at {server.access.server} (data in {paths.directory})")
+    outputs.echo(f"  export KUBECONFIG={path}")
+    outputs.echo("  kubectl get clusterqueues")
     if runtime == "process" and (isolation := isolation_of(paths.directory)):
-        click.echo(isolation.sentence())
-        click.echo(isolation.limits())
+        outputs.echo(isolation.sentence())
+        outputs.echo(isolation.limits())
+    if runtime == "podman":
+        outputs.echo("Jobs run in containers of podman, without root. See docs/isolation.md.")
     if runtime == "none":
-        click.echo("No pod is started, because the runtime is `none`. `pykueue up --runtime process` runs pods here.")
+        outputs.echo("No pod is started, because the runtime is `none`. `pykueue up --runtime process` runs pods here.")
 
 
 def isolation_of(directory: Path) -> "Isolation | None":
@@ -255,11 +258,11 @@ def _announce_running_jobs(directory: Path, option: Path | None) -> None:
     is_ended = running_jobs.is_end_announced(directory, os.getpid())
     jobs = running_jobs.find(directory)
     if jobs and is_ended:
-        click.echo(f"{running_jobs.count(jobs, ('is ended', 'are ended'))}, because `pykueue down` stopped pykueue.")
+        outputs.echo(f"{running_jobs.count(jobs, ('is ended', 'are ended'))}, because `pykueue down` stopped pykueue.")
     elif jobs:
         words = f" --data-dir {option}" if option else ""
         it, end = ("it", "it ends") if running_jobs.number(jobs) == 1 else ("them", "they end")
-        click.echo(
+        outputs.echo(
             f"{running_jobs.count(jobs, ('goes on', 'go on'))}. `pykueue up{words}` adopts {it}; "
             f"`pykueue down{words}` ends {it}; with `pykueue up --stop-jobs` {end} when pykueue stops."
         )

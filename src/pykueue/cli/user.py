@@ -76,12 +76,12 @@ def add(*, name: str, namespace: str, roles: tuple[str, ...], kubeconfig: Path |
         server=admin.server, authority=admin.authority, user=name, token=token, namespace=namespace
     )
     files.write(target, access)
-    click.echo(f"{name} may use namespace {namespace} ({', '.join(roles)})")
+    outputs.echo(f"{name} may use namespace {namespace} ({', '.join(roles)})")
     if others := [other for other in namespaces if other != namespace]:
-        click.echo(f"  as before also {', '.join(others)}; `pykueue user remove {name}` ends all of them")
-    click.echo(f"  export KUBECONFIG={target}")
+        outputs.echo(f"  as before also {', '.join(others)}; `pykueue user remove {name}` ends all of them")
+    outputs.echo(f"  export KUBECONFIG={target}")
     if isolation := isolation_of(paths.directory):
-        click.echo(isolation.sentence())
+        outputs.echo(isolation.sentence())
 
 
 @user.command(name="list")
@@ -96,7 +96,7 @@ def list_users(*, data_dir: Path | None, output: str) -> None:
         outputs.show_json([{"name": entry.user, "groups": list(entry.groups)} for entry in entries])
         return
     for entry in entries:
-        click.echo(f"{entry.user}\t{','.join(entry.groups)}".rstrip())
+        outputs.echo(f"{entry.user}\t{','.join(entry.groups)}".rstrip())
 
 
 @user.command()
@@ -120,9 +120,9 @@ def remove(*, name: str, data_dir: Path | None) -> None:
         raise click.ClickException(f"{error.message} ({state}; repeat the command)") from None
     if not had_token and not unbound:
         raise click.ClickException(f"there is no user {name}; `pykueue user list` shows all")
-    click.echo(f"{name} removed")
+    outputs.echo(f"{name} removed")
     for binding in unbound:
-        click.echo(f"  {binding} deleted")
+        outputs.echo(f"  {binding} deleted")
 
 
 def _check_name(name: str) -> None:

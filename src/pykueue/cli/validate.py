@@ -43,7 +43,7 @@ def validate(*, names: tuple[str, ...], output: str, verbose: bool) -> None:
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
     visible = [finding for finding in findings if verbose or finding.severity is not Severity.NOTE]
     if output == "json":
-        click.echo(
+        outputs.echo(
             json.dumps(
                 {"valid": not errors, "objects": len(documents), "findings": [*map(_as_json, visible)]}, indent=2
             )
@@ -87,7 +87,7 @@ def _print(findings: list[ManifestFinding], *, objects: int, errors: int) -> Non
         subject = f"{finding.object}: " if finding.object else ""
         outputs.echo(f"{finding.file}:{finding.line}: {finding.severity.value}: {subject}{finding.message}")
     warnings = sum(finding.severity is Severity.WARNING for finding in findings)
-    click.echo(f"{_count(objects, 'object')}: {_count(errors, 'error')}, {_count(warnings, 'warning')}")
+    outputs.echo(f"{_count(objects, 'object')}: {_count(errors, 'error')}, {_count(warnings, 'warning')}")
 
 
 def _count(number: int, singular: str) -> str:

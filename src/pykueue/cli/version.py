@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import click
 
 import pykueue
+from pykueue.cli import output as outputs
 from pykueue.cli.connection import ClusterAccess, with_cluster
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ def version(*, cluster: ClusterAccess) -> None:
 
     The version of the controller is its image; nothing is printed if none is installed.
     """
-    click.echo(f"Client Version: v{pykueue.__version__}")
+    outputs.echo(f"Client Version: v{pykueue.__version__}")
 
     async def images(client: "Client", _namespace: str) -> list[str]:
         from pykueue.api import objects
@@ -39,4 +40,4 @@ def version(*, cluster: ClusterAccess) -> None:
         ]
 
     for image in cluster.run(images):
-        click.echo(f"Kueue Controller Manager Image: {image}")
+        outputs.echo(f"Kueue Controller Manager Image: {image}")

@@ -44,7 +44,7 @@ def wait(*, names: tuple[str, ...], timeout: float | None, cluster: ClusterAcces
                     )
                 )
         except TimeoutError:
-            click.echo(f"not finished after {timeout:g} s", err=True)
+            outputs.echo(f"not finished after {timeout:g} s", err=True)
             return TIMED_OUT
         return max(code for code in codes if code is not None)
 
@@ -81,7 +81,7 @@ async def until_finished(client: "Client", namespace: str, name: str) -> int:
 
 def show_end(name: str, condition: "Object") -> int:
     if condition["type"] == "Complete":
-        click.echo(f"job.batch/{name} complete")
+        outputs.echo(f"job.batch/{name} complete")
         return 0
     outputs.echo(f"job.batch/{name} failed: {condition.get('message', '')}", err=True)
     return 1

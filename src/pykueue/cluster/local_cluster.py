@@ -34,6 +34,7 @@ from pykueue.cluster.resource_claims import ResourceClaimController
 from pykueue.cluster.runtimes.cgroups import Cgroups
 from pykueue.cluster.runtimes.isolation import Isolation
 from pykueue.cluster.runtimes.monitor import ContainerLimits
+from pykueue.cluster.runtimes.podman import PodmanRuntime
 from pykueue.cluster.runtimes.process import ProcessRuntime
 from pykueue.cluster.runtimes.protocol import Connection, Runtime
 from pykueue.cluster.runtimes.simulated import SimulatedRuntime
@@ -160,6 +161,8 @@ class LocalCluster:
         runtime: Runtime = SimulatedRuntime(self._clock)
         if self._options.runtime == "process":
             runtime = ProcessRuntime(self._options.directory, self._options.limits, self._options.cgroups)
+        elif self._options.runtime == "podman":
+            runtime = PodmanRuntime(self._options.directory, self._options.limits)
         return ComponentRuntime(runtime, self._component_logs)
 
     # Nodes
@@ -181,7 +184,7 @@ class LocalCluster:
             pools = [manifest for manifest in self._options.nodes if manifest.get("kind") == "NodePool"]
             await self._create_pools(pools)
             manifests = [nodes.complete(manifest, now) for manifest in self._options.nodes if manifest not in pools]
-        elif self._options.runtime == "process":
+        elif self._options.runtime in ("process", "podman"):
             manifests = [nodes.this_machine(now)]
         else:
             manifests = nodes.simulated_fleet(now)

@@ -10,8 +10,8 @@ from pykueue.api.times import SECOND_NS, to_ns
 from pykueue.conformance import differences
 from pykueue.conformance.corpus import Case, feature_gates
 from pykueue.conformance.differences import Difference
-from pykueue.controllers.workloads import decide, predicates
-from pykueue.controllers.workloads.decide import LifecyclePolicy, PodsReadyPolicy
+from pykueue.controllers.workloads import context, decide, predicates
+from pykueue.controllers.workloads.context import LifecyclePolicy, PodsReadyPolicy
 from pykueue.translate import devices, policy
 
 DEVICES = "WorkloadTestReconcileDRA"
@@ -58,11 +58,11 @@ def reconciled(case: Case) -> list[Difference]:
     return differences.between(expected, answer)
 
 
-def _context(case: Case) -> decide.WorkloadContext:
+def _context(case: Case) -> context.WorkloadContext:
     metadata, queue_name = case["workload"]["metadata"], case["workload"]["spec"].get("queueName")
     local_queue = _find(case["localQueues"], queue_name, metadata["namespace"], case["localQueueTerminating"])
     name = local_queue["spec"].get("clusterQueue", "") if local_queue else ""
-    return decide.WorkloadContext(
+    return context.WorkloadContext(
         local_queue=local_queue,
         cluster_queue_name=name,
         cluster_queue=_find(case["clusterQueues"], name, None, case["clusterQueueTerminating"]),

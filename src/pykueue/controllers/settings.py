@@ -20,7 +20,8 @@ from pykueue.controllers.multikueue import adapters
 from pykueue.controllers.multikueue.composition import DispatchOptions
 from pykueue.controllers.multikueue.context import DispatchPolicy
 from pykueue.controllers.nodes.decide import ReplacementPolicy
-from pykueue.controllers.workloads.decide import LifecyclePolicy, PodsReadyPolicy
+from pykueue.controllers.workloads.context import LifecyclePolicy, PodsReadyPolicy
+from pykueue.controllers.workloads.unadmitted import UnadmittedStatus
 from pykueue.translate.jobs import custom, registry
 from pykueue.translate.jobs.framework import JobFramework, JobOptions
 
@@ -47,6 +48,7 @@ def lifecycle_policy(configuration: Configuration) -> LifecyclePolicy:
         finish_orphans=_gate(configuration, "FinishOrphanedWorkloads"),
         admission_gates=_gate(configuration, "AdmissionGatedBy"),
         concurrent_admission=admits_concurrently(configuration),
+        unadmitted=unadmitted_status(configuration),
         syncs_preemption_gates=_gate(configuration, "MultiKueueOrchestratedPreemption"),
     )
 
@@ -88,11 +90,19 @@ def job_policy(configuration: Configuration) -> JobPolicy:
         external_jobs=tuple(map(job_kinds.external, integrations.get("externalFrameworks") or ())),
         requeues_single_pods=not _gate(configuration, "SkipReassignmentForPodOwnedWorkloads"),
         dispatches=_gate(configuration, "MultiKueue"),
+        unadmitted=lifecycle.unadmitted,
         max_name_length=max_name_length(configuration),
         options=JobOptions(
             topology_aware=_gate(configuration, "TopologyAwareScheduling"),
             count_default_submitter=bool((integrations.get("rayJob") or {}).get("countDefaultSubmitter")),
         ),
+    )
+
+
+def unadmitted_status(configuration: Configuration) -> UnadmittedStatus:
+    return UnadmittedStatus(
+        is_granular=_gate(configuration, "UnadmittedWorkloadsObservability"),
+        is_explicit=_gate(configuration, "UnadmittedWorkloadsExplicitStatus"),
     )
 
 

@@ -159,7 +159,7 @@ class Controllers:
                 cache,
                 self._executor(CONCURRENT_ADMISSION),
                 clock,
-                max_name_length=settings.max_name_length(self._configuration),
+                settings.job_policy(self._configuration),
             )
             yield ControllerLoop(variants.queue, variants.reconcile)
 

@@ -15,7 +15,7 @@ from pykueue.engine.policy import Policy
 from pykueue.engine.quota import fair_sharing, quota_tree
 from pykueue.engine.quota.fair_sharing import DominantResourceShare
 from pykueue.engine.quota.quota_tree import NodeKey
-from pykueue.engine.reasons import Inactivity
+from pykueue.engine.reasons import Inactivity, NoFitReason
 from pykueue.engine.state import EngineState
 from pykueue.engine.values import FlavorResource
 
@@ -134,6 +134,12 @@ class EngineView:
     def is_active(self, name: values.ClusterQueueName) -> bool:
         queue = self._state.cluster_queues.get(name)
         return queue is not None and queue.is_active
+
+    def bypassed_reason(self, key: values.WorkloadKey) -> NoFitReason | None:
+        """Why an equivalent workload did not fit, for which this one was not tried."""
+        workload = self._state.workloads.get(key)
+        queue = None if workload is None else self._state.queue_of(workload)
+        return None if queue is None else queue.pending.bypassed_reason(key)
 
     def has_reservations(self, name: values.ClusterQueueName) -> bool:
         queue = self._state.cluster_queues.get(name)

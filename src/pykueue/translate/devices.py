@@ -8,11 +8,21 @@ Called by the scheduler and by the workload controller.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-from pykueue.api import errors, objects, quantity
+from pykueue.api import objects, quantity
 from pykueue.api.errors import FieldError, Verbatim
 from pykueue.api.scheme import Object
+from pykueue.translate import device_sources
+from pykueue.translate.device_selectors import (
+    DeviceError,
+    DeviceLister,
+    DeviceSelector,
+    SelectorError,
+    cel_devices,
+    expressions,
+    not_found,
+)
 
 _NIL = Verbatim("null")
 
@@ -26,20 +36,8 @@ class DeviceRules:
     counts_extended_resources: bool = True
     resource_of: Mapping[str, str] = field(default_factory=dict)
     """The resource name of each DeviceClass."""
-    counted_by_sources: frozenset[str] = frozenset()
-    """Classes whose mapping has `sources`, which pykueue does not support."""
-
-
-class DeviceLister(Protocol):
-    """The ResourceClaimTemplates, DeviceClasses and ResourceSlices of the cluster."""
-
-    def template(self, namespace: str, name: str) -> Object | None: ...
-
-    def classes(self) -> Iterable[Object]: ...
-
-    def slices(self) -> Iterable[Object]:
-        """Raises LookupError with the reason if ResourceSlices cannot be listed."""
-        ...
+    sources: device_sources.Sources = field(default_factory=dict)
+    """The counters and capacities of each DeviceClass that is counted by them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,15 +59,6 @@ class DeviceCounts:
 NO_DEVICES = DeviceCounts()
 
 
-class _SelectorError(Exception):
-    """A CEL selector cannot be compiled or evaluated."""
-
-
-class _DeviceError(Exception):
-    def __init__(self, *faults: FieldError) -> None:
-        super().__init__(errors.aggregate(faults))
-
-
 def resource_names(mappings: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     """The resource of each class in `resources.deviceClassMappings`; the first mapping wins."""
     mapped: dict[str, str] = {}
@@ -79,22 +68,16 @@ def resource_names(mappings: Iterable[Mapping[str, Any]]) -> dict[str, str]:
     return mapped
 
 
-def with_sources(mappings: Iterable[Mapping[str, Any]]) -> frozenset[str]:
-    return frozenset(
-        name for mapping in mappings if mapping.get("sources") for name in mapping.get("deviceClassNames") or ()
-    )
-
-
 def may_claim(workload: Object) -> bool:
     """Whether the workload has claims or extended resources; others need no device lister."""
     return any(
         spec.get("resourceClaims") or _extended_requests(spec)
-        for spec in (pod_set["template"]["spec"] for pod_set in workload["spec"].get("podSets") or ())
+        for spec in (objects.nested(pod_set, "template", "spec") for pod_set in workload["spec"].get("podSets") or ())
     )
 
 
 def count(workload: Object, rules: DeviceRules, lister: DeviceLister) -> DeviceCounts | DeviceFault:
-    pod_specs = [pod_set["template"]["spec"] for pod_set in workload["spec"].get("podSets") or ()]
+    pod_specs = [objects.nested(pod_set, "template", "spec") for pod_set in workload["spec"].get("podSets") or ()]
     has_claims = any(spec.get("resourceClaims") for spec in pod_specs)
     if not rules.enabled:
         return _disabled() if rules.rejects_when_disabled and has_claims else DeviceCounts()
@@ -108,7 +91,7 @@ def count(workload: Object, rules: DeviceRules, lister: DeviceLister) -> DeviceC
         return DeviceCounts()
     try:
         return _Count(workload, rules, lister).result()
-    except _DeviceError as fault:
+    except DeviceError as fault:
         return DeviceFault(text=str(fault), requeued_text=str(fault))
 
 
@@ -132,20 +115,39 @@ class _Count:
             for name, amount in self._claimed(pod_set, path):
                 amounts[name] = amounts.get(name, 0) + amount
             if self._rules.counts_extended_resources:
-                backed = self._extended(pod_set["template"]["spec"], path)
+                backed = self._extended(objects.nested(pod_set, "template", "spec"), path)
                 for name, amount in backed.values():
                     amounts[name] = amounts.get(name, 0) + amount
                 if backed:
                     replaced[pod_set["name"]] = frozenset(backed)
             if amounts:
                 added[pod_set["name"]] = amounts
+        for is_counter in (True, False):
+            for name, resource, amount in self._from_sources(counters=is_counter):
+                amounts = added.setdefault(name, {})
+                amounts[resource] = amounts.get(resource, 0) + amount
         return DeviceCounts(added=added, replaced=replaced)
+
+    def _from_sources(self, *, counters: bool) -> Iterator[tuple[str, str, int]]:
+        """Pod set, resource and amount of what requests consume of counters, or of capacity."""
+        if not self._rules.sources:
+            return
+        for index, pod_set in enumerate(self._workload["spec"].get("podSets") or ()):
+            for number, claim in enumerate(pod_set["template"]["spec"].get("resourceClaims") or ()):
+                name = claim.get("resourceClaimTemplateName")
+                if name is None:
+                    continue
+                path = f"spec.podSets[{index}].template.spec.resourceClaims[{number}]"
+                requests = self._template_requests(name, pod_set, path)
+                charged = device_sources.charges(requests, self._rules.sources, self._lister, path, counters=counters)
+                for resource, amount in charged:
+                    yield pod_set["name"], resource, amount
 
     # Claims.
 
     def _claimed(self, pod_set: Object, path: str) -> Iterator[tuple[str, int]]:
         """The resource name and the count of each device request."""
-        for index, claim in enumerate(pod_set["template"]["spec"].get("resourceClaims") or ()):
+        for index, claim in enumerate(objects.nested(pod_set, "template", "spec").get("resourceClaims") or ()):
             name = claim.get("resourceClaimTemplateName")
             if name is None:
                 continue
@@ -157,58 +159,61 @@ class _Count:
                     detail = (
                         f"DeviceClass {device_class} is not mapped in DRA configuration for podset {pod_set['name']}"
                     )
-                    raise _DeviceError(
+                    raise DeviceError(
                         FieldError("FieldValueNotFound", f"{where}.resourceClaimTemplateName", "", detail)
                     )
-                if device_class in self._rules.counted_by_sources:
-                    detail = f"DeviceClass {device_class} is mapped with sources, which pykueue does not count"
-                    raise _DeviceError(FieldError("FieldValueForbidden", f"{where}.resourceClaimTemplateName", detail))
+                if device_class in self._rules.sources:
+                    continue
                 yield resource, number
 
     def _requests(self, name: str, pod_set: Object, where: str) -> list[Object]:
-        template = self._lister.template(self._workload["metadata"].get("namespace", ""), name)
-        if template is None:
-            missing = _not_found("ResourceClaimTemplate", name)
-            detail = f"failed to get claim spec for ResourceClaimTemplate {name} in podset {pod_set['name']}: {missing}"
-            raise _DeviceError(FieldError("InternalError", where, detail))
-        requests: list[Object] = objects.nested_list(template["spec"]["spec"], "devices", "requests")
+        requests = self._template_requests(name, pod_set, where)
         _per_class(requests, name, where)
         self._check_selectors(requests, name, where)
+        return requests
+
+    def _template_requests(self, name: str, pod_set: Object, where: str) -> list[Object]:
+        template = self._lister.template(self._workload["metadata"].get("namespace", ""), name)
+        if template is None:
+            missing = not_found("ResourceClaimTemplate", name)
+            detail = f"failed to get claim spec for ResourceClaimTemplate {name} in podset {pod_set['name']}: {missing}"
+            raise DeviceError(FieldError("InternalError", where, detail))
+        requests: list[Object] = objects.nested_list(template["spec"]["spec"], "devices", "requests")
         return requests
 
     def _check_selectors(self, requests: Sequence[Object], template: str, where: str) -> None:
         """Raises unless the cluster has enough devices that match the claim's selectors."""
         selective = [
-            (index, request["exactly"]) for index, request in enumerate(requests) if _expressions(request["exactly"])
+            (index, request["exactly"]) for index, request in enumerate(requests) if expressions(request["exactly"])
         ]
         if not selective:
             return
         try:
-            devices = [device for resource_slice in self._lister.slices() for device in _devices(resource_slice)]
+            devices = [device for resource_slice in self._lister.slices() for device in cel_devices(resource_slice)]
         except LookupError as error:
             detail = f"ResourceClaimTemplate {template}: failed to list ResourceSlices: {error.args[0]}"
-            raise _DeviceError(FieldError("InternalError", where, detail)) from None
+            raise DeviceError(FieldError("InternalError", where, detail)) from None
         classes = {objects.name(device_class): device_class for device_class in self._lister.classes()}
         used: set[int] = set()
         for index, exactly in selective:
             path = f"{where}.devices.requests[{index}]"
             name, count = exactly.get("deviceClassName", ""), int(exactly.get("count", 1))
             if name not in classes:
-                missing = _not_found("DeviceClass", name)
+                missing = not_found("DeviceClass", name)
                 detail = f"ResourceClaimTemplate {template}: failed to get DeviceClass {name}: {missing}"
-                raise _DeviceError(FieldError("InternalError", path, detail))
-            texts = [*_expressions(classes[name]["spec"]), *_expressions(exactly)]
+                raise DeviceError(FieldError("InternalError", path, detail))
+            texts = [*expressions(classes[name]["spec"]), *expressions(exactly)]
             try:
                 matching = _matching(devices, texts, used, count)
-            except _SelectorError as error:
+            except SelectorError as error:
                 detail = f"ResourceClaimTemplate {template}: CEL evaluation failed for DeviceClass {name}: {error}"
-                raise _DeviceError(FieldError("FieldValueInvalid", f"{path}.exactly.selectors", detail, _NIL)) from None
+                raise DeviceError(FieldError("FieldValueInvalid", f"{path}.exactly.selectors", detail, _NIL)) from None
             if matching < count:
                 detail = (
                     f"ResourceClaimTemplate {template}: insufficient matching devices for CEL selector in"
                     f" DeviceClass {name}: {matching} device(s) match in the cluster but {count} requested"
                 )
-                raise _DeviceError(FieldError("InternalError", f"{path}.exactly.selectors", detail))
+                raise DeviceError(FieldError("InternalError", f"{path}.exactly.selectors", detail))
 
     # Extended resources.
 
@@ -226,15 +231,33 @@ class _Count:
                 by_name = sorted(classes, key=objects.name)
                 newest = max(by_name, key=lambda obj: str(obj["metadata"].get("creationTimestamp") or ""))
                 resource = self._rules.resource_of.get(objects.name(newest), name)
+                fault = self._extended_source_fault(pod_spec, path, name, objects.name(newest))
+                if fault is not None:
+                    faults.append(fault)
+                    continue
                 counted[name] = resource, total // quantity.NANO_PER_UNIT
         if faults:
-            raise _DeviceError(*faults)
+            raise DeviceError(*faults)
         return counted
 
+    def _extended_source_fault(self, pod_spec: Object, path: str, name: str, device_class: str) -> FieldError | None:
+        """Why an extended resource cannot be counted by what its devices consume."""
+        sources = self._rules.sources.get(device_class)
+        if not sources:
+            return None
+        kind, advice = _SOURCE_ADVICE[sources[0].is_counter]
+        container = next(f"{kind}[{index}]" for kind, index, requests in _containers(pod_spec) if name in requests)
+        detail = (
+            f"extended resource {name} resolves to DeviceClass {device_class} with {kind} configured;"
+            f" use ResourceClaimTemplates with {advice}"
+        )
+        return FieldError("FieldValueInvalid", f"{path}.{container}", detail, name)
 
-def _not_found(kind: str, name: str) -> str:
-    """The error text of Kueue's cache, which names the kind instead of the plural."""
-    return f'{kind}.resource.k8s.io "{name}" not found'
+
+_SOURCE_ADVICE = {
+    True: ("counters", "CEL selectors for counter-based quota"),
+    False: ("capacity sources", "capacity.requests for capacity-based quota"),
+}
 
 
 def _per_class(requests: Sequence[Object], template: str, where: str) -> dict[str, int]:
@@ -242,7 +265,7 @@ def _per_class(requests: Sequence[Object], template: str, where: str) -> dict[st
     for index, request in enumerate(requests):
         fault = _unsupported(request, f"{where}.devices.requests[{index}]", template)
         if fault is not None:
-            raise _DeviceError(fault)
+            raise DeviceError(fault)
         name = request["exactly"].get("deviceClassName", "")
         if name:
             counts[name] = counts.get(name, 0) + int(request["exactly"].get("count", 1))
@@ -266,51 +289,16 @@ def _unsupported(request: Object, path: str, template: str) -> FieldError | None
     return FieldError("FieldValueInvalid", path, f"ResourceClaimTemplate {template}: {detail}", value)
 
 
-def _expressions(spec: Object) -> list[str]:
-    return [selector["cel"]["expression"] for selector in spec.get("selectors") or () if selector.get("cel")]
-
-
-def _devices(resource_slice: Object) -> Iterator[Object]:
-    """The devices as CEL values: attributes and capacity by domain, by default the driver."""
-    driver = resource_slice["spec"].get("driver", "")
-    for device in resource_slice["spec"].get("devices") or ():
-        yield {
-            "driver": driver,
-            "attributes": _by_domain(
-                driver, device.get("attributes") or {}, lambda attribute: next(iter(attribute.values()))
-            ),
-            "capacity": _by_domain(
-                driver, device.get("capacity") or {}, lambda capacity: quantity.parse(str(capacity["value"])).milli()
-            ),
-        }
-
-
-def _by_domain(driver: str, values: Mapping[str, Any], value_of: Any) -> dict[str, dict[str, Any]]:
-    by_domain: dict[str, dict[str, Any]] = {driver: {}}
-    for qualified, value in values.items():
-        domain, _, name = qualified.rpartition("/")
-        by_domain.setdefault(domain or driver, {})[name] = value_of(value)
-    return by_domain
-
-
 def _matching(devices: Sequence[Object], texts: Sequence[str], used: set[int], count: int) -> int:
     """Counts up to `count` unused devices that match all expressions, and adds them to `used`."""
-    # Imported here because few workloads use selectors and loading the CEL library takes long.
-    from pykueue.api import cel, cel_library
-
+    selector = DeviceSelector(texts)
     matching = 0
-    try:
-        expressions = [cel_library.compile_selector(text) for text in texts]
-        for index, device in enumerate(devices):
-            if matching == count:
-                break
-            if index in used:
-                continue
-            if all(cel_library.evaluate_with(expression, {"device": device}) for expression in expressions):
-                used.add(index)
-                matching += 1
-    except (cel.EvaluationError, cel_library.CompilationError) as error:
-        raise _SelectorError(str(error)) from None
+    for index, device in enumerate(devices):
+        if matching == count:
+            break
+        if index not in used and selector.matches(device):
+            used.add(index)
+            matching += 1
     return matching
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pykueue.api import durations, feature_gates
 from pykueue.engine import policy, values
-from pykueue.translate import devices, requests, workload
+from pykueue.translate import device_sources, devices, requests, workload
 
 _DEFAULT_SAMPLING_INTERVAL = "5m"
 
@@ -83,13 +83,18 @@ def workload_options(configuration: Mapping[str, Any]) -> workload.WorkloadOptio
 
 def device_rules(configuration: Mapping[str, Any]) -> devices.DeviceRules:
     gates = configuration.get("featureGates") or {}
+
+    kinds = {
+        "counter": feature_gates.is_enabled(gates, "KueueDRAIntegrationPartitionableDevices"),
+        "capacity": feature_gates.is_enabled(gates, "KueueDRAIntegrationConsumableCapacity"),
+    }
     mappings = (configuration.get("resources") or {}).get("deviceClassMappings") or ()
     return devices.DeviceRules(
         enabled=feature_gates.is_enabled(gates, "KueueDRAIntegration"),
         rejects_when_disabled=feature_gates.is_enabled(gates, "KueueDRARejectWorkloadsWhenDRADisabled"),
         counts_extended_resources=feature_gates.is_enabled(gates, "KueueDRAIntegrationExtendedResource"),
         resource_of=devices.resource_names(mappings),
-        counted_by_sources=devices.with_sources(mappings),
+        sources=device_sources.from_mappings(mappings, frozenset(kind for kind in kinds if kinds[kind])),
     )
 
 

@@ -80,7 +80,7 @@ def adjusted(workload: Object, *, runtime_classes: Mapping[str, Object], limit_r
     summary = limit_range.summarize(limit_ranges)
     pod_sets = []
     for pod_set in workload["spec"].get("podSets") or ():
-        pod_spec = _adjusted_pod(pod_set["template"]["spec"], runtime_classes, summary)
+        pod_spec = _adjusted_pod(objects.nested(pod_set, "template", "spec"), runtime_classes, summary)
         pod_sets.append({**pod_set, "template": {**pod_set["template"], "spec": pod_spec}})
     return {**workload, "spec": {**workload["spec"], "podSets": pod_sets}}
 
@@ -129,7 +129,7 @@ def requests_of_pod_sets(
     pod_sets = []
     for pod_set in workload["spec"].get("podSets") or ():
         name = _name(pod_set)
-        requests = _with_devices(single_pod_requests(pod_set["template"]["spec"], rules), devices, name)
+        requests = _with_devices(single_pod_requests(objects.nested(pod_set, "template", "spec"), rules), devices, name)
         pod_sets.append(PodSetRequests(name=name, count=counts[name], requests=amounts.scaled(requests, counts[name])))
     return pod_sets
 
@@ -253,7 +253,7 @@ def understated_requests(pod_sets: Iterable[Object]) -> list[FieldError]:
     return [
         error
         for index, pod_set in enumerate(pod_sets)
-        for error in _understated(f"spec.podSets[{index}].template.spec", pod_set["template"]["spec"])
+        for error in _understated(f"spec.podSets[{index}].template.spec", objects.nested(pod_set, "template", "spec"))
     ]
 
 
@@ -280,6 +280,6 @@ def limit_range_errors(workload: Object, summary: limit_range.Summary) -> list[F
         error
         for index, pod_set in enumerate(workload["spec"].get("podSets") or ())
         for error in limit_range.pod_spec_errors(
-            summary, pod_set["template"]["spec"], f"spec.podSets[{index}].template.spec"
+            summary, objects.nested(pod_set, "template", "spec"), f"spec.podSets[{index}].template.spec"
         )
     ]

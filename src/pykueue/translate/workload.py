@@ -295,7 +295,7 @@ def _pod_sets(obj: Object, options: WorkloadOptions, device_counts: devices.Devi
 
 
 def _pod_set(obj: Object, pod_set: Object, totals: requests.PodSetRequests, options: WorkloadOptions) -> values.PodSet:
-    pod_spec = pod_set["template"]["spec"]
+    pod_spec = objects.nested(pod_set, "template", "spec")
     updates = _ready_updates(obj, totals.name)
     return values.PodSet(
         name=values.PodSetName(totals.name),
@@ -418,7 +418,7 @@ def scheduling_hash(templates: Sequence[Object], pod_sets: Sequence[values.PodSe
         "podSets": [
             {
                 "name": pod_set.name,
-                "spec": scheduling_fields(template["template"]["spec"]),
+                "spec": scheduling_fields(objects.nested(template, "template", "spec")),
                 "count": pod_set.count,
                 "requests": pod_set.requests,
                 "minCount": pod_set.min_count,

@@ -83,6 +83,19 @@ def test_the_hierarchies_of_version_1(tmp_path):
     assert Cgroups.detect(tmp_path, tmp_path) is None
 
 
+@pytest.mark.skipif(REAL is None, reason="needs root and cgroups with the controllers memory and pids")
+def test_two_servers_share_the_hierarchies():
+    first, second = Cgroups.detect(), Cgroups.detect()
+    cgroup = first.create(f"test-{uuid.uuid4().hex}", CgroupLimits(processes=10))
+    try:
+        assert Cgroups.detect() is not None
+        other = second.create(f"test-{uuid.uuid4().hex}", CgroupLimits(processes=10))
+        other.remove()
+        assert all(directory.is_dir() for directory in cgroup._directories)
+    finally:
+        cgroup.remove()
+
+
 @pytest.fixture
 def real():
     """Cgroups of the mounted hierarchies, in directories that nobody else uses."""

@@ -66,15 +66,11 @@ class Cluster:
         return done.stdout
 
     def fail(self, *words):
-        """What a command that exits with 1 prints to stderr."""
-        done = self._run(words)
-        assert done.returncode == 1, done.stdout + done.stderr
-        return done.stderr
+        return self.stderr(*words, code=1)
 
-    def note(self, *words):
-        """What a command that succeeds prints to stderr."""
+    def stderr(self, *words, code=0):
         done = self._run(words)
-        assert done.returncode == 0, done.stdout + done.stderr
+        assert done.returncode == code, done.stdout + done.stderr
         return done.stderr
 
     def following(self, *words):

@@ -92,6 +92,6 @@ def test_with_stop_jobs_they_end_with_pykueue(cluster, directory):
 def test_another_runtime_does_not_start_while_processes_run(cluster, directory):
     cluster.stop()
     refused = cluster.fail("up", "--runtime", "simulated", "--data-dir", str(cluster.directory))
-    assert "1 job still runs as processes of this machine." in refused
+    assert "1 job still runs on this machine." in refused
     assert "pykueue down" in refused
     assert is_running(directory)

@@ -47,14 +47,14 @@ def test_a_command_is_queued_followed_and_its_exit_code_returned(queue):
 
 
 def test_a_job_that_can_never_start_is_noted_when_it_is_submitted(queue):
-    assert queue.note("submit", "--name", "runs", "--", "sleep", "1000") == ""
-    assert queue.note("submit", "--name", "waits", "--", "true") == ""
-    large = queue.note("submit", "--name", "large", "--cpu", "64", "--", "true")
+    assert queue.stderr("submit", "--name", "runs", "--", "sleep", "1000") == ""
+    assert queue.stderr("submit", "--name", "waits", "--", "true") == ""
+    large = queue.stderr("submit", "--name", "large", "--cpu", "64", "--", "true")
     assert large.startswith(
         "Note: It can never start as things are: it asks for 64 cpu, ClusterQueue shared may have 1"
     )
     assert large.endswith("`pykueue explain job large` says more.\n")
-    assert "it asks for nvidia.com/gpu" in queue.note("submit", "--name", "gpu", "--gpu", "1", "--", "true")
+    assert "it asks for nvidia.com/gpu" in queue.stderr("submit", "--name", "gpu", "--gpu", "1", "--", "true")
     text = queue.run("explain", "job", "gpu")
     assert "Ahead of it: default/job-waits-" in text
     assert "can never start as things are, and do not block it: default/job-large-" in text
@@ -128,6 +128,14 @@ def test_down_lets_processes_save(queue, tmp_path):
 def test_waiting_may_time_out(queue):
     queue.run("submit", "--name", "long", "--", "sleep", "60")
     queue.run("wait", "long", "--timeout", "0.2", code=124)
+
+
+def test_a_job_that_is_late_is_explained_to_who_waits(queue):
+    queue.run("submit", "--name", "large", "--cpu", "64", "--", "true")
+    printed = queue.stderr("wait", "large", "--timeout", "5", code=124)
+    assert printed.startswith("Workload default/job-large-")
+    assert "is pending in ClusterQueue shared, 1 of 1 (priority 0).\nIt can never start as things are:" in printed
+    assert "`pykueue explain job large` says more.\n" in printed
 
 
 def test_with_several_queues_one_must_be_named(queue):

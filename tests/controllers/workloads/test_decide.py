@@ -1,10 +1,12 @@
+import msgspec
 import pytest
 
 from pykueue.api import conditions
 from pykueue.api.times import SECOND_NS, from_ns, to_ns
 from pykueue.controllers.workloads import decide as reconcile
 from pykueue.controllers.workloads import predicates, transitions
-from pykueue.controllers.workloads.decide import LifecyclePolicy, PodsReadyPolicy
+from pykueue.controllers.workloads.context import LifecyclePolicy, PodsReadyPolicy, WorkloadContext
+from pykueue.controllers.workloads.unadmitted import UnadmittedStatus
 
 NOW = to_ns("2026-01-15T12:00:00Z")
 PODS_READY = PodsReadyPolicy(timeout_ns=3 * SECOND_NS, backoff_limit_count=2, backoff_base_seconds=10)
@@ -30,7 +32,7 @@ def queue(stop="None", **spec):
 
 
 def workload_context(local_queue=None, cluster_queue=None):
-    return reconcile.WorkloadContext(
+    return WorkloadContext(
         local_queue=local_queue or queue(),
         cluster_queue_name="cq",
         cluster_queue=cluster_queue or queue(),
@@ -51,7 +53,7 @@ def test_nothing_to_do_changes_nothing():
 
 
 def test_a_missing_local_queue_is_named():
-    outcome = reconcile.decide(workload(), reconcile.WorkloadContext(), LifecyclePolicy(), NOW)
+    outcome = reconcile.decide(workload(), WorkloadContext(), LifecyclePolicy(), NOW)
     assert conditions.find(outcome.workload, "QuotaReserved")["message"] == "LocalQueue lq doesn't exist"
 
 
@@ -164,3 +166,96 @@ def test_long_messages_are_cut():
     obj = workload()
     transitions.finish(obj, reason="Failed", message="x" * 40000, now_ns=NOW)
     assert len(conditions.find(obj, "Finished")["message"]) == 32 * 1024
+
+
+# Status of what is not admitted (UnadmittedWorkloadsObservability, UnadmittedWorkloadsExplicitStatus).
+
+GRANULAR = LifecyclePolicy(unadmitted=UnadmittedStatus(is_granular=True))
+EXPLICIT = LifecyclePolicy(unadmitted=UnadmittedStatus(is_granular=True, is_explicit=True))
+
+
+def pending(reason, message="m"):
+    obj = workload()
+    conditions.put(obj, "QuotaReserved", status=False, reason=reason, message=message, now_ns=NOW)
+    return obj
+
+
+def causes(obj, context=None, policy=GRANULAR):
+    """Reason and message of QuotaReserved, and the reason of Admitted."""
+    written = decide(obj, context, policy).workload
+    reserved, admitted_condition = conditions.find(written, "QuotaReserved"), conditions.find(written, "Admitted")
+    return (
+        None if reserved is None else (reserved["reason"], reserved["message"]),
+        None if admitted_condition is None else admitted_condition["reason"],
+    )
+
+
+def test_a_new_workload_has_no_conditions_before_it_is_tried():
+    assert causes(workload()) == (None, None)
+
+
+def test_a_new_workload_has_explicit_conditions_with_the_gate():
+    text = "Workload is pending evaluation in the scheduling queue"
+    assert causes(workload(), policy=EXPLICIT) == (("PendingEvaluation", text), "NoReservation")
+
+
+@pytest.mark.parametrize(
+    ("context", "cause"),
+    [
+        (WorkloadContext(), ("Misconfigured", "LocalQueue lq doesn't exist")),
+        (workload_context(local_queue=queue("Hold")), ("Suspended", "LocalQueue lq is inactive")),
+        (
+            WorkloadContext(local_queue=queue(), cluster_queue_name="cq"),
+            ("Misconfigured", "ClusterQueue cq doesn't exist"),
+        ),
+        (
+            WorkloadContext(local_queue=queue(), cluster_queue_name="cq", cluster_queue=queue()),
+            ("Suspended", "ClusterQueue cq is inactive"),
+        ),
+    ],
+)
+def test_a_queue_in_the_way_is_a_granular_reason(context, cause):
+    assert causes(workload(), context) == (cause, "NoReservation")
+    assert causes(workload(), context, LifecyclePolicy()) == (("Inadmissible", cause[1]), None)
+
+
+def test_invalid_requests_are_a_misconfiguration():
+    context = msgspec.structs.replace(workload_context(), inadmissibility="resources validation failed: x")
+    assert causes(workload(), context)[0] == ("Misconfigured", "resources validation failed: x")
+
+
+@pytest.mark.parametrize("word", ["WaitingForQuota", "ExceedsMaxQuota", "TopologyPlacementFailed"])
+def test_the_reason_of_the_scheduler_stays(word):
+    assert causes(pending(word)) == ((word, "m"), "NoReservation")
+
+
+def test_a_queue_that_is_back_makes_the_workload_wait_for_evaluation():
+    assert causes(pending("Suspended"))[0][0] == "PendingEvaluation"
+
+
+def test_a_workload_that_an_equivalent_one_was_tried_for_says_so():
+    context = msgspec.structs.replace(workload_context(), bypassed_reason="WaitingForQuota")
+    text = "Bypassed scheduling evaluation because an equivalent workload recently failed"
+    assert causes(pending("PendingEvaluation"), context)[0] == ("WaitingForQuota", text)
+    assert causes(pending("ExceedsMaxQuota"), context)[0] == ("ExceedsMaxQuota", "m")
+    assert causes(workload(), context)[0] is None
+    assert causes(workload(), context, EXPLICIT)[0] == ("WaitingForQuota", text)
+
+
+def test_a_deactivated_workload_says_so():
+    obj = workload()
+    obj["spec"]["active"] = False
+    conditions.put(obj, "Evicted", status=True, reason="Deactivated", message="m", now_ns=NOW)
+    assert causes(obj) == (("Deactivated", "The workload is deactivated"), "NoReservation")
+
+
+def test_checks_that_are_not_ready_are_a_granular_reason():
+    obj = admitted()
+    obj["status"]["conditions"] = [one for one in obj["status"]["conditions"] if one["type"] != "Admitted"]
+    obj["status"]["admissionChecks"] = [{"name": "c", "state": "Pending", "message": "", "lastTransitionTime": None}]
+    rules = {"admissionChecks": [{"name": "c"}]}
+    spec = {"resourceGroups": [{"flavors": [{"name": "f"}]}], "admissionChecksStrategy": rules}
+    obj["status"]["admission"]["podSetAssignments"] = [{"name": "main", "flavors": {"cpu": "f"}}]
+    context = workload_context(cluster_queue=queue(**spec))
+    assert causes(obj, context)[1] == "UnsatisfiedAdmissionChecks"
+    assert causes(obj, context, LifecyclePolicy())[1] is None

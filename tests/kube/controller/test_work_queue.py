@@ -1,5 +1,6 @@
 import asyncio
 
+from pykueue.api.times import SECOND_NS
 from pykueue.kube.clock import WallClock
 from pykueue.kube.controller.work_queue import WorkQueue
 
@@ -36,3 +37,19 @@ async def test_a_key_that_failed_is_retried():
     await asyncio.wait_for(succeeded.wait(), 5)
     running.cancel()
     assert attempts == ["key"] * 3
+
+
+async def test_a_change_brings_a_key_forward_that_waits_for_long():
+    queue, reconciled = WorkQueue("test", WallClock()), asyncio.Queue()
+
+    async def reconcile(key):
+        reconciled.put_nowait(key)
+        return 3600 * SECOND_NS
+
+    queue.add("key")
+    running = asyncio.create_task(queue.run(reconcile))
+    await asyncio.wait_for(reconciled.get(), 5)
+    await asyncio.wait_for(queue.idle(), 5)
+    queue.add_unless_due("key", 1)
+    assert await asyncio.wait_for(reconciled.get(), 5) == "key"
+    running.cancel()

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from pykueue.api import durations, feature_gates, selectors
-from pykueue.api.configuration import tls_names, types
+from pykueue.api.configuration import device_checks, tls_names, types
 from pykueue.api.errors import FieldError
 from pykueue.api.rules import faults, reading, syntax
 from pykueue.api.rules.jobs import job_kinds
@@ -37,6 +37,7 @@ def check(configuration: Object) -> list[FieldError]:
         *_check_admission_fair_sharing(configuration.get("admissionFairSharing")),
         *_check_certificates(reading.mapping(configuration.get("internalCertManagement"))),
         *_check_resources(reading.mapping(configuration.get("resources"))),
+        *_check_devices(configuration),
         *_check_namespace_selector(configuration),
         *_check_retention(reading.mapping(reading.at(configuration, "objectRetentionPolicies", "workloads"))),
         *_check_tls(reading.mapping(configuration.get("tls"))),
@@ -187,31 +188,12 @@ def _check_resources(section: Object) -> Iterator[FieldError]:
         if name in inputs:
             yield faults.duplicate(f"resources.transformations[{index}].input", name)
         inputs.add(name)
-    mappings = reading.mappings(section.get("deviceClassMappings"))
-    if len(mappings) > 16:
-        yield faults.too_many("resources.deviceClassMappings", len(mappings), 16)
-    names = Counter(reading.text(mapping.get("name")) for mapping in mappings)
-    for index, mapping in enumerate(mappings):
-        yield from _check_device_classes(f"resources.deviceClassMappings[{index}]", mapping, names)
 
 
-def _check_device_classes(path: str, mapping: Object, names: Counter[str]) -> Iterator[FieldError]:
-    name = reading.text(mapping.get("name"))
-    yield from syntax.check_label_key(f"{path}.name", name)
-    if names[name] > 1:
-        yield faults.duplicate(f"{path}.name", name)
-    classes = reading.texts(mapping.get("deviceClassNames"))
-    if not classes:
-        yield faults.required(f"{path}.deviceClassNames", "at least one device class name is required")
-    if len(classes) > 8:
-        yield faults.too_many(f"{path}.deviceClassNames", len(classes), 8)
-    for index, device_class in enumerate(classes):
-        yield from syntax.check_label_key(f"{path}.deviceClassNames[{index}]", device_class)
-        if device_class in classes[:index]:
-            yield faults.duplicate(f"{path}.deviceClassNames[{index}]", device_class)
-    for index, source in enumerate(reading.mappings(mapping.get("sources"))):
-        if len({"counter", "capacity"} & source.keys()) != 1:
-            yield faults.required(f"{path}.sources[{index}]", "exactly one source type must be set per entry")
+def _check_devices(configuration: Object) -> Iterator[FieldError]:
+    section, gates = (reading.mapping(configuration.get(name)) for name in ("resources", "featureGates"))
+    switches = {name: value for name, value in gates.items() if isinstance(value, bool)}
+    yield from device_checks.check(reading.mappings(section.get("deviceClassMappings")), switches)
 
 
 def _check_namespace_selector(configuration: Object) -> Iterator[FieldError]:

@@ -108,10 +108,7 @@ FIELDS: Mapping[str, FieldEffect] = {
     "preemptionLoopGuard": _POLICY,
     "resources.deviceClassMappings[].deviceClassNames": _DEVICES,
     "resources.deviceClassMappings[].name": _DEVICES,
-    "resources.deviceClassMappings[].sources": FieldEffect(
-        read_by=("translate.policy", "translate.devices"),
-        limits="Workloads that request such a device are inadmissible, because pykueue counts no counters or capacity",
-    ),
+    "resources.deviceClassMappings[].sources": FieldEffect(read_by=("translate.policy", "translate.device_sources")),
     "resources.excludeResourcePrefixes": _POLICY,
     "resources.quotaCheckStrategy": _POLICY,
     "resources.transformations[].input": _TRANSFORMATIONS,

@@ -18,7 +18,7 @@ import msgspec
 from aiohttp import WSMsgType, web
 from multidict import CIMultiDict
 
-from pykueue.api import errors
+from pykueue.api import errors, escaping
 from pykueue.apiserver.http import bodies, routes, watch_streams
 from pykueue.apiserver.http.app import ANONYMOUS, Application
 from pykueue.apiserver.http.connections import Acceptor, ConnectionLimits, Connections
@@ -106,11 +106,13 @@ class Listener:
         try:
             return await self._answer(http, connections)
         except errors.ApiError as error:
+            _abort_started(http)
             return _response(http, _error_response(error))
         except ConnectionError:
             raise
         except Exception:
             log.exception("%s %s failed", http.method, http.raw_path)
+            _abort_started(http)
             internal = errors.ApiError(500, "InternalError", "Internal error occurred: the server log says more")
             return _response(http, _error_response(internal))
         finally:
@@ -317,6 +319,14 @@ def _request(*parts: Any) -> web.BaseRequest:
     )
 
 
+def _abort_started(http: web.BaseRequest) -> None:
+    """Disconnect if a response has begun: a second one would be read as part of the first."""
+    if http.writer.output_size:
+        if http.transport is not None:
+            http.transport.abort()
+        raise ConnectionResetError("the response failed in the middle")
+
+
 def _active_stream(http: web.BaseRequest, request: HttpRequest) -> ActiveStream:
     def abort() -> None:
         if http.transport is not None:
@@ -347,7 +357,7 @@ def _headers(response: HttpResponse) -> CIMultiDict[str]:
         {"Cache-Control": "no-cache, private", **response.headers, "Content-Type": response.content_type}
     )
     for warning in dict.fromkeys(response.warnings):
-        text = " ".join(warning.split()).replace("\\", "\\\\").replace('"', '\\"')
+        text = escaping.one_line(" ".join(warning.split())).replace("\\", "\\\\").replace('"', '\\"')
         headers.add("Warning", f'299 - "{text}"')
     return headers
 

@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from aiohttp import web
 
+from pykueue.api.scheme import Object
 from pykueue.apiserver.calls import ResourceTarget, Verbs, WatchFrame
 from pykueue.apiserver.http import options, resources
 from pykueue.apiserver.http.messages import HttpRequest
@@ -110,6 +111,9 @@ def encoder(request: HttpRequest, target: ResourceTarget) -> Encode:
         nonlocal has_columns
         if frame.type == "ERROR":
             return frame.line
+        if frame.type == "BOOKMARK" and form.transform == "Table":  # there is no object to print
+            obj = {"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": _version(frame.decode()), "rows": []}
+            return msgspec.json.encode({"type": frame.type, "object": obj}) + b"\n"
         obj = resources.transformed(frame.decode(), target.kind, form, include)
         if has_columns and form.transform == "Table":
             obj["columnDefinitions"] = _NO_COLUMNS
@@ -117,6 +121,12 @@ def encoder(request: HttpRequest, target: ResourceTarget) -> Encode:
         return msgspec.json.encode({"type": frame.type, "object": obj}) + b"\n"
 
     return encode
+
+
+def _version(bookmark: Object) -> Object:
+    """The metadata of a bookmark: its resourceVersion, and whether initial events have ended."""
+    metadata = bookmark["metadata"]
+    return {name: metadata[name] for name in ("resourceVersion", "annotations") if name in metadata}
 
 
 async def serve(

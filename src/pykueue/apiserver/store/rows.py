@@ -138,13 +138,10 @@ _MANAGED = b'"managedFields":'
 def encode(obj: Object) -> bytes:
     """The JSON of an object, with `managedFields` first in the metadata."""
     metadata = {**obj["metadata"]}
-    managed = metadata.pop("managedFields", None)
+    if managed := metadata.pop("managedFields", None):
+        metadata = {"managedFields": managed, **metadata}
     head = {name: obj[name] for name in ("apiVersion", "kind", "metadata") if name in obj}
-    text = msgspec.json.encode({**head, **obj, "metadata": metadata})
-    if not managed:
-        return text
-    start = text.index(_METADATA) + len(_METADATA)
-    return b"%s%s%s,%s" % (text[:start], _MANAGED, msgspec.json.encode(managed), text[start:])
+    return msgspec.json.encode({**head, **obj, "metadata": metadata})
 
 
 @dataclass(slots=True, eq=False)

@@ -21,6 +21,7 @@ from pykueue.apiserver.store.rows import Row, StoreKey
 DATABASE = "store.db"
 MARKER = "store.json"
 FORMAT = 1
+_MOST_EXACT = 64
 _MOST_ITEMS = 128
 """Rows or revisions in one statement: an old SQLite has 999 parameters, and a row six."""
 
@@ -65,12 +66,10 @@ class SqliteLog:
 
     def commit(self, rows: Sequence[Row], dead: Sequence[int], floor: int) -> None:
         try:
-            self._connection.execute("BEGIN IMMEDIATE")
-            if dead:  # first: a key whose tombstone is deleted starts again with `previous` 0
-                _delete_rows(self._connection, dead)
-                self._connection.execute("UPDATE facts SET value = ? WHERE name = 'floor'", (str(floor),))
-            insert_rows(self._connection, rows)
-            self._connection.execute("COMMIT")
+            if dead or len(rows) > _MOST_EXACT:
+                self._write(rows, dead, floor)
+            else:
+                insert_rows(self._connection, rows)  # one statement is a transaction of its own
         except sqlite3.Error as error:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
@@ -78,6 +77,14 @@ class SqliteLog:
                 return  # SQLite reported an error, but the rows are stored
             raise self._write_error(error) from error
         self.floor = floor
+
+    def _write(self, rows: Sequence[Row], dead: Sequence[int], floor: int) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
+        if dead:  # first: a key whose tombstone is deleted starts again with `previous` 0
+            _delete_rows(self._connection, dead)
+            self._connection.execute("UPDATE facts SET value = ? WHERE name = 'floor'", (str(floor),))
+        insert_rows(self._connection, rows)
+        self._connection.execute("COMMIT")
 
     def close(self) -> None:
         self._connection.close()
@@ -129,7 +136,8 @@ class SqliteLog:
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    statements = 2 * _MOST_EXACT + 16  # of every length, and the others
+    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=statements)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     path.chmod(0o600)
@@ -158,15 +166,15 @@ def _delete_rows(connection: sqlite3.Connection, revisions: Sequence[int]) -> No
 
 
 def _in_parts(items: Sequence[Item]) -> Iterator[Sequence[Item]]:
-    """The items of one statement after another: as many as a power of two.
+    """The items of one statement after another.
 
-    Python waits for its interpreter lock after each statement, up to 5 ms if the event loop is
-    busy, so there should be few. The lengths are powers of two, because SQLite prepares a
-    statement for each length.
+    Python waits for its interpreter lock after each statement, up to a whole switch interval if
+    the event loop is busy, so there should be few. SQLite prepares a statement for each length, so
+    the lengths of longer ones are powers of two.
     """
     start = 0
     while left := len(items) - start:
-        length = min(1 << (left.bit_length() - 1), _MOST_ITEMS)
+        length = left if left <= _MOST_EXACT else min(1 << (left.bit_length() - 1), _MOST_ITEMS)
         yield items[start : start + length]
         start += length
 

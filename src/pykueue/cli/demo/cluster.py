@@ -24,6 +24,9 @@ _WITH_DEPENDENTS = DeleteOptions(propagation_policy="Background")
 _APPLY = WriteOptions(field_manager="pykueue-demo", force=True)
 
 
+KUEUE_NAMESPACE = "kueue-system"
+
+
 @dataclass(slots=True)
 class DemoCluster:
     client: Client
@@ -83,14 +86,15 @@ class DemoCluster:
 @contextlib.asynccontextmanager
 async def open_cluster(scenario: Scenario) -> AsyncIterator[DemoCluster]:
     with tempfile.TemporaryDirectory(prefix="pykueue-demo-", ignore_cleanup_errors=True) as directory:
-        options = up.UpOptions(
-            paths=ServerPaths(directory=Path(directory)),
-            configuration=process.load_configuration(scenario.configuration),
-            runtime="simulated",
-            nodes=scenario.nodes,
-        )
-        async with up.started(options) as server:
+        async with contextlib.AsyncExitStack() as stack:
+            secrets = [
+                await _start_worker(scenario, stack, Path(directory) / name, file)
+                for name, file in scenario.workers.items()
+            ]
+            server = await stack.enter_async_context(up.started(_options(scenario, Path(directory) / "cluster")))
             cluster = DemoCluster(server.api.client(), server.api.scheme.for_object)
+            for secret in secrets:
+                await cluster.apply(secret)
             tasks = [asyncio.create_task(coroutine) for coroutine in cluster.follow()]
             try:
                 yield cluster
@@ -98,3 +102,29 @@ async def open_cluster(scenario: Scenario) -> AsyncIterator[DemoCluster]:
                 for task in tasks:
                     task.cancel()
                 await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _options(scenario: Scenario, directory: Path) -> up.UpOptions:
+    directory.mkdir(mode=0o700)
+    return up.UpOptions(
+        paths=ServerPaths(directory=directory),
+        configuration=process.load_configuration(scenario.configuration),
+        runtime="simulated",
+        nodes=scenario.nodes,
+    )
+
+
+async def _start_worker(scenario: Scenario, stack: contextlib.AsyncExitStack, directory: Path, file: str) -> Object:
+    """Start a worker; return the Secret by which the cluster of the demo reaches it."""
+    options = _options(scenario, directory)
+    server = await stack.enter_async_context(up.started(options))
+    worker = DemoCluster(server.api.client(), server.api.scheme.for_object)
+    for obj in scenario.objects(file):
+        await worker.apply(obj)
+    kubeconfig = await asyncio.to_thread(options.paths.kubeconfig.read_text)
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": f"{directory.name}-secret", "namespace": KUEUE_NAMESPACE},
+        "stringData": {"kubeconfig": kubeconfig},
+    }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pykueue.cli import output as outputs
 from pykueue.cli.demo import scenario as scenarios
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def demo(*, name: str, is_list: bool, plain: bool, pace: float) -> None:
     """
     if is_list:
         for folder in scenarios.folders():
-            click.echo(f"{folder:24}{scenarios.load(folder).title}")
+            outputs.echo(f"{folder:24}{scenarios.load(folder).title}")
         return
     scenario = scenarios.load(name)
     from pykueue.app import process
@@ -48,8 +49,8 @@ def demo(*, name: str, is_list: bool, plain: bool, pace: float) -> None:
         summary = loop_runner.run(runner.run(scenario, _view(is_plain=plain), pace=pace))
     preemptions = f"{summary.preemptions} preemption{'' if summary.preemptions == 1 else 's'}"
     jobs = f"{summary.jobs} job{'' if summary.jobs == 1 else 's'}"
-    click.echo(f"\n{jobs} ran, {preemptions}, {summary.seconds:.0f} seconds. The cluster was removed.")
-    click.echo(_hint(scenario))
+    outputs.echo(f"\n{jobs} ran, {preemptions}, {summary.seconds:.0f} seconds. The cluster was removed.")
+    outputs.echo(_hint(scenario))
 
 
 def _view(*, is_plain: bool) -> "runner.DemoView":

@@ -82,7 +82,8 @@ def _amounts(bar: QuotaBar) -> str:
 def _jobs(state: DemoState) -> Table:
     table = Table.grid(padding=(0, 2))
     for job in sorted(state.jobs.values(), key=lambda job: (job.name, job.uid)):
-        table.add_row(_state(job), Text(job.name, style="bold"), job.queue, job.priority, job.requests)
+        row = (_state(job), Text(job.name, style="bold"), job.queue, job.priority, job.requests)
+        table.add_row(*row, f"on {job.cluster}" if job.cluster else "")
     return table
 
 

@@ -5,8 +5,7 @@ import time
 from dataclasses import dataclass
 from typing import Protocol
 
-import click
-
+from pykueue.cli import output as outputs
 from pykueue.cli.demo.cluster import DemoCluster, open_cluster
 from pykueue.cli.demo.scenario import Scenario, Step
 from pykueue.cli.demo.state import DemoState
@@ -35,15 +34,15 @@ class PlainView:
     def start(self, scenario: Scenario, state: DemoState) -> None:
         self._state = state
         self._started = time.monotonic()
-        click.echo(scenario.title)
+        outputs.echo(scenario.title)
 
     def show_step(self, text: str) -> None:
         self.refresh()
-        click.echo(f"\n{text}")
+        outputs.echo(f"\n{text}")
 
     def refresh(self) -> None:
         for message in self._state.messages[self._printed :]:
-            click.echo(f"  {time.monotonic() - self._started:5.1f} s  {message}")
+            outputs.echo(f"  {time.monotonic() - self._started:5.1f} s  {message}")
         self._printed = len(self._state.messages)
 
     def stop(self) -> None:

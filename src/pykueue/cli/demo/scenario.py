@@ -37,6 +37,8 @@ class Scenario:
     folder: Path
     title: str
     steps: tuple[Step, ...]
+    workers: Mapping[str, str] = field(default_factory=dict)
+    """Clusters beside the one of the demo: the file of their objects, by their names."""
 
     @property
     def nodes(self) -> Path:
@@ -72,7 +74,8 @@ def load(name: str) -> Scenario:
         raise click.BadParameter(f"{name!r} is not one of {', '.join(by_name)}", param_hint="NAME")
     folder = matching[0]
     document = yaml.safe_load((folder / "demo.yaml").read_text())
-    return Scenario(folder=folder, title=document["title"], steps=tuple(map(_step, document["steps"])))
+    steps, workers = tuple(map(_step, document["steps"])), document.get("workers") or {}
+    return Scenario(folder=folder, title=document["title"], steps=steps, workers=workers)
 
 
 def _step(document: Mapping[str, Any]) -> Step:

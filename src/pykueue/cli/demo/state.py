@@ -28,6 +28,8 @@ class DemoJob:
     preempted_by: str = ""
     why: str = ""
     preemptions: int = 0
+    cluster: str = ""
+    """The worker cluster that runs it, if another cluster does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +82,8 @@ class DemoState:
         if job.state == "running" and (before is None or before.state != "running"):
             again = " again" if job.uid in self.ran else ""
             self.ran.add(job.uid)
-            self.messages.append(f"{job.name} is running{again}")
+            where = f" on {job.cluster}" if job.cluster else ""
+            self.messages.append(f"{job.name} is running{where}{again}")
         if job.state == "finished" and (before is None or before.state != "finished"):
             self.messages.append(f"{job.name} has finished")
 
@@ -153,6 +156,7 @@ def job_of(workload: Object) -> DemoJob:
         preempted_by=preemptor.group(1) if preemptor else "",
         why=(preemptor.group(2) or "") if preemptor else "",
         preemptions=_preemptions(workload),
+        cluster=str(objects.status(workload).get("clusterName") or ""),
     )
 
 

@@ -88,7 +88,8 @@ class Cgroups:
         directories = {controller: parent / _NAME for controller, parent in parents.items()}
         for directory in directories.values():
             directory.mkdir(exist_ok=True)
-            directory.rmdir()
+            with contextlib.suppress(OSError):  # another pykueue has containers there
+                directory.rmdir()
         return cls(*directories.values())
 
     def create(self, name: str, limits: CgroupLimits) -> "ContainerCgroup":
@@ -123,6 +124,16 @@ def _enable_controllers(directory: Path) -> None:
                 (directory / _SUBTREE).write_text(f"+{controller}")
 
 
+def _make(directory: Path) -> None:
+    """Create a cgroup, and the one above it, which another pykueue may be removing."""
+    for _ in range(_POLLS):
+        with contextlib.suppress(FileNotFoundError):
+            directory.parent.mkdir(exist_ok=True)
+            directory.mkdir(exist_ok=True)
+            return
+    directory.mkdir(exist_ok=True)
+
+
 class ContainerCgroup:
     """One container's cgroup: a directory, or in version 1 one for each controller."""
 
@@ -144,7 +155,7 @@ class ContainerCgroup:
 
     def create(self, limits: CgroupLimits) -> None:
         for directory in self._directories:
-            directory.mkdir(parents=True, exist_ok=True)
+            _make(directory)
         for name, value in limits.files():
             for file in self._files(name):
                 file.write_text(value)

@@ -48,9 +48,11 @@ log = logging.getLogger(__name__)
 _INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "VIRTUAL_ENV")
 _LONGEST_EXIT_TEXT = 8
 _LARGEST_EXIT_CODE = 255
-_PODS = "pods"
+PODS = "pods"
 _POD_FILE = "pod.json"
 """The `PodDescription` of a pod."""
+ENVIRONMENT_FILES = "*.env"
+"""Files in the directory of a pod whose containers run with `podman`."""
 LOST = Exit(
     code=137,
     reason="ContainerStatusUnknown",
@@ -65,7 +67,7 @@ class ProcessRuntime:
 
     def __init__(self, root: Path, limits: ContainerLimits | None = None, cgroups: Cgroups | None = None) -> None:
         self._directory = root
-        self._root = root / _PODS
+        self._root = root / PODS
         self._root.mkdir(parents=True, exist_ok=True)
         self._ports = port_mapping.PortMappings(root / "ports")
         self._cgroups = cgroups
@@ -382,6 +384,9 @@ class ProcessContainer:
             return Exit(code=int(text))
         return LOST if status is None else Exit(code=status)
 
+    async def ended(self) -> None:
+        await self._process.ended()
+
     async def stop(self, grace_seconds: float) -> None:
         if grace_seconds > 0:
             self._signal(signal.SIGTERM)
@@ -416,6 +421,8 @@ class RunningPod:
     owner: str
     """The uid of the pod's controller, else of the pod."""
     containers: tuple[ProcessContainer, ...]
+    has_podman: bool = False
+    """Whether its processes are clients of podman."""
 
 
 def running_pods(root: Path) -> list[RunningPod]:
@@ -424,7 +431,7 @@ def running_pods(root: Path) -> list[RunningPod]:
     `pykueue up` leaves them running when it stops, and the next one adopts them.
     """
     running = []
-    for directory in sorted((root / _PODS).glob("*")):
+    for directory in sorted((root / PODS).glob("*")):
         uid = directory.name
         description = _description(directory / _POD_FILE) or PodDescription(name=uid, owner=uid)
         attempts = [path.parent for path in directory.glob("containers/*/*-*/process")]
@@ -434,7 +441,14 @@ def running_pods(root: Path) -> list[RunningPod]:
             if (process := _started_process(attempt)) is not None and process.is_alive()
         )
         if containers:
-            running.append(RunningPod(uid=uid, name=description.name, owner=description.owner, containers=containers))
+            pod = RunningPod(
+                uid=uid,
+                name=description.name,
+                owner=description.owner,
+                containers=containers,
+                has_podman=any(directory.glob(ENVIRONMENT_FILES)),
+            )
+            running.append(pod)
     return running
 
 

@@ -3,6 +3,7 @@
 from pykueue.api import objects, resources
 from pykueue.api.scheme import Object
 from pykueue.controllers.concurrent_admission import decide
+from pykueue.controllers.jobs.context import JobPolicy
 from pykueue.controllers.workloads import predicates
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.cache import Key, ObjectCache, key_of, latest
@@ -14,11 +15,11 @@ COMPONENT = "concurrent-admission-controller"
 
 
 class ConcurrentAdmissionController:
-    def __init__(self, cache: ObjectCache, executor: WriteExecutor, clock: Clock, *, max_name_length: int) -> None:
+    def __init__(self, cache: ObjectCache, executor: WriteExecutor, clock: Clock, policy: JobPolicy) -> None:
         self._cache = cache
         self._executor = executor
         self._clock = clock
-        self._max_name_length = max_name_length
+        self._policy = policy
         self.queue: WorkQueue[Key] = WorkQueue("concurrentadmission", clock)
         cache.on_change(resources.WORKLOAD, self._workload_changed)
         cache.on_change(resources.LOCAL_QUEUE, self._local_queue_changed)
@@ -58,7 +59,8 @@ class ConcurrentAdmissionController:
             self._variants_of(parent),
             cluster_queue,
             self._clock.now_ns(),
-            max_name_length=self._max_name_length,
+            max_name_length=self._policy.max_name_length,
+            unadmitted=self._policy.unadmitted,
         )
         await self._executor.apply(plan.actions)
         return plan.requeue_after_ns

@@ -15,6 +15,7 @@ from pykueue.controllers.concurrent_admission.family import Family, Migration, m
 from pykueue.controllers.jobs import construction
 from pykueue.controllers.jobs.decide import release_after_eviction
 from pykueue.controllers.workloads import predicates, transitions
+from pykueue.controllers.workloads.unadmitted import LEGACY, UnadmittedStatus
 from pykueue.kube.controller.writes import Plan
 from pykueue.translate import variants
 
@@ -22,11 +23,19 @@ PREEMPTION_TIMEOUT_NS = 300 * SECOND_NS
 """How long one variant may try to preempt before the next one may, too."""
 
 
-def plan(parent: Object, members: list[Object], cluster_queue: Object, now_ns: int, *, max_name_length: int) -> Plan:
+def plan(
+    parent: Object,
+    members: list[Object],
+    cluster_queue: Object,
+    now_ns: int,
+    *,
+    max_name_length: int,
+    unadmitted: UnadmittedStatus = LEGACY,
+) -> Plan:
     migration = migration_of(cluster_queue)
     order = {name: rank for rank, name in enumerate(migration.flavors)}
     ordered = sorted(members, key=lambda variant: order.get(variants.flavor(variant), 0))
-    family = Family.of(parent, ordered, now_ns)
+    family = Family.of(parent, ordered, now_ns, unadmitted=unadmitted)
     _create_missing(family, migration, max_name_length)
     for variant in [variant for variant in family.variants if variants.flavor(variant) not in order]:
         family.delete(variant)
@@ -82,7 +91,7 @@ def _evict_parent(family: Family) -> bool:
             if not predicates.is_evicted(family.parent):
                 _set_evicted(family, "VariantEvicted", "Admitted variant was evicted")
             return True
-        release_after_eviction(variant, family.now_ns)
+        release_after_eviction(variant, family.now_ns, unadmitted=family.unadmitted)
         return False
     return False
 
@@ -119,7 +128,7 @@ def _deactivate_variant(family: Family, variant: Object, cause: str) -> None:
     """Deactivates a variant; when it is evicted, it loses its quota."""
     family.deactivate(variant, cause)
     if predicates.is_evicted(variant) and predicates.has_quota_reservation(variant):
-        release_after_eviction(variant, family.now_ns)
+        release_after_eviction(variant, family.now_ns, unadmitted=family.unadmitted)
 
 
 def _activate(family: Family, migration: Migration) -> None:

@@ -11,6 +11,7 @@ from pykueue.api.json_copy import copied
 from pykueue.api.scheme import Object
 from pykueue.controllers.workloads import predicates
 from pykueue.controllers.workloads.decide import remove_finalizer
+from pykueue.controllers.workloads.unadmitted import LEGACY, UnadmittedStatus
 from pykueue.kube.controller.writes import Action, Create, Delete, Event, changes
 from pykueue.translate import variants
 
@@ -60,18 +61,22 @@ class Family:
     """A copy that may be changed, as are `variants`."""
     variants: list[Object]
     now_ns: int
+    unadmitted: UnadmittedStatus = LEGACY
     _originals: dict[str, Object] = field(default_factory=dict)
     _first: list[Action] = field(default_factory=list)
     """Creations and deletions of variants."""
     _events: list[Event] = field(default_factory=list)
 
     @classmethod
-    def of(cls, parent: Object, members: list[Object], now_ns: int) -> "Family":
+    def of(
+        cls, parent: Object, members: list[Object], now_ns: int, *, unadmitted: UnadmittedStatus = LEGACY
+    ) -> "Family":
         return cls(
             original_parent=parent,
             parent=copied(parent),
             variants=[copied(variant) for variant in members],
             now_ns=now_ns,
+            unadmitted=unadmitted,
             _originals={objects.name(variant): variant for variant in members},
         )
 

@@ -8,6 +8,7 @@ import msgspec
 
 from pykueue.api import selectors
 from pykueue.api.scheme import Object, Resource
+from pykueue.controllers.workloads.unadmitted import LEGACY, UnadmittedStatus
 from pykueue.translate.jobs.framework import JobFramework, JobOptions
 
 
@@ -37,6 +38,7 @@ class JobPolicy:
     with it (off by SkipReassignmentForPodOwnedWorkloads)."""
     dispatches: bool = True
     """Whether Workloads with a check of MultiKueue run on other clusters (MultiKueue)."""
+    unadmitted: UnadmittedStatus = LEGACY
     max_name_length: int = 253
     """The maximum length of a Workload's name (ShortWorkloadNames)."""
     options: JobOptions = field(default_factory=JobOptions)

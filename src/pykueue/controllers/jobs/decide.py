@@ -16,6 +16,7 @@ from pykueue.controllers.jobs.construction import priority_of
 from pykueue.controllers.jobs.context import JobContext
 from pykueue.controllers.workloads import predicates, transitions
 from pykueue.controllers.workloads.decide import remove_finalizer
+from pykueue.controllers.workloads.unadmitted import LEGACY, PENDING_EVALUATION, UnadmittedStatus
 from pykueue.kube.controller.writes import Action, Create, Delete, Event, Plan, Update, changes
 from pykueue.translate.jobs import framework
 from pykueue.translate.pod_set_info import PodSetConflictError
@@ -149,7 +150,13 @@ def _on_hold(context: JobContext, old: Object | None) -> Plan:
     if old is None or not predicates.has_quota_reservation(old):
         return Plan()
     new = copied(old)
-    transitions.release_quota(new, reason="OnHold", message="Job is on hold", now_ns=context.now_ns)
+    transitions.release_quota(
+        new,
+        reason="OnHold",
+        message="Job is on hold",
+        now_ns=context.now_ns,
+        unadmitted=context.policy.unadmitted,
+    )
     return Plan(actions=tuple(changes(resources.WORKLOAD, old, new)))
 
 
@@ -223,7 +230,7 @@ def _evicted(context: JobContext, job: Object, old: Object) -> Plan:
     actions = stopping.stop(context.kind, job, old, message=evicted["message"], options=context.policy.options)
     if predicates.has_quota_reservation(old) and not context.kind.is_active(job):
         new = copied(old)
-        release_after_eviction(new, context.now_ns)
+        release_after_eviction(new, context.now_ns, unadmitted=context.policy.unadmitted)
         actions += changes(resources.WORKLOAD, old, new)
     retain_ns = context.policy.retain_deactivated_ns
     if retain_ns is None or predicates.is_active(old) or not evicted["reason"].startswith("DeactivatedDueTo"):
@@ -238,14 +245,17 @@ def _evicted(context: JobContext, job: Object, old: Object) -> Plan:
     return Plan(actions=tuple(actions))
 
 
-def release_after_eviction(workload: Object, now_ns: int, *, may_requeue: bool = True) -> None:
+def release_after_eviction(
+    workload: Object, now_ns: int, *, may_requeue: bool = True, unadmitted: UnadmittedStatus = LEGACY
+) -> None:
     """Releases the quota of a stopped job; only preemption and node failures requeue at once."""
     evicted = conditions.find(workload, "Evicted")
     assert evicted is not None
     reason, message = evicted["reason"], evicted["message"]
     allowed = may_requeue and reason in ("Preempted", "NodeFailures")
     transitions.set_requeued(workload, allowed=allowed, reason=reason, message=message, now_ns=now_ns)
-    transitions.release_quota(workload, reason="Pending", message=message, now_ns=now_ns)
+    pending = unadmitted.reason(PENDING_EVALUATION, "Pending")
+    transitions.release_quota(workload, reason=pending, message=message, now_ns=now_ns, unadmitted=unadmitted)
 
 
 def _start(context: JobContext, job: Object, old: Object) -> Plan:

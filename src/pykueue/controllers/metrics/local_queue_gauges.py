@@ -14,7 +14,7 @@ from pykueue.controllers.workloads import predicates
 from pykueue.engine import values
 from pykueue.engine.view import EngineView
 from pykueue.kube.controller.cache import ObjectCache
-from pykueue.translate import amounts
+from pykueue.translate import amounts, variants
 
 FINISHED = "finishedIn"
 """The index of finished Workloads by LocalQueue."""
@@ -155,6 +155,8 @@ class UnadmittedCounts:
 
 def _reason_key(workload: Object) -> tuple[str, str, str] | None:
     if predicates.is_admitted(workload) or predicates.is_finished(workload) or objects.is_deleted(workload):
+        return None
+    if variants.is_variant(workload):
         return None
     admitted, reserved = conditions.find(workload, "Admitted"), conditions.find(workload, "QuotaReserved")
     reason = "NoReservation" if admitted is None else str(admitted["reason"])

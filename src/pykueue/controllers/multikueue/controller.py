@@ -133,7 +133,7 @@ class DispatchController:
         return await self._reconcile_group(self._context(workload, state, owner.adapter, jobs), jobs)
 
     async def _delete_copies(self, key: Key) -> None:
-        """Delete the copies on all connected clusters; others are left to the garbage collection."""
+        """Delete the copies on connected clusters; garbage collection deletes the others."""
         remotes = [remote for remote in self._clusters.remotes.values() if remote.is_connected]
         results = await asyncio.gather(
             *(remote.apply(decide.deletion(remote.state(key))) for remote in remotes), return_exceptions=True

@@ -357,7 +357,9 @@ def _evicted(context: JobContext, group: PodGroup, old: Object) -> Plan:
     if predicates.has_quota_reservation(old) and not _is_active(context, group):
         new = copied(old)
         may_requeue = bool(group.name) or context.policy.requeues_single_pods
-        decide.release_after_eviction(new, context.now_ns, may_requeue=may_requeue)
+        decide.release_after_eviction(
+            new, context.now_ns, may_requeue=may_requeue, unadmitted=context.policy.unadmitted
+        )
         actions += changes(resources.WORKLOAD, old, new)
     return Plan(actions=tuple(actions))
 
@@ -373,7 +375,7 @@ def _is_active(context: JobContext, group: PodGroup) -> bool:
 def _start(context: JobContext, group: PodGroup, old: Object) -> Plan:
     actions: list[Action] = []
     admitted = f"Admitted by clusterQueue {predicates.cluster_queue_reserved(old)}"
-    templates = {pod_set["name"]: pod_set["template"]["spec"] for pod_set in old["spec"]["podSets"]}
+    templates = {pod_set["name"]: objects.nested(pod_set, "template", "spec") for pod_set in old["spec"]["podSets"]}
     try:
         all_infos = injection.from_admission(old, context.flavors, labels_queues=context.policy.labels_queues)
         infos = {info.name: info for info in all_infos}

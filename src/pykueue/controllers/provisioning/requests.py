@@ -78,7 +78,7 @@ def pod_sets_to_provision(workload: Object, config: Object) -> list[ProvisionedP
 
 
 def _uses(pod_set: Object, resources: set[str]) -> bool:
-    spec = pod_set["template"]["spec"]
+    spec = objects.nested(pod_set, "template", "spec")
     containers = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
     used = {
         name
@@ -93,7 +93,9 @@ def _can_merge(one: Object, other: Object, policy: str) -> bool:
     if policy == "IdenticalPodTemplates":
         return bool(one["template"] == other["template"])
     if policy == "IdenticalWorkloadSchedulingRequirements":
-        return _scheduling_requirements(one["template"]["spec"]) == _scheduling_requirements(other["template"]["spec"])
+        return _scheduling_requirements(objects.nested(one, "template", "spec")) == _scheduling_requirements(
+            objects.nested(other, "template", "spec")
+        )
     return False
 
 

@@ -20,6 +20,7 @@ from pykueue.controllers.scheduler.engine_events import REQUIRED_KINDS, EngineEv
 from pykueue.controllers.scheduler.pending_statuses import PendingStatuses
 from pykueue.controllers.scheduler.workload_writer import WorkloadWriter
 from pykueue.controllers.workloads import predicates, transitions
+from pykueue.controllers.workloads.unadmitted import UnadmittedStatus
 from pykueue.engine import decisions, engine, events, values
 from pykueue.engine.policy import AdmissionFairSharing
 from pykueue.kube.client import Client
@@ -28,7 +29,7 @@ from pykueue.kube.controller.background_writes import BackgroundWrites
 from pykueue.kube.controller.cache import ObjectCache
 from pykueue.kube.controller.executor import OrderedWrites, WriteExecutor
 from pykueue.kube.controller.work_queue import first_of
-from pykueue.translate import devices, outcomes, policy
+from pykueue.translate import devices, messages, outcomes, policy
 
 log = logging.getLogger(__name__)
 
@@ -83,6 +84,7 @@ class Scheduler:
         self._cache = cache
         self._clock = clock
         self._policy = policy.engine_policy(configuration)
+        self._unadmitted = UnadmittedStatus(is_granular=self._policy.unadmitted_workloads_observability)
         self.engine = engine.Engine(self._policy)
         self._cycles = CycleRunner(
             self.engine, clock, deliver=self._deliver, apply=self._apply, measure=self._measure, notify=self._notify
@@ -97,7 +99,7 @@ class Scheduler:
             view=self.engine.view,
             clock=clock,
             value_of=self._feed.value_of,
-            is_granular=self._policy.unadmitted_workloads_observability,
+            unadmitted=self._unadmitted,
         )
         cache.on_change(resources.WORKLOAD, self._workload_changed)
         self.metrics: Metrics | None = None
@@ -118,6 +120,11 @@ class Scheduler:
 
     def audit(self, on_difference: Callable[[str], None]) -> EngineAudit:
         return EngineAudit(self._feed, self._cache, self.engine.view, on_difference)
+
+    def inadmissibility(self, workload: Object) -> str:
+        """Why no ClusterQueue may admit the requests of the Workload; "" if one may."""
+        invalid = self._feed.value_of(workload).invalid_requests
+        return "" if invalid is None else messages.invalid_requests(invalid)
 
     def device_fault(self, workload: Object) -> devices.DeviceFault | None:
         return self._feed.device_fault(workload)
@@ -205,7 +212,7 @@ class Scheduler:
         def reserve_quota(workload: Object) -> None:
             transitions.reserve_quota(workload, outcomes.admission(decision.admission), now_ns)
             if decision.admitted:
-                transitions.sync_admitted(workload, now_ns)
+                transitions.sync_admitted(workload, now_ns, self._unadmitted)
 
         def finish_replaced_slice(written: Object) -> None:
             if decision.replaces is not None:
@@ -282,7 +289,7 @@ class Scheduler:
                 cluster_queue=decision.cluster_queue,
                 guard=_holds_places,
                 transition=lambda workload: transitions.assign_topology(
-                    workload, outcomes.admission(decision.admission), now_ns
+                    workload, outcomes.admission(decision.admission), now_ns, self._unadmitted
                 ),
                 events=lambda _written: outcomes.placement_events(decision),
                 refusal=events.AdmissionRefused,

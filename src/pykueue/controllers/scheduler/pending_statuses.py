@@ -11,6 +11,7 @@ from pykueue.api.scheme import Object
 from pykueue.controllers.scheduler.pending_events import PendingEventFilter
 from pykueue.controllers.scheduler.workload_writer import WorkloadWriter
 from pykueue.controllers.workloads import predicates, transitions
+from pykueue.controllers.workloads.unadmitted import UnadmittedStatus
 from pykueue.engine import decisions, reasons, values
 from pykueue.engine.view import EngineView, TreeKey
 from pykueue.kube.clock import Clock
@@ -44,14 +45,14 @@ class PendingStatuses:
         view: EngineView,
         clock: Clock,
         value_of: Callable[[Object], values.Workload],
-        is_granular: bool,
+        unadmitted: UnadmittedStatus,
     ) -> None:
         self._writer = writer
         self._ordered = ordered
         self._view = view
         self._clock = clock
         self._value_of = value_of
-        self._is_granular = is_granular
+        self._unadmitted = unadmitted
         self._events = PendingEventFilter()
         self._latest: dict[values.WorkloadKey, _Attempt] = {}
         """The last attempt of a Workload, until it is written."""
@@ -86,7 +87,7 @@ class PendingStatuses:
 
     async def _write(self, attempt: _Attempt) -> None:
         key = attempt.decision.workload
-        event = outcomes.pending_event(attempt.decision, is_granular=self._is_granular)
+        event = outcomes.pending_event(attempt.decision, is_granular=self._unadmitted.is_granular)
         written = await self._writer.write(key, lambda workload: self._change(workload, attempt, event.reason))
         if isinstance(written, Refused) and self._latest.get(key) is attempt and self._writer.is_retryable(written):
             self._submit(attempt)
@@ -120,7 +121,11 @@ class PendingStatuses:
         requests = None if attempt.is_blocked else outcomes.resource_requests(self._value_of(workload))
         attempt.version = workload["metadata"].get("resourceVersion", "")
         is_changed = transitions.release_quota(
-            workload, reason=reason, message=outcomes.pending_message(attempt.decision), now_ns=attempt.at_ns
+            workload,
+            reason=reason,
+            message=outcomes.pending_message(attempt.decision),
+            now_ns=attempt.at_ns,
+            unadmitted=self._unadmitted,
         )
         if isinstance(attempt.decision.pending, reasons.PreemptionGated):
             is_changed |= transitions.block_on_preemption_gates(

@@ -82,7 +82,7 @@ class StatefulSetController:
         namespace = stateful_set["metadata"]["namespace"]
         old = self._cache.get(resources.WORKLOAD, self._workload_name(stateful_set), namespace)
         if old is not None:
-            return decide.sync_workload(stateful_set, old, self._clock.now_ns())
+            return decide.sync_workload(stateful_set, old, self._clock.now_ns(), unadmitted=self._policy.unadmitted)
         if not decide.replicas(stateful_set) or MULTI_KUEUE_ORIGIN in objects.labels(stateful_set):
             return []
         workload = decide.workload_of(stateful_set, priority_classes(self._cache), self._policy)

@@ -28,6 +28,7 @@ from pykueue.api.scheme import Object
 from pykueue.controllers.jobs import construction
 from pykueue.controllers.jobs.context import JobPolicy, PriorityClasses
 from pykueue.controllers.workloads import predicates, transitions
+from pykueue.controllers.workloads.unadmitted import LEGACY, PENDING_EVALUATION, UnadmittedStatus
 from pykueue.kube.controller.writes import Action, Update, changes
 from pykueue.translate.jobs import framework, pods, topology_request
 
@@ -76,7 +77,9 @@ def _reference(stateful_set: Object) -> Object:
     return {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": metadata["name"], "uid": metadata["uid"]}
 
 
-def sync_workload(stateful_set: Object, old: Object, now_ns: int) -> list[Action]:
+def sync_workload(
+    stateful_set: Object, old: Object, now_ns: int, *, unadmitted: UnadmittedStatus = LEGACY
+) -> list[Action]:
     """Updates queue name, owner and hold of an existing Workload."""
     new = copied(old)
     count = replicas(stateful_set)
@@ -87,10 +90,11 @@ def sync_workload(stateful_set: Object, old: Object, now_ns: int) -> list[Action
         new["spec"]["queueName"] = framework.queue_name(stateful_set)
     if not count and predicates.holds_quota(old):
         message = "StatefulSet scaled to zero; workload on hold"
-        transitions.release_quota(new, reason="OnHold", message=message, now_ns=now_ns)
+        transitions.release_quota(new, reason="OnHold", message=message, now_ns=now_ns, unadmitted=unadmitted)
     elif count and predicates.is_on_hold(old):
         message = "Workload no longer on hold; waiting for quota reservation"
-        transitions.release_quota(new, reason="Pending", message=message, now_ns=now_ns)
+        reason = unadmitted.reason(PENDING_EVALUATION, "Pending")
+        transitions.release_quota(new, reason=reason, message=message, now_ns=now_ns, unadmitted=unadmitted)
     return changes(resources.WORKLOAD, old, new)
 
 

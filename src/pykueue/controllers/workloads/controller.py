@@ -1,18 +1,21 @@
 """The workload controller: reads a Workload and its queues, and applies what `decide` returns."""
 
-from pykueue.api import conditions, objects, resources
+from pykueue.api import conditions, objects, resources, selectors
 from pykueue.api.scheme import Object
+from pykueue.controllers.cache import namespace_labels
 from pykueue.controllers.scheduler.controller import Scheduler
 from pykueue.controllers.scheduler.devices import RESOURCES as DEVICE_RESOURCES
 from pykueue.controllers.workloads import predicates
-from pykueue.controllers.workloads.decide import LifecyclePolicy, WorkloadContext, decide
-from pykueue.engine import values
+from pykueue.controllers.workloads.context import LifecyclePolicy, WorkloadContext
+from pykueue.controllers.workloads.decide import decide
+from pykueue.controllers.workloads.unadmitted import PENDING_EVALUATION
+from pykueue.engine import reasons, values
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.cache import Key, ObjectCache, key_of, latest
 from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.controller.work_queue import WorkQueue
 from pykueue.kube.controller.writes import Action, Delete, changes
-from pykueue.translate import devices
+from pykueue.translate import devices, messages, outcomes
 
 
 class WorkloadController:
@@ -95,5 +98,26 @@ class WorkloadController:
             cluster_queue=cluster_queue,
             admits_concurrently=self._policy.concurrent_admission and policy is not None,
             is_cluster_queue_active=self._scheduler.engine.view.is_active(values.ClusterQueueName(name)),
+            inadmissibility=self._inadmissibility(workload, cluster_queue),
+            bypassed_reason=self._bypassed_reason(workload),
             device_fault=self._scheduler.device_fault(workload),
         )
+
+    def _inadmissibility(self, workload: Object, cluster_queue: Object | None) -> str:
+        """Why the ClusterQueue cannot admit the Workload, whatever quota it has."""
+        if not self._policy.unadmitted.is_granular or cluster_queue is None:
+            return ""
+        name = workload["metadata"]["namespace"]
+        labels = namespace_labels(self._cache, name)
+        if labels is None:
+            return messages.pending(reasons.NamespaceMissing(name=name), outcomes.amount_text)
+        requirements = selectors.from_object(cluster_queue["spec"].get("namespaceSelector"))
+        if requirements is not None and not selectors.matches(requirements, labels):
+            return messages.pending(reasons.NamespaceMismatch(), outcomes.amount_text)
+        return self._scheduler.inadmissibility(workload)
+
+    def _bypassed_reason(self, workload: Object) -> str:
+        if not self._policy.unadmitted.is_granular:
+            return ""
+        reason = self._scheduler.engine.view.bypassed_reason(values.WorkloadKey(predicates.key(workload)))
+        return "" if reason is None else (reason.value or PENDING_EVALUATION)

@@ -7,66 +7,16 @@ triggers the next one. `controller` reads the objects, calls `decide` and applie
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import msgspec
-
 from pykueue.api import conditions, objects
 from pykueue.api.json_copy import copied
 from pykueue.api.labels import CONCURRENT_ADMISSION_PARENT, JOB_UID, RESOURCE_IN_USE
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS, to_ns
-from pykueue.controllers.workloads import checks, predicates, transitions
+from pykueue.controllers.workloads import causes, checks, predicates, transitions
+from pykueue.controllers.workloads.context import LifecyclePolicy, WorkloadContext, WorkloadPlan
+from pykueue.controllers.workloads.unadmitted import MISCONFIGURED, PENDING_EVALUATION, SUSPENDED
 from pykueue.kube.controller.writes import Event
 from pykueue.translate import variants
-from pykueue.translate.devices import DeviceFault
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodsReadyPolicy:
-    """The section `waitForPodsReady`: timeouts of pods and backoff of evicted Workloads."""
-
-    timeout_ns: int
-    recovery_timeout_ns: int | None = None
-    block_admission: bool = False
-    backoff_limit_count: int | None = None
-    backoff_base_seconds: int = 60
-    backoff_max_seconds: int = 3600
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LifecyclePolicy:
-    """The parts of the Configuration that the workload controller uses."""
-
-    pods_ready: PodsReadyPolicy | None = None
-    retain_finished_ns: int | None = None
-    retain_deactivated_ns: int | None = None
-    finish_orphans: bool = True
-    admission_gates: bool = True
-    concurrent_admission: bool = False
-    syncs_preemption_gates: bool = False
-    """Whether the status shows the position of every preemption gate."""
-
-
-class WorkloadContext(msgspec.Struct, frozen=True, kw_only=True):
-    """The objects that a decision about a Workload depends on."""
-
-    local_queue: Object | None = None
-    cluster_queue_name: str = ""
-    """The name of the ClusterQueue in the LocalQueue; "" if there is no LocalQueue."""
-    cluster_queue: Object | None = None
-    is_cluster_queue_active: bool = False
-    admits_concurrently: bool = False
-    """Whether the ClusterQueue has a `concurrentAdmissionPolicy` that is in effect."""
-    device_fault: DeviceFault | None = None
-    """Why the devices that the Workload claims cannot be counted."""
-
-
-class WorkloadPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """The changed Workload and its events; `delete` means that the Workload is deleted."""
-
-    workload: Object
-    events: tuple[Event, ...] = ()
-    delete: bool = False
-    requeue_after_ns: int = 0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -85,6 +35,16 @@ class _Reconcile:
     def record_event(self, reason: str, message: str, *, event_type: str = "Normal") -> None:
         text = conditions.truncate(message, conditions.EVENT_MESSAGE_BYTES)
         self.events.append(Event(about=self.original, reason=reason, message=text, type=event_type))
+
+    def release_quota(self, granular: str, legacy: str, message: str) -> bool:
+        """Releases the quota, with the reason that the gates ask for."""
+        return transitions.release_quota(
+            self.workload,
+            reason=self.policy.unadmitted.reason(granular, legacy),
+            message=message,
+            now_ns=self.now_ns,
+            unadmitted=self.policy.unadmitted,
+        )
 
     def evict(self, reason: str, message: str, cause: str = "") -> None:
         had_admission = "admission" in self.workload.get("status", {})
@@ -197,7 +157,7 @@ def _devices(reconcile: _Reconcile) -> bool:
             conditions.remove(workload, "Requeued")
             conditions.remove(workload, "QuotaReserved")
         return False
-    if transitions.release_quota(workload, reason="Inadmissible", message=fault.text, now_ns=reconcile.now_ns):
+    if reconcile.release_quota(MISCONFIGURED, "Inadmissible", fault.text):
         transitions.set_requeued(
             workload, allowed=False, reason="Inadmissible", message=fault.requeued_text, now_ns=reconcile.now_ns
         )
@@ -266,13 +226,13 @@ def _queue_restarted(reconcile: _Reconcile) -> bool:
     context = reconcile.context
     if (
         context.local_queue is not None
-        and not _stop_policy(context.local_queue)
+        and not predicates.stop_policy(context.local_queue)
         and _waits_for(reconcile, "LocalQueueStopped")
     ):
         reason, queue = "LocalQueueRestarted", "LocalQueue"
     elif (
         context.cluster_queue is not None
-        and not _stop_policy(context.cluster_queue)
+        and not predicates.stop_policy(context.cluster_queue)
         and _waits_for(reconcile, "ClusterQueueStopped")
         and not _gate_changed(reconcile.workload)
     ):
@@ -289,11 +249,6 @@ def _waits_for(reconcile: _Reconcile, reason: str) -> bool:
     return conditions.is_false_because(reconcile.workload, "Requeued", reason)
 
 
-def _stop_policy(queue: Object) -> str:
-    policy = str(queue["spec"].get("stopPolicy") or "None")
-    return "" if policy == "None" else policy
-
-
 def _gate_changed(workload: Object) -> bool:
     reserved = conditions.find(workload, "QuotaReserved")
     says_gated = reserved is not None and reserved.get("reason") == "AdmissionGated"
@@ -307,11 +262,11 @@ def _admission_gate(reconcile: _Reconcile) -> bool:
     gate = predicates.admission_gate(workload)
     if gate:
         message = f"Admission is gated by: {gate}"
-        transitions.release_quota(workload, reason="AdmissionGated", message=message, now_ns=reconcile.now_ns)
+        reconcile.release_quota("AdmissionGated", "AdmissionGated", message)
         reconcile.record_event("AdmissionGated", f"Workload admission is gated by: {gate}")
     else:
         message = "AdmissionGatedBy cleared, waiting for quota reservation"
-        transitions.release_quota(workload, reason="Pending", message=message, now_ns=reconcile.now_ns)
+        reconcile.release_quota(PENDING_EVALUATION, "Pending", message)
         reconcile.record_event("AdmissionGateCleared", "Admission gate cleared, workload is now admissible")
     return True
 
@@ -335,12 +290,14 @@ def _sync_conditions(reconcile: _Reconcile) -> bool:
     if predicates.is_admitted(workload):
         return False
     if not predicates.has_quota_reservation(workload):
-        blocker = queue_blocker(workload, reconcile.context)
-        if blocker:
+        cause = causes.unadmitted_cause(workload, reconcile.context, reconcile.policy)
+        if cause is not None:
+            reason, message = cause
             conditions.put(
-                workload, "QuotaReserved", status=False, reason="Inadmissible", message=blocker, now_ns=reconcile.now_ns
+                workload, "QuotaReserved", status=False, reason=reason, message=message, now_ns=reconcile.now_ns
             )
-    if transitions.sync_admitted(workload, reconcile.now_ns) and predicates.is_admitted(workload):
+    is_changed = transitions.sync_admitted(workload, reconcile.now_ns, reconcile.policy.unadmitted)
+    if is_changed and predicates.is_admitted(workload):
         reserved = conditions.find(workload, "QuotaReserved")
         assert reserved is not None
         waited = round((reconcile.now_ns - conditions.since_ns(reserved)) / SECOND_NS)
@@ -349,19 +306,6 @@ def _sync_conditions(reconcile: _Reconcile) -> bool:
             "Admitted", f"Admitted by ClusterQueue {queue}, wait time since reservation was {waited}s"
         )
     return not predicates.has_quota_reservation(workload)
-
-
-def queue_blocker(workload: Object, context: WorkloadContext) -> str:
-    queue_name = workload["spec"].get("queueName", "")
-    if context.local_queue is None:
-        return f"LocalQueue {queue_name} doesn't exist"
-    if _stop_policy(context.local_queue):
-        return f"LocalQueue {queue_name} is inactive"
-    if context.cluster_queue is None:
-        return f"ClusterQueue {context.cluster_queue_name} doesn't exist"
-    if not context.is_cluster_queue_active:
-        return f"ClusterQueue {context.cluster_queue_name} is inactive"
-    return ""
 
 
 def _failed_checks(reconcile: _Reconcile) -> bool:
@@ -386,19 +330,18 @@ def _stopped_queues(reconcile: _Reconcile) -> bool:
         ("ClusterQueue", context.cluster_queue_name, context.cluster_queue),
     )
     for kind, name, queue in queues:
-        stop = _stop_policy(queue) if queue is not None else ""
+        stop = predicates.stop_policy(queue) if queue is not None else ""
         if predicates.is_admitted(workload):
             if stop == "HoldAndDrain" and not predicates.is_evicted(workload):
                 reconcile.evict(f"{kind}Stopped", f"The {kind} is stopped")
                 return True
             continue
         if queue is None or objects.is_deleted(queue):
-            message = f"{kind} {name} is terminating or missing"
+            reconcile.release_quota(MISCONFIGURED, "Inadmissible", f"{kind} {name} is terminating or missing")
         elif stop:
-            message = f"{kind} {name} is stopped"
+            reconcile.release_quota(SUSPENDED, "Inadmissible", f"{kind} {name} is stopped")
         else:
             continue
-        transitions.release_quota(workload, reason="Inadmissible", message=message, now_ns=reconcile.now_ns)
         return True
     return False
 

@@ -60,6 +60,12 @@ def is_admissible(workload: Object) -> bool:
     )
 
 
+def stop_policy(queue: Object) -> str:
+    """The stop policy of a LocalQueue or ClusterQueue; "" if it is not stopped."""
+    policy = str(queue["spec"].get("stopPolicy") or "None")
+    return "" if policy == "None" else policy
+
+
 def status_word(workload: Object) -> str:
     if is_finished(workload):
         return "finished"

@@ -8,32 +8,37 @@ from pykueue.api import conditions
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS, from_ns, to_ns
 from pykueue.controllers.workloads import predicates
+from pykueue.controllers.workloads.unadmitted import LEGACY, UnadmittedStatus
 
 PRESERVED_CHECK_FIELDS = ("name", "requeueAfterSeconds", "podSetUpdates", "retryCount")
 
 
-def sync_admitted(workload: Object, now_ns: int) -> bool:
+def sync_admitted(workload: Object, now_ns: int, unadmitted: UnadmittedStatus = LEGACY) -> bool:
     """Sets Admitted from the quota reservation, the checks and the topology."""
     reserved = predicates.has_quota_reservation(workload)
     ready = predicates.has_all_checks_ready(workload)
     has_topology = not predicates.waits_for_topology(workload)
-    was_admitted = predicates.is_admitted(workload)
-    if was_admitted == (reserved and ready and has_topology):
+    was_admitted, is_admitted = predicates.is_admitted(workload), reserved and ready and has_topology
+    if unadmitted.is_granular:
+        is_new = all(conditions.find(workload, name) is None for name in ("QuotaReserved", "Admitted"))
+        if is_new and not unadmitted.is_explicit:
+            return False
+    elif was_admitted == is_admitted:
         return False
-    if not was_admitted:
-        return conditions.put(
-            workload, "Admitted", status=True, reason="Admitted", message="The workload is admitted", now_ns=now_ns
-        )
-    _accumulate_execution_time(workload, now_ns)
-    if not reserved and not ready:
+    if was_admitted and not is_admitted:
+        _accumulate_execution_time(workload, now_ns)
+    if is_admitted:
+        reason, message = "Admitted", "The workload is admitted"
+    elif not reserved and not ready and not unadmitted.is_granular:
         reason, message = "NoReservationUnsatisfiedChecks", "The workload has no reservation and not all checks ready"
     elif not reserved:
         reason, message = "NoReservation", "The workload has no reservation"
     elif not ready:
-        reason, message = "UnsatisfiedChecks", "The workload has not all checks ready"
+        reason = unadmitted.reason("UnsatisfiedAdmissionChecks", "UnsatisfiedChecks")
+        message = "The workload has not all checks ready"
     else:
         reason, message = "PendingDelayedTopologyRequests", "There are pending delayed topology requests"
-    return conditions.put(workload, "Admitted", status=False, reason=reason, message=message, now_ns=now_ns)
+    return conditions.put(workload, "Admitted", status=is_admitted, reason=reason, message=message, now_ns=now_ns)
 
 
 def _accumulate_execution_time(workload: Object, now_ns: int) -> None:
@@ -70,20 +75,22 @@ def reserve_quota(workload: Object, admission: Object, now_ns: int) -> None:
             )
 
 
-def assign_topology(workload: Object, admission: Object, now_ns: int) -> None:
+def assign_topology(workload: Object, admission: Object, now_ns: int, unadmitted: UnadmittedStatus = LEGACY) -> None:
     """Sets an admission with a topology assignment, which also replaces unhealthy nodes."""
     reserve_quota(workload, admission, now_ns)
     workload["status"].pop("unhealthyNodes", None)
-    sync_admitted(workload, now_ns)
+    sync_admitted(workload, now_ns, unadmitted)
 
 
-def release_quota(workload: Object, *, reason: str, message: str, now_ns: int) -> bool:
+def release_quota(
+    workload: Object, *, reason: str, message: str, now_ns: int, unadmitted: UnadmittedStatus = LEGACY
+) -> bool:
     """Removes the admission and sets QuotaReserved to False."""
     changed = conditions.put(workload, "QuotaReserved", status=False, reason=reason, message=message, now_ns=now_ns)
     if "admission" in workload["status"]:
         del workload["status"]["admission"]
         changed = True
-    return sync_admitted(workload, now_ns) or changed
+    return sync_admitted(workload, now_ns, unadmitted) or changed
 
 
 def block_on_preemption_gates(workload: Object, *, message: str, now_ns: int) -> bool:

@@ -156,7 +156,9 @@ def migrate(state: EngineState, entry: CycleEntry, victim: Reservation) -> list[
 def requeue(state: EngineState, entry: CycleEntry) -> decisions.Requeue | decisions.MarkInadmissible:
     if entry.status is not EntryStatus.PENDING and entry.requeue_reason is RequeueReason.GENERIC:
         entry.requeue_reason = RequeueReason.FAILED_AFTER_NOMINATION
-    entry.back_in_heap = entry.queue.pending.requeue(entry.pending, entry.requeue_reason, state.now_ns)
+    entry.back_in_heap = entry.queue.pending.requeue(
+        entry.pending, entry.requeue_reason, state.now_ns, entry.no_fit_reason
+    )
     assert entry.pending_reason is not None
     kind = decisions.Requeue if entry.back_in_heap else decisions.MarkInadmissible
     return kind(

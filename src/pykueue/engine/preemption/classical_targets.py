@@ -8,9 +8,10 @@ preempted only while the preemptor does not borrow, unless `borrowWithinCohort` 
 
 import enum
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from pykueue.engine.preemption import flat_search
 from pykueue.engine.preemption import target_search as preemption
 from pykueue.engine.preemption.shared_candidates import BorrowerCandidates
 from pykueue.engine.preemption.target_search import PreemptionSearch, PreemptionTarget
@@ -83,8 +84,10 @@ def find_targets(search: PreemptionSearch) -> list[PreemptionTarget]:
     else:
         attempts = (True, False)
     for borrowing in attempts:
-        with search.state.ledger.trial():
-            targets = _attempt(search, candidates, borrowing=borrowing)
+        targets = _flat_attempt(search, candidates, borrowing=borrowing)
+        if targets is None:
+            with search.state.ledger.trial():
+                targets = _attempt(search, candidates, borrowing=borrowing)
         if targets:
             return targets
     return []
@@ -93,6 +96,34 @@ def find_targets(search: PreemptionSearch) -> list[PreemptionTarget]:
 def _is_under_nominal(search: PreemptionSearch) -> bool:
     node = search.queue.node
     return all(node.usage.get(index, 0) < node.nominal.get(index, 0) for index in search.needed)
+
+
+def _flat_attempt(
+    search: PreemptionSearch, candidates: "_Candidates", *, borrowing: bool
+) -> list[PreemptionTarget] | None:
+    """The targets of an attempt in plain numbers; None if these would not be exact."""
+    source = candidates.shared_source(borrowing=borrowing)
+    if source is None or not flat_search.is_exact(search):
+        return None
+    others = None
+    if isinstance(source, SharedSource):
+        others = flat_search.sequence(search, source.candidates)
+        if others is None:
+            return None
+    attempt = flat_search.FlatAttempt(search, others, borrowing=borrowing)
+    own = {
+        evicted: (candidate.reservation for candidate in candidates.of(candidates.own, evicted=evicted))
+        for evicted in (True, False)
+    }
+    return [
+        PreemptionTarget(
+            reservation,
+            PreemptionReason.IN_CLUSTER_QUEUE
+            if reservation.cluster_queue == search.queue.name
+            else PreemptionReason.IN_COHORT_RECLAMATION,
+        )
+        for reservation in attempt.targets(own)
+    ]
 
 
 def _attempt(search: PreemptionSearch, candidates: "_Candidates", *, borrowing: bool) -> list[PreemptionTarget]:
@@ -211,15 +242,31 @@ class _Candidates:
         lists = (self.hierarchy, self.priority, self.own) if takes_by_priority else (self.hierarchy, self.own)
         for evicted in (True, False):
             for sources in lists:
-                if isinstance(sources, SharedSource):
-                    yield from self._shared(sources, evicted=evicted)
-                elif self._sorts:
-                    yield from self._sorted(sources, evicted=evicted)
-                elif len(sources) == 1:
-                    yield from (candidate for _, candidate in self._stream(sources[0], evicted=evicted))
-                else:
-                    streams = [self._stream(source, evicted=evicted) for source in sources]
-                    yield from (candidate for _, candidate in heapq.merge(*streams))
+                yield from self.of(sources, evicted=evicted)
+
+    def of(self, sources: Sources, *, evicted: bool) -> Iterable[ClassicalCandidate]:
+        """The candidates of some sources in order."""
+        if isinstance(sources, SharedSource):
+            return self._shared(sources, evicted=evicted)
+        if self._sorts:
+            return self._sorted(sources, evicted=evicted)
+        if len(sources) == 1:
+            return (candidate for _, candidate in self._stream(sources[0], evicted=evicted))
+        streams = [self._stream(source, evicted=evicted) for source in sources]
+        return (candidate for _, candidate in heapq.merge(*streams))
+
+    def shared_source(self, *, borrowing: bool) -> "SharedSource | tuple[()] | None":
+        """The source of all candidates of other queues, () without candidates of other queues.
+
+        None if there are several sources, or if the candidates of one are not preempted alike.
+        """
+        if isinstance(self.hierarchy, SharedSource):
+            return self.hierarchy if not self.priority else None
+        if self.hierarchy or self._search.queue.value.preemption.borrow_within_cohort is not None:
+            return None
+        if borrowing or not self.priority:
+            return ()
+        return self.priority if isinstance(self.priority, SharedSource) else None
 
     def exists(self, sources: Sources) -> bool:
         if isinstance(sources, SharedSource):

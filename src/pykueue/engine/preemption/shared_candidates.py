@@ -7,10 +7,14 @@ The cycle opens and closes the collection; `classical_targets` reads it.
 
 import heapq
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from pykueue.engine.queues.cluster_queue import ClusterQueueState
 from pykueue.engine.quota import quota_tree
 from pykueue.engine.quota.reservations import Reservation
+
+if TYPE_CHECKING:
+    from pykueue.engine.preemption.flat_search import ReclaimSequence
 
 _Ordered = tuple[tuple[bool, int, int, str, str], Reservation]
 
@@ -19,7 +23,10 @@ class BorrowerCandidates:
     """The reservations of some cluster queues that use a needed flavor-resource, in order."""
 
     def __init__(self, queues: list[ClusterQueueState], needed: frozenset[quota_tree.Index]) -> None:
-        self._needed = needed
+        self.queues = queues
+        self.needed = needed
+        self.sequences: dict[tuple[tuple[quota_tree.Index, ...], int | None], ReclaimSequence | None] = {}
+        """What searches with the same requested flavor-resources and limit of priority share."""
         self._merged: dict[bool, list[Reservation]] = {True: [], False: []}
         """Evicted ones and others, as far as they were read."""
         self._rest: dict[bool, Iterator[_Ordered]] = {
@@ -28,10 +35,17 @@ class BorrowerCandidates:
         }
 
     def _stream(self, queue: ClusterQueueState, *, evicted: bool) -> Iterator[_Ordered]:
-        needed = self._needed
+        needed = self.needed
         for reservation in queue.reservations.evicted() if evicted else queue.reservations.staying():
             if not needed.isdisjoint(reservation.flavor_resources):
                 yield reservation.order, reservation
+
+    def close(self) -> None:
+        """Drop the generators, which refer to this object, so that no collection is needed."""
+        self._rest.clear()
+        for sequence in self.sequences.values():
+            if sequence is not None:
+                sequence.close()
 
     def reservations(self, *, evicted: bool) -> Iterator[Reservation]:
         merged, rest = self._merged[evicted], self._rest[evicted]
@@ -62,4 +76,6 @@ class SharedCandidates:
 
     def close(self) -> None:
         self.is_open = False
+        for candidates in self.by_cohort.values():
+            candidates.close()
         self.by_cohort = {}

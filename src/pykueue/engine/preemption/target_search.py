@@ -212,9 +212,11 @@ class PreemptionOracle:
         targets = self.targets({index: amount}, frozenset((index,)))
         if not targets:
             return Possibility.NO_CANDIDATES, quota_tree.height_of_fit(self._queue.node, index, amount)[0]
-        with self._state.ledger.trial():
-            release(self._state, (target.reservation for target in targets))
-            borrowing, _ = quota_tree.height_of_fit(self._queue.node, index, amount)
+        borrowing = 0
+        if quota_tree.borrows_with(self._queue.node, index, amount):
+            with self._state.ledger.trial():
+                release(self._state, (target.reservation for target in targets))
+                borrowing, _ = quota_tree.height_of_fit(self._queue.node, index, amount)
         if any(target.reservation.cluster_queue == self._queue.name for target in targets):
             return Possibility.PREEMPT, borrowing
         return Possibility.RECLAIM, borrowing

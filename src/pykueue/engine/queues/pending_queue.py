@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from pykueue.engine import values
 from pykueue.engine.policy import Policy, RequeuingTimestamp
+from pykueue.engine.queues.equivalence import is_equivalent
 from pykueue.engine.queues.scan_progress import ScanProgress
-from pykueue.engine.reasons import PreemptionReason, RequeueReason
+from pykueue.engine.reasons import NoFitReason, PreemptionReason, RequeueReason
 from pykueue.engine.values import QueueingStrategy
 
 if TYPE_CHECKING:
@@ -158,7 +159,7 @@ class PendingQueue:
         """Inadmissible for reasons of their own: backoff, namespace mismatch, gates."""
         self._heads: list[tuple[Order, int, _Bucket]] = []
         self._sequence = 0
-        self._inadmissible_hashes: set[str] = set()
+        self._inadmissible_hashes: dict[str, NoFitReason] = {}
         self._preemptor: tuple[values.WorkloadKey, int] | None = None
         self.active_count = 0
         self.version = 0
@@ -230,7 +231,7 @@ class PendingQueue:
                 and old.scan.matches(workload.scheduling_hash)
             ):
                 pending.scan = old.scan
-            if not old.is_inadmissible or _is_equivalent(old, workload):
+            if not old.is_inadmissible or is_equivalent(old.workload, workload, old.evaluated_generation):
                 self._replace(old, pending)
                 return
             self.remove(workload.key, forget_preemptor=False)
@@ -322,7 +323,13 @@ class PendingQueue:
 
     # After an attempt.
 
-    def requeue(self, pending: PendingWorkload, reason: RequeueReason, now_ns: int) -> bool:
+    def requeue(
+        self,
+        pending: PendingWorkload,
+        reason: RequeueReason,
+        now_ns: int,
+        no_fit_reason: NoFitReason = NoFitReason.NONE,
+    ) -> bool:
         """Put a workload back into the heap, or mark it inadmissible (returns False)."""
         if reason in (RequeueReason.PENDING_PREEMPTION, RequeueReason.PENDING_MIGRATION):
             self._preemptor = (pending.key, pending.evaluated_generation)
@@ -334,15 +341,15 @@ class PendingQueue:
             self._activate(pending)
             return True
         if reason in _FAILS_FOR_WHOLE_HASH and self._hash_of(pending):
-            self._mark_hash_inadmissible(pending)
+            self._mark_hash_inadmissible(pending, no_fit_reason)
         else:
             self._add_inadmissible_singly(pending)
         return False
 
-    def _mark_hash_inadmissible(self, pending: PendingWorkload) -> None:
+    def _mark_hash_inadmissible(self, pending: PendingWorkload, no_fit_reason: NoFitReason) -> None:
         scheduling_hash = self._hash_of(pending)
         self._enter(self._inadmissible_buckets, pending, inadmissible=True)
-        self._inadmissible_hashes.add(scheduling_hash)
+        self._inadmissible_hashes[scheduling_hash] = no_fit_reason
         if self.by_local_queue:
             groups = [group for group in self._active if group.partition("\0")[0] == scheduling_hash]
         else:
@@ -351,6 +358,11 @@ class PendingQueue:
             bucket = self._active.pop(group)
             self.active_count -= bucket.size
             self._merge(self._inadmissible_buckets, group, bucket, inadmissible=True)
+
+    def bypassed_reason(self, key: values.WorkloadKey) -> NoFitReason | None:
+        """Why an inadmissible workload with the same hash did not fit."""
+        pending = self._all.get(key)
+        return self._inadmissible_hashes.get(self._hash_of(pending)) if pending and pending.is_inadmissible else None
 
     @property
     def has_inadmissible(self) -> bool:
@@ -473,22 +485,3 @@ class PendingQueue:
 
 def _order(pending: PendingWorkload) -> Order:
     return pending.order
-
-
-def _is_equivalent(old: PendingWorkload, new: values.Workload) -> bool:
-    """Whether nothing changed that could make an inadmissible workload admissible."""
-    before = old.workload
-    return (
-        (not old.evaluated_generation or old.evaluated_generation == new.generation)
-        and before.generation == new.generation
-        and before.scheduling_hash == new.scheduling_hash
-        and before.priority == new.priority
-        and before.local_queue == new.local_queue
-        and before.eviction == new.eviction
-        and before.requeued == new.requeued
-        and before.requeue_at_ns == new.requeue_at_ns
-        and before.closed_preemption_gate == new.closed_preemption_gate
-        and before.allowed_flavors == new.allowed_flavors
-        and before.invalid_requests == new.invalid_requests
-        and before.pod_sets == new.pod_sets
-    )

@@ -60,8 +60,8 @@ class WorkQueue(Generic[KeyType]):
         self._scheduled.set()
 
     def add_unless_due(self, key: KeyType, pause_ns: int) -> None:
-        """Add the key after a pause, unless it waits already: many changes are reconciled once."""
-        if key not in self._due:
+        """Add the key after a pause, unless it is due sooner: many changes are reconciled once."""
+        if key not in self._due or self._due[key] > self._clock.now_ns() + pause_ns:
             self.add_after(key, pause_ns)
 
     @property
