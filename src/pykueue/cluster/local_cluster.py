@@ -236,6 +236,9 @@ class LocalCluster:
         return [
             self._controller("cronjob-controller", resources.CRON_JOB, cron_sync.sync, resources.JOB),
             self._controller("replicaset-controller", resources.REPLICA_SET, replica_set.sync, resources.POD),
+            self._controller(
+                "replication-controller", resources.REPLICATION_CONTROLLER, replica_set.sync, resources.POD
+            ),
             self._controller("deployment-controller", resources.DEPLOYMENT, deployment.sync, resources.REPLICA_SET),
             self._controller("statefulset-controller", resources.STATEFUL_SET, stateful_set.sync, resources.POD),
         ]
