@@ -9,6 +9,8 @@ from pykueue.kube.client import WatchEvent
 class Link:
     def __init__(self):
         self.delay_seconds = 0.0
+        self.late_kinds = {}
+        """How many seconds the events of a kind are late, so that watches overtake each other."""
         self._is_cut = False
         self._is_open = asyncio.Event()
         self._is_open.set()
@@ -111,6 +113,7 @@ class LinkedClient:
                     return
                 if not isinstance(event, WatchEvent):
                     raise event
+                await asyncio.sleep(self._link.late_kinds.get(arguments[0], 0))
                 await self._link.cross()
                 yield event
         finally:

@@ -184,3 +184,21 @@ def test_a_priority_that_changes_reaches_the_copies():
         await fleet.until(have_priority)
 
     play(story)
+
+
+def test_one_worker_after_another_may_preempt_with_the_gate():
+    gates = {"featureGates": {"MultiKueueOrchestratedPreemption": True}}
+
+    async def story(fleet):
+        for worker in fleet.workers.values():
+            await worker.client.create(
+                resources.JOB, job("local", seconds="until-deleted", cpu="4", priority="low"), "default"
+            )
+        await asyncio.sleep(5)
+        await submit(fleet, seconds="30", cpu="4", priority="high")
+        worker = await fleet.until(running_on, fleet, "job")
+        other = next(name for name in fleet.workers if name != worker)
+        local = await fleet[other].client.get(resources.JOB, "local", "default")
+        assert not local["spec"]["suspend"]
+
+    play(story, configuration=gates, worker_configuration=gates)

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 from tests.multikueue.fleet import job, play
 from tests.multikueue.test_faults import has_no_copies, running_on
 
@@ -16,7 +17,8 @@ def elastic_job(name, parallelism):
     return manifest
 
 
-def test_an_elastic_job_grows_and_shrinks_on_its_worker():
+@pytest.mark.parametrize("seed", range(3))
+def test_an_elastic_job_grows_and_shrinks_on_its_worker(seed):
     async def story(fleet):
         client = fleet.manager.client
         await client.create(resources.JOB, elastic_job("job", 1), "default")
@@ -27,14 +29,15 @@ def test_an_elastic_job_grows_and_shrinks_on_its_worker():
 
         await client.patch(resources.JOB, "job", "default", {"spec": {"parallelism": 3}})
         await fleet.until(runs, 3)
+        other = next(name for name in fleet.workers if name != worker)
+        assert await fleet[other].workloads() == []
         await client.patch(resources.JOB, "job", "default", {"spec": {"parallelism": 2}})
         await fleet.until(runs, 2)
-        other = next(name for name in fleet.workers if name != worker)
         assert fleet[other].started == []
         await client.delete(resources.JOB, "job", "default")
         await fleet.until(has_no_copies, fleet, "job")
 
-    play(story, configuration=ELASTIC, worker_configuration=ELASTIC)
+    play(story, seed=seed, configuration=ELASTIC, worker_configuration=ELASTIC)
 
 
 def test_the_quota_of_the_manager_is_the_sum_of_its_workers_with_the_gate():

@@ -168,3 +168,16 @@ def test_a_job_that_its_worker_deletes_at_its_end_is_finished():
         await fleet.until(has_no_copies, fleet, "job")
 
     play(story)
+
+
+@pytest.mark.parametrize("kind", [resources.JOB, resources.WORKLOAD], ids=lambda kind: kind.kind)
+def test_watches_that_overtake_each_other_lose_no_result(kind):
+    async def story(fleet):
+        for link in fleet.links.values():
+            link.late_kinds[kind] = 20
+        await fleet.manager.client.create(resources.JOB, job("job", seconds="60"), "default")
+        await fleet.until(fleet.is_finished, "job", seconds=600)
+        await fleet.until(has_no_copies, fleet, "job")
+        assert sum(starts(fleet, "job").values()) == 1
+
+    play(story)

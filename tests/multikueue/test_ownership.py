@@ -3,7 +3,7 @@
 import asyncio
 
 from tests.multikueue.fleet import job, play, template
-from tests.multikueue.test_faults import LOST_AFTER, running_on
+from tests.multikueue.test_faults import LOST_AFTER, has_no_copies, running_on
 from tests.multikueue.test_kinds import leader_worker_set
 
 from pykueue.api import objects, resources
@@ -34,6 +34,19 @@ def test_annotations_that_name_a_job_of_others_delete_nothing():
         assert len(fleet[worker].machine.running()) == 1
 
     play(story, configuration=LOST_AFTER)
+
+
+def test_a_workload_that_loses_its_owner_loses_its_copies():
+    async def story(fleet):
+        await fleet.manager.client.create(resources.JOB, job("job", seconds="until-deleted"), "default")
+        await fleet.until(running_on, fleet, "job")
+        workload = await fleet.workload_of("job")
+        orphaned = {"metadata": {"ownerReferences": None, "labels": {"kueue.x-k8s.io/job-uid": None}}}
+        await fleet.manager.client.patch(resources.WORKLOAD, objects.name(workload), "default", orphaned)
+        await fleet.manager.client.delete(resources.JOB, "job", "default")
+        await fleet.until(has_no_copies, fleet, "job")
+
+    play(story)
 
 
 def test_owner_references_that_name_a_job_of_others_delete_nothing():

@@ -15,6 +15,7 @@ from pykueue.api.rules.builtin import (
     admission_policies,
     objects,
     owners,
+    policies,
     rbac,
     resource_quota,
     webhook_configurations,
@@ -222,6 +223,13 @@ RULES: Mapping[tuple[str, str], AdmissionRules] = {
     ("", "Secret"): AdmissionRules(defaulter=objects.secret, validator=owners.validate_secret),
     ("", "Service"): AdmissionRules(defaulter=objects.service, validator=owners.validate_service),
     ("", "LimitRange"): AdmissionRules(defaulter=objects.limit_range),
+    ("policy", "PodDisruptionBudget"): AdmissionRules(validator=policies.validate_disruption_budget),
+    ("autoscaling", "HorizontalPodAutoscaler"): AdmissionRules(
+        defaulter=policies.default_autoscaler, validator=policies.validate_autoscaler
+    ),
+    ("storage.k8s.io", "StorageClass"): AdmissionRules(
+        defaulter=policies.default_storage_class, validator=policies.validate_storage_class
+    ),
     ("scheduling.k8s.io", "PriorityClass"): AdmissionRules(defaulter=objects.priority_class),
     (rbac.GROUP, "Role"): AdmissionRules(validator=rbac.validate_role),
     (rbac.GROUP, "ClusterRole"): AdmissionRules(validator=rbac.validate_cluster_role),

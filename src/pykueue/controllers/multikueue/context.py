@@ -63,9 +63,16 @@ class GroupContext:
     policy: DispatchPolicy = field(default_factory=DispatchPolicy)
     now_ns: int = 0
 
+    replaced: Object | None = None
+    """The slice of an elastic job that the Workload replaces."""
+
     @property
     def cluster_name(self) -> str:
-        return str(objects.status(self.workload).get("clusterName") or "")
+        """The cluster that runs the Workload; a new slice runs where the former one runs."""
+        name = objects.status(self.workload).get("clusterName")
+        if not name and self.is_elastic and self.replaced is not None:
+            name = objects.status(self.replaced).get("clusterName")
+        return str(name or "")
 
     def lost_for_ns(self, clusters: Iterable[str]) -> int:
         """How long the clusters still have to come back; 0 if that time is over."""

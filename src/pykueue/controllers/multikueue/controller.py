@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterable
 
 from pykueue.api import objects, resources
 from pykueue.api.errors import ApiError
+from pykueue.api.labels import WORKLOAD_SLICE_REPLACEMENT_FOR
 from pykueue.api.scheme import Object, Resource
 from pykueue.api.times import SECOND_NS
+from pykueue.controllers.cache import split_key
 from pykueue.controllers.leader_worker_sets import decide as leader_worker_sets
 from pykueue.controllers.multikueue import adapters, checks, decide
 from pykueue.controllers.multikueue.adapters import Adapter, AdapterTable, JobOwner
@@ -119,10 +121,10 @@ class DispatchController:
         if current is None:
             return 0
         state = checks.state_of(self._cache, current)
-        if state is None or state["state"] == "Rejected":
+        if state is None:
             self._deleted.pop(key, None)
             return 0
-        if workload is None or objects.is_deleted(workload):
+        if workload is None or objects.is_deleted(workload) or state["state"] == "Rejected":
             await self._delete_copies(key)
             self._deleted.pop(key, None)
             return 0
@@ -130,10 +132,19 @@ class DispatchController:
         if owner.adapter is None:
             return await self._without_adapter(workload, state, owner)
         jobs = await self._jobs(owner, owner.adapter, workload)
+        if not predicates.is_finished(workload):
+            await self._read_results(owner.adapter, workload, jobs)
         return await self._reconcile_group(self._context(workload, state, owner.adapter, jobs), jobs)
 
+    async def _read_results(self, adapter: Adapter, workload: Object, jobs: list[Object]) -> None:
+        """Read the jobs of a worker on which the Workload is finished."""
+        for remote in self._clusters.remotes.values():
+            copy = remote.workload(key_of(workload)) if remote.is_connected else None
+            if copy is not None and predicates.is_finished(copy):
+                await remote.read_jobs(adapter, jobs)
+
     async def _delete_copies(self, key: Key) -> None:
-        """Delete the copies on connected clusters; garbage collection deletes the others."""
+        """Delete the copies on all connected clusters; others wait for the garbage collection."""
         remotes = [remote for remote in self._clusters.remotes.values() if remote.is_connected]
         results = await asyncio.gather(
             *(remote.apply(decide.deletion(remote.state(key))) for remote in remotes), return_exceptions=True
@@ -207,9 +218,14 @@ class DispatchController:
             unavailable={name: self._clusters.lost_since_ns(name) for name in names if name not in connected},
             components=tuple(components),
             expected_components=leader_worker_sets.replicas(jobs[0]) if components and jobs else 1,
+            replaced=self._replaced(workload),
             policy=self._policy,
             now_ns=now_ns,
         )
+
+    def _replaced(self, workload: Object) -> Object | None:
+        namespace, name = split_key(objects.annotations(workload).get(WORKLOAD_SLICE_REPLACEMENT_FOR, ""))
+        return self._cache.get(resources.WORKLOAD, name, namespace)
 
     def _components(self, workload: Object) -> list[Object]:
         """The other Workloads of the same owners."""
@@ -307,6 +323,6 @@ def _generation(job: Object) -> int:
 
 def _newly_admitting(action: Action, context: GroupContext) -> str:
     """The cluster that a write records as the one that admitted the Workload."""
-    if not isinstance(action, Update) or action.resource != resources.WORKLOAD or context.cluster_name:
+    if not isinstance(action, Update) or action.resource != resources.WORKLOAD or _cluster_name(context.workload):
         return ""
     return _cluster_name(action.new)

@@ -5,10 +5,12 @@ by `decide` if the gate MultiKueueOrchestratedPreemption is on.
 """
 
 from pykueue.api import conditions, objects, resources
+from pykueue.api.json_copy import copied
 from pykueue.api.labels import MULTI_KUEUE_PREEMPTION_GATE
 from pykueue.api.scheme import Object
-from pykueue.api.times import SECOND_NS, from_ns, to_ns
+from pykueue.api.times import SECOND_NS, to_ns
 from pykueue.controllers.multikueue.context import GroupContext
+from pykueue.controllers.workloads import transitions
 from pykueue.kube.controller.writes import Action, Update
 
 SINGLE_PREEMPTION_NS = 300 * SECOND_NS
@@ -44,15 +46,6 @@ def _gate(workload: Object) -> Object | None:
 def _opened(context: GroupContext, cluster: str) -> Update:
     remote = context.remotes[cluster].workload
     assert remote is not None
-    gate = {
-        "name": MULTI_KUEUE_PREEMPTION_GATE,
-        "position": "Open",
-        "lastTransitionTime": from_ns(context.now_ns),
-    }
-    others = [
-        other
-        for other in objects.nested_list(remote, "status", "preemptionGates")
-        if other["name"] != MULTI_KUEUE_PREEMPTION_GATE
-    ]
-    new = {**remote, "status": {**objects.status(remote), "preemptionGates": [*others, gate]}}
+    new = copied(remote)
+    transitions.open_preemption_gate(new, MULTI_KUEUE_PREEMPTION_GATE, context.now_ns)
     return Update(resource=resources.WORKLOAD, old=remote, new=new, status=True)

@@ -326,6 +326,31 @@ class RemoteCluster:
         )
         return RemoteState(workload=workload, copies=tuple(copies), jobs=tuple(own))
 
+    async def read_jobs(self, adapter: Adapter, jobs: Iterable[Object]) -> None:
+        """Read the copies of jobs from the worker.
+
+        The watch of Workloads may be ahead of the watch of jobs: a Workload is finished after its
+        job, and its job shows the result.
+        """
+        client = self._client
+        if client is None:
+            raise ApiError(503, "ServiceUnavailable", f"cluster {self.name} is not connected")
+        for job in jobs:
+            namespace, name = key_of(job)
+            try:
+                copy = await client.get(adapter.resource, name, namespace)
+            except ApiError as error:
+                if error.code == 404 and self.cache.get(adapter.resource, name, namespace) is None:
+                    continue
+                raise
+            except (TimeoutError, OSError) as error:
+                raise self._unreachable(error) from error
+            if objects.labels(copy).get(MULTI_KUEUE_ORIGIN) == self._origin:
+                self.cache.observe(adapter.resource, copy)
+
+    def _unreachable(self, error: Exception) -> ApiError:
+        return ApiError(503, "ServiceUnavailable", f"cluster {self.name}: {error or type(error).__name__}")
+
     async def apply(self, actions: Iterable[Action]) -> None:
         """Perform writes on the worker; raise ApiError, also if it is not reached."""
         writes = list(actions)
@@ -338,5 +363,4 @@ class RemoteCluster:
         except ObjectDeletedError:
             return
         except (TimeoutError, OSError) as error:
-            text = f"cluster {self.name}: {error or type(error).__name__}"
-            raise ApiError(503, "ServiceUnavailable", text) from error
+            raise self._unreachable(error) from error
