@@ -47,6 +47,7 @@ REQUESTS_A_SECOND = 1000
 BURST = 2000
 IN_FLIGHT = 64
 REST_SECONDS = 3.0
+RETRIED = (409, 429, 500, 503, 504)
 PROBE_SECONDS = 0.1
 ATTEMPTS = 5
 RUNS = (("baseline", 1.0, 5), ("large-scale", 1.0, 10), ("tas", 1.0, 5))
@@ -292,7 +293,7 @@ class Runner:
         return await self._patch(workload, body, PatchType.MERGE, "benchmark")
 
     async def _patch(self, workload: Object, body: Json, patch_type: PatchType, manager: str) -> bool:
-        """Patch the status; after a conflict wait for the newer version on the watch."""
+        """Patch the status; False after a conflict, or if the API did not answer in time."""
         metadata = workload["metadata"]
         await self._limits["jobs"].take()
         try:
@@ -307,9 +308,12 @@ class Runner:
                     options=WriteOptions(field_manager=manager, force=patch_type is PatchType.APPLY),
                 )
         except ApiError as error:
-            if error.code != 409:
+            if error.code not in RETRIED:
                 raise
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(0.02 if error.code == 409 else 1)
+            return False
+        except OSError:
+            await asyncio.sleep(1)
             return False
         return True
 

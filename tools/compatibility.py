@@ -22,9 +22,15 @@ def _module(name: str) -> str:
     return f"`{name.replace('.', '/')}`"
 
 
+def _without_reader(gate: feature_gates.Gate) -> str:
+    if gate.is_locked:
+        return "always"
+    return "both values alike" if gate.is_alike else "no effect"
+
+
 def _gate_rows() -> Iterable[tuple[str, ...]]:
     for name, gate in feature_gates.GATES.items():
-        effect = _module(gate.read_by) if gate.read_by else "no effect"
+        effect = _module(gate.read_by) if gate.read_by else _without_reader(gate)
         default = f"{'on' if gate.is_on else 'off'}{', locked' if gate.is_locked else ''}"
         yield name, gate.stage.value, default, f"{effect}: {gate.limits}" if gate.limits else effect
 

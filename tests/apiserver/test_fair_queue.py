@@ -1,6 +1,7 @@
 """Seats are shared between users, whatever one of them does."""
 
 import asyncio
+import itertools
 
 import pytest
 
@@ -164,6 +165,20 @@ async def test_a_patch_of_an_administrator_does_not_wait_for_creations():
     level = PriorityLevels().of(ADMIN)
     await take_all_seats(level, "POST", ADMIN)
     assert await take_all_seats(level, "PATCH", ADMIN)
+
+
+async def test_few_writes_of_administrators_start_in_one_turn():
+    level = PriorityLevels().of(ADMIN)
+    methods: list[str] = []
+    tasks = [asyncio.create_task(request(level, "POST", ADMIN, methods)) for _ in range(100)]
+    tasks += [asyncio.create_task(request(level, "PATCH", ADMIN, methods)) for _ in range(4)]
+    started = []
+    while len(methods) < len(tasks):
+        await asyncio.sleep(0)
+        started.append(len(methods))
+    assert max(after - before for before, after in itertools.pairwise([0, *started])) <= 8
+    assert methods.index("PATCH") < 10
+    await asyncio.gather(*tasks)
 
 
 async def test_methods_of_another_user_share_one_queue():

@@ -443,9 +443,9 @@ async def test_a_pod_stays_updatable_in_a_stricter_namespace_but_gets_no_new_ima
     assert (await send(api, "PATCH", path, change, content_type="application/json-patch+json")).code == 403
 
 
-async def test_policies_without_effect_are_stored_with_a_warning(api):
-    kind = "ValidatingWebhookConfiguration"
-    obj = {"apiVersion": "admissionregistration.k8s.io/v1", "kind": kind, "metadata": {"name": "w"}, "webhooks": []}
-    answer = await create(api, obj)
-    expected = f"this {kind} is stored, but it has no effect: this API server calls no webhooks"
+async def test_objects_without_effect_are_stored_with_a_warning(api):
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "c", "namespace": "default"}}
+    claim["spec"] = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    answer = await create(api, claim)
+    expected = "this PersistentVolumeClaim is stored, but it has no effect: there are no persistent volumes"
     assert (answer.code, answer.warnings) == (201, (expected,))

@@ -90,3 +90,34 @@ def test_a_key_is_a_file_name_for_any_texts():
 def test_a_path_of_the_host_is_absolute(text):
     with pytest.raises(UnsafePathError):
         paths.of_host(text)
+
+
+def test_a_hostile_tree_is_removed_without_following_links(tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "file").write_text("stays")
+    root = tmp_path / "root"
+    for name in ("a/b/c", "a/x", "empty"):
+        (root / name).mkdir(parents=True)
+    (root / "a" / "link").symlink_to(outside)
+    (root / "a" / "b" / "up").symlink_to("../../..")
+    (root / "a" / "b" / "file").write_text("x")
+    os.mkfifo(root / "a" / "pipe")
+    (root / "a" / "x").chmod(0)
+    (root / "a" / "b").chmod(0o500)
+    paths.remove_tree(root)
+    assert not root.exists()
+    assert (outside / "file").read_text() == "stays"
+    (tmp_path / "to-outside").symlink_to(outside)
+    paths.remove_tree(tmp_path / "to-outside")
+    paths.remove_tree(tmp_path / "absent")
+    assert (outside / "file").read_text() == "stays"
+
+
+@pytest.mark.parametrize("write", [paths.write_file, lambda *arguments: paths.make_directory(*arguments[:2])])
+def test_the_root_itself_may_not_be_a_link(tmp_path, write):
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "root").symlink_to(tmp_path / "outside")
+    with pytest.raises(OSError, match="root"):
+        write(tmp_path / "root", "file", b"x", 0o600)
+    assert list((tmp_path / "outside").iterdir()) == []

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import pytest
 from tests.engine.builders import CPU, Cluster, cluster_queue, group, pod_set, quota, workload
 from tests.engine.test_second_pass import HOST, cluster_of, domains, node
 
@@ -69,3 +70,20 @@ def test_a_slice_that_grows_on_full_nodes_keeps_its_places_and_needs_no_others()
     [decision] = cluster.cycle()
     assert isinstance(decision, decisions.Admit)
     assert domains(decision) == {"a": 2, "b": 2}
+
+
+@pytest.mark.parametrize(
+    ("request_", "conflict"),
+    [
+        ({"required": HOST}, reasons.ElasticLevelRefused(is_required=True)),
+        ({"preferred": HOST}, reasons.ElasticLevelRefused(is_required=False)),
+    ],
+)
+def test_an_elastic_job_may_be_refused_a_topology_level(request_, conflict):
+    cluster = cluster_of(node("a", cpu=4))
+    topology = values.TopologyRequest(**request_)
+    pods = pod_set({CPU: 1}, count=1, pod_requests={CPU: 1}, topology_request=topology)
+    cluster.add(workload("w", pod_sets=[pods], refuses_levels=True))
+    [decision] = cluster.cycle()
+    [shortage] = decision.pending.pod_sets
+    assert shortage.conflict == conflict

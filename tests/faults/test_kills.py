@@ -78,6 +78,9 @@ async def campaign(server, tmp_path, kills, seed):
         )
         memory.newest = max([memory.newest, *shown])
         done += 1
+        if not done % 50:
+            sys.stdout.write(f"{done + starts} kills, acknowledged: {dict(memory.acknowledged)}\n")
+            sys.stdout.flush()
     sys.stdout.write(
         f"seed {seed}: {done} kills under load or at first starts, {starts} at starts; acknowledged: "
         f"{dict(memory.acknowledged)}; median start {sorted(durations)[len(durations) // 2]:.2f} s\n"

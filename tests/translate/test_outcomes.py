@@ -1,3 +1,5 @@
+import dataclasses
+
 from pykueue.engine import decisions, reasons, values
 from pykueue.translate import outcomes
 
@@ -121,3 +123,18 @@ def test_a_preemption_tells_victim_and_preemptor():
         "Preempted workload ns/low (UID: uid-low) in ClusterQueue team-b; preemptor effective priority: 10 "
         "(base: 10, boost: 0); preemptee effective priority: 1 (base: 1, boost: 0)"
     )
+
+
+def test_a_topology_may_be_encoded_without_prefixes_of_host_names():
+    names = [f"{rack}-{number}" for rack in ("rack-one", "other-two") for number in range(60)]
+    domains = tuple(values.TopologyDomain((name,), 1) for name in names)
+    topology = values.TopologyAssignment(levels=("kubernetes.io/hostname",), domains=domains)
+    pod_set = dataclasses.replace(ADMISSION.pod_sets[0], topology=topology)
+    admission = dataclasses.replace(ADMISSION, pod_sets=(pod_set,))
+
+    def slices(**options):
+        (assignment,) = outcomes.admission(admission, **options)["podSetAssignments"]
+        return len(assignment["topologyAssignment"]["slices"])
+
+    assert slices() == 2
+    assert slices(by_hostname_prefix=False) == 1

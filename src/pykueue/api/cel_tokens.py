@@ -18,7 +18,7 @@ _TOKEN = re.compile(
     |(?P<space>\s+)
     |(?P<quoted>`[^`\n]*`)
     |(?P<name>[A-Za-z_]\w*)
-    |(?P<other>[0-9.]*[0-9]\w*|.)""",
+    |(?P<other>[0-9]\w*|.)""",
     re.VERBOSE,
 )
 _TYPES = ("Object", "JSONPatch")

@@ -31,10 +31,12 @@ class Gate:
     """What pykueue does instead, or leaves out. Every gate without a reader has it."""
     acts_as: bool | None = None
     """The value that the behaviour with `limits` corresponds to; None means the default."""
+    is_alike: bool = False
+    """Both values give the same decisions and objects, in Kueue too: only its inside differs."""
 
     def has_effect(self, value: bool) -> bool:  # noqa: FBT001 - the value of the gate
         """Whether pykueue behaves as Kueue does with this value of the gate."""
-        return not self.limits or value == (self.is_on if self.acts_as is None else self.acts_as)
+        return not self.limits or self.is_alike or value == (self.is_on if self.acts_as is None else self.acts_as)
 
 
 _beta = functools.partial(Gate, is_on=True, stage=GateStage.BETA)
@@ -53,15 +55,11 @@ GATES: Mapping[str, Gate] = {
     "CleanupProvisioningRequestsOnEviction": _beta(read_by="controllers.settings"),
     "ConcurrentAdmission": _alpha(read_by="controllers.settings"),
     "CustomMetricLabels": _alpha(read_by="controllers.metrics.instruments"),
-    "DeferRayServiceFinalizationForRedisCleanup": _beta(
-        acts_as=False, limits="a deleted RayService ends without waiting for the cleanup of Redis"
-    ),
+    "DeferRayServiceFinalizationForRedisCleanup": _beta(read_by="controllers.settings"),
     "DisableWaitForPodsReady": _alpha(read_by="controllers.settings"),
     "ElasticJobsViaWorkloadSlices": _beta(read_by="controllers.settings"),
     "ElasticJobsViaWorkloadSlicesWithTAS": _alpha(
-        needs=("ElasticJobsViaWorkloadSlices", _TAS),
-        acts_as=True,
-        limits="an elastic job always keeps its topology domains when it grows",
+        needs=("ElasticJobsViaWorkloadSlices", _TAS), read_by="translate.policy"
     ),
     "FailureRecoveryPolicy": _alpha(read_by="controllers.settings"),
     "FairSharingPreemptWithinNominal": _beta(read_by="translate.policy"),
@@ -95,9 +93,7 @@ GATES: Mapping[str, Gate] = {
     "MultiKueueWaitForWorkloadAdmitted": _stable(limits="the manager always waits for the admission on a worker"),
     "ObjectRetentionPolicies": _stable(limits="retention policies always act"),
     "PartialAdmission": _beta(read_by="translate.policy"),
-    "PodIntegrationValidateGroupOwner": _beta(
-        limits="the owner of a Workload with the name of a group is always checked"
-    ),
+    "PodIntegrationValidateGroupOwner": _beta(read_by="controllers.settings"),
     "PrioritizePreemptorWorkloads": _alpha(read_by="translate.policy"),
     "PriorityBoost": _alpha(read_by="translate.policy"),
     "PrioritySortingWithinCohort": _beta(read_by="translate.policy"),
@@ -106,10 +102,14 @@ GATES: Mapping[str, Gate] = {
     "ReclaimablePods": _beta(read_by="translate.policy"),
     "RecomputeAssignmentUponPreemptionTargetsOverlap": _alpha(read_by="translate.policy"),
     "RejectUpdatesToCQWithInvalidOnFlavors": _alpha(read_by="api.rules.cluster_queue"),
-    "RemoveFinalizersWithStrictPatch": _beta(limits="finalizers are always removed with the version that was read"),
-    "SchedulerLibraryIntegration": _alpha(limits="pykueue has no part of Kubernetes' scheduler"),
+    "RemoveFinalizersWithStrictPatch": _beta(
+        is_alike=True, limits="finalizers are always removed with the version that was read"
+    ),
+    "SchedulerLibraryIntegration": _alpha(
+        is_alike=True, limits="pykueue matches nodes itself, by taints, selectors and affinity"
+    ),
     "SchedulerLongRequeueInterval": _alpha(
-        limits="pykueue has no requeue interval: it tries again when something changes"
+        is_alike=True, limits="pykueue has no requeue interval: it tries again when something changes"
     ),
     "SchedulerTimestampPreemptionBuffer": _alpha(read_by="translate.policy"),
     "SchedulingEquivalenceHashing": _beta(read_by="translate.policy"),
@@ -118,11 +118,11 @@ GATES: Mapping[str, Gate] = {
     "SkipFinalizersForPodsSuspendedByParent": _stable(limits="such pods never get the finalizer"),
     "SkipReassignmentForPodOwnedWorkloads": _beta(read_by="controllers.settings"),
     "SparkApplicationIntegration": _alpha(read_by="api.configuration.checks"),
-    "TASAssignmentsEncodingByHostnamePrefix": _beta(limits="assignments are always encoded by prefix"),
+    "TASAssignmentsEncodingByHostnamePrefix": _beta(read_by="translate.policy"),
     "TASBalancedPlacement": _alpha(needs=(_TAS,), read_by="translate.policy"),
-    "TASCacheNodeMatchResults": _beta(limits="it concerns the speed of Kueue's scheduler only"),
-    "TASCacheTopologyTree": _alpha(limits="it concerns the speed of Kueue's scheduler only"),
-    "TASCachingRemainingResources": _beta(limits="it concerns the speed of Kueue's scheduler only"),
+    "TASCacheNodeMatchResults": _beta(is_alike=True, limits="it concerns the speed of Kueue's scheduler only"),
+    "TASCacheTopologyTree": _alpha(is_alike=True, limits="it concerns the speed of Kueue's scheduler only"),
+    "TASCachingRemainingResources": _beta(is_alike=True, limits="it concerns the speed of Kueue's scheduler only"),
     "TASFailedNodeReplacement": _beta(needs=(_TAS,), read_by="controllers.settings"),
     "TASFailedNodeReplacementFailFast": _beta(needs=(_TAS, _REPLACEMENT), read_by="translate.policy"),
     "TASHandleOverlappingFlavors": _beta(needs=(_TAS,), read_by="translate.policy"),
@@ -141,11 +141,11 @@ GATES: Mapping[str, Gate] = {
     ),
     "UnadmittedWorkloadsObservability": _beta(is_on=False, read_by="controllers.settings"),
     "ValidateRayAndSparkJobUpdates": _beta(read_by="api.rules.jobs.management"),
-    "VectorizedResourceRequests": _beta(limits="it concerns the speed of Kueue's scheduler only"),
+    "VectorizedResourceRequests": _beta(is_alike=True, limits="it concerns the speed of Kueue's scheduler only"),
     "VisibilityOnDemand": _beta(read_by="app.controller"),
     "WorkloadIdentifierAnnotations": _beta(read_by="controllers.settings"),
     "WorkloadPriorityClassDefaulting": _alpha(read_by="api.rules.jobs.management"),
-    "WorkloadRequestUseMergePatch": _alpha(acts_as=True, limits="Workloads are always written with merge patches"),
+    "WorkloadRequestUseMergePatch": _alpha(is_alike=True, limits="Workloads are always written with merge patches"),
     "WorkloadValidateResourcesAreNonNegative": _beta(read_by="api.rules.workload"),
     "WorkloadValidationForPodSetMetadata": _beta(read_by="api.rules.workload"),
 }

@@ -12,6 +12,7 @@ import msgspec
 
 from pykueue.api.scheme import Kind, Object
 from pykueue.apiserver import versions
+from pykueue.apiserver.review_session import ReviewSession
 from pykueue.apiserver.store.rows import Stored
 from pykueue.kube.client import PatchType
 
@@ -81,6 +82,8 @@ class WriteCall(msgspec.Struct, frozen=True, kw_only=True):
     """The writer is a controller of this process."""
     requested_kind: Kind | None = None
     """The kind in the version of the request. The verb sets it for admission plugins."""
+    reviews: ReviewSession | None = None
+    """The answers of webhooks."""
 
 
 class DeleteCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +95,8 @@ class DeleteCall(msgspec.Struct, frozen=True, kw_only=True):
     precondition_uid: str = ""
     precondition_resource_version: str = ""
     dry_run: bool = False
+    reviews: ReviewSession | None = None
+    """The answers of webhooks."""
 
 
 class PatchBody(msgspec.Struct, frozen=True, kw_only=True):

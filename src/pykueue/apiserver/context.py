@@ -81,7 +81,7 @@ class Context:
             lookup=StoreLookup(self.store, self.scheme),
             settings=self.settings,
         )
-        write = WriteCall(user=call.user, dry_run=call.dry_run, requested_kind=requested_kind)
+        write = WriteCall(user=call.user, dry_run=call.dry_run, requested_kind=requested_kind, reviews=call.reviews)
         return [warning for plugin in self.deletion_plugins for warning in plugin.validate(kind, request, write)]
 
 

@@ -6,6 +6,7 @@ Kubernetes runs behind its API (garbage collector, namespace deletion, expiry of
 beside it.
 """
 
+import functools
 from collections.abc import Callable
 from datetime import datetime
 
@@ -28,12 +29,14 @@ from pykueue.apiserver.calls import (
     WriteCall,
 )
 from pykueue.apiserver.context import Context, WriteOutcome
+from pykueue.apiserver.controllers.disruption_budget_status import DisruptionBudgetStatus
 from pykueue.apiserver.controllers.event_expiry import EventExpiry
 from pykueue.apiserver.controllers.garbage_collector import GarbageCollector
 from pykueue.apiserver.controllers.namespaces import NamespaceTerminator
 from pykueue.apiserver.controllers.resource_quota_status import ResourceQuotaStatus
 from pykueue.apiserver.plugins.registry import Plugins
 from pykueue.apiserver.plugins.resource_quota import QuotaUsage
+from pykueue.apiserver.plugins.webhooks import WebhookCaller
 from pykueue.apiserver.reading import ReadHandler
 from pykueue.apiserver.security.authorizer import Authorizer
 from pykueue.apiserver.store.log import StoreError
@@ -65,6 +68,7 @@ class Core:
         self.context.plugins += plugins.of_writes
         self.context.deletion_plugins += plugins.of_deletions
         self.context.mutating_plugins += plugins.mutating
+        self._webhooks = WebhookCaller(plugins.webhooks, context.StoreLookup(store, scheme))
         self._reads = ReadHandler(store, self.hub)
         self._writes = WriteHandler(self.context)
         self._deletes = deletion.DeleteHandler(self.context)
@@ -79,6 +83,8 @@ class Core:
         self._supervisor.start("garbage collector", self.garbage.run)
         self._supervisor.start("namespace terminator", self.namespace_terminator.run)
         self._supervisor.start("resource quota status", self.quota_status.run)
+        self.disruption_budgets = DisruptionBudgetStatus(self, self.context)
+        self._supervisor.start("disruption budget status", self.disruption_budgets.run)
         self._supervisor.start("event expiry", EventExpiry(self, self.context).run)
 
     async def stop(self) -> None:
@@ -96,16 +102,19 @@ class Core:
         return self._reads.watch(target, call, sink)
 
     async def create(self, target: ResourceTarget, body: Object, call: WriteCall) -> ObjectResponse:
-        return await self._respond(target, self._writes.create(target, body, call))
+        attempt = self._webhooks.repeatable(functools.partial(self._writes.create, target), body)
+        return await self._respond(target, await self._webhooks.run(attempt, call))
 
     async def update(self, target: ResourceTarget, body: Object, call: WriteCall) -> ObjectResponse:
-        return await self._respond(target, self._writes.update(target, body, call))
+        attempt = self._webhooks.repeatable(functools.partial(self._writes.update, target), body)
+        return await self._respond(target, await self._webhooks.run(attempt, call))
 
     async def patch(self, target: ResourceTarget, patch: PatchBody, call: WriteCall) -> ObjectResponse:
-        return await self._respond(target, self._writes.patch(target, patch, call))
+        attempt = self._webhooks.repeatable(functools.partial(self._writes.patch, target), patch)
+        return await self._respond(target, await self._webhooks.run(attempt, call))
 
     async def delete(self, target: ResourceTarget, call: DeleteCall) -> ObjectResponse:
-        outcome = self._deletes.delete(target, call)
+        outcome = await self._webhooks.run(functools.partial(self._deletes.delete, target), call)
         await self._settled(outcome)
         is_pod = (target.kind.group, target.kind.kind) == ("", "Pod")
         if outcome.is_removed and not is_pod:
@@ -120,7 +129,8 @@ class Core:
         for obj in page.decode():
             member = ResourceTarget(kind=target.kind, namespace=objects.namespace(obj), name=objects.name(obj))
             try:
-                outcomes.append(self._deletes.delete(member, call))
+                attempt = functools.partial(self._deletes.delete, member)
+                outcomes.append(await self._webhooks.run(attempt, call))
             except ApiError as error:
                 if error.code != 404:
                     raise

@@ -17,10 +17,11 @@ from pathlib import Path
 from pykueue.api.scheme import Scheme, Settings
 from pykueue.apiserver import bootstrap
 from pykueue.apiserver.calls import ADMIN, UserInfo
+from pykueue.apiserver.context import StoreLookup
 from pykueue.apiserver.controllers.cluster_role_aggregation import ClusterRoleAggregation
 from pykueue.apiserver.core import Core
 from pykueue.apiserver.definitions.controller import DefinitionController
-from pykueue.apiserver.http import pod_subresources, reviews, service_accounts
+from pykueue.apiserver.http import evictions, pod_subresources, reviews, service_accounts
 from pykueue.apiserver.http.app import Application
 from pykueue.apiserver.http.listener import Listener
 from pykueue.apiserver.local_client import LocalClient
@@ -137,6 +138,8 @@ class EmbeddedApi:
             application.hooks.add_subresource("", resource, handler)
         binding = pod_subresources.PodBinding(self.core, self.scheme)
         application.hooks.add_subresource("", pod_subresources.BINDING, binding.create)
+        eviction = evictions.PodEviction(self.core, self.scheme, StoreLookup(self.core.store, self.scheme))
+        application.hooks.add_subresource("", evictions.EVICTION, eviction.create)
         application.hooks.add_subresource("", service_accounts.TOKEN, self._accounts.request)
         self.core.context.plugins.insert(0, Escalation(self.authorizer))
 

@@ -123,6 +123,8 @@ class WriteHandler:
             namespace_lifecycle.check_accepts_new_content(self._store, target, str(obj["metadata"].get("name", "")))
         self._set_name(target, obj)
         metadata.prepare_create(kind, obj, self._context.clock())
+        if write.call.reviews is not None:
+            write.call.reviews.keep_identity(obj["metadata"])
         if kind.has_status and (kind.group, kind.kind) not in _KEEPS_STATUS_ON_CREATE:
             obj.pop("status", None)
         obj = self._admitted(write, obj, None)

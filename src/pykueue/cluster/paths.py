@@ -78,7 +78,7 @@ def beneath(root: Path, relative: str, *, create: bool) -> Path:
     names = components(relative)
     if not names:
         return root
-    with _opened(root, names[:-1], create=create) as descriptor:
+    with _opened(root, names[:-1], create=create, follows=not create) as descriptor:
         try:
             mode = os.stat(names[-1], dir_fd=descriptor, follow_symlinks=False).st_mode
         except FileNotFoundError:
@@ -116,14 +116,72 @@ def write_file(root: Path, relative: str, content: bytes, mode: int) -> None:
 def give(root: Path, uid: int, gid: int) -> None:
     """Give what this process has created beneath `root` to another user.
 
-    The user's processes may run already: no link is followed, and a file that has another name
+    `root` stays ours, so that the user cannot put a link in the place of a directory in it. The
+    user's processes may run already: no link is followed, and a file that has another name
     somewhere else, perhaps a hard link of the user's, stays as it is.
     """
-    os.chown(root, uid, gid, follow_symlinks=False)
+    root.chmod(0o711)
     for _, directories, files, descriptor in os.fwalk(root, follow_symlinks=False):
         for name in (*directories, *files):
             with contextlib.suppress(OSError):
                 _give_entry(descriptor, name, uid, gid)
+
+
+def remove_tree(root: Path) -> None:
+    """Remove a directory that a hostile process has filled. What cannot be removed stays.
+
+    Directories are moved up before they are removed, so that their depth costs neither stack nor
+    descriptors. No link is followed.
+    """
+    with contextlib.suppress(OSError):
+        descriptor = os.open(root, _DIRECTORY)
+        try:
+            while names := _remove_files(descriptor):
+                if sum(_flatten(descriptor, name) for name in names) == 0:
+                    break
+        finally:
+            os.close(descriptor)
+        root.rmdir()
+
+
+def _remove_files(directory: int) -> list[str]:
+    """Remove all entries but directories; return the names of these."""
+    directories = []
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                directories.append(entry.name)
+            else:
+                with contextlib.suppress(OSError):
+                    os.unlink(entry.name, dir_fd=directory)
+    return directories
+
+
+def _flatten(parent: int, name: str) -> bool:
+    """Move the directories in a directory up to its parent, and remove it; False if it stays."""
+    try:
+        child = _open_fully(parent, name)
+        try:
+            for inner in _remove_files(child):
+                os.close(_open_fully(child, inner))
+                os.rename(inner, f".{secrets.token_hex(8)}", src_dir_fd=child, dst_dir_fd=parent)
+        finally:
+            os.close(child)
+        os.rmdir(name, dir_fd=parent)
+    except OSError:
+        return False
+    return True
+
+
+def _open_fully(parent: int, name: str) -> int:
+    """Open a directory, and give its owner all rights to it if it has not."""
+    path = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    try:
+        if os.fstat(path).st_mode & stat.S_IRWXU != stat.S_IRWXU:
+            Path(f"/proc/self/fd/{path}").chmod(stat.S_IRWXU)
+        return os.open(".", _DIRECTORY, dir_fd=path)
+    finally:
+        os.close(path)
 
 
 def _give_entry(directory: int, name: str, uid: int, gid: int) -> None:
@@ -147,9 +205,12 @@ def _check_name(name: str) -> None:
 
 
 @contextlib.contextmanager
-def _opened(root: Path, names: Sequence[str], *, create: bool) -> Iterator[int]:
-    """The descriptor of a directory beneath `root`; no link below `root` is followed."""
-    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+def _opened(root: Path, names: Sequence[str], *, create: bool, follows: bool = False) -> Iterator[int]:
+    """The descriptor of a directory beneath `root`; no link below `root` is followed.
+
+    `root` itself may be a link only with `follows`.
+    """
+    descriptor = os.open(root, _DIRECTORY & ~os.O_NOFOLLOW if follows else _DIRECTORY)
     try:
         for name in names:
             child = _open_child(descriptor, name, create=create)

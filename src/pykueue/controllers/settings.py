@@ -90,6 +90,8 @@ def job_policy(configuration: Configuration) -> JobPolicy:
         external_jobs=tuple(map(job_kinds.external, integrations.get("externalFrameworks") or ())),
         requeues_single_pods=not _gate(configuration, "SkipReassignmentForPodOwnedWorkloads"),
         dispatches=_gate(configuration, "MultiKueue"),
+        checks_group_owner=_gate(configuration, "PodIntegrationValidateGroupOwner"),
+        defers_finalization=_gate(configuration, "DeferRayServiceFinalizationForRedisCleanup"),
         unadmitted=lifecycle.unadmitted,
         max_name_length=max_name_length(configuration),
         options=JobOptions(

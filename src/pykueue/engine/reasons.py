@@ -227,6 +227,13 @@ class TopologyUnavailable:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ElasticLevelRefused:
+    """An elastic job requests a required or a preferred level."""
+
+    is_required: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TopologyFlavorMissing:
     pass
 
@@ -236,7 +243,7 @@ class TopologyFlavorsMixed:
     flavors: tuple[values.FlavorName, ...]
 
 
-FlavorsConflict = TopologyUnavailable | TopologyFlavorMissing | TopologyFlavorsMixed
+FlavorsConflict = TopologyUnavailable | TopologyFlavorMissing | TopologyFlavorsMixed | ElasticLevelRefused
 
 
 # Why a flavor cannot be assigned to a pod set.

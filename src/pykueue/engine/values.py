@@ -412,6 +412,8 @@ class Workload(Value):
     """Failed nodes on which some of its pods were placed."""
     replaces: WorkloadKey | None = None
     """The slice of the elastic job that this one replaces; only the difference needs quota."""
+    refuses_levels: bool = False
+    """The workload is of an elastic job, which may not request a topology level."""
     keeps_failed_nodes: bool = False
     """The workload is a single pod, which cannot move, so its topology assignment stays as it is.
     """

@@ -152,6 +152,9 @@ def flavors_conflict(conflict: reasons.FlavorsConflict) -> str:
     match conflict:
         case reasons.TopologyUnavailable():
             return "workload requires Topology, but there is no TAS cache information"
+        case reasons.ElasticLevelRefused(is_required=is_required):
+            word = "required" if is_required else "preferred"
+            return f"{word} topology is not supported with ElasticJobsViaWorkloadSlices"
         case reasons.TopologyFlavorMissing():
             return "no TAS flavor assigned"
         case reasons.TopologyFlavorsMixed(flavors=flavors):

@@ -28,8 +28,8 @@ class WorkloadEvent:
     is_warning: bool = False
 
 
-def admission(admitted: values.Admission) -> Object:
-    """The value of `status.admission`."""
+def admission(admitted: values.Admission, *, by_hostname_prefix: bool = True) -> Object:
+    """The value of `status.admission`; topologies may be encoded by prefixes of host names."""
     return {
         "clusterQueue": admitted.cluster_queue,
         "podSetAssignments": [
@@ -38,21 +38,23 @@ def admission(admitted: values.Admission) -> Object:
                 **({"flavors": dict(pod_set.flavors)} if pod_set.flavors else {}),
                 **({"resourceUsage": _quantities(pod_set.usage)} if pod_set.usage else {}),
                 "count": pod_set.count,
-                **_topology_fields(pod_set),
+                **_topology_fields(pod_set, by_hostname_prefix=by_hostname_prefix),
             }
             for pod_set in admitted.pod_sets
         ],
     }
 
 
-def _topology_fields(pod_set: values.PodSetAdmission) -> Object:
+def _topology_fields(pod_set: values.PodSetAdmission, *, by_hostname_prefix: bool) -> Object:
     fields: Object = {}
     if pod_set.topology is not None:
         domains = [
             topology_encoding.TopologyDomainAssignment(domain.values, domain.pods)
             for domain in pod_set.topology.domains
         ]
-        fields["topologyAssignment"] = topology_encoding.encode(list(pod_set.topology.levels), domains)
+        fields["topologyAssignment"] = topology_encoding.encode(
+            list(pod_set.topology.levels), domains, by_hostname_prefix=by_hostname_prefix
+        )
     if pod_set.delayed_topology is not None:
         fields["delayedTopologyRequest"] = pod_set.delayed_topology.value
     return fields

@@ -61,6 +61,11 @@ def topology_policy(configuration: Mapping[str, Any]) -> policy.TopologyPolicy:
     )
 
 
+def encodes_by_hostname_prefix(configuration: Mapping[str, Any]) -> bool:
+    gates = configuration.get("featureGates") or {}
+    return feature_gates.is_enabled(gates, "TASAssignmentsEncodingByHostnamePrefix")
+
+
 def workload_options(configuration: Mapping[str, Any]) -> workload.WorkloadOptions:
     gates = configuration.get("featureGates") or {}
     resources = configuration.get("resources") or {}
@@ -77,6 +82,7 @@ def workload_options(configuration: Mapping[str, Any]) -> workload.WorkloadOptio
         replaces_slices=feature_gates.is_enabled(gates, "ElasticJobsViaWorkloadSlices"),
         respects_preferred_affinity=feature_gates.is_enabled(gates, "TASRespectNodeAffinityPreferred"),
         admits_concurrently=feature_gates.is_enabled(gates, "ConcurrentAdmission"),
+        refuses_levels_of_elastic_jobs=feature_gates.is_enabled(gates, "ElasticJobsViaWorkloadSlicesWithTAS"),
         keeps_nodes_of_single_pods=feature_gates.is_enabled(gates, "SkipReassignmentForPodOwnedWorkloads"),
     )
 

@@ -16,6 +16,7 @@ import msgspec
 from pykueue.api import conditions, errors, limit_range, objects, times
 from pykueue.api.labels import (
     ADMISSION_GATED_BY,
+    ELASTIC_JOB,
     IS_GROUP_WORKLOAD,
     JOB_UID,
     PRIORITY_BOOST,
@@ -44,6 +45,11 @@ class WorkloadOptions:
     """Whether pods are placed by preferred node affinity (TASRespectNodeAffinityPreferred)."""
     admits_concurrently: bool = False
     """Whether Workloads may have variants. Set by the gate ConcurrentAdmission."""
+    refuses_levels_of_elastic_jobs: bool = False
+    """Whether elastic jobs may not request topology levels.
+
+    Set by the gate ElasticJobsViaWorkloadSlicesWithTAS.
+    """
     keeps_nodes_of_single_pods: bool = True
     """Whether a single pod keeps its topology assignment.
 
@@ -235,6 +241,7 @@ def _workload(
         pods_ready=conditions.has_status_true(by_type.get("PodsReady")),
         unhealthy_nodes=tuple(node["name"] for node in status.get("unhealthyNodes") or ()),
         replaces=_replaced_slice(annotations) if options.replaces_slices else None,
+        refuses_levels=options.refuses_levels_of_elastic_jobs and annotations.get(ELASTIC_JOB) == "true",
         keeps_failed_nodes=options.keeps_nodes_of_single_pods and is_of_one_pod(obj),
     )
 

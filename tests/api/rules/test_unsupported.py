@@ -32,7 +32,7 @@ def warnings(obj, old=None):
     ("obj", "word"),
     [
         (CONCURRENT, "spec.concurrentAdmissionPolicy has no effect"),
-        (configuration(featureGates={"SchedulerLongRequeueInterval": True}), "SchedulerLongRequeueInterval: has no"),
+        (configuration(tls={"curvePreferences": [29, 23]}), "tls.curvePreferences: acts in part"),
         (configuration(webhok={}), 'the Configuration is not used: webhok: Invalid value: unknown field "webhok"'),
     ],
 )

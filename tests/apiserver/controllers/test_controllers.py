@@ -131,6 +131,20 @@ async def test_in_the_foreground_what_does_not_block_is_not_waited_for(core, cli
     assert not await exists(client, JOBS, "j")
 
 
+async def test_a_circle_of_owners_is_collected(core, client):
+    """The first is owned by the third, the second by the first, the third by the second."""
+    first = await client.create(CONFIG_MAPS, {"metadata": {"name": "first", "namespace": "default"}})
+    second = {"metadata": {"name": "second", "namespace": "default", "ownerReferences": owned_by(first, block=True)}}
+    second = await client.create(CONFIG_MAPS, second)
+    third = {"metadata": {"name": "third", "namespace": "default", "ownerReferences": owned_by(second, block=True)}}
+    third = await client.create(CONFIG_MAPS, third)
+    circle = {"metadata": {"ownerReferences": owned_by(third, block=True)}}
+    await client.patch(CONFIG_MAPS, "first", "default", circle)
+    await client.delete(CONFIG_MAPS, "first", "default", DeleteOptions(propagation_policy="Foreground"))
+    await idle(core)
+    assert (await client.list(CONFIG_MAPS, "default")).items == []
+
+
 async def test_an_owner_that_never_was(core, client):
     ghost = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "ghost", "uid": "nobody"}}
     await make(client, PODS, "p", [ghost])

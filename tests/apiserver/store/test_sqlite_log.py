@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from pykueue.apiserver.store import sqlite
 from pykueue.apiserver.store.log import StoreDamagedError, StoreError, StoreInUseError
 from pykueue.apiserver.store.rows import Row, StoreKey
 from pykueue.apiserver.store.sqlite import SqliteLog
@@ -135,3 +136,23 @@ def test_a_full_disk_is_named_and_nothing_acknowledged_is_lost(tmp_path):
     log.commit([row(2)], [], 0)
     assert [loaded_row.revision for loaded_row in log.load()] == [1, 2]
     log.close()
+
+
+def test_a_first_start_that_was_killed_is_repeated(tmp_path):
+    sqlite.connect(tmp_path / "store.db").close()  # a file with a header, and no tables yet
+    assert (tmp_path / "store.db").stat().st_size > 0
+    assert loaded(tmp_path) == []
+    assert len(filled_rows(tmp_path)) == 49
+
+
+def filled_rows(directory):
+    filled(directory)
+    return loaded(directory)
+
+
+def test_tables_that_are_gone_are_damage(tmp_path):
+    database = filled(tmp_path)
+    database.unlink()
+    sqlite.connect(database).close()
+    with pytest.raises(StoreDamagedError, match="it has no tables"):
+        SqliteLog(tmp_path)

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import ctypes
+import os
 import platform
 import sys
 import uuid
@@ -398,3 +399,41 @@ async def test_commands_have_the_limits_of_the_container(runtime):
     text = await all_output(await runtime.execute(shell(script, uid=uid, container=limits)))
     assert text.split() == [str(100 << 10), str(launch.PROCESS_LIMIT)]
     await container.stop(0)
+
+
+@pytest.mark.parametrize("security", [as_user(JANE), ContainerSecurity()], ids=["jane", "same user"])
+async def test_descriptors_of_the_server_are_not_inherited(runtime, tmp_path, security):
+    """Those of a shell or a service manager that started it, for example."""
+    with (tmp_path / "secret").open("w") as secret:
+        os.set_inheritable(secret.fileno(), True)
+        text = await output(runtime, shell("ls -l /proc/self/fd", security=security))
+    assert "secret" not in text
+    assert "pipe" not in text
+
+
+async def test_a_job_cannot_replace_the_directory_of_a_volume(runtime, data_dir):
+    """Root writes to it when a container starts again, or is probed."""
+    volume = data_dir / "room" / "volumes" / "swapped" / "0"
+    volume.mkdir(parents=True, mode=0o700)
+    script = f"mv {volume} {volume}x; rmdir {volume}; ln -s /etc {volume}y; echo mine > {volume}/file && echo written"
+    text = await output(runtime, shell(script, uid="swapped"))
+    assert text.count("Permission denied") == 3
+    assert text.endswith("written\n")
+    assert [path.name for path in volume.parent.iterdir()] == ["0"]
+
+
+DEEP = """
+import os, sys
+os.chdir(sys.argv[1])
+for _ in range(3000):
+    os.mkdir("d"); os.chdir("d")
+os.mkdir("closed", 0)
+"""
+
+
+async def test_a_deep_tree_is_removed_with_its_pod(runtime):
+    container_request = request(sys.executable, "-c", DEEP, ".", uid="deep", security=as_user(JANE))
+    container = await runtime.start(container_request)
+    assert (await container.wait()).code == 0
+    await runtime.forget("deep")
+    assert "deep" not in runtime.pods()

@@ -8,7 +8,7 @@ from pykueue.controllers.jobs import construction, context, decide, matching
 from pykueue.controllers.jobs.context import JobContext, JobPolicy
 from pykueue.controllers.workloads import predicates, transitions
 from pykueue.kube.controller.writes import Create, Delete, Event, Update
-from pykueue.translate.jobs import batch_job, kubeflow
+from pykueue.translate.jobs import batch_job, kubeflow, registry
 
 NOW = to_ns("2026-01-15T12:00:00Z")
 JOB = batch_job.FRAMEWORK
@@ -323,3 +323,26 @@ def test_a_kind_that_suspends_elsewhere_is_stopped_in_one_write():
     }
     result = plan(torch, kind=PYTORCH)
     assert written(result, "PyTorchJob")["spec"]["runPolicy"]["suspend"] is True
+
+
+def ray_service(*, deleted=True, **cluster):
+    metadata = {"name": "r", "namespace": "ns", "uid": "u", "labels": {"kueue.x-k8s.io/queue-name": "lq"}}
+    if deleted:
+        metadata["deletionTimestamp"] = "2026-01-15T12:00:00Z"
+    return {"metadata": metadata, "spec": {"rayClusterConfig": cluster}}
+
+
+@pytest.mark.parametrize(
+    ("defers", "cluster"), [(True, {}), (False, {"gcsFaultToleranceOptions": {"redisAddress": "r"}})]
+)
+def test_the_workload_of_a_deleted_ray_service_is_released(defers, cluster):
+    policy = JobPolicy(defers_finalization=defers)
+    result = plan(ray_service(**cluster), workload(job()), kind=registry.FRAMEWORKS["ray.io/rayservice"], policy=policy)
+    assert result.actions
+
+
+def test_the_workload_of_a_deleted_ray_service_stays_until_redis_is_clean():
+    service = ray_service(gcsFaultToleranceOptions={"redisAddress": "r"})
+    kind = registry.FRAMEWORKS["ray.io/rayservice"]
+    assert plan(service, workload(job()), kind=kind).actions == ()
+    assert plan(None, workload(job()), kind=kind).actions

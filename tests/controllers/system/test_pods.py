@@ -1,5 +1,6 @@
 """Pods and pod groups on the API in memory."""
 
+import pytest
 from tests.controllers.system.cluster import priority_class, running_cluster, status_of
 from tests.controllers.system.test_requeue import workload
 
@@ -122,3 +123,28 @@ async def test_pods_of_a_group_with_different_labels_get_no_workload():
 
         await cluster.until(is_refused)
         assert await cluster.get(resources.WORKLOAD, "g", "default") is None
+
+
+FOREIGN = {
+    "apiVersion": "kueue.x-k8s.io/v1beta2",
+    "kind": "Workload",
+    "metadata": {"name": "g"},
+    "spec": {"podSets": [{"name": "main", "count": 1, "template": {"spec": {"containers": [{"name": "c"}]}}}]},
+}
+
+
+@pytest.mark.parametrize(
+    ("is_checked", "reason"), [(True, "WorkloadNameConflict"), (False, "UpdatedWorkload")], ids=["on", "off"]
+)
+async def test_a_group_takes_a_workload_of_its_name_only_if_that_is_not_checked(is_checked, reason):
+    gates = {"PodIntegrationValidateGroupOwner": is_checked}
+    async with running_cluster({**PODS, "featureGates": gates}) as cluster:
+        await cluster.create(resources.WORKLOAD, FOREIGN, "default")
+        for name in ("p1", "p2"):
+            await cluster.create(resources.POD, member(name), "default")
+
+        async def has_event():
+            events = (await cluster.client.list(resources.EVENT, "default")).items
+            return any(event["reason"] == reason for event in events)
+
+        await cluster.until(has_event)

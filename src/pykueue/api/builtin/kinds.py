@@ -20,6 +20,7 @@ _IN_CATEGORY_ALL = frozenset(
         "CronJob",
         "DaemonSet",
         "Deployment",
+        "HorizontalPodAutoscaler",
         "Job",
         "Pod",
         "ReplicaSet",
@@ -86,6 +87,7 @@ def _core() -> list[Kind]:
         _builtin("v1", "Endpoints", "ep", plural="endpoints"),
         _builtin("v1", "LimitRange", "limits"),
         _builtin("v1", "ResourceQuota", "quota", has_status=True),
+        _builtin("v1", "PersistentVolume", "pv", namespaced=False, has_status=True),
         _builtin("v1", "PersistentVolumeClaim", "pvc", has_status=True),
         _builtin("v1", "ReplicationController", "rc", has_status=True, is_scaled=True),
     ]
@@ -93,6 +95,7 @@ def _core() -> list[Kind]:
 
 def _groups() -> list[Kind]:
     rbac, admission = "rbac.authorization.k8s.io/v1", "admissionregistration.k8s.io/v1"
+    networking, flow_control = "networking.k8s.io/v1", "flowcontrol.apiserver.k8s.io/v1"
     return [
         _builtin("apps/v1", "Deployment", "deploy", has_status=True, is_scaled=True),
         _builtin("apps/v1", "ReplicaSet", "rs", has_status=True, is_scaled=True),
@@ -101,6 +104,16 @@ def _groups() -> list[Kind]:
         _builtin("apps/v1", "ControllerRevision"),
         _builtin("batch/v1", "Job", has_status=True),
         _builtin("batch/v1", "CronJob", "cj", has_status=True),
+        _builtin("autoscaling/v2", "HorizontalPodAutoscaler", "hpa", has_status=True),
+        _builtin("policy/v1", "PodDisruptionBudget", "pdb", has_status=True),
+        _builtin(networking, "NetworkPolicy", "netpol", plural="networkpolicies"),
+        _builtin(networking, "Ingress", "ing", has_status=True, plural="ingresses"),
+        _builtin(networking, "IngressClass", namespaced=False, plural="ingressclasses"),
+        _builtin("storage.k8s.io/v1", "StorageClass", "sc", namespaced=False, plural="storageclasses"),
+        _builtin("storage.k8s.io/v1", "CSINode", namespaced=False),
+        _builtin("discovery.k8s.io/v1", "EndpointSlice"),
+        _builtin(flow_control, "FlowSchema", namespaced=False, has_status=True),
+        _builtin(flow_control, "PriorityLevelConfiguration", namespaced=False, has_status=True),
         _builtin("scheduling.k8s.io/v1", "PriorityClass", "pc", namespaced=False, plural="priorityclasses"),
         _builtin("node.k8s.io/v1", "RuntimeClass", namespaced=False, plural="runtimeclasses"),
         _builtin("coordination.k8s.io/v1", "Lease"),

@@ -15,6 +15,7 @@ from pykueue.api.rules.builtin import (
     admission_policies,
     objects,
     owners,
+    policies,
     rbac,
     resource_quota,
     webhook_configurations,
@@ -209,6 +210,9 @@ RULES: Mapping[tuple[str, str], AdmissionRules] = {
     ("apps", "Deployment"): _with_builtin(objects.deployment, WEBHOOKS["apps", "Deployment"]),
     ("apps", "StatefulSet"): _with_builtin(objects.stateful_set, WEBHOOKS["apps", "StatefulSet"]),
     ("apps", "ReplicaSet"): AdmissionRules(defaulter=objects.replica_set, validator=owners.validate_replicated),
+    ("", "ReplicationController"): AdmissionRules(
+        defaulter=objects.replication_controller, validator=owners.validate_replication_controller
+    ),
     ("apps", "DaemonSet"): AdmissionRules(defaulter=objects.daemon_set, validator=owners.validate_replicated),
     ("jobset.x-k8s.io", "JobSet"): AdmissionRules(
         defaulter=_one_after_another(operators.default_job_set, _JOB_SET.defaulter),
@@ -222,6 +226,13 @@ RULES: Mapping[tuple[str, str], AdmissionRules] = {
     ("", "Secret"): AdmissionRules(defaulter=objects.secret, validator=owners.validate_secret),
     ("", "Service"): AdmissionRules(defaulter=objects.service, validator=owners.validate_service),
     ("", "LimitRange"): AdmissionRules(defaulter=objects.limit_range),
+    ("policy", "PodDisruptionBudget"): AdmissionRules(validator=policies.validate_disruption_budget),
+    ("autoscaling", "HorizontalPodAutoscaler"): AdmissionRules(
+        defaulter=policies.default_autoscaler, validator=policies.validate_autoscaler
+    ),
+    ("storage.k8s.io", "StorageClass"): AdmissionRules(
+        defaulter=policies.default_storage_class, validator=policies.validate_storage_class
+    ),
     ("scheduling.k8s.io", "PriorityClass"): AdmissionRules(defaulter=objects.priority_class),
     (rbac.GROUP, "Role"): AdmissionRules(validator=rbac.validate_role),
     (rbac.GROUP, "ClusterRole"): AdmissionRules(validator=rbac.validate_cluster_role),

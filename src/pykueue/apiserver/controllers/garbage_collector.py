@@ -142,7 +142,7 @@ class GarbageCollector:
         """Whether the owner is being deleted in the foreground."""
         key = self._owner(dependent, reference)
         stored = self._store.head(key) if key else None
-        return bool(stored and stored.meta.deletion_timestamp and FOREGROUND in (stored.meta.finalizers or ()))
+        return stored is not None and _is_deleted_in_foreground(stored)
 
     # Reconcile
 
@@ -183,7 +183,20 @@ class GarbageCollector:
         if remaining:
             await self._set_owners(stored, remaining)
         elif not stored.meta.deletion_timestamp:
-            await self._delete(stored, foreground=bool(waiting) and bool(self._dependents_of(stored)))
+            dependents = self._dependents_of(stored) if waiting else []
+            if any(map(_is_deleted_in_foreground, dependents)):
+                await self._unblock_owners(stored)
+            await self._delete(stored, foreground=bool(dependents))
+
+    async def _unblock_owners(self, stored: Stored) -> None:
+        """Break a circle: a dependent waits for this object, which blocks its own owners."""
+        references = objects.owner_references(stored.decode())
+        unblocked = [
+            {**reference, "blockOwnerDeletion": False} if reference.get("blockOwnerDeletion") else reference
+            for reference in references
+        ]
+        if unblocked != references:
+            await self._patch(stored, {"metadata": {"ownerReferences": unblocked}})
 
     async def _report_invalid_namespace(self, dependent: Stored, owner: OwnerReference) -> None:
         """Record the event of Kubernetes about an owner that is in another namespace."""
@@ -261,6 +274,10 @@ class GarbageCollector:
 
     def _target(self, key: StoreKey) -> ResourceTarget:
         return ResourceTarget(kind=kind_of(self._scheme, key), namespace=key.namespace, name=key.name)
+
+
+def _is_deleted_in_foreground(stored: Stored) -> bool:
+    return bool(stored.meta.deletion_timestamp) and FOREGROUND in (stored.meta.finalizers or ())
 
 
 def _policy(stored: Stored) -> str:

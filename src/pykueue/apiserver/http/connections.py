@@ -29,7 +29,7 @@ IDLE_SECONDS = 75.0
 _SWEEP_SECONDS = 1.0
 _BACKLOG = 1024
 _PAUSE_SECONDS = 0.1
-_ACCEPTS_PER_TURN = 16
+_ACCEPTS_PER_TURN = 4
 """Connections accepted before other work gets its turn."""
 _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _UNKNOWN_USER = ""

@@ -3,9 +3,9 @@
 Each level has seats of its own for reads, for writes, for bodies that are still arriving, and for
 streams (watches, logs, exec). A read never waits for writes, as with `--max-requests-inflight` and
 `--max-mutating-requests-inflight` of kube-apiserver. The numbers fit one event loop: requests of
-users start one in each of its turns, so that what the system does and the other users come in
-between, and all writes that share a commit are answered in one turn. `system:masters` is exempt,
-as in Kubernetes: its requests may wait, but none is refused.
+users start one in each of its turns, those of administrators a few, so that what the system does
+and the other users come in between. `system:masters` is exempt, as in Kubernetes: its requests may
+wait, but none is refused.
 """
 
 from dataclasses import dataclass, field
@@ -48,8 +48,8 @@ class PriorityLevel:
 
 def _exempt() -> PriorityLevel:
     return PriorityLevel(
-        reads=FairQueue(200, None),
-        writes=FairQueue(64, None),
+        reads=FairQueue(200, None, per_turn=8),
+        writes=FairQueue(64, None, per_turn=4),
         bodies=FairQueue(200, None),
         streams=FairQueue(10_000, 0),
         most_values=bodies.MOST_VALUES_OF_SYSTEM,

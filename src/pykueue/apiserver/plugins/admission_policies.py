@@ -10,7 +10,7 @@ from typing import Any
 
 from pykueue.api import objects, resources, selectors
 from pykueue.api.cel import EvaluationError
-from pykueue.api.cel_authorizer import AccessCheck
+from pykueue.api.cel_authorizer import AccessCheck, Decide
 from pykueue.api.policy_expressions import Evaluation, MatchConditions, PolicyExpression, Scope, compile_variables
 from pykueue.api.scheme import Kind, Lookup, Object, Scheme
 from pykueue.apiserver.calls import UserInfo
@@ -119,27 +119,28 @@ class Invocation:
             "request": attributes.request(self.kind),
             "namespaceObject": _namespace_object(attributes, lookup),
             "params": self.param,
-            "authorizer": _authorizer_value(attributes),
+            "authorizer": authorizer_value(attributes),
         }
-        decide = None if authorizer is None else _Decision(authorizer).decide
-        return Evaluation(values=values, variables=self.policy.program.variables, decide=decide)
+        variables = self.policy.program.variables
+        return Evaluation(values=values, variables=variables, decide=access_decision(authorizer))
 
 
-@dataclass(frozen=True, slots=True)
-class _Decision:
+def access_decision(authorizer: Authorizer | None) -> Decide | None:
     """Answers the checks of the variable `authorizer`."""
+    if authorizer is None:
+        return None
 
-    authorizer: Authorizer
-
-    def decide(self, check: AccessCheck) -> bool:
+    def decide(check: AccessCheck) -> bool:
         user = check.get("user") or {}
         fields = ("verb", "group", "resource", "subresource", "namespace", "name", "path")
         access = AccessRequest(**{name: str(check.get(name) or "") for name in fields})
         subject = UserInfo(name=str(user.get("username", "")), groups=tuple(user.get("groups") or ()))
-        return self.authorizer.allows(subject, access)
+        return authorizer.allows(subject, access)
+
+    return decide
 
 
-def _authorizer_value(attributes: Attributes) -> Object:
+def authorizer_value(attributes: Attributes) -> Object:
     user = user_info(attributes.user)
     resource = {
         "group": attributes.kind.group,

@@ -7,20 +7,27 @@ from pykueue.apiserver.plugins.pod_security import PodSecurityAdmission
 from pykueue.apiserver.plugins.resource_quota import QuotaUsage, ResourceQuotas
 from pykueue.apiserver.plugins.unenforced_kinds import UnenforcedKinds
 from pykueue.apiserver.plugins.validating_policies import ValidatingPolicies
+from pykueue.apiserver.plugins.webhooks import MutatingWebhooks, ValidatingWebhooks, WebhookSource
 from pykueue.apiserver.security.authorizer import Authorizer
 from pykueue.apiserver.store.store import Store
 
 
 class Plugins:
-    """`of_writes` check creations and updates; `mutating` plugins change them."""
+    """`mutating` change writes; `of_writes` check them, `of_deletions` check deletions."""
 
     def __init__(self, store: Store, scheme: Scheme, usage: QuotaUsage, authorizer: Authorizer | None) -> None:
         validating_policies = ValidatingPolicies(store, scheme, authorizer)
-        self.mutating: list[MutatingPlugin] = [MutatingPolicies(store, scheme, authorizer)]
-        self.of_deletions: list[AdmissionPlugin] = [validating_policies]
+        self.webhooks = WebhookSource(store, scheme)
+        validating_webhooks = ValidatingWebhooks(self.webhooks, authorizer)
+        self.mutating: list[MutatingPlugin] = [
+            MutatingPolicies(store, scheme, authorizer),
+            MutatingWebhooks(self.webhooks, authorizer),
+        ]
+        self.of_deletions: list[AdmissionPlugin] = [validating_policies, validating_webhooks]
         self.of_writes: list[AdmissionPlugin] = [
             PodSecurityAdmission(),
             UnenforcedKinds(),
             validating_policies,
+            validating_webhooks,
             ResourceQuotas(usage),
         ]

@@ -6,17 +6,18 @@ People rely on policies. An answer that looks like success would be a lie about 
 from pykueue.api.scheme import AdmissionRequest, Kind
 from pykueue.apiserver.calls import WriteCall
 
-_ADMISSION = "admissionregistration.k8s.io"
-_NO_WEBHOOKS = "this API server calls no webhooks"
 _REASONS = {
-    (_ADMISSION, "MutatingWebhookConfiguration"): _NO_WEBHOOKS,
-    (_ADMISSION, "ValidatingWebhookConfiguration"): _NO_WEBHOOKS,
     ("apiregistration.k8s.io", "APIService"): "this API server forwards no requests",
     ("apps", "DaemonSet"): "no controller creates its pods",
-    ("", "ReplicationController"): "no controller creates its pods",
+    ("", "PersistentVolume"): "no controller binds it to a claim",
     ("", "PersistentVolumeClaim"): "there are no persistent volumes",
+    ("autoscaling", "HorizontalPodAutoscaler"): "no controller scales its target",
+    ("flowcontrol.apiserver.k8s.io", "FlowSchema"): "users share this API server by fixed limits",
+    ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"): "users share this API server by fixed limits",
+    ("networking.k8s.io", "Ingress"): "nothing routes its requests",
+    ("networking.k8s.io", "IngressClass"): "nothing routes requests",
     ("networking.k8s.io", "NetworkPolicy"): "pods share the network of this machine",
-    ("policy", "PodDisruptionBudget"): "this API server serves no evictions",
+    ("storage.k8s.io", "StorageClass"): "no controller provisions volumes",
 }
 """Why a kind has no effect, by group and kind; some exist only if a user defines them."""
 

@@ -96,8 +96,10 @@ class SqliteLog:
             raise self._damaged(f"{self._marker.name} says that data were kept here, but the database is gone or empty")
         try:
             connection = connect(self.path)
-            if is_new:
-                create_tables(connection)
+            if connection.execute("SELECT 1 FROM sqlite_master").fetchone() is None:
+                if self._marker.exists():
+                    raise self._damaged("it has no tables")
+                create_tables(connection)  # the file is new, or its first start was killed
             fault = connection.execute("PRAGMA integrity_check(1)").fetchone()[0]
             if fault != "ok":
                 raise self._damaged(str(fault))

@@ -20,6 +20,9 @@ from pykueue.cluster.runtimes.protocol import Connection
 
 PROTOCOL = "SPDY/3.1+portforward.k8s.io"
 _CHUNK_BYTES = 64 * 1024
+_MOST_CHUNKS = 4
+_MOST_CONNECTIONS = 256
+"""At once, of one session."""
 
 
 def register(api: EmbeddedApi, cluster: LocalCluster) -> None:
@@ -71,20 +74,31 @@ class PortForwardSession:
                 self._open(frame)
             case spdy.Data() if frame.stream in self._inputs:
                 if frame.data:
-                    self._inputs[frame.stream].put_nowait(frame.data)
+                    await self._put(frame.stream, frame.data)
                 if frame.is_last:
-                    self._inputs[frame.stream].put_nowait(None)
+                    await self._put(frame.stream, None)
             case spdy.Reset() if frame.stream in self._tasks:
                 self._tasks[frame.stream].cancel()
             case spdy.Ping():
                 await self._messages.send(self._writer.pong(frame.number))
 
+    async def _put(self, stream: int, data: bytes | None) -> None:
+        """Wait while the pod reads slowly, so that no more than a few chunks are in memory."""
+        putting = asyncio.ensure_future(self._inputs[stream].put(data))
+        try:
+            await asyncio.wait({putting, self._tasks[stream]}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            putting.cancel()
+
     def _open(self, opened: spdy.Opened) -> None:
+        self._tasks = {stream: task for stream, task in self._tasks.items() if not task.done()}
+        if len(self._tasks) >= _MOST_CONNECTIONS or len(self._errors) >= _MOST_CONNECTIONS:
+            raise spdy.FrameError("too many connections")
         request = opened.headers.get("requestid", "")
         if opened.headers.get("streamtype") == "error":
             self._errors[request] = opened.stream
             return
-        self._inputs[opened.stream] = asyncio.Queue()
+        self._inputs[opened.stream] = asyncio.Queue(_MOST_CHUNKS)
         connecting = self._connect(opened.stream, request, opened.headers.get("port", ""))
         self._tasks[opened.stream] = asyncio.ensure_future(connecting)
 

@@ -3,7 +3,6 @@
 import asyncio
 import functools
 import logging
-import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -166,7 +165,7 @@ class Kubelet:
     async def forget(self, uid: str) -> None:
         """Remove the processes, logs and volumes of a pod that no longer exists in the API."""
         await self.runtime.forget(uid)
-        await asyncio.to_thread(shutil.rmtree, paths.inside(self._volumes, uid), ignore_errors=True)
+        await asyncio.to_thread(paths.remove_tree, paths.inside(self._volumes, uid))
 
     @property
     def _volumes(self) -> Path:

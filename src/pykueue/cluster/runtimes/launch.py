@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pykueue.api import objects, resource_lists
-from pykueue.cluster.runtimes import console, executions, linux_processes, sandbox
+from pykueue.cluster.runtimes import console, executions, linux_calls, linux_processes, sandbox
 from pykueue.cluster.runtimes.cgroups import ContainerCgroup
 from pykueue.cluster.runtimes.linux_processes import ProcessIdentity
 from pykueue.cluster.runtimes.protocol import ContainerRequest, StartError
@@ -125,6 +125,7 @@ def _raised(descriptor: int, stack: contextlib.ExitStack) -> int:
 
 def spawn(script: StartScript, limits: list[str], descriptors: dict[int, int]) -> int:
     executions.find_executable(script.command[0], script.environment, script.work)
+    linux_calls.inherit_no_descriptors()
     return os.posix_spawn(
         "/bin/sh",
         ["/bin/sh", "-c", _SCRIPT, "sh", str(script.work), *limits, *script.arguments],

@@ -32,6 +32,7 @@ _NUMBERS = {
     "aarch64": {"setgroups": 159, "setresuid": 147, "setresgid": 149, "keyctl": 219},
 }
 _MOUNT_SETATTR = 442
+_CLOSE_RANGE, _CLOSE_RANGE_CLOEXEC = 436, 4
 
 CAPABILITIES = (
     *("CHOWN", "DAC_OVERRIDE", "DAC_READ_SEARCH", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SETPCAP"),
@@ -163,6 +164,19 @@ def become_subreaper() -> None:
 
 
 # Files
+
+
+def inherit_no_descriptors() -> None:
+    """Close all descriptors but the standard ones in programs that this process starts.
+
+    Python's own are closed then, but not those that this process was started with.
+    """
+    arguments = (ctypes.c_uint(3), ctypes.c_uint(0xFFFFFFFF), ctypes.c_uint(_CLOSE_RANGE_CLOEXEC))
+    if _libc.syscall(ctypes.c_long(_CLOSE_RANGE), *arguments) < 0:  # before Linux 5.11
+        for name in os.listdir("/proc/self/fd"):  # noqa: PTH208 - names are numbers
+            with contextlib.suppress(OSError):
+                if int(name) > 2:
+                    os.set_inheritable(int(name), False)  # noqa: FBT003 - positional only
 
 
 def punch_hole(descriptor: int, length: int) -> None:

@@ -13,7 +13,6 @@ import contextlib
 import logging
 import os
 import secrets
-import shutil
 import signal
 import sys
 from collections.abc import Sequence
@@ -283,7 +282,7 @@ class ProcessRuntime:
             if process is not None and process.is_alive():
                 await ProcessContainer(directory, process, pod_uid).stop(0)
         await self.clear(pod_uid)
-        await asyncio.to_thread(shutil.rmtree, pod_directory, ignore_errors=True)
+        await asyncio.to_thread(paths.remove_tree, pod_directory)
 
     async def connect(self, pod: Object, port: int) -> Connection:
         mapped = self._ports.mapping_of(pod).ports.get(str(port), port)
@@ -397,7 +396,7 @@ class ProcessContainer:
 
     def _remove_temporary_files(self) -> None:
         for path in (self._directory / "tmp", self._directory / "var-tmp"):
-            shutil.rmtree(path, ignore_errors=True)
+            paths.remove_tree(path)
         if (cgroup := _cgroup_of(self._directory)) is not None:
             cgroup.remove()
 

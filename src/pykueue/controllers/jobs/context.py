@@ -38,6 +38,12 @@ class JobPolicy:
     with it (off by SkipReassignmentForPodOwnedWorkloads)."""
     dispatches: bool = True
     """Whether Workloads with a check of MultiKueue run on other clusters (MultiKueue)."""
+    checks_group_owner: bool = True
+    """Whether a pod group takes only Workloads of pod groups
+    (PodIntegrationValidateGroupOwner)."""
+    defers_finalization: bool = True
+    """Whether the Workload of a deleted RayService stays until Redis is cleaned up
+    (DeferRayServiceFinalizationForRedisCleanup)."""
     unadmitted: UnadmittedStatus = LEGACY
     max_name_length: int = 253
     """The maximum length of a Workload's name (ShortWorkloadNames)."""

@@ -26,6 +26,8 @@ _FAILED_TO_START = "FailedToStart"
 
 def plan(context: JobContext) -> Plan:
     job = context.job
+    if job is not None and _finalizes_late(context, job):
+        return Plan()
     if job is None or objects.is_deleted(job):
         return Plan(actions=tuple(release_orphans(context)))
     if _is_managed(context, job):
@@ -34,6 +36,10 @@ def plan(context: JobContext) -> Plan:
     if former:
         return Plan(actions=tuple(release_orphans(context, former)))
     return Plan() if context.ancestor is None else _follow_ancestor(context, job, context.ancestor)
+
+
+def _finalizes_late(context: JobContext, job: Object) -> bool:
+    return context.policy.defers_finalization and objects.is_deleted(job) and context.kind.finalizes_late(job)
 
 
 def _is_managed(context: JobContext, job: Object) -> bool:

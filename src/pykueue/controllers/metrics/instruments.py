@@ -33,6 +33,10 @@ class CustomLabels:
                 self._of_kind.setdefault(entry.get("sourceKind") or "ClusterQueue", []).append(entry)
 
     @property
+    def has_labels(self) -> bool:
+        return bool(self._of_kind)
+
+    @property
     def reads_workloads(self) -> bool:
         return "Workload" in self._of_kind
 
@@ -93,6 +97,8 @@ class Instruments:
             name: measure for name, measure in CATALOG.items() if not (without and name.startswith(f"kueue_{without}"))
         }
         self._instruments: dict[str, Counter | Histogram] = {}
+        self._children: dict[tuple[str, ...], Any] = {}
+        """Instruments with their labels set. With custom labels, which may change, it is empty."""
         for name, measure in self._metrics.items():
             labels = [*measure.labels, "replica_role", *custom.names(measure)]
             if measure.kind is MetricType.COUNTER:
@@ -119,18 +125,25 @@ class Instruments:
         counter.labels(*labels, self._role, *self.custom.values(CATALOG[name], labels)).inc()
 
     def count(self, name: str, *labels: str, by: int = 1) -> None:
-        counter = self._instruments[f"kueue_{name}"]
-        assert isinstance(counter, Counter)
-        counter.labels(*self.label_values(name, labels)).inc(by)
+        self._child(name, *labels).inc(by)
 
     def observe(self, name: str, *labels: str, seconds: float) -> None:
         """A negative duration, which two different clocks may give, counts as zero."""
-        histogram = self._instruments[f"kueue_{name}"]
-        assert isinstance(histogram, Histogram)
-        histogram.labels(*self.label_values(name, labels)).observe(max(0.0, seconds))
+        self._child(name, *labels).observe(max(0.0, seconds))
+
+    def _child(self, *key: str) -> Any:
+        """The instrument of this name with these labels; looking it up each time is slow."""
+        child = self._children.get(key)
+        if child is None:
+            name, *labels = key
+            child = self._instruments[f"kueue_{name}"].labels(*self.label_values(name, labels))
+            if not self.custom.has_labels:
+                self._children[key] = child
+        return child
 
     def remove(self, labels: Mapping[str, str]) -> None:
         """Removes the samples of a deleted object, which the labels name."""
+        self._children.clear()
         for name, instrument in self._instruments.items():
             if labels.keys() <= set(CATALOG[name].labels):
                 instrument.remove_by_labels(dict(labels))

@@ -78,7 +78,7 @@ def _find_workload(context: JobContext, group: PodGroup) -> _GroupMatch:
     old = next((workload for workload in context.workloads if objects.name(workload) == group.name), None)
     if old is None:
         return _GroupMatch(group=group, first=group.lead)
-    if objects.annotations(old).get(IS_GROUP_WORKLOAD) != "true":
+    if context.policy.checks_group_owner and objects.annotations(old).get(IS_GROUP_WORKLOAD) != "true":
         message = (
             f'A Workload named "{group.name}" already exists but is not a pod group workload; '
             "this pod group cannot be admitted"

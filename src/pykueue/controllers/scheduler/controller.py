@@ -84,6 +84,7 @@ class Scheduler:
         self._cache = cache
         self._clock = clock
         self._policy = policy.engine_policy(configuration)
+        self._encodes_by_prefix = policy.encodes_by_hostname_prefix(configuration)
         self._unadmitted = UnadmittedStatus(is_granular=self._policy.unadmitted_workloads_observability)
         self.engine = engine.Engine(self._policy)
         self._cycles = CycleRunner(
@@ -210,7 +211,7 @@ class Scheduler:
         now_ns = self._clock.now_ns()
 
         def reserve_quota(workload: Object) -> None:
-            transitions.reserve_quota(workload, outcomes.admission(decision.admission), now_ns)
+            transitions.reserve_quota(workload, self._admission(decision), now_ns)
             if decision.admitted:
                 transitions.sync_admitted(workload, now_ns, self._unadmitted)
 
@@ -289,7 +290,7 @@ class Scheduler:
                 cluster_queue=decision.cluster_queue,
                 guard=_holds_places,
                 transition=lambda workload: transitions.assign_topology(
-                    workload, outcomes.admission(decision.admission), now_ns, self._unadmitted
+                    workload, self._admission(decision), now_ns, self._unadmitted
                 ),
                 events=lambda _written: outcomes.placement_events(decision),
                 refusal=events.AdmissionRefused,
@@ -336,6 +337,9 @@ class Scheduler:
                 refusal=events.EvictionRefused,
             )
         )
+
+    def _admission(self, decision: decisions.Admit | decisions.AssignTopology) -> Object:
+        return outcomes.admission(decision.admission, by_hostname_prefix=self._encodes_by_prefix)
 
     # Writing
 

@@ -12,6 +12,7 @@ from pykueue.engine import values
 from pykueue.engine.flavors.assignment import Assignment, PodSetAssignment
 from pykueue.engine.queues.cluster_queue import ClusterQueueState, IndexedGroup, PlacementPolicy
 from pykueue.engine.reasons import (
+    ElasticLevelRefused,
     FlavorReason,
     FlavorTopologyMismatch,
     InactiveReason,
@@ -139,7 +140,9 @@ def placement_requests(
             continue
         if assigned.topology is not None and not _has_failed_node(workload, assigned.topology):
             continue
-        flavor = _only_flavor(cache, queue, assigned)
+        if workload.refuses_levels and pod_set.topology_request is not None:
+            assigned.conflict = _refused_level(pod_set.topology_request)
+        flavor = None if assigned.conflict is not None else _only_flavor(cache, queue, assigned)
         if flavor is None:
             continue
         if queue.placement.elsewhere or (workload.admission is None and flavor in queue.placement.after_checks):
@@ -148,6 +151,12 @@ def placement_requests(
             earlier = _earlier_topology(workload, assignment, pod_set.name)
             requests.setdefault(flavor, []).append(_placement_request(pod_set, assigned.count, earlier))
     return requests
+
+
+def _refused_level(request: values.TopologyRequest) -> ElasticLevelRefused | None:
+    if request.required is None and request.preferred is None:
+        return None
+    return ElasticLevelRefused(is_required=request.required is not None)
 
 
 def place(cache: TopologyCache, queue: ClusterQueueState, workload: values.Workload, assignment: Assignment) -> None:

@@ -88,8 +88,8 @@ class Controller:
             key, due_ns = next(iter(self._batches.items()))
             if (pause_ns := due_ns - self._clock.now_ns()) > 0:
                 await self._clock.sleep(pause_ns / SECOND_NS)
-            del self._batches[key]
-            self._queue.add(key)
+            if self._batches.pop(key, None) is not None:
+                self._queue.add(key)
 
     def _owner_changed(self, old: Object | None, new: Object | None) -> None:
         owner = new or old
@@ -122,6 +122,7 @@ class Controller:
         if self._release is not None:
             self._owner_uids.setdefault(key, set()).add(reference["uid"])
         if self._batch_ns and new is not None and self._are_settled(new, reference["uid"]):
+            self._batches.pop(key, None)
             self._queue.add(key)
         else:
             self._add_batched(key)

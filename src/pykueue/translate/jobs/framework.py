@@ -108,6 +108,8 @@ class JobFramework:
     priority_class: Callable[[Object], str] | None = None
     """Reads the name of the PriorityClass; None means the first one that a pod template names."""
     skips: Callable[[Object], bool] = _never
+    finalizes_late: Callable[[Object], bool] = _never
+    """Whether a job still needs its Workload while it is being deleted."""
     """Whether Kueue ignores the job even if it has a queue name."""
     is_on_hold: Callable[[Object], bool] = _never
     adjust_started: Callable[[Object, Sequence[PodSetInfo]], None] = _no_adjustment

@@ -100,6 +100,11 @@ def _has_redis_cleanup(job: Object, cluster: Object) -> bool:
     return is_annotated or bool(cluster.get("gcsFaultToleranceOptions"))
 
 
+def _rayservice_cleans_redis(job: Object) -> bool:
+    """A job that cleans up Redis runs after the RayService is deleted, and needs its quota."""
+    return _has_redis_cleanup(job, objects.nested(job, "spec", "rayClusterConfig"))
+
+
 def _at_least(requests: dict[str, Any], minimum: dict[str, str]) -> dict[str, Any]:
     merged = dict(requests)
     for name, amount in minimum.items():
@@ -244,6 +249,7 @@ FRAMEWORKS = (
             finished=_never_finished,
             is_active=_rayservice_is_ready,
             pods_ready=_rayservice_is_ready,
+            finalizes_late=_rayservice_cleans_redis,
         ),
         ("spec", "rayClusterConfig"),
         lambda job: str(objects.nested(job, "status", "activeServiceStatus").get("rayClusterName", "")),
