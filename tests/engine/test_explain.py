@@ -1,9 +1,11 @@
 import dataclasses
+from random import Random
 
 import pytest
 from tests.engine import builders as b
 
 from pykueue.engine import events, values
+from pykueue.engine.decisions import Admit
 from pykueue.engine.explain.explanation import (
     Activate,
     CoverResources,
@@ -188,6 +190,32 @@ def test_quota_covers_those_ahead_who_would_take_it_first():
     assert explanation.remedies == (MoreQuota(amounts={CPU: 8}),)
 
 
+def test_quota_does_not_cover_those_ahead_who_need_still_more():
+    """The huge one stays where it is; the one of 2 takes new quota first."""
+    pending = [workload("huge", 64, created=1), workload("first", 2, created=2), workload("w", 3, created=3)]
+    explanation = engine_with(queue("a"), workloads=[running("r", 9), *pending]).view.explain("ns/w")
+    assert explanation.remedies == (MoreQuota(amounts={CPU: 4}),)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_named_quota_is_the_smallest(seed):
+    """Every smaller amount is tried: with none of them the workload is admitted."""
+    random = Random(seed)
+    pending = [workload(f"w{n}", random.randint(1, 12), created=n) for n in range(random.randint(2, 7))]
+    workloads = [running("r", 10), *pending]
+    (remedy,) = engine_with(queue("a"), workloads=workloads).view.explain(pending[-1].key).remedies
+    assert remedy == MoreQuota(amounts={CPU: smallest_raise(workloads)})
+
+
+def smallest_raise(workloads):
+    for raised in range(100):
+        engine = engine_with(queue("a", 10 + raised), workloads=workloads)
+        while cycle := engine.handle(events.CycleDue()):
+            if any(decision.workload == workloads[-1].key and isinstance(decision, Admit) for decision in cycle):
+                return raised
+    raise AssertionError(workloads)
+
+
 def test_more_quota_is_not_named_where_it_does_not_help():
     """The head of a strict queue asks for a resource that the queue does not cover."""
     strict = dataclasses.replace(queue("a"), queueing_strategy=values.QueueingStrategy.STRICT_FIFO)
@@ -205,6 +233,30 @@ def uncovered(**changes):
 
 
 UNCOVERED = (CoverResources(amounts={"memory": 7}), DropRequests(resources=("memory",)))
+
+
+def one_pod(cpu):
+    return (values.PodSet(name="main", count=1, spec_count=1, requests={"cpu": cpu}, pod_requests={"cpu": cpu}),)
+
+
+@pytest.mark.parametrize(
+    ("largest_node", "checks", "unschedulable"),
+    [({"cpu": 6}, {}, ["ns/huge"]), ({"cpu": 7}, {}, []), (None, {}, []), ({"cpu": 6}, {"provisioning": []}, [])],
+)
+def test_holders_whose_pods_no_node_is_large_enough_for(largest_node, checks, unschedulable):
+    checked = dataclasses.replace(queue("a"), admission_checks={name: frozenset() for name in checks})
+    holders = [running("huge", 7, pod_sets=one_pod(7)), running("small", 3, pod_sets=one_pod(3))]
+    explanation = engine_with(checked, workloads=[*holders, workload("w", 5)]).view.explain("ns/w", largest_node)
+    assert [holder.workload for holder in explanation.unschedulable] == unschedulable
+
+
+def test_all_covered_resources_are_listed():
+    """Also those that the workload does not ask for."""
+    resources = {name: values.Quota(nominal=1) for name in ("memory", "cpu")}
+    flavor = values.FlavorQuotas(name="spot", resources=resources)
+    group = values.ResourceGroup(covered_resources=("memory", "cpu"), flavors=(flavor,))
+    covering = dataclasses.replace(queue("a"), resource_groups=(group,))
+    assert engine_with(covering, workloads=[uncovered()]).view.explain("ns/w").covered == ("cpu", "memory")
 
 
 def test_a_resource_that_is_not_covered():

@@ -1,9 +1,12 @@
+import dataclasses
+
 import pytest
 
 from pykueue.engine import values
 from pykueue.engine.explain.explanation import (
     Explanation,
     FlavorFit,
+    MoreQuota,
     Obstacle,
     PodSetFit,
     ReduceRequests,
@@ -11,6 +14,7 @@ from pykueue.engine.explain.explanation import (
     Standing,
 )
 from pykueue.engine.reasons import InactiveReason, Inactivity
+from pykueue.translate import node_capacity
 from pykueue.translate.job_explanations import JobFacts, report
 
 SECOND_NS = 10**9
@@ -113,7 +117,7 @@ def test_a_pod_that_no_node_can_take():
     assert job_report.summary.endswith(
         "but 1 of 1 pods cannot be scheduled: 0/1 nodes are available: 1 Insufficient cpu."
     )
-    assert job_report.lines == ("  node n is too small: it has cpu 2 of 4",)
+    assert job_report.lines[-1] == "  node n is too small: it has cpu 2 of 4"
 
 
 def test_pods_on_a_cluster_without_nodes():
@@ -149,6 +153,43 @@ def test_a_request_that_no_wait_can_satisfy():
         "It can never start as things are: it asks for 64 cpu, ClusterQueue a may have 2, the largest node has 2."
     )
     assert job_report.lines[-1] == "  - ask for less: at most 2 cpu in each pod of main"
+
+
+def test_a_resource_that_is_not_covered_is_named_with_all_that_are():
+    fits = PodSetFit(name="main", count=1, requests={"gpu": 1}, undeclared=("gpu",), flavors=())
+    explanation = dataclasses.replace(engine_answer(), pod_sets=(fits,), covered=("cpu", "memory"))
+    assert answer(workload=workload(), explanation=explanation).lines[0] == (
+        "It can never start as things are: it asks for gpu, which ClusterQueue a does not cover (covered: cpu, memory)."
+    )
+
+
+def test_an_admitted_workload_that_no_node_is_large_enough_for():
+    job_report = answer(workload=workload(), explanation=engine_answer(Standing.ADMITTED), nodes=(node("2"),))
+    assert job_report.lines[0] == (
+        "It can never start as things are: it asks for 4 cpu in each pod, the largest node has 2."
+        " It uses quota nevertheless: delete it."
+    )
+
+
+@pytest.mark.parametrize(
+    ("free", "note"),
+    [
+        (({"cpu": 0}, {"cpu": 500}), " (its pods would still wait: the nodes have 500m cpu free)"),
+        (({"cpu": 3000}, {"cpu": 2000}), " (its pods would still wait: no node has more than 3 cpu free)"),
+        (({"cpu": 4000},), ""),
+        (None, ""),
+    ],
+)
+def test_more_quota_without_free_nodes(free, note):
+    explanation = engine_answer(remedies=(MoreQuota(amounts={CPU: 4000}),))
+    last = answer(workload=workload(), explanation=explanation, nodes=(node("8"),), free=free).lines[-1]
+    assert last == f"  - raise the nominal quota of ClusterQueue a: 4 more cpu in flavor spot{note}"
+
+
+def test_what_pods_leave_free():
+    """A pod that has ended, or is on no node, uses nothing."""
+    pods = [pod(), pod(phase="Succeeded"), pod(phase="Pending", node="")]
+    assert node_capacity.free_amounts([node("6")], pods) == ({"cpu": 2000},)
 
 
 def test_nothing_is_impossible_where_a_check_provides_nodes():

@@ -35,6 +35,7 @@ from pykueue.translate import amounts, messages, outcomes
 ELSEWHERE = "a workload of another namespace"
 """Stands for the name of a workload that the user may not see."""
 _MAX_NAMES = 5
+_QUOTA_REMEDIES = (MoreQuota, CoverResources)
 
 _OBSTACLES = {
     Obstacle.DEACTIVATED: "it is deactivated (spec.active is false)",
@@ -53,14 +54,20 @@ def lines(explanation: Explanation, *, now_ns: int) -> Iterator[str]:
     yield from details(explanation, now_ns=now_ns)
 
 
-def details(explanation: Explanation, *, now_ns: int) -> Iterator[str]:
-    """What follows the first line."""
+def advises_quota(explanation: Explanation) -> bool:
+    return any(isinstance(remedy, _QUOTA_REMEDIES) for remedy in explanation.remedies)
+
+
+def details(explanation: Explanation, *, now_ns: int, quota_note: str = "") -> Iterator[str]:
+    """What follows the first line; the note is added to remedies that only add quota."""
     if explanation.standing in (Standing.QUEUED, Standing.INADMISSIBLE):
         yield from _pending(explanation, now_ns=now_ns)
     if explanation.remedies:
         yield ""
         yield "Any one of these would let it in now:"
-        yield from (f"  - {_remedy(remedy, explanation)}" for remedy in explanation.remedies)
+        for remedy in explanation.remedies:
+            note = f" ({quota_note})" if quota_note and isinstance(remedy, _QUOTA_REMEDIES) else ""
+            yield f"  - {_remedy(remedy, explanation)}{note}"
     if explanation.repairs:
         yield ""
         subject = "this" if len(explanation.repairs) == 1 else "one of these"
@@ -79,6 +86,11 @@ def _pending(explanation: Explanation, *, now_ns: int) -> Iterator[str]:
         yield ""
         yield from _pod_set(pod_set, now_ns)
     yield from _preemption(explanation, now_ns)
+    if explanation.unschedulable:
+        yield ""
+        yield "Admitted, but no node is large enough for their pods:"
+        for holder in explanation.unschedulable[:_MAX_NAMES]:
+            yield f"  {_holder(holder, now_ns)}: delete it"
 
 
 def _ahead(explanation: Explanation) -> Iterator[str]:
@@ -114,6 +126,7 @@ def without_other_namespaces(explanation: Explanation, namespace: str) -> Explan
         ahead=tuple(map(key, explanation.ahead)),
         stuck_ahead=tuple(map(key, explanation.stuck_ahead)),
         pod_sets=tuple(map(pod_set, explanation.pod_sets)),
+        unschedulable=tuple(map(holder, explanation.unschedulable)),
         victims=tuple(dataclasses.replace(victim, holder=holder(victim.holder)) for victim in explanation.victims),
         spared=tuple(dataclasses.replace(spared, holder=holder(spared.holder)) for spared in explanation.spared),
     )
@@ -282,6 +295,7 @@ def as_json(explanation: Explanation) -> dict[str, Any]:
         "stuckAhead": list(explanation.stuck_ahead),
         "message": pending and messages.pending(pending, outcomes.amount_text),
         "podSets": [_pod_set_json(pod_set) for pod_set in explanation.pod_sets],
+        "unschedulable": [_holder_json(holder) for holder in explanation.unschedulable],
         "preempts": [{**_holder_json(victim.holder), "reason": victim.reason.value} for victim in explanation.victims],
         "spared": [
             {**_holder_json(spared.holder), "reason": messages.refusal(spared.refusal)} for spared in explanation.spared

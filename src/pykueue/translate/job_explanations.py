@@ -14,7 +14,7 @@ from pykueue.api import conditions, labels, objects, times
 from pykueue.api.scheme import Object
 from pykueue.engine import values
 from pykueue.engine.explain.explanation import Explanation, Obstacle, PodSetFit, Standing
-from pykueue.translate import amounts, explanations, messages, outcomes
+from pykueue.translate import amounts, explanations, messages, node_capacity, nodes, outcomes
 
 _MISSPELLED_QUEUE_LABEL = "kueue.x-k8s.io/queue"
 _MAX_NAMES = 8
@@ -51,6 +51,8 @@ class JobFacts:
     pods: tuple[Object, ...] = ()
     nodes: tuple[Object, ...] | None = None
     """None if the nodes cannot be read."""
+    free: tuple[node_capacity.Amounts, ...] | None = None
+    """What is free on each node; None if that is not known, or more quota would not help."""
     warnings: tuple[str, ...] = ()
     """Warning events about the job, the newest first."""
     cluster_queue: Object | None = None
@@ -162,7 +164,9 @@ def _pending(facts: JobFacts, workload: Object, explanation: Explanation) -> Job
     is_outside = explanation.standing is Standing.OUTSIDE
     summary = _outside(facts, workload, explanation) if is_outside else explanations.headline(explanation)
     first = [line for line in (_never(facts, explanation), _inactive(facts, explanation)) if line]
-    details = explanations.details(explanation, now_ns=facts.now_ns)
+    shortage = node_capacity.shortage(explanation.workload, facts.free)
+    note = f"its pods would still wait: {shortage}" if shortage else ""
+    details = explanations.details(explanation, now_ns=facts.now_ns, quota_note=note)
     return JobReport(
         state="in no queue" if is_outside else "pending",
         summary=summary,
@@ -213,10 +217,9 @@ def _never(facts: JobFacts, explanation: Explanation) -> str:
 
 def _impossible(facts: JobFacts, explanation: Explanation, pod_set: PodSetFit) -> Iterator[str]:
     for resource in pod_set.undeclared:
-        covered = ", ".join(sorted({fit.resource for flavor in pod_set.flavors for fit in flavor.resources}))
         yield (
             f"it asks for {resource}, which ClusterQueue {explanation.cluster_queue} does not cover"
-            f" (covered: {covered or 'none of its resources'})"
+            f" (covered: {', '.join(explanation.covered) or 'nothing'})"
         )
     for resource, amount in pod_set.requests.items():
         fits = [
@@ -237,14 +240,25 @@ def _impossible(facts: JobFacts, explanation: Explanation, pod_set: PodSetFit) -
             yield text if largest is None else f"{text}, the largest node has {amounts.to_text(resource, largest)}"
 
 
-def _too_large_for_nodes(facts: JobFacts, explanation: Explanation, name: str = "") -> list[str]:
-    """The resources of which one pod of a pod set, or of any, asks for more than any node has."""
+def _never_on_a_node(facts: JobFacts, explanation: Explanation) -> str:
+    """Which requests of the pods of an admitted workload are larger than any node."""
+    parts = [
+        f"it asks for {amounts.to_text(resource, pod_set.pod_requests[resource])} {resource}"
+        f" in each pod, the largest node has {amounts.to_text(resource, _largest(facts.nodes, resource) or 0)}"
+        for pod_set in explanation.workload.pod_sets
+        for resource in _too_large_for_nodes(facts, explanation, pod_set.name)
+    ]
+    return f"It can never start as things are: {'; '.join(parts)}." if parts else ""
+
+
+def _too_large_for_nodes(facts: JobFacts, explanation: Explanation, name: str) -> list[values.ResourceName]:
+    """The resources of which one pod of a pod set asks for more than any node has."""
     if may_get_nodes(facts.cluster_queue):
         return []
     return [
         resource
         for pod_set in explanation.workload.pod_sets
-        if not name or pod_set.name == name
+        if pod_set.name == name
         for resource, amount in pod_set.pod_requests.items()
         if (largest := _largest(facts.nodes, resource)) is not None and amount > largest
     ]
@@ -254,21 +268,7 @@ def _largest(nodes: tuple[Object, ...] | None, resource: str) -> int | None:
     """The largest amount of a resource on one node; None if there are no nodes to compare."""
     if not nodes:
         return None
-    return max(_allocatable(node).get(resource, 0) for node in nodes)
-
-
-def _allocatable(node: Object) -> dict[str, int]:
-    return amounts.of_requests(objects.nested(node, "status", "allocatable"))
-
-
-def largest_node(nodes: tuple[Object, ...]) -> dict[values.ResourceName, int]:
-    """The largest amount of each resource on one node."""
-    largest: dict[values.ResourceName, int] = {}
-    for node in nodes:
-        for resource, amount in _allocatable(node).items():
-            name = values.ResourceName(resource)
-            largest[name] = max(amount, largest.get(name, 0))
-    return largest
+    return max(node_capacity.allocatable(node).get(resource, 0) for node in nodes)
 
 
 def may_get_nodes(cluster_queue: Object | None) -> bool:
@@ -314,12 +314,15 @@ def _failed_checks(workload: Object) -> list[str]:
 
 def _admitted(facts: JobFacts, explanation: Explanation) -> JobReport:
     headline = explanations.headline(explanation)
+    never = [
+        f"{line} It uses quota nevertheless: delete it." for line in (_never_on_a_node(facts, explanation),) if line
+    ]
     for state, problem in (("unschedulable", _unschedulable), ("failing to start", _start_failures)):
         lines = list(problem(facts))
         if lines:
             pod = next((objects.name(pod) for pod in facts.pods if _restarts(pod)), "")
             text = headline.removesuffix(".")
-            return JobReport(state=state, summary=f"{text}, but {lines[0]}", lines=tuple(lines[1:]), failed_pod=pod)
+            return JobReport(state=state, summary=f"{text}, but {lines[0]}", lines=(*never, *lines[1:]), failed_pod=pod)
     running = [pod for pod in facts.pods if objects.status(pod).get("phase") == "Running"]
     if running:
         counted = f"{len(running)} of {len(facts.pods)} pods running"
@@ -330,7 +333,7 @@ def _admitted(facts: JobFacts, explanation: Explanation) -> JobReport:
     lines = [f"Event: {warning}" for warning in facts.warnings[:3]]
     if not facts.pods:
         lines = ["It has no pods yet.", *lines]
-    return JobReport(state="admitted", summary=headline, lines=tuple(lines))
+    return JobReport(state="admitted", summary=headline, lines=(*never, *lines))
 
 
 def _unschedulable(facts: JobFacts) -> Iterator[str]:
@@ -344,12 +347,12 @@ def _unschedulable(facts: JobFacts) -> Iterator[str]:
     if not message:
         return
     yield f"{len(waiting)} of {len(facts.pods)} pods cannot be scheduled: {message}"
-    requests = _pod_requests(waiting[0])
+    requests = nodes.pod_requests(objects.spec(waiting[0]))
     for node in (facts.nodes or ())[:_MAX_NODES]:
         lacking = [
-            f"{name} {amounts.to_text(name, _allocatable(node).get(name, 0))} of {amounts.to_text(name, amount)}"
+            f"{name} {amounts.to_text(name, node_capacity.allocatable(node).get(name, 0))} of {amounts.to_text(name, amount)}"
             for name, amount in requests.items()
-            if amount > _allocatable(node).get(name, 0)
+            if amount > node_capacity.allocatable(node).get(name, 0)
         ]
         if lacking:
             yield f"  node {objects.name(node)} is too small: it has {', '.join(lacking)}"
@@ -359,14 +362,6 @@ def _is_without_node(pod: Object) -> bool:
     spec = objects.spec(pod)
     is_pending = objects.status(pod).get("phase", "Pending") == "Pending"
     return is_pending and not spec.get("nodeName") and not spec.get("schedulingGates")
-
-
-def _pod_requests(pod: Object) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for container in objects.nested_list(pod, "spec", "containers"):
-        for name, amount in amounts.of_requests(objects.nested(container, "resources", "requests")).items():
-            total[name] = total.get(name, 0) + amount
-    return total
 
 
 def _statuses(pod: Object) -> list[Object]:

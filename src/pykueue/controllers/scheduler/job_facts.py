@@ -14,9 +14,10 @@ from pykueue.api.errors import ApiError
 from pykueue.api.rules.jobs.job_kinds import JOB_KINDS
 from pykueue.api.scheme import Object, Resource
 from pykueue.engine import values
+from pykueue.engine.explain.explanation import Explanation
 from pykueue.engine.view import EngineView
 from pykueue.kube.client import Client, ListOptions
-from pykueue.translate import explanations, job_explanations, workload
+from pykueue.translate import explanations, job_explanations, node_capacity, workload
 from pykueue.translate.job_explanations import JobFacts
 from pykueue.translate.jobs import pod_selectors
 
@@ -114,6 +115,7 @@ async def read(
     return dataclasses.replace(
         facts,
         explanation=explanation,
+        free=await _free(client, nodes, explanation),
         cluster_queue=queue,
         admission_checks=tuple(check for check in named[3] or () if objects.name(check) in names),
         workload_names=await _preemptors(client, workload_object, may_see_all=may_see_all),
@@ -133,7 +135,7 @@ def _largest_node(
     queues = [queue for queue in cluster_queues or () if objects.name(queue) in targets]
     if not nodes or any(map(job_explanations.may_get_nodes, queues)):
         return None
-    return job_explanations.largest_node(nodes)
+    return node_capacity.largest_node(nodes)
 
 
 def _title(workload_object: Object | None, owner: Object | None, namespace: str) -> str:
@@ -204,6 +206,16 @@ async def _nodes(client: Client) -> tuple[Object, ...] | None:
     """The nodes; None if they cannot be read, or if a node pool may add larger ones."""
     nodes = await _list(client, resources.NODE)
     return None if nodes is None or await _list(client, resources.NODE_POOL) else tuple(nodes)
+
+
+async def _free(
+    client: Client, nodes: tuple[Object, ...] | None, explanation: Explanation | None
+) -> tuple[node_capacity.Amounts, ...] | None:
+    """What is free on each node; all pods are read only for advice that depends on it."""
+    if nodes is None or explanation is None or not explanations.advises_quota(explanation):
+        return None
+    pods = await _list(client, resources.POD)
+    return None if pods is None else node_capacity.free_amounts(nodes, pods)
 
 
 async def _warnings(client: Client, namespace: str, about: Iterable[Object]) -> list[str]:

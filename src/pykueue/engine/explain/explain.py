@@ -123,6 +123,8 @@ def _pending(
         is_strict=queue.value.queueing_strategy is values.QueueingStrategy.STRICT_FIFO,
         pending=None if fits_now else _reason(entry),
         pod_sets=pod_sets,
+        covered=tuple(sorted(queue.group_of)),
+        unschedulable=() if fits_now else tuple(_unschedulable(state, queue, needed, trial.largest_node)),
         victims=tuple(
             Victim(holder=_holder(state, target.reservation, needed), reason=target.reason) for target in entry.targets
         ),
@@ -248,6 +250,23 @@ def _needed(
         for fit in flavor.resources
         if fit.short
     )
+
+
+def _unschedulable(
+    state: EngineState,
+    own: ClusterQueueState,
+    needed: frozenset[quota_tree.Index],
+    largest_node: Mapping[values.ResourceName, int] | None,
+) -> Iterator[Holder]:
+    """Workloads that use the short flavor-resources but whose pods are larger than any node.
+
+    An admission check of their cluster queue may provide larger nodes.
+    """
+    for queue in state.tree_queues(own.node.root.key):
+        for reservation in () if queue.value.admission_checks else queue.reservations:
+            uses_needed = not needed.isdisjoint(reservation.flavor_resources)
+            if uses_needed and not limits.fits_a_node(reservation.workload, largest_node):
+                yield _holder(state, reservation, needed)
 
 
 def _spared(state: EngineState, entry: CycleEntry, needed: frozenset[quota_tree.Index]) -> Iterator[Spared]:

@@ -220,6 +220,10 @@ class Explanation:
     pending: PendingReason | None = None
     """Why it cannot be admitted now; None if it fits."""
     pod_sets: tuple[PodSetFit, ...] = ()
+    covered: tuple[values.ResourceName, ...] = ()
+    """The resources that the cluster queue covers."""
+    unschedulable: tuple[Holder, ...] = ()
+    """Workloads that use short flavor-resources, but whose pods are larger than any node."""
     victims: tuple[Victim, ...] = ()
     spared: tuple[Spared, ...] = ()
     inactivity: tuple[Inactivity, ...] = ()

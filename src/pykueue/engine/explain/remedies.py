@@ -39,6 +39,7 @@ from pykueue.engine.reasons import InactiveReason, Mode
 from pykueue.engine.state import EngineState
 
 _MAX_CYCLES = 100
+_MAX_RAISES = 10
 _MAX_LOCAL_QUEUES = 5
 
 
@@ -66,19 +67,25 @@ class RemedyTrial:
 
     def admits(self, changes: Iterable[events.EngineEvent]) -> bool:
         """Whether the workload is admitted, or preempts others, after the changes."""
+        return self.admitted_before(changes) is None
+
+    def admitted_before(self, changes: Iterable[events.EngineEvent]) -> list[values.Admission] | None:
+        """The admissions of other workloads after the changes; None if it is admitted as well."""
         engine = self._fork()
         for change in changes:
             engine.handle(change)
+        others: list[values.Admission] = []
         for _ in range(_MAX_CYCLES):
             cycle = engine.handle(events.CycleDue())
             if any(
                 decision.workload == self._key and isinstance(decision, (decisions.Admit, decisions.Preempt))
                 for decision in cycle
             ):
-                return True
+                return None
+            others += (decision.admission for decision in cycle if isinstance(decision, decisions.Admit))
             if not cycle:
-                return False
-        return False
+                break
+        return others
 
     def admits_alone(self, changes: Iterable[events.EngineEvent]) -> bool:
         """Whether the workload is admitted after the changes if there are no others."""
@@ -303,18 +310,45 @@ def _other_local_queues(state: EngineState, workload: values.Workload, trial: Re
 def _more_quota(state: EngineState, entry: CycleEntry, trial: RemedyTrial) -> MoreQuota | None:
     """More quota in the assigned, or first matching, flavors; None if that does not help.
 
-    Workloads ahead in the queue may take the new quota first. Then their requests are added.
+    Workloads ahead in the queue may take the new quota first. Then what those use that the trial
+    admitted is added, again and again: a larger quota never admits less of the others, so that for
+    one resource this ends at the smallest amount. All who wait ahead count in the last attempt,
+    for a StrictFIFO queue.
     """
     usage = _request(state, entry)
     if usage is None:
         return None
-    names = state.tree.flavor_resources.names
-    for total in (usage, _with_those_ahead(state, entry, usage)):
-        missing = _short(entry.queue.node, total)
-        amounts = {names[index]: amount for index, amount in missing.items()}
-        if amounts and trial.admits([_raised(entry.queue, amounts)]):
+    tried: dict[values.FlavorResource, int] = {}
+    total = usage
+    for _ in range(_MAX_RAISES):
+        amounts = _missing(state, entry, total)
+        if not amounts or amounts == tried:
+            break
+        others = trial.admitted_before([_raised(entry.queue, amounts)])
+        if others is None:
             return MoreQuota(amounts=amounts)
-    return None
+        tried, total = amounts, _with_admitted(state, entry, usage, others)
+    amounts = _missing(state, entry, _with_those_ahead(state, entry, usage))
+    return MoreQuota(amounts=amounts) if amounts and trial.admits([_raised(entry.queue, amounts)]) else None
+
+
+def _missing(state: EngineState, entry: CycleEntry, usage: quota_tree.Usage) -> dict[values.FlavorResource, int]:
+    names = state.tree.flavor_resources.names
+    return {names[index]: amount for index, amount in _short(entry.queue.node, usage).items()}
+
+
+def _with_admitted(
+    state: EngineState, entry: CycleEntry, usage: quota_tree.Usage, others: Iterable[values.Admission]
+) -> quota_tree.Usage:
+    """The usage, and that of the admissions in the same cluster queue."""
+    total = dict(usage)
+    for admission in others:
+        for pod_set in admission.pod_sets if admission.cluster_queue == entry.queue.name else ():
+            for resource, flavor in pod_set.flavors.items():
+                index = state.tree.flavor_resources.index(flavor, resource)
+                if index in total:
+                    total[index] += pod_set.usage.get(resource, 0)
+    return total
 
 
 def _with_those_ahead(state: EngineState, entry: CycleEntry, usage: quota_tree.Usage) -> quota_tree.Usage:
