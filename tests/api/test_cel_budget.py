@@ -41,6 +41,30 @@ def test_a_user_cannot_write_an_expression_that_grows(text):
         cel_library.compile_selector(text)
 
 
+NAMES = frozenset({"object"})
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("object.split('').map(x, x).size() > 0", "a" * 30_000),
+        ("object.replace('a', object).size() > 0", "a" * 30_000),
+        ("object.map(x, x + x).size() > 0", ["a" * 100_000]),
+        ("object.filter(x, true).size() > 0", list(range(501))),
+        ("object.all(x, object.all(y, true))", list(range(5000))),
+    ],
+)
+def test_an_object_cannot_make_a_policy_expensive(text, value):
+    expression = cel_library.compile_policy(text, NAMES)
+    with pytest.raises(cel.EvaluationError):
+        cel_library.evaluate_with(expression, {"object": value})
+
+
+def test_a_policy_reads_long_texts_that_it_does_not_multiply():
+    expression = cel_library.compile_policy("object.filter(x, x.size() > 9).size() == 1", NAMES)
+    assert cel_library.evaluate_with(expression, {"object": ["a" * 1_000_000]}) is True
+
+
 def test_an_ordinary_selector_is_compiled():
     expression = cel_library.compile_selector('device.driver == "gpu.x.io" && device.a.all(x, x > 0)')
     assert cel_library.evaluate_with(expression, {"device": {"driver": "gpu.x.io", "a": [1]}}) is True

@@ -206,3 +206,14 @@ def test_a_resumed_train_job_is_not_suspended():
     assert not printed(train_job, {"status": {"conditions": [resumed]}})["State"]
     complete = {"type": "Complete", "status": "True"}
     assert printed(train_job, {"status": {"conditions": [resumed, complete]}})["State"] == "Complete"
+
+
+def test_a_disruption_budget():
+    budget = {"spec": {"minAvailable": 2}, "status": {"disruptionsAllowed": 1}}
+    assert printed(kind("PodDisruptionBudget", "policy"), budget) == {
+        "Name": "it",
+        "Min Available": "2",
+        "Max Unavailable": "N/A",
+        "Allowed Disruptions": 1,
+        "Age": "10s",
+    }

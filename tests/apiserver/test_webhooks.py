@@ -8,6 +8,8 @@ from tests.apiserver.api_requests import create, send
 from tests.apiserver.test_validating_policies import CONFIG_MAPS, GROUP, PATH, config_map, install
 from tests.apiserver.webhook_server import WebhookServer
 
+from pykueue.apiserver.store.rows import StoreKey
+
 VALIDATING, MUTATING = "ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"
 MERGE = "application/merge-patch+json"
 
@@ -265,3 +267,24 @@ async def test_a_faulty_configuration_is_refused_with_its_field(api, fields, fie
     answer = await create(api, configuration(webhook({"url": "https://x/"}) | fields))
     assert answer.code == 422
     assert field in {cause["field"] for cause in answer.body["details"]["causes"]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "plural", "fields"),
+    [
+        (VALIDATING, "validatingwebhookconfigurations", {"webhooks": [{"name": "w", "rules": [CONFIG_MAPS]}]}),
+        (
+            MUTATING,
+            "mutatingwebhookconfigurations",
+            {"webhooks": [{"name": "w", "rules": [CONFIG_MAPS], "matchConditions": [{"expression": "("}]}]},
+        ),
+    ],
+)
+async def test_what_an_older_version_stored_unchecked_fails_closed_and_can_be_removed(api, kind, plural, fields):
+    group, _, version = GROUP.rpartition("/")
+    obj = {"apiVersion": f"{group}/{version}", "kind": kind, "metadata": {"name": "old", "uid": "1"}, **fields}
+    stored = api.core.store.put(StoreKey(group, plural, "", "old"), obj)
+    await api.core.store.settled(stored.revision)
+    assert (await create(api, config_map())).code in (403, 500)
+    assert (await send(api, "DELETE", f"/apis/{GROUP}/{plural}/old")).code == 200
+    assert (await create(api, config_map())).code == 201

@@ -51,7 +51,7 @@ async def test_the_start_does_not_wait_for_controllers_that_failed_before_they_w
 
 
 async def test_a_start_says_what_the_configuration_sets_without_effect(api, caplog):
-    text = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\nfeatureGates: {TASBalancedPlacement: true}\nhealth: {healthProbeBindAddress: ':1'}\n"
+    text = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\ntls: {curvePreferences: [29, 23]}\nhealth: {healthProbeBindAddress: ':1'}\n"
     metadata = {"name": configured_controllers.NAME, "namespace": "kueue-system"}
     controllers = ConfiguredControllers(api, {})
     await controllers.start()
@@ -60,4 +60,4 @@ async def test_a_start_says_what_the_configuration_sets_without_effect(api, capl
     await client.create(resources.CONFIG_MAP, config_map, "kueue-system")
     await eventually(lambda: "not by `pykueue up`: health.healthProbeBindAddress" in caplog.text)
     await controllers.stop()
-    assert "featureGates.TASBalancedPlacement: has no effect in pykueue" in caplog.text
+    assert "tls.curvePreferences: acts in part in pykueue" in caplog.text

@@ -177,9 +177,7 @@ def test_a_queue_that_selects_no_namespace_is_a_warning():
 
 
 def test_a_configuration_is_warned_of_what_has_no_effect():
-    data = (
-        "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\nfeatureGates:\n  TASBalancedPlacement: true\n"
-    )
+    data = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\ntls:\n  curvePreferences: [29, 23]\n"
     result = validate("-f", "-", data=data)
     assert result.exit_code == 0
-    assert "-:4: warning: Configuration: featureGates.TASBalancedPlacement: has no effect in pykueue: " in result.output
+    assert "-:4: warning: Configuration: tls.curvePreferences: acts in part in pykueue: " in result.output

@@ -273,7 +273,7 @@ def test_the_doctor_checks_this_machine(kubectl, tmp_path):
     ill = subprocess.run(doctor, capture_output=True, text=True, timeout=60, check=False)
     assert ill.returncode == 1
     assert "It can never start as things are: " in ill.stdout
-    assert "repair: pykueue explain job-huge-" in ill.stdout
+    assert "repair: ask for less: at most 2 cpu in each pod" in ill.stdout, ill.stdout
 
 
 def test_kubectl_run_opens_a_shell_on_a_terminal(kubectl):

@@ -172,6 +172,33 @@ def test_all_groups_of_a_leader_worker_set_run_on_one_worker():
     play(story, configuration=enabled, worker_configuration=enabled)
 
 
+def test_a_kind_of_the_configuration_is_copied_without_managed_by():
+    name = "JobSet.v1alpha2.jobset.x-k8s.io"
+    only_jobs = {"integrations": {"frameworks": ["batch/job"]}}
+    manager = only_jobs | {"multiKueue": {"externalFrameworks": [{"name": name}]}}
+
+    async def story(fleet):
+        manifest = job_set("own")
+        manifest["metadata"].pop("labels")
+        manifest["spec"] |= {"managedBy": "kueue.x-k8s.io/multikueue", "suspend": True}
+        created = await fleet.manager.client.create(resources.JOB_SET, manifest, "default")
+        owner = objects.controller_reference(created)
+        pod_set = {"name": "main", "count": 1, "template": {"spec": template("5", "1")["spec"]}}
+        spec = {"queueName": "queue", "podSets": [pod_set]}
+        workload = {"metadata": {"name": "own", "ownerReferences": [owner]}, "spec": spec}
+        await fleet.manager.client.create(resources.WORKLOAD, workload, "default")
+
+        async def copies():
+            return [copy for worker in fleet.workers.values() if (copy := await worker.get(resources.JOB_SET, "own"))]
+
+        [copy] = await fleet.until(copies)
+        assert "managedBy" not in copy["spec"]
+        assert objects.annotations(copy)["kueue.x-k8s.io/prebuilt-workload-name"] == "own"
+        assert objects.labels(copy)["kueue.x-k8s.io/multikueue-origin"] == "multikueue"
+
+    play(story, configuration=manager, worker_configuration=only_jobs)
+
+
 def test_a_kind_without_an_adapter_is_rejected():
     async def story(fleet):
         workload = {

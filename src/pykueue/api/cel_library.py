@@ -25,7 +25,7 @@ _VARIABLES = frozenset(
 )
 
 _AMPLIFIER = re.compile(r"\b(?:map|filter|bind|replace|join|format|transform\w*)\s*\(")
-_TEXT_AMPLIFIER = re.compile(r"\b(?:replace|join|format)\s*\(")
+_TEXT_AMPLIFIER = re.compile(r"\b(?:replace|join|format|split|findAll)\s*\(")
 _LONGEST_SELECTOR = 10 * 1024
 _LONGEST_AMPLIFYING_SELECTOR = 1024
 _MOST_AMPLIFIERS = 2

@@ -11,15 +11,10 @@ from typing import NamedTuple
 from pykueue.api.cel import EvaluationError
 
 _TOKEN = re.compile(
-    r"""(?P<string>[rRbB]{0,2}(?:\"{3}[\s\S]*?\"{3}|'{3}[\s\S]*?'{3}))
-    |(?P<raw>(?:[bB]?[rR]|[rR][bB])(?:"[^"\n]*"|'[^'\n]*'))
-    |(?P<short>[bB]?(?:"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'))
-    |(?P<comment>//[^\n]*)
-    |(?P<space>\s+)
-    |(?P<quoted>`[^`\n]*`)
-    |(?P<name>[A-Za-z_]\w*)
-    |(?P<other>[0-9.]*[0-9]\w*|.)""",
-    re.VERBOSE,
+    r"(?P<string>[rRbB]{0,2}(?:\"{3}[\s\S]*?\"{3}|'{3}[\s\S]*?'{3}))"
+    r"|(?P<raw>(?:[bB]?[rR]|[rR][bB])(?:\"[^\"\n]*\"|'[^'\n]*'))"
+    r"|(?P<short>[bB]?(?:\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'))"
+    r"|(?P<comment>//[^\n]*)|(?P<space>\s+)|(?P<quoted>`[^`\n]*`)|(?P<name>[A-Za-z_]\w*)|(?P<other>[0-9]\w*|.)"
 )
 _TYPES = ("Object", "JSONPatch")
 _OPENING, _CLOSING = "([{", ")]}"

@@ -128,6 +128,8 @@ class MatchConditions:
     """Expressions that must all be true; one that is false decides, even if another fails."""
 
     expressions: Sequence[PolicyExpression]
+    fault: str = ""
+    """Why the expressions could not be compiled."""
 
     @classmethod
     def of(cls, conditions: Sequence[Object], *, has_params: bool) -> "MatchConditions":
@@ -135,7 +137,7 @@ class MatchConditions:
         return cls(expressions=[compile_expression(condition["expression"], scope, BOOL) for condition in conditions])
 
     def match(self, evaluation: Evaluation) -> bool:
-        faults = []
+        faults = [self.fault] if self.fault else []
         for expression in self.expressions:
             try:
                 if evaluation.run(expression) is not True:

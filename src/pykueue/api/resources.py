@@ -48,6 +48,7 @@ RESOURCE_SLICE = Resource("resource.k8s.io", "v1", "resourceslices", "ResourceSl
 
 JOB = Resource("batch", "v1", "jobs", "Job", namespaced=True)
 CRON_JOB = Resource("batch", "v1", "cronjobs", "CronJob", namespaced=True)
+REPLICATION_CONTROLLER = Resource("", "v1", "replicationcontrollers", "ReplicationController", namespaced=True)
 REPLICA_SET = Resource("apps", "v1", "replicasets", "ReplicaSet", namespaced=True)
 DEPLOYMENT = Resource("apps", "v1", "deployments", "Deployment", namespaced=True)
 STATEFUL_SET = Resource("apps", "v1", "statefulsets", "StatefulSet", namespaced=True)

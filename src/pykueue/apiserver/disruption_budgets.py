@@ -7,15 +7,13 @@ so that two evictions at once never use the same allowance.
 from collections.abc import Iterable, Sequence
 
 from pykueue.api import conditions, objects, resources, selectors
-from pykueue.api.scheme import Lookup, Object, Resource
+from pykueue.api.scheme import Lookup, Object
 
 _FINISHED = ("Succeeded", "Failed")
 _SCALED = {
     ("apps/v1", "ReplicaSet"): resources.REPLICA_SET,
     ("apps/v1", "StatefulSet"): resources.STATEFUL_SET,
-    ("v1", "ReplicationController"): Resource(
-        "", "v1", "replicationcontrollers", "ReplicationController", namespaced=True
-    ),
+    ("v1", "ReplicationController"): resources.REPLICATION_CONTROLLER,
 }
 
 

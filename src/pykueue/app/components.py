@@ -65,7 +65,7 @@ class UpContext:
     configuration: Mapping[str, Any] = field(default_factory=dict)
     """The Kueue Configuration, as JSON."""
     nodes: Path | None = None
-    """A file with Node and NodePool manifests."""
+    """A file with Node, NodePool and ResourceSlice manifests."""
     has_controllers: bool = True
     """False if another process runs `pykueue controller`."""
     stops_jobs: bool = False
@@ -188,6 +188,9 @@ def _keep_the_terminal_quiet() -> None:
             logging.getLogger(name).setLevel(min(logging.INFO, root.level))
 
 
+NODE_KINDS = ("Node", "NodePool", "ResourceSlice")
+
+
 def _read_nodes(path: Path | None) -> tuple[Object, ...]:
     if path is None:
         return ()
@@ -196,9 +199,10 @@ def _read_nodes(path: Path | None) -> tuple[Object, ...]:
         raise click.ClickException(str(faults[0]))
     for document in documents:
         kind = document.object.get("kind")
-        if kind not in ("Node", "NodePool"):
+        if kind not in NODE_KINDS:
             raise click.ClickException(
-                f"{path}:{document.line}: {kind} is not allowed in a file of nodes; remove it (only Node and NodePool are)"
+                f"{path}:{document.line}: {kind} is not allowed in a file of nodes; remove it"
+                f" (only {', '.join(NODE_KINDS)} are)"
             )
     return tuple(document.object for document in documents)
 

@@ -97,7 +97,7 @@ with_data_dir = click.option(
 @click.option(
     "--nodes",
     type=options.EXISTING_FILE,
-    help="A file with Node and NodePool manifests. Default: nodes that suit the runtime.",
+    help="A file with Node, NodePool and ResourceSlice manifests. Default: nodes that suit the runtime.",
 )
 @click.option(
     "--runtime",

@@ -62,7 +62,7 @@ class ClusterOptions:
     directory: Path = Path()
     """Where logs and volumes lie."""
     nodes: tuple[Object, ...] = ()
-    """Node and NodePool manifests; without any, the runtime has its own nodes."""
+    """Node, NodePool and ResourceSlice manifests; without any, the runtime has its own nodes."""
     publish_components: bool = False
     """Whether the components inside pykueue appear as Deployments."""
     isolation: Isolation | None = None
@@ -172,7 +172,7 @@ class LocalCluster:
 
         Otherwise processes would run on simulated nodes, with CPUs and GPUs that do not exist.
         """
-        for resource in (resources.NODE_POOL, resources.NODE):
+        for resource in (resources.NODE_POOL, resources.RESOURCE_SLICE, resources.NODE):
             for obj in (await self._client.list(resource)).items:
                 if nodes.belongs_to_another_runtime(obj, self._options.runtime):
                     await self._client.delete(resource, objects.name(obj))
@@ -181,9 +181,9 @@ class LocalCluster:
         """Create the nodes of the options or of the runtime; existing nodes stay."""
         now = datetime.fromtimestamp(self._clock.now_ns() / SECOND_NS, UTC)
         if self._options.nodes:
-            pools = [manifest for manifest in self._options.nodes if manifest.get("kind") == "NodePool"]
-            await self._create_pools(pools)
-            manifests = [nodes.complete(manifest, now) for manifest in self._options.nodes if manifest not in pools]
+            for resource in (resources.NODE_POOL, resources.RESOURCE_SLICE):
+                await self._create_missing(resource)
+            manifests = [nodes.complete(manifest, now) for manifest in self._manifests("Node")]
         elif self._options.runtime in ("process", "podman"):
             manifests = [nodes.this_machine(now)]
         else:
@@ -195,10 +195,16 @@ class LocalCluster:
                 node = await self._client.patch(resources.NODE, name, "", status, subresource="status")
                 self._cache.observe(resources.NODE, node)
 
-    async def _create_pools(self, pools: list[Object]) -> None:
-        for pool in pools:
-            if self._cache.get(resources.NODE_POOL, objects.name(pool)) is None:
-                await self._client.create(resources.NODE_POOL, nodes.created_by(pool, self._options.runtime))
+    def _manifests(self, kind: str) -> list[Object]:
+        return [manifest for manifest in self._options.nodes if manifest.get("kind", "Node") == kind]
+
+    async def _create_missing(self, resource: Resource) -> None:
+        """Create the objects of a kind that the options have and the API has not."""
+        manifests = self._manifests(resource.kind)
+        present = {objects.name(obj) for obj in (await self._client.list(resource)).items} if manifests else set()
+        for manifest in manifests:
+            if objects.name(manifest) not in present:
+                await self._client.create(resource, nodes.created_by(manifest, self._options.runtime))
 
     # Controllers
 
@@ -230,6 +236,9 @@ class LocalCluster:
         return [
             self._controller("cronjob-controller", resources.CRON_JOB, cron_sync.sync, resources.JOB),
             self._controller("replicaset-controller", resources.REPLICA_SET, replica_set.sync, resources.POD),
+            self._controller(
+                "replication-controller", resources.REPLICATION_CONTROLLER, replica_set.sync, resources.POD
+            ),
             self._controller("deployment-controller", resources.DEPLOYMENT, deployment.sync, resources.REPLICA_SET),
             self._controller("statefulset-controller", resources.STATEFUL_SET, stateful_set.sync, resources.POD),
         ]

@@ -77,6 +77,18 @@ def test_a_replica_set_counts_ready_pods():
     assert (fixture.status["replicas"], fixture.status["readyReplicas"]) == (2, 2)
 
 
+def test_a_replication_controller_keeps_its_number_of_pods():
+    fixture = AppsFixture("ReplicationController").sync(replica_set).start_all().sync(replica_set)
+    assert len(fixture.names()) == 2
+    assert fixture.status == {
+        "replicas": 2,
+        "fullyLabeledReplicas": 2,
+        "readyReplicas": 2,
+        "availableReplicas": 2,
+        "observedGeneration": 1,
+    }
+
+
 def test_a_deployment_makes_a_replica_set_named_by_its_template():
     fixture = AppsFixture("Deployment").sync(deployment)
     (child,) = fixture.api.of("ReplicaSet")

@@ -185,3 +185,16 @@ async def test_a_restart_charges_the_variant_once(cluster):
     await cluster.create(PYTORCH_JOBS, pytorch_job("next", cpu="3"), "default")
     await cluster.until(is_running_on, cluster, "next", "spot")
     await cluster.until(lambda: uses(cluster, on_demand="3", spot="3"))
+
+
+async def test_the_label_of_a_parent_takes_nothing_out_of_the_quota(cluster):
+    """Users may label the Workloads of their jobs; without the policy it changes nothing."""
+    await cluster.make_queue(cpu="2")
+    await cluster.create(PYTORCH_JOBS, pytorch_job("train", cpu="2"), "default")
+    await cluster.runs("train")
+    workload = await cluster.workload_of("train", "PyTorchJob")
+    label = {"metadata": {"labels": {"kueue.x-k8s.io/concurrent-admission-parent": "true"}}}
+    await cluster.merge(resources.WORKLOAD, objects.name(workload), label, namespace="default")
+    await cluster.create(PYTORCH_JOBS, pytorch_job("next", cpu="2"), "default")
+    await cluster.pends("next")
+    await cluster.until(lambda: uses(cluster, default="2"))

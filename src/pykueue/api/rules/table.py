@@ -210,6 +210,9 @@ RULES: Mapping[tuple[str, str], AdmissionRules] = {
     ("apps", "Deployment"): _with_builtin(objects.deployment, WEBHOOKS["apps", "Deployment"]),
     ("apps", "StatefulSet"): _with_builtin(objects.stateful_set, WEBHOOKS["apps", "StatefulSet"]),
     ("apps", "ReplicaSet"): AdmissionRules(defaulter=objects.replica_set, validator=owners.validate_replicated),
+    ("", "ReplicationController"): AdmissionRules(
+        defaulter=objects.replication_controller, validator=owners.validate_replication_controller
+    ),
     ("apps", "DaemonSet"): AdmissionRules(defaulter=objects.daemon_set, validator=owners.validate_replicated),
     ("jobset.x-k8s.io", "JobSet"): AdmissionRules(
         defaulter=_one_after_another(operators.default_job_set, _JOB_SET.defaulter),

@@ -3,6 +3,7 @@
 Watches are streams and served by `watch_streams`.
 """
 
+import asyncio
 import time
 
 import msgspec
@@ -21,6 +22,9 @@ from pykueue.apiserver.http import bodies, negotiation, options
 from pykueue.apiserver.http.messages import HttpRequest, HttpResponse
 from pykueue.apiserver.tables import render
 from pykueue.kube.client import PatchType
+
+_LARGEST_BYTES_ON_LOOP = 50_000
+"""Of a list that is written as YAML or as a table."""
 
 
 class Resources:
@@ -44,11 +48,11 @@ class Resources:
         match request.route.verb:
             case "list":
                 page = await self._verbs.list(target, options.list_call(request.query))
-                return list_response(page, target.kind, form, request.query.get("includeObject", ""))
+                return await _list_response(page, target.kind, form, request.query.get("includeObject", ""))
             case "deletecollection":
                 call = options.delete_call(request.query, request.body, request.user)
                 page = await self._verbs.delete_collection(target, options.list_call(request.query), call)
-                return list_response(page, target.kind, form, request.query.get("includeObject", ""))
+                return await _list_response(page, target.kind, form, request.query.get("includeObject", ""))
             case "get":
                 version = request.query.get("resourceVersion", "")
                 result = await self._verbs.get(target, resource_version=version)
@@ -98,6 +102,14 @@ def _write_call(request: HttpRequest, options_kind: str, faults: tuple[str, ...]
         field_validation=query.get("fieldValidation", ""),
         decoding_faults=faults,
     )
+
+
+async def _list_response(page: Page, kind: Kind, form: negotiation.Form, include: str) -> HttpResponse:
+    """A large list is encoded in a thread: Python writes a megabyte of YAML in a second."""
+    is_cheap = form.media != negotiation.YAML and not form.transform
+    if is_cheap or sum(map(len, page.items)) <= _LARGEST_BYTES_ON_LOOP:
+        return list_response(page, kind, form, include)
+    return await asyncio.to_thread(list_response, page, kind, form, include)
 
 
 def list_response(page: Page, kind: Kind, form: negotiation.Form, include: str) -> HttpResponse:

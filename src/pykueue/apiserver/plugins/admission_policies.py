@@ -60,6 +60,8 @@ class PolicyProgram:
             self.body = compile_body(spec, Scope(has_params=has_params, variables=tuple(self.variables)))
         except EvaluationError as error:
             self.fault = str(error)
+        except (KeyError, TypeError) as error:  # an older version stored policies unchecked
+            self.fault = f"the policy is not valid: {error!r}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,6 @@ from pykueue.apiserver.calls import WriteCall
 _REASONS = {
     ("apiregistration.k8s.io", "APIService"): "this API server forwards no requests",
     ("apps", "DaemonSet"): "no controller creates its pods",
-    ("", "ReplicationController"): "no controller creates its pods",
     ("", "PersistentVolume"): "no controller binds it to a claim",
     ("", "PersistentVolumeClaim"): "there are no persistent volumes",
     ("autoscaling", "HorizontalPodAutoscaler"): "no controller scales its target",

@@ -37,7 +37,7 @@ class Webhook:
 
     @property
     def name(self) -> str:
-        return str(self.spec["name"])
+        return str(self.spec.get("name", ""))
 
     @property
     def key(self) -> str:
@@ -53,7 +53,9 @@ class Webhook:
 
     @property
     def review_version(self) -> str:
-        return next((version for version in self.spec["admissionReviewVersions"] if version in _VERSIONS), "v1")
+        return next(
+            (version for version in self.spec.get("admissionReviewVersions") or () if version in _VERSIONS), "v1"
+        )
 
     def check_dry_run(self, attributes: Attributes) -> None:
         if attributes.dry_run and self.spec.get("sideEffects") not in ("None", "NoneOnDryRun"):

@@ -80,9 +80,17 @@ class WebhookSource:
                         index=index,
                         spec=spec,
                         matcher=Matcher(spec, self._scheme, rules="rules"),
-                        conditions=MatchConditions.of(spec.get("matchConditions") or (), has_params=False),
+                        conditions=_conditions(spec),
                         is_mutating=plural.startswith("mutating"),
                     )
+
+
+def _conditions(spec: Object) -> MatchConditions:
+    """The conditions of a webhook. Older versions of this server stored them unchecked."""
+    try:
+        return MatchConditions.of(spec.get("matchConditions") or (), has_params=False)
+    except (EvaluationError, KeyError, TypeError) as error:
+        return MatchConditions(expressions=(), fault=f"the matchConditions are not valid: {error}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +116,7 @@ class _Dispatcher:
         return kind, session.answer(webhook, webhook.key, webhook_reviews.request_of(attributes, kind))
 
     def _meets_conditions(self, webhook: Webhook, attributes: Attributes, kind: Kind) -> bool:
-        if not webhook.conditions.expressions:
+        if not webhook.conditions.expressions and not webhook.conditions.fault:
             return True
         obj, old = attributes.in_version(kind)
         values = {
@@ -256,7 +264,7 @@ class WebhookCaller:
     async def _call(self, webhook: Webhook, request: Object) -> ReviewAnswer:
         uid = entropy.new_uid()
         try:
-            endpoint = self._endpoint(webhook.spec["clientConfig"])
+            endpoint = self._endpoint(webhook.spec.get("clientConfig") or {})
             review = webhook_reviews.review_of(webhook, request, uid)
             answer = await self._client.post(endpoint, review, webhook.timeout_seconds)
         except WebhookCallError as error:
@@ -270,8 +278,8 @@ class WebhookCaller:
         authority = str(client.get("caBundle") or "")
         if url := client.get("url"):
             return WebhookEndpoint(url=str(url), authority=authority)
-        service = client["service"]
-        name, namespace, port = service["name"], service["namespace"], int(service.get("port") or 443)
+        service = client.get("service") or {}
+        name, namespace, port = service.get("name", ""), service.get("namespace", ""), int(service.get("port") or 443)
         path = str(service.get("path") or "/")
         address = self._pod_of_service(name, namespace, port)
         return WebhookEndpoint(url=f"https://{name}.{namespace}.svc:{port}{path}", authority=authority, address=address)

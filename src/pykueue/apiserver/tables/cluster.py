@@ -177,6 +177,28 @@ def _resource_quota(quota: Object, now: float) -> list[Any]:
     return [objects.name(quota), ", ".join(requests), ", ".join(limits), printer.age(quota, now)]
 
 
+def _disruption_budget(budget: Object, now: float) -> list[Any]:
+    spec = objects.spec(budget)
+    limits = [str(spec.get(name, "N/A")) for name in ("minAvailable", "maxUnavailable")]
+    return [
+        objects.name(budget),
+        *limits,
+        printer.count(budget, "status", "disruptionsAllowed"),
+        printer.age(budget, now),
+    ]
+
+
+def _storage_class(storage_class: Object, now: float) -> list[Any]:
+    return [
+        objects.name(storage_class),
+        printer.text(storage_class, "provisioner"),
+        printer.text(storage_class, "reclaimPolicy"),
+        printer.text(storage_class, "volumeBindingMode"),
+        bool(storage_class.get("allowVolumeExpansion")),
+        printer.age(storage_class, now),
+    ]
+
+
 def _volume_claim(claim: Object, now: float) -> list[Any]:
     modes = {"ReadWriteOnce": "RWO", "ReadOnlyMany": "ROX", "ReadWriteMany": "RWX", "ReadWriteOncePod": "RWOP"}
     bound = bool(value(claim, "spec", "volumeName"))
@@ -263,6 +285,16 @@ PRINTERS = {
     ("", "PersistentVolumeClaim"): printer.Printer(_CLAIM_HEADERS, _volume_claim),
     ("", "PodTemplate"): printer.Printer(printer.headers("Name", "Containers", "Images", "Pod Labels"), _pod_template),
     ("coordination.k8s.io", "Lease"): printer.Printer(printer.headers("Name", "Holder", "Age"), _lease),
+    ("policy", "PodDisruptionBudget"): printer.Printer(
+        printer.headers("Name", "Min Available", "Max Unavailable", "Allowed Disruptions:integer", "Age"),
+        _disruption_budget,
+    ),
+    ("storage.k8s.io", "StorageClass"): printer.Printer(
+        printer.headers(
+            "Name", "Provisioner", "ReclaimPolicy", "VolumeBindingMode", "AllowVolumeExpansion:boolean", "Age"
+        ),
+        _storage_class,
+    ),
     ("scheduling.k8s.io", "PriorityClass"): printer.Printer(
         printer.headers("Name", "Value:integer", "Global-Default:boolean", "Age", "PreemptionPolicy"), _priority_class
     ),

@@ -1,4 +1,4 @@
-"""One sync of a ReplicaSet: keeps `spec.replicas` pods, and writes the counts."""
+"""One sync of a ReplicaSet or ReplicationController: keeps `spec.replicas` pods, counts them."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -7,6 +7,8 @@ from pykueue.api import objects, resources
 from pykueue.api.scheme import Object
 from pykueue.cluster import pod_control, pods, statuses
 from pykueue.kube.controller import writes
+
+_RESOURCES = {resource.kind: resource for resource in (resources.REPLICA_SET, resources.REPLICATION_CONTROLLER)}
 
 
 def sync(replica_set: Object, owned: Sequence[Object], _now: datetime) -> writes.Sync:
@@ -22,7 +24,8 @@ def sync(replica_set: Object, owned: Sequence[Object], _now: datetime) -> writes
         active = [pod for pod in [*active, *created.pods] if objects.uid(pod) not in removed_uids]
         terminating += len(removed.pods)
         errors = [*created.errors, *removed.errors]
-    refused = yield from statuses.write(resources.REPLICA_SET, replica_set, _status(replica_set, active, terminating))
+    resource = _RESOURCES[replica_set["kind"]]
+    refused = yield from statuses.write(resource, replica_set, _status(replica_set, active, terminating))
     return writes.Done(errors=(*errors, *refused))
 
 
@@ -33,7 +36,7 @@ def _status(replica_set: Object, active: Sequence[Object], terminating: int) -> 
         "fullyLabeledReplicas": len(active),
         "readyReplicas": ready,
         "availableReplicas": ready,
-        "terminatingReplicas": terminating,
+        "terminatingReplicas": terminating if replica_set["kind"] == "ReplicaSet" else 0,
         "observedGeneration": replica_set["metadata"].get("generation", 1),
     }
     return {key: value for key, value in status.items() if value or key == "replicas"}

@@ -66,11 +66,14 @@ class ConcurrentAdmissionController:
         return plan.requeue_after_ns
 
     def _cluster_queue_of(self, workload: Object) -> Object | None:
+        """The ClusterQueue of the Workload, if it has a `concurrentAdmissionPolicy`."""
         name = workload["spec"].get("queueName", "")
         local_queue = self._cache.get(resources.LOCAL_QUEUE, name, objects.namespace(workload))
         if local_queue is None:
             return None
-        return self._cache.get(resources.CLUSTER_QUEUE, local_queue["spec"].get("clusterQueue", ""))
+        cluster_queue = self._cache.get(resources.CLUSTER_QUEUE, local_queue["spec"].get("clusterQueue", ""))
+        has_policy = cluster_queue is not None and cluster_queue["spec"].get("concurrentAdmissionPolicy") is not None
+        return cluster_queue if has_policy else None
 
     def _variants_of(self, parent: Object) -> list[Object]:
         key = f"{resources.WORKLOAD.kind}/{predicates.key(parent)}"

@@ -86,7 +86,7 @@ class ClusterController:
                 for resource in self._needed:
                     group.create_task(self._watch(resource))
         finally:
-            for remote in self.remotes.values():
+            for remote in list(self.remotes.values()):
                 await remote.disconnect()
 
     async def _watch(self, resource: Resource) -> None:

@@ -138,7 +138,7 @@ class DispatchController:
 
     async def _read_results(self, adapter: Adapter, workload: Object, jobs: list[Object]) -> None:
         """Read the jobs of a worker on which the Workload is finished."""
-        for remote in self._clusters.remotes.values():
+        for remote in list(self._clusters.remotes.values()):
             copy = remote.workload(key_of(workload)) if remote.is_connected else None
             if copy is not None and predicates.is_finished(copy):
                 await remote.read_jobs(adapter, jobs)

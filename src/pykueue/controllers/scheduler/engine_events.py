@@ -136,17 +136,22 @@ class EngineEventSource:
         return workload.with_variants(value) if self._has_variants(obj) else value
 
     def _has_variants(self, obj: Object) -> bool:
-        """Whether the variants of the Workload are scheduled instead of it."""
+        """Whether the variants of the Workload are scheduled instead of it.
+
+        A Workload with quota is charged unless its ClusterQueue has the policy: the label alone,
+        which users may set, takes nothing out of the quota.
+        """
         if not self._options.admits_concurrently or variants.is_variant(obj):
             return False
-        return variants.is_parent(obj) or self._admits_concurrently(obj)
-
-    def _admits_concurrently(self, obj: Object) -> bool:
+        if predicates.has_quota_reservation(obj):
+            return self._admits_concurrently(predicates.cluster_queue_reserved(obj))
         name = obj["spec"].get("queueName", "")
         local_queue = self._cache.get(resources.LOCAL_QUEUE, name, objects.namespace(obj))
-        if local_queue is None:
-            return False
-        cluster_queue = self._cache.get(resources.CLUSTER_QUEUE, local_queue["spec"].get("clusterQueue", ""))
+        name = "" if local_queue is None else local_queue["spec"].get("clusterQueue", "")
+        return variants.is_parent(obj) or self._admits_concurrently(name)
+
+    def _admits_concurrently(self, name: str) -> bool:
+        cluster_queue = self._cache.get(resources.CLUSTER_QUEUE, name)
         return cluster_queue is not None and cluster_queue["spec"].get("concurrentAdmissionPolicy") is not None
 
     def device_fault(self, obj: Object) -> devices.DeviceFault | None:

@@ -123,6 +123,18 @@ def replica_set(request: AdmissionRequest) -> None:
     _with_status(request, {"replicas": 0})
 
 
+def replication_controller(request: AdmissionRequest) -> None:
+    """The selector and the labels are those of the template, unless they are set."""
+    replica_set(request)
+    spec = _spec(request)
+    labels = reading.labels(reading.mapping(spec.get("template")))
+    if labels:
+        spec.setdefault("selector", dict(labels))
+        metadata = reading.mapping(request.object.get("metadata"))
+        if not metadata.get("labels"):
+            metadata["labels"] = dict(labels)
+
+
 def daemon_set(request: AdmissionRequest) -> None:
     spec = _spec(request)
     strategy = reading.ensure_mapping(spec, "updateStrategy")

@@ -24,6 +24,22 @@ def validate_replicated(request: AdmissionRequest) -> ValidationResult:
     return ValidationResult(invalid=tuple(field_errors))
 
 
+def validate_replication_controller(request: AdmissionRequest) -> ValidationResult:
+    if request.subresource:
+        return ValidationResult()
+    spec = reading.mapping(request.object.get("spec"))
+    selector, labels = reading.text_map(spec.get("selector")), reading.labels(reading.mapping(spec.get("template")))
+    field_errors = []
+    if not selector:
+        field_errors.append(faults.required("spec.selector"))
+    elif not isinstance(spec.get("template"), dict):
+        field_errors.append(faults.required("spec.template"))
+    elif not selector.items() <= labels.items():
+        detail = "`selector` does not match template `labels`"
+        field_errors.append(faults.invalid("spec.template.metadata.labels", labels, detail))
+    return ValidationResult(invalid=(*field_errors, *pod_spec.check_template("spec.template", spec.get("template"))))
+
+
 def validate_cron_job(request: AdmissionRequest) -> ValidationResult:
     spec = reading.mapping(request.object.get("spec"))
     field_errors = [*job.check_spec("spec.jobTemplate.spec", reading.mapping(reading.at(spec, "jobTemplate", "spec")))]
