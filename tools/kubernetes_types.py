@@ -309,12 +309,14 @@ def merge_marks(schema: Schema) -> Iterator[str]:
         yield f"key={','.join(schema['x-kubernetes-list-map-keys'])}"
     elif list_type:
         yield list_type
-    if schema.get("x-kubernetes-map-type") == "atomic":
-        yield "atomic"
+    if map_type := schema.get("x-kubernetes-map-type"):
+        yield map_type
     strategies = schema.get("x-kubernetes-patch-strategy", "").split(",")
     if "merge" in strategies:
         key = schema.get("x-kubernetes-patch-merge-key")
         yield f"merge={key}" if key else "merge"
+    if "replace" in strategies:
+        yield "replace"
     if "retainKeys" in strategies:
         yield "retain"
 

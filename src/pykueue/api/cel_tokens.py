@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 from pykueue.api.cel import EvaluationError
 
+# A string that is not closed is one token, so that no character is looked at twice.
 _TOKEN = re.compile(
-    r"(?P<string>[rRbB]{0,2}(?:\"{3}[\s\S]*?\"{3}|'{3}[\s\S]*?'{3}))"
-    r"|(?P<raw>(?:[bB]?[rR]|[rR][bB])(?:\"[^\"\n]*\"|'[^'\n]*'))"
-    r"|(?P<short>[bB]?(?:\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'))"
-    r"|(?P<comment>//[^\n]*)|(?P<space>\s+)|(?P<quoted>`[^`\n]*`)|(?P<name>[A-Za-z_]\w*)|(?P<other>[0-9]\w*|.)"
+    r"(?P<string>[rRbB]{0,2}(?:\"{3}[\s\S]*?(?:\"{3}|\Z)|'{3}[\s\S]*?(?:'{3}|\Z)))"
+    r"|(?P<raw>(?:[bB]?[rR]|[rR][bB])(?:\"[^\"\n]*\"?|'[^'\n]*'?))"
+    r"|(?P<short>[bB]?(?:\"(?:[^\"\\\n]|\\.)*(?:\"|\\?)|'(?:[^'\\\n]|\\.)*(?:'|\\?)))"
+    r"|(?P<comment>//[^\n]*)|(?P<space>\s+)|(?P<quoted>`[^`\n]*`?)|(?P<name>[A-Za-z_]\w*)|(?P<other>[0-9]\w*|.)"
 )
 _TYPES = ("Object", "JSONPatch")
 _OPENING, _CLOSING = "([{", ")]}"

@@ -33,6 +33,8 @@ def mark(part, is_list):
         words = ["list", list_type, *part.keys]
     else:
         words = ["object", "atomic" if part.is_atomic else "granular"]
+    if part.replaces:
+        words.append("replace")
     if part.merge_key or part.merges_as_set:
         words += ["merge", part.merge_key]
     return " ".join(filter(None, words))

@@ -27,8 +27,10 @@ Marks:
     key=a,b     server-side apply merges the list by these fields
     set         server-side apply merges the list as a set
     atomic      server-side apply replaces the list or map as a whole
+    granular    server-side apply merges the object, although its type is atomic
     merge       a strategic merge patch merges the list as a set
     merge=a     a strategic merge patch merges the list by this field
+    replace     a strategic merge patch replaces the object as a whole
     retain      a strategic merge patch may name the keys that stay
     @N          protobuf field number; Go leaves the field out if it is nil
     @N?         the same; Go leaves the field out if it is zero or empty
@@ -226,10 +228,12 @@ def _marked(schema: Schema, field: Field) -> Schema:
             extras["x-kubernetes-patch-strategy"] = "merge"
             if value:
                 extras["x-kubernetes-patch-merge-key"] = value
+        elif name == "replace":
+            extras["x-kubernetes-patch-strategy"] = "replace"
         elif name == "retain":
             merged = "merge," if "x-kubernetes-patch-strategy" in extras else ""
             extras["x-kubernetes-patch-strategy"] = f"{merged}retainKeys"
         else:
-            assert name in ("set", "atomic"), f"unknown mark {mark!r}"
+            assert name in ("set", "atomic", "granular"), f"unknown mark {mark!r}"
             extras["x-kubernetes-list-type" if schema.get("type") == "array" else "x-kubernetes-map-type"] = name
     return schema | extras if extras else schema

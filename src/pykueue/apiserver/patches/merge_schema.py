@@ -38,6 +38,7 @@ class MergeSchema:
         "keys",
         "merge_key",
         "merges_as_set",
+        "replaces",
         "texts_by_shape",
     )
 
@@ -58,6 +59,8 @@ class MergeSchema:
         self.merge_key: str = schema.get("x-kubernetes-patch-merge-key", "") if "merge" in strategies else ""
         """The field by which a strategic merge patch merges a list."""
         self.merges_as_set = "merge" in strategies and not self.merge_key
+        self.replaces = "replace" in strategies
+        """Whether a strategic merge patch replaces the object as a whole."""
         self.texts_by_shape: dict[Any, msgspec.Raw] = {}
         """The fields that the creator of an object owns, by the shape of the object."""
 

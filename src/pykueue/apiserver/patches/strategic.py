@@ -52,6 +52,8 @@ def _merge_field(schema: MergeSchema, merged: dict[str, Any], name: str, value: 
     elif isinstance(value, dict):
         if value.get("$patch") == "delete":
             merged.pop(name, None)
+        elif schema.replaces:
+            merged[name] = _map_without_directives(value)
         else:
             merged[name] = _merge_map(schema, current if isinstance(current, dict) else {}, value)
     elif isinstance(value, list):
