@@ -77,3 +77,11 @@ def test_few_specs_are_remembered(monkeypatch):
         data = json.dumps({"metadata": {}, "spec": {"text": "x" * 100, "number": number}}).encode()
         assert parts.decode(data)["spec"]["number"] == number
     assert len(parts._specs) == 4
+
+
+def test_no_decoded_copy_of_an_event_is_kept():
+    event = {"apiVersion": "v1", "kind": "Event", "metadata": {"name": "a", "uid": "a"}, "reason": "Created"}
+    stored_event = Stored.of(StoreKey("", "events", "default", "a"), 1, rows.encode(event))
+    assert stored_event.shared() == event
+    assert stored_event.shared() is not stored_event.shared()
+    assert stored("a").shared()["spec"] is stored("a").shared()["spec"]

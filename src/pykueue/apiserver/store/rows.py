@@ -184,9 +184,12 @@ class Stored:
     def shared(self) -> Object:
         """The copy without `managedFields` that all readers share. It must not be changed.
 
-        It is decoded on first use and kept until a newer version replaces this one.
+        It is decoded on first use and kept until a newer version replaces this one. Copies of
+        events are not kept: events are many, and no controller caches them.
         """
         if self._shared is None:
+            if self.key.plural == "events":
+                return self.decode_unmanaged()
             obj = _shared_parts.decode(self._without_managers())
             obj["metadata"].pop("managedFields", None)
             self._shared = obj

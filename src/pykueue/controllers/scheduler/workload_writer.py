@@ -54,7 +54,7 @@ class WorkloadWriter:
     async def _write(self, key: values.WorkloadKey, change: Change) -> Object | Refused | None:
         namespace, _, name = key.partition("/")
         old = self._cache.get(resources.WORKLOAD, name, namespace)
-        failure: Exception | None = None
+        failure: Exception | None = None  # without its traceback, which would refer to it
         for attempt in range(ATTEMPTS):
             try:
                 if attempt:
@@ -70,10 +70,10 @@ class WorkloadWriter:
             except ApiError as error:
                 if error.code != 409 and error.code < SERVER_ERRORS:
                     raise
-                failure = error
+                failure = error.with_traceback(None)
             except OSError as error:
                 log.warning("workload %s: no answer, reading it again: %s", key, error)
-                failure = error
+                failure = error.with_traceback(None)
         assert failure is not None
         return Refused(failure)
 
