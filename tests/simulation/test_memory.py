@@ -98,7 +98,7 @@ async def running_system(directory):
     clock = VirtualClock(loop)
     configuration = profile.PLAIN.configuration
     core = Core(
-        Store(SlowLog(), history_changes=50),
+        Store(SlowLog(), history_changes=1),
         scheme,
         settings=settings.admission_settings(configuration),
         clock=lambda: datetime.fromtimestamp(clock.now_ns() / SECOND_NS, UTC),
@@ -190,6 +190,7 @@ def rounds(tmp_path_factory):
         with pytest.MonkeyPatch.context() as patch:
             for module, name in LIMITS:
                 patch.setattr(module, name, 1)
+            patch.setattr(rows, "_shared_parts", rows._SharedParts())  # without the parts of other tests
             return loop.run_until_complete(rounds_of_jobs(tmp_path_factory.mktemp("cluster")))[1:]
     finally:
         gc.enable()
