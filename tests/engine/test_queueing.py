@@ -267,3 +267,21 @@ def test_the_first_to_arrive_goes_first_in_a_cohort():
     cluster = b.Cluster(*queues)
     cluster.add(b.workload("a", "left", cpu=2, arrival=2), b.workload("b", "right", cpu=2, arrival=1))
     assert cluster.admitted() == ["b"]
+
+
+@pytest.mark.parametrize("end", ["finished", "deleted"])
+def test_quota_of_a_deleted_local_queue_lets_others_be_tried(end):
+    """Kueue finds whom to try by the local queue, and tries nobody if it is gone."""
+    cluster = b.Cluster(b.cluster_queue("left", "cohort", nominal=1), b.cluster_queue("right", "cohort", nominal=0))
+    holder = b.workload("holder", "left", created=1)
+    cluster.add(holder)
+    cluster.cycle()
+    cluster.add(b.workload("waiting", "right", created=2))
+    cluster.cycle()
+    assert cluster.inadmissible("right") == ["waiting"]
+    cluster.handle(events.LocalQueueGone(key=holder.local_queue))
+    if end == "deleted":
+        cluster.handle(events.WorkloadGone(key=holder.key))
+    else:
+        cluster.handle(events.WorkloadChanged(workload=dataclasses.replace(holder, finished=True)))
+    assert cluster.admitted() == ["waiting"]

@@ -1,6 +1,7 @@
 """Handlers for workloads: how one is queued, charged, released or forgotten."""
 
 from pykueue.engine import events, values
+from pykueue.engine.quota.reservations import Reservation
 from pykueue.engine.reasons import RequeueReason
 from pykueue.engine.state import EngineState
 
@@ -33,10 +34,10 @@ def workload_gone(state: EngineState, event: events.WorkloadGone) -> None:
     if workload is None:
         return
     state.dequeue(workload)
-    state.release(event.key)
+    released = state.release(event.key)
     state.local_queue_usage.drop_penalty(workload.local_queue, event.key)
     state.forget(workload)
-    _reactivate_around(state, workload)
+    _reactivate_around(state, workload, released)
 
 
 def admission_refused(state: EngineState, event: events.AdmissionRefused) -> None:
@@ -65,10 +66,10 @@ def eviction_refused(state: EngineState, event: events.EvictionRefused) -> None:
 def _release(state: EngineState, workload: values.Workload) -> None:
     """Dequeue a finished or deactivated workload, release its quota, reactivate its tree."""
     state.dequeue(workload)
-    state.release(workload.key)
+    released = state.release(workload.key)
     if workload.finished or workload.admission is None:
         state.local_queue_usage.drop_penalty(workload.local_queue, workload.key)
-    _reactivate_around(state, workload)
+    _reactivate_around(state, workload, released)
 
 
 def _reserve(state: EngineState, old: values.Workload | None, workload: values.Workload) -> None:
@@ -92,10 +93,10 @@ def _reserve(state: EngineState, old: values.Workload | None, workload: values.W
 
 def _requeue(state: EngineState, workload: values.Workload) -> None:
     """Release the quota of a workload that lost its admission, and queue it again."""
-    state.release(workload.key)
+    released = state.release(workload.key)
     if workload.may_queue:
         state.enqueue(workload)
-    _reactivate_around(state, workload)
+    _reactivate_around(state, workload, released)
 
 
 def _enqueue(state: EngineState, workload: values.Workload) -> None:
@@ -106,8 +107,14 @@ def _enqueue(state: EngineState, workload: values.Workload) -> None:
         state.dequeue(workload)
 
 
-def _reactivate_around(state: EngineState, workload: values.Workload) -> None:
+def _reactivate_around(state: EngineState, workload: values.Workload, released: Reservation | None = None) -> None:
+    """Let the workloads be tried again that may fit now.
+
+    Kueue finds them by the local queue and forgets them if it was deleted before its workloads.
+    """
     state.reactivate_around(workload.local_queue)
+    if released is not None and workload.local_queue not in state.local_queues:
+        state.reactivate_queue(released.cluster_queue)
     _unblock_admission(state)
 
 
