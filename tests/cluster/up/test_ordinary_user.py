@@ -55,6 +55,8 @@ async def output(tmp_path):
         pytest.skip(f"another user cannot be taken on here: {OBSTACLE}")
     if (directory := sandbox.private_ancestor(SOURCE)) is not None:
         pytest.skip(f"another user cannot read the source code in {directory}")
+    if SOURCE.resolve().is_relative_to("/tmp"):
+        pytest.skip("the source code is in /tmp, and another user has a /tmp of its own")
     user = UnixUser(uid=UID, gid=UID)
     security = ContainerSecurity(user=user, has_pid_namespace=True)
     container_request = request("sh", "-c", SCRIPT, uid=str(uuid.uuid4()), security=security)
