@@ -18,6 +18,7 @@ COMMANDS: dict[str, str] = {
     "demo": "pykueue.cli.demo.command:demo",
     "down": "pykueue.cli.down:down",
     "explain": "pykueue.cli.explain:explain",
+    "lint": "pykueue.cli.lint:lint",
     "list": "pykueue.cli.list:list_objects",
     "logs": "pykueue.cli.logs:logs",
     "manifests": "pykueue.cli.manifests:manifests",
