@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pykueue.api.scheme import Object
     from pykueue.kube.client import Client
-    from pykueue.lint.findings import Finding, Rule
+    from pykueue.lint.findings import LintFinding, LintRule
 
 _ORDER = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
 _LONGEST_EXAMPLE = 24
@@ -98,7 +98,7 @@ def lint(
         raise SystemExit(1)
 
 
-def _of_cluster(cluster: ClusterAccess, configuration: "Mapping[str, Any] | None") -> "list[Finding]":
+def _of_cluster(cluster: ClusterAccess, configuration: "Mapping[str, Any] | None") -> "list[LintFinding]":
     from pykueue.app import running_configuration
     from pykueue.lint import checks, queue_set
 
@@ -132,7 +132,7 @@ async def _objects(client: "Client") -> "list[Object]":
     ]
 
 
-def _print(findings: "list[Finding]", output: str) -> None:
+def _print(findings: "list[LintFinding]", output: str) -> None:
     from pykueue.lint import checks, sarif
 
     if output == "sarif":
@@ -143,7 +143,7 @@ def _print(findings: "list[Finding]", output: str) -> None:
         _print_text(findings)
 
 
-def _as_json(finding: "Finding") -> dict[str, Any]:
+def _as_json(finding: "LintFinding") -> dict[str, Any]:
     return {
         "rule": finding.rule.id,
         "severity": finding.level.value,
@@ -157,7 +157,7 @@ def _as_json(finding: "Finding") -> dict[str, Any]:
     }
 
 
-def _print_text(findings: "list[Finding]") -> None:
+def _print_text(findings: "list[LintFinding]") -> None:
     for finding in findings:
         position = f"{finding.file}:{finding.line}: " if finding.file else ""
         subject = str(finding.subject).strip()
@@ -170,7 +170,7 @@ def _print_text(findings: "list[Finding]") -> None:
     outputs.echo(", ".join(parts) or "nothing found")
 
 
-def _list_rules(rules: "tuple[Rule, ...]", output: str) -> None:
+def _list_rules(rules: "tuple[LintRule, ...]", output: str) -> None:
     if output != "text":
         outputs.show_json(
             [

@@ -10,7 +10,7 @@ from pykueue.api.manifests import Document
 from pykueue.api.rules import reading
 from pykueue.api.scheme import Object
 from pykueue.lint import queue_set as queue_sets
-from pykueue.lint.findings import Finding, Rule, Subject
+from pykueue.lint.findings import LintFinding, LintRule, LintSubject
 from pykueue.lint.queue_set import QueueSet
 from pykueue.lint.rules import (
     cohorts,
@@ -23,25 +23,25 @@ from pykueue.lint.rules import (
     unused_quota,
 )
 
-DEFINED_TWICE = Rule(
+DEFINED_TWICE = LintRule(
     id="defined-twice",
     severity=Severity.WARNING,
     summary="The files define an object twice; the last definition counts.",
     remedy="Remove one of the definitions, or lint the files of each set separately.",
 )
 _MODULES = (job_sizes, unused_quota, preemption_cycles, queueing, namespaces, nodes, sharing, cohorts)
-RULES: tuple[Rule, ...] = (DEFINED_TWICE, *(rule for module in _MODULES for rule in module.RULES))
+RULES: tuple[LintRule, ...] = (DEFINED_TWICE, *(rule for module in _MODULES for rule in module.RULES))
 _SEVERITIES = (Severity.ERROR, Severity.WARNING, Severity.NOTE)
 
 
-def findings(queue_set: QueueSet) -> list[Finding]:
+def findings(queue_set: QueueSet) -> list[LintFinding]:
     """Everything that is wrong with a set, the worst first."""
     return _ordered(finding for module in _MODULES for finding in module.check(queue_set))
 
 
 def of_documents(
     documents: Iterable[Document], configuration: Mapping[str, object] | None = None
-) -> tuple[list[Finding], int]:
+) -> tuple[list[LintFinding], int]:
     """The findings in manifests, with their lines, and the number of invalid documents.
 
     What is invalid is left out: `pykueue validate` says what is wrong with it. A Configuration
@@ -61,22 +61,22 @@ def of_documents(
     return _ordered([*_defined_twice(stored), *with_lines]), len({(fault.file, fault.object) for fault in faults})
 
 
-def _defined_twice(stored: Iterable[tuple[Document, Object]]) -> Iterator[Finding]:
+def _defined_twice(stored: Iterable[tuple[Document, Object]]) -> Iterator[LintFinding]:
     first: dict[tuple[str, str, str], Document] = {}
     for document, obj in stored:
         kind, namespace, name = key = _key(obj)
         earlier = first.setdefault(key, document)
         if earlier is not document and name == reading.at(document.object, "metadata", "name"):
-            yield Finding(
+            yield LintFinding(
                 rule=DEFINED_TWICE,
-                subject=Subject(kind=kind, name=name, namespace=namespace),
+                subject=LintSubject(kind=kind, name=name, namespace=namespace),
                 message=f"{earlier.file}:{earlier.line} defines it, too",
                 file=document.file,
                 line=document.line,
             )
 
 
-def _ordered(unordered: Iterable[Finding]) -> list[Finding]:
+def _ordered(unordered: Iterable[LintFinding]) -> list[LintFinding]:
     return sorted(
         unordered,
         key=lambda finding: (
@@ -94,7 +94,7 @@ def _key(obj: Object) -> tuple[str, str, str]:
     return obj["kind"], objects.namespace(obj), objects.name(obj)
 
 
-def _with_line(finding: Finding, positions: Mapping[tuple[str, str, str], Document]) -> Finding:
+def _with_line(finding: LintFinding, positions: Mapping[tuple[str, str, str], Document]) -> LintFinding:
     subject = finding.subject
     document = positions.get((subject.kind, subject.namespace, subject.name))
     if document is None:

@@ -6,7 +6,7 @@ from pykueue.api.manifest_validation import Severity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
+class LintRule:
     """One thing that may be wrong. docs/lint.md has a section for each id."""
 
     id: str
@@ -18,7 +18,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
+class LintSubject:
     """The object that a finding is about."""
 
     kind: str
@@ -31,9 +31,9 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    rule: Rule
-    subject: Subject
+class LintFinding:
+    rule: LintRule
+    subject: LintSubject
     message: str
     field: str = ""
     """The path of the field in the object, such as `spec.preemption`."""

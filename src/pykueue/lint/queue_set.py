@@ -15,7 +15,7 @@ from pykueue.controllers.jobs import construction
 from pykueue.controllers.jobs.context import PriorityClasses
 from pykueue.engine import values
 from pykueue.engine.policy import Policy
-from pykueue.lint.findings import Subject
+from pykueue.lint.findings import LintSubject
 from pykueue.translate import policy, queues, workload
 from pykueue.translate.jobs import framework, registry
 
@@ -27,7 +27,7 @@ _GROWING_KINDS = ("NodePool",)
 class QueuedJob:
     """A job or a Workload that waits for quota, and the Workload that it has."""
 
-    subject: Subject
+    subject: LintSubject
     workload: values.Workload
 
 
@@ -81,10 +81,10 @@ class QueueSet:
         return [queue for queue in self.cluster_queues.values() if queue.cohort in below]
 
     def root(self, cohort: values.CohortName) -> values.CohortName:
-        seen = {cohort}
-        while (value := self.cohorts.get(cohort)) is not None and value.parent and value.parent not in seen:
+        visited = {cohort}
+        while (value := self.cohorts.get(cohort)) is not None and value.parent and value.parent not in visited:
             cohort = value.parent
-            seen.add(cohort)
+            visited.add(cohort)
         return cohort
 
     def tree_of(self, queue: values.ClusterQueue) -> list[values.ClusterQueue]:
@@ -163,5 +163,5 @@ def _value(obj: Object, configuration: Mapping[str, Any]) -> values.Workload:
     return dataclasses.replace(value, pod_sets=pod_sets, uid=value.uid or value.key)
 
 
-def _subject(obj: Object) -> Subject:
-    return Subject(kind=obj["kind"], name=objects.name(obj), namespace=objects.namespace(obj))
+def _subject(obj: Object) -> LintSubject:
+    return LintSubject(kind=obj["kind"], name=objects.name(obj), namespace=objects.namespace(obj))

@@ -5,13 +5,13 @@ from typing import Any
 
 import pykueue
 from pykueue.api.manifest_validation import Severity
-from pykueue.lint.findings import Finding, Rule
+from pykueue.lint.findings import LintFinding, LintRule
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "note"}
 
 
-def report(findings: Iterable[Finding], rules: Sequence[Rule]) -> dict[str, Any]:
+def report(findings: Iterable[LintFinding], rules: Sequence[LintRule]) -> dict[str, Any]:
     driver = {
         "name": "pykueue lint",
         "version": pykueue.__version__,
@@ -29,7 +29,7 @@ def report(findings: Iterable[Finding], rules: Sequence[Rule]) -> dict[str, Any]
     return {"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}
 
 
-def _result(finding: Finding) -> dict[str, Any]:
+def _result(finding: LintFinding) -> dict[str, Any]:
     result: dict[str, Any] = {
         "ruleId": finding.rule.id,
         "level": _LEVELS[finding.level],

@@ -22,7 +22,7 @@ _HUGE = 1 << 60
 Amounts = Mapping[values.ResourceName, int]
 
 
-class World:
+class SmallWorld:
     def __init__(
         self,
         queue_set: QueueSet,

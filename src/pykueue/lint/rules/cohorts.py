@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from pykueue.api.manifest_validation import Severity
 from pykueue.engine import values
 from pykueue.lint import quotas
-from pykueue.lint.findings import Finding, Rule, Subject
+from pykueue.lint.findings import LintFinding, LintRule, LintSubject
 from pykueue.lint.queue_set import QueueSet
-from pykueue.lint.world import World
+from pykueue.lint.world import SmallWorld
 
-COHORT_CYCLE = Rule(
+COHORT_CYCLE = LintRule(
     id="cohort-cycle",
     severity=Severity.ERROR,
     summary="The parents of a Cohort form a circle, and no ClusterQueue below admits anything.",
@@ -18,17 +18,17 @@ COHORT_CYCLE = Rule(
 RULES = (COHORT_CYCLE,)
 
 
-def check(queue_set: QueueSet) -> Iterator[Finding]:
-    seen: set[str] = set()
+def check(queue_set: QueueSet) -> Iterator[LintFinding]:
+    visited: set[str] = set()
     for cohort in queue_set.cohorts.values():
         circle = _circle(queue_set, cohort)
-        if not circle or cohort.name in seen:
+        if not circle or cohort.name in visited:
             continue
-        seen |= set(circle)
+        visited |= set(circle)
         queue = next(iter(queue_set.members(cohort.name)), None)
-        yield Finding(
+        yield LintFinding(
             rule=COHORT_CYCLE,
-            subject=Subject(kind="Cohort", name=cohort.name),
+            subject=LintSubject(kind="Cohort", name=cohort.name),
             field="spec.parentName",
             message=f"its parents form a circle: {' → '.join((*circle, circle[0]))}",
             example=() if queue is None else _refusal(queue_set, queue),
@@ -47,7 +47,7 @@ def _circle(queue_set: QueueSet, cohort: values.Cohort) -> list[str]:
 
 def _refusal(queue_set: QueueSet, queue: values.ClusterQueue) -> tuple[str, ...]:
     pair = next((pair for pair, _ in quotas.pairs(queue)), None)
-    world = World(queue_set)
+    world = SmallWorld(queue_set)
     world.submit("small", queue.name, {} if pair is None else {pair.resource: 1})
     world.play()
     world.add_waiting()

@@ -5,17 +5,17 @@ from collections.abc import Iterator
 from pykueue.api.manifest_validation import Severity
 from pykueue.engine import reasons, values
 from pykueue.lint import quotas
-from pykueue.lint.findings import Finding, Rule, Subject
+from pykueue.lint.findings import LintFinding, LintRule, LintSubject
 from pykueue.lint.queue_set import QueueSet
-from pykueue.lint.world import World
+from pykueue.lint.world import SmallWorld
 
-SELECTOR_MATCHES_NOTHING = Rule(
+SELECTOR_MATCHES_NOTHING = LintRule(
     id="selector-matches-nothing",
     severity=Severity.WARNING,
     summary="The namespaceSelector matches no namespace, so the ClusterQueue admits nothing.",
     remedy="Correct the selector or label the namespaces; {} selects all namespaces.",
 )
-NAMESPACE_NOT_SELECTED = Rule(
+NAMESPACE_NOT_SELECTED = LintRule(
     id="namespace-not-selected",
     severity=Severity.ERROR,
     summary="The ClusterQueue of a LocalQueue does not select its namespace, so its jobs wait for ever.",
@@ -26,15 +26,15 @@ RULES = (SELECTOR_MATCHES_NOTHING, NAMESPACE_NOT_SELECTED)
 _FIELD = "spec.namespaceSelector"
 
 
-def check(queue_set: QueueSet) -> Iterator[Finding]:
+def check(queue_set: QueueSet) -> Iterator[LintFinding]:
     for queue in queue_set.cluster_queues.values():
         if queue.namespace_selector == values.LabelSelector():
             continue
-        subject = Subject(kind="ClusterQueue", name=queue.name)
+        subject = LintSubject(kind="ClusterQueue", name=queue.name)
         if queue.namespace_selector is None:
             message = "there is no namespaceSelector, which selects no namespace"
             example = _refusal(queue_set, queue, {})
-            yield Finding(
+            yield LintFinding(
                 rule=SELECTOR_MATCHES_NOTHING, subject=subject, field=_FIELD, message=message, example=example
             )
             continue
@@ -42,14 +42,14 @@ def check(queue_set: QueueSet) -> Iterator[Finding]:
         if queue_set.knows_namespaces and all(_refusal_in(queue_set, queue, name) for name in names):
             message = f"none of {len(names)} namespaces matches"
             example = _refusal_in(queue_set, queue, names[0]) if names else ()
-            yield Finding(
+            yield LintFinding(
                 rule=SELECTOR_MATCHES_NOTHING, subject=subject, field=_FIELD, message=message, example=example
             )
             continue
         yield from _not_selected(queue_set, queue)
 
 
-def _not_selected(queue_set: QueueSet, queue: values.ClusterQueue) -> Iterator[Finding]:
+def _not_selected(queue_set: QueueSet, queue: values.ClusterQueue) -> Iterator[LintFinding]:
     """LocalQueues of other namespaces.
 
     Only the name of a namespace is certain if the set does not define it; a selector on other
@@ -65,9 +65,9 @@ def _not_selected(queue_set: QueueSet, queue: values.ClusterQueue) -> Iterator[F
             continue
         example = _refusal(queue_set, queue, labels)
         if example:
-            yield Finding(
+            yield LintFinding(
                 rule=NAMESPACE_NOT_SELECTED,
-                subject=Subject(kind="LocalQueue", name=name, namespace=namespace),
+                subject=LintSubject(kind="LocalQueue", name=name, namespace=namespace),
                 field="spec.clusterQueue",
                 message=f"ClusterQueue {queue.name} does not select namespace {namespace}",
                 example=example,
@@ -81,7 +81,7 @@ def _refusal_in(queue_set: QueueSet, queue: values.ClusterQueue, namespace: str)
 def _refusal(queue_set: QueueSet, queue: values.ClusterQueue, labels: dict[str, str]) -> tuple[str, ...]:
     """What happens to a job of a namespace with these labels; nothing if it is selected."""
     pair = next((pair for pair, _ in quotas.pairs(queue)), None)
-    world = World(queue_set, labels=labels)
+    world = SmallWorld(queue_set, labels=labels)
     world.submit("small", queue.name, {} if pair is None else {pair.resource: 1})
     world.play()
     if not isinstance(world.pending.get("small"), reasons.NamespaceMismatch):

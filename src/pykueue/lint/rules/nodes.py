@@ -7,18 +7,18 @@ from pykueue.api.manifest_validation import Severity
 from pykueue.api.scheme import Object
 from pykueue.engine import values
 from pykueue.lint import quotas
-from pykueue.lint.findings import Finding, Rule, Subject
+from pykueue.lint.findings import LintFinding, LintRule, LintSubject
 from pykueue.lint.queue_set import QueueSet
-from pykueue.lint.world import World
+from pykueue.lint.world import SmallWorld
 from pykueue.translate import amounts, node_capacity
 
-MORE_QUOTA_THAN_NODES = Rule(
+MORE_QUOTA_THAN_NODES = LintRule(
     id="more-quota-than-nodes",
     severity=Severity.WARNING,
     summary="The quota of a flavor is more than its nodes have, so admitted jobs may find no node.",
     remedy="Lower nominalQuota to what the nodes have, or add nodes.",
 )
-FLAVOR_WITHOUT_NODES = Rule(
+FLAVOR_WITHOUT_NODES = LintRule(
     id="flavor-without-nodes",
     severity=Severity.WARNING,
     summary="No node has the labels of the flavor, so jobs that get it never run.",
@@ -38,7 +38,7 @@ def are_fixed(queue_set: QueueSet, queue: values.ClusterQueue) -> bool:
     return not any(check is None or check.controller in _CONTROLLERS_OF_NODES for check in checks)
 
 
-def check(queue_set: QueueSet) -> Iterator[Finding]:
+def check(queue_set: QueueSet) -> Iterator[LintFinding]:
     owners: dict[values.FlavorResource, list[tuple[quotas.Owner, values.Quota]]] = {}
     for owner in queue_set.owners:
         if isinstance(owner, values.ClusterQueue) and not are_fixed(queue_set, owner):
@@ -50,9 +50,9 @@ def check(queue_set: QueueSet) -> Iterator[Finding]:
     empty = {pair.flavor for pair in owners if not _nodes_of(queue_set, pair.flavor)}
     for name in sorted(empty & set(queue_set.flavors)):
         labels = ", ".join(f"{key}={value}" for key, value in sorted(queue_set.flavors[name].node_labels.items()))
-        yield Finding(
+        yield LintFinding(
             rule=FLAVOR_WITHOUT_NODES,
-            subject=Subject(kind="ResourceFlavor", name=name),
+            subject=LintSubject(kind="ResourceFlavor", name=name),
             message=f"none of {len(queue_set.nodes)} nodes has the labels {labels}",
             field="spec.nodeLabels",
         )
@@ -63,7 +63,7 @@ def check(queue_set: QueueSet) -> Iterator[Finding]:
 
 def _excess(
     queue_set: QueueSet, pair: values.FlavorResource, shares: list[tuple[quotas.Owner, values.Quota]]
-) -> Iterator[Finding]:
+) -> Iterator[LintFinding]:
     available = sum(_amount(node, pair.resource) for node in _nodes_of(queue_set, pair.flavor))
     total = sum(quota.nominal for _, quota in shares)
     declared = any(pair.resource in node_capacity.allocatable(node) for node in queue_set.nodes)
@@ -71,15 +71,15 @@ def _excess(
         return
     owner = max(shares, key=lambda share: share[1].nominal)[0]
     kind = type(owner).__name__
-    world = World(queue_set, preempts=False)
+    world = SmallWorld(queue_set, preempts=False)
     for queue, quota in shares:
         if isinstance(queue, values.ClusterQueue) and quota.nominal:
             world.submit(f"job-of-{queue.name}", queue.name, {pair.resource: quota.nominal}, flavor=pair.flavor)
     world.play()
     used = world.usage(pair.flavor, pair.resource)
-    yield Finding(
+    yield LintFinding(
         rule=MORE_QUOTA_THAN_NODES,
-        subject=Subject(kind=kind, name=owner.name),
+        subject=LintSubject(kind=kind, name=owner.name),
         field=quotas.field_of(owner, pair),
         message=(
             f"flavor {pair.flavor} has a quota of {quotas.text(pair, total)} in all,"

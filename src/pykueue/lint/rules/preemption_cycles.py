@@ -16,11 +16,11 @@ from pykueue.api.manifest_validation import Severity
 from pykueue.engine import values
 from pykueue.engine.values import PreemptionPolicy
 from pykueue.lint import quotas
-from pykueue.lint.findings import Finding, Rule, Subject
+from pykueue.lint.findings import LintFinding, LintRule, LintSubject
 from pykueue.lint.queue_set import QueueSet
-from pykueue.lint.world import World
+from pykueue.lint.world import SmallWorld
 
-PREEMPTION_CYCLE = Rule(
+PREEMPTION_CYCLE = LintRule(
     id="preemption-cycle",
     severity=Severity.WARNING,
     summary="Jobs can evict each other in a circle, for ever.",
@@ -49,7 +49,7 @@ class _Job(NamedTuple):
     priority: int
 
 
-def check(queue_set: QueueSet) -> Iterator[Finding]:
+def check(queue_set: QueueSet) -> Iterator[LintFinding]:
     if queue_set.policy.preemption_loop_guard:
         return
     for _, queues in quotas.trees(queue_set):
@@ -62,9 +62,9 @@ def check(queue_set: QueueSet) -> Iterator[Finding]:
         story = _search(tree, members)
         if story is not None:
             queue, example = story
-            yield Finding(
+            yield LintFinding(
                 rule=PREEMPTION_CYCLE,
-                subject=Subject(kind="ClusterQueue", name=queue),
+                subject=LintSubject(kind="ClusterQueue", name=queue),
                 field="spec.preemption",
                 message=f"jobs evict each other for ever in cohort {queue_set.cluster_queues[queue].cohort}",
                 example=example,
@@ -74,7 +74,7 @@ def check(queue_set: QueueSet) -> Iterator[Finding]:
 
 def _search(queue_set: QueueSet, members: list[values.ClusterQueue]) -> _Circle | None:
     budget = _BUDGET
-    probe = World(queue_set)
+    probe = SmallWorld(queue_set)
     for one, other in itertools.permutations(_distinct(members), 2):
         if not (_may_reclaim(one) and _may_take(queue_set, other)):
             continue
@@ -112,9 +112,9 @@ def _may_take(queue_set: QueueSet, queue: values.ClusterQueue) -> bool:
 
 
 def _candidates(
-    one: values.ClusterQueue, other: values.ClusterQueue, pair: values.FlavorResource, probe: World
+    one: values.ClusterQueue, other: values.ClusterQueue, pair: values.FlavorResource, probe: SmallWorld
 ) -> Iterator[tuple[_Job, ...]]:
-    """A job within the quota of one queue, one beyond it, and one of the other queue that borrows."""
+    """Jobs within the quota of one queue and beyond it, and a borrower of the other queue."""
     own, foreign = quotas.quota_of(one, pair), quotas.quota_of(other, pair)
     assert own is not None
     assert foreign is not None
@@ -133,7 +133,7 @@ def _candidates(
 
 def _circle(queue_set: QueueSet, jobs: tuple[_Job, ...], pair: values.FlavorResource) -> tuple[str, ...] | None:
     """The story if the same preemptions come again and again after the last job arrived."""
-    world = World(queue_set)
+    world = SmallWorld(queue_set)
     for job in jobs:
         if job.size:
             world.submit(job.name, job.queue, {pair.resource: job.size}, priority=job.priority, flavor=pair.flavor)

@@ -5,24 +5,24 @@ from collections.abc import Iterator, Sequence
 from pykueue.api.manifest_validation import Severity
 from pykueue.engine import values
 from pykueue.lint import quotas
-from pykueue.lint.findings import Finding, Rule, Subject
+from pykueue.lint.findings import LintFinding, LintRule, LintSubject
 from pykueue.lint.queue_set import QueueSet
-from pykueue.lint.world import World
+from pykueue.lint.world import SmallWorld
 from pykueue.translate import amounts
 
-QUOTA_UNUSABLE = Rule(
+QUOTA_UNUSABLE = LintRule(
     id="quota-unusable",
     severity=Severity.WARNING,
     summary="Nobody can use or borrow some of the quota.",
     remedy="Add a LocalQueue for it, raise lendingLimit or a borrowingLimit, or remove the quota.",
 )
-FLAVOR_NEVER_REACHED = Rule(
+FLAVOR_NEVER_REACHED = LintRule(
     id="flavor-never-reached",
     severity=Severity.WARNING,
     summary="No job can ever get the flavor.",
     remedy="Give the flavor quota, let the queue borrow it, or remove the flavor.",
 )
-LENDING_BELOW_BORROWING = Rule(
+LENDING_BELOW_BORROWING = LintRule(
     id="lending-below-borrowing",
     severity=Severity.WARNING,
     summary="A borrowingLimit promises more than the cohort can lend.",
@@ -31,12 +31,12 @@ LENDING_BELOW_BORROWING = Rule(
 RULES = (QUOTA_UNUSABLE, FLAVOR_NEVER_REACHED, LENDING_BELOW_BORROWING)
 
 
-def check(queue_set: QueueSet) -> Iterator[Finding]:
+def check(queue_set: QueueSet) -> Iterator[LintFinding]:
     for owners, queues in quotas.trees(queue_set):
         if any(owner.cohort for owner in queues) and not queue_set.is_complete and _is_partial(queue_set, queues):
             continue
         yield from _unusable(queue_set, owners, queues)
-    probe = World(queue_set)
+    probe = SmallWorld(queue_set)
     for queue in queue_set.cluster_queues.values():
         if probe.is_active(queue.name):
             yield from _unreachable(queue_set, queue, probe)
@@ -51,7 +51,7 @@ def _is_partial(queue_set: QueueSet, queues: Sequence[values.ClusterQueue]) -> b
 
 def _unusable(
     queue_set: QueueSet, owners: Sequence[quotas.Owner], queues: Sequence[values.ClusterQueue]
-) -> Iterator[Finding]:
+) -> Iterator[LintFinding]:
     """Fill the tree with jobs: first within the quota of each queue, then by borrowing.
 
     A queue with users can use its own quota, so only quota of others may be left.
@@ -65,7 +65,7 @@ def _unusable(
     for pair, total in sorted(totals.items()):
         if not any((own := quotas.quota_of(owner, pair)) and own.nominal for owner in others):
             continue
-        world = World(queue_set, preempts=False)
+        world = SmallWorld(queue_set, preempts=False)
         for queue in users:
             own = quotas.quota_of(queue, pair)
             if own is not None and own.nominal:
@@ -79,7 +79,7 @@ def _unusable(
             yield _unusable_finding(owners, pair, total - used, [*world.story, _used(pair, used, total)])
 
 
-def _borrow(world: World, queue: values.ClusterQueue, pair: values.FlavorResource, total: int) -> None:
+def _borrow(world: SmallWorld, queue: values.ClusterQueue, pair: values.FlavorResource, total: int) -> None:
     """Submit the largest job that is admitted: halve the size until nothing is left to take."""
     size, number = total - world.usage(pair.flavor, pair.resource), 0
     while size > 0:
@@ -102,12 +102,12 @@ def _used(pair: values.FlavorResource, used: int, total: int) -> str:
 
 def _unusable_finding(
     owners: Sequence[quotas.Owner], pair: values.FlavorResource, rest: int, story: list[str]
-) -> Finding:
+) -> LintFinding:
     with_quota = [owner for owner in owners if (quota := quotas.quota_of(owner, pair)) and quota.nominal]
     owner = max(with_quota, key=lambda owner: _loss(owner, pair))
-    return Finding(
+    return LintFinding(
         rule=QUOTA_UNUSABLE,
-        subject=Subject(kind=type(owner).__name__, name=owner.name),
+        subject=LintSubject(kind=type(owner).__name__, name=owner.name),
         field=quotas.field_of(owner, pair),
         message=f"nobody can use {quotas.text(pair, rest)} of flavor {pair.flavor}",
         example=tuple(story),
@@ -121,7 +121,7 @@ def _loss(owner: quotas.Owner, pair: values.FlavorResource) -> tuple[int, int]:
     return (0 if quota.lending_limit is None else quota.nominal - quota.lending_limit, quota.nominal)
 
 
-def _unreachable(queue_set: QueueSet, queue: values.ClusterQueue, probe: World) -> Iterator[Finding]:
+def _unreachable(queue_set: QueueSet, queue: values.ClusterQueue, probe: SmallWorld) -> Iterator[LintFinding]:
     """A flavor of which the queue may have nothing, of any resource.
 
     A borrowingLimit of 0 beside no quota says that this is meant.
@@ -133,34 +133,34 @@ def _unreachable(queue_set: QueueSet, queue: values.ClusterQueue, probe: World) 
             is_meant = all(quota.borrowing_limit == 0 for quota in flavor.resources.values())
             if is_partial or is_meant or any(probe.capacity(queue.name, pair) for pair in pairs):
                 continue
-            world = World(queue_set)
+            world = SmallWorld(queue_set)
             world.submit("small", queue.name, {pairs[0].resource: 1}, flavor=flavor.name)
             world.play()
             world.add_waiting()
-            yield Finding(
+            yield LintFinding(
                 rule=FLAVOR_NEVER_REACHED,
-                subject=Subject(kind="ClusterQueue", name=queue.name),
+                subject=LintSubject(kind="ClusterQueue", name=queue.name),
                 field=quotas.flavor_field(queue, flavor.name),
                 message=f"flavor {flavor.name} has no quota here, and there is nothing to borrow",
                 example=tuple(world.story),
             )
 
 
-def _unlendable(queue_set: QueueSet, queue: values.ClusterQueue, probe: World) -> Iterator[Finding]:
+def _unlendable(queue_set: QueueSet, queue: values.ClusterQueue, probe: SmallWorld) -> Iterator[LintFinding]:
     is_partial = queue.cohort is not None and _is_partial(queue_set, queue_set.tree_of(queue))
     for pair, quota in quotas.pairs(queue):
         if not quota.borrowing_limit or is_partial:
             continue
         promised, capacity = quota.nominal + quota.borrowing_limit, probe.capacity(queue.name, pair)
         if capacity < promised:
-            world = World(queue_set)
+            world = SmallWorld(queue_set)
             world.submit("large", queue.name, {pair.resource: promised}, flavor=pair.flavor)
             world.play()
             world.add_waiting()
             lent = max(0, capacity - quota.nominal)
-            yield Finding(
+            yield LintFinding(
                 rule=LENDING_BELOW_BORROWING,
-                subject=Subject(kind="ClusterQueue", name=queue.name),
+                subject=LintSubject(kind="ClusterQueue", name=queue.name),
                 field=quotas.field_of(queue, pair, "borrowingLimit"),
                 message=(
                     f"borrowingLimit is {quotas.text(pair, quota.borrowing_limit)} of flavor {pair.flavor},"
@@ -170,11 +170,13 @@ def _unlendable(queue_set: QueueSet, queue: values.ClusterQueue, probe: World) -
             )
 
 
-def _unnamed(queue_set: QueueSet) -> Iterator[Finding]:
+def _unnamed(queue_set: QueueSet) -> Iterator[LintFinding]:
     """Flavors that no queue names, in a set that has queues."""
     named = {pair.flavor for owner in queue_set.owners for pair, _ in quotas.pairs(owner)}
     if not named:
         return
     for name in sorted(set(queue_set.flavors) - named):
         message = "no ClusterQueue and no Cohort names it"
-        yield Finding(rule=FLAVOR_NEVER_REACHED, subject=Subject(kind="ResourceFlavor", name=name), message=message)
+        yield LintFinding(
+            rule=FLAVOR_NEVER_REACHED, subject=LintSubject(kind="ResourceFlavor", name=name), message=message
+        )
