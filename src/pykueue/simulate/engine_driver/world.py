@@ -42,7 +42,7 @@ KINDS: Mapping[str, Resource] = {
 """The kinds that decisions depend on, in the order in which they are fed."""
 
 
-class VirtualClock:
+class SimulatedClock:
     def __init__(self, now_ns: int) -> None:
         self.at_ns = now_ns
 
@@ -56,7 +56,7 @@ class VirtualClock:
 class World:
     def __init__(self, configuration: Mapping[str, Any] | None = None, *, now_ns: int = 0) -> None:
         self.configuration = configuration or {}
-        self.clock = VirtualClock(now_ns)
+        self.clock = SimulatedClock(now_ns)
         self.engine = Engine(policy.engine_policy(self.configuration))
         self._cache = new_cache()
         self._events = EngineEventSource(self._cache, self.clock, self.configuration, self._handle)
