@@ -32,7 +32,7 @@ class SimulationOptions:
     It is positive: otherwise jobs that evict each other in turn would stop the clock.
     """
     most_evictions: int = 1000
-    """A job that is evicted so often ends as `looping`: it and others evict each other for ever."""
+    """A job that is evicted so often ends as `looping`: it and others evict each other."""
     checkpoint_ns: int | None = None
     """How often jobs save their work: an evicted job loses what it did since. None: all of it."""
     check_delay_ns: int = 0
