@@ -17,6 +17,7 @@ from pykueue.app import process
 from pykueue.app.components import COMPONENTS, ProcessOptions, UpContext
 from pykueue.controllers.settings import admission_settings
 from pykueue.kube import loop_watchdog
+from pykueue.recording.ring import RingOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +32,8 @@ class UpOptions:
     stops_jobs: bool = False
     """Whether running pods end with this process. Otherwise the next start adopts them."""
     process: ProcessOptions = field(default_factory=ProcessOptions)
+    recording: RingOptions | None = None
+    """Where the events of the engine are recorded; None: they are not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +57,7 @@ async def started(options: UpOptions) -> AsyncIterator[RunningServer]:
         has_controllers=options.has_controllers,
         stops_jobs=options.stops_jobs,
         process=options.process,
+        recording=options.recording,
     )
     components = [component for build in COMPONENTS if (component := build(context)) is not None]
     async with contextlib.AsyncExitStack() as stack:

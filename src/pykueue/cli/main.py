@@ -22,6 +22,7 @@ COMMANDS: dict[str, str] = {
     "list": "pykueue.cli.list:list_objects",
     "logs": "pykueue.cli.logs:logs",
     "manifests": "pykueue.cli.manifests:manifests",
+    "replay": "pykueue.cli.replay:replay",
     "resume": "pykueue.cli.stop:resume",
     "salvage": "pykueue.cli.salvage:salvage",
     "stop": "pykueue.cli.stop:stop",

@@ -141,6 +141,19 @@ with_data_dir = click.option(
     show_default=True,
     help="How many MiB of a container's log are kept; the oldest lines go first.",
 )
+@click.option(
+    "--record/--no-record",
+    default=True,
+    show_default=True,
+    help="Record the events of the scheduler for `pykueue replay`, in the data directory.",
+)
+@click.option(
+    "--record-size",
+    type=click.IntRange(min=1),
+    default=64,
+    show_default=True,
+    help="How many MiB the record may take; the oldest events go first.",
+)
 @options.with_log_level("warning")
 def up(
     *,
@@ -157,6 +170,8 @@ def up(
     run_as: tuple[str, ...],
     first_uid: int | None,
     max_log_size: int,
+    record: bool,
+    record_size: int,
     log_level: str,
 ) -> None:
     """Start a Kubernetes-compatible API on this machine.
@@ -171,6 +186,7 @@ def up(
     from pykueue.apiserver.store.log import StoreError
     from pykueue.app import components
     from pykueue.app import up as up_process
+    from pykueue.recording import ring
 
     process.prepare(log_level)
     directory = resolve_data_dir(data_dir)
@@ -186,6 +202,7 @@ def up(
         process=components.ProcessOptions(
             is_isolated=isolation, run_as=run_as, first_uid=first_uid, log_bytes=max_log_size << 20
         ),
+        recording=(ring.RingOptions(directory=directory / ring.DIRECTORY, size=record_size << 20) if record else None),
     )
     try:
         with asyncio.Runner(loop_factory=process.loop_factory()) as runner:
