@@ -100,7 +100,7 @@ def test_the_policy_is_recorded(record):
 
 
 def test_an_unknown_format_is_refused():
-    header = records.Header(format=99, version="0", policy=Policy(), is_start=True)
+    header = records.SegmentHeader(format=99, version="0", policy=Policy(), is_start=True)
     with pytest.raises(records.RecordError, match="format 99"):
         records.decode_header(records.encode_header(header))
 

@@ -27,7 +27,7 @@ class RecordError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Header:
+class SegmentHeader:
     """The first record of a segment."""
 
     format: int
@@ -55,7 +55,7 @@ class _Line(msgspec.Struct, array_like=True):
 _encoder = msgspec.msgpack.Encoder()
 _line_decoder = msgspec.msgpack.Decoder(_Line)
 _decoders = {name: msgspec.msgpack.Decoder(kind) for name, kind in _KINDS.items()}
-_header_decoder = msgspec.msgpack.Decoder(Header)
+_header_decoder = msgspec.msgpack.Decoder(SegmentHeader)
 
 
 def summary(decided: Iterable[decisions.Decision]) -> Summary:
@@ -83,11 +83,11 @@ def decode(data: bytes) -> Record:
     return Record(event, line.decided, line.is_checkpoint)
 
 
-def encode_header(header: Header) -> bytes:
+def encode_header(header: SegmentHeader) -> bytes:
     return _encoder.encode(header)
 
 
-def decode_header(data: bytes) -> Header:
+def decode_header(data: bytes) -> SegmentHeader:
     try:
         header = _header_decoder.decode(data)
     except msgspec.MsgspecError as error:

@@ -24,7 +24,7 @@ import pykueue
 from pykueue.engine import decisions, events
 from pykueue.engine.policy import Policy
 from pykueue.recording import records
-from pykueue.recording.records import Header, Record
+from pykueue.recording.records import SegmentHeader, Record
 
 log = logging.getLogger(__name__)
 
@@ -139,7 +139,9 @@ class RingWriter:
         path = self._directory / f"{_PREFIX}{number:08}"
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         self._written = 0
-        header = Header(format=records.FORMAT, version=pykueue.__version__, policy=self._policy, is_start=is_start)
+        header = SegmentHeader(
+            format=records.FORMAT, version=pykueue.__version__, policy=self._policy, is_start=is_start
+        )
         self._append(_framed(records.encode_header(header)))
         for event in self._latest.values():
             self._append(_framed(records.encode(Record(event, is_checkpoint=True))))
@@ -148,11 +150,11 @@ class RingWriter:
 
     def _remove_oldest(self, present: list[Path]) -> None:
         """Leave room for the segment that has just begun; the one before it always stays."""
-        room = self._size - self._segment_bytes
+        unused_bytes = self._size - self._segment_bytes
         for position, path in enumerate(reversed(present)):
             with contextlib.suppress(OSError):
-                room -= path.stat().st_size
-                if position and (room < 0 or position >= _MOST_SEGMENTS):
+                unused_bytes -= path.stat().st_size
+                if position and (unused_bytes < 0 or position >= _MOST_SEGMENTS):
                     path.unlink()
 
 
@@ -219,7 +221,7 @@ def _number(path: Path) -> int:
 
 class Segment(NamedTuple):
     path: Path
-    header: Header
+    header: SegmentHeader
     records: Iterator[Record]
 
 
