@@ -24,7 +24,7 @@ import pykueue
 from pykueue.engine import decisions, events
 from pykueue.engine.policy import Policy
 from pykueue.recording import records
-from pykueue.recording.records import SegmentHeader, Record
+from pykueue.recording.records import Record, SegmentHeader
 
 log = logging.getLogger(__name__)
 
