@@ -53,7 +53,7 @@ def explain(*, words: tuple[str, ...], config: Path | None, output: str, cluster
 
     async def read(client: "Client", namespace: str) -> "tuple[Object, list[str]]":
         explanation = await ask(client, namespace, name, kind=kind, configuration=chosen)
-        return explanation, await _last_lines(client, namespace, explanation.get("failedPod", ""))
+        return explanation, await _last_lines(client, namespace, explanation.get("outputPod", ""))
 
     hint = "without the visibility API, explain reads queues, flavors and workloads of all namespaces"
     explanation, last_lines = cluster.run(read, hint=hint, hint_codes=(403,))
@@ -63,7 +63,7 @@ def explain(*, words: tuple[str, ...], config: Path | None, output: str, cluster
     for line in (explanation["summary"], *explanation["lines"]):
         outputs.echo(line)
     if last_lines:
-        outputs.echo(f"\nThe last lines of its output (`pykueue logs pod/{explanation['failedPod']}`):")
+        outputs.echo(f"\nThe last lines of its output (`pykueue logs pod/{explanation['outputPod']}`):")
         for line in last_lines:
             outputs.echo(f"  {escaping.one_line(line)}")
 

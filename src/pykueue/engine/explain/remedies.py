@@ -6,6 +6,7 @@ it, is named. Called by `explain`.
 """
 
 import dataclasses
+import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
@@ -17,6 +18,7 @@ from pykueue.engine.explain.explanation import (
     Activate,
     CoverResources,
     CreateFlavors,
+    DropChecks,
     DropRequests,
     FewerPods,
     HigherPriority,
@@ -137,7 +139,7 @@ def find_outside(
 ) -> tuple[Remedy, ...]:
     """The remedies of a workload that is in no queue; after them it may have to wait."""
     match obstacle:
-        case Obstacle.DEACTIVATED if trial.admits_alone([_changed(dataclasses.replace(workload, active=True))]):
+        case Obstacle.DEACTIVATED if trial.admits_alone([_changed(_queued_again(workload, active=True))]):
             return (Activate(),)
         case Obstacle.LOCAL_QUEUE_MISSING | Obstacle.CLUSTER_QUEUE_MISSING:
             return _other_local_queues(state, workload, trial)
@@ -151,6 +153,12 @@ def _changed(workload: values.Workload) -> events.WorkloadChanged:
     return events.WorkloadChanged(workload=dataclasses.replace(workload, scheduling_hash=""))
 
 
+def _queued_again(workload: values.Workload, **changes: bool) -> values.Workload:
+    """The workload as the controllers make it when nothing keeps it out of its queue any more."""
+    requeued = True if workload.requeued is False else workload.requeued
+    return dataclasses.replace(workload, requeued=requeued, **changes)
+
+
 # Misconfiguration.
 
 
@@ -162,6 +170,7 @@ def _repairs(state: EngineState, entry: CycleEntry, trial: RemedyTrial) -> list[
             *repairs,
             _select_namespace(state, entry),
             _create_flavors(entry.queue),
+            _drop_checks(entry.queue),
             _resume_cluster_queue(entry.queue),
         ]
     return [
@@ -271,10 +280,30 @@ def _create_flavors(queue: ClusterQueueState) -> _Repair | None:
     return _Repair(remedy=CreateFlavors(names=names), created=created) if names else None
 
 
+def _drop_checks(queue: ClusterQueueState) -> _Repair | None:
+    """Creating a check is not enough: its controller must answer."""
+    reasons = (InactiveReason.ADMISSION_CHECK_NOT_FOUND, InactiveReason.ADMISSION_CHECK_INACTIVE)
+    names = {
+        values.CheckName(name): None
+        for inactivity in queue.inactivity
+        if inactivity.reason in reasons
+        for name in inactivity.names
+    }
+    if not names:
+        return None
+    return _Repair(
+        remedy=DropChecks(names=tuple(names)),
+        change_queue=lambda before: dataclasses.replace(
+            before,
+            admission_checks={name: flavors for name, flavors in before.admission_checks.items() if name not in names},
+        ),
+    )
+
+
 def _resume_cluster_queue(queue: ClusterQueueState) -> _Repair | None:
     if queue.value.stop_policy is values.StopPolicy.NONE:
         return None
-    return _Repair(remedy=ResumeQueue(cluster_queue=queue.name), change_queue=_resumed)
+    return _Repair(remedy=ResumeQueue(cluster_queue=queue.name), change_queue=_resumed, change_workload=_queued_again)
 
 
 def _resumed(queue: values.ClusterQueue) -> values.ClusterQueue:
@@ -285,17 +314,19 @@ def _resume_local_queue(state: EngineState, workload: values.Workload, trial: Re
     local_queue = state.local_queues[workload.local_queue]
     name = local_queue.key.partition("/")[2]
     resumed = events.LocalQueueChanged(local_queue=dataclasses.replace(local_queue, stop_policy=values.StopPolicy.NONE))
-    if trial.admits_alone([resumed]):
+    queued = _changed(_queued_again(workload))
+    if trial.admits_alone([resumed, queued]):
         return (ResumeQueue(local_queue=name),)
     queue = state.cluster_queues.get(local_queue.cluster_queue)
     if queue is None or queue.value.stop_policy is values.StopPolicy.NONE:
         return ()
-    both: list[events.EngineEvent] = [resumed, events.ClusterQueueChanged(cluster_queue=_resumed(queue.value))]
+    both: list[events.EngineEvent] = [resumed, events.ClusterQueueChanged(cluster_queue=_resumed(queue.value)), queued]
     return (ResumeQueue(local_queue=name, cluster_queue=queue.name),) if trial.admits_alone(both) else ()
 
 
 def _other_local_queues(state: EngineState, workload: values.Workload, trial: RemedyTrial) -> tuple[Remedy, ...]:
     keys = [key for key in sorted(state.local_queues) if key.startswith(f"{workload.namespace}/")]
+    keys.sort(key=lambda key: -difflib.SequenceMatcher(None, key, workload.local_queue).ratio())
     helpful = [
         key
         for key in keys[:_MAX_LOCAL_QUEUES]
