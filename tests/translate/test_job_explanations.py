@@ -115,6 +115,18 @@ def test_a_job_that_runs():
     assert running.summary == "Job ns/train is running: 1 of 1 pods running, admitted 17s ago."
 
 
+def test_a_job_whose_pods_are_left_to_another_controller():
+    job = {"metadata": {"name": "train"}, "spec": {"managedBy": "kueue.x-k8s.io/multikueue"}}
+    job_report = answer(workload=workload(), job=job, explanation=engine_answer(Standing.ADMITTED))
+    assert job_report.lines == ("It has no pods: its spec.managedBy leaves them to kueue.x-k8s.io/multikueue.",)
+
+
+def test_a_prebuilt_workload_that_does_not_exist():
+    labels = {"kueue.x-k8s.io/queue-name": "q", "kueue.x-k8s.io/prebuilt-workload-name": "ready-made"}
+    job = {"metadata": {"name": "train", "labels": labels}}
+    assert "Workload ready-made, which its label" in answer(job=job, existing={"LocalQueue": ("q",)}).summary
+
+
 def test_a_pod_that_no_node_can_take():
     scheduled = {"type": "PodScheduled", "status": "False", "message": "0/1 nodes are available: 1 Insufficient cpu."}
     waiting = pod(phase="Pending", node="", conditions=[scheduled])

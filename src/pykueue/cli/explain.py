@@ -33,6 +33,7 @@ _NEEDS_NO_WORDS = ("running", "finished", "admitted", "unknown")
 _STUCK_STATES = ("in no queue", "not queued", "unschedulable", "failing to start")
 _NEVER = "It can never start"
 _INACTIVE = " is not active: "
+_NOT_SELECTED = "namespace doesn't match ClusterQueue selector"
 _DECISION_SECONDS = 1.0
 _POLL_SECONDS = 0.05
 _WAITS_FOR_QUOTA = "insufficient unused quota"
@@ -192,7 +193,7 @@ async def _decided_workload(client: "Client", namespace: str, uid: str) -> "Obje
 def why_stuck(explanation: "Object") -> str:
     """Why a job cannot start as things are; "" if it can."""
     for line in explanation["lines"]:
-        if line.startswith(_NEVER) or _INACTIVE in line:
+        if line.startswith(_NEVER) or _INACTIVE in line or _NOT_SELECTED in line:
             return str(line)
     return str(explanation["summary"]) if explanation["state"] in _STUCK_STATES else ""
 

@@ -127,6 +127,11 @@ def _without_workload(facts: JobFacts) -> JobReport:
             return _not_queued(facts, f"{kind} {name} does not exist{_names(classes)}")
     if queue not in facts.existing.get("LocalQueue", (queue,)):
         return _not_queued(facts, _missing_local_queue(facts, queue))
+    prebuilt = job_labels.get(labels.PREBUILT_WORKLOAD_NAME, "")
+    if prebuilt:
+        return _not_queued(
+            facts, f"Workload {prebuilt}, which its label {labels.PREBUILT_WORKLOAD_NAME} names, does not exist"
+        )
     return _not_queued(facts, facts.warnings[0] if facts.warnings else "its Workload does not exist yet")
 
 
@@ -332,6 +337,7 @@ def _admitted(facts: JobFacts, explanation: Explanation) -> JobReport:
         if lines:
             pod = next((objects.name(pod) for pod in facts.pods if _restarts(pod)), "")
             text = headline.removesuffix(".")
+            lines += (f"Event: {warning}" for warning in facts.warnings[:3])
             return JobReport(state=state, summary=f"{text}, but {lines[0]}", lines=(*never, *lines[1:]), output_pod=pod)
     running = [pod for pod in facts.pods if objects.status(pod).get("phase") == "Running"]
     if running:
@@ -342,8 +348,15 @@ def _admitted(facts: JobFacts, explanation: Explanation) -> JobReport:
         return JobReport(state="running", summary=summary, lines=(headline,))
     lines = [f"Event: {warning}" for warning in facts.warnings[:3]]
     if not facts.pods:
-        lines = ["It has no pods yet.", *lines]
+        lines = [_without_pods(facts.job or {}), *lines]
     return JobReport(state="admitted", summary=headline, lines=(*never, *lines))
+
+
+def _without_pods(job: Object) -> str:
+    manager = objects.spec(job).get("managedBy", "")
+    if manager in ("", "kubernetes.io/job-controller"):
+        return "It has no pods yet."
+    return f"It has no pods: its spec.managedBy leaves them to {manager}."
 
 
 def _unschedulable(facts: JobFacts) -> Iterator[str]:

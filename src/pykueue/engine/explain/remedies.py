@@ -139,7 +139,9 @@ def find_outside(
 ) -> tuple[Remedy, ...]:
     """The remedies of a workload that is in no queue; after them it may have to wait."""
     match obstacle:
-        case Obstacle.DEACTIVATED if trial.admits_alone([_changed(_queued_again(workload, active=True))]):
+        case Obstacle.DEACTIVATED if trial.admits_alone(
+            [_changed(_queued_again(dataclasses.replace(workload, active=True)))]
+        ):
             return (Activate(),)
         case Obstacle.LOCAL_QUEUE_MISSING | Obstacle.CLUSTER_QUEUE_MISSING:
             return _other_local_queues(state, workload, trial)
@@ -153,10 +155,10 @@ def _changed(workload: values.Workload) -> events.WorkloadChanged:
     return events.WorkloadChanged(workload=dataclasses.replace(workload, scheduling_hash=""))
 
 
-def _queued_again(workload: values.Workload, **changes: bool) -> values.Workload:
+def _queued_again(workload: values.Workload) -> values.Workload:
     """The workload as the controllers make it when nothing keeps it out of its queue any more."""
     requeued = True if workload.requeued is False else workload.requeued
-    return dataclasses.replace(workload, requeued=requeued, **changes)
+    return dataclasses.replace(workload, requeued=requeued)
 
 
 # Misconfiguration.
