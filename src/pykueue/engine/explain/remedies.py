@@ -8,9 +8,8 @@ it, is named. Called by `explain`.
 import dataclasses
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
 
-from pykueue.engine import decisions, events, values
+from pykueue.engine import events, values
 from pykueue.engine.cycle import nominate
 from pykueue.engine.cycle.entries import CycleEntry
 from pykueue.engine.explain import limits
@@ -30,6 +29,7 @@ from pykueue.engine.explain.explanation import (
     SelectNamespace,
     UseLocalQueue,
 )
+from pykueue.engine.explain.trial import RemedyTrial
 from pykueue.engine.flavors import matching
 from pykueue.engine.flavors.assigner import FlavorAssigner
 from pykueue.engine.flavors.assignment import Assignment
@@ -40,59 +40,8 @@ from pykueue.engine.quota import quota_tree
 from pykueue.engine.reasons import InactiveReason, Mode
 from pykueue.engine.state import EngineState
 
-_MAX_CYCLES = 100
 _MAX_RAISES = 10
 _MAX_LOCAL_QUEUES = 5
-
-
-class ForkedEngine(Protocol):
-    def handle(self, event: events.EngineEvent) -> list[decisions.Decision]: ...
-
-
-Fork = Callable[[], ForkedEngine]
-
-
-class RemedyTrial:
-    """Tries changes for one workload, each on a new fork of the engine."""
-
-    def __init__(
-        self,
-        fork: Fork,
-        state: EngineState,
-        key: values.WorkloadKey,
-        largest_node: Mapping[values.ResourceName, int] | None = None,
-    ) -> None:
-        self._fork = fork
-        self._state = state
-        self._key = key
-        self.largest_node = largest_node
-
-    def admits(self, changes: Iterable[events.EngineEvent]) -> bool:
-        """Whether the workload is admitted, or preempts others, after the changes."""
-        return self.admitted_before(changes) is None
-
-    def admitted_before(self, changes: Iterable[events.EngineEvent]) -> list[values.Admission] | None:
-        """The admissions of other workloads after the changes; None if it is admitted as well."""
-        engine = self._fork()
-        for change in changes:
-            engine.handle(change)
-        others: list[values.Admission] = []
-        for _ in range(_MAX_CYCLES):
-            cycle = engine.handle(events.CycleDue())
-            if any(
-                decision.workload == self._key and isinstance(decision, (decisions.Admit, decisions.Preempt))
-                for decision in cycle
-            ):
-                return None
-            others += (decision.admission for decision in cycle if isinstance(decision, decisions.Admit))
-            if not cycle:
-                break
-        return others
-
-    def admits_alone(self, changes: Iterable[events.EngineEvent]) -> bool:
-        """Whether the workload is admitted after the changes if there are no others."""
-        others = [events.WorkloadGone(key=key) for key in self._state.workloads if key != self._key]
-        return self.admits([*others, *changes])
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
