@@ -181,7 +181,7 @@ class Controllers:
                 jobs.queue, jobs.reconcile, jobs.resources, workers=MANY_WORKERS, reconciles=framework.resource
             )
 
-        if "job" in self._frameworks:
+        if any(framework.resource == kinds.JOB for framework in self._frameworks.values()):
             dependencies = DependencyController(self.cache, self._executor(DEPENDENCIES), self._clock)
             yield ControllerLoop(dependencies.queue, dependencies.reconcile, (kinds.JOB,), reconciles=kinds.JOB)
 

@@ -4,7 +4,7 @@ from pykueue.api import objects, resources
 from pykueue.api.scheme import Object
 from pykueue.controllers.dependencies import decide
 from pykueue.kube.clock import Clock
-from pykueue.kube.controller.cache import Key, ObjectCache, key_of
+from pykueue.kube.controller.cache import Key, ObjectCache, key_of, latest
 from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.controller.work_queue import WorkQueue
 
@@ -21,8 +21,7 @@ class DependencyController:
         cache.on_change(resources.JOB, self._job_changed)
 
     def _job_changed(self, old: Object | None, new: Object | None) -> None:
-        job = new or old
-        assert job is not None
+        job = latest(old, new)
         if new is not None and decide.is_gated(new):
             self.queue.add(key_of(new))
         for waiting in self._cache.indexed(resources.JOB, BY_DEPENDENCY, _reference(job, objects.name(job))):
