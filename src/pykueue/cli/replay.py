@@ -13,7 +13,7 @@ import click
 from pykueue.app import process
 from pykueue.cli import manifest_files, options
 from pykueue.cli import output as outputs
-from pykueue.cli.up import resolve_data_dir, with_data_dir
+from pykueue.cli.data_directory import DataDirectory, with_data_dir
 
 if TYPE_CHECKING:
     from pykueue.engine.policy import Policy
@@ -65,7 +65,7 @@ class _Task:
 @outputs.with_report_output
 def replay(
     *,
-    data_dir: Path | None,
+    directory: DataDirectory,
     record: Path | None,
     until: str | None,
     why: str,
@@ -82,11 +82,11 @@ def replay(
     """
     from pykueue.recording import records, ring
 
-    directory = record or resolve_data_dir(data_dir) / ring.DIRECTORY
-    if not ring.segments(directory):
-        raise click.ClickException(f"{directory} has no record; `pykueue up` makes one unless --no-record is given")
+    recording = record or directory.path / ring.DIRECTORY
+    if not ring.segments(recording):
+        raise click.ClickException(f"{recording} has no record; `pykueue up` makes one unless --no-record is given")
     policy, document = _new_policy(config)
-    task = _Task(directory=directory, until_ns=_time(until), policy=policy, overrides=_overrides(names, document))
+    task = _Task(directory=recording, until_ns=_time(until), policy=policy, overrides=_overrides(names, document))
     try:
         if bisect:
             _bisect(task, bisect, output)
