@@ -223,8 +223,38 @@ def _leader_worker_set() -> Kind:
     return replace(kind, scale=_SCALE | {"labelSelectorPath": ".status.hpaPodSelector"})
 
 
+def _app_wrapper() -> Kind:
+    return _framework(
+        "workload.codeflare.dev/v1beta2",
+        "AppWrapper",
+        _status("Status", "phase"),
+        *(
+            Column(name=name, json_path=f".status.conditions[?(@.type=='{name.replace(' ', '')}')].status")
+            for name in ("Quota Reserved", "Resources Deployed", "Unhealthy")
+        ),
+        _AGE,
+        short="aw",
+    )
+
+
+def _spark_application() -> Kind:
+    return _framework(
+        "sparkoperator.k8s.io/v1beta2",
+        "SparkApplication",
+        Column(name="Suspend", json_path=".spec.suspend", type="boolean"),
+        _status("Status", "applicationState.state"),
+        _status("Attempts", "executionAttempts"),
+        _status("Start", "lastSubmissionAttemptTime"),
+        _status("Finish", "terminationTime"),
+        _AGE,
+        short="sparkapp",
+    )
+
+
 def _others() -> list[Kind]:
     return [
+        _app_wrapper(),
+        _spark_application(),
         _framework(
             "jobset.x-k8s.io/v1alpha2",
             "JobSet",
