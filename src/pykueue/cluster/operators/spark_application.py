@@ -120,6 +120,7 @@ def _set_state(status: Object, state: str, message: str = "") -> None:
 def _pod(application: Object, role: str, name: str, attempt: int) -> Object:
     index = ROLES.index(role)
     template = copy.deepcopy(FRAMEWORK.pod_set_templates(application, JobOptions())[index].template)
+    assert template is not None, "the framework makes templates of its own"
     fields, spec = application["spec"][role], template["spec"]
     named = f"spark-kubernetes-{role}"
     container = next((entry for entry in spec["containers"] if entry.get("name") == named), spec["containers"][0])

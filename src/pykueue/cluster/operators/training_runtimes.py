@@ -14,7 +14,7 @@ NAMESPACE = "kubeflow-system"
 TRAINER_VERSION = "v2.1.0"
 """The version whose API the embedded cluster has."""
 _CONFIG_MAP = "kubeflow-trainer-public"
-_FRAMEWORKS = {
+_FRAMEWORKS: dict[str, tuple[str, Object, str]] = {
     "torch-distributed": ("torch", {"torch": {}}, "pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime"),
     "jax-distributed": ("jax", {"jax": {}}, "nvcr.io/nvidia/jax:25.10-py3"),
     "plainml-distributed": ("plainml", {}, "python:3.12"),
