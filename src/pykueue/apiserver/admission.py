@@ -171,7 +171,9 @@ class ServerAdmission(AdmissionPipeline):
             return
         unknown = unknown[:_MOST_REPORTED_FIELDS]
         if self.call.field_validation == "Strict":
-            faults = ", ".join([*self.call.decoding_faults, *map(str, unknown)])
+            parts = [self.call.decoding_faults, tuple(map(str, unknown))]
+            # Kubernetes finds both at once in its own kinds, unknown fields of others later.
+            faults = ", ".join(fault for part in (reversed(parts) if kind.is_builtin else parts) for fault in part)
             if faults:
                 raise self._undecodable(kind, as_sent, f"strict decoding error: {faults}")
         self.warnings += [*self.call.decoding_faults, *map(_warning, unknown)]
