@@ -33,5 +33,5 @@ def _kubectl_command(verb: str) -> click.Command:
     return run
 
 
-get, describe, edit, patch = map(_kubectl_command, ("get", "describe", "edit", "patch"))
-COMMANDS = {command.name: command for command in (get, describe, edit, patch)}
+COMMANDS = {verb: _kubectl_command(verb) for verb in ("get", "describe", "edit", "patch")}
+get, describe, edit, patch = COMMANDS.values()
