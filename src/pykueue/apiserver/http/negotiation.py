@@ -74,7 +74,7 @@ def form(accept: str) -> Form:
 
 
 def check_plain(accept: str) -> None:
-    """ApiError 406 if the client accepts tables alone, which an answer that is not stored has not."""
+    """ApiError 406 if the client accepts only tables: computed answers have none."""
     if (
         not any(
             clause.media in (*_JSON_TYPES, *_YAML_TYPES) and "as" not in clause.parameters
