@@ -8,6 +8,8 @@ import pykueue
 from pykueue.cli.suggestions import SuggestingGroup
 
 COMMANDS: dict[str, str] = {
+    "backup": "pykueue.cli.backup:backup",
+    "cancel": "pykueue.cli.cancel:cancel",
     "completion": "pykueue.cli.completion:completion",
     "conformance": "pykueue.cli.conformance:conformance",
     "controller": "pykueue.cli.controller:controller",
@@ -28,8 +30,11 @@ COMMANDS: dict[str, str] = {
     "patch": "pykueue.cli.kubectl_commands:patch",
     "populator": "pykueue.cli.side_controllers:populator",
     "priority-booster": "pykueue.cli.side_controllers:priority_booster",
+    "restore": "pykueue.cli.backup:restore",
     "resume": "pykueue.cli.stop:resume",
     "salvage": "pykueue.cli.salvage:salvage",
+    "service": "pykueue.cli.service:service",
+    "status": "pykueue.cli.status:status",
     "stop": "pykueue.cli.stop:stop",
     "submit": "pykueue.cli.submit:submit",
     "up": "pykueue.cli.up:up",
