@@ -13,7 +13,7 @@ from pykueue.api.scheme import Object
 from pykueue.cluster import pods
 
 Find = Callable[[str, str], Object | None]
-"""Looks up a `ConfigMap` or `Secret` by kind and name in the pod's namespace."""
+"""Looks up a `ConfigMap`, `Secret` or `ResourceClaim` by kind and name in the pod's namespace."""
 
 _REFERENCE = re.compile(r"\$(\$|\(([-._a-zA-Z0-9]+)\))")
 _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['([^']*)'\]")
