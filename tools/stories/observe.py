@@ -89,10 +89,13 @@ def _key(obj: Json, names: Names) -> str:
 
 
 def _workload_key(metadata: Json, names: Names) -> str:
-    """The owner for a generated name, because the hash at its end differs from run to run."""
+    """The owner for a generated name, because the hash at its end differs from run to run.
+
+    A variant is owned by a Workload, and has a name of its own.
+    """
     namespace = names.normalize(metadata["namespace"])
     owners = metadata.get("ownerReferences")
-    if owners and is_generated(metadata["name"]):
+    if owners and owners[0]["kind"] != "Workload" and is_generated(metadata["name"]):
         return f"{owners[0]['kind']}/{namespace}/{owners[0]['name']}"
     key: str = names.normalize(f"{namespace}/{metadata['name']}")
     return key

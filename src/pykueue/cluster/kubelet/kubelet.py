@@ -42,12 +42,6 @@ _SHUTDOWN = "Pod was terminated in response to imminent node shutdown."
 _SHUTDOWN_GRACE_SECONDS = 5.0
 
 
-_SOURCES = {
-    "ConfigMap": resources.CONFIG_MAP,
-    "Secret": resources.SECRET,
-    "ResourceClaim": resources.RESOURCE_CLAIM,
-}
-_KINDS = (resources.POD, resources.NODE, resources.NAMESPACE, *_SOURCES.values())
 RETRY_SECONDS = 1.0
 """After a write that failed."""
 
@@ -74,7 +68,7 @@ class Kubelet:
         self.clock = clock
         self.root = root
         self.devices = DeviceManager(lambda name: cache.get(resources.NODE, name))
-        for kind in _KINDS:
+        for kind in (resources.POD, resources.NODE, resources.NAMESPACE, *environment.SOURCES.values()):
             cache.add_kind(kind)
         self._workers: dict[str, PodWorker] = {}
         self._background = BackgroundTasks()
@@ -377,7 +371,7 @@ class PodWorker:
         return ContainerRequest(pod=self._pod, container=run.spec, attempt=run.attempt)
 
     def _find(self, kind: str, name: str) -> Object | None:
-        return self._kubelet.cache.get(_SOURCES[kind], name, objects.namespace(self._pod))
+        return self._kubelet.cache.get(environment.SOURCES[kind], name, objects.namespace(self._pod))
 
     def _grace_seconds(self) -> float:
         if self._is_removed:

@@ -1,6 +1,6 @@
 """Devices for the claims of a pod: which devices of a node satisfy them, as in kube-scheduler.
 
-A `DevicePass` is made for one scheduling pass, from the objects of the cache. Without I/O.
+A `DevicePass` is generated for one scheduling pass, from the objects of the cache. Without I/O.
 """
 
 import itertools
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pykueue.api import entropy, objects, resources
 from pykueue.api.scheme import Object
 from pykueue.cluster import pods
-from pykueue.cluster.scheduler.device_inventory import Device, DeviceInventory
+from pykueue.cluster.scheduler.device_inventory import Device, SchedulableDevices
 from pykueue.kube.controller.cache import ObjectCache
 from pykueue.translate import device_selectors
 from pykueue.translate.device_selectors import DeviceSelector, SelectorError
@@ -62,7 +62,7 @@ class _Search:
 class DevicePass:
     def __init__(self, cache: ObjectCache) -> None:
         self._cache = cache
-        self._inventory = DeviceInventory(cache.all(resources.RESOURCE_SLICE))
+        self._inventory = SchedulableDevices(cache.all(resources.RESOURCE_SLICE))
         self._usage = self._inventory.usage(cache.all(resources.RESOURCE_CLAIM))
         self._classes = {objects.name(entry): entry for entry in cache.all(resources.DEVICE_CLASS)}
         self._selectors: dict[tuple[str, ...], DeviceSelector] = {}
@@ -216,13 +216,14 @@ class DevicePass:
 
 
 def claim_names(pod: Object) -> list[str | None]:
-    """The names of the pod's claims; None for one that is to be made from a template."""
-    made = {
+    """The names of the pod's claims; None for one that is to be generated from a template."""
+    generated = {
         entry["name"]: entry.get("resourceClaimName")
         for entry in objects.nested_list(pod, "status", "resourceClaimStatuses")
     }
     return [
-        entry.get("resourceClaimName") or made.get(entry["name"]) for entry in pod["spec"].get("resourceClaims") or ()
+        entry.get("resourceClaimName") or generated.get(entry["name"])
+        for entry in pod["spec"].get("resourceClaims") or ()
     ]
 
 

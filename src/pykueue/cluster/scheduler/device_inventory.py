@@ -96,7 +96,7 @@ def units(text: object) -> int:
     return quantity.parse(str(text)).nano // quantity.NANO_PER_UNIT
 
 
-class DeviceInventory:
+class SchedulableDevices:
     """The devices of complete pools, and the counters that their partitions share."""
 
     def __init__(self, slices: Iterable[Object]) -> None:
