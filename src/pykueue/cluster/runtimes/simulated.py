@@ -8,7 +8,6 @@ time that a node needs to pull an image for the first time.
 
 import asyncio
 import re
-from datetime import timedelta
 
 from pykueue.api import durations, objects, times
 from pykueue.api.scheme import Object
@@ -90,7 +89,7 @@ class SimulatedRuntime:
         image, now_ns = request.container.get("image", ""), self._clock.now_ns()
         ready_ns = self._pulled_at_ns.setdefault((pods.node_name(request.pod), image), now_ns + _ns(pull_time))
         if now_ns < ready_ns:
-            raise StillPulling(image, timedelta(microseconds=(ready_ns - now_ns) / 1000))
+            raise StillPulling(image, times.span((ready_ns - now_ns) / SECOND_NS))
 
     def _age(self, request: ContainerRequest) -> float:
         for status in (*pods.container_statuses(request.pod), *pods.ephemeral_statuses(request.pod)):
