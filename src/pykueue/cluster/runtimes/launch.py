@@ -39,7 +39,7 @@ exec 5<&-
 """Puts `env -i NAME=VALUE …` before the command. A container with a cgroup gets its variables only
 when it is in there: the loader runs code that LD_PRELOAD names before the script waits."""
 _RUN = """\
-trap : TERM INT HUP
+trap : TERM INT HUP QUIT USR1 USR2 ALRM VTALRM WINCH URG
 "$@" 4>&-
 code=$?
 printf '%s' "$code" >&4
