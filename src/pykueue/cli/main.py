@@ -8,6 +8,7 @@ import pykueue
 from pykueue.cli.suggestions import SuggestingGroup
 
 COMMANDS: dict[str, str] = {
+    "apply": "pykueue.cli.apply:apply",
     "completion": "pykueue.cli.completion:completion",
     "conformance": "pykueue.cli.conformance:conformance",
     "controller": "pykueue.cli.controller:controller",
@@ -22,6 +23,7 @@ COMMANDS: dict[str, str] = {
     "logs": "pykueue.cli.logs:logs",
     "manifests": "pykueue.cli.manifests:manifests",
     "resume": "pykueue.cli.stop:resume",
+    "simulate": "pykueue.cli.simulate:simulate",
     "salvage": "pykueue.cli.salvage:salvage",
     "stop": "pykueue.cli.stop:stop",
     "submit": "pykueue.cli.submit:submit",
