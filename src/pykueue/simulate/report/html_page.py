@@ -113,10 +113,10 @@ def _tables(figures: Figures) -> Iterator[str]:
                 row["cluster_queue"],
                 row["flavor"],
                 row["resource"],
-                text.number(row["nominal"]),
-                text.number(row["average_used"]),
+                text.amount(row["resource"], row["nominal"]),
+                text.amount(row["resource"], row["average_used"]),
                 "-" if row["utilisation"] is None else text.percent(row["utilisation"]),
-                text.number(row["borrowed_hours"]),
+                text.amount(row["resource"], row["borrowed_hours"]),
             )
             for row in figures["usage"]
         ],

@@ -160,9 +160,11 @@ class Outcomes:
 def _why(job: JobRun) -> str:
     parts = []
     if job.queued_ahead:
-        parts.append(f"{job.queued_ahead} jobs were pending in its ClusterQueue when it arrived")
+        words = "1 job was" if job.queued_ahead == 1 else f"{job.queued_ahead} jobs were"
+        parts.append(f"{words} pending in its ClusterQueue when it arrived")
     if job.tries > 1:
-        parts.append(f"it was tried {job.tries - 1} times before it fitted")
+        times = "once" if job.tries == 2 else f"{job.tries - 1} times"
+        parts.append(f"it was tried {times} before it fitted")
     text = f"{'; '.join(parts)}. " if parts else ""
     if job.pending is not None:
         reason = messages.pending(job.pending, outcomes.amount_text)

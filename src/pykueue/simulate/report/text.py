@@ -66,9 +66,9 @@ def _summary(figures: Figures) -> Iterator[str]:
         f"p95 {duration(waits['p95_seconds'])}, p99 {duration(waits['p99_seconds'])}"
     )
     preemptions = figures["preemptions"]
-    lost = preemptions["lost_resource_hours"]
     yield (
-        f"Preemptions: {preemptions['preemptions']:,}; work lost by evictions: {lost:,.1f} {figures['resource']} hours"
+        f"Preemptions: {preemptions['preemptions']:,}; work lost by evictions: "
+        f"{preemptions['lost_hours']:,.1f} hours, {preemptions['lost_resource_hours']:,.1f} {figures['resource']} hours"
     )
 
 
@@ -83,15 +83,21 @@ def _usage_cells(row: Figures) -> tuple[str, ...]:
         row["cluster_queue"],
         row["flavor"],
         row["resource"],
-        number(row["nominal"]),
-        number(row["average_used"]),
+        amount(row["resource"], row["nominal"]),
+        amount(row["resource"], row["average_used"]),
         utilisation,
-        f"{number(row['borrowed_hours'])} h" if row["borrowed_hours"] else "-",
+        f"{amount(row['resource'], row['borrowed_hours'])} h" if row["borrowed_hours"] else "-",
     )
 
 
 def number(value: float) -> str:
     return f"{value:,.0f}" if value == round(value) or abs(value) >= 1000 else f"{value:,.2f}"
+
+
+def amount(resource: str, value: float) -> str:
+    """Bytes in Gi, everything else as a number."""
+    is_bytes = resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-")
+    return f"{number(round(value / 2**30, 2))}Gi" if is_bytes else number(value)
 
 
 def percent(value: float) -> str:

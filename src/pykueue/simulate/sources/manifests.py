@@ -27,11 +27,12 @@ from pykueue.controllers.jobs.context import PriorityClasses
 from pykueue.simulate.engine_driver.world import KINDS, World
 from pykueue.simulate.sources.collector import JobCollector
 from pykueue.simulate.sources.rows import SourceError
-from pykueue.translate.jobs import framework
+from pykueue.translate.jobs import framework, registry
 from pykueue.translate.jobs.framework import JobFramework
 
 SUBMIT_AFTER = "pykueue.dev/submit-after"
 _DEFAULT_NAMESPACE = "default"
+_RAY = "ray.io/"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -90,10 +91,10 @@ def _sort(document: Document, lookup: DocumentLookup, result: Manifests) -> None
 
 def admitted(obj: Object, lookup: DocumentLookup, *, file: str = "-", line: int = 0) -> Object:
     """The object in its storage version with its defaults."""
-    registry = scheme()
-    kind = registry.for_kind(obj["apiVersion"], obj["kind"])
+    kinds = scheme()
+    kind = kinds.for_kind(obj["apiVersion"], obj["kind"])
     assert kind is not None
-    storage_kind = registry.for_path(kind.group, kind.storage_version, kind.plural) or kind
+    storage_kind = kinds.for_path(kind.group, kind.storage_version, kind.plural) or kind
     pipeline = AdmissionPipeline(lookup=lookup, settings=Settings(frameworks=frozenset(job_kinds.JOB_KINDS)))
     new = copy.deepcopy(obj)
     metadata = new.setdefault("metadata", {})
@@ -111,7 +112,8 @@ def admitted(obj: Object, lookup: DocumentLookup, *, file: str = "-", line: int 
 
 
 def _framework_of(obj: Object, configuration: Mapping[str, Any] | None = None) -> JobFramework | None:
-    for kind in settings.frameworks(configuration or {}).values():
+    """The framework of a job, enabled or not: a plan is about the jobs that it names."""
+    for kind in (*registry.FRAMEWORKS.values(), *settings.frameworks(configuration or {}).values()):
         if (kind.resource.kind, kind.resource.group) == (obj.get("kind"), _group(obj)):
             return kind
     return None
@@ -157,13 +159,18 @@ def _submit_ns(document: Document) -> int | None:
 
 
 def _run_ns(document: Document, default_ns: int | None) -> int | None:
-    """The longest run time of any container; None if a container runs until it is deleted."""
+    """The longest run time of any container; None if a container runs until it is deleted.
+
+    The containers of Ray's kinds run Ray, not the job, so a `sleep` in them says nothing.
+    """
     job = document.object
     text = objects.annotations(job).get(simulated.RUNTIME)
     if text is not None and text != simulated.UNTIL_DELETED:
         return _duration_ns(text, simulated.RUNTIME, document)
     kind = _framework_of(job)
     assert kind is not None
+    if kind.name.startswith(_RAY):
+        return default_ns
     longest: float | None = None
     for pod_set in framework.pod_sets(kind, job, settings.job_policy({}).options):
         template = pod_set["template"]
