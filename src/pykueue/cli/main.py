@@ -8,6 +8,9 @@ import pykueue
 from pykueue.cli.suggestions import SuggestingGroup
 
 COMMANDS: dict[str, str] = {
+    "apply": "pykueue.cli.apply:apply",
+    "backup": "pykueue.cli.backup:backup",
+    "cancel": "pykueue.cli.cancel:cancel",
     "completion": "pykueue.cli.completion:completion",
     "conformance": "pykueue.cli.conformance:conformance",
     "controller": "pykueue.cli.controller:controller",
@@ -21,8 +24,12 @@ COMMANDS: dict[str, str] = {
     "list": "pykueue.cli.list:list_objects",
     "logs": "pykueue.cli.logs:logs",
     "manifests": "pykueue.cli.manifests:manifests",
+    "restore": "pykueue.cli.backup:restore",
     "resume": "pykueue.cli.stop:resume",
+    "simulate": "pykueue.cli.simulate:simulate",
     "salvage": "pykueue.cli.salvage:salvage",
+    "service": "pykueue.cli.service:service",
+    "status": "pykueue.cli.status:status",
     "stop": "pykueue.cli.stop:stop",
     "submit": "pykueue.cli.submit:submit",
     "up": "pykueue.cli.up:up",
