@@ -8,6 +8,7 @@ import pykueue
 from pykueue.cli.suggestions import SuggestingGroup
 
 COMMANDS: dict[str, str] = {
+    "apply": "pykueue.cli.apply:apply",
     "backup": "pykueue.cli.backup:backup",
     "cancel": "pykueue.cli.cancel:cancel",
     "completion": "pykueue.cli.completion:completion",
@@ -32,6 +33,7 @@ COMMANDS: dict[str, str] = {
     "priority-booster": "pykueue.cli.side_controllers:priority_booster",
     "restore": "pykueue.cli.backup:restore",
     "resume": "pykueue.cli.stop:resume",
+    "simulate": "pykueue.cli.simulate:simulate",
     "salvage": "pykueue.cli.salvage:salvage",
     "service": "pykueue.cli.service:service",
     "status": "pykueue.cli.status:status",
