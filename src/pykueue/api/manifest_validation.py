@@ -61,7 +61,7 @@ def admitted(documents: Iterable[Document]) -> Iterator[tuple[Document, Object]]
             yield document, stored
 
 
-class _Documents:
+class DocumentLookup:
     """A `Lookup` in the reviewed documents."""
 
     def __init__(self, documents: list[Document]) -> None:
@@ -90,7 +90,7 @@ def _namespace(obj: Object) -> str:
 class _Reviewer:
     def __init__(self, documents: list[Document]) -> None:
         self._scheme = registry.scheme()
-        self._lookup = _Documents(documents)
+        self._lookup = DocumentLookup(documents)
         self._settings = Settings(frameworks=frozenset(job_kinds.JOB_KINDS))
 
     def findings(self, document: Document) -> Iterator[ManifestFinding]:
