@@ -8,6 +8,7 @@ import pykueue
 from pykueue.cli.suggestions import SuggestingGroup
 
 COMMANDS: dict[str, str] = {
+    "attach": "pykueue.cli.run:attach",
     "backup": "pykueue.cli.backup:backup",
     "cancel": "pykueue.cli.cancel:cancel",
     "completion": "pykueue.cli.completion:completion",
@@ -25,6 +26,7 @@ COMMANDS: dict[str, str] = {
     "manifests": "pykueue.cli.manifests:manifests",
     "restore": "pykueue.cli.backup:restore",
     "resume": "pykueue.cli.stop:resume",
+    "run": "pykueue.cli.run:run",
     "salvage": "pykueue.cli.salvage:salvage",
     "service": "pykueue.cli.service:service",
     "status": "pykueue.cli.status:status",
