@@ -51,7 +51,7 @@ def validate_manifests(documents: Iterable[Document]) -> list[ManifestFinding]:
     return [finding for document in documents for finding in reviewer.findings(document)]
 
 
-class _Documents:
+class DocumentLookup:
     """A `Lookup` in the reviewed documents."""
 
     def __init__(self, documents: list[Document]) -> None:
@@ -80,7 +80,7 @@ def _namespace(obj: Object) -> str:
 class _Reviewer:
     def __init__(self, documents: list[Document]) -> None:
         self._scheme = registry.scheme()
-        self._lookup = _Documents(documents)
+        self._lookup = DocumentLookup(documents)
         self._settings = Settings(frameworks=frozenset(job_kinds.JOB_KINDS))
 
     def findings(self, document: Document) -> Iterator[ManifestFinding]:

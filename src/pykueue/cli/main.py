@@ -9,6 +9,7 @@ from pykueue.cli.suggestions import SuggestingGroup
 
 COMMANDS: dict[str, str] = {
     "attach": "pykueue.cli.run:attach",
+    "apply": "pykueue.cli.apply:apply",
     "backup": "pykueue.cli.backup:backup",
     "cancel": "pykueue.cli.cancel:cancel",
     "completion": "pykueue.cli.completion:completion",
@@ -27,6 +28,7 @@ COMMANDS: dict[str, str] = {
     "restore": "pykueue.cli.backup:restore",
     "resume": "pykueue.cli.stop:resume",
     "run": "pykueue.cli.run:run",
+    "simulate": "pykueue.cli.simulate:simulate",
     "salvage": "pykueue.cli.salvage:salvage",
     "service": "pykueue.cli.service:service",
     "status": "pykueue.cli.status:status",

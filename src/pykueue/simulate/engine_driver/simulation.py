@@ -320,6 +320,8 @@ class Simulation:
     def _arrive(self, number: int) -> None:
         jobs = self.jobs
         prototype = jobs.prototype(number)
+        if jobs.key(number) in self.runs:
+            jobs.names[number] = f"{jobs.name(number)}-{number}"
         self.arrived_count += 1
         workload = lifecycle.arrived(
             prototype, jobs.key(number), arrival=self.arrived_count, created_at_ns=jobs.submit_ns[number]
