@@ -8,6 +8,7 @@ import pykueue
 from pykueue.cli.suggestions import SuggestingGroup
 
 COMMANDS: dict[str, str] = {
+    "attach": "pykueue.cli.run:attach",
     "apply": "pykueue.cli.apply:apply",
     "backup": "pykueue.cli.backup:backup",
     "cancel": "pykueue.cli.cancel:cancel",
@@ -35,6 +36,7 @@ COMMANDS: dict[str, str] = {
     "replay": "pykueue.cli.replay:replay",
     "restore": "pykueue.cli.backup:restore",
     "resume": "pykueue.cli.stop:resume",
+    "run": "pykueue.cli.run:run",
     "simulate": "pykueue.cli.simulate:simulate",
     "salvage": "pykueue.cli.salvage:salvage",
     "service": "pykueue.cli.service:service",
