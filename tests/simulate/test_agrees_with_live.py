@@ -88,7 +88,6 @@ def simulated(case):
         workload = world.engine.view.workload(key)
         assert workload is not None
         simulation.adopt(workload, run_ns=None)
-    simulation.at(now_ns, lambda: None)
     simulation.run(until_ns=now_ns + 600 * SECOND_NS)
     return admissions, preemptions
 

@@ -17,6 +17,7 @@ from pykueue.app import notification, process
 from pykueue.app.components import COMPONENTS, ProcessOptions, UpContext
 from pykueue.controllers.settings import admission_settings
 from pykueue.kube import loop_watchdog
+from pykueue.recording.ring import RingOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +34,8 @@ class UpOptions:
     has_default_queues: bool = False
     """Whether a new cluster gets a queue with what this machine has."""
     process: ProcessOptions = field(default_factory=ProcessOptions)
+    recording: RingOptions | None = None
+    """Where the events of the engine are recorded; None: they are not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +60,7 @@ async def started(options: UpOptions) -> AsyncIterator[RunningServer]:
         stops_jobs=options.stops_jobs,
         has_default_queues=options.has_default_queues,
         process=options.process,
+        recording=options.recording,
     )
     components = [component for build in COMPONENTS if (component := build(context)) is not None]
     async with contextlib.AsyncExitStack() as stack:

@@ -44,6 +44,11 @@ _SHORTEST_LIFE_SECONDS = 10
     metavar="DURATION",
     help="How long a certificate of the webhooks is valid, at least 10s.",
 )
+@click.option(
+    "--record",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Record the events of the scheduler in this directory, for `pykueue replay`. Default: not recorded.",
+)
 @options.with_log_level("info")
 def controller(
     *,
@@ -52,6 +57,7 @@ def controller(
     config: Path | None,
     webhooks: str,
     certificate_life: str,
+    record: Path | None,
     log_level: str,
 ) -> None:
     """Run the controllers of a Kubernetes cluster.
@@ -67,21 +73,26 @@ def controller(
     options = _webhook_options(webhooks, certificate_life) if webhooks else None
     try:
         with asyncio.Runner(loop_factory=process.loop_factory()) as runner:
-            runner.run(_serve(kubeconfig, context, configuration, options))
+            runner.run(_serve((kubeconfig, context), configuration, options, record))
     except AccessError as error:
         raise click.ClickException(str(error)) from None
 
 
 async def _serve(
-    kubeconfig: Path | None, context: str, configuration: "Loaded", options: "WebhookOptions | None"
+    access_options: tuple[Path | None, str],
+    configuration: "Loaded",
+    options: "WebhookOptions | None",
+    record: Path | None,
 ) -> None:
     from pykueue.app import controller as controller_process
     from pykueue.kube import access
     from pykueue.kube.http_client import HttpClient
+    from pykueue.recording.ring import RingOptions
 
-    client = HttpClient(await access.find(kubeconfig, context), rate_limit=controller_process.rate_limit(configuration))
+    client = HttpClient(await access.find(*access_options), rate_limit=controller_process.rate_limit(configuration))
     try:
-        await controller_process.serve(client, configuration, options)
+        recording = None if record is None else RingOptions(directory=record)
+        await controller_process.serve(client, configuration, options, recording)
     except OSError as error:
         raise click.ClickException(str(error)) from None
     finally:

@@ -8,6 +8,7 @@ import pykueue
 from pykueue.cli.suggestions import SuggestingGroup
 
 COMMANDS: dict[str, str] = {
+    "attach": "pykueue.cli.run:attach",
     "apply": "pykueue.cli.apply:apply",
     "backup": "pykueue.cli.backup:backup",
     "cancel": "pykueue.cli.cancel:cancel",
@@ -25,14 +26,17 @@ COMMANDS: dict[str, str] = {
     "explain": "pykueue.cli.explain:explain",
     "get": "pykueue.cli.kubectl_commands:get",
     "import": "pykueue.cli.import_pods:import_pods",
+    "lint": "pykueue.cli.lint:lint",
     "list": "pykueue.cli.list:list_objects",
     "logs": "pykueue.cli.logs:logs",
     "manifests": "pykueue.cli.manifests:manifests",
     "patch": "pykueue.cli.kubectl_commands:patch",
     "populator": "pykueue.cli.side_controllers:populator",
     "priority-booster": "pykueue.cli.side_controllers:priority_booster",
+    "replay": "pykueue.cli.replay:replay",
     "restore": "pykueue.cli.backup:restore",
     "resume": "pykueue.cli.stop:resume",
+    "run": "pykueue.cli.run:run",
     "simulate": "pykueue.cli.simulate:simulate",
     "salvage": "pykueue.cli.salvage:salvage",
     "service": "pykueue.cli.service:service",

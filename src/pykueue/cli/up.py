@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pykueue.apiserver.embedded import EmbeddedApi
     from pykueue.app.up import RunningServer, UpOptions
     from pykueue.cluster.runtimes.isolation import Isolation
+    from pykueue.recording.ring import RingOptions
 
 RUNTIMES = ("process", "podman", "simulated", "none")
 RUN_HERE = ("process", "podman")
@@ -137,6 +138,19 @@ def _is_address(name: str) -> bool:
     help="How many MiB of a container's log are kept; the oldest lines go first.",
 )
 @click.option(
+    "--record/--no-record",
+    default=True,
+    show_default=True,
+    help="Record the events of the scheduler for `pykueue replay`, in the data directory.",
+)
+@click.option(
+    "--record-size",
+    type=click.IntRange(min=1),
+    default=64,
+    show_default=True,
+    help="How many MiB the record may take; the oldest events go first.",
+)
+@click.option(
     "--detach", "-d", "detached", is_flag=True, help="Return when the API is ready; pykueue runs in the background."
 )
 @options.with_log_level("warning")
@@ -156,6 +170,8 @@ def up(
     run_as: tuple[str, ...],
     first_uid: int | None,
     max_log_size: int,
+    record: bool,
+    record_size: int,
     detached: bool,
     log_level: str,
 ) -> None:
@@ -192,6 +208,7 @@ def up(
         process=components.ProcessOptions(
             is_isolated=isolation, run_as=run_as, first_uid=first_uid, log_bytes=max_log_size << 20
         ),
+        recording=_recording(directory, record_size) if record else None,
     )
     try:
         with asyncio.Runner(loop_factory=process.loop_factory()) as runner:
@@ -205,6 +222,12 @@ def up(
     except OSError as error:
         raise click.ClickException(f"{error.filename or directory.path}: {error.strerror or error}") from None
     _announce_running_jobs(directory)
+
+
+def _recording(directory: DataDirectory, size_mib: int) -> "RingOptions":
+    from pykueue.recording import ring
+
+    return ring.RingOptions(directory=directory.path / ring.DIRECTORY, size=size_mib << 20)
 
 
 def _port(directory: DataDirectory) -> int:
