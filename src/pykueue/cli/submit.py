@@ -22,7 +22,7 @@ DEFAULT_QUEUE = "default"
 
 
 class SubmitCommand(click.Command):
-    """Reads options from the header of the script that is submitted; those on the command line win."""
+    """Reads options from the header of the submitted script; those of the command line win."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         words, _, _ = self.make_parser(ctx).parse_args(list(args))
