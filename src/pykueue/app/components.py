@@ -51,6 +51,15 @@ class ProcessOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DashboardOptions:
+    """The page of `pykueue up`."""
+
+    is_served: bool = False
+    port: int | None = None
+    """Its port on the loopback address; None means the one after that of the API."""
+
+
+@dataclass(slots=True, kw_only=True)
 class UpContext:
     """What a component is built from: the API server and the options of `pykueue up`.
 
@@ -71,6 +80,9 @@ class UpContext:
     stops_jobs: bool = False
     """Whether running pods end with this process. Otherwise the next start adopts them."""
     process: ProcessOptions = ProcessOptions()
+    dashboard: DashboardOptions = DashboardOptions()
+    controllers: "ConfiguredControllers | None" = None
+    """Set by the component of the controllers, for components after it."""
 
 
 def _controllers(context: UpContext) -> Component | None:
@@ -84,7 +96,19 @@ def _controllers(context: UpContext) -> Component | None:
     visibility.register(context.api, controllers)
     _register_metrics(context.api.hooks, controllers)
     running_configuration.register(context.api.hooks, controllers)
+    context.controllers = controllers
     return controllers
+
+
+def _dashboard(context: UpContext) -> Component | None:
+    if not context.dashboard.is_served:
+        return None
+    from pykueue.dashboard.embedded import EmbeddedDashboard
+
+    def waits() -> Mapping[str, tuple[float, float]]:
+        return {} if context.controllers is None else context.controllers.metrics.admission_waits()
+
+    return EmbeddedDashboard(context.api, port=context.dashboard.port, waits=waits, directory=context.data_dir)
 
 
 def _register_metrics(hooks: Hooks, controllers: "ConfiguredControllers") -> None:
@@ -216,4 +240,9 @@ def _profiling(context: UpContext) -> Component | None:
     return ProfilingServer(address)
 
 
-COMPONENTS: list[Callable[[UpContext], Component | None]] = [_controllers, LocalClusterComponent, _profiling]
+COMPONENTS: list[Callable[[UpContext], Component | None]] = [
+    _controllers,
+    LocalClusterComponent,
+    _profiling,
+    _dashboard,
+]

@@ -14,8 +14,9 @@ from pykueue.api.configuration.loading import Loaded
 from pykueue.apiserver.embedded import EmbeddedApi, ServerPaths
 from pykueue.apiserver.security.kubeconfig import ClusterCredentials
 from pykueue.app import process
-from pykueue.app.components import COMPONENTS, ProcessOptions, UpContext
+from pykueue.app.components import COMPONENTS, DashboardOptions, ProcessOptions, UpContext
 from pykueue.controllers.settings import admission_settings
+from pykueue.dashboard.embedded import EmbeddedDashboard
 from pykueue.kube import loop_watchdog
 
 
@@ -31,6 +32,7 @@ class UpOptions:
     stops_jobs: bool = False
     """Whether running pods end with this process. Otherwise the next start adopts them."""
     process: ProcessOptions = field(default_factory=ProcessOptions)
+    dashboard: DashboardOptions = field(default_factory=DashboardOptions)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +40,7 @@ class RunningServer:
     api: EmbeddedApi
     access: ClusterCredentials
     """What a kubeconfig of the administrator holds."""
+    dashboard: EmbeddedDashboard | None = None
 
 
 @contextlib.asynccontextmanager
@@ -54,6 +57,7 @@ async def started(options: UpOptions) -> AsyncIterator[RunningServer]:
         has_controllers=options.has_controllers,
         stops_jobs=options.stops_jobs,
         process=options.process,
+        dashboard=options.dashboard,
     )
     components = [component for build in COMPONENTS if (component := build(context)) is not None]
     async with contextlib.AsyncExitStack() as stack:
@@ -62,7 +66,8 @@ async def started(options: UpOptions) -> AsyncIterator[RunningServer]:
         for component in components:
             stack.push_async_callback(component.stop)
             await component.start()
-        yield RunningServer(api=api, access=access)
+        dashboards = (component for component in components if isinstance(component, EmbeddedDashboard))
+        yield RunningServer(api=api, access=access, dashboard=next(dashboards, None))
 
 
 async def serve(options: UpOptions, on_ready: Callable[[RunningServer], None]) -> None:

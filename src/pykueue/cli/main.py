@@ -13,6 +13,7 @@ COMMANDS: dict[str, str] = {
     "controller": "pykueue.cli.controller:controller",
     "convert": "pykueue.cli.convert:convert",
     "create": "pykueue.cli.create:create",
+    "dashboard": "pykueue.cli.dashboard:dashboard",
     "delete": "pykueue.cli.delete:delete",
     "doctor": "pykueue.cli.doctor:doctor",
     "demo": "pykueue.cli.demo.command:demo",

@@ -141,6 +141,17 @@ with_data_dir = click.option(
     show_default=True,
     help="How many MiB of a container's log are kept; the oldest lines go first.",
 )
+@click.option(
+    "--dashboard/--no-dashboard",
+    default=True,
+    show_default=True,
+    help="Serve a page that shows the queues, on this machine and at /dashboard/ of the API.",
+)
+@click.option(
+    "--dashboard-port",
+    type=click.IntRange(min=0, max=65535),
+    help="The port of the page on this machine; 0 takes any free one. Default: the one after that of the API.",
+)
 @options.with_log_level("warning")
 def up(
     *,
@@ -157,6 +168,8 @@ def up(
     run_as: tuple[str, ...],
     first_uid: int | None,
     max_log_size: int,
+    dashboard: bool,
+    dashboard_port: int | None,
     log_level: str,
 ) -> None:
     """Start a Kubernetes-compatible API on this machine.
@@ -186,6 +199,7 @@ def up(
         process=components.ProcessOptions(
             is_isolated=isolation, run_as=run_as, first_uid=first_uid, log_bytes=max_log_size << 20
         ),
+        dashboard=components.DashboardOptions(is_served=dashboard, port=dashboard_port),
     )
     try:
         with asyncio.Runner(loop_factory=process.loop_factory()) as runner:
@@ -234,6 +248,8 @@ def _announce(server: "RunningServer", kubeconfig: Path | None, runtime: str) ->
     outputs.echo(f"pykueue is ready at {server.access.server} (data in {paths.directory})")
     outputs.echo(f"  export KUBECONFIG={path}")
     outputs.echo("  kubectl get clusterqueues")
+    if server.dashboard is not None:
+        outputs.echo(f"  The page: {server.dashboard.link()}")
     if runtime == "process" and (isolation := isolation_of(paths.directory)):
         outputs.echo(isolation.sentence())
         outputs.echo(isolation.limits())
