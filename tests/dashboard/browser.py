@@ -28,6 +28,11 @@ FLAGS = (
 DEADLINE_SECONDS = 20.0
 
 
+def _is_error(entry):
+    """Answers such as 404 are no errors of the page."""
+    return entry["level"] == "error" and entry["source"] != "network"
+
+
 class PageError(Exception):
     """A script failed in the page, or a condition did not come true."""
 
@@ -50,7 +55,7 @@ class Page:
             elif answer["method"] == "Runtime.exceptionThrown":
                 details = answer["params"]["exceptionDetails"]
                 self.errors.append(details.get("exception", {}).get("description") or details["text"])
-            elif answer["method"] == "Log.entryAdded" and answer["params"]["entry"]["level"] == "error":
+            elif answer["method"] == "Log.entryAdded" and _is_error(answer["params"]["entry"]):
                 self.errors.append(answer["params"]["entry"]["text"])
 
     async def send(self, method, **parameters):

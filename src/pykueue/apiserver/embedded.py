@@ -96,7 +96,7 @@ class EmbeddedApi:
         return self._accounts.user(token, audiences)
 
     def _is_own_host(self, path: str, host: str) -> bool:
-        """Whether a request names this server. Only pages for browsers, which need no token, care."""
+        """Whether a request names this server. Only pages without a token care."""
         if path not in self.hooks.public_pages:
             return True
         return host_names.host_name(host) in self._host_names

@@ -11,7 +11,7 @@ import datetime as dt
 import logging
 import socket
 import uuid
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pykueue.controllers.scheduler.follower import QueueFollower
     from pykueue.controllers.system import Controllers
     from pykueue.engine.view import EngineView
+    from pykueue.kube.access import Access
     from pykueue.kube.client import Client
     from pykueue.kube.controller.cache import ObjectCache
     from pykueue.kube.rate_limit import RateLimit
@@ -43,6 +44,14 @@ class WebhookOptions:
     certificate_life: dt.timedelta
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterDashboardOptions:
+    """The page, on the loopback address. `access` is how the controllers reach the API server."""
+
+    access: "Access"
+    port: int
+
+
 def rate_limit(configuration: "Loaded") -> "RateLimit | None":
     """The limit of `clientConnection`; without the section there is none."""
     from pykueue.kube.clock import WallClock
@@ -54,8 +63,13 @@ def rate_limit(configuration: "Loaded") -> "RateLimit | None":
     return RateLimit(connection.qps, connection.burst, WallClock())
 
 
-async def serve(client: "Client", configuration: "Loaded", options: WebhookOptions | None) -> None:
-    """Run until SIGINT or SIGTERM; without `options` no webhook is served."""
+async def serve(
+    client: "Client",
+    configuration: "Loaded",
+    options: WebhookOptions | None,
+    dashboard: ClusterDashboardOptions | None = None,
+) -> None:
+    """Run until SIGINT or SIGTERM; without options, webhooks or the page are not served."""
     import pykueue.controllers.system  # noqa: F401 - an import takes a long turn of the event loop
 
     stopping = process.stop_signal()
@@ -71,6 +85,8 @@ async def serve(client: "Client", configuration: "Loaded", options: WebhookOptio
         tasks = [controller.run(), *controller.tasks_of_every_replica()]
         if webhooks is not None:
             tasks.append(webhooks.run())
+        if dashboard is not None:
+            tasks.append(controller.dashboard(dashboard))
         async with loop_watchdog.watched():
             await _run_until(stopping, tasks)
     finally:
@@ -141,6 +157,14 @@ class ControllerProcess:
 
         tasks = [VisibilityApiServer(self._client, value, self._queues).run()]
         return [*tasks, self._follow_queues()] if value.leader_election.leader_elect else tasks
+
+    async def dashboard(self, options: ClusterDashboardOptions) -> None:
+        from pykueue.dashboard.cluster_server import ClusterDashboard
+
+        def waits() -> Mapping[str, tuple[float, float]]:
+            return {} if self._controllers is None else self._controllers.metrics.admission_waits()
+
+        await ClusterDashboard(self._client, options.access, waits, port=options.port).run()
 
     def _queues(self) -> "tuple[EngineView, ObjectCache] | None":
         if self._controllers is not None:

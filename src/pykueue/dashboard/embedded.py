@@ -59,7 +59,7 @@ class EmbeddedDashboard:
         await self._listener.stop()
 
     async def _listen(self) -> None:
-        """If the usual port is taken, any other one will do; one that was asked for must be free."""
+        """If the usual port is taken, any other will do. A port of the options must be free."""
         access = self._api.access
         assert access is not None, "the API has started"
         if self._wanted_port is not None:

@@ -26,7 +26,7 @@ MOST_PREEMPTIONS = 500
 _TURN_SECONDS = 0.004
 
 
-class Table:
+class RowTable:
     """The encoded rows of one kind."""
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ class Feed:
         self._queue: deque[Iterator[tuple[str, Key, Object | None]]] = deque()
         self._is_queued = asyncio.Event()
         self._makers = {resource.plural: make for resource, make in rows.KINDS}
-        self.tables = {resource.plural: Table() for resource, _ in rows.KINDS} | {PREEMPTIONS: Table()}
+        self.tables = {resource.plural: RowTable() for resource, _ in rows.KINDS} | {PREEMPTIONS: RowTable()}
 
     def subscribe(self) -> Subscriber:
         if not self._is_started:
@@ -138,7 +138,7 @@ class Feed:
                 subscriber.add(plural, key, row)
 
     def add_preemption(self, row: Object) -> None:
-        """Keep the latest preemptions; one that is known is replaced if more is known of it now."""
+        """Keep the latest preemptions. One is replaced only by one with as much detail."""
         table = self.tables[PREEMPTIONS]
         key = (row["namespace"], f"{row['name']}@{row['at']}")
         earlier = table.rows.get(key)

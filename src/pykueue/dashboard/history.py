@@ -33,7 +33,7 @@ MOST_SERIES = 2000
 _ABSENT = math.nan
 
 Waits = Callable[[], Mapping[str, tuple[float, float]]]
-"""Returns the number of admissions and the sum of their waits, by ClusterQueue, since the start."""
+"""Returns the number of admissions and the sum of their waits, by ClusterQueue."""
 
 
 class Ring:

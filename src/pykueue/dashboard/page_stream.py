@@ -33,7 +33,7 @@ _RESOURCES = {resource.plural: resource for resource, _ in rows.KINDS}
 _QUEUES = "clusterqueues"
 
 
-class Scope:
+class ListScope:
     """What one user may list: a kind in all namespaces, or in some of them."""
 
     def __init__(self, may_access: MayAccess) -> None:
@@ -121,7 +121,7 @@ class PageStream:
         finally:
             self.feed.unsubscribe(subscriber)
 
-    def _hello(self, scope: Scope) -> Object:
+    def _hello(self, scope: ListScope) -> Object:
         return {
             "user": self.user,
             "mode": self.mode,
@@ -131,9 +131,9 @@ class PageStream:
             "now": time.time(),
         }
 
-    async def _new_scope(self) -> Scope:
+    async def _new_scope(self) -> ListScope:
         self._asked_at[:] = [time.monotonic()]
-        scope = Scope(self.may_access)
+        scope = ListScope(self.may_access)
         for plural in _PLURALS:
             table = self.feed.tables[plural]
             if plural != PREEMPTIONS and not table.is_listed.is_set():
@@ -145,18 +145,18 @@ class PageStream:
             await scope.check(plural, [*table.namespaces])
         return scope
 
-    async def _snapshot(self, plural: str, scope: Scope) -> AsyncIterator[bytes]:
+    async def _snapshot(self, plural: str, scope: ListScope) -> AsyncIterator[bytes]:
         visible = [(key, row) for key, row in self.feed.tables[plural].rows.items() if scope.shows(plural, key[0])]
         for start in range(0, len(visible) or 1, _CHUNK_ROWS):
             chunk = visible[start : start + _CHUNK_ROWS]
             yield _rows_line(plural, dict(chunk), is_reset=start == 0)
             await asyncio.sleep(0)
 
-    async def _history(self, scope: Scope) -> AsyncIterator[bytes]:
+    async def _history(self, scope: ListScope) -> AsyncIterator[bytes]:
         if scope.shows(_QUEUES, ""):
             yield _line({"history": self.history.as_json()})
 
-    async def _changed_scope(self, before: Scope, after: Scope) -> AsyncIterator[bytes]:
+    async def _changed_scope(self, before: ListScope, after: ListScope) -> AsyncIterator[bytes]:
         """If the user may list more or less than before, send these kinds again."""
         old, new = before.summary(), after.summary()
         if old == new:
@@ -167,7 +167,7 @@ class PageStream:
                 async for line in self._snapshot(plural, after):
                     yield line
 
-    async def _changes(self, plural: str, changes: Mapping[Key, bytes | None], scope: Scope) -> bytes:
+    async def _changes(self, plural: str, changes: Mapping[Key, bytes | None], scope: ListScope) -> bytes:
         await scope.check(plural, {namespace for namespace, _ in changes})
         visible = {key: row for key, row in changes.items() if scope.shows(plural, key[0])}
         return _rows_line(plural, visible) if visible else b""
