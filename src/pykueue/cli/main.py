@@ -26,6 +26,7 @@ COMMANDS: dict[str, str] = {
     "salvage": "pykueue.cli.salvage:salvage",
     "stop": "pykueue.cli.stop:stop",
     "submit": "pykueue.cli.submit:submit",
+    "top": "pykueue.cli.top:top",
     "up": "pykueue.cli.up:up",
     "user": "pykueue.cli.user:user",
     "version": "pykueue.cli.version:version",

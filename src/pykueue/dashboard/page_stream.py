@@ -8,7 +8,7 @@ not grow with the number of changes of one object.
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -89,7 +89,7 @@ class PageStream:
     """Asked again and again; the stream ends when the user is no longer valid."""
     _asked_at: list[float] = field(default_factory=list)
 
-    async def lines(self) -> AsyncIterator[bytes]:
+    async def lines(self) -> AsyncGenerator[bytes, None]:
         subscriber = self.feed.subscribe()
         try:
             scope = await self._new_scope()
