@@ -84,7 +84,7 @@ def test_keys_change_what_is_shown(keys, options):
     live = _LiveBoard(None, "", shown)
     for key in keys:
         live._press(key)
-    assert live._shown == replace(shown, **options)
+    assert live._selection == replace(shown, **options)
 
 
 def test_once_prints_the_board(cluster):

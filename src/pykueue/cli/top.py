@@ -52,33 +52,33 @@ def top(
 
     Without -n, workloads of all namespaces are shown, or of your own if you may not list all.
     """
-    shown = boards.BoardOptions(states=states, text=text, sort=sort)
+    selection = boards.BoardOptions(states=states, text=text, sort=sort)
     is_live = not once and output != "json" and sys.stdout.isatty() and sys.stdin.isatty()
 
     async def run(client: "Client", namespace: str) -> None:
         scope = "" if all_namespaces or not cluster.namespace else cluster.namespace
         scope = await _readable_namespace(client, scope, namespace)
         if is_live:
-            await _LiveBoard(client, scope, shown).run()
+            await _LiveBoard(client, scope, selection).run()
         else:
-            await _print_once(client, scope, shown, output)
+            await _print_once(client, scope, selection, output)
 
     cluster.run(run)
 
 
-async def _readable_namespace(client: "Client", wanted: str, own: str) -> str:
+async def _readable_namespace(client: "Client", namespace: str, own: str) -> str:
     """All namespaces if they may be listed, else that of the kubeconfig."""
     from pykueue.api.errors import ApiError
     from pykueue.api.resources import WORKLOAD
     from pykueue.kube.client import ListOptions
 
     try:
-        await client.list(WORKLOAD, wanted, ListOptions(limit=1))
+        await client.list(WORKLOAD, namespace, ListOptions(limit=1))
     except ApiError as error:
-        if error.code != 403 or wanted:
+        if error.code != 403 or namespace:
             raise
         return own
-    return wanted
+    return namespace
 
 
 async def _kinds(client: "Client", namespace: str) -> "list[tuple[Resource, str]]":
@@ -90,7 +90,7 @@ async def _kinds(client: "Client", namespace: str) -> "list[tuple[Resource, str]
     return [(WORKLOAD, namespace), *([(CLUSTER_QUEUE, "")] if has_queues else [])]
 
 
-async def _print_once(client: "Client", namespace: str, shown: "BoardOptions", output: str) -> None:
+async def _print_once(client: "Client", namespace: str, selection: "BoardOptions", output: str) -> None:
     from rich.console import Console
 
     from pykueue.dashboard.rows import WORKLOAD_FIELDS
@@ -99,19 +99,19 @@ async def _print_once(client: "Client", namespace: str, shown: "BoardOptions", o
     for resource, scope in await _kinds(client, namespace):
         board.replace(resource.plural, (await client.list(resource, scope)).items)
     if output == "json":
-        workloads = [dict(zip(WORKLOAD_FIELDS, row, strict=True)) for row in board.selected(shown)]
+        workloads = [dict(zip(WORKLOAD_FIELDS, row, strict=True)) for row in board.selected(selection)]
         outputs.show_json({"clusterQueues": list(board.queues.values()), "workloads": workloads})
         return
     console = Console(soft_wrap=True, highlight=False)
-    console.print(boards.draw(board, replace(shown, most=len(board.workloads))))
+    console.print(boards.draw(board, replace(selection, most=len(board.workloads))))
 
 
 class _LiveBoard:
-    def __init__(self, client: "Client", namespace: str, shown: "BoardOptions") -> None:
+    def __init__(self, client: "Client", namespace: str, selection: "BoardOptions") -> None:
         self._client = client
         self._namespace = namespace
         self._board: Board = boards.Board()
-        self._shown = shown
+        self._selection = selection
         self._is_typing = False
         self._stopping = asyncio.Event()
 
@@ -152,37 +152,39 @@ class _LiveBoard:
         from rich.text import Text
 
         bars = min(24, sum(1 for _ in self._board.bars()))
-        shown = replace(self._shown, most=max(3, console.height - bars - _FIXED_LINES))
-        state = f"{shown.states}, by {shown.sort}" + (
-            f", filter: {shown.text}" if shown.text or self._is_typing else ""
+        selection = replace(self._selection, most=max(3, console.height - bars - _FIXED_LINES))
+        state = f"{selection.states}, by {selection.sort}" + (
+            f", filter: {selection.text}" if selection.text or self._is_typing else ""
         )
         footer = Text(f"{state}{'█' if self._is_typing else ''}   {_KEYS}", style="dim")
-        return Group(boards.draw(self._board, shown), Text(), footer)
+        return Group(boards.draw(self._board, selection), Text(), footer)
 
     def _press(self, key: str) -> None:
-        shown = self._shown
+        selection = self._selection
         if self._is_typing:
             self._type(key)
         elif key in ("q", _ESCAPE):
             self._stopping.set()
         elif key in _STATES_OF_KEYS:
-            self._shown = replace(shown, states=_STATES_OF_KEYS[key], first=0)
+            self._selection = replace(selection, states=_STATES_OF_KEYS[key], first=0)
         elif key == "s":
-            self._shown = replace(shown, sort=boards.SORTS[(boards.SORTS.index(shown.sort) + 1) % len(boards.SORTS)])
+            self._selection = replace(
+                selection, sort=boards.SORTS[(boards.SORTS.index(selection.sort) + 1) % len(boards.SORTS)]
+            )
         elif key == "/":
             self._is_typing = True
-            self._shown = replace(shown, text="", first=0)
+            self._selection = replace(selection, text="", first=0)
         elif key in ("j", "k"):
-            last = max(0, len(self._board.selected(shown)) - 1)
-            self._shown = replace(shown, first=min(last, max(0, shown.first + (5 if key == "j" else -5))))
+            last = max(0, len(self._board.selected(selection)) - 1)
+            self._selection = replace(selection, first=min(last, max(0, selection.first + (5 if key == "j" else -5))))
 
     def _type(self, key: str) -> None:
         if key in (*_ENTER, _ESCAPE):
             self._is_typing = False
         elif key in _DELETE:
-            self._shown = replace(self._shown, text=self._shown.text[:-1])
+            self._selection = replace(self._selection, text=self._selection.text[:-1])
         elif key.isprintable():
-            self._shown = replace(self._shown, text=self._shown.text + key)
+            self._selection = replace(self._selection, text=self._selection.text + key)
 
 
 @contextlib.contextmanager

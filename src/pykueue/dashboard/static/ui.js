@@ -109,7 +109,7 @@ export function Plot({ times, series, height = 150, label, format }) {
     const axis = { stroke: color("--muted"), grid: { stroke: color("--line"), width: 1 }, ticks: { show: false }, font: "11px system-ui", size: 44 };
     const options = {
       width: element.current.clientWidth || 300, height, legend: { show: false }, cursor: { y: false },
-      padding: [8, 8, 0, 0],
+      padding: [8, 16, 0, 0],
       axes: [{ ...axis, size: 26, space: 70, values: (_plot, ticks) => ticks.map((tick) => hour(tick, times)) }, { ...axis, values: (_plot, ticks) => ticks.map((tick) => (format ? format(tick) : count(tick))) }],
       scales: { y: { range: (_plot, low, high) => [0, Math.max(high * 1.1, 1e-6) || 1] } },
       series: [{}, ...series.map((entry, index) => ({
