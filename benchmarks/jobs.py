@@ -62,7 +62,7 @@ status: {capacity: {cpu: "8", memory: 16Gi, pods: "1000"}}
 def start(directory: Path, runtime: str) -> subprocess.Popen[str]:
     nodes = directory / "nodes.yaml"
     nodes.write_text(MACHINE)
-    command = [sys.executable, "-m", "pykueue", "up", "--runtime", runtime, "--listen", "127.0.0.1:0"]
+    command = [sys.executable, "-m", "pykueue", "up", "--bare", "--runtime", runtime, "--listen", "127.0.0.1:0"]
     process = subprocess.Popen(
         [*command, "--data-dir", str(directory / "data"), "--nodes", str(nodes)], stdout=subprocess.PIPE, text=True
     )

@@ -1,7 +1,7 @@
 import pytest
 
 from pykueue.api import resources
-from pykueue.cli import submit
+from pykueue.cli import job_request
 from pykueue.cluster.kubelet.environment import expand
 
 OPTIONS = {
@@ -18,11 +18,18 @@ OPTIONS = {
     "env": (),
     "image": "local",
     "directory": None,
+    "array": None,
+    "time": None,
+    "keep": None,
+    "signal": None,
+    "after_ok": (),
+    "after_notok": (),
+    "after_any": (),
 }
 
 
 def job(**options):
-    return submit.job_of(OPTIONS | options)
+    return job_request.job_of(OPTIONS | options)
 
 
 def container(**options):

@@ -12,7 +12,7 @@ from tests.e2e.conftest import KUBECTL, start_server, stop_server
 from tests.e2e.controller_process import environment
 
 README = Path(__file__).parents[2] / "README.md"
-CONSOLE = re.search(r"```console\n(.*?)```", README.read_text(), re.DOTALL).group(1)
+CONSOLE = "".join(re.findall(r"```console\n(.*?)```", README.read_text(), re.DOTALL))
 PYKUEUE = f"{shlex.quote(sys.executable)} -m pykueue"
 
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="kubectl is not on PATH")

@@ -3,6 +3,7 @@
 Our own stories are in `stories/`; a second collection is used if it is beside the project.
 """
 
+import contextlib
 import subprocess
 import sys
 from pathlib import Path
@@ -23,14 +24,19 @@ integrations:
   rayJob: {countDefaultSubmitter: true}
 featureGates: {VisibilityOnDemand: false}
 """)
-VARIANTS = ("base", "fair", "manage-all", "pods", "podsready", "podsready-block", "resources", "retention", "tas")
-AT_A_TIME = {"podsready-block": 1, "tas": 2}
-SELECTED = (
-    "affinity-expressions", "borrow-within-cohort-preempts", "check-podset-updates-label-conflict", "delete-running-job",
-    "elastic-job-too-big", "job-nodeselector-conflict", "label-both-queues-running", "max-exec-workload",
-    "multiple-resources-short", "namespace-selector-changed", "validation-more-jobs", "validation-updates",
-    "workload-validation", "zero-quota",
-)  # fmt: skip
+VARIANTS = tuple(sorted(path.name for path in (OWN / "golden").iterdir()))
+AT_A_TIME = {"podsready-block": 1, "tas": 2, "balanced": 2, "devices": 1, "elastic-tas": 2}
+WORKERS = ("worker1", "worker2")
+SELECTED = {
+    "base": (
+        "affinity-expressions", "borrow-within-cohort-preempts", "check-podset-updates-label-conflict",
+        "delete-running-job", "elastic-job-too-big", "job-nodeselector-conflict", "label-both-queues-running",
+        "max-exec-workload", "multiple-resources-short", "namespace-selector-changed", "validation-more-jobs",
+        "validation-updates", "workload-validation", "zero-quota",
+    ),
+    "devices": ("count-of-a-template", "missing-template", "unmapped-class"),
+    "multikueue": ("job-finishes", "quota-appears", "validation"),
+}  # fmt: skip
 ROOTS = [
     pytest.param(STORIES, id="beside", marks=pytest.mark.skipif(not STORIES.exists(), reason="not beside the project")),
     pytest.param(OWN, id="own"),
@@ -47,11 +53,18 @@ class StoryRun:
 
     def play(self, root, variant, names, *, at_a_time):
         override = yaml.safe_load((OWN / "stories" / variant / "config.yaml").read_text()) or {}
+        configuration = shorthand.merge(BASE, override)
         stories = [root / "stories" / variant / f"{name}.yaml" for name in names]
-        with running_api(
-            self.external_cluster, self.directory, configuration=shorthand.merge(BASE, override)
-        ) as kubeconfig:
+        with contextlib.ExitStack() as clusters:
+            kubeconfig = clusters.enter_context(
+                running_api(self.external_cluster, self.directory, configuration=configuration)
+            )
             command = [sys.executable, "-m", "tools.stories", "play", "--kubeconfig", kubeconfig, "--out", self.out]
+            for worker in WORKERS if variant.startswith("multikueue") else ():
+                directory = self.directory / worker
+                directory.mkdir()
+                worker_api = clusters.enter_context(running_api(None, directory, configuration=configuration))
+                command += ["--worker", f"{worker}={worker_api}"]
             subprocess.run([*map(str, command), "--parallel", str(at_a_time), *stories], cwd=PROJECT, check=False)
 
     def differences(self, root, variant, names):
@@ -102,6 +115,8 @@ def test_recorded_stories_are_the_same(story_run, root, variant):
     assert story_run.differences(root, variant, names) == {}
 
 
-def test_a_selection_of_our_stories_is_the_same(story_run):
-    story_run.play(OWN, "base", SELECTED, at_a_time=len(SELECTED))
-    assert story_run.differences(OWN, "base", SELECTED) == {}
+@pytest.mark.parametrize("variant", SELECTED)
+def test_a_selection_of_our_stories_is_the_same(story_run, variant):
+    names = SELECTED[variant]
+    story_run.play(OWN, variant, names, at_a_time=len(names))
+    assert story_run.differences(OWN, variant, names) == {}

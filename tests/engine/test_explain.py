@@ -10,6 +10,7 @@ from pykueue.engine.explain.explanation import (
     Activate,
     CoverResources,
     CreateFlavors,
+    DropChecks,
     DropRequests,
     FewerPods,
     HigherPriority,
@@ -324,6 +325,30 @@ def test_a_stopped_cluster_queue():
     assert engine_with(stopped, workloads=[workload("w", 1)]).view.explain("ns/w").remedies == (
         ResumeQueue(cluster_queue="a"),
     )
+
+
+def test_a_stopped_cluster_queue_that_evicted_the_workload():
+    stopped = dataclasses.replace(queue("a"), stop_policy=values.StopPolicy.HOLD_AND_DRAIN)
+    evicted = dataclasses.replace(workload("w", 1), requeued=False)
+    assert engine_with(stopped, workloads=[evicted]).view.explain("ns/w").remedies == (ResumeQueue(cluster_queue="a"),)
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_an_admission_check_that_is_missing_or_inactive(exists):
+    checked = dataclasses.replace(queue("a"), admission_checks={values.CheckName("license"): frozenset()})
+    engine = engine_with(checked, workloads=[workload("w", 1)])
+    if exists:
+        check = values.AdmissionCheck(name=values.CheckName("license"), controller="example.com/license", active=False)
+        engine.handle(events.AdmissionCheckChanged(check=check))
+    assert engine.view.explain("ns/w").remedies == (DropChecks(names=("license",)),)
+
+
+def test_the_local_queue_of_the_most_similar_name_is_suggested_first():
+    engine = engine_with(queue("a"), workloads=[dataclasses.replace(workload("w", 1), local_queue="ns/trian")])
+    for name in ("eval", "train"):
+        engine.handle(events.LocalQueueChanged(local_queue=values.LocalQueue(key=f"ns/{name}", cluster_queue="a")))
+    [(remedy,)] = engine.view.explain("ns/w").repairs
+    assert remedy.names[0] == "train"
 
 
 def test_faults_that_must_be_repaired_together():

@@ -2,11 +2,13 @@
 
 import asyncio
 import random
+from collections import Counter
 
 import pytest
 from tests.multikueue.fleet import job, play
 
 from pykueue.api import conditions, objects, resources
+from pykueue.api.times import SECOND_NS
 from pykueue.simulate.faults import FaultRates
 
 WORKERS = ("worker1", "worker2", "worker3")
@@ -84,6 +86,14 @@ class Campaign:
             await asyncio.sleep(seconds / 3)
             cluster.start_controllers()
 
+    def figures(self):
+        faults = Counter(fault for fault, _ in self.happened)
+        starts = {name: len(worker.started) for name, worker in self.fleet.workers.items()}
+        return (
+            f"{len(self.submitted)} jobs, {len(self.deleted)} deleted; faults: {dict(faults)}; starts: {starts}; "
+            f"{self.fleet.clock.now_ns() // SECOND_NS} s of virtual time; {len(self.fleet.violations)} violations"
+        )
+
     # Checks
 
     async def _check_always(self):
@@ -125,10 +135,14 @@ class Campaign:
 
 
 def run_campaign(seed, *, jobs, faults):
+    campaigns = []
+
     async def story(fleet):
-        await Campaign(fleet, jobs=jobs, faults=faults).run()
+        campaigns.append(Campaign(fleet, jobs=jobs, faults=faults))
+        await campaigns[0].run()
 
     play(story, seed=seed, workers=WORKERS, rates=CALM)
+    return campaigns[0]
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -137,6 +151,7 @@ def test_no_job_is_lost_and_none_runs_twice(seed):
 
 
 @pytest.mark.torture
-@pytest.mark.parametrize("seed", range(100, 105))
-def test_two_thousand_jobs_and_two_hundred_faults(seed):
-    run_campaign(seed, jobs=400, faults=40)
+@pytest.mark.timeout(7200)
+def test_two_thousand_jobs_and_two_hundred_faults():
+    campaign = run_campaign(100, jobs=2000, faults=200)
+    print(campaign.figures())  # noqa: T201 - the figures of a long run are its report

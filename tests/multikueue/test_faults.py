@@ -181,3 +181,15 @@ def test_watches_that_overtake_each_other_lose_no_result(kind):
         assert sum(starts(fleet, "job").values()) == 1
 
     play(story)
+
+
+def test_a_job_whose_copied_workload_is_deleted_on_the_worker_runs_again():
+    async def story(fleet):
+        await fleet.manager.client.create(resources.JOB, job("job", seconds="30"), "default")
+        worker = await fleet.until(running_on, fleet, "job")
+        await fleet.until(is_active, fleet, "job")
+        (copy,) = await fleet[worker].workloads()
+        await fleet[worker].client.delete(resources.WORKLOAD, objects.name(copy), "default")
+        await fleet.until(fleet.is_finished, "job")
+
+    play(story, cpu="1")

@@ -243,6 +243,42 @@ def test_a_deleted_job_gets_no_other_workload_before_its_watch_shows_the_deletio
     Campaign(1).run(story)
 
 
+def test_quota_whose_reservation_got_no_answer_is_not_given_twice(monkeypatch):
+    """The Workload is preempted while its reservation, which took effect, is still being read."""
+    has_lost_answer = False
+
+    class LostAnswer(faults.FaultyClient):
+        async def patch(self, resource, name, *args, **options):
+            nonlocal has_lost_answer
+            if not name.startswith("job-first"):
+                return await super().patch(resource, name, *args, **options)
+            if has_lost_answer:
+                await asyncio.sleep(5)
+            written = await super().patch(resource, name, *args, **options)
+            if resource == resources.WORKLOAD and written["status"].get("admission") and not has_lost_answer:
+                has_lost_answer = True
+                raise ConnectionError("the answer is lost")
+            return written
+
+        async def get(self, resource, name, *args, **options):
+            if name.startswith("job-first"):
+                await asyncio.sleep(2)
+            return await super().get(resource, name, *args, **options)
+
+    async def story(campaign):
+        await set_up(campaign)
+        client = campaign.system.client
+        await client.create(resources.JOB, job("first", parallelism=4), "default")
+        await asyncio.sleep(1)
+        await client.create(resources.JOB, job("second", parallelism=4, priority="high"), "default")
+        await campaign.rest(60)  # the monitor adds up what is reserved
+        assert has_lost_answer
+        assert await admitted(campaign.system) == 1
+
+    monkeypatch.setattr(simulated_system, "FaultyClient", LostAnswer)
+    Campaign(1).run(story)
+
+
 def test_a_pod_takes_the_place_of_one_that_was_still_ending_when_it_came():
     async def story(campaign):
         client = campaign.system.client

@@ -86,11 +86,18 @@ def test_a_job_that_succeeded_says_how_long_it_waited_and_ran():
     ]
 
 
+def test_a_job_that_succeeded_names_the_pod_whose_output_is_shown():
+    finished = condition("Finished", 17, reason="Succeeded")
+    ended = pod(phase="Succeeded", state={"terminated": {"exitCode": 0, "reason": "Completed"}})
+    job_report = answer(workload=workload(condition("Admitted", 3), finished), pods=(ended,))
+    assert (job_report.lines, job_report.output_pod) == (("Exit code 0 of container main in pod p",), "p")
+
+
 def test_a_job_that_failed_names_the_exit_code_and_the_pod():
     finished = condition("Finished", 17, reason="Failed", message="backoff limit")
     failed = pod(phase="Failed", state={"terminated": {"exitCode": 7, "reason": "Error"}})
     job_report = answer(workload=workload(condition("Admitted", 3), finished), pods=(failed,))
-    assert (job_report.state, job_report.failed_pod) == ("finished", "p")
+    assert (job_report.state, job_report.output_pod) == ("finished", "p")
     assert "Exit code 7 of container main in pod p" in job_report.lines
 
 
@@ -106,6 +113,18 @@ def test_a_job_that_runs():
     admitted = workload(condition("Admitted", 3))
     running = answer(workload=admitted, explanation=engine_answer(Standing.ADMITTED), pods=(pod(),))
     assert running.summary == "Job ns/train is running: 1 of 1 pods running, admitted 17s ago."
+
+
+def test_a_job_whose_pods_are_left_to_another_controller():
+    job = {"metadata": {"name": "train"}, "spec": {"managedBy": "kueue.x-k8s.io/multikueue"}}
+    job_report = answer(workload=workload(), job=job, explanation=engine_answer(Standing.ADMITTED))
+    assert job_report.lines == ("It has no pods: its spec.managedBy leaves them to kueue.x-k8s.io/multikueue.",)
+
+
+def test_a_prebuilt_workload_that_does_not_exist():
+    labels = {"kueue.x-k8s.io/queue-name": "q", "kueue.x-k8s.io/prebuilt-workload-name": "ready-made"}
+    job = {"metadata": {"name": "train", "labels": labels}}
+    assert "Workload ready-made, which its label" in answer(job=job, existing={"LocalQueue": ("q",)}).summary
 
 
 def test_a_pod_that_no_node_can_take():
@@ -142,7 +161,7 @@ def test_a_crash_loop():
     assert job_report.summary.endswith(
         "but container main of pod p is in CrashLoopBackOff, 2 restarts, last exit code 3"
     )
-    assert job_report.failed_pod == "p"
+    assert job_report.output_pod == "p"
 
 
 def test_a_request_that_no_wait_can_satisfy():
@@ -237,10 +256,23 @@ def test_classes_that_cannot_be_read_are_not_called_missing():
     )
 
 
+def test_a_job_that_ended_without_a_queue():
+    job = {"metadata": {"name": "train"}, "status": {"conditions": [{"type": "Complete", "status": "True"}]}}
+    assert answer(job=job).summary.endswith("it has no label kueue.x-k8s.io/queue-name; it is complete.")
+
+
 def test_a_missing_local_queue_is_named_with_those_that_exist():
     explanation = engine_answer(Standing.OUTSIDE, obstacle=Obstacle.LOCAL_QUEUE_MISSING)
     assert answer(workload=workload(), explanation=explanation, existing={"LocalQueue": ("main",)}).summary == (
         "Workload ns/w is in no queue: LocalQueue q does not exist in namespace ns (existing: main)."
+    )
+
+
+def test_a_missing_cluster_queue_is_named_with_those_that_exist():
+    explanation = engine_answer(Standing.OUTSIDE, obstacle=Obstacle.CLUSTER_QUEUE_MISSING)
+    facts = {"target_queue": "taem", "existing": {"ClusterQueue": ("team",)}}
+    assert answer(workload=workload(), explanation=explanation, **facts).summary == (
+        "Workload ns/w is in no queue: ClusterQueue taem of LocalQueue q does not exist (existing: team)."
     )
 
 

@@ -25,6 +25,9 @@ def main() -> int:
     play.add_argument("--only", default="*", metavar="GLOB", help="play only stories whose name matches")
     play.add_argument("--parallel", type=int, default=1, help="how many stories to play at a time (default: 1)")
     play.add_argument("--lacking", default="", help="what the cluster lacks (pods,gc,nodes): such stories are skipped")
+    play.add_argument("--worker", action="append", default=[], metavar="NAME=FILE", help="the kubeconfig of a worker")
+    play.add_argument("--control", default="", metavar="COMMAND", help="called with a worker and backup or restore")
+    play.add_argument("--patience", type=float, default=1, help="factor of waiting times, for a slow machine")
     play.add_argument("--keep", action="store_true", help="do not delete the objects at the end")
     play.set_defaults(run=_play)
 
@@ -67,7 +70,8 @@ def _play(options: argparse.Namespace) -> int:
 
 
 def _play_one(api: ApiClient, file: Path, options: argparse.Namespace) -> tuple[str, str, float]:
-    story = Story(api, file)
+    workers = {name: Path(kubeconfig) for name, _, kubeconfig in (entry.partition("=") for entry in options.worker)}
+    story = Story(api, file, workers=workers, control=options.control, patience=options.patience)
     if story.needs & set(options.lacking.split(",")):
         return story.key, "skipped", 0
     started, status = time.monotonic(), "ok"

@@ -30,12 +30,17 @@ def _kueue(plural: str, *, namespaced: bool = False) -> Kind:
     return Kind("kueue.x-k8s.io/v1beta2", plural, namespaced)
 
 
+def _device(plural: str, *, namespaced: bool = False) -> Kind:
+    return Kind("resource.k8s.io/v1", plural, namespaced)
+
+
 KINDS = {
     "Namespace": Kind("v1", "namespaces", namespaced=False),
     "Node": Kind("v1", "nodes", namespaced=False),
     "Pod": Kind("v1", "pods", namespaced=True),
     "LimitRange": Kind("v1", "limitranges", namespaced=True),
     "ConfigMap": Kind("v1", "configmaps", namespaced=True),
+    "Service": Kind("v1", "services", namespaced=True),
     "Event": Kind("events.k8s.io/v1", "events", namespaced=True),
     "Job": Kind("batch/v1", "jobs", namespaced=True),
     "Deployment": Kind("apps/v1", "deployments", namespaced=True),
@@ -44,7 +49,16 @@ KINDS = {
     "RuntimeClass": Kind("node.k8s.io/v1", "runtimeclasses", namespaced=False),
     "RayCluster": Kind("ray.io/v1", "rayclusters", namespaced=True),
     "RayJob": Kind("ray.io/v1", "rayjobs", namespaced=True),
+    "RayService": Kind("ray.io/v1", "rayservices", namespaced=True),
     "PyTorchJob": Kind("kubeflow.org/v1", "pytorchjobs", namespaced=True),
+    "MPIJob": Kind("kubeflow.org/v2beta1", "mpijobs", namespaced=True),
+    "JobSet": Kind("jobset.x-k8s.io/v1alpha2", "jobsets", namespaced=True),
+    "LeaderWorkerSet": Kind("leaderworkerset.x-k8s.io/v1", "leaderworkersets", namespaced=True),
+    "AppWrapper": Kind("workload.codeflare.dev/v1beta2", "appwrappers", namespaced=True),
+    "DeviceClass": _device("deviceclasses"),
+    "ResourceSlice": _device("resourceslices"),
+    "ResourceClaim": _device("resourceclaims", namespaced=True),
+    "ResourceClaimTemplate": _device("resourceclaimtemplates", namespaced=True),
     "ClusterQueue": _kueue("clusterqueues"),
     "Cohort": _kueue("cohorts"),
     "ResourceFlavor": _kueue("resourceflavors"),
@@ -57,7 +71,20 @@ KINDS = {
     "LocalQueue": _kueue("localqueues", namespaced=True),
     "Workload": _kueue("workloads", namespaced=True),
 }
-JOB_KINDS = ("Job", "PyTorchJob", "RayCluster", "RayJob", "Deployment", "StatefulSet", "Pod")
+JOB_KINDS = (
+    "Job",
+    "PyTorchJob",
+    "RayCluster",
+    "RayJob",
+    "RayService",
+    "MPIJob",
+    "JobSet",
+    "AppWrapper",
+    "Deployment",
+    "StatefulSet",
+    "LeaderWorkerSet",
+    "Pod",
+)
 
 
 def path(

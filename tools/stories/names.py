@@ -7,11 +7,13 @@ from typing import Any
 _LETTERS = "bcdfghjklmnpqrstvwxz"
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _WORKLOAD = re.compile(
-    r"\b((?:job|pytorchjob|rayjob|raycluster|pod|statefulset|deployment)-[a-z0-9][a-z0-9-]*)-[0-9a-f]{5}\b"
+    r"\b((?:job|pytorchjob|mpijob|jobset|rayjob|raycluster|rayservice|pod|statefulset|leaderworkerset|deployment"
+    r"|appwrapper)-[a-z0-9][a-z0-9-]*)-[0-9a-f]{5}\b"
 )
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?( ?\+0000 UTC|Z)?( m=\+[\d.]+)?")
 _WAITED = re.compile(r"\bwas \d+(\.\d+)?s\b")
 _RESOURCE_VERSION = re.compile(r'resourceVersion: "?\d+"?')
+_PORT = re.compile(r"127\.0\.0\.1:\d+")
 _GENERATED = re.compile(r"-[0-9a-f]{5}$")
 
 
@@ -74,4 +76,5 @@ class Names:
         text = _WORKLOAD.sub(r"\1-#####", text)
         text = _TIME.sub("<time>", text)
         text = _WAITED.sub("was <n>s", text)
+        text = _PORT.sub("127.0.0.1:<port>", text)
         return _RESOURCE_VERSION.sub("resourceVersion: <n>", text)

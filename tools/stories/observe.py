@@ -19,8 +19,11 @@ def without_empty(fields: Json) -> Json:
     return {name: value for name, value in fields.items() if value not in (None, {}, [])}
 
 
-def observation(label: str, snapshot: Snapshot, names: Names, *, with_pods: bool) -> Json:
-    """All objects of the story. Pods are part of it only if the story itself created pods."""
+def observation(label: str, snapshot: Snapshot, names: Names, *, with_pods: bool, with_status: bool) -> Json:
+    """All objects of the story. Pods are part of it only if the story itself created pods.
+
+    `with_status` adds what MultiKueue copies: the manager of a job and the counters of its status.
+    """
     observed: Json = {"label": label, "workloads": {}, "clusterQueues": {}, "localQueues": {}, "jobs": {}}
     by_creation = sorted(
         snapshot.get("Workload") or (),
@@ -38,16 +41,17 @@ def observation(label: str, snapshot: Snapshot, names: Names, *, with_pods: bool
     for cohort in snapshot.get("Cohort") or ():
         status = names.normalize(cohort.get("status") or {})
         observed.setdefault("cohorts", {})[names.normalize(cohort["metadata"]["name"])] = status
-    for kind in ("ResourceFlavor", "AdmissionCheck"):
+    for kind in ("ResourceFlavor", "AdmissionCheck", "MultiKueueCluster"):
         for obj in snapshot.get(kind) or ():
-            if obj["metadata"].get("deletionTimestamp") or kind == "AdmissionCheck":
+            if obj["metadata"].get("deletionTimestamp") or kind != "ResourceFlavor":
                 key = f"{kind}/{names.normalize(obj['metadata']['name'])}"
                 observed.setdefault("others", {})[key] = without_empty(
                     {**_lifetime(obj), "conditions": conditions(obj, names)}
                 )
     for kind in JOB_KINDS:
         for job in () if kind == "Pod" and not with_pods else snapshot.get(kind) or ():
-            observed["jobs"][f"{kind}/{_key(job, names)}"] = _job(kind, job, names)
+            fields = _job(kind, job, names) | (_dispatched(job) if with_status else {})
+            observed["jobs"][f"{kind}/{_key(job, names)}"] = fields
     return observed
 
 
@@ -85,12 +89,16 @@ def _key(obj: Json, names: Names) -> str:
 
 
 def _workload_key(metadata: Json, names: Names) -> str:
-    """The owner for a generated name, because the hash at its end differs from run to run."""
+    """The owner for a generated name, because the hash at its end differs from run to run.
+
+    A variant is owned by a Workload, and has a name of its own.
+    """
     namespace = names.normalize(metadata["namespace"])
     owners = metadata.get("ownerReferences")
-    if owners and is_generated(metadata["name"]):
+    if owners and owners[0]["kind"] != "Workload" and is_generated(metadata["name"]):
         return f"{owners[0]['kind']}/{namespace}/{owners[0]['name']}"
-    return f"{namespace}/{metadata['name']}"
+    key: str = names.normalize(f"{namespace}/{metadata['name']}")
+    return key
 
 
 def _lifetime(obj: Json) -> Json:
@@ -118,6 +126,12 @@ def _workload(workload: Json, names: Names) -> Json:
             without_empty({field: check.get(field) for field in _CHECK_FIELDS})
             for check in status.get("admissionChecks") or ()
         ],
+        "clusterName": status.get("clusterName"),
+        "nominatedClusterNames": sorted(status.get("nominatedClusterNames") or ()),
+        "preemptionGates": [
+            {field: gate.get(field) for field in ("name", "position")} for gate in status.get("preemptionGates") or ()
+        ],
+        "unhealthyNodes": status.get("unhealthyNodes"),
         "requeueCount": requeue_state.get("count"),
         "requeueAtSet": bool(requeue_state.get("requeueAt")) or None,
         "reclaimablePods": status.get("reclaimablePods"),
@@ -182,6 +196,13 @@ def _job(kind: str, job: Json, names: Names) -> Json:
     return observed
 
 
+def _dispatched(job: Json) -> Json:
+    spec, status = job.get("spec") or {}, job.get("status") or {}
+    counters = {key: value for key, value in status.items() if isinstance(value, int | bool)}
+    managed_by = spec.get("managedBy") or (spec.get("runPolicy") or {}).get("managedBy")
+    return without_empty({"managedBy": managed_by, "status": counters})
+
+
 def _job_fields(kind: str, job: Json, spec: Json) -> Json:
     match kind:
         case "Job":
@@ -205,7 +226,7 @@ def _job_fields(kind: str, job: Json, spec: Json) -> Json:
                 "finalizers": job["metadata"].get("finalizers"),
                 "spec": _pod_spec(spec),
             }
-    return {}
+    return {"suspend": spec.get("suspend")}
 
 
 def _ray_templates(kind: str, spec: Json) -> Json:

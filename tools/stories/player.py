@@ -7,8 +7,9 @@ import urllib.parse
 from collections.abc import Callable
 from typing import Any
 
-from tools.stories import kubelet, observe, shorthand
+from tools.stories import fleet, kubelet, observe, shorthand
 from tools.stories.cluster import KINDS, MERGE_PATCH, TABLE, path
+from tools.stories.fleet import MANAGER
 from tools.stories.session import DELETE, POLL_SECONDS, StorySession, polls
 
 Json = dict[str, Any]
@@ -27,13 +28,16 @@ class Story(StorySession):
         return set(needs if isinstance(needs, list) else [needs])
 
     def play(self) -> Json:
-        for name, options in self._namespaces.items():
-            self._create_namespace(self._names.namespace(name), (options or {}).get("labels") or {})
+        for _ in self._each_cluster():
+            for name, options in self._namespaces.items():
+                self._create_namespace(self._names.namespace(name), (options or {}).get("labels") or {})
         for step in self.document["steps"]:
             self._step_number += 1
+            self.api = self._clusters[step.get("in", MANAGER)]
             verb = next(key for key in step if key in _STEPS)
             _STEPS[verb](self, step[verb], step)
-        self._snapshot()
+        for _ in self._each_cluster():
+            self._snapshot()
         time.sleep(0.3)
         normalize = self._names.normalize
         return {
@@ -88,7 +92,7 @@ class Story(StorySession):
     def wait(self, options: Any, _step: Json) -> None:
         for condition in _as_list(options):
             value = None
-            for _ in polls(condition.get("timeout", _WAIT_SECONDS)):
+            for _ in polls(condition.get("timeout", _WAIT_SECONDS) * self._patience):
                 obj = self._get(condition["of"])
                 value = _dig(obj, condition["path"]) if obj else None
                 if obj and _holds(value, condition):
@@ -119,7 +123,7 @@ class Story(StorySession):
 
     def gone(self, options: Any, _step: Json) -> None:
         condition = options if isinstance(options, dict) else {"of": options}
-        for _ in polls(condition.get("timeout", _WAIT_SECONDS)):
+        for _ in polls(condition.get("timeout", _WAIT_SECONDS) * self._patience):
             if not self._get(condition["of"]):
                 return
         self._time_out(f"{condition['of']} still exists")
@@ -127,11 +131,14 @@ class Story(StorySession):
     def settle(self, quiet_seconds: Any, _step: Json) -> None:
         """Wait until no object of the story changes for some time."""
         is_number = isinstance(quiet_seconds, int | float) and not isinstance(quiet_seconds, bool)
-        quiet = quiet_seconds if is_number else self._quiet_seconds
+        quiet = (quiet_seconds if is_number else self._quiet_seconds) * min(self._patience, 2)
         versions, since, end = None, time.monotonic(), time.monotonic() + max(30, quiet * 4)
         while time.monotonic() < end:
             current = {
-                (kind, obj["metadata"].get("namespace"), obj["metadata"]["name"]): obj["metadata"]["resourceVersion"]
+                (cluster, kind, obj["metadata"].get("namespace"), obj["metadata"]["name"]): obj["metadata"][
+                    "resourceVersion"
+                ]
+                for cluster in self._each_cluster()
                 for kind, objects in self._snapshot().items()
                 for obj in objects
             }
@@ -148,15 +155,21 @@ class Story(StorySession):
     def observe(self, label: str, step: Json) -> None:
         if step.get("settle") is not False:
             self.settle(step.get("settle"), step)
-        snapshot = self._snapshot()
-        self._observations.append(observe.observation(label, snapshot, self._names, with_pods="Pod" in self._kinds))
+        observed: Json = {}
+        for cluster in self._each_cluster():
+            options = {"with_pods": "Pod" in self._kinds, "with_status": bool(self.fleet.workers)}
+            observed[cluster] = observe.observation(label, self._snapshot(), self._names, **options)
+        observation = observed.pop(MANAGER)
+        for cluster in observed.values():
+            del cluster["label"]
+        self._observations.append(observation | ({"clusters": observed} if observed else {}))
 
     def pods(self, options: Json, step: Json) -> None:
         """Bring pods of a Job, or one named Pod, into a state, as the kubelet would."""
         count, state = options.get("count", 1), options["state"]
         namespace = self._names.namespace(options.get("ns"))
         pods: list[Json] = []
-        for _ in polls(options.get("timeout", _WAIT_SECONDS)):
+        for _ in polls(options.get("timeout", _WAIT_SECONDS) * self._patience):
             pods = [pod for pod in self._running_pods(namespace, options) if not kubelet.has_state(pod, state)]
             if len(pods) >= count:
                 break
@@ -265,6 +278,48 @@ class Story(StorySession):
         target = path("Namespace", name=self._names.namespace(options.get("ns")))
         self._request(step, "PATCH", target, {"metadata": {"labels": options["labels"]}}, content_type=MERGE_PATCH)
 
+    # Several clusters
+
+    def make_fleet(self, options: Json, step: Json) -> None:
+        """Queues on all clusters, and on the manager what MultiKueue needs to use the workers."""
+        names = list(self.fleet.workers)
+        self._clusters[MANAGER].request("POST", "/api/v1/namespaces", {"metadata": {"name": "kueue-system"}})
+        for name in names:
+            self.api = self._clusters[name]
+            self.make(fleet.worker_objects(options, name), step)
+            self.api = self._clusters[MANAGER]
+            self.kubeconfig({"of": name}, step)
+        self.make(fleet.manager_objects(options, names), step)
+        for reference in (f"AdmissionCheck/{fleet.CHECK}", f"ClusterQueue/{fleet.QUEUE}"):
+            condition = {"path": "status.conditions[type=Active].status", "equals": "True", "timeout": 30}
+            self.wait({"of": reference, **condition}, step)
+
+    def kubeconfig(self, options: Json, step: Json) -> None:
+        """Write, replace or delete the Secret with the kubeconfig of a worker."""
+        name = self._names.unique(options["of"])
+        text = options.get("text") or self.fleet.workers[options["of"]].kubeconfig(options.get("merge"))
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {"kubeconfig": text}}
+        if options.get("delete"):
+            self.api.request("DELETE", f"{fleet.SECRETS}/{name}")
+            return
+        response = self.api.request("POST", fleet.SECRETS, secret)
+        if response.code == 409:
+            response = self.api.request("PATCH", f"{fleet.SECRETS}/{name}", secret, content_type=MERGE_PATCH)
+        self._record(step, self._label(step), response)
+
+    def network(self, states: Json, _step: Json) -> None:
+        """Cut, silence, slow down or restore the connections from the manager to workers."""
+        for name, state in states.items():
+            proxy = self.fleet.workers[name].proxy
+            if isinstance(state, dict):
+                proxy.set_state("open", state["delay"])
+            else:
+                proxy.set_state(state)
+
+    def cluster(self, actions: Json, _step: Json) -> None:
+        for name, action in actions.items():
+            self.fleet.control(name, action)
+
 
 _STEPS: dict[str, Callable[[Story, Any, Json], None]] = {
     "make": Story.make,
@@ -288,6 +343,10 @@ _STEPS: dict[str, Callable[[Story, Any, Json], None]] = {
     "read": Story.read,
     "table": Story.table,
     "label-namespace": Story.label_namespace,
+    "fleet": Story.make_fleet,
+    "kubeconfig": Story.kubeconfig,
+    "network": Story.network,
+    "cluster": Story.cluster,
 }
 
 

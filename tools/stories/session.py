@@ -2,13 +2,14 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import yaml
 from tools.stories import observe
-from tools.stories.cluster import APPLY_PATCH, KINDS, MERGE_PATCH, ApiClient, Response, path
+from tools.stories.cluster import APPLY_PATCH, JOB_KINDS, KINDS, MERGE_PATCH, ApiClient, Response, path
+from tools.stories.fleet import MANAGER, SECRETS, Fleet
 from tools.stories.names import Names
 
 Json = dict[str, Any]
@@ -18,13 +19,7 @@ POLL_SECONDS = 0.1
 DELETE = {"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background"}
 _DELETE_AT_ONCE = {**DELETE, "gracePeriodSeconds": 0}
 _NAMESPACED_KINDS = (
-    "RayJob",
-    "RayCluster",
-    "PyTorchJob",
-    "Job",
-    "Deployment",
-    "StatefulSet",
-    "Pod",
+    *JOB_KINDS,
     "Workload",
     "LocalQueue",
 )
@@ -33,25 +28,42 @@ _CLUSTER_KINDS = (
     "Cohort",
     "ResourceFlavor",
     "AdmissionCheck",
+    "MultiKueueConfig",
+    "MultiKueueCluster",
     "WorkloadPriorityClass",
     "PriorityClass",
     "RuntimeClass",
     "Topology",
     "Node",
+    "DeviceClass",
+    "ResourceSlice",
 )
 
 
 class StorySession:
     """One run of a story file: its names, its objects, its requests and what is recorded."""
 
-    def __init__(self, api: ApiClient, file: Path) -> None:
+    def __init__(
+        self,
+        api: ApiClient,
+        file: Path,
+        *,
+        workers: Mapping[str, Path] | None = None,
+        control: str = "",
+        patience: float = 1,
+    ) -> None:
         self.api = api
+        """The cluster that the current step is about."""
         self.key = file.stem
         self.variant = file.parent.name
         self._names = Names()
         self.document: Json = yaml.safe_load(self._names.expand(file.read_text()))
+        self._patience = patience
+        """The factor of all waiting times, for a slow machine."""
         self._quiet_seconds = self.document.get("quiet", _QUIET_SECONDS)
         self._namespaces: Json = self.document.get("namespaces") or {"ns": {}}
+        self.fleet = Fleet(self.document.get("clusters") or [], workers or {}, control)
+        self._clusters = {MANAGER: api} | {name: worker.api for name, worker in self.fleet.workers.items()}
         self._kinds: set[str] = set()
         self._step_number = 0
         self._observations: list[Json] = []
@@ -62,6 +74,16 @@ class StorySession:
 
     def _heading(self) -> Json:
         return {"story": self.key, "variant": self.variant, "claim": self.document.get("claim")}
+
+    def _each_cluster(self) -> Iterator[str]:
+        """The names of the clusters; each is the current one while its name is yielded."""
+        current = self.api
+        try:
+            for name, api in self._clusters.items():
+                self.api = api
+                yield name
+        finally:
+            self.api = current
 
     def _create_namespace(self, namespace: str, labels: Json) -> None:
         """Pods need the service account, which no controller creates on a bare API server."""
@@ -209,12 +231,15 @@ class StorySession:
     def _events(self) -> list[str]:
         """The events of Kueue's own recorders on objects of the story's namespaces."""
         lines: set[str] = set()
-        for name in self._namespaces:
-            namespace = self._names.namespace(name)
-            response = self.api.request("GET", path("Event", namespace))
-            if response.code != 200:
-                response = self.api.request("GET", path("Event", namespace, version="v1"))
-            lines |= {self._event_line(event) for event in response.items if "kueue" in _reporter(event)}
+        for cluster in self._each_cluster():
+            place = "" if cluster == MANAGER else f"{cluster}: "
+            for name in self._namespaces:
+                namespace = self._names.namespace(name)
+                response = self.api.request("GET", path("Event", namespace))
+                if response.code != 200:
+                    response = self.api.request("GET", path("Event", namespace, version="v1"))
+                events = [event for event in response.items if "kueue" in _reporter(event)]
+                lines |= {place + self._event_line(event) for event in events}
         return sorted(lines)
 
     def _event_line(self, event: Json) -> str:
@@ -226,9 +251,17 @@ class StorySession:
 
     def clean_up(self) -> None:
         """Delete everything that the story created, and finalizers that nobody would remove."""
+        for name, worker in self.fleet.workers.items():
+            worker.proxy.set_state("open")
+            self._clusters[MANAGER].request("DELETE", f"{SECRETS}/{self._names.unique(name)}")
+        for _ in self._each_cluster():
+            self._clean_up_cluster()
+        self.fleet.close()
+
+    def _clean_up_cluster(self) -> None:
         kinds = self._kinds | {"Workload"}
         self._delete_all(*(kind for kind in _NAMESPACED_KINDS if kind in kinds), body=_DELETE_AT_ONCE)
-        owned = [kind for kind in ("Workload", "Job", "PyTorchJob", "RayJob", "RayCluster", "Pod") if kind in kinds]
+        owned = [kind for kind in ("Workload", *JOB_KINDS) if kind in kinds]
         for _ in polls(8, 0.3):
             remaining = [(kind, obj) for kind in owned for obj in self._list(kind)]
             if not remaining:

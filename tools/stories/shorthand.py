@@ -134,8 +134,22 @@ def _priority_class(options: Json, names: Names) -> Json:
 
 
 def _check(options: Json, names: Names) -> Json:
-    spec = {"controllerName": options.get("controller", _CHECK_CONTROLLER)}
+    spec: Json = {"controllerName": options.get("controller", _CHECK_CONTROLLER)}
+    if "config" in options:
+        name = names.unique(options["config"])
+        spec["parameters"] = {"apiGroup": "kueue.x-k8s.io", "kind": "MultiKueueConfig", "name": name}
     return {"kind": "AdmissionCheck", "metadata": {"name": names.unique(options["name"])}, "spec": spec}
+
+
+def _worker(options: Json, names: Names) -> Json:
+    name, secret = names.unique(options["name"]), names.unique(options.get("secret") or options["name"])
+    source = {"kubeConfig": {"locationType": "Secret", "location": secret}}
+    return _manifest("MultiKueueCluster", {"name": name}, {"clusterSource": source}, options)
+
+
+def _workers(options: Json, names: Names) -> Json:
+    clusters = [names.unique(name) for name in options["clusters"]]
+    return _manifest("MultiKueueConfig", {"name": names.unique(options["name"])}, {"clusters": clusters}, options)
 
 
 def _job_metadata(options: Json, names: Names) -> Json:
@@ -270,6 +284,8 @@ _SHORTHANDS: dict[str, Callable[[Json, Names], Json]] = {
     "lq": _local_queue,
     "wpc": _priority_class,
     "check": _check,
+    "worker": _worker,
+    "workers": _workers,
     "job": _job,
     "pod": _pod,
     "pytorch": _pytorch_job,

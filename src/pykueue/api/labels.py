@@ -68,3 +68,6 @@ POD_SET_GROUP_NAME = "kueue.x-k8s.io/podset-group-name"
 
 CREATED_BY_RUNTIME = "pykueue.dev/created-by-runtime"
 """Annotation of a Node or NodePool: the runtime whose `pykueue up` created it."""
+
+AFTER = "pykueue.dev/after"
+"""The annotation of a Job that waits for other Jobs, and the admission gate that holds it."""

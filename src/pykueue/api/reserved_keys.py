@@ -27,8 +27,11 @@ MEMORY_LIMIT = "pykueue.dev/memory-limit"
 """With `ignore`, memory limits are not enforced: of a pod of Ray by the operator, of all pods of a
 Namespace by its administrator."""
 
+DEFAULT_QUEUES = "pykueue.dev/default-queues"
+"""`pykueue up`: the Namespace `default` has got its queue, or needs none."""
+
 _PREFIX = b'"pykueue.dev/'
-RESERVED = frozenset({GPU_INDEXES, PORT_GROUP, LOCAL_NAMES, LOCAL_PORTS, COMPONENT, MEMORY_LIMIT})
+RESERVED = frozenset({GPU_INDEXES, PORT_GROUP, LOCAL_NAMES, LOCAL_PORTS, COMPONENT, MEMORY_LIMIT, DEFAULT_QUEUES})
 
 
 def changes(new: Object, old: Object | None) -> list[str]:

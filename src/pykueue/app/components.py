@@ -79,6 +79,8 @@ class UpContext:
     """False if another process runs `pykueue controller`."""
     stops_jobs: bool = False
     """Whether running pods end with this process. Otherwise the next start adopts them."""
+    has_default_queues: bool = False
+    """Whether a new cluster gets a queue with what this machine has."""
     process: ProcessOptions = ProcessOptions()
     dashboard: DashboardOptions = DashboardOptions()
     controllers: "ConfiguredControllers | None" = None
@@ -231,6 +233,14 @@ def _read_nodes(path: Path | None) -> tuple[Object, ...]:
     return tuple(document.object for document in documents)
 
 
+def _default_queues(context: UpContext) -> Component | None:
+    if not context.has_default_queues:
+        return None
+    from pykueue.app.default_queues import DefaultQueues
+
+    return DefaultQueues(context.api.client())
+
+
 def _profiling(context: UpContext) -> Component | None:
     address = context.configuration.get("pprofBindAddress")
     if not address:
@@ -243,6 +253,7 @@ def _profiling(context: UpContext) -> Component | None:
 COMPONENTS: list[Callable[[UpContext], Component | None]] = [
     _controllers,
     LocalClusterComponent,
+    _default_queues,
     _profiling,
     _dashboard,
 ]

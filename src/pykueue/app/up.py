@@ -5,7 +5,7 @@ Called by `cli.up`, and by the demo, which runs the same process in a temporary 
 
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from pykueue.api import registry
 from pykueue.api.configuration.loading import Loaded
 from pykueue.apiserver.embedded import EmbeddedApi, ServerPaths
 from pykueue.apiserver.security.kubeconfig import ClusterCredentials
-from pykueue.app import process
+from pykueue.app import notification, process
 from pykueue.app.components import COMPONENTS, DashboardOptions, ProcessOptions, UpContext
 from pykueue.controllers.settings import admission_settings
 from pykueue.dashboard.embedded import EmbeddedDashboard
@@ -31,6 +31,8 @@ class UpOptions:
     """False if another process runs `pykueue controller`."""
     stops_jobs: bool = False
     """Whether running pods end with this process. Otherwise the next start adopts them."""
+    has_default_queues: bool = False
+    """Whether a new cluster gets a queue with what this machine has."""
     process: ProcessOptions = field(default_factory=ProcessOptions)
     dashboard: DashboardOptions = field(default_factory=DashboardOptions)
 
@@ -56,6 +58,7 @@ async def started(options: UpOptions) -> AsyncIterator[RunningServer]:
         nodes=options.nodes,
         has_controllers=options.has_controllers,
         stops_jobs=options.stops_jobs,
+        has_default_queues=options.has_default_queues,
         process=options.process,
         dashboard=options.dashboard,
     )
@@ -70,13 +73,15 @@ async def started(options: UpOptions) -> AsyncIterator[RunningServer]:
         yield RunningServer(api=api, access=access, dashboard=next(dashboards, None))
 
 
-async def serve(options: UpOptions, on_ready: Callable[[RunningServer], None]) -> None:
+async def serve(options: UpOptions, on_ready: Callable[[RunningServer], Awaitable[None]]) -> None:
     """Run until SIGINT or SIGTERM; `on_ready` is called once, when everything has started."""
     os.umask(0o077)
+    listener = notification.take_address()
     stopping = process.stop_signal()
     process.log_limits(options.configuration.document, is_embedded=True)
     async with started(options) as server:
-        on_ready(server)
+        await on_ready(server)
+        notification.notify_ready(listener)
         process.tune_collector()
         async with loop_watchdog.watched():
             await stopping.wait()

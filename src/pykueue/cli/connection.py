@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import functools
+import os
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from pykueue.cli import output as outputs
 
 if TYPE_CHECKING:
     from pykueue.api.scheme import Resource
+    from pykueue.kube.access import Access
     from pykueue.kube.client import Client
 
 Answer = TypeVar("Answer")
@@ -23,7 +25,7 @@ _NO_ANSWER = "Is the cluster running? `pykueue up` starts one on this machine."
 RESTART_SECONDS = 60.0
 """How long a command that follows a job waits for an API that is restarted."""
 _RETRY_SECONDS = 0.5
-_NO_KUBECONFIG = "Name one with --kubeconfig or KUBECONFIG; `pykueue up --kubeconfig FILE` writes one."
+_NO_KUBECONFIG = "`pykueue up` starts a cluster on this machine; --kubeconfig or KUBECONFIG names another one."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,16 +62,32 @@ class ClusterAccess:
             message = escaping.paragraphs("\n".join(filter(None, (error.message, used_hint))))
             raise click.ClickException(message) from None
 
-    async def _run(self, action: "Callable[[Client, str], Awaitable[Answer]]") -> Answer:
+    async def credentials(self) -> "Access":
         from pykueue.kube import access
+
+        return await access.find(self.kubeconfig or _running_kubeconfig(), self.context)
+
+    async def _run(self, action: "Callable[[Client, str], Awaitable[Answer]]") -> Answer:
         from pykueue.kube.http_client import HttpClient
 
-        credentials = await access.find(self.kubeconfig, self.context)
+        credentials = await self.credentials()
         client = HttpClient(credentials)
         try:
             return await action(client, self.namespace or credentials.namespace)
         finally:
             await client.close()
+
+
+def _running_kubeconfig() -> Path | None:
+    """The kubeconfig of the `pykueue up` on this machine, unless the environment names a cluster."""
+    if os.environ.get("KUBECONFIG") or os.environ.get("KUBERNETES_SERVICE_HOST"):
+        return None
+    from pykueue.cli import data_directory
+
+    path = data_directory.running_kubeconfig()
+    if path and (Path.home() / ".kube" / "config").exists():
+        outputs.echo("The cluster is the `pykueue up` of this machine; --kubeconfig names another one.", err=True)
+    return path
 
 
 async def existing_names(client: "Client", resource: "Resource") -> list[str] | None:
@@ -103,7 +121,7 @@ def with_cluster(command: Command) -> Command:
     @click.option(
         "--kubeconfig",
         type=click.Path(path_type=Path),
-        help="The kubeconfig file. Default: KUBECONFIG, else ~/.kube/config.",
+        help="The kubeconfig file. Default: KUBECONFIG, else that of the running `pykueue up`, else ~/.kube/config.",
     )
     @click.option("--context", default="", help="The context of the kubeconfig. Default: the current one.")
     @functools.wraps(command)

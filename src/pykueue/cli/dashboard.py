@@ -30,9 +30,7 @@ def dashboard(*, cluster: ClusterAccess, is_opened: bool, output: str) -> None:
     """
 
     async def request(client: "Client", _namespace: str) -> str:
-        from pykueue.kube import access
-
-        credentials = await access.find(cluster.kubeconfig, cluster.context)
+        credentials = await cluster.credentials()
         answer = await client.raw("POST", "/dashboard/link", {"token": await credentials.token()})
         return _link(credentials.server, answer)
 

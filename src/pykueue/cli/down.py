@@ -4,19 +4,18 @@ import asyncio
 import os
 import signal
 import socket
-from pathlib import Path
 
 import click
 
 from pykueue.cli import output as outputs
-from pykueue.cli.up import resolve_data_dir, with_data_dir
+from pykueue.cli.data_directory import DataDirectory, with_data_dir
 
 _STOP_SECONDS = 60.0
 
 
 @click.command()
 @with_data_dir
-def down(data_dir: Path | None) -> None:
+def down(directory: DataDirectory) -> None:
     """Stop `pykueue up` and end its running jobs.
 
     It also ends jobs that an earlier `pykueue up` left running. The data stay:
@@ -24,34 +23,34 @@ def down(data_dir: Path | None) -> None:
     """
     from pykueue.app import running_jobs
 
-    directory = resolve_data_dir(data_dir)
     was_running = asyncio.run(_stop_server(directory))
-    pods = running_jobs.find(directory)
+    pods = running_jobs.find(directory.path)
     asyncio.run(running_jobs.stop(pods))
     if was_running:
-        outputs.echo(f"pykueue with data in {directory} is stopped.")
+        outputs.echo(f"pykueue with data in {directory.path} is stopped.")
     if pods:
         outputs.echo(f"{running_jobs.count(pods, ('was ended', 'were ended'))}:")
         for pod in pods:
             outputs.echo(f"  {pod.name}")
     if not was_running and not pods:
-        outputs.echo(f"Nothing runs with data in {directory}.")
+        outputs.echo(f"Nothing runs with data in {directory.path}.")
 
 
-async def _stop_server(directory: Path) -> bool:
+async def _stop_server(directory: DataDirectory) -> bool:
     """Stop the process that uses the directory; return whether there was one."""
-    from pykueue.apiserver.store import lock
     from pykueue.app import running_jobs
     from pykueue.cluster.runtimes.linux_processes import ProcessIdentity
 
-    holder = lock.holder(directory)
+    holder = directory.holder()
     if holder is None:
         return False
     if holder.host != socket.gethostname():
-        raise click.ClickException(f"{directory} is in use by a process on {holder.host}. Run `pykueue down` there.")
+        raise click.ClickException(
+            f"{directory.path} is in use by a process on {holder.host}. Run `pykueue down` there."
+        )
     try:
         process = ProcessIdentity.of(holder.pid)
-        running_jobs.announce_end(directory, holder.pid)
+        running_jobs.announce_end(directory.path, holder.pid)
         os.kill(holder.pid, signal.SIGTERM)
         await asyncio.wait_for(process.ended(), _STOP_SECONDS)
     except PermissionError:

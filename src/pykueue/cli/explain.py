@@ -33,6 +33,7 @@ _NEEDS_NO_WORDS = ("running", "finished", "admitted", "unknown")
 _STUCK_STATES = ("in no queue", "not queued", "unschedulable", "failing to start")
 _NEVER = "It can never start"
 _INACTIVE = " is not active: "
+_NOT_SELECTED = "namespace doesn't match ClusterQueue selector"
 _DECISION_SECONDS = 1.0
 _POLL_SECONDS = 0.05
 _WAITS_FOR_QUOTA = "insufficient unused quota"
@@ -53,7 +54,7 @@ def explain(*, words: tuple[str, ...], config: Path | None, output: str, cluster
 
     async def read(client: "Client", namespace: str) -> "tuple[Object, list[str]]":
         explanation = await ask(client, namespace, name, kind=kind, configuration=chosen)
-        return explanation, await _last_lines(client, namespace, explanation.get("failedPod", ""))
+        return explanation, await _last_lines(client, namespace, explanation.get("outputPod", ""))
 
     hint = "without the visibility API, explain reads queues, flavors and workloads of all namespaces"
     explanation, last_lines = cluster.run(read, hint=hint, hint_codes=(403,))
@@ -63,7 +64,7 @@ def explain(*, words: tuple[str, ...], config: Path | None, output: str, cluster
     for line in (explanation["summary"], *explanation["lines"]):
         outputs.echo(line)
     if last_lines:
-        outputs.echo(f"\nThe last lines of its output (`pykueue logs pod/{explanation['failedPod']}`):")
+        outputs.echo(f"\nThe last lines of its output (`pykueue logs pod/{explanation['outputPod']}`):")
         for line in last_lines:
             outputs.echo(f"  {escaping.one_line(line)}")
 
@@ -192,7 +193,7 @@ async def _decided_workload(client: "Client", namespace: str, uid: str) -> "Obje
 def why_stuck(explanation: "Object") -> str:
     """Why a job cannot start as things are; "" if it can."""
     for line in explanation["lines"]:
-        if line.startswith(_NEVER) or _INACTIVE in line:
+        if line.startswith(_NEVER) or _INACTIVE in line or _NOT_SELECTED in line:
             return str(line)
     return str(explanation["summary"]) if explanation["state"] in _STUCK_STATES else ""
 

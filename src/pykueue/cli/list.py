@@ -117,11 +117,11 @@ def _cluster_queue_row(obj: "Object") -> outputs.Row:
         *_counts(obj),
         str(_is_active(obj)).lower(),
         outputs.age(obj),
-        "; ".join(_quota_in_use(obj)),
+        "; ".join(quota_in_use(obj)),
     )
 
 
-def _quota_in_use(obj: "Object") -> Iterator[str]:
+def quota_in_use(obj: "Object") -> Iterator[str]:
     """For example `default: cpu 2/4, memory 1Gi/8Gi`, for each flavor."""
     used = {
         (flavor["name"], resource["name"]): resource.get("total", "0")

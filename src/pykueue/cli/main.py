@@ -8,6 +8,8 @@ import pykueue
 from pykueue.cli.suggestions import SuggestingGroup
 
 COMMANDS: dict[str, str] = {
+    "backup": "pykueue.cli.backup:backup",
+    "cancel": "pykueue.cli.cancel:cancel",
     "completion": "pykueue.cli.completion:completion",
     "conformance": "pykueue.cli.conformance:conformance",
     "controller": "pykueue.cli.controller:controller",
@@ -22,8 +24,11 @@ COMMANDS: dict[str, str] = {
     "list": "pykueue.cli.list:list_objects",
     "logs": "pykueue.cli.logs:logs",
     "manifests": "pykueue.cli.manifests:manifests",
+    "restore": "pykueue.cli.backup:restore",
     "resume": "pykueue.cli.stop:resume",
     "salvage": "pykueue.cli.salvage:salvage",
+    "service": "pykueue.cli.service:service",
+    "status": "pykueue.cli.status:status",
     "stop": "pykueue.cli.stop:stop",
     "submit": "pykueue.cli.submit:submit",
     "top": "pykueue.cli.top:top",

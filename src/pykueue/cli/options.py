@@ -1,5 +1,6 @@
 """Options that several commands share."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,25 @@ class QuantityOption(click.ParamType[str]):
         if text and not is_amount(text):
             self.fail(f"{text!r} is not an amount; write for example {self._example}", param, ctx)
         return text
+
+
+class DurationOption(click.ParamType[int]):
+    """A duration such as 90s, 30m or 1h30m, as seconds; a number alone is seconds."""
+
+    name = "DURATION"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        match = _DURATION.fullmatch(str(value))
+        parts = [int(part or 0) for part in match.groups()] if match else []
+        seconds = sum(part * unit for part, unit in zip(parts, _UNIT_SECONDS, strict=True)) if parts else 0
+        if not 0 < seconds <= _LONGEST_SECONDS:
+            self.fail(f"{value!r} is not a duration; write for example 90s, 30m, 1h30m or 2d", param, ctx)
+        return seconds
+
+
+_DURATION = re.compile(r"(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s?)?")
+_UNIT_SECONDS = (86400, 3600, 60, 1)
+_LONGEST_SECONDS = 2**31 - 3600
 
 
 def is_amount(text: str) -> bool:

@@ -1,34 +1,66 @@
 """`pykueue submit --queue Q --cpu 2 -- python train.py`: create a queued Job for a command."""
 
-import re
+import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from pykueue.cli import explain, options
+from pykueue.cli import explain, job_request, options
 from pykueue.cli import output as outputs
+from pykueue.cli.arrays import ArrayOption
 from pykueue.cli.completion import complete_names
 from pykueue.cli.connection import ClusterAccess, existing_names, with_cluster
 
 if TYPE_CHECKING:
-    from pykueue.api.scheme import Object
     from pykueue.kube.client import Client
 
-QUEUE_LABEL = "kueue.x-k8s.io/queue-name"
-PRIORITY_LABEL = "kueue.x-k8s.io/priority-class"
-_LOCAL = "local"
-"""The image of a command that runs on the machine of `pykueue up`."""
+Command = Callable[..., Any]
+DEFAULT_QUEUE = "default"
 
 
-@click.command(context_settings={"ignore_unknown_options": False})
+class SubmitCommand(click.Command):
+    """Reads options from the header of the script that is submitted; those on the command line win."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        words, _, _ = self.make_parser(ctx).parse_args(list(args))
+        header = job_request.header_options(words.get("command") or ())
+        return super().parse_args(ctx, [*header, *args])
+
+
+class StopSignal(NamedTuple):
+    name: str
+    seconds: int
+
+
+class StopSignalOption(click.ParamType[StopSignal]):
+    name = "SIGNAL[@SECONDS]"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> StopSignal:
+        if isinstance(value, StopSignal):
+            return value
+        name, _, seconds = str(value).upper().partition("@")
+        name = name if name.startswith("SIG") else f"SIG{name}"
+        if name not in signal.Signals.__members__ or not (seconds or "30").isdecimal():
+            self.fail(f"{value!r} is not a signal with seconds; write for example USR1@60", param, ctx)
+        return StopSignal(name, int(seconds or 30))
+
+
+def _after(*names: str) -> Callable[[Command], Command]:
+    *flags, end = names
+    text = f"Wait in no queue until this Job {end}; may be repeated."
+    return click.option(*flags, multiple=True, metavar="JOB", help=text, shell_complete=complete_names("job"))
+
+
+@click.command(cls=SubmitCommand, context_settings={"ignore_unknown_options": False})
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option(
     "--queue",
     "-q",
     default="",
-    help="The LocalQueue. Default: the only one of the namespace.",
+    help="The LocalQueue. Default: `default`, else the only one of the namespace.",
     shell_complete=complete_names("localqueue"),
 )
 @click.option("--name", default="", help="The name of the Job. Default: generated from the command.")
@@ -45,7 +77,21 @@ _LOCAL = "local"
     default="",
     help="Memory of each pod, requested and its limit, for example 4Gi. Default: neither.",
 )
-@click.option("--gpu", type=click.IntRange(min=0), default=0, show_default=True, help="GPUs of each pod.")
+@click.option("--gpu", "--gpus", type=click.IntRange(min=0), default=0, show_default=True, help="GPUs of each pod.")
+@click.option(
+    "--time",
+    type=options.DurationOption(),
+    help="How long the command may run, for example 30m or 2h; then it is stopped and the Job fails. Default: no limit.",
+)
+@click.option(
+    "--array",
+    type=ArrayOption(),
+    help="Run a pod for each index, for example 0-99%10 (ten at a time), 1-5 or 1,3,7. The command finds its "
+    "index in PYKUEUE_ARRAY_INDEX and in place of {index}.",
+)
+@_after("--after", "--after-ok", "after_ok", "has completed")
+@_after("--after-notok", "after_notok", "has failed")
+@_after("--after-any", "after_any", "has ended")
 @click.option(
     "--priority",
     default="",
@@ -68,8 +114,28 @@ _LOCAL = "local"
     "--retries", type=click.IntRange(min=0), default=0, show_default=True, help="How many failed pods are replaced."
 )
 @click.option("--env", "-e", multiple=True, metavar="NAME=VALUE", help="An environment variable; may be repeated.")
-@click.option("--image", default=_LOCAL, show_default=True, help="The container image; used on a real cluster only.")
-@click.option("--directory", type=click.Path(path_type=Path), help="The working directory. Default: the current one.")
+@click.option(
+    "--image",
+    default=job_request.LOCAL_IMAGE,
+    show_default=True,
+    help="The container image; used on a real cluster only.",
+)
+@click.option(
+    "--directory",
+    "--workdir",
+    type=click.Path(path_type=Path),
+    help="The working directory. Default: the current one.",
+)
+@click.option(
+    "--signal",
+    type=StopSignalOption(),
+    help="Preempt the command with this signal, and kill it after the seconds, for example USR1@60. Default: TERM@30.",
+)
+@click.option(
+    "--keep",
+    type=options.DurationOption(),
+    help="How long the finished Job is kept, for example 1d; then it is deleted. Default: for ever.",
+)
 @click.option(
     "--follow", "-f", is_flag=True, help="Print the output, wait, and exit with the exit code of the command."
 )
@@ -78,16 +144,20 @@ _LOCAL = "local"
 def submit(*, cluster: ClusterAccess, follow: bool, output: str | None, **request: Any) -> None:
     """Create a Job that runs a command.
 
-    Everything after -- is the command: pykueue submit --queue q --cpu 2 -- python train.py
+    Everything after -- is the command: pykueue submit --cpu 2 -- python train.py
+    A script may have options in its first lines: #PYKUEUE --cpu 2 --time 1h
     """
     _check_directory(request["directory"], request["image"])
+    if request["array"] and (request["completions"] or request["parallelism"] > 1):
+        raise click.UsageError("--array says how many pods there are; use it without --completions and --parallelism")
 
     async def run(client: "Client", namespace: str) -> int:
         from pykueue.api import resources as kinds
 
         request["queue"] = await _queue(client, namespace, request["queue"])
         await _check_priority(client, request["priority"])
-        job = await client.create(kinds.JOB, job_of(request), namespace)
+        await _check_dependencies(client, namespace, request)
+        job = await client.create(kinds.JOB, job_request.job_of(request), namespace)
         name = job["metadata"]["name"]
         outputs.show(kinds.JOB, job, output, done="created")
         if not follow:
@@ -104,12 +174,12 @@ def submit(*, cluster: ClusterAccess, follow: bool, output: str | None, **reques
 
 def _check_directory(directory: Path | None, image: str) -> None:
     """Refuse a directory that does not exist, unless it may be one of an image."""
-    if directory is not None and image == _LOCAL and not directory.is_dir():
+    if directory is not None and image == job_request.LOCAL_IMAGE and not directory.is_dir():
         raise click.BadParameter(f"{directory} is not a directory of this machine", param_hint="--directory")
 
 
 async def _queue(client: "Client", namespace: str, name: str) -> str:
-    """The named LocalQueue, or the only one of the namespace."""
+    """The named LocalQueue, else `default`, else the only one of the namespace."""
     from pykueue.api import objects
     from pykueue.api.errors import ApiError
     from pykueue.api.resources import LOCAL_QUEUE
@@ -132,8 +202,8 @@ async def _queue(client: "Client", namespace: str, name: str) -> str:
     listed = ", ".join(names)
     if name:
         raise click.ClickException(f"LocalQueue {name} does not exist in namespace {namespace}; existing: {listed}")
-    if len(names) == 1:
-        return names[0]
+    if len(names) == 1 or DEFAULT_QUEUE in names:
+        return DEFAULT_QUEUE if DEFAULT_QUEUE in names else names[0]
     raise click.ClickException(f"namespace {namespace} has several queues, choose one with --queue: {listed}")
 
 
@@ -145,6 +215,18 @@ async def _check_priority(client: "Client", name: str) -> None:
         raise click.ClickException(
             f"WorkloadPriorityClass {name} does not exist; existing: {', '.join(names) or 'none'}"
         )
+
+
+async def _check_dependencies(client: "Client", namespace: str, request: dict[str, Any]) -> None:
+    """Refuse Jobs that do not exist: the Job would wait for ever."""
+    from pykueue.api.resources import JOB
+    from pykueue.kube.client import get_or_none
+
+    for option in ("after_ok", "after_notok", "after_any"):
+        request[option] = tuple(name.rpartition("/")[2] for name in request[option])
+        for name in request[option]:
+            if await get_or_none(client, JOB, name, namespace) is None:
+                raise click.ClickException(f"Job {name} does not exist in namespace {namespace}")
 
 
 async def _exit_code(client: "Client", namespace: str, name: str) -> int:
@@ -161,62 +243,3 @@ async def _exit_code(client: "Client", namespace: str, name: str) -> int:
         if (terminated := objects.nested(status, "state", "terminated")).get("exitCode")
     ]
     return max(ends)[1] if ends else 1
-
-
-def job_of(request: "dict[str, Any]") -> "Object":
-    """The Job for the options of `pykueue submit`; suspended, so that only Kueue starts it."""
-    requests = {"cpu": request["cpu"]}
-    completions = request["completions"] or request["parallelism"]
-    if request["memory"]:
-        requests["memory"] = request["memory"]
-    if request["gpu"]:
-        requests["nvidia.com/gpu"] = str(request["gpu"])
-    limits = {resource: amount for resource, amount in requests.items() if resource != "cpu"}
-    resources: Object = {"requests": requests} | ({"limits": limits} if limits else {})
-    container = {
-        "name": "main",
-        "image": request["image"],
-        "command": [_verbatim(word) for word in request["command"]],
-        "workingDir": str((request["directory"] or Path()).resolve()),
-        "env": [_variable(text) for text in request["env"]],
-        "resources": resources,
-    }
-    labels = {QUEUE_LABEL: request["queue"]} | ({PRIORITY_LABEL: request["priority"]} if request["priority"] else {})
-    name = {"name": request["name"]} if request["name"] else {"generateName": f"{_prefix(request['command'])}-"}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": name | {"labels": labels},
-        "spec": {
-            "suspend": True,
-            "parallelism": request["parallelism"],
-            "completions": completions,
-            "completionMode": "Indexed" if max(completions, request["parallelism"]) > 1 else "NonIndexed",
-            "backoffLimit": request["retries"],
-            "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
-        },
-    }
-
-
-def _verbatim(word: str) -> str:
-    """The word, escaped so that Kubernetes expands no `$(NAME)` and takes no `$` of `$$`."""
-    return re.sub(r"\$(?=[$(])", "$$", word)
-
-
-def _variable(text: str) -> dict[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name:
-        raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--env")
-    return {"name": name, "value": _verbatim(value)}
-
-
-def _prefix(command: tuple[str, ...]) -> str:
-    """A name from the script that an interpreter runs, else from the program."""
-    program, *rest = command
-    chosen = program
-    if re.match(r"python|sh$|bash|node|ruby|perl", Path(program).stem) and rest:
-        if not rest[0].startswith("-"):
-            chosen = rest[0]
-        elif rest[0] == "-m" and len(rest) > 1:
-            chosen = rest[1]
-    return re.sub(r"[^a-z0-9]+", "-", Path(chosen).stem.lower()).strip("-")[:50] or "job"

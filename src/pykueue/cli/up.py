@@ -6,6 +6,7 @@ Expected errors (data in use, port taken, damaged file) are printed as one line 
 import asyncio
 import gc
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,23 +15,18 @@ import click
 from pykueue.app import process
 from pykueue.cli import options
 from pykueue.cli import output as outputs
+from pykueue.cli.data_directory import DataDirectory, with_data_dir
 
 if TYPE_CHECKING:
-    from pykueue.app.up import RunningServer
+    from pykueue.apiserver.embedded import EmbeddedApi
+    from pykueue.app.up import RunningServer, UpOptions
     from pykueue.cluster.runtimes.isolation import Isolation
 
 RUNTIMES = ("process", "podman", "simulated", "none")
+RUN_HERE = ("process", "podman")
+"""The runtimes that run jobs on this machine."""
 DEFAULT_PORT = 6443
 _WILDCARDS = ("0.0.0.0", "::")  # noqa: S104 - refused without a name
-
-
-def default_data_dir() -> Path:
-    home = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
-    return Path(os.environ.get("PYKUEUE_DATA_DIR") or Path(home) / "pykueue")
-
-
-def resolve_data_dir(option: Path | None) -> Path:
-    return (option or default_data_dir()).expanduser().resolve()
 
 
 class ListenOption(click.ParamType[tuple[str, int]]):
@@ -64,20 +60,13 @@ def _is_address(name: str) -> bool:
     return True
 
 
-with_data_dir = click.option(
-    "--data-dir",
-    type=click.Path(path_type=Path),
-    help="The directory of all data. Default: PYKUEUE_DATA_DIR, else ~/.local/share/pykueue.",
-)
-
-
 @click.command()
 @with_data_dir
 @click.option(
     "--listen",
     type=ListenOption(),
-    default=("127.0.0.1", DEFAULT_PORT),
-    help="The address of the API; port 0 takes any free one. Default: 127.0.0.1:6443.",
+    help="The address of the API; port 0 takes any free one. Default: 127.0.0.1:6443; "
+    "with --name a free port, which the cluster keeps.",
 )
 @click.option(
     "--reachable-as",
@@ -105,6 +94,12 @@ with_data_dir = click.option(
     default="process",
     show_default=True,
     help="How pods run: as processes of this machine, in containers of podman, simulated, or not at all.",
+)
+@click.option(
+    "--bare",
+    is_flag=True,
+    help="Create no queue. Default: a new cluster that runs jobs here, without --nodes and --config, "
+    "has a queue `default` with the CPUs, the memory and the GPUs of this machine.",
 )
 @click.option(
     "--controllers/--no-controllers",
@@ -152,16 +147,20 @@ with_data_dir = click.option(
     type=click.IntRange(min=0, max=65535),
     help="The port of the page on this machine; 0 takes any free one. Default: the one after that of the API.",
 )
+@click.option(
+    "--detach", "-d", "detached", is_flag=True, help="Return when the API is ready; pykueue runs in the background."
+)
 @options.with_log_level("warning")
 def up(
     *,
-    data_dir: Path | None,
-    listen: tuple[str, int],
+    directory: DataDirectory,
+    listen: tuple[str, int] | None,
     names: tuple[str, ...],
     kubeconfig: Path | None,
     config: Path | None,
     nodes: Path | None,
     runtime: str,
+    bare: bool,
     controllers: bool,
     stop_jobs: bool,
     isolation: bool,
@@ -170,12 +169,18 @@ def up(
     max_log_size: int,
     dashboard: bool,
     dashboard_port: int | None,
+    detached: bool,
     log_level: str,
 ) -> None:
     """Start a Kubernetes-compatible API on this machine.
 
     It serves the API, queues jobs and runs them until Ctrl-C.
     """
+    if detached:
+        from pykueue.cli import detach
+
+        detach.start(directory, [word for word in sys.argv[1:] if word not in ("--detach", "-d")])
+        return
     gc.disable()  # `process.tune_collector` enables it again: the start makes no garbage.
     from pykueue.apiserver.embedded import ServerPaths
     from pykueue.apiserver.http.listener import ListenError
@@ -186,16 +191,17 @@ def up(
     from pykueue.app import up as up_process
 
     process.prepare(log_level)
-    directory = resolve_data_dir(data_dir)
-    _refuse_to_be_unnamed(listen[0], names)
+    host, port = listen or ("127.0.0.1", _port(directory))
+    _refuse_to_be_unnamed(host, names)
     _refuse_to_change_runtime(directory, runtime)
     options = up_process.UpOptions(
-        paths=ServerPaths(directory=directory, host=listen[0], port=listen[1], names=names),
+        paths=ServerPaths(directory=directory.path, host=host, port=port, names=names),
         configuration=process.load_configuration(config),
         runtime=runtime,
         nodes=nodes,
         has_controllers=controllers,
         stops_jobs=stop_jobs,
+        has_default_queues=not bare and controllers and runtime in RUN_HERE and nodes is None and config is None,
         process=components.ProcessOptions(
             is_isolated=isolation, run_as=run_as, first_uid=first_uid, log_bytes=max_log_size << 20
         ),
@@ -203,12 +209,39 @@ def up(
     )
     try:
         with asyncio.Runner(loop_factory=process.loop_factory()) as runner:
-            runner.run(up_process.serve(options, lambda server: _announce(server, kubeconfig, runtime)))
+            runner.run(
+                up_process.serve(
+                    options, lambda server: _announce(server, kubeconfig and kubeconfig.resolve(), options)
+                )
+            )
     except (StoreError, TokenFileError, ListenError, UnsafeDirectoryError) as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
-        raise click.ClickException(f"{error.filename or directory}: {error.strerror or error}") from None
-    _announce_running_jobs(directory, data_dir)
+        raise click.ClickException(f"{error.filename or directory.path}: {error.strerror or error}") from None
+    _announce_running_jobs(directory)
+
+
+def _port(directory: DataDirectory) -> int:
+    """The usual port; a named cluster keeps the free one that it got at its first start."""
+    if not directory.is_named:
+        return DEFAULT_PORT
+    from pykueue.apiserver.security import kubeconfig
+
+    server = kubeconfig.read_server(directory.kubeconfig)
+    port = int(server.rpartition(":")[2]) if server else 0
+    return port if _is_free(port) else 0
+
+
+def _is_free(port: int) -> bool:
+    import socket
+
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
 
 
 def _refuse_to_be_unnamed(host: str, names: tuple[str, ...]) -> None:
@@ -222,41 +255,55 @@ def _refuse_to_be_unnamed(host: str, names: tuple[str, ...]) -> None:
         )
 
 
-def _refuse_to_change_runtime(directory: Path, runtime: str) -> None:
+def _refuse_to_change_runtime(directory: DataDirectory, runtime: str) -> None:
     """Only the runtime that started processes or containers can continue with them."""
-    from pykueue.apiserver.store import lock
     from pykueue.app import running_jobs
 
-    jobs = running_jobs.find(directory)
+    jobs = running_jobs.find(directory.path)
     starter = "podman" if any(job.has_podman for job in jobs) else "process"
-    if lock.holder(directory) is None and jobs and runtime != starter:
+    if directory.holder() is None and jobs and runtime != starter:
         it = "it" if running_jobs.number(jobs) == 1 else "them"
         raise click.ClickException(
             f"{running_jobs.count(jobs, ('still runs', 'still run'))} on this machine. "
-            f"Start with `--runtime {starter}`, or end {it} with `pykueue down --data-dir {directory}`."
+            f"Start with `--runtime {starter}`, or end {it} with `pykueue down{directory.options}`."
         )
 
 
-def _announce(server: "RunningServer", kubeconfig: Path | None, runtime: str) -> None:
+async def _announce(server: "RunningServer", kubeconfig: Path | None, options: "UpOptions") -> None:
+    """Print the address, the machine, the queues and the next command."""
     from pykueue.apiserver.security import kubeconfig as files
 
     paths = server.api.paths
     path = paths.kubeconfig
     if kubeconfig is not None:
         files.write(kubeconfig, server.access)
-        path = kubeconfig.resolve()
+        path = kubeconfig
     outputs.echo(f"pykueue is ready at {server.access.server} (data in {paths.directory})")
     outputs.echo(f"  export KUBECONFIG={path}")
-    outputs.echo("  kubectl get clusterqueues")
+    for line in await _summary(server.api, options.runtime):
+        outputs.echo(f"  {line}")
     if server.dashboard is not None:
         outputs.echo(f"  The page: {server.dashboard.link()}")
-    if runtime == "process" and (isolation := isolation_of(paths.directory)):
+    if options.runtime == "process" and (isolation := isolation_of(paths.directory)):
         outputs.echo(isolation.sentence())
         outputs.echo(isolation.limits())
-    if runtime == "podman":
+    if options.runtime == "podman":
         outputs.echo("Jobs run in containers of podman, without root. See docs/isolation.md.")
-    if runtime == "none":
+    if options.runtime == "none":
         outputs.echo("No pod is started, because the runtime is `none`. `pykueue up --runtime process` runs pods here.")
+
+
+async def _summary(api: "EmbeddedApi", runtime: str) -> list[str]:
+    """The machine, the queues with their quota, and what to do next."""
+    from pykueue.cli import status
+
+    report = await status.read(api.client(), "")
+    lines = [status.node_line(node, runtime) for node in report["nodes"][:1]] if runtime in RUN_HERE else []
+    queues = [f"queue {queue['name']} ({'; '.join(queue['quotaInUse'])})" for queue in report["queues"]]
+    if len(queues) > 1:
+        queues = [f"{len(queues)} ClusterQueues; `pykueue status` shows them"]
+    next_command = "pykueue submit -f -- echo hello" if queues and runtime in RUN_HERE else "kubectl get clusterqueues"
+    return [*lines, *queues, next_command]
 
 
 def isolation_of(directory: Path) -> "Isolation | None":
@@ -267,18 +314,17 @@ def isolation_of(directory: Path) -> "Isolation | None":
     return isolation.read(directory / CLUSTER_DIRECTORY)
 
 
-def _announce_running_jobs(directory: Path, option: Path | None) -> None:
+def _announce_running_jobs(directory: DataDirectory) -> None:
     """Say what still runs after a stop, and how to end it, or that `pykueue down` ends it."""
     from pykueue.app import running_jobs
 
-    is_ended = running_jobs.is_end_announced(directory, os.getpid())
-    jobs = running_jobs.find(directory)
+    is_ended = running_jobs.is_end_announced(directory.path, os.getpid())
+    jobs = running_jobs.find(directory.path)
     if jobs and is_ended:
         outputs.echo(f"{running_jobs.count(jobs, ('is ended', 'are ended'))}, because `pykueue down` stopped pykueue.")
     elif jobs:
-        words = f" --data-dir {option}" if option else ""
         it, end = ("it", "it ends") if running_jobs.number(jobs) == 1 else ("them", "they end")
         outputs.echo(
-            f"{running_jobs.count(jobs, ('goes on', 'go on'))}. `pykueue up{words}` adopts {it}; "
-            f"`pykueue down{words}` ends {it}; with `pykueue up --stop-jobs` {end} when pykueue stops."
+            f"{running_jobs.count(jobs, ('goes on', 'go on'))}. `pykueue up{directory.options}` adopts {it}; "
+            f"`pykueue down{directory.options}` ends {it}; with `pykueue up --stop-jobs` {end} when pykueue stops."
         )

@@ -17,7 +17,8 @@ from pykueue.api import objects
 from pykueue.api.rules.builtin.rbac import GROUP
 from pykueue.api.scheme import Object, Resource
 from pykueue.cli import output as outputs
-from pykueue.cli.up import default_data_dir, isolation_of
+from pykueue.cli.data_directory import select
+from pykueue.cli.up import isolation_of
 
 if TYPE_CHECKING:
     from pykueue.apiserver.embedded import ServerPaths
@@ -139,7 +140,7 @@ def _check_name(name: str) -> None:
 def _paths(data_dir: Path | None) -> "ServerPaths":
     from pykueue.apiserver.embedded import ServerPaths
 
-    paths = ServerPaths(directory=(data_dir or default_data_dir()).expanduser().resolve())
+    paths = ServerPaths(directory=select(data_dir).path)
     if not paths.kubeconfig.exists():
         raise click.ClickException(f"there is no cluster in {paths.directory}; start one with pykueue up")
     return paths

@@ -1,8 +1,8 @@
 """The resource claim controller: makes a ResourceClaim for each pod from a ResourceClaimTemplate.
 
 The names of the claims stand in the status of the pod. The claims of a finished pod are deleted;
-those of a deleted pod go with their owner. Devices are not allocated: the local scheduler places
-pods without regard to their claims.
+those of a deleted pod go with their owner. The scheduler allocates the devices of claims; a claim
+that no pod uses any more loses its devices here.
 """
 
 from pykueue.api import objects, resources
@@ -10,7 +10,7 @@ from pykueue.api.scheme import Object
 from pykueue.cluster import pods
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller import writes
-from pykueue.kube.controller.cache import Key, ObjectCache, key_of
+from pykueue.kube.controller.cache import Key, ObjectCache, key_of, latest
 from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.controller.work_queue import WorkQueue
 
@@ -28,13 +28,15 @@ class ResourceClaimController:
         for kind in (resources.POD, resources.RESOURCE_CLAIM, resources.RESOURCE_CLAIM_TEMPLATE):
             cache.add_kind(kind)
         cache.add_index(resources.RESOURCE_CLAIM, "pod", _pod_uids)
+        cache.add_index(resources.RESOURCE_CLAIM, "reservedFor", _reserving_pods)
         cache.add_index(resources.POD, "claimTemplate", _template_keys)
         cache.on_change(resources.POD, self._pod_changed)
         cache.on_change(resources.RESOURCE_CLAIM_TEMPLATE, self._template_changed)
 
-    def _pod_changed(self, _old: Object | None, new: Object | None) -> None:
-        if new is not None and _templates(new):
-            self.queue.add(key_of(new))
+    def _pod_changed(self, old: Object | None, new: Object | None) -> None:
+        pod = latest(old, new)
+        if objects.spec(pod).get("resourceClaims"):
+            self.queue.add(key_of(pod))
 
     def _template_changed(self, old: Object | None, new: Object | None) -> None:
         if old is None and new is not None:
@@ -47,12 +49,32 @@ class ResourceClaimController:
     async def reconcile(self, key: Key) -> int:
         namespace, name = key
         pod = self._cache.get(resources.POD, name, namespace)
+        if releases := self._releases(key, pod):
+            released = await self._executor.run(_written(releases))
+            if released.errors:
+                raise released.errors[0]
         if pod is None or objects.is_deleted(pod):
             return 0
         done = await self._executor.run(self._sync(pod))
         if done.errors:
             raise done.errors[0]
         return done.requeue_after_ns
+
+    def _releases(self, key: Key, pod: Object | None) -> list[writes.Action]:
+        """Take the pod out of `reservedFor` of claims; the last one gives the devices back."""
+        user = objects.uid(pod) if pod is not None and not pods.is_finished(pod) else ""
+        batch: list[writes.Action] = []
+        for claim in self._cache.indexed(resources.RESOURCE_CLAIM, "reservedFor", "/".join(key)):
+            reserved = objects.nested_list(claim, "status", "reservedFor")
+            left = [entry for entry in reserved if entry["name"] != key[1] or entry["uid"] == user]
+            if left != reserved:
+                status: Object = {"reservedFor": left} if left else {"reservedFor": None, "allocation": None}
+                batch.append(
+                    writes.Patch(
+                        resource=resources.RESOURCE_CLAIM, object=claim, patch={"status": status}, subresource="status"
+                    )
+                )
+        return batch
 
     def _sync(self, pod: Object) -> writes.Sync:
         claims = {
@@ -87,6 +109,16 @@ class ResourceClaimController:
             message = f'PodResourceClaim {name}: resourceclaimtemplates.resource.k8s.io "{template_name}" not found'
             return writes.Event(about=pod, type="Warning", reason=_EVENT_REASON, message=message)
         return writes.Create(resource=resources.RESOURCE_CLAIM, object=claim_of(pod, name, template))
+
+
+def _written(batch: list[writes.Action]) -> writes.Sync:
+    results = yield batch
+    return writes.Done(errors=writes.refusals(results))
+
+
+def _reserving_pods(claim: Object) -> list[str]:
+    reserved = objects.nested_list(claim, "status", "reservedFor")
+    return [f"{objects.namespace(claim)}/{entry['name']}" for entry in reserved if entry.get("resource") == "pods"]
 
 
 def claim_of(pod: Object, name: str, template: Object) -> Object:

@@ -12,6 +12,8 @@ from pykueue.controllers import settings
 from pykueue.controllers.cache import new_cache
 from pykueue.controllers.concurrent_admission.controller import COMPONENT as CONCURRENT_ADMISSION
 from pykueue.controllers.concurrent_admission.controller import ConcurrentAdmissionController
+from pykueue.controllers.dependencies.controller import COMPONENT as DEPENDENCIES
+from pykueue.controllers.dependencies.controller import DependencyController
 from pykueue.controllers.failure_recovery.controller import COMPONENT as FAILURE_RECOVERY
 from pykueue.controllers.failure_recovery.controller import FailureRecoveryController
 from pykueue.controllers.jobs.controller import JobController
@@ -178,6 +180,10 @@ class Controllers:
             yield ControllerLoop(
                 jobs.queue, jobs.reconcile, jobs.resources, workers=MANY_WORKERS, reconciles=framework.resource
             )
+
+        if any(framework.resource == kinds.JOB for framework in self._frameworks.values()):
+            dependencies = DependencyController(self.cache, self._executor(DEPENDENCIES), self._clock)
+            yield ControllerLoop(dependencies.queue, dependencies.reconcile, (kinds.JOB,), reconciles=kinds.JOB)
 
     def _pod_group_loops(self) -> Iterator[ControllerLoop]:
         """The controllers of kinds that are queued through gated pods, not by suspending."""

@@ -87,6 +87,9 @@ class InactiveReason(enum.StrEnum):
     FLAVOR_NOT_FOUND = "FlavorNotFound"
     ADMISSION_CHECK_NOT_FOUND = "AdmissionCheckNotFound"
     ADMISSION_CHECK_INACTIVE = "AdmissionCheckInactive"
+    SEVERAL_MULTI_KUEUE_CHECKS = "MultipleMultiKueueAdmissionChecks"
+    MULTI_KUEUE_CHECK_PER_FLAVOR = "MultiKueueAdmissionCheckAppliedPerFlavor"
+    MULTI_KUEUE_WITH_PROVISIONING = "MultiKueueWithProvisioningRequest"
     TOPOLOGY_NOT_FOUND = "TopologyNotFound"
 
 

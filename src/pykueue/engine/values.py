@@ -226,6 +226,11 @@ class ResourceFlavor(Value):
     topology: str | None = None
 
 
+PROVISIONING = "kueue.x-k8s.io/provisioning-request"
+MULTIKUEUE = "kueue.x-k8s.io/multikueue"
+"""Controllers of admission checks that have rules of their own."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionCheck(Value):
     name: CheckName

@@ -151,8 +151,22 @@ def _running_without_admission(system: System) -> Iterator[str]:
             yield f"{objects.name(process.pod)} runs, but the API has no such pod"
         elif objects.status(pod).get("phase") != "Running":
             yield f"{objects.name(pod)} runs, but its phase is {objects.status(pod).get('phase')}"
-        elif system.monitor.needs_admission(pod) and not system.monitor.is_admitted(pod):
+        elif (
+            system.monitor.needs_admission(pod)
+            and not system.monitor.is_admitted(pod)
+            and not _outlives_job(system, pod)
+        ):
             yield f"{objects.name(pod)} runs without an admission"
+
+
+def _outlives_job(system: System, pod: Object) -> bool:
+    """Whether the PyTorchJob of a pod has ended. As in Kubeflow, its other pods then run on."""
+    uids = {owner["uid"] for owner in objects.owner_references(pod) if owner["kind"] == "PyTorchJob"}
+    ended = ("Succeeded", "Failed")
+    return any(
+        objects.uid(job) in uids and any(conditions.is_true(job, condition) for condition in ended)
+        for job in _kind(system, "PyTorchJob")
+    )
 
 
 def _queue_statuses(system: System) -> Iterator[str]:

@@ -1,10 +1,11 @@
 """What a live engine decided last about each pending workload."""
 
-from pykueue.api import conditions
+from pykueue.api import conditions, resources
+from pykueue.api.scheme import Object
 from pykueue.controllers.scheduler.controller import Scheduler
 from pykueue.engine import decisions, values
 from pykueue.engine.queues.pending_queue import PendingWorkload
-from pykueue.translate import outcomes
+from pykueue.translate import outcomes, workload
 
 
 def message_of(decision: decisions.Requeue | decisions.MarkInadmissible) -> str:
@@ -20,6 +21,12 @@ class PendingReasons:
         cycles = scheduler._cycles  # noqa: SLF001 - nothing else needs to listen
         self._apply = cycles._apply  # noqa: SLF001
         cycles._apply = self._record  # noqa: SLF001
+        scheduler._cache.on_change(resources.WORKLOAD, self._forget_deleted)  # noqa: SLF001
+
+    def _forget_deleted(self, old: Object | None, new: Object | None) -> None:
+        """A Workload that is created again has the name of the former, and no decision yet."""
+        if old is not None and new is None:
+            self.messages.pop(workload.key(old), None)
 
     def _record(self, decision: decisions.Decision) -> None:
         match decision:

@@ -136,7 +136,9 @@ class _Charge:
         ]
         return [
             device
-            for resource_slice in _complete_slices(self._slices(), self._source.driver)
+            for resource_slice in complete_slices(
+                entry for entry in self._slices() if entry["spec"].get("driver") == self._source.driver
+            )
             for device, cel_device in zip(
                 resource_slice["spec"].get("devices") or (), cel_devices(resource_slice), strict=True
             )
@@ -178,13 +180,12 @@ class _Charge:
         return DeviceError(FieldError("InternalError", self._path, detail))
 
 
-def _complete_slices(slices: Iterable[Object], driver: str) -> Iterator[Object]:
-    """The slices of a driver's pools in their newest generation, if all of them are there."""
-    pools: dict[str, list[Object]] = {}
+def complete_slices(slices: Iterable[Object]) -> Iterator[Object]:
+    """The slices of the pools in their newest generation, if all of them are there."""
+    pools: dict[tuple[str, str], list[Object]] = {}
     for resource_slice in slices:
-        spec = resource_slice["spec"]
-        if spec.get("driver") == driver:
-            pools.setdefault(objects.nested(spec, "pool").get("name", ""), []).append(resource_slice)
+        key = resource_slice["spec"].get("driver", ""), _pool(resource_slice).get("name", "")
+        pools.setdefault(key, []).append(resource_slice)
     for members in pools.values():
         newest = max(_pool(member).get("generation", 0) for member in members)
         current = [member for member in members if _pool(member).get("generation", 0) == newest]

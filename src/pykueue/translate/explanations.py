@@ -13,6 +13,7 @@ from pykueue.engine.explain.explanation import (
     Activate,
     CoverResources,
     CreateFlavors,
+    DropChecks,
     DropRequests,
     Explanation,
     FewerPods,
@@ -240,6 +241,8 @@ def _configuration_remedy(remedy: Remedy, explanation: Explanation) -> str:
             return " and ".join(commands)
         case CreateFlavors(names=names):
             return f"create ResourceFlavor {' and '.join(names)}"
+        case DropChecks(names=names):
+            return f"take AdmissionCheck {' and '.join(names)} out of ClusterQueue {queue}"
         case Activate():
             return f"`pykueue resume workload {explanation.workload.key.partition('/')[2]}`"
     raise AssertionError(remedy)
@@ -377,6 +380,8 @@ def _remedy_json(remedy: Remedy) -> dict[str, Any]:
             return {"kind": "ResumeQueue", "localQueue": local_queue, "clusterQueue": cluster_queue}
         case CreateFlavors(names=names):
             return {"kind": "CreateFlavors", "names": list(names)}
+        case DropChecks(names=names):
+            return {"kind": "DropChecks", "names": list(names)}
         case SelectNamespace() | Activate():
             return {"kind": type(remedy).__name__}
 

@@ -55,6 +55,8 @@ class JobFacts:
     """What is free on each node; None if that is not known, or more quota would not help."""
     warnings: tuple[str, ...] = ()
     """Warning events about the job, the newest first."""
+    target_queue: str = ""
+    """The ClusterQueue that its LocalQueue names, whether it exists or not."""
     cluster_queue: Object | None = None
     admission_checks: tuple[Object, ...] = ()
     """Those of its cluster queue."""
@@ -70,8 +72,8 @@ class JobReport:
     summary: str
     lines: tuple[str, ...] = ()
     """What follows the summary."""
-    failed_pod: str = ""
-    """The pod whose output says more."""
+    output_pod: str = ""
+    """The pod whose last lines of output are shown: the failed one, or the last that ended."""
 
     def text(self) -> Iterator[str]:
         yield self.summary
@@ -103,7 +105,7 @@ def as_json(facts: JobFacts, answer: JobReport) -> dict[str, Any]:
         "state": answer.state,
         "summary": answer.summary,
         "lines": list(answer.lines),
-        "failedPod": answer.failed_pod,
+        "outputPod": answer.output_pod,
     }
 
 
@@ -117,7 +119,7 @@ def _without_workload(facts: JobFacts) -> JobReport:
         why = f"it has no label {labels.QUEUE_NAME}"
         if _MISSPELLED_QUEUE_LABEL in job_labels:
             why += f"; its label {_MISSPELLED_QUEUE_LABEL} has no meaning"
-        return _not_queued(facts, why)
+        return _not_queued(facts, why + _unqueued_state(facts.job or {}))
     pod_priority = "" if priority else _pod_priority_class(facts.job)
     for kind, name in (("WorkloadPriorityClass", priority), ("PriorityClass", pod_priority)):
         classes = facts.existing.get(kind)
@@ -125,7 +127,20 @@ def _without_workload(facts: JobFacts) -> JobReport:
             return _not_queued(facts, f"{kind} {name} does not exist{_names(classes)}")
     if queue not in facts.existing.get("LocalQueue", (queue,)):
         return _not_queued(facts, _missing_local_queue(facts, queue))
+    prebuilt = job_labels.get(labels.PREBUILT_WORKLOAD_NAME, "")
+    if prebuilt:
+        return _not_queued(
+            facts, f"Workload {prebuilt}, which its label {labels.PREBUILT_WORKLOAD_NAME} names, does not exist"
+        )
     return _not_queued(facts, facts.warnings[0] if facts.warnings else "its Workload does not exist yet")
+
+
+def _unqueued_state(job: Object) -> str:
+    """How a job ended that no queue held back; "" if it did not end."""
+    for condition_type, outcome in (("Complete", "is complete"), ("Failed", "failed")):
+        if conditions.is_true(job, condition_type):
+            return f"; it {outcome}"
+    return ""
 
 
 def _pod_priority_class(value: Any) -> str:
@@ -184,7 +199,7 @@ def _outside(facts: JobFacts, workload: Object, explanation: Explanation) -> str
             return f"{head}LocalQueue {name} is stopped."
         case Obstacle.CLUSTER_QUEUE_MISSING:
             existing = _names(facts.existing.get("ClusterQueue", ()))
-            return f"{head}the ClusterQueue of LocalQueue {name} does not exist{existing}."
+            return f"{head}ClusterQueue {facts.target_queue} of LocalQueue {name} does not exist{existing}."
         case Obstacle.DEACTIVATED:
             target = conditions.find(workload, "Evicted") or {}
             because = f": {target['message']}" if target.get("message") else ""
@@ -322,7 +337,8 @@ def _admitted(facts: JobFacts, explanation: Explanation) -> JobReport:
         if lines:
             pod = next((objects.name(pod) for pod in facts.pods if _restarts(pod)), "")
             text = headline.removesuffix(".")
-            return JobReport(state=state, summary=f"{text}, but {lines[0]}", lines=(*never, *lines[1:]), failed_pod=pod)
+            lines += (f"Event: {warning}" for warning in facts.warnings[:3])
+            return JobReport(state=state, summary=f"{text}, but {lines[0]}", lines=(*never, *lines[1:]), output_pod=pod)
     running = [pod for pod in facts.pods if objects.status(pod).get("phase") == "Running"]
     if running:
         counted = f"{len(running)} of {len(facts.pods)} pods running"
@@ -332,8 +348,15 @@ def _admitted(facts: JobFacts, explanation: Explanation) -> JobReport:
         return JobReport(state="running", summary=summary, lines=(headline,))
     lines = [f"Event: {warning}" for warning in facts.warnings[:3]]
     if not facts.pods:
-        lines = ["It has no pods yet.", *lines]
+        lines = [_without_pods(facts.job or {}), *lines]
     return JobReport(state="admitted", summary=headline, lines=(*never, *lines))
+
+
+def _without_pods(job: Object) -> str:
+    manager = objects.spec(job).get("managedBy", "")
+    if manager in ("", "kubernetes.io/job-controller"):
+        return "It has no pods yet."
+    return f"It has no pods: its spec.managedBy leaves them to {manager}."
 
 
 def _unschedulable(facts: JobFacts) -> Iterator[str]:
@@ -398,15 +421,15 @@ def _finished(facts: JobFacts, workload: Object, condition: Object) -> JobReport
     spent = f" {_durations(workload, finished_ns)}"
     summary = f"{facts.title} {outcome}{spent}, {explanations.age(facts.now_ns - finished_ns)} ago."
     lines = [f"Message: {condition['message']}"] if condition.get("message") else []
-    failure = _exit(facts.pods) if has_failed else None
-    if failure is not None:
-        pod, container, exited = failure
+    ended = _exit(facts.pods, has_failed=has_failed)
+    if ended is not None:
+        pod, container, exited = ended
         message = f": {exited['message']}" if exited.get("message") else ""
-        reason = f" ({exited['reason']})" if exited.get("reason") not in (None, "", "Error") else ""
+        is_plain = exited.get("reason") in (None, "", "Error", "Completed")
+        reason = "" if is_plain else f" ({exited['reason']})"
         lines.append(f"Exit code {exited.get('exitCode')}{reason} of container {container} in pod {pod}{message}")
-    return JobReport(
-        state="finished", summary=summary, lines=tuple(lines), failed_pod="" if failure is None else failure[0]
-    )
+    pod = "" if ended is None else ended[0]
+    return JobReport(state="finished", summary=summary, lines=tuple(lines), output_pod=pod)
 
 
 def _durations(workload: Object, finished_ns: int) -> str:
@@ -418,15 +441,18 @@ def _durations(workload: Object, finished_ns: int) -> str:
     return f"after {explanations.age(finished_ns - admitted_ns)} (waited {waited})"
 
 
-def _exit(pods: tuple[Object, ...]) -> tuple[str, str, Object] | None:
-    """The container that failed last: pod, container, and its terminated state."""
-    failures = [
+def _exit(pods: tuple[Object, ...], *, has_failed: bool) -> tuple[str, str, Object] | None:
+    """The container that ended last, or of a failed job failed last: pod, container, and its
+    terminated state.
+    """
+    ends = [
         (str(exited.get("finishedAt", "")), objects.name(pod), str(status["name"]), exited)
         for pod in pods
         for status in _statuses(pod)
-        if (exited := objects.nested(status, "state", "terminated")).get("exitCode")
+        if (code := (exited := objects.nested(status, "state", "terminated")).get("exitCode")) is not None
+        and (code or not has_failed)
     ]
-    if not failures:
+    if not ends:
         return None
-    _, pod, container, exited = max(failures, key=lambda failure: failure[:3])
+    _, pod, container, exited = max(ends, key=lambda end: end[:3])
     return pod, container, exited

@@ -17,6 +17,13 @@ _PARTS = {
     InactiveReason.FLAVOR_NOT_FOUND: "references missing ResourceFlavor(s): {names}",
     InactiveReason.ADMISSION_CHECK_NOT_FOUND: "references missing AdmissionCheck(s): {names}",
     InactiveReason.ADMISSION_CHECK_INACTIVE: "references inactive AdmissionCheck(s): {names}",
+    InactiveReason.SEVERAL_MULTI_KUEUE_CHECKS: (
+        "Cannot use multiple MultiKueue AdmissionChecks on the same ClusterQueue, found: {names}"
+    ),
+    InactiveReason.MULTI_KUEUE_CHECK_PER_FLAVOR: "Cannot specify MultiKueue AdmissionCheck per flavor, found: {names}",
+    InactiveReason.MULTI_KUEUE_WITH_PROVISIONING: (
+        "Cannot use both MultiKueue and ProvisioningRequest AdmissionChecks together, found: {names}"
+    ),
     InactiveReason.TOPOLOGY_NOT_FOUND: "there is no Topology {quoted[0]} for TAS flavor {quoted[1]}",
 }
 

@@ -43,7 +43,7 @@ class Cluster:
         self.process = None
 
     def start(self, *options):
-        command = [sys.executable, "-m", "pykueue", "up", "--listen", "127.0.0.1:0", *options]
+        command = [sys.executable, "-m", "pykueue", "up", "--bare", "--listen", "127.0.0.1:0", *options]
         self.process = subprocess.Popen(
             [*command, "--data-dir", str(self.directory)], stdout=subprocess.PIPE, text=True, env=self.environment
         )

@@ -11,7 +11,7 @@ from tests.cluster.up import api_calls
 from tests.cluster.up.conftest import QUEUE
 
 from pykueue.api import conditions, resources
-from pykueue.cli import submit
+from pykueue.cli import job_request
 from pykueue.cluster import pods
 from pykueue.cluster.job_controller import job_view
 
@@ -22,7 +22,7 @@ def submit_all(cluster, names, runs):
             command = ("sh", "-c", f"echo {name} >> {runs}; sleep 0.{random.randint(1, 9)}")
             await client.create(
                 resources.JOB,
-                submit.job_of(OPTIONS | {"name": name, "queue": "user-queue", "command": command, "cpu": "100m"}),
+                job_request.job_of(OPTIONS | {"name": name, "queue": "user-queue", "command": command, "cpu": "100m"}),
                 "default",
             )
 

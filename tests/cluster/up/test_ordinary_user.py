@@ -22,7 +22,7 @@ export PYTHONPATH={SOURCE} HOME=$PWD/home
 mkdir -p -m 700 $HOME
 pykueue() {{ {sys.executable} -m pykueue "$@"; }}
 step() {{ echo "== $1"; shift; "$@" 2>&1 || echo "failed with $?"; }}
-pykueue up --listen 127.0.0.1:0 --kubeconfig $HOME/kubeconfig > banner 2>&1 &
+pykueue up --bare --listen 127.0.0.1:0 --kubeconfig $HOME/kubeconfig > banner 2>&1 &
 for _ in $(seq 600); do [ -s $HOME/kubeconfig ] && break; sleep 0.1; done
 export KUBECONFIG=$HOME/kubeconfig
 data=$HOME/.local/share/pykueue

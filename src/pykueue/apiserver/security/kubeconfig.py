@@ -68,7 +68,18 @@ def read(path: Path) -> ClusterCredentials:
 
 def read_token(path: Path) -> str:
     """The token of a file that `write` wrote; "" if there is no such file."""
+    credentials = _read_if_valid(path)
+    return credentials.token if credentials else ""
+
+
+def read_server(path: Path) -> str:
+    """The address in a file that `write` wrote; "" if there is no such file."""
+    credentials = _read_if_valid(path)
+    return credentials.server if credentials else ""
+
+
+def _read_if_valid(path: Path) -> ClusterCredentials | None:
     try:
-        return read(path).token
+        return read(path)
     except (OSError, ValueError, LookupError, TypeError):
-        return ""
+        return None

@@ -8,13 +8,19 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pykueue.api import objects, quantity, resource_lists
+from pykueue.api import objects, quantity, resource_lists, resources
 from pykueue.api.scheme import Object
 from pykueue.cluster import pods
 
 Find = Callable[[str, str], Object | None]
-"""Looks up a `ConfigMap` or `Secret` by kind and name in the pod's namespace."""
+"""Looks up a `ConfigMap`, `Secret` or `ResourceClaim` by kind and name in the pod's namespace."""
 
+SOURCES = {
+    "ConfigMap": resources.CONFIG_MAP,
+    "Secret": resources.SECRET,
+    "ResourceClaim": resources.RESOURCE_CLAIM,
+}
+"""The kinds that `Find` looks up."""
 _REFERENCE = re.compile(r"\$(\$|\(([-._a-zA-Z0-9]+)\))")
 _SUBSCRIPT = re.compile(r"metadata\.(labels|annotations)\['([^']*)'\]")
 
@@ -130,8 +136,8 @@ def resource_value(pod: Object, container: Object, reference: Object) -> str:
     others = pods.containers(pod["spec"]) if name else []
     target = next((other for other in others if other["name"] == name), container)
     bound, _, resource = reference["resource"].partition(".")
-    resources = objects.nested(target, "resources")
-    default = objects.nested(resources, "limits").get(resource, "0")
-    text = objects.nested(resources, bound).get(resource, default)
+    amounts = objects.nested(target, "resources")
+    default = objects.nested(amounts, "limits").get(resource, "0")
+    text = objects.nested(amounts, bound).get(resource, default)
     divisor = quantity.parse(str(reference.get("divisor") or "1")).nano or quantity.NANO_PER_UNIT
     return str(-(-resource_lists.parse({resource: text})[resource].nano // divisor))

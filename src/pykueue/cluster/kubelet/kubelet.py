@@ -12,7 +12,7 @@ from pykueue.api import objects, reserved_keys, resources
 from pykueue.api.scheme import Object
 from pykueue.api.times import SECOND_NS
 from pykueue.cluster import component_deployments, paths, pods
-from pykueue.cluster.kubelet import admission, environment, pod_writes, probes, status, volumes
+from pykueue.cluster.kubelet import admission, claimed_devices, environment, pod_writes, probes, status, volumes
 from pykueue.cluster.kubelet.devices import GPU, DeviceManager
 from pykueue.cluster.kubelet.environment import Find, MissingSourceError
 from pykueue.cluster.kubelet.pod_security import PodSecurity
@@ -68,7 +68,7 @@ class Kubelet:
         self.clock = clock
         self.root = root
         self.devices = DeviceManager(lambda name: cache.get(resources.NODE, name))
-        for kind in (resources.POD, resources.NODE, resources.CONFIG_MAP, resources.SECRET, resources.NAMESPACE):
+        for kind in (resources.POD, resources.NODE, resources.NAMESPACE, *environment.SOURCES.values()):
             cache.add_kind(kind)
         self._workers: dict[str, PodWorker] = {}
         self._background = BackgroundTasks()
@@ -332,7 +332,7 @@ class PodWorker:
         directories = self._kubelet.prepare_volumes(self._pod, find)
         container = self._run.containers[name].spec
         pod = self._pod_with_address()
-        variables = environment.variables(pod, container, find)
+        variables = environment.variables(pod, container, find) | claimed_devices.variables(pod, container, find)
         return ContainerRequest(
             pod=pod,
             container=container,
@@ -371,8 +371,7 @@ class PodWorker:
         return ContainerRequest(pod=self._pod, container=run.spec, attempt=run.attempt)
 
     def _find(self, kind: str, name: str) -> Object | None:
-        resource = resources.CONFIG_MAP if kind == "ConfigMap" else resources.SECRET
-        return self._kubelet.cache.get(resource, name, objects.namespace(self._pod))
+        return self._kubelet.cache.get(environment.SOURCES[kind], name, objects.namespace(self._pod))
 
     def _grace_seconds(self) -> float:
         if self._is_removed:

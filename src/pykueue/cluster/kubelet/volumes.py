@@ -17,6 +17,9 @@ from pykueue.cluster.kubelet import environment
 from pykueue.cluster.kubelet.environment import Find, MissingSourceError
 from pykueue.cluster.paths import UnsafePathError
 
+_SOURCES = ("configMap", "downwardAPI", "emptyDir", "hostPath", "projected", "secret")
+"""What a volume may be here. A volume without a source is an emptyDir."""
+
 
 @dataclass(frozen=True, slots=True)
 class Mounts:
@@ -41,6 +44,7 @@ def prepare(pod: Object, root: Path, find: Find) -> dict[str, Path]:
     directories: dict[str, Path] = {}
     for index, volume in enumerate(pod["spec"].get("volumes") or ()):
         name = volume["name"]
+        _refuse_unavailable(volume)
         try:
             if "hostPath" in volume:
                 directories[name] = paths.of_host(volume["hostPath"]["path"])
@@ -51,6 +55,16 @@ def prepare(pod: Object, root: Path, find: Find) -> dict[str, Path]:
         except UnsafePathError as error:
             raise MissingSourceError(f'volume "{name}": {error}') from error
     return directories
+
+
+def _refuse_unavailable(volume: Object) -> None:
+    """Raise MissingSourceError for a volume that outlives pods elsewhere, such as a claim.
+
+    A directory of the pod in its place would be deleted with the pod, and what was saved with it.
+    """
+    for source in volume.keys() - {"name", *_SOURCES}:
+        reason = f"volumes of type {source} do not exist here; use a hostPath volume for files that stay"
+        raise MissingSourceError(f'volume "{volume["name"]}": {reason}')
 
 
 def check_sources(pod: Object, find: Find) -> None:

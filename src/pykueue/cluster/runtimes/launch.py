@@ -30,7 +30,7 @@ shift
 """
     + executions.LIMITS_SCRIPT
     + """\
-trap : TERM INT HUP
+trap : TERM INT HUP QUIT USR1 USR2 ALRM VTALRM WINCH URG
 "$@" 4>&-
 code=$?
 printf '%s' "$code" >&4

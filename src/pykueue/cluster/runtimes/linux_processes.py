@@ -155,6 +155,9 @@ class ProcessTable:
                         roots.add(other)
         return self.descendants(roots)
 
+    def children(self, pid: int) -> list[int]:
+        return [child for child, parent in self.parents.items() if parent == pid]
+
     def descendants(self, roots: Iterable[int]) -> list[int]:
         """The processes of these pids that still run, and all that descend from them."""
         children: dict[int, list[int]] = {}

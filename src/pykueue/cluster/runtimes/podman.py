@@ -189,7 +189,8 @@ class PodmanContainer:
 
     async def stop(self, grace_seconds: float) -> None:
         if grace_seconds > 0:
-            done = await asyncio.to_thread(_run, ["kill", "--signal", "TERM", self._name])
+            stop_signal = objects.nested(self._request.container, "lifecycle").get("stopSignal", "SIGTERM")
+            done = await asyncio.to_thread(_run, ["kill", "--signal", stop_signal, self._name])
             if done.returncode == 0:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(self._client.ended(), grace_seconds)

@@ -34,6 +34,7 @@ from pykueue.cluster.runtimes import (
     listening_sockets,
     port_mapping,
     sandbox,
+    stop_signals,
 )
 from pykueue.cluster.runtimes.cgroups import CgroupLimits, Cgroups, ContainerCgroup
 from pykueue.cluster.runtimes.linux_processes import ProcessIdentity, ProcessTable
@@ -48,6 +49,8 @@ _INHERITED = ("PATH", "HOME", "USER", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBR
 _LONGEST_EXIT_TEXT = 8
 _LARGEST_EXIT_CODE = 255
 PODS = "pods"
+_STOP_SIGNAL_FILE = "stop-signal"
+"""Beside the log of a container with `lifecycle.stopSignal`: the number of the signal."""
 _POD_FILE = "pod.json"
 """The `PodDescription` of a pod."""
 ENVIRONMENT_FILES = "*.env"
@@ -95,6 +98,8 @@ class ProcessRuntime:
             target=target,
             console=_console(request),
         )
+        if (name := objects.nested(request.container, "lifecycle").get("stopSignal")) is not None:
+            (directory / _STOP_SIGNAL_FILE).write_text(str(stop_signals.number(name)))
         process = await launch.launch(request, view, script)
         self._orphans.add_child(process.pid)
         return self._follow(request, directory, process)
@@ -388,11 +393,25 @@ class ProcessContainer:
 
     async def stop(self, grace_seconds: float) -> None:
         if grace_seconds > 0:
-            self._signal(signal.SIGTERM)
+            self._ask_to_stop()
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._process.ended(), grace_seconds)
         self._signal(signal.SIGKILL)
         await self._process.ended()
+
+    def _ask_to_stop(self) -> None:
+        """Send SIGTERM to all processes, or the container's stop signal to its command.
+
+        Another signal than SIGTERM asks a program for something: its children do not expect it.
+        """
+        try:
+            number = int((self._directory / _STOP_SIGNAL_FILE).read_text())
+        except (OSError, ValueError):
+            self._signal(signal.SIGTERM)
+            return
+        for pid in ProcessTable.read().children(self._process.pid) if self._process.is_this_boot else ():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
 
     def _remove_temporary_files(self) -> None:
         for path in (self._directory / "tmp", self._directory / "var-tmp"):

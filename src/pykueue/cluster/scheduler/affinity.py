@@ -19,7 +19,12 @@ def matches_node(pod_spec: Object, labels: Mapping[str, str], node_name: str) ->
     required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
     if required is None:
         return True
-    return any(_term_matches(term, labels, node_name) for term in required.get("nodeSelectorTerms") or ())
+    return matches_terms(required.get("nodeSelectorTerms") or (), labels, node_name)
+
+
+def matches_terms(terms: Iterable[Object], labels: Mapping[str, str], node_name: str) -> bool:
+    """Whether the node matches one of the terms of a node selector."""
+    return any(_term_matches(term, labels, node_name) for term in terms)
 
 
 def preference(pod_spec: Object, labels: Mapping[str, str], node_name: str) -> int:

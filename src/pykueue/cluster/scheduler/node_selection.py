@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pykueue.api import conditions, objects
 from pykueue.api.scheme import Object
 from pykueue.cluster.scheduler import affinity
+from pykueue.cluster.scheduler.device_allocation import DevicePass, Unallocatable
 from pykueue.cluster.scheduler.fleet import Amounts, Fleet, NodeState, requests
 
 NO_NODES = "no nodes available to schedule pods"
@@ -47,13 +48,16 @@ def _histogram(reasons: Counter[str]) -> str:
     return ", ".join(sorted(f"{count} {reason}" for reason, count in reasons.items()))
 
 
-def choose(pod: Object, fleet: Fleet) -> str | Unschedulable:
+def choose(pod: Object, fleet: Fleet, devices: DevicePass | None = None) -> str | Unschedulable:
     """The name of the best node, or the reasons of all nodes if none fits."""
+    claims = devices.claims(pod) if devices is not None else []
     pod_requests = requests(pod["spec"])
     best: tuple[int, float, str] | None = None
     faults: dict[str, NodeFault] = {}
     for state in fleet.nodes.values():
         fault = filter_node(pod, pod_requests, state, fleet)
+        if fault is None and claims and devices is not None:
+            fault = _device_fault(pod, claims, state, devices)
         if fault is not None:
             faults[state.name] = fault
             continue
@@ -61,6 +65,13 @@ def choose(pod: Object, fleet: Fleet) -> str | Unschedulable:
         if best is None or score < best:
             best = score
     return best[2] if best is not None else Unschedulable(faults=faults)
+
+
+def _device_fault(
+    pod: Object, claims: list[Object] | Unallocatable, state: NodeState, devices: DevicePass
+) -> NodeFault | None:
+    trial = claims if isinstance(claims, Unallocatable) else devices.allocate(pod, claims, state.node)
+    return NodeFault(reasons=(trial.reason,), is_unresolvable=True) if isinstance(trial, Unallocatable) else None
 
 
 def filter_node(pod: Object, pod_requests: Amounts, state: NodeState, fleet: Fleet) -> NodeFault | None:

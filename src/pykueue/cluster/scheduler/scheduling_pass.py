@@ -10,7 +10,8 @@ from datetime import datetime
 from pykueue.api import conditions, objects, resources, times
 from pykueue.api.scheme import Object
 from pykueue.cluster import pods
-from pykueue.cluster.scheduler import node_selection, preemption
+from pykueue.cluster.scheduler import device_allocation, node_selection, preemption
+from pykueue.cluster.scheduler.device_allocation import DevicePass, Unallocatable
 from pykueue.cluster.scheduler.fleet import Fleet
 from pykueue.cluster.scheduler.node_selection import Unschedulable
 from pykueue.kube.controller import writes
@@ -35,31 +36,73 @@ def queue_order(pod: Object) -> tuple[int, str, str]:
     return -preemption.priority(pod), metadata.get("creationTimestamp", ""), metadata["uid"]
 
 
-def schedule(waiting: Iterable[Object], fleet: Fleet, now: datetime) -> writes.Sync:
+def schedule(waiting: Iterable[Object], fleet: Fleet, now: datetime, devices: DevicePass | None = None) -> writes.Sync:
     """Bind the pods that fit, highest priority first; set PodScheduled=False on the others.
 
-    The fleet counts each chosen pod at once, before its binding is written.
+    The fleet counts each chosen pod at once, before its binding is written, and so do `devices`.
     """
     chosen: list[tuple[Object, str]] = []
+    claims: dict[str, list[Object]] = {}
     status_writes: list[writes.Action] = []
     unschedulable_by_key: dict[str, Unschedulable] = {}
     for pod in sorted(waiting, key=queue_order):
         key = _scheduling_key(pod)
-        choice = unschedulable_by_key.get(key) or node_selection.choose(pod, fleet)
+        has_devices = devices is not None and device_allocation.has_claims(pod)
+        choice = unschedulable_by_key.get(key) or node_selection.choose(pod, fleet, devices if has_devices else None)
         if isinstance(choice, Unschedulable):
             unschedulable_by_key[key] = choice
             status_writes += _mark_unschedulable(pod, choice, fleet, now)
         else:
             fleet.assume(pod, choice)
             chosen.append((pod, choice))
-    errors = yield from _bind(chosen, fleet, now)
+            if has_devices and devices is not None:
+                claims[objects.uid(pod)] = _reserve(pod, fleet.nodes[choice].node, devices)
+    errors = yield from _write_claims(chosen, claims, fleet)
+    errors += yield from _bind(chosen, fleet, now)
     results = (yield status_writes) if status_writes else []
     return writes.Done(errors=(*errors, *writes.refusals(results)))
+
+
+def _reserve(pod: Object, node: Object, devices: DevicePass) -> list[Object]:
+    """The claims of a pod with devices of the chosen node, which are counted from now on."""
+    claims = devices.claims(pod)
+    assert not isinstance(claims, Unallocatable), "a node was chosen for the pod"
+    allocated = devices.allocate(pod, claims, node)
+    assert not isinstance(allocated, Unallocatable), "a node was chosen for the pod"
+    devices.count(new for old, new in zip(claims, allocated, strict=True) if not objects.status(old).get("allocation"))
+    return allocated
+
+
+def _write_claims(chosen: list[tuple[Object, str]], claims: dict[str, list[Object]], fleet: Fleet) -> writes.Step:
+    """Write the allocations before the bindings; a pod whose claim is refused is not bound."""
+    entries = [(pod, claim) for pod, _ in chosen for claim in claims.get(objects.uid(pod), ())]
+    if not entries:
+        return ()
+    results = yield [
+        writes.Patch(
+            resource=resources.RESOURCE_CLAIM,
+            object=claim,
+            patch={"status": {name: claim["status"][name] for name in ("allocation", "reservedFor")}},
+            subresource="status",
+        )
+        for _, claim in entries
+    ]
+    refused = {
+        objects.uid(pod)
+        for (pod, _), result in zip(entries, results, strict=True)
+        if isinstance(result, writes.Refused)
+    }
+    for uid in refused:
+        fleet.remove_pod(uid)
+    chosen[:] = [(pod, name) for pod, name in chosen if objects.uid(pod) not in refused]
+    return writes.refusals(results)
 
 
 def _scheduling_key(pod: Object) -> str:
     """What the filters read. Within one pass, all pods with a failed key fail."""
     spec = pod["spec"]
+    if spec.get("resourceClaims"):
+        return objects.uid(pod)
     constraints = [
         spec.get(key) for key in ("nodeSelector", "affinity", "tolerations", "resources", "overhead", "priority")
     ]

@@ -53,9 +53,7 @@ def plan(context: GroupContext) -> GroupPlan:
             'Previously: "Ready"'
         )
         return _with_check(context, "Retry", message, event_type="Normal")
-    if predicates.is_evicted(workload) and not any(
-        remote.workload or remote.jobs for remote in context.remotes.values()
-    ):
+    if predicates.is_evicted(workload) and not any(remote.workload for remote in context.remotes.values()):
         return _end_eviction(context)
     outdated = _repair(context)
     if outdated:
@@ -197,10 +195,15 @@ def _sync(context: GroupContext, cluster: str) -> GroupPlan:
 
 
 def _end_eviction(context: GroupContext) -> GroupPlan:
-    """No worker has a copy of an evicted Workload, so its jobs do not run: nobody else says so.
+    """No worker has a copy of an evicted Workload, so its jobs must not run: nobody else says so.
 
-    A worker that is lost may still run them, and has time to come back.
+    Jobs whose copy of the Workload was deleted by somebody are deleted. A worker that is lost may
+    still run them, and has time to come back.
     """
+    if leftover := delete_copies(context):
+        return GroupPlan(stages=_stages(leftover))
+    if any(remote.jobs for remote in context.remotes.values()):
+        return GroupPlan()
     left_ns = context.lost_for_ns(context.unavailable)
     if left_ns:
         return GroupPlan(requeue_after_ns=left_ns)

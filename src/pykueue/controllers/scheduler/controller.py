@@ -356,6 +356,7 @@ class Scheduler:
                 status_write.on_written(written)
             elif refusal is not None:
                 self.handle(refusal(at_ns=self._clock.now_ns(), key=key))
+                self._confirm_present(key)
             if refusal is not None:
                 self._feed.resume(key)
                 self._notify(status_write.cluster_queue)
@@ -364,6 +365,14 @@ class Scheduler:
             self._feed.pause(key)
         self.background.decided()
         self._writes.submit(key, write)
+
+    def _confirm_present(self, key: values.WorkloadKey) -> None:
+        """After a refusal the Workload may have quota all the same: the answer to an earlier
+        attempt was lost. The engine hears of it before its next cycle.
+        """
+        workload = self._writer.cached(key)
+        if workload is not None:
+            self._feed.confirm(key, workload)
 
     def _value(self, key: values.WorkloadKey) -> values.Workload | None:
         workload = self._writer.cached(key)

@@ -127,6 +127,7 @@ async def read(
         facts,
         explanation=explanation,
         free=await _free(client, nodes, explanation),
+        target_queue="".join(_target_queues(workload_object, named[0])),
         cluster_queue=queue,
         admission_checks=tuple(check for check in named[3] or () if objects.name(check) in names),
         workload_names=await _preemptors(client, workload_object, may_see_all=may_see_all),
@@ -141,12 +142,17 @@ def _largest_node(
     cluster_queues: list[Object] | None,
 ) -> dict[values.ResourceName, int] | None:
     """The largest request that a node can satisfy; None if that is not known."""
-    name = objects.spec(workload_object).get("queueName", "")
-    targets = [objects.spec(queue)["clusterQueue"] for queue in local_queues or () if objects.name(queue) == name]
+    targets = _target_queues(workload_object, local_queues)
     queues = [queue for queue in cluster_queues or () if objects.name(queue) in targets]
     if not nodes or any(map(job_explanations.may_get_nodes, queues)):
         return None
     return node_capacity.largest_node(nodes)
+
+
+def _target_queues(workload_object: Object, local_queues: list[Object] | None) -> list[str]:
+    """The ClusterQueue that the LocalQueue of a Workload names; nothing if there is none."""
+    name = objects.spec(workload_object).get("queueName", "")
+    return [objects.spec(queue)["clusterQueue"] for queue in local_queues or () if objects.name(queue) == name]
 
 
 def _title(workload_object: Object | None, owner: Object | None, namespace: str) -> str:

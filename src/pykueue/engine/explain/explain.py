@@ -24,6 +24,7 @@ from pykueue.engine.explain.explanation import (
     Standing,
     Victim,
 )
+from pykueue.engine.explain.trial import Fork, RemedyTrial
 from pykueue.engine.flavors import assignment, matching
 from pykueue.engine.flavors.assignment import Assignment
 from pykueue.engine.preemption import target_search
@@ -40,7 +41,7 @@ from pykueue.engine.values import PreemptionPolicy
 def explain(
     state: EngineState,
     key: values.WorkloadKey,
-    fork: remedies.Fork,
+    fork: Fork,
     *,
     largest_node: Mapping[values.ResourceName, int] | None = None,
 ) -> Explanation | None:
@@ -63,7 +64,7 @@ def explain(
         )
     queue = state.queue_of(workload)
     obstacle = _obstacle(state, workload)
-    trial = remedies.RemedyTrial(fork, state, key, largest_node)
+    trial = RemedyTrial(fork, state, key, largest_node)
     if obstacle is not None or queue is None:
         return Explanation(
             workload=workload,
@@ -95,7 +96,7 @@ def _obstacle(state: EngineState, workload: values.Workload) -> Obstacle | None:
 
 
 def _pending(
-    state: EngineState, workload: values.Workload, queue: ClusterQueueState, trial: remedies.RemedyTrial
+    state: EngineState, workload: values.Workload, queue: ClusterQueueState, trial: RemedyTrial
 ) -> Explanation:
     entry = CycleEntry(
         pending=PendingWorkload(workload, state.policy), queue=queue, is_preemptor=False, scan_before=None

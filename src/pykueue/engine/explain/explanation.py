@@ -183,6 +183,13 @@ class CreateFlavors:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DropChecks:
+    """Take the admission checks that do not exist, or are not active, out of the cluster queue."""
+
+    names: tuple[values.CheckName, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Activate:
     """Set `spec.active` of the workload to true."""
 
@@ -198,6 +205,7 @@ Remedy = (
     | UseLocalQueue
     | ResumeQueue
     | CreateFlavors
+    | DropChecks
     | Activate
 )
 

@@ -6,10 +6,10 @@ it, is named. Called by `explain`.
 """
 
 import dataclasses
+import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
 
-from pykueue.engine import decisions, events, values
+from pykueue.engine import events, values
 from pykueue.engine.cycle import nominate
 from pykueue.engine.cycle.entries import CycleEntry
 from pykueue.engine.explain import limits
@@ -17,6 +17,7 @@ from pykueue.engine.explain.explanation import (
     Activate,
     CoverResources,
     CreateFlavors,
+    DropChecks,
     DropRequests,
     FewerPods,
     HigherPriority,
@@ -28,6 +29,7 @@ from pykueue.engine.explain.explanation import (
     SelectNamespace,
     UseLocalQueue,
 )
+from pykueue.engine.explain.trial import RemedyTrial
 from pykueue.engine.flavors import matching
 from pykueue.engine.flavors.assigner import FlavorAssigner
 from pykueue.engine.flavors.assignment import Assignment
@@ -38,59 +40,8 @@ from pykueue.engine.quota import quota_tree
 from pykueue.engine.reasons import InactiveReason, Mode
 from pykueue.engine.state import EngineState
 
-_MAX_CYCLES = 100
 _MAX_RAISES = 10
 _MAX_LOCAL_QUEUES = 5
-
-
-class ForkedEngine(Protocol):
-    def handle(self, event: events.EngineEvent) -> list[decisions.Decision]: ...
-
-
-Fork = Callable[[], ForkedEngine]
-
-
-class RemedyTrial:
-    """Tries changes for one workload, each on a new fork of the engine."""
-
-    def __init__(
-        self,
-        fork: Fork,
-        state: EngineState,
-        key: values.WorkloadKey,
-        largest_node: Mapping[values.ResourceName, int] | None = None,
-    ) -> None:
-        self._fork = fork
-        self._state = state
-        self._key = key
-        self.largest_node = largest_node
-
-    def admits(self, changes: Iterable[events.EngineEvent]) -> bool:
-        """Whether the workload is admitted, or preempts others, after the changes."""
-        return self.admitted_before(changes) is None
-
-    def admitted_before(self, changes: Iterable[events.EngineEvent]) -> list[values.Admission] | None:
-        """The admissions of other workloads after the changes; None if it is admitted as well."""
-        engine = self._fork()
-        for change in changes:
-            engine.handle(change)
-        others: list[values.Admission] = []
-        for _ in range(_MAX_CYCLES):
-            cycle = engine.handle(events.CycleDue())
-            if any(
-                decision.workload == self._key and isinstance(decision, (decisions.Admit, decisions.Preempt))
-                for decision in cycle
-            ):
-                return None
-            others += (decision.admission for decision in cycle if isinstance(decision, decisions.Admit))
-            if not cycle:
-                break
-        return others
-
-    def admits_alone(self, changes: Iterable[events.EngineEvent]) -> bool:
-        """Whether the workload is admitted after the changes if there are no others."""
-        others = [events.WorkloadGone(key=key) for key in self._state.workloads if key != self._key]
-        return self.admits([*others, *changes])
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +88,9 @@ def find_outside(
 ) -> tuple[Remedy, ...]:
     """The remedies of a workload that is in no queue; after them it may have to wait."""
     match obstacle:
-        case Obstacle.DEACTIVATED if trial.admits_alone([_changed(dataclasses.replace(workload, active=True))]):
+        case Obstacle.DEACTIVATED if trial.admits_alone(
+            [_changed(_queued_again(dataclasses.replace(workload, active=True)))]
+        ):
             return (Activate(),)
         case Obstacle.LOCAL_QUEUE_MISSING | Obstacle.CLUSTER_QUEUE_MISSING:
             return _other_local_queues(state, workload, trial)
@@ -151,6 +104,12 @@ def _changed(workload: values.Workload) -> events.WorkloadChanged:
     return events.WorkloadChanged(workload=dataclasses.replace(workload, scheduling_hash=""))
 
 
+def _queued_again(workload: values.Workload) -> values.Workload:
+    """The workload as the controllers make it when nothing keeps it out of its queue any more."""
+    requeued = True if workload.requeued is False else workload.requeued
+    return dataclasses.replace(workload, requeued=requeued)
+
+
 # Misconfiguration.
 
 
@@ -162,6 +121,7 @@ def _repairs(state: EngineState, entry: CycleEntry, trial: RemedyTrial) -> list[
             *repairs,
             _select_namespace(state, entry),
             _create_flavors(entry.queue),
+            _drop_checks(entry.queue),
             _resume_cluster_queue(entry.queue),
         ]
     return [
@@ -271,10 +231,30 @@ def _create_flavors(queue: ClusterQueueState) -> _Repair | None:
     return _Repair(remedy=CreateFlavors(names=names), created=created) if names else None
 
 
+def _drop_checks(queue: ClusterQueueState) -> _Repair | None:
+    """Creating a check is not enough: its controller must answer."""
+    reasons = (InactiveReason.ADMISSION_CHECK_NOT_FOUND, InactiveReason.ADMISSION_CHECK_INACTIVE)
+    names = {
+        values.CheckName(name): None
+        for inactivity in queue.inactivity
+        if inactivity.reason in reasons
+        for name in inactivity.names
+    }
+    if not names:
+        return None
+    return _Repair(
+        remedy=DropChecks(names=tuple(names)),
+        change_queue=lambda before: dataclasses.replace(
+            before,
+            admission_checks={name: flavors for name, flavors in before.admission_checks.items() if name not in names},
+        ),
+    )
+
+
 def _resume_cluster_queue(queue: ClusterQueueState) -> _Repair | None:
     if queue.value.stop_policy is values.StopPolicy.NONE:
         return None
-    return _Repair(remedy=ResumeQueue(cluster_queue=queue.name), change_queue=_resumed)
+    return _Repair(remedy=ResumeQueue(cluster_queue=queue.name), change_queue=_resumed, change_workload=_queued_again)
 
 
 def _resumed(queue: values.ClusterQueue) -> values.ClusterQueue:
@@ -285,17 +265,19 @@ def _resume_local_queue(state: EngineState, workload: values.Workload, trial: Re
     local_queue = state.local_queues[workload.local_queue]
     name = local_queue.key.partition("/")[2]
     resumed = events.LocalQueueChanged(local_queue=dataclasses.replace(local_queue, stop_policy=values.StopPolicy.NONE))
-    if trial.admits_alone([resumed]):
+    queued = _changed(_queued_again(workload))
+    if trial.admits_alone([resumed, queued]):
         return (ResumeQueue(local_queue=name),)
     queue = state.cluster_queues.get(local_queue.cluster_queue)
     if queue is None or queue.value.stop_policy is values.StopPolicy.NONE:
         return ()
-    both: list[events.EngineEvent] = [resumed, events.ClusterQueueChanged(cluster_queue=_resumed(queue.value))]
+    both: list[events.EngineEvent] = [resumed, events.ClusterQueueChanged(cluster_queue=_resumed(queue.value)), queued]
     return (ResumeQueue(local_queue=name, cluster_queue=queue.name),) if trial.admits_alone(both) else ()
 
 
 def _other_local_queues(state: EngineState, workload: values.Workload, trial: RemedyTrial) -> tuple[Remedy, ...]:
     keys = [key for key in sorted(state.local_queues) if key.startswith(f"{workload.namespace}/")]
+    keys.sort(key=lambda key: -difflib.SequenceMatcher(None, key, workload.local_queue).ratio())
     helpful = [
         key
         for key in keys[:_MAX_LOCAL_QUEUES]

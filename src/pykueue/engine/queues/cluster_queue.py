@@ -1,6 +1,6 @@
 """The state of one cluster queue: value, node in the quota tree, pending queue, reservations."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from pykueue.engine import values
@@ -8,6 +8,7 @@ from pykueue.engine.policy import Policy
 from pykueue.engine.queues import pending_queue
 from pykueue.engine.quota import quota_tree, reservations
 from pykueue.engine.reasons import InactiveReason, Inactivity
+from pykueue.engine.values import MULTIKUEUE, PROVISIONING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,4 +113,26 @@ def inactivity(
     )
     if inactive_checks:
         inactivities.append(Inactivity(reason=InactiveReason.ADMISSION_CHECK_INACTIVE, names=inactive_checks))
-    return tuple(inactivities)
+    return (*inactivities, *_unusable_checks(value, checks))
+
+
+def _unusable_checks(
+    value: values.ClusterQueue, checks: Mapping[values.CheckName, values.AdmissionCheck]
+) -> Iterator[Inactivity]:
+    """MultiKueue has one check in a queue, for all flavors, and none of ProvisioningRequests."""
+    names: dict[str, list[values.CheckName]] = {}
+    for name in sorted(value.admission_checks):
+        if name in checks:
+            names.setdefault(checks[name].controller, []).append(name)
+    dispatching, provisioning = names.get(MULTIKUEUE, []), names.get(PROVISIONING, [])
+    if len(dispatching) > 1:
+        yield Inactivity(reason=InactiveReason.SEVERAL_MULTI_KUEUE_CHECKS, names=tuple(dispatching))
+    flavors = {flavor.name for group in value.resource_groups for flavor in group.flavors}
+    limited = tuple(
+        name for name in dispatching if value.admission_checks[name] and value.admission_checks[name] != flavors
+    )
+    if limited:
+        yield Inactivity(reason=InactiveReason.MULTI_KUEUE_CHECK_PER_FLAVOR, names=limited)
+    if dispatching and provisioning:
+        both = (f"{','.join(dispatching)}, {','.join(provisioning)}",)
+        yield Inactivity(reason=InactiveReason.MULTI_KUEUE_WITH_PROVISIONING, names=both)

@@ -34,10 +34,7 @@ from pykueue.engine.topology.cache import (
 )
 from pykueue.engine.topology.placement import PlacementFailure, Placements
 from pykueue.engine.topology.placement_request import PlacementRequest
-from pykueue.engine.values import DelayedTopology, FlavorName, PodSet
-
-PROVISIONING = "kueue.x-k8s.io/provisioning-request"
-MULTIKUEUE = "kueue.x-k8s.io/multikueue"
+from pykueue.engine.values import MULTIKUEUE, PROVISIONING, DelayedTopology, FlavorName, PodSet
 
 PlacementRequests = dict[FlavorName, list[PlacementRequest]]
 

@@ -1,0 +1,168 @@
+"""The Job that `pykueue submit` and `pykueue run` create, from their options."""
+
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pykueue.cli.arrays import TaskArray
+
+if TYPE_CHECKING:
+    from pykueue.api.scheme import Object
+
+LOCAL_IMAGE = "local"
+"""The image of a command that runs on the machine of `pykueue up`."""
+INDEX_VARIABLE = "PYKUEUE_ARRAY_INDEX"
+HEADER = "#PYKUEUE"
+_COMPLETION_INDEX = "$(JOB_COMPLETION_INDEX)"
+_INTERPRETER = re.compile(r"python|sh$|bash|node|ruby|perl")
+_LIMIT_SLACK_SECONDS = 60
+"""Kueue stops a workload so long after its Job should have failed by its deadline."""
+
+
+def job_of(request: "dict[str, Any]") -> "Object":
+    """The Job for the options; suspended, so that only Kueue starts it."""
+    array: TaskArray = request["array"] or TaskArray.of_completions(request["completions"], request["parallelism"])
+    is_array = request["array"] is not None
+    name = {"name": request["name"]} if request["name"] else {"generateName": f"{_prefix(request['command'])}-"}
+    metadata: Object = name | {"labels": _labels(request)}
+    if annotations := _annotations(request):
+        metadata["annotations"] = annotations
+    pod: Object = {"restartPolicy": "Never", "containers": [_container(request, array if is_array else None)]}
+    if request["signal"]:
+        pod |= {"os": {"name": "linux"}, "terminationGracePeriodSeconds": request["signal"].seconds}
+    spec: Object = {
+        "suspend": True,
+        "parallelism": array.parallelism,
+        "completions": len(array.indexes),
+        "completionMode": "Indexed" if is_array or max(len(array.indexes), array.parallelism) > 1 else "NonIndexed",
+        "backoffLimit": request["retries"],
+        "template": {"spec": pod},
+    }
+    if request["time"]:
+        spec["activeDeadlineSeconds"] = request["time"]
+    if request["keep"] is not None:
+        spec["ttlSecondsAfterFinished"] = request["keep"]
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+
+
+def _labels(request: "dict[str, Any]") -> dict[str, str]:
+    from pykueue.api import labels
+
+    chosen = {labels.QUEUE_NAME: request["queue"]}
+    if request["priority"]:
+        chosen[labels.PRIORITY_CLASS] = request["priority"]
+    if request["time"]:
+        chosen[labels.MAX_EXEC_TIME_SECONDS] = str(request["time"] + _LIMIT_SLACK_SECONDS)
+    return chosen
+
+
+def _annotations(request: "dict[str, Any]") -> dict[str, str]:
+    from pykueue.api.labels import ADMISSION_GATED_BY, AFTER
+
+    waits_for = [(kind, job) for kind in ("ok", "notok", "any") for job in request[f"after_{kind}"]]
+    if not waits_for:
+        return {}
+    return {AFTER: ",".join(f"{kind}:{job}" for kind, job in waits_for), ADMISSION_GATED_BY: AFTER}
+
+
+def _container(request: "dict[str, Any]", array: TaskArray | None) -> "Object":
+    requests = {"cpu": request["cpu"]}
+    if request["memory"]:
+        requests["memory"] = request["memory"]
+    if request["gpu"]:
+        requests["nvidia.com/gpu"] = str(request["gpu"])
+    limits = {resource: amount for resource, amount in requests.items() if resource != "cpu"}
+    container: Object = {
+        "name": "main",
+        "image": request["image"],
+        "command": [_verbatim(word) for word in request["command"]],
+        "workingDir": str((request["directory"] or Path()).resolve()),
+        "env": [_variable(text) for text in request["env"]],
+        "resources": {"requests": requests} | ({"limits": limits} if limits else {}),
+    }
+    if request["signal"]:
+        container["lifecycle"] = {"stopSignal": request["signal"].name}
+    return container if array is None else _in_array(container, request["command"], array)
+
+
+def _in_array(container: "Object", command: tuple[str, ...], array: TaskArray) -> "Object":
+    """The container, with the index of its task in the environment and in place of `{index}`."""
+    if array.starts_at_zero:
+        variable = {"name": INDEX_VARIABLE, "value": _COMPLETION_INDEX}
+        words = [_COMPLETION_INDEX.join(map(_verbatim, word.split("{index}"))) for word in command]
+        return container | {"command": words, "env": [*container["env"], variable]}
+    indexes = {"name": "PYKUEUE_ARRAY_INDEXES", "value": " ".join(map(str, array.indexes))}
+    words = ["sh", "-c", _verbatim(_CHOOSE_INDEX), "sh", *container["command"]]
+    return container | {"command": words, "env": [*container["env"], indexes]}
+
+
+_CHOOSE_INDEX = f"""\
+number=0
+for index in $PYKUEUE_ARRAY_INDEXES; do
+  [ "$number" = "$JOB_COMPLETION_INDEX" ] && export {INDEX_VARIABLE}="$index"
+  number=$((number + 1))
+done
+for word do
+  shift
+  rest=
+  while [ "$word" != "${{word#*{{index\\}}}}" ]; do
+    rest="$rest${{word%%{{index\\}}*}}${INDEX_VARIABLE}"
+    word="${{word#*{{index\\}}}}"
+  done
+  set -- "$@" "$rest$word"
+done
+exec "$@"
+"""
+"""A shell script that looks up the index of this task and runs its arguments with it."""
+
+
+def _verbatim(word: str) -> str:
+    """The word, escaped so that Kubernetes expands no `$(NAME)` and takes no `$` of `$$`."""
+    return re.sub(r"\$(?=[$(])", "$$", word)
+
+
+def _variable(text: str) -> dict[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise click.BadParameter(f"{text!r} is not NAME=VALUE", param_hint="--env")
+    return {"name": name, "value": _verbatim(value)}
+
+
+def _prefix(command: tuple[str, ...]) -> str:
+    """A name from the script that an interpreter runs, else from the program."""
+    program, *rest = command
+    chosen = program
+    if _INTERPRETER.match(Path(program).stem) and rest:
+        if not rest[0].startswith("-"):
+            chosen = rest[0]
+        elif rest[0] == "-m" and len(rest) > 1:
+            chosen = rest[1]
+    return re.sub(r"[^a-z0-9]+", "-", Path(chosen).stem.lower()).strip("-")[:50] or "job"
+
+
+def header_options(command: Sequence[str]) -> list[str]:
+    """The options in the lines `#PYKUEUE --cpu 2` at the beginning of the script of a command."""
+    script = _script(command)
+    words: list[str] = []
+    try:
+        with Path(script).open(encoding="utf-8") as lines:
+            for line in lines:
+                if line.startswith(HEADER):
+                    words += shlex.split(line.removeprefix(HEADER), comments=True)
+                elif line.strip() and not line.startswith("#"):
+                    break
+    except (OSError, UnicodeDecodeError):
+        return []
+    except ValueError as error:
+        raise click.UsageError(f"{script}: a line {HEADER} cannot be read: {error}") from None
+    return words
+
+
+def _script(command: Sequence[str]) -> str:
+    """The program, or the file that an interpreter runs."""
+    program, *rest = command or ("",)
+    return rest[0] if rest and _INTERPRETER.match(Path(program).stem) else program

@@ -1,0 +1,1 @@
+"""Jobs that wait for other Jobs: `pykueue submit --after JOB`."""
