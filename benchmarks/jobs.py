@@ -1,4 +1,4 @@
-"""A queue of short process jobs: jobs a second, and the CPU that pykueue uses for each.
+"""A queue of short jobs: jobs a second, and the CPU and the writes of pykueue for each.
 
 python benchmarks/jobs.py [COUNT]
 """
@@ -16,6 +16,7 @@ from pykueue.api import resources
 from pykueue.cli import submit
 from pykueue.cluster.job_controller import job_view
 from pykueue.kube import access
+from pykueue.kube.client import ListOptions
 from pykueue.kube.http_client import HttpClient
 
 QUEUE = [
@@ -71,8 +72,8 @@ def start(directory: Path, runtime: str) -> subprocess.Popen[str]:
     return process
 
 
-async def drain(kubeconfig: Path, count: int) -> tuple[float, float]:
-    """Seconds to submit all jobs, and until the last has completed."""
+async def drain(kubeconfig: Path, count: int) -> tuple[float, float, int]:
+    """Seconds to submit all jobs and until the last has completed, and the writes of any object."""
     from pykueue.api import registry
 
     client = HttpClient(await access.from_kubeconfig(kubeconfig))
@@ -83,7 +84,7 @@ async def drain(kubeconfig: Path, count: int) -> tuple[float, float]:
         body = obj | {"apiVersion": kind.api_version}
         await client.create(kind.resource, body, "default" if kind.namespaced else "")
     left = {f"job-{number}" for number in range(count)}
-    begun = time.perf_counter()
+    begun, first = time.perf_counter(), await _revision(client)
     gate = asyncio.Semaphore(32)
 
     async def create(name: str) -> None:
@@ -95,8 +96,14 @@ async def drain(kubeconfig: Path, count: int) -> tuple[float, float]:
     submitted = time.perf_counter() - begun
     await watching
     finished = time.perf_counter() - begun
+    writes = await _revision(client) - first
     await client.close()
-    return submitted, finished
+    return submitted, finished, writes
+
+
+async def _revision(client: HttpClient) -> int:
+    """The newest revision of the store: each write of any object raises it by one."""
+    return int((await client.list(resources.JOB, "default", ListOptions(limit=1))).resource_version)
 
 
 async def _watch(client: HttpClient, left: set[str]) -> None:
@@ -111,7 +118,7 @@ def measure(count: int, runtime: str) -> None:
     with tempfile.TemporaryDirectory() as directory:
         process = start(Path(directory), runtime)
         try:
-            submitted, finished = asyncio.run(drain(Path(directory) / "data" / "kubeconfig", count))
+            submitted, finished, writes = asyncio.run(drain(Path(directory) / "data" / "kubeconfig", count))
             ticks = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
             spent = (int(ticks[11]) + int(ticks[12])) / os.sysconf("SC_CLK_TCK")
         finally:
@@ -119,7 +126,8 @@ def measure(count: int, runtime: str) -> None:
             process.wait()
     print(
         f"{count} jobs, {runtime} runtime: submitted in {submitted:.1f} s, drained in {finished:.1f} s "
-        f"({count / finished:.0f} jobs/s), {spent / count * 1000:.1f} ms of CPU in pykueue for each job"
+        f"({count / finished:.0f} jobs/s), {spent / count * 1000:.1f} ms of CPU and {writes / count:.1f} writes "
+        "of pykueue for each job"
     )
 
 

@@ -1,11 +1,13 @@
-"""Writes the tables of docs/compatibility.md: feature gates and fields of the Configuration.
+"""Writes the tables of docs/compatibility.md: features, gates and fields of the Configuration.
 
-Run `python tools/compatibility.py` after a change of `api/feature_gates.py` or
-`api/configuration/effects.py`. Text outside the marked parts is written by hand and stays.
+Run `python -m tools.compatibility` after a change of `tools/kueue_features.py`,
+`api/feature_gates.py` or `api/configuration/effects.py`. Text outside the marked parts is written by hand and stays.
 """
 
 from collections.abc import Iterable
 from pathlib import Path
+
+from tools import kueue_features
 
 from pykueue.api import feature_gates
 from pykueue.api.configuration import effects
@@ -42,7 +44,14 @@ def _field_rows() -> Iterable[tuple[str, ...]]:
         yield f"`{path}`", f"{effect}{place}: {field.limits}" if field.limits else f"{effect}{place}"
 
 
+def _feature_rows() -> Iterable[tuple[str, ...]]:
+    for feature in kueue_features.FEATURES:
+        test = f"`tests/{feature.test}`" if feature.test else "none"
+        yield feature.name, feature.stage, feature.state, test
+
+
 TABLES = {
+    "features": _table(("feature", "stage in Kueue", "state", "test"), _feature_rows()),
     "feature gates": _table(("gate", "stage", "default", "read by"), _gate_rows()),
     "configuration": _table(("field", "read by"), _field_rows()),
 }

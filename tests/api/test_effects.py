@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from tools import compatibility
+from tools import compatibility, kueue_features
 
 import pykueue
 from pykueue.api import feature_gates, structural
@@ -129,6 +129,12 @@ def test_fields_that_only_the_controller_reads_are_named():
 
 def test_the_page_of_compatibility_is_current():
     page = compatibility.PAGE.read_text()
-    assert page == compatibility.rendered(page), "run python tools/compatibility.py"
+    assert page == compatibility.rendered(page), "run python -m tools.compatibility"
     assert "| TASBalancedPlacement |" in page
     assert "| `tls.minVersion` |" in page
+
+
+def test_every_feature_has_a_test_or_is_said_to_be_missing():
+    rows = kueue_features.FEATURES
+    assert len(rows) == len({row.name for row in rows}) == 60
+    assert [row.name for row in rows if bool(row.test) == row.state.startswith("not there")] == []

@@ -1,4 +1,5 @@
 import msgspec
+from tests.apiserver.api_requests import create, send
 
 from pykueue.api.scheme import Kind, Scheme
 from pykueue.apiserver.http.discovery import Discovery, version_rank
@@ -103,3 +104,17 @@ def test_every_openapi_document_of_the_index_exists():
     openapi = OpenApi(Scheme([kind("Workload"), kind("Pod", group="", version="v1")]))
     paths = msgspec.json.decode(openapi.index())["paths"]
     assert all(openapi.document(path) for path in paths)
+
+
+async def test_an_older_version_reads_what_the_current_one_wrote(api):
+    spec = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu", "count": 2}}]}}
+    claim = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "c", "namespace": "default"},
+        "spec": spec,
+    }
+    assert (await create(api, claim)).code == 201
+    answer = await send(api, "GET", "/apis/resource.k8s.io/v1beta1/namespaces/default/resourceclaims/c")
+    (request,) = answer.body["spec"]["devices"]["requests"]
+    assert (request["deviceClassName"], request["count"]) == ("gpu", 2)

@@ -2,11 +2,12 @@
 
 import pytest
 
-from pykueue.api import integers, registry
+from pykueue.api import integers, registry, resources, times
 from pykueue.api.errors import ApiError
 from pykueue.apiserver.calls import ADMIN, ListCall, ResourceTarget
 from pykueue.apiserver.core import Core
 from pykueue.apiserver.http import options
+from pykueue.apiserver.local_client import LocalClient
 from pykueue.apiserver.store.memory import MemoryLog
 from pykueue.apiserver.store.store import Store
 from pykueue.cluster.kubelet.logs import Query
@@ -58,3 +59,18 @@ async def test_resource_versions(core):
 
 def test_grace_periods():
     refused(lambda: options.delete_call({}, {"gracePeriodSeconds": 10**400}, ADMIN))
+
+
+@pytest.mark.parametrize("seconds", [2**63 - 1, 10**12, 2**31])
+async def test_a_running_pod_may_have_any_grace_period(core, seconds):
+    client = LocalClient(core, core.scheme)
+    await client.create(resources.NAMESPACE, {"metadata": {"name": "default"}})
+    container = {"name": "c", "image": "i"}
+    spec = {"containers": [container], "nodeName": "n", "terminationGracePeriodSeconds": seconds}
+    await client.create(resources.POD, {"metadata": {"name": "p", "namespace": "default"}, "spec": spec})
+    await client.delete(resources.POD, "p", "default")
+    pod = await client.get(resources.POD, "p", "default")
+    assert times.parse(pod["metadata"]["deletionTimestamp"]).year < 3000
+    target = ResourceTarget(kind=core.scheme.for_kind("v1", "Pod"), namespace="default", name="p")
+    call = options.delete_call({}, {"gracePeriodSeconds": seconds - 1}, ADMIN)
+    await core.delete(target, call)

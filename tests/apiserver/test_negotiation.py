@@ -35,6 +35,13 @@ def test_the_first_form_we_speak_is_chosen(accept, media, transform):
     assert (form.media, form.transform) == (media, transform)
 
 
+def test_a_review_has_no_table():
+    with pytest.raises(ApiError):
+        negotiation.check_plain("application/json;as=Table;v=v1;g=meta.k8s.io")
+    negotiation.check_plain(KUBECTL_GET)
+    negotiation.check_plain("")
+
+
 @pytest.mark.parametrize("accept", ["text/html", "application/cbor", "application/json;as=Unheard;g=x;v=v1", ";;,;"])
 def test_a_client_that_speaks_nothing_of_ours_gets_406(accept):
     with pytest.raises(ApiError) as refused:

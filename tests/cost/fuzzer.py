@@ -80,7 +80,10 @@ PARAMETERS = (
     *("gracePeriodSeconds", "propagationPolicy", "orphanDependents", "fieldValidation", "sendInitialEvents"),
     *("allowWatchBookmarks", "container", "command", "stdin", "tty", "ports", "includeObject", "watch", "x"),
 )
-VALUES = ("", "0", "1", "-1", "x", "true", "All", "Exact", "NotOlderThan", "Strict", "9" * 5000, "é\x00", "Foreground")
+VALUES = (
+    *("", "0", "1", "-1", "x", "true", "All", "Exact", "NotOlderThan", "Strict", "9" * 5000, "é\x00", "Foreground"),
+    *(str(2**63 - 1), str(2**31 - 1)),
+)
 SCALARS = (None, True, 0, -1, 2**31, 2**63, 10**4000, 1.5, 1e300, "", "a", "1Gi", "-1", "\x1b]0;x\x07", "x" * 3000)
 FIELDS = (
     *("metadata", "name", "namespace", "labels", "annotations", "finalizers", "ownerReferences", "managedFields"),

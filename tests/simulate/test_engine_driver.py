@@ -119,6 +119,17 @@ def test_block_admission_starts_one_job_after_the_other():
     assert lines == ["0s first started", "20s second started"]
 
 
+def test_jobs_of_one_name_run_side_by_side():
+    world = one_queue()
+    jobs = Jobs(world)
+    for _ in range(2):
+        jobs.add("train", 1, run=10)
+    assert [line for line in played(world, jobs) if "finished" in line] == [
+        "10s train finished",
+        "10s train-1 finished",
+    ]
+
+
 def test_a_time_limit_stops_a_job():
     world = one_queue()
     jobs = Jobs(world)

@@ -127,7 +127,7 @@ def fill_in_defaults(schema: Schema, value: Any, unchanged: Container[str] = ())
             if name in value and name not in unchanged:
                 is_changed |= fill_in_defaults(part, value[name])
         additional = schema.get("additionalProperties")
-        if isinstance(additional, dict) and _has_defaults(additional):
+        if isinstance(additional, dict) and has_defaults(additional):
             for name in value.keys() - schema.get("properties", _EMPTY).keys():
                 is_changed |= fill_in_defaults(additional, value[name])
     return is_changed
@@ -170,16 +170,16 @@ def _property_defaults(schema: Schema) -> list[tuple[str, Any]]:
 
 @PerSchema
 def _defaulted_parts(schema: Schema) -> list[tuple[str, Schema]]:
-    return [(name, part) for name, part in schema.get("properties", _EMPTY).items() if _has_defaults(part)]
+    return [(name, part) for name, part in schema.get("properties", _EMPTY).items() if has_defaults(part)]
 
 
 @PerSchema
-def _has_defaults(schema: Schema) -> bool:
+def has_defaults(schema: Schema) -> bool:
     """Whether any default is below this schema."""
     if _property_defaults(schema) or _defaulted_parts(schema):
         return True
     below = (schema.get("items"), schema.get("additionalProperties"))
-    return any(_has_defaults(part) for part in below if isinstance(part, dict))
+    return any(has_defaults(part) for part in below if isinstance(part, dict))
 
 
 @PerSchema

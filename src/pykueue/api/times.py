@@ -8,6 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 SECOND_NS = 1_000_000_000
 
+LONGEST_SECONDS = 100 * 365 * 24 * 3600
+"""Longer spans of users count as this one: no time is then beyond what a `datetime` can be."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
@@ -33,6 +36,11 @@ def micro_from_ns(at_ns: int) -> str:
 @functools.lru_cache(maxsize=1024)
 def _from_seconds(seconds: int) -> str:
     return (_EPOCH + timedelta(seconds=seconds)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def span(seconds: float) -> timedelta:
+    """A span of time that a user wrote, which may be any number."""
+    return timedelta(seconds=max(-LONGEST_SECONDS, min(LONGEST_SECONDS, seconds)))
 
 
 def parse(text: str) -> datetime:

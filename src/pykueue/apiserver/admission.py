@@ -19,6 +19,7 @@ from pykueue.api.schema import UnknownField
 from pykueue.api.scheme import AdmissionRequest, Kind, Object
 from pykueue.apiserver import metadata, namespace_lifecycle, structure, trust, versions
 from pykueue.apiserver.calls import WriteCall
+from pykueue.apiserver.security.authorizer import Authorizer
 
 _SIMILAR_ENOUGH_TO_SUGGEST = 0.8
 _MOST_REPORTED_FIELDS = 100
@@ -58,6 +59,7 @@ class MutatingPlugin(Protocol):
 class ServerAdmission(AdmissionPipeline):
     call: WriteCall
     is_patch: bool = False
+    authorizer: Authorizer | None = None
     plugins: Sequence[AdmissionPlugin] = ()
     mutating_plugins: Sequence[MutatingPlugin] = ()
     is_event: bool = False
@@ -148,15 +150,21 @@ class ServerAdmission(AdmissionPipeline):
         return [*faults_of_update, *self._faults_of_user(kind, request)]
 
     def _faults_of_user(self, kind: Kind, request: AdmissionRequest) -> list[FieldError]:
-        """Only components write reserved keys, and only controllers what quota depends on."""
+        """Only components write reserved keys, and only controllers what quota depends on.
+
+        Those of a Namespace are the administrator's. Whoever has all rights in a namespace may
+        change its Namespace, but has no rights in all of them.
+        """
         if self.call.is_component:
             return []
-        wrong = []
-        if (kind.group, kind.kind) != ("", "Namespace"):
-            detail = "is written by pykueue only: remove this key, or leave it as it is"
+        user, wrong = self.call.user, []
+        is_namespace = (kind.group, kind.kind) == ("", "Namespace")
+        if not is_namespace or not trust.may_write_everywhere(user, kind, self.authorizer):
+            writer = "the administrator" if is_namespace else "pykueue"
+            detail = f"is written by {writer} only: remove this key, or leave it as it is"
             paths = reserved_keys.changes(request.object, request.old)
             wrong = [faults.forbidden(path, detail) for path in paths]
-        if not trust.is_trusted(self.call.user, request.object["metadata"].get("namespace", "")):
+        if not trust.is_trusted(user, kind, request.object["metadata"].get("namespace", ""), self.authorizer):
             wrong += controlled_objects.check(request.object, request.old)
         return wrong
 
@@ -171,7 +179,9 @@ class ServerAdmission(AdmissionPipeline):
             return
         unknown = unknown[:_MOST_REPORTED_FIELDS]
         if self.call.field_validation == "Strict":
-            faults = ", ".join([*self.call.decoding_faults, *map(str, unknown)])
+            parts = [self.call.decoding_faults, tuple(map(str, unknown))]
+            # Kubernetes finds both at once in its own kinds, unknown fields of others later.
+            faults = ", ".join(fault for part in (reversed(parts) if kind.is_builtin else parts) for fault in part)
             if faults:
                 raise self._undecodable(kind, as_sent, f"strict decoding error: {faults}")
         self.warnings += [*self.call.decoding_faults, *map(_warning, unknown)]

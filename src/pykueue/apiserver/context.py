@@ -10,6 +10,7 @@ from pykueue.api.scheme import AdmissionRequest, Kind, Object, Resource, Scheme,
 from pykueue.apiserver import versions
 from pykueue.apiserver.admission import AdmissionPlugin, MutatingPlugin, ServerAdmission
 from pykueue.apiserver.calls import DeleteCall, ResourceTarget, WriteCall
+from pykueue.apiserver.security.authorizer import Authorizer
 from pykueue.apiserver.store.rows import Stored
 from pykueue.apiserver.store.store import Store
 
@@ -56,6 +57,7 @@ class Context:
     scheme: Scheme
     settings: Settings
     clock: Callable[[], datetime] = now
+    authorizer: Authorizer | None = None
     plugins: list[AdmissionPlugin] = field(default_factory=list)
     deletion_plugins: list[AdmissionPlugin] = field(default_factory=list)
     mutating_plugins: list[MutatingPlugin] = field(default_factory=list)
@@ -66,6 +68,7 @@ class Context:
             lookup=StoreLookup(self.store, self.scheme),
             settings=self.settings,
             is_patch=is_patch,
+            authorizer=self.authorizer,
             plugins=self.plugins,
             mutating_plugins=self.mutating_plugins,
             subresource=target.subresource,

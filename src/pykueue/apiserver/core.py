@@ -58,11 +58,13 @@ class Core:
         clock: Callable[[], datetime] = context.now,
         authorizer: Authorizer | None = None,
     ) -> None:
-        """`authorizer` answers the questions of admission policies."""
+        """`authorizer` answers the questions of admission policies, and who is a controller."""
         self.scheme = scheme
         self.store = store
         self.hub = WatchHub(lambda: store.revision)
-        self.context = Context(store=store, scheme=scheme, settings=settings or Settings(), clock=clock)
+        self.context = Context(
+            store=store, scheme=scheme, settings=settings or Settings(), clock=clock, authorizer=authorizer
+        )
         self._quota_usage = QuotaUsage(store, clock)
         plugins = Plugins(store, scheme, self._quota_usage, authorizer)
         self.context.plugins += plugins.of_writes

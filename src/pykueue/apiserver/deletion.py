@@ -1,6 +1,5 @@
 """Delete: at once, after a grace period, or when the last finalizer is removed."""
 
-from datetime import timedelta
 from typing import Any
 
 import msgspec
@@ -40,7 +39,7 @@ class DeleteHandler:
             warnings.append(_ORPHAN_WARNING)
         warnings += self._context.check_deletion(kind, existing.shared_or_decoded(), call, target.kind)
         obj = existing.decode()
-        _set_policy_finalizer(kind, obj, _without_orphans(kind, obj, call))
+        _set_policy_finalizer(kind, obj, self._without_orphans(kind, obj, call))
         self._set_deletion_timestamp(kind, obj, _grace_seconds(kind, obj, call))
         is_removed = is_removable(kind, obj)
         if is_removed:
@@ -54,6 +53,17 @@ class DeleteHandler:
             is_removed=is_removed,
             is_written=not call.dry_run,
         )
+
+    def _without_orphans(self, kind: Kind, obj: Object, call: DeleteCall) -> DeleteCall:
+        """A user's deletion of a job in a queue deletes its pods, too; 403 to keep them."""
+        namespace = obj["metadata"].get("namespace", "")
+        if not controlled_objects.keeps_quota(obj) or trust.is_trusted(
+            call.user, kind, namespace, self._context.authorizer
+        ):
+            return call
+        if call.propagation_policy == "Orphan":
+            raise errors.forbidden(kind.group, kind.plural, objects.name(obj), controlled_objects.ORPHANING)
+        return call if call.propagation_policy else msgspec.structs.replace(call, propagation_policy="Background")
 
     def _check_preconditions(self, kind: Kind, existing: Stored, call: DeleteCall) -> None:
         checks = (
@@ -76,7 +86,7 @@ class DeleteHandler:
                 return
         elif metadata.has_generation(kind):
             meta["generation"] = meta.get("generation", 0) + 1
-        meta["deletionTimestamp"] = times.to_text(self._context.clock() + timedelta(seconds=grace_seconds))
+        meta["deletionTimestamp"] = times.to_text(self._context.clock() + times.span(grace_seconds))
         meta["deletionGracePeriodSeconds"] = grace_seconds
         if kind.kind == "Namespace" and not kind.group:
             obj["status"] = {**objects.status(obj), "phase": "Terminating"}
@@ -106,16 +116,6 @@ def _last_version(obj: Object, existing: Stored) -> Object:
     It has a deletionTimestamp only if an earlier version had one, as in Kubernetes.
     """
     return obj if existing.meta.deletion_timestamp else existing.decode()
-
-
-def _without_orphans(kind: Kind, obj: Object, call: DeleteCall) -> DeleteCall:
-    """A user's deletion of a job in a queue deletes its pods, too; 403 if they are to be kept."""
-    namespace = obj["metadata"].get("namespace", "")
-    if not controlled_objects.keeps_quota(obj) or trust.is_trusted(call.user, namespace):
-        return call
-    if call.propagation_policy == "Orphan":
-        raise errors.forbidden(kind.group, kind.plural, objects.name(obj), controlled_objects.ORPHANING)
-    return call if call.propagation_policy else msgspec.structs.replace(call, propagation_policy="Background")
 
 
 def _set_policy_finalizer(kind: Kind, obj: Object, call: DeleteCall) -> None:

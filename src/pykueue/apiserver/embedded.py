@@ -26,6 +26,7 @@ from pykueue.apiserver.http.app import Application
 from pykueue.apiserver.http.listener import Listener
 from pykueue.apiserver.local_client import LocalClient
 from pykueue.apiserver.plugins.escalation import Escalation
+from pykueue.apiserver.plugins.wrapped_components import WrappedComponents
 from pykueue.apiserver.security import certificates, files, kubeconfig, tokens
 from pykueue.apiserver.security.authorizer import Authorizer
 from pykueue.apiserver.store.rows import Stored, StoreKey
@@ -149,7 +150,7 @@ class EmbeddedApi:
         eviction = evictions.PodEviction(self.core, self.scheme, StoreLookup(self.core.store, self.scheme))
         application.hooks.add_subresource("", evictions.EVICTION, eviction.create)
         application.hooks.add_subresource("", service_accounts.TOKEN, self._accounts.request)
-        self.core.context.plugins.insert(0, Escalation(self.authorizer))
+        self.core.context.plugins[:0] = [Escalation(self.authorizer), WrappedComponents(self.authorizer)]
 
 
 def _names(host: str) -> tuple[str, ...]:

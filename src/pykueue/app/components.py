@@ -25,6 +25,7 @@ from pykueue.app.health import METRICS_CONTENT_TYPE
 if TYPE_CHECKING:
     from pykueue.app.configured_controllers import ConfiguredControllers
     from pykueue.cluster.runtimes.sandbox import UnixUser
+    from pykueue.recording.ring import RingOptions
 
 
 CLUSTER_DIRECTORY = "room"
@@ -85,6 +86,8 @@ class UpContext:
     dashboard: DashboardOptions = DashboardOptions()
     controllers: "ConfiguredControllers | None" = None
     """Set by the component of the controllers, for components after it."""
+    recording: "RingOptions | None" = None
+    """Where the events of the engine are recorded; None: they are not."""
 
 
 def _controllers(context: UpContext) -> Component | None:
@@ -94,7 +97,7 @@ def _controllers(context: UpContext) -> Component | None:
     from pykueue.app.configured_controllers import ConfiguredControllers
     from pykueue.app.visibility import api as visibility
 
-    controllers = ConfiguredControllers(context.api, context.configuration)
+    controllers = ConfiguredControllers(context.api, context.configuration, context.recording)
     visibility.register(context.api, controllers)
     _register_metrics(context.api.hooks, controllers)
     running_configuration.register(context.api.hooks, controllers)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pykueue.kube.client import Client
     from pykueue.kube.controller.cache import ObjectCache
     from pykueue.kube.rate_limit import RateLimit
+    from pykueue.recording.ring import RingOptions
     from pykueue.webhooks.service import Webhooks
 
 log = logging.getLogger(__name__)
@@ -67,6 +68,8 @@ async def serve(
     client: "Client",
     configuration: "Loaded",
     options: WebhookOptions | None,
+    recording: "RingOptions | None" = None,
+    *,
     dashboard: ClusterDashboardOptions | None = None,
 ) -> None:
     """Run until SIGINT or SIGTERM; without options, webhooks or the page are not served."""
@@ -74,7 +77,7 @@ async def serve(
 
     stopping = process.stop_signal()
     webhooks = _webhooks(client, configuration, options) if options else None
-    controller = ControllerProcess(client, configuration, webhooks)
+    controller = ControllerProcess(client, configuration, webhooks, recording=recording)
     profiling = ProfilingServer(configuration.value.pprof_bind_address)
     servers: list[HealthServer | MetricsServer | ProfilingServer] = [*controller.health_servers(), profiling]
     process.log_limits(configuration.document)
@@ -119,7 +122,15 @@ async def _run_until(stopping: asyncio.Event, coroutines: list[Coroutine[Any, An
 class ControllerProcess:
     """One replica: it leads, or waits to lead, and serves visibility in both roles."""
 
-    def __init__(self, client: "Client", configuration: "Loaded", webhooks: "Webhooks | None" = None) -> None:
+    def __init__(
+        self,
+        client: "Client",
+        configuration: "Loaded",
+        webhooks: "Webhooks | None" = None,
+        *,
+        recording: "RingOptions | None" = None,
+    ) -> None:
+        self._recording = recording
         self._client = client
         self._configuration = configuration
         self._webhooks = webhooks
@@ -216,7 +227,9 @@ class ControllerProcess:
 
         is_elected = self._configuration.value.leader_election.leader_elect
         role = instruments.LEADER if is_elected else instruments.STANDALONE
-        self._controllers = Controllers(self._client, self._configuration.document, role=role)
+        self._controllers = Controllers(
+            self._client, self._configuration.document, role=role, recording=self._recording
+        )
         log.info("the controllers start")
         self._stopped_leading.clear()
         self._started_leading.set()

@@ -18,6 +18,7 @@ from pykueue.app.components import COMPONENTS, DashboardOptions, ProcessOptions,
 from pykueue.controllers.settings import admission_settings
 from pykueue.dashboard.embedded import EmbeddedDashboard
 from pykueue.kube import loop_watchdog
+from pykueue.recording.ring import RingOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,8 @@ class UpOptions:
     """Whether a new cluster gets a queue with what this machine has."""
     process: ProcessOptions = field(default_factory=ProcessOptions)
     dashboard: DashboardOptions = field(default_factory=DashboardOptions)
+    recording: RingOptions | None = None
+    """Where the events of the engine are recorded; None: they are not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +64,7 @@ async def started(options: UpOptions) -> AsyncIterator[RunningServer]:
         has_default_queues=options.has_default_queues,
         process=options.process,
         dashboard=options.dashboard,
+        recording=options.recording,
     )
     components = [component for build in COMPONENTS if (component := build(context)) is not None]
     async with contextlib.AsyncExitStack() as stack:

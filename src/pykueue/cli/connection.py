@@ -79,7 +79,7 @@ class ClusterAccess:
 
 
 def _running_kubeconfig() -> Path | None:
-    """The kubeconfig of the `pykueue up` on this machine, unless the environment names a cluster."""
+    """The kubeconfig of this machine's `pykueue up`, unless the environment names a cluster."""
     if os.environ.get("KUBECONFIG") or os.environ.get("KUBERNETES_SERVICE_HOST"):
         return None
     from pykueue.cli import data_directory

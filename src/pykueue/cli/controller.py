@@ -57,6 +57,11 @@ _SHORTEST_LIFE_SECONDS = 10
     show_default=True,
     help="The port of the page; 0 takes any free one.",
 )
+@click.option(
+    "--record",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Record the events of the scheduler in this directory, for `pykueue replay`. Default: not recorded.",
+)
 @options.with_log_level("info")
 def controller(
     *,
@@ -67,6 +72,7 @@ def controller(
     certificate_life: str,
     dashboard: bool,
     dashboard_port: int,
+    record: Path | None,
     log_level: str,
 ) -> None:
     """Run the controllers of a Kubernetes cluster.
@@ -83,7 +89,8 @@ def controller(
     try:
         with asyncio.Runner(loop_factory=process.loop_factory()) as runner:
             port = dashboard_port if dashboard else None
-            runner.run(_serve((kubeconfig, context), configuration, options, dashboard_port=port))
+            cluster = (kubeconfig, context)
+            runner.run(_serve(cluster, configuration, options, record=record, dashboard_port=port))
     except AccessError as error:
         raise click.ClickException(str(error)) from None
 
@@ -93,12 +100,14 @@ async def _serve(
     configuration: "Loaded",
     options: "WebhookOptions | None",
     *,
+    record: Path | None,
     dashboard_port: int | None,
 ) -> None:
     """`cluster` is a kubeconfig and its context; without a port, the page is not served."""
     from pykueue.app import controller as controller_process
     from pykueue.kube import access
     from pykueue.kube.http_client import HttpClient
+    from pykueue.recording.ring import RingOptions
 
     credentials = await access.find(*cluster)
     client = HttpClient(credentials, rate_limit=controller_process.rate_limit(configuration))
@@ -108,7 +117,8 @@ async def _serve(
         else controller_process.ClusterDashboardOptions(access=credentials, port=dashboard_port)
     )
     try:
-        await controller_process.serve(client, configuration, options, dashboard)
+        recording = None if record is None else RingOptions(directory=record)
+        await controller_process.serve(client, configuration, options, recording, dashboard=dashboard)
     except OSError as error:
         raise click.ClickException(str(error)) from None
     finally:

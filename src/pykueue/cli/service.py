@@ -1,4 +1,4 @@
-"""`pykueue service`: let systemd start `pykueue up` with the machine or with the user's session."""
+"""`pykueue service`: systemd starts `pykueue up` with the machine or the user's session."""
 
 import os
 import shutil

@@ -77,6 +77,24 @@ COMPONENTS = (
         image="pykueue/jobset-operator",
         loggers=("pykueue.cluster.jobset",),
     ),
+    ComponentDeployment(
+        namespace="kubeflow-system",
+        name="kubeflow-trainer-controller-manager",
+        image="pykueue/trainer",
+        loggers=("pykueue.cluster.trainjob",),
+    ),
+    ComponentDeployment(
+        namespace="appwrapper-system",
+        name="appwrapper-controller-manager",
+        image="pykueue/appwrapper-operator",
+        loggers=("pykueue.cluster.appwrapper",),
+    ),
+    ComponentDeployment(
+        namespace="spark-operator",
+        name="spark-operator-controller",
+        image="pykueue/spark-operator",
+        loggers=("pykueue.cluster.spark-operator",),
+    ),
 )
 _BY_NAME = {component.name: component for component in COMPONENTS}
 

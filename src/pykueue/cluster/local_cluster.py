@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from pykueue.api import objects, resources
+from pykueue.api.rules.jobs import wrapped_kinds
 from pykueue.api.scheme import Object, Resource
 from pykueue.api.times import SECOND_NS
 from pykueue.cluster import component_deployments, nodes, pods, refused_children
@@ -23,7 +24,15 @@ from pykueue.cluster.cron_job_controller import sync as cron_sync
 from pykueue.cluster.job_controller import sync as jobs
 from pykueue.cluster.kubelet.kubelet import Kubelet
 from pykueue.cluster.kubelet.pod_security import PodSecurity
-from pykueue.cluster.operators import job_set, leader_worker_set, managed_by, train_job
+from pykueue.cluster.operators import (
+    app_wrapper,
+    job_set,
+    leader_worker_set,
+    managed_by,
+    spark_application,
+    train_job,
+    training_runtimes,
+)
 from pykueue.cluster.operators.kubeflow import sync as training
 from pykueue.cluster.operators.kubeflow.frameworks import FRAMEWORKS
 from pykueue.cluster.operators.ray import cluster as ray_cluster
@@ -43,7 +52,7 @@ from pykueue.cluster.taint_eviction import TaintEvictionController
 from pykueue.kube.client import Client
 from pykueue.kube.clock import Clock
 from pykueue.kube.controller.audit import CacheAudit
-from pykueue.kube.controller.cache import InformerSet, ObjectCache
+from pykueue.kube.controller.cache import InformerSet, ObjectCache, key_of
 from pykueue.kube.controller.controller import Controller, Sync
 from pykueue.kube.controller.event_recorder import CoreEvents, EventRecorder
 from pykueue.kube.controller.executor import WriteExecutor
@@ -119,6 +128,7 @@ class LocalCluster:
             self._component_logs.open()
             if self._options.publish_components:
                 await component_deployments.ensure(self._client)
+                await training_runtimes.ensure(self._client)
             start("kubelet", self.kubelet.run)
             start("autoscaler", self._autoscaler.run)
             start("pod garbage collector", self._pod_garbage_collector.run)
@@ -264,6 +274,8 @@ class LocalCluster:
             ),
             self._operator("jobset", resources.JOB_SET, job_set.sync, resources.JOB),
             self._train_job_controller(),
+            self._app_wrapper_controller(),
+            self._operator("spark-operator", resources.SPARK_APPLICATION, spark_application.sync, resources.POD),
             self._operator("leaderworkerset", resources.LEADER_WORKER_SET, leader_worker_set.sync, resources.POD),
             *(
                 self._operator(
@@ -281,3 +293,17 @@ class LocalCluster:
             self._cache.add_kind(resource)
         sync = train_job.reconciler(lambda runtime: self._cache.get(runtime.resource, runtime.name, runtime.namespace))
         return self._operator("trainjob", resources.TRAIN_JOB, sync, resources.JOB_SET)
+
+    def _app_wrapper_controller(self) -> Controller:
+        self._cache.add_index(resources.POD, app_wrapper.LABEL, _app_wrapper_keys)
+
+        def find_pods(wrapper: Object) -> list[Object]:
+            return self._cache.indexed(resources.POD, app_wrapper.LABEL, "/".join(key_of(wrapper)))
+
+        sync = app_wrapper.reconciler(find_pods)
+        return self._operator("appwrapper", resources.APP_WRAPPER, sync, *wrapped_kinds.WATCHED)
+
+
+def _app_wrapper_keys(pod: Object) -> list[str]:
+    name = objects.labels(pod).get(app_wrapper.LABEL)
+    return [f"{objects.namespace(pod)}/{name}"] if name else []

@@ -5,7 +5,7 @@ Functions without I/O.
 
 import copy
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from pykueue.api import conditions, objects, times
@@ -71,9 +71,8 @@ def finished_at(pod: Object) -> datetime:
         return times.parse(ready["lastTransitionTime"])
     metadata = pod["metadata"]
     if objects.is_deleted(pod):
-        return times.parse(metadata["deletionTimestamp"]) - timedelta(
-            seconds=metadata.get("deletionGracePeriodSeconds") or 0
-        )
+        grace = times.span(metadata.get("deletionGracePeriodSeconds") or 0)
+        return times.parse(metadata["deletionTimestamp"]) - grace
     return times.parse(metadata["creationTimestamp"])
 
 

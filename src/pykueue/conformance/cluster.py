@@ -26,7 +26,7 @@ class RecordedCluster:
     def __init__(self, recorded: Mapping[str, Any], *, watches_writes: bool = True) -> None:
         """Without `watches_writes` the engine gets no events about its own decisions."""
         self._watches_writes = watches_writes
-        configuration = _configuration(recorded.get("config") or {})
+        configuration = scenario_configuration(recorded.get("config") or {})
         self.now_ns = times.to_ns(recorded.get("now") or _DEFAULT_NOW)
         self.policy = policy.engine_policy(configuration)
         self.engine = Engine(self.policy)
@@ -283,7 +283,7 @@ class RecordedCluster:
             self.handle(events.WorkloadChanged(at_ns=self.now_ns, workload=value))
 
 
-def _configuration(recorded: Mapping[str, Any]) -> dict[str, Any]:
+def scenario_configuration(recorded: Mapping[str, Any]) -> dict[str, Any]:
     transformations = recorded.get("resourceTransformations") or ()
     requeuing = {"timestamp": recorded.get("requeuingTimestamp")}
     admission_fair_sharing = recorded.get("admissionFairSharing")

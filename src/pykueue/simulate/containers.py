@@ -57,7 +57,7 @@ class Machine:
             id=_id(request),
             pod=request.pod,
             ends_ns=None if seconds is None else self._clock.now_ns() + int(seconds * SECOND_NS),
-            exit=Exit(code=int(objects.annotations(request.pod).get(simulated.EXIT_CODE, "0"))),
+            exit=Exit(code=simulated.exit_code(request.pod)),
         )
         self._processes.setdefault(objects.uid(request.pod), {})[process.id] = process
         self._on_start(process)

@@ -1,8 +1,12 @@
 import copy
+import time
 
+import pytest
 from tests.cluster.fake_api import FakeApi
 
+from pykueue.api import times
 from pykueue.api.times import SECOND_NS
+from pykueue.cluster.cron_job_controller import schedule as cron_schedule
 from pykueue.cluster.cron_job_controller import sync
 
 
@@ -104,3 +108,31 @@ def test_the_time_zone_moves_the_schedule():
 
 def test_an_unparseable_schedule_emits_an_event():
     assert CronJobFixture(schedule="whenever").sync().api.event_reasons() == ["UnparseableSchedule"]
+
+
+@pytest.mark.parametrize("schedule", ["* * * * *", "@every 1s", "*/7 3 * 1-6 1", "* * 1 1 *"])
+def test_years_of_missed_times_are_not_visited_one_by_one(schedule):
+    fixture = CronJobFixture(schedule=schedule)
+    started = time.process_time()
+    fixture.sync(after=3 * 365 * 24 * 3600 + 1)
+    assert time.process_time() - started < 2
+    last = times.parse(fixture.cron_job["status"]["lastScheduleTime"])
+    assert cron_schedule.parse(schedule).next(last) > fixture.api.now
+
+
+@pytest.mark.parametrize("name", ["../../../etc/passwd", "Europe", "/etc/passwd", "No/Such", "\x00", "a" * 5000])
+def test_an_unknown_time_zone_is_reported(name):
+    fixture = CronJobFixture(timeZone=name).sync(after=601)
+    assert fixture.jobs == []
+    assert "unknown time zone" in fixture.api.events[-1][2]
+
+
+@pytest.mark.parametrize(
+    "schedule", ["@every 999999999999999999h", "9" * 5000 + " * * * *", "@every " + "9" * 5000 + "s"]
+)
+def test_numbers_beyond_all_times_are_reported(schedule):
+    assert CronJobFixture(schedule=schedule).sync(after=601).jobs == []
+
+
+def test_a_deadline_of_any_number_of_seconds_is_kept():
+    assert CronJobFixture(startingDeadlineSeconds=2**63 - 1).sync(after=601).jobs == ["nightly-29453770"]

@@ -2,7 +2,7 @@
 
 from tests.cluster.job_controller.job_fixture import JobFixture
 
-from pykueue.cluster.job_controller import replicas
+from pykueue.cluster import pod_control
 
 
 def test_first_sync_creates_parallelism_pods_and_starts():
@@ -73,7 +73,7 @@ def test_lowering_parallelism_removes_the_pod_that_loses_least():
 
 
 def test_one_sync_creates_a_bounded_number_of_pods():
-    assert len(JobFixture(parallelism=600, completions=600).sync().active) == replicas.MOST_PER_SYNC
+    assert len(JobFixture(parallelism=600, completions=600).sync().active) == pod_control.MOST_PER_SYNC
 
 
 def test_a_refused_creation_emits_one_event_and_stops():

@@ -1,5 +1,6 @@
 """Whose pods run as the server's user, and whose as a user of their namespace."""
 
+import itertools
 import pwd
 
 import pytest
@@ -29,6 +30,7 @@ def account(namespace):
 class Cluster:
     def __init__(self, directory, **fields):
         self.cache = ObjectCache()
+        self._versions = itertools.count(1)
         self.security = PodSecurity(self.cache, Isolation(server=ROOT, first_uid=5000, **fields), directory)
         for name in ("default", "ml", "other"):
             self.add_namespace(name)
@@ -41,10 +43,16 @@ class Cluster:
 
     def bind(self, namespace, role, *subjects, labels=None):
         """A role binding; a cluster role binding without a namespace."""
-        metadata = {"name": "b", "labels": labels or {}} | ({"namespace": namespace} if namespace else {})
+        version = str(next(self._versions))
+        metadata = {"name": "b", "labels": labels or {}, "resourceVersion": version}
+        metadata |= {"namespace": namespace} if namespace else {}
         resource = pod_security._ROLE_BINDING if namespace else pod_security._CLUSTER_ROLE_BINDING
         reference = {"kind": "ClusterRole", "name": role}
         self.cache.observe(resource, {"metadata": metadata, "roleRef": reference, "subjects": list(subjects)})
+
+    def unbind(self, namespace):
+        resource = pod_security._ROLE_BINDING if namespace else pod_security._CLUSTER_ROLE_BINDING
+        self.cache.forget(resource, self.cache.get(resource, "b", namespace))
 
     def uid(self, namespace):
         pod = {"metadata": {"namespace": namespace, "name": "p"}, "spec": {"containers": [CONTAINER]}}
@@ -107,6 +115,42 @@ def test_a_service_account_with_rights_everywhere(cluster):
     assert cluster.uid("default") == 0
     cluster.bind("ml", "edit", USER)
     assert cluster.uid("default") != 0
+
+
+def test_what_others_wrote_keeps_its_user_when_they_may_write_no_more(cluster):
+    for namespace in ("ml", "other"):
+        cluster.bind(namespace, "edit", USER)
+    cluster.unbind("ml")
+    cluster.bind("other", "view", USER)
+    assert (cluster.uid("ml"), cluster.uid("other"), cluster.uid("default")) == (5000, 5001, 0)
+
+
+def test_a_role_that_loses_its_verbs_leaves_the_user(cluster):
+    cluster.bind("ml", "edit", USER)
+    reduced = WRITER | {"metadata": {"name": "edit", "resourceVersion": "2"}, "rules": READER["rules"]}
+    cluster.cache.observe(pod_security._CLUSTER_ROLE, reduced)
+    assert cluster.uid("ml") == 5000
+
+
+def test_rights_everywhere_leave_users_everywhere(cluster):
+    cluster.bind("", "edit", USER)
+    cluster.unbind("")
+    assert {cluster.uid(name) for name in ("default", "ml", "other")} == {5000, 5001, 5002}
+
+
+def test_accounts_of_a_namespace_that_was_shared_are_still_others(cluster):
+    cluster.bind("ml", "edit", USER)
+    cluster.bind("other", "edit", account("ml"))
+    cluster.unbind("ml")
+    assert cluster.uid("other") != 0
+    cluster.unbind("other")
+    assert cluster.uid("other") != 0
+
+
+def test_accounts_of_the_administrator_leave_nothing(cluster):
+    cluster.bind("other", "edit", account("default"))
+    cluster.unbind("other")
+    assert cluster.uid("other") == 0
 
 
 def test_users_stay_after_a_restart_and_are_never_reused(tmp_path):

@@ -2,6 +2,8 @@
 
 import errno
 import os
+import shutil
+import subprocess
 import sys
 import uuid
 from pathlib import Path
@@ -195,3 +197,47 @@ async def test_a_container_without_its_cgroup_does_not_start(real, tmp_path, mon
     for directory in tmp_path.glob("pods/*/containers/*/*/cgroup"):
         ContainerCgroup.parse(directory.read_text()).remove()
     assert not (tmp_path / "ran").exists()
+
+
+PRELOADED = """
+#include <stdio.h>
+#include <unistd.h>
+__attribute__((constructor)) static void before_main(void) {
+    if (fork()) return;
+    usleep(500000);
+    FILE *own = fopen("/proc/self/cgroup", "r");
+    for (int c; (c = fgetc(own)) != EOF;) putchar(c);
+    fflush(stdout);
+    _exit(0);
+}
+"""
+
+
+@pytest.fixture
+def library(tmp_path):
+    if shutil.which("cc") is None:
+        pytest.skip("needs a C compiler")
+    library = tmp_path / "first.so"
+    command = ["cc", "-shared", "-fPIC", "-x", "c", "-", "-o", str(library)]
+    subprocess.run(command, input=PRELOADED.encode(), check=True)
+    return library
+
+
+async def test_a_library_that_is_loaded_first_is_in_the_cgroup(real, tmp_path, library):
+    """The loader runs it before the shell of the container waits for its cgroup."""
+    runtime = ProcessRuntime(tmp_path, cgroups=real)
+    container_request = request("sleep", "2", uid=str(uuid.uuid4()), environment={"LD_PRELOAD": str(library)})
+    await ended(await runtime.start(container_request))
+    memory = [line for line in log_of(runtime, container_request).splitlines() if ":memory:" in line or "0::" in line]
+    assert memory
+    uid = container_request.pod["metadata"]["uid"]
+    assert [line for line in memory if uid not in line and ":memory:" in line] == []
+
+
+async def test_variables_with_odd_names_and_values_reach_the_command(real, tmp_path):
+    values = {"a.b": "1", "UID": "7", "OPTIND": "x", "Q": 'it\'s "$HOME" `id`\n;', "IFS": "|"}
+    script = f"import os; print([os.environ[name] for name in {list(values)!r}])"
+    runtime = ProcessRuntime(tmp_path, cgroups=real)
+    container_request = request(sys.executable, "-c", script, uid=str(uuid.uuid4()), environment=values)
+    await ended(await runtime.start(container_request))
+    assert log_of(runtime, container_request) == f"{list(values.values())}\n"

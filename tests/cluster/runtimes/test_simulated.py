@@ -2,6 +2,7 @@ from datetime import timedelta
 
 import pytest
 
+from pykueue.api import times
 from pykueue.api.times import SECOND_NS
 from pykueue.cluster.kubelet.run import Exit
 from pykueue.cluster.runtimes import simulated
@@ -58,3 +59,14 @@ async def test_stopping_ends_it_at_once():
     container = await simulated.SimulatedRuntime(WallClock()).start(request("sleep", "3600"))
     await container.stop(30)
     assert await container.wait() == simulated.TERMINATED
+
+
+@pytest.mark.parametrize("text", ["zzz", "-1", "9" * 5000, "", "1_0"])
+def test_an_exit_code_that_is_none_counts_as_0(text):
+    assert simulated.exit_code(request(exit_code=text).pod) == 0
+
+
+@pytest.mark.parametrize("container_request", [request("sleep", "9" * 400), request(runtime="9" * 400)])
+def test_no_pod_runs_longer_than_a_century(container_request):
+    seconds = simulated.seconds(container_request.pod, container_request.container)
+    assert seconds == times.LONGEST_SECONDS

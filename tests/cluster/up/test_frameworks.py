@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import shutil
+import subprocess
 import sys
 
 import pytest
@@ -91,3 +92,34 @@ def test_a_ray_job_runs_on_a_real_ray_cluster(cluster):
         seconds=300,
     )
     assert ended["status"]["jobStatus"] == "SUCCEEDED"
+
+
+TRAIN = """
+from kubeflow.trainer import CustomTrainer, TrainerClient
+
+def train():
+    import torch, torch.distributed as distributed
+    distributed.init_process_group("gloo")
+    total = torch.ones(1) * (distributed.get_rank() + 1)
+    distributed.all_reduce(total)
+    assert total.item() == 3, total
+    distributed.destroy_process_group()
+
+client = TrainerClient()
+trainer = CustomTrainer(func=train, num_nodes=2, resources_per_node={"cpu": "200m"})
+name = client.train(runtime=client.get_runtime("torch-distributed"), trainer=trainer)
+client.wait_for_job_status(name, status={"Complete", "Failed"}, timeout=250)
+assert client.get_job(name).status == "Complete"
+"""
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None or importlib.util.find_spec("kubeflow") is None,
+    reason="torch or the Kubeflow SDK is not installed",
+)
+@pytest.mark.torture
+@pytest.mark.timeout(400)
+def test_the_kubeflow_sdk_trains_on_two_nodes(cluster, tmp_path):
+    script = tmp_path / "train.py"
+    script.write_text(TRAIN)
+    subprocess.run([sys.executable, str(script)], env=cluster.environment, timeout=300, check=True)

@@ -4,10 +4,11 @@ Collected by `api.registry`.
 """
 
 import functools
+from collections.abc import Callable
 from dataclasses import replace
 
-from pykueue.api.builtin import schemas
-from pykueue.api.scheme import Column, Kind
+from pykueue.api.builtin import older_versions, schemas
+from pykueue.api.scheme import Column, Kind, Object
 
 _AGE = Column(name="Age", json_path=".metadata.creationTimestamp", type="date")
 _SCALE = {
@@ -15,6 +16,7 @@ _SCALE = {
     "statusReplicasPath": ".status.replicas",
     "labelSelectorPath": ".spec.selector",
 }
+_DEVICE_KINDS = ("DeviceClass", "ResourceClaim", "ResourceClaimTemplate", "ResourceSlice")
 _IN_CATEGORY_ALL = frozenset(
     {
         "CronJob",
@@ -116,6 +118,7 @@ def _groups() -> list[Kind]:
         _builtin(flow_control, "PriorityLevelConfiguration", namespaced=False, has_status=True),
         _builtin("scheduling.k8s.io/v1", "PriorityClass", "pc", namespaced=False, plural="priorityclasses"),
         _builtin("node.k8s.io/v1", "RuntimeClass", namespaced=False, plural="runtimeclasses"),
+        _builtin("certificates.k8s.io/v1", "CertificateSigningRequest", "csr", namespaced=False, has_status=True),
         _builtin("coordination.k8s.io/v1", "Lease"),
         _builtin("resource.k8s.io/v1", "DeviceClass", namespaced=False, plural="deviceclasses"),
         _builtin("resource.k8s.io/v1", "ResourceClaim", has_status=True),
@@ -141,6 +144,41 @@ def _groups() -> list[Kind]:
         _builtin("apiregistration.k8s.io/v1", "APIService", namespaced=False, has_status=True),
         _builtin(admission, "MutatingWebhookConfiguration", namespaced=False),
     ]
+
+
+def _older_versions() -> list[Kind]:
+    """Versions that clients of older releases write; they are stored in the current one."""
+    current = {(kind.group, kind.kind): kind for kind in _groups()}
+    devices = [current["resource.k8s.io", kind] for kind in _DEVICE_KINDS]
+    return [
+        _older(
+            current["autoscaling", "HorizontalPodAutoscaler"],
+            "v1",
+            older_versions.autoscaler_from_v1,
+            older_versions.autoscaler_to_v1,
+        ),
+        *(
+            _older(kind, "v1beta2", older_versions.devices_from_v1beta2, older_versions.devices_to_v1beta2)
+            for kind in devices
+        ),
+        *(
+            _older(kind, "v1beta1", older_versions.devices_from_v1beta1, older_versions.devices_to_v1beta1)
+            for kind in devices
+        ),
+    ]
+
+
+def _older(
+    current: Kind, version: str, to_storage: Callable[[Object], Object], from_storage: Callable[[Object], Object]
+) -> Kind:
+    return replace(
+        current,
+        version=version,
+        schema=schemas.of_kind(f"{current.group}/{version}", current.kind),
+        storage_version=current.version,
+        to_storage=to_storage,
+        from_storage=from_storage,
+    )
 
 
 def _status(name: str, field: str, column_type: str = "string", priority: int = 0) -> Column:
@@ -223,8 +261,38 @@ def _leader_worker_set() -> Kind:
     return replace(kind, scale=_SCALE | {"labelSelectorPath": ".status.hpaPodSelector"})
 
 
+def _app_wrapper() -> Kind:
+    return _framework(
+        "workload.codeflare.dev/v1beta2",
+        "AppWrapper",
+        _status("Status", "phase"),
+        *(
+            Column(name=name, json_path=f".status.conditions[?(@.type=='{name.replace(' ', '')}')].status")
+            for name in ("Quota Reserved", "Resources Deployed", "Unhealthy")
+        ),
+        _AGE,
+        short="aw",
+    )
+
+
+def _spark_application() -> Kind:
+    return _framework(
+        "sparkoperator.k8s.io/v1beta2",
+        "SparkApplication",
+        Column(name="Suspend", json_path=".spec.suspend", type="boolean"),
+        _status("Status", "applicationState.state"),
+        _status("Attempts", "executionAttempts"),
+        _status("Start", "lastSubmissionAttemptTime"),
+        _status("Finish", "terminationTime"),
+        _AGE,
+        short="sparkapp",
+    )
+
+
 def _others() -> list[Kind]:
     return [
+        _app_wrapper(),
+        _spark_application(),
         _framework(
             "jobset.x-k8s.io/v1alpha2",
             "JobSet",
@@ -264,4 +332,4 @@ def _others() -> list[Kind]:
 
 @functools.cache
 def kinds() -> tuple[Kind, ...]:
-    return (*_core(), *_groups(), *_frameworks())
+    return (*_core(), *_groups(), *_older_versions(), *_frameworks())

@@ -23,6 +23,7 @@ FRAMEWORKS = (
     "statefulset",
     "leaderworkerset.x-k8s.io/leaderworkerset",
     "trainer.kubeflow.org/trainjob",
+    "workload.codeflare.dev/appwrapper",
 )
 
 

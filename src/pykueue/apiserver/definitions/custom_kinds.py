@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from pykueue.api import schema as schemas
+from pykueue.api.json_copy import copied
 from pykueue.api.rules import table
 from pykueue.api.scheme import Column, Kind, Object, Schema
 
@@ -20,6 +22,7 @@ def _kind(spec: Object, version: Object, stored: str) -> Kind:
     names = spec["names"]
     subresources = version.get("subresources") or {}
     is_stored = version["name"] == stored
+    schema = (version.get("schema") or {}).get("openAPIV3Schema") or _ANY_OBJECT
     rules = table.rules_of(spec["group"], names["kind"])
     return Kind(
         group=spec["group"],
@@ -30,7 +33,7 @@ def _kind(spec: Object, version: Object, stored: str) -> Kind:
         singular=names.get("singular", ""),
         short_names=tuple(names.get("shortNames") or ()),
         categories=tuple(names.get("categories") or ()),
-        schema=(version.get("schema") or {}).get("openAPIV3Schema") or _ANY_OBJECT,
+        schema=schema,
         columns=tuple(_columns(version)),
         has_status="status" in subresources,
         scale=subresources.get("scale"),
@@ -38,7 +41,7 @@ def _kind(spec: Object, version: Object, stored: str) -> Kind:
         deprecation_warning=_deprecation(spec, version),
         storage_version="" if is_stored else stored,
         to_storage=None if is_stored else _set_api_version(f"{spec['group']}/{stored}"),
-        from_storage=None if is_stored else _set_api_version(f"{spec['group']}/{version['name']}"),
+        from_storage=_from_storage(schema, "" if is_stored else f"{spec['group']}/{version['name']}"),
         is_builtin=False,
         defaulter=rules.defaulter,
         validator=rules.validator,
@@ -69,6 +72,22 @@ def _set_api_version(api_version: str) -> Callable[[Object], Object]:
 
     def convert(obj: Object) -> Object:
         return {**obj, "apiVersion": api_version}
+
+    return convert
+
+
+def _from_storage(schema: Schema, api_version: str) -> Callable[[Object], Object] | None:
+    """The conversion of a stored object: another apiVersion, and defaults that are newer than it.
+
+    None if objects are served as they are stored.
+    """
+    if not schemas.has_defaults(schema):
+        return _set_api_version(api_version) if api_version else None
+
+    def convert(obj: Object) -> Object:
+        converted = copied(obj)
+        schemas.fill_in_defaults(schema, converted)
+        return {**converted, "apiVersion": api_version} if api_version else converted
 
     return convert
 

@@ -73,6 +73,18 @@ def form(accept: str) -> Form:
     raise not_acceptable()
 
 
+def check_plain(accept: str) -> None:
+    """ApiError 406 if the client accepts only tables: computed answers have none."""
+    if (
+        not any(
+            clause.media in (*_JSON_TYPES, *_YAML_TYPES) and "as" not in clause.parameters
+            for clause in clauses(accept or "*/*")
+        )
+        and form(accept).transform
+    ):
+        raise not_acceptable()
+
+
 @text_cache.cached(1024)
 def discovery_form(accept: str) -> Form:
     for clause in clauses(accept or "*/*"):

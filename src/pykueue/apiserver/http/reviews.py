@@ -6,6 +6,7 @@ from pykueue.api import errors
 from pykueue.api.rules import reading
 from pykueue.api.scheme import Object
 from pykueue.apiserver.calls import UserInfo
+from pykueue.apiserver.http import negotiation
 from pykueue.apiserver.http.hooks import ExtraGroup, ExtraResource
 from pykueue.apiserver.http.messages import HttpRequest, HttpResponse
 from pykueue.apiserver.http.service_accounts import API_AUDIENCES, Authenticated
@@ -54,6 +55,7 @@ class Reviews:
             "selfsubjectreviews": self._self,
             "tokenreviews": self._token,
         }
+        negotiation.check_plain(request.accept)
         kinds = {f"{kind.lower()}s": kind for kind in _KINDS}
         spec = reading.mapping(request.body.get("spec"))
         status = handlers[request.route.plural](request, spec)

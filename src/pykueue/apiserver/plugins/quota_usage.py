@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from pykueue.api import objects, quantity, resource_lists, times
 from pykueue.api.quantity import Quantity
@@ -68,7 +68,7 @@ def _pod_usage(pod: Object, now: datetime) -> Quantities:
         return {}
     metadata = pod["metadata"]
     if "deletionTimestamp" in metadata and "deletionGracePeriodSeconds" in metadata:
-        grace = timedelta(seconds=metadata["deletionGracePeriodSeconds"])
+        grace = times.span(metadata["deletionGracePeriodSeconds"])
         if now > times.parse(metadata["deletionTimestamp"]) + grace:
             return {}
     spec = objects.spec(pod)

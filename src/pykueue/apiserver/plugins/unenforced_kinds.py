@@ -12,6 +12,7 @@ _REASONS = {
     ("", "PersistentVolume"): "no controller binds it to a claim",
     ("", "PersistentVolumeClaim"): "there are no persistent volumes",
     ("autoscaling", "HorizontalPodAutoscaler"): "no controller scales its target",
+    ("certificates.k8s.io", "CertificateSigningRequest"): "no controller signs certificates",
     ("flowcontrol.apiserver.k8s.io", "FlowSchema"): "users share this API server by fixed limits",
     ("flowcontrol.apiserver.k8s.io", "PriorityLevelConfiguration"): "users share this API server by fixed limits",
     ("networking.k8s.io", "Ingress"): "nothing routes its requests",

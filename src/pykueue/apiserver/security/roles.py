@@ -54,6 +54,7 @@ _JOB_KINDS = (
     ("ray.io", "rayservices", "rayservice"),
     ("sparkoperator.k8s.io", "sparkapplications", "sparkapplication"),
     ("trainer.kubeflow.org", "trainjobs", "trainjob"),
+    ("workload.codeflare.dev", "appwrappers", "appwrapper"),
 )
 """Group, plural and role name of the kinds that batch users submit."""
 

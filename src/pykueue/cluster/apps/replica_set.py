@@ -17,7 +17,8 @@ def sync(replica_set: Object, owned: Sequence[Object], _now: datetime) -> writes
     terminating = sum(map(pods.is_terminating, owned))
     errors: list[Exception] = []
     if not objects.is_deleted(replica_set):
-        missing = [pods.from_template(replica_set["spec"]["template"], replica_set)] * max(0, replicas - len(active))
+        count = len(pod_control.batch(range(replicas - len(active)), pod_control.waiting(active)))
+        missing = [pods.from_template(replica_set["spec"]["template"], replica_set)] * count
         created = yield from pod_control.create(replica_set, missing)
         removed = yield from pod_control.delete(replica_set, active[: max(0, len(active) - replicas)])
         removed_uids = {objects.uid(pod) for pod in removed.pods}

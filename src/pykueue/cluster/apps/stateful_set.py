@@ -33,17 +33,18 @@ def _change(
 ) -> tuple[list[Object], list[Object]]:
     """The pods to create and the pods to delete now; with OrderedReady one pod at a time."""
     first = int(objects.nested(stateful_set, "spec", "ordinals").get("start", 0))
-    names = [f"{objects.name(stateful_set)}-{number}" for number in range(first, first + replicas)]
+    ordinals = range(first, first + replicas)
+    names = (f"{objects.name(stateful_set)}-{number}" for number in ordinals)
     present = {objects.name(pod): pod for pod in owned}
-    surplus = [pod for name, pod in present.items() if name not in names and not objects.is_deleted(pod)]
-    finished = [
-        pod for name, pod in present.items() if name in names and pods.is_finished(pod) and not objects.is_deleted(pod)
-    ]
-    stale = _stale(stateful_set, [present[name] for name in names if name in present], revision)
+    desired = sorted((pod for pod in owned if _ordinal(pod) in ordinals), key=_ordinal)
+    surplus = [pod for pod in owned if _ordinal(pod) not in ordinals and not objects.is_deleted(pod)]
+    finished = [pod for pod in desired if pods.is_finished(pod) and not objects.is_deleted(pod)]
+    stale = _stale(stateful_set, desired, revision)
     surplus.sort(key=_ordinal, reverse=True)
     if stateful_set["spec"].get("podManagementPolicy") == "Parallel":
-        missing = [name for name in names if name not in present]
-        return [_pod(stateful_set, name, revision) for name in missing], [*surplus, *finished, *stale[:1]]
+        missing = (name for name in names if name not in present)
+        new = pod_control.batch(missing, pod_control.waiting(owned))
+        return [_pod(stateful_set, name, revision) for name in new], [*surplus, *finished, *stale[:1]]
     for name in names:
         if name not in present:
             return [_pod(stateful_set, name, revision)], finished

@@ -6,7 +6,10 @@ restricted, a day that matches either of them is due, as in cron.
 
 import re
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
+from zoneinfo import ZoneInfo
+
+from pykueue.api import times
 
 _MONTHS = {
     name: number
@@ -27,6 +30,8 @@ _DESCRIPTORS = {
 _DURATION = re.compile(r"(\d+)(h|m|s)")
 _SECONDS = {"h": 3600, "m": 60, "s": 1}
 _YEARS_AHEAD = 5
+_MOST_DIGITS = 9
+_SECOND = timedelta(seconds=1)
 
 
 class ScheduleError(ValueError):
@@ -59,6 +64,20 @@ class Schedule:
             else:
                 return moment
         return None
+
+    def latest(self, due: datetime, now: datetime) -> datetime:
+        """The last time until `now`. `due` is an earlier one; those in between are not visited."""
+        if self.every is not None:
+            return due + (now - due) // self.every * self.every
+        before, after = due, now
+        while after - before > _SECOND:
+            middle = before + (after - before) / 2
+            following = self.next(middle)
+            if following is not None and following <= now:
+                before = following
+            else:
+                after = middle
+        return before
 
     def _is_day(self, moment: datetime) -> bool:
         by_date = moment.day in self.days
@@ -93,10 +112,18 @@ def parse(text: str) -> Schedule:
     )
 
 
+def zone(name: str) -> tzinfo:
+    """The time zone of a CronJob; UTC without a name."""
+    try:
+        return ZoneInfo(name) if name else UTC
+    except (KeyError, ValueError, OSError):
+        raise ScheduleError(f"unknown time zone {name}") from None
+
+
 def _duration(text: str) -> timedelta:
-    if not re.fullmatch(r"(\d+[hms])+", text):
+    if not re.fullmatch(rf"(\d{{1,{_MOST_DIGITS}}}[hms])+", text):
         raise ScheduleError(f"failed to parse duration @every {text}")
-    return timedelta(seconds=max(1, sum(int(count) * _SECONDS[unit] for count, unit in _DURATION.findall(text))))
+    return times.span(max(1, sum(int(count) * _SECONDS[unit] for count, unit in _DURATION.findall(text))))
 
 
 def _field(text: str, low: int, high: int, names: dict[str, int] | None = None) -> frozenset[int]:
@@ -119,6 +146,6 @@ def _field(text: str, low: int, high: int, names: dict[str, int] | None = None) 
 def _number(text: str, names: dict[str, int] | None) -> int:
     if names and text.lower() in names:
         return names[text.lower()]
-    if not text.isdecimal():
+    if not text.isdecimal() or len(text) > _MOST_DIGITS:
         raise ScheduleError(f"failed to parse int from {text}")
     return int(text)

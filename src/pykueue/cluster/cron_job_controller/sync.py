@@ -3,8 +3,7 @@
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from zoneinfo import ZoneInfo
+from datetime import datetime
 
 from pykueue.api import objects, resources, times
 from pykueue.api.scheme import Object
@@ -111,14 +110,13 @@ def _delete_old_jobs(state: _CronJobSync) -> None:
 def _start_if_due(state: _CronJobSync) -> writes.Step:
     """Create the Job of the latest missed time, if any; return the seconds until the next time."""
     cron_schedule = schedule.parse(state.spec["schedule"])
-    zone = ZoneInfo(state.spec["timeZone"]) if state.spec.get("timeZone") else UTC
-    now = state.now.astimezone(zone)
+    now = state.now.astimezone(schedule.zone(state.spec.get("timeZone") or ""))
     due, upcoming = _due(state, cron_schedule, now)
     wait = None if upcoming is None else max(0.0, (upcoming - now).total_seconds())
     if due is None:
         return wait
     deadline = state.spec.get("startingDeadlineSeconds")
-    if deadline is not None and due + timedelta(seconds=deadline) < now:
+    if deadline is not None and due + times.span(deadline) < now:
         state.record("Warning", "MissSchedule", f"Missed scheduled time to start a job: {due:%a, %d %b %Y %H:%M:%S %z}")
         return wait
     if not _apply_concurrency_policy(state):
@@ -144,11 +142,15 @@ def _due(
     earliest = times.parse(last).astimezone(now.tzinfo)
     deadline = state.spec.get("startingDeadlineSeconds")
     if deadline is not None:
-        earliest = max(earliest, now - timedelta(seconds=deadline))
+        earliest = max(earliest, now - times.span(deadline))
     missed, due, upcoming = 0, None, cron_schedule.next(earliest)
-    while upcoming is not None and upcoming <= now:
+    while upcoming is not None and upcoming <= now and missed <= _MOST_MISSED:
         missed, due = missed + 1, upcoming
         upcoming = cron_schedule.next(upcoming)
+    if missed > _MOST_MISSED and due is not None and upcoming is not None and upcoming <= now:
+        missed += (now - upcoming) // (upcoming - due) + 1
+        due = cron_schedule.latest(due, now)
+        upcoming = cron_schedule.next(due)
     if missed > _MOST_MISSED:
         state.record("Warning", "TooManyMissedTimes", _TOO_MANY.format(missed))
     return due, upcoming

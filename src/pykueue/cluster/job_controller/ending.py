@@ -6,11 +6,11 @@ while pods still terminate; the final condition (Failed, Complete) is set when e
 counted.
 """
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import msgspec
 
-from pykueue.api import conditions, objects
+from pykueue.api import conditions, objects, times
 from pykueue.cluster import pods
 from pykueue.cluster.job_controller import policies
 from pykueue.cluster.job_controller.pod_counts import PodCounts
@@ -57,7 +57,7 @@ def seconds_to_deadline(counts: PodCounts, now: datetime) -> float | None:
     deadline = job.spec.get("activeDeadlineSeconds")
     if deadline is None or job.is_suspended:
         return None
-    return ((job.start_time or now) + timedelta(seconds=deadline) - now).total_seconds()
+    return ((job.start_time or now) + times.span(deadline) - now).total_seconds()
 
 
 def _announced(counts: PodCounts) -> Ending | None:

@@ -7,7 +7,7 @@ import msgspec
 
 from pykueue.api import objects
 from pykueue.api.scheme import Object
-from pykueue.cluster import pods
+from pykueue.cluster import pod_control, pods
 from pykueue.cluster.job_controller import backoff, indexes, job_view, policies
 from pykueue.cluster.job_controller.backoff import Backoff
 from pykueue.cluster.job_controller.job_view import (
@@ -19,7 +19,6 @@ from pykueue.cluster.job_controller.job_view import (
 )
 from pykueue.cluster.job_controller.pod_counts import PodCounts, indexes_of
 
-MOST_PER_SYNC = 500
 _LONGEST_GENERATED_PREFIX = 58
 
 
@@ -37,10 +36,12 @@ def change(counts: PodCounts, delay: Backoff, now: datetime) -> PodChanges:
         return PodChanges(remove=counts.active)
     desired = _desired_active(counts)
     if surplus := _surplus(counts, len(counts.active) - desired):
-        return PodChanges(remove=tuple(surplus[:MOST_PER_SYNC]))
+        return PodChanges(remove=tuple(surplus[: pod_control.MOST_PER_SYNC]))
     terminating = counts.terminating if job.replaces_only_failed else 0
-    missing = min(desired - terminating - len(counts.active), MOST_PER_SYNC)
-    if missing <= 0:
+    missing = len(
+        pod_control.batch(range(desired - terminating - len(counts.active)), pod_control.waiting(counts.active))
+    )
+    if not missing:
         return PodChanges()
     if job.is_indexed:
         return _missing_indexes(counts, missing, delay, now)

@@ -16,7 +16,7 @@ deletes it.
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from pykueue.api import conditions as api_conditions
 from pykueue.api import objects, resources, times
@@ -81,7 +81,7 @@ def _clean_up(job: Object, finished: Object, owned: list[Object], now: datetime)
     seconds = job["spec"].get("ttlSecondsAfterFinished")
     if seconds is None or objects.is_deleted(job):
         return done
-    remaining = (times.parse(finished["lastTransitionTime"]) + timedelta(seconds=seconds) - now).total_seconds()
+    remaining = (times.parse(finished["lastTransitionTime"]) + times.span(seconds) - now).total_seconds()
     if remaining > 0:
         return writes.Done(requeue_after_ns=writes.after_seconds(remaining), errors=done.errors)
     results = yield [writes.Delete(resource=resources.JOB, object=job, propagation_policy="Foreground")]

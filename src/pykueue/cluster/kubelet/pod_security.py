@@ -2,7 +2,8 @@
 
 A namespace that only the administrator may write to is the administrator's own: its pods run as
 this server's user, with the administrator's files. As soon as a role binding lets anybody else
-write there, its pods have a Unix user of their own.
+write there, its pods have a Unix user of their own. They keep it when the binding is gone, because
+what others have written there (jobs, templates, scripts) is still there.
 """
 
 from collections.abc import Iterable
@@ -35,6 +36,10 @@ class PodSecurity:
         self._users = NamespaceUsers(directory / "unix-users.json", isolation.first_uid)
         for resource in (resources.NAMESPACE, _ROLE_BINDING, _CLUSTER_ROLE_BINDING, _ROLE, _CLUSTER_ROLE):
             cache.add_kind(resource)
+        cache.on_change(_ROLE_BINDING, self._on_binding_change)
+        cache.on_change(_CLUSTER_ROLE_BINDING, self._on_binding_change)
+        cache.on_change(_ROLE, self._on_role_change)
+        cache.on_change(_CLUSTER_ROLE, self._on_role_change)
 
     def security_of(self, pod: Object, container: Object) -> ContainerSecurity:
         """The rights of a container; RefusedFieldError if it cannot have what it asks for."""
@@ -48,11 +53,13 @@ class PodSecurity:
         account = isolation.accounts.get(name, isolation.run_as)
         if account is not None:
             return None if account.uid == isolation.server.uid else account
-        if not isolation.is_root or not self._is_shared(name):
+        if not isolation.is_root:
             return None
         namespace = self._cache.get(resources.NAMESPACE, name)
         if namespace is None:
             raise MissingSourceError(f'namespace "{name}" not found')
+        if not self._is_shared(name):
+            return None
         if isolation.obstacle:
             raise RefusedFieldError(
                 "namespace",
@@ -62,13 +69,43 @@ class PodSecurity:
             )
         return self._users.user_of(objects.uid(namespace), name)
 
+    def _on_binding_change(self, old: Object | None, _new: Object | None) -> None:
+        if old is not None and self._writes(old):
+            self._keep_user(old)
+
+    def _on_role_change(self, old: Object | None, new: Object | None) -> None:
+        if old is None or new is None or not _is_writing(old) or _is_writing(new):
+            return
+        for binding in (*self._cache.all(_ROLE_BINDING), *self._cache.all(_CLUSTER_ROLE_BINDING)):
+            reference = binding.get("roleRef") or {}
+            if (reference.get("kind"), reference.get("name")) == (new.get("kind"), objects.name(new)):
+                self._keep_user(binding)
+
+    def _keep_user(self, binding: Object) -> None:
+        """Write down the users of the namespaces that a binding shared until now."""
+        if not self._isolation.is_root or _BOOTSTRAP_LABEL in objects.labels(binding):
+            return
+        if not _users(binding) and not any(self._is_shared(name) for name in _accounts(binding)):
+            return
+        name = objects.namespace(binding)
+        for namespace in self._cache.all(resources.NAMESPACE):
+            if name in ("", objects.name(namespace)):
+                self._users.user_of(objects.uid(namespace), objects.name(namespace))
+
     def _is_shared(self, name: str) -> bool:
-        """Whether anybody but the administrator may write to a namespace."""
+        """Whether anybody but the administrator may write to a namespace, or could before."""
+        with_users = {
+            objects.name(namespace)
+            for namespace in self._cache.all(resources.NAMESPACE)
+            if self._users.has(objects.uid(namespace))
+        }
+        if name in with_users:
+            return True
         everywhere = [binding for binding in self._cache.all(_CLUSTER_ROLE_BINDING) if self._writes(binding)]
         if any(_users(binding) for binding in everywhere if _BOOTSTRAP_LABEL not in objects.labels(binding)):
             return True
         bindings = [binding for binding in self._cache.all(_ROLE_BINDING) if self._writes(binding)]
-        shared = {objects.namespace(binding) for binding in bindings if _users(binding)}
+        shared = with_users | {objects.namespace(binding) for binding in bindings if _users(binding)}
         # Whoever may write to a namespace has the rights of its service accounts.
         while name not in shared:
             if any(_accounts(binding) & shared for binding in everywhere):
@@ -85,10 +122,12 @@ class PodSecurity:
             role = self._cache.get(_ROLE, str(reference.get("name")), objects.namespace(binding))
         else:
             role = self._cache.get(_CLUSTER_ROLE, str(reference.get("name")))
-        if role is None:
-            return True
-        verbs = {verb for rule in role.get("rules") or () for verb in rule.get("verbs") or ()}
-        return not verbs <= _READING_VERBS
+        return role is None or _is_writing(role)
+
+
+def _is_writing(role: Object) -> bool:
+    verbs = {verb for rule in role.get("rules") or () for verb in rule.get("verbs") or ()}
+    return not verbs <= _READING_VERBS
 
 
 def _subjects(binding: Object, *kinds: str) -> Iterable[Object]:

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
+from pykueue.api import times
 from pykueue.api.scheme import Object
 from pykueue.cluster.kubelet import probes
 
@@ -192,7 +193,7 @@ class PodRun:
         seconds = self.pod["spec"].get("activeDeadlineSeconds")
         if seconds is None or self.stop_at is not None:
             return
-        deadline = self.started_at + timedelta(seconds=int(seconds))
+        deadline = self.started_at + times.span(seconds)
         if now >= deadline:
             self.stop(now, "DeadlineExceeded", "Pod was active on the node longer than the specified deadline")
         else:

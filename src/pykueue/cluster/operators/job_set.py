@@ -6,7 +6,7 @@ from datetime import datetime
 
 from pykueue.api import conditions, objects, resources
 from pykueue.api.scheme import Object
-from pykueue.cluster import statuses
+from pykueue.cluster import pod_control, statuses
 from pykueue.cluster.job_controller import job_view
 from pykueue.kube.controller import writes
 
@@ -67,11 +67,12 @@ def _jobs(job_set: Object, owned: Sequence[Object], current: Sequence[Object], a
     is_suspended = bool(job_set["spec"].get("suspend"))
     used_names = {objects.name(job) for job in owned}
     for spec in _specs(job_set):
-        for index in range(int(spec.get("replicas", 1))):
-            name = f"{objects.name(job_set)}-{spec['name']}-{index}"
-            if name not in used_names:
-                job = _job(job_set, spec, index, attempt)
-                batch.append(writes.Create(resource=resources.JOB, object=job))
+        prefix = f"{objects.name(job_set)}-{spec['name']}"
+        indexes = range(int(spec.get("replicas", 1)))
+        missing = (index for index in indexes if f"{prefix}-{index}" not in used_names)
+        for index in pod_control.batch(missing, len(owned) + len(batch))[: pod_control.MOST_AT_ONCE]:
+            job = _job(job_set, spec, index, attempt)
+            batch.append(writes.Create(resource=resources.JOB, object=job))
         if not is_suspended and _waits_for_order(job_set, spec, current):
             break
     stale = [job for job in current if bool(job["spec"].get("suspend")) != is_suspended]

@@ -65,7 +65,7 @@ def _size(leader_worker_set: Object) -> int:
 
 
 def _replicas(leader_worker_set: Object) -> int:
-    return int(leader_worker_set["spec"].get("replicas", 1))
+    return min(pod_control.MOST_WAITING, int(leader_worker_set["spec"].get("replicas", 1)))
 
 
 def _groups(leader_worker_set: Object, owned: Sequence[Object]) -> list[_Group]:
@@ -116,6 +116,7 @@ def _missing(leader_worker_set: Object, groups: Sequence[_Group]) -> list[Object
     """Pods to create. A group is created again only when its old pods no longer exist."""
     waits_for_leader = leader_worker_set["spec"].get("startupPolicy") == "LeaderReady"
     missing: list[Object] = []
+    waiting = sum(pod_control.waiting(group.members.values()) for group in groups)
     for group in groups:
         is_desired = group.index in range(_replicas(leader_worker_set)) and group.is_current
         if not is_desired or any(not pods.is_active(pod) for pod in group.members.values()):
@@ -123,8 +124,10 @@ def _missing(leader_worker_set: Object, groups: Sequence[_Group]) -> list[Object
         leader = group.members.get(0)
         may_start_workers = not waits_for_leader or (leader is not None and pods.is_ready(leader))
         indexes = range(group.size if may_start_workers else 1)
-        missing += [_pod(leader_worker_set, group, index) for index in indexes if index not in group.members]
-    return missing
+        absent = (index for index in indexes if index not in group.members)
+        new = pod_control.batch(absent, waiting + len(missing))
+        missing += [_pod(leader_worker_set, group, index) for index in new]
+    return missing[: pod_control.MOST_PER_SYNC]
 
 
 def _pod(leader_worker_set: Object, group: _Group, index: int) -> Object:

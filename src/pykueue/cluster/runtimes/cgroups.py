@@ -170,6 +170,14 @@ class ContainerCgroup:
         for directory in self._directories:
             (directory / _PROCESSES).write_text(str(pid))
 
+    def join_thread(self) -> None:
+        """Move the calling thread here, so that what it starts is here from the beginning.
+
+        Version 2 cannot move a thread alone: there the started process is added afterwards.
+        """
+        for file in self._files("tasks"):
+            file.write_text("0")
+
     def kill(self) -> None:
         """Kill all processes in the cgroup; version 2 needs Linux 5.14 for it."""
         with contextlib.suppress(OSError):

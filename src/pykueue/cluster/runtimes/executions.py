@@ -90,7 +90,7 @@ def spawn(
     except OSError as error:
         if controller is not None:
             os.close(controller)
-        raise _no_entry(work, error) if error.filename == str(work) else StartError(str(error)) from None
+        raise _no_entry(work, error) if str(error.filename) == str(work) else StartError(str(error)) from None
     finally:
         if device is not None:
             os.close(device)

@@ -8,8 +8,10 @@ import fcntl
 import inspect
 import os
 import resource
+import shlex
 import signal
 import sys
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,7 +22,7 @@ from pykueue.cluster.runtimes.linux_processes import ProcessIdentity
 from pykueue.cluster.runtimes.protocol import ContainerRequest, StartError
 from pykueue.cluster.runtimes.sandbox import FileView
 
-_SCRIPT = (
+_BEGIN = (
     """\
 read -r _ <&3 || { printf never >&4; exit 125; }
 exec 3<&-
@@ -29,14 +31,20 @@ cd -- "$1" || { printf 126 >&4; exit 126; }
 shift
 """
     + executions.LIMITS_SCRIPT
-    + """\
+)
+_TAKE_VARIABLES = """\
+eval "$(cat <&5)"
+exec 5<&-
+"""
+"""Puts `env -i NAME=VALUE …` before the command. A container with a cgroup gets its variables only
+when it is in there: the loader runs code that LD_PRELOAD names before the script waits."""
+_RUN = """\
 trap : TERM INT HUP QUIT USR1 USR2 ALRM VTALRM WINCH URG
 "$@" 4>&-
 code=$?
 printf '%s' "$code" >&4
 exit "$code"
 """
-)
 NEVER_RAN = b"never"
 INPUT = "stdin"
 """The FIFO beside the log of a container that has input; see `console`."""
@@ -88,9 +96,10 @@ async def launch(request: ContainerRequest, view: FileView, script: StartScript)
         if (user := security.user) is not None:
             os.fchown(output, user.uid, user.gid)  # programs open /dev/stdout, which is this file
         limits = script_limits(request, has_cgroup=script.cgroup is not None)
+        variables = _raised(_variables_file(script), stack)
 
         def spawn_script() -> int:
-            return spawn(script, limits, {0: source, 1: output, 2: output, 3: gate, 4: exit_file})
+            return spawn(script, limits, {0: source, 1: output, 2: output, 3: gate, 4: exit_file, 5: variables})
 
         def spawn_isolated() -> int:
             if script.target is None:
@@ -115,6 +124,16 @@ async def launch(request: ContainerRequest, view: FileView, script: StartScript)
     return ProcessIdentity.parse(identity, is_this_boot=True)
 
 
+def _variables_file(script: StartScript) -> int:
+    """A file without a name from which the script takes its variables."""
+    words = " ".join(shlex.quote(f"{name}={value}") for name, value in script.environment.items())
+    with tempfile.TemporaryFile() as file:
+        if script.cgroup is not None:
+            file.write(os.fsencode(f'set -- env -i {words} "$@"'))
+            file.seek(0)
+        return os.dup(file.fileno())
+
+
 def _raised(descriptor: int, stack: contextlib.ExitStack) -> int:
     """The same file with a number that no descriptor of the script has."""
     raised = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _FIRST_DESCRIPTOR)
@@ -126,10 +145,14 @@ def _raised(descriptor: int, stack: contextlib.ExitStack) -> int:
 def spawn(script: StartScript, limits: list[str], descriptors: dict[int, int]) -> int:
     executions.find_executable(script.command[0], script.environment, script.work)
     linux_calls.inherit_no_descriptors()
+    text, environment = f"{_BEGIN}exec 5<&-\n{_RUN}", script.environment
+    if script.cgroup is not None:
+        marks = {name: script.environment[name] for name in linux_processes.MARKS if name in script.environment}
+        text, environment = f"{_BEGIN}{_TAKE_VARIABLES}{_RUN}", {"PATH": os.defpath, **marks}
     return os.posix_spawn(
         "/bin/sh",
-        ["/bin/sh", "-c", _SCRIPT, "sh", str(script.work), *limits, *script.arguments],
-        script.environment,
+        ["/bin/sh", "-c", text, "sh", str(script.work), *limits, *script.arguments],
+        environment,
         file_actions=[(os.POSIX_SPAWN_DUP2, source, target) for target, source in descriptors.items()],
         setsid=True,
         setsigmask=(),

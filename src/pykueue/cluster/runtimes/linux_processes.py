@@ -14,6 +14,7 @@ from pathlib import Path
 
 POD_UID = "PYKUEUE_POD_UID"
 CONTAINER = "PYKUEUE_CONTAINER"
+MARKS = (POD_UID, CONTAINER)
 
 Owner = tuple[str, str]
 """Pod uid and container name."""

@@ -246,14 +246,17 @@ class ProcessRuntime:
         if security.is_default:
             return await self._follow_command(start())
         directory, pid = self._running_attempt(request)
+        cgroup = _cgroup_of(directory)
 
         def start_inside() -> executions.StartedCommand:
+            if cgroup is not None:
+                cgroup.join_thread()
             sandbox.enter_existing(security, pid)
             sandbox.take_rights(security)
             return start()
 
         command_started = await sandbox.in_thread(start_inside)
-        if (cgroup := _cgroup_of(directory)) is not None:
+        if cgroup is not None:
             with contextlib.suppress(OSError):  # it has ended
                 cgroup.add(command_started.process.pid)
         return await self._follow_command(command_started)

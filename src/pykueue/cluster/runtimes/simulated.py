@@ -8,7 +8,6 @@ time that a node needs to pull an image for the first time.
 
 import asyncio
 import re
-from datetime import timedelta
 
 from pykueue.api import durations, objects, times
 from pykueue.api.scheme import Object
@@ -78,7 +77,7 @@ class SimulatedRuntime:
         )
 
     def _container(self, request: ContainerRequest, remaining: float | None) -> "SimulatedContainer":
-        code = int(objects.annotations(request.pod).get(EXIT_CODE, "0"))
+        code = exit_code(request.pod)
         name = f"simulated://{objects.uid(request.pod)}/{request.container['name']}/{request.attempt}"
         return SimulatedContainer(name, remaining, Exit(code=code), self._clock)
 
@@ -90,7 +89,7 @@ class SimulatedRuntime:
         image, now_ns = request.container.get("image", ""), self._clock.now_ns()
         ready_ns = self._pulled_at_ns.setdefault((pods.node_name(request.pod), image), now_ns + _ns(pull_time))
         if now_ns < ready_ns:
-            raise StillPulling(image, timedelta(microseconds=(ready_ns - now_ns) / 1000))
+            raise StillPulling(image, times.span((ready_ns - now_ns) / SECOND_NS))
 
     def _age(self, request: ContainerRequest) -> float:
         for status in (*pods.container_statuses(request.pod), *pods.ephemeral_statuses(request.pod)):
@@ -135,13 +134,19 @@ def seconds(pod: Object, container: Object) -> float | None:
     return seconds_of_text(" ".join(map(str, [*(container.get("command") or ()), *(container.get("args") or ())])))
 
 
+def exit_code(pod: Object) -> int:
+    """The code of the annotation; 0 if it is none."""
+    text = objects.annotations(pod).get(EXIT_CODE, "0")
+    return int(text) if re.fullmatch(r"\d{1,3}", text) else 0
+
+
 def seconds_of_text(command: str) -> float | None:
     """The sum of all `sleep N` in a command; None if there is none."""
     sleeps = [float(number) * _UNITS[unit] for number, unit in _SLEEP.findall(command)]
-    return sum(sleeps) if sleeps else None
+    return min(sum(sleeps), times.LONGEST_SECONDS) if sleeps else None
 
 
 def _ns(text: str) -> int:
     """The duration in nanoseconds; a plain number is in seconds."""
     is_number = re.fullmatch(r"\d+(\.\d+)?", text) is not None
-    return int(float(text) * SECOND_NS) if is_number else durations.to_ns(text)
+    return int(min(float(text), times.LONGEST_SECONDS) * SECOND_NS) if is_number else durations.to_ns(text)

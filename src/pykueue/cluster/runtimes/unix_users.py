@@ -39,6 +39,9 @@ class NamespaceUsers:
         with contextlib.suppress(FileNotFoundError):
             self._uids = msgspec.json.decode(path.read_bytes(), type=dict[str, int])
 
+    def has(self, namespace_uid: str) -> bool:
+        return namespace_uid in self._uids
+
     def user_of(self, namespace_uid: str, name: str) -> UnixUser:
         """The user of a namespace; a namespace that is created again is another one."""
         if namespace_uid not in self._uids:

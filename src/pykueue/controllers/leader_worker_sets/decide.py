@@ -43,6 +43,9 @@ GROUP_INDEX_LABEL = f"{DOMAIN}/group-index"
 WORKER_INDEX_LABEL = f"{DOMAIN}/worker-index"
 LEADER_NAME_ANNOTATION = f"{DOMAIN}/leader-name"
 REVISION_LABEL = "controller-revision-hash"
+MOST_GROUPS = 5000
+"""Groups beyond these have no Workloads: a number in a request does not become unbounded work."""
+_MOST_PER_SYNC = 500
 LEADER, WORKER, MAIN = "leader", "worker", "main"
 
 
@@ -69,11 +72,11 @@ def size(leader_worker_set: Object) -> int:
 def replicas(leader_worker_set: Object) -> int:
     """The number of groups, including those that a rolling update adds temporarily."""
     count = objects.spec(leader_worker_set).get("replicas")
-    desired = 1 if count is None else int(count)
+    desired = 1 if count is None else min(MOST_GROUPS, int(count))
     status = leader_worker_set.get("status") or {}
     is_rolling = int(status.get("updatedReplicas", 0)) < desired
     if is_rolling and _surge(leader_worker_set) > 0:
-        return max(desired, int(status.get("replicas", 0)))
+        return min(MOST_GROUPS, max(desired, int(status.get("replicas", 0))))
     return desired
 
 
@@ -96,7 +99,9 @@ def compare_workloads(
             missing.append(index)
         else:
             current.append(workload)
-    return GroupWorkloads(missing=tuple(missing), current=tuple(current), excess=tuple(by_name.values()))
+    return GroupWorkloads(
+        missing=tuple(missing[:_MOST_PER_SYNC]), current=tuple(current), excess=tuple(by_name.values())
+    )
 
 
 def plan(context: JobContext, leader_worker_set: Object) -> list[Action]:

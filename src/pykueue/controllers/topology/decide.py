@@ -3,6 +3,8 @@
 Pods are assigned by rank if every pod has a rank, else in order.
 """
 
+import bisect
+import itertools
 from collections.abc import Mapping, Sequence
 
 from pykueue.api import objects, resources
@@ -58,15 +60,20 @@ def _ungated(pod: Object, labels: Mapping[str, str]) -> Update:
 def _assign(workload: Object, assignment: Object, members: Sequence[Object]) -> list[PodDomain]:
     levels = assignment["topologyAssignment"]["levels"]
     domains = topology_encoding.decode(assignment["topologyAssignment"])
-    slots = [domain for domain in domains for _ in range(domain.count)]
+    ends = list(itertools.accumulate(domain.count for domain in domains))
     try:
         pods_by_rank = _ranks(workload, assignment, members)
     except _NoRanksError:
         return _assign_in_order(levels, domains, members)
+    if not pods_by_rank:
+        return []
+    if max(pods_by_rank) >= ends[-1]:
+        return _assign_in_order(levels, domains, members)
+    of_rank = {rank: domains[bisect.bisect_right(ends, rank)] for rank in pods_by_rank}
     for rank, pod in pods_by_rank.items():
-        if rank >= len(slots) or (not is_gated(pod) and _values(pod, levels) != slots[rank].values):
+        if not is_gated(pod) and _values(pod, levels) != of_rank[rank].values:
             return _assign_in_order(levels, domains, members)
-    return [(pod, slots[rank]) for rank, pod in sorted(pods_by_rank.items()) if is_gated(pod)]
+    return [(pod, of_rank[rank]) for rank, pod in sorted(pods_by_rank.items()) if is_gated(pod)]
 
 
 def _assign_in_order(
@@ -75,7 +82,7 @@ def _assign_in_order(
     """Fills the domains in order, each up to its count."""
     gated = [pod for pod in members if is_gated(pod)]
     present = [_values(pod, levels) for pod in members if not is_gated(pod)]
-    free = [domain for domain in domains for _ in range(domain.count - present.count(domain.values))]
+    free = (domain for domain in domains for _ in range(domain.count - present.count(domain.values)))
     return list(zip(gated, free, strict=False))
 
 

@@ -175,6 +175,7 @@ class Simulation:
 
     def run(self, until_ns: int | None = None, *, stop: Callable[[], bool] | None = None) -> None:
         """Run until nothing can happen, until a time, or until `stop` says so after some step."""
+        self._decide()
         while (at_ns := self.next_ns()) is not None and (until_ns is None or at_ns <= until_ns):
             self._advance(at_ns)
             if stop is not None and stop():
@@ -320,6 +321,8 @@ class Simulation:
     def _arrive(self, number: int) -> None:
         jobs = self.jobs
         prototype = jobs.prototype(number)
+        if jobs.key(number) in self.runs:
+            jobs.names[number] = f"{jobs.name(number)}-{number}"
         self.arrived_count += 1
         workload = lifecycle.arrived(
             prototype, jobs.key(number), arrival=self.arrived_count, created_at_ns=jobs.submit_ns[number]

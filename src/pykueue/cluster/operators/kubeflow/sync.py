@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from pykueue.api import conditions as api_conditions
 from pykueue.api import objects, reserved_keys, times
@@ -17,6 +17,8 @@ _PREFIX = "training.kubeflow.org/"
 _ROLE = f"{_PREFIX}replica-type"
 _INDEX = f"{_PREFIX}replica-index"
 _FIRST_RETRYABLE_EXIT_CODE = 128
+_MOST_MEMBERS = 1000
+"""Every member has the names of all: what they need grows with the square of their number."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -86,8 +88,12 @@ def _sync(framework: TrainingFramework, job: Object, owned: Sequence[Object], no
         remove = _suspend(state)
     else:
         _resume(state)
-        create, remove = _adjust(state)
-        _update_status(state)
+        if (count := sum(counts(framework, job).values())) > _MOST_MEMBERS:
+            _fail(state, f"{framework.kind} {objects.name(job)} has {count} members: at most {_MOST_MEMBERS} run here")
+            remove = []
+        else:
+            create, remove = _adjust(state)
+            _update_status(state)
         if _is_finished({"status": state.status}):
             create, remove = [], _leftovers(state)
     removed = yield from pod_control.delete(job, [pod for pod in remove if not objects.is_deleted(pod)])
@@ -132,13 +138,14 @@ def _adjust(state: _TrainingJobSync) -> tuple[list[Object], list[Object]]:
     create: list[Object] = []
     remove: list[Object] = []
     desired = counts(state.framework, state.job)
+    annotations = _local_annotations(state.framework, state.job)
     for role, count in desired.items():
         spec = specs(state.framework, state.job)[role]
         for index in range(count):
             pod = state.members.get((role, index))
             if pod is None:
                 member = Member(framework=state.framework, job=state.job, role=role, index=index)
-                create.append(_pod(member))
+                create.append(_pod(member, annotations))
             elif pods.phase(pod) == "Failed" and _may_retry(spec, pod):
                 remove.append(pod)
     remove += [pod for (role, index), pod in state.members.items() if index >= desired.get(role, 0)]
@@ -220,7 +227,7 @@ def _is_past_limits(state: _TrainingJobSync) -> bool:
     if deadline is None:
         return False
     started = times.parse(state.status["startTime"])
-    remaining = (started + timedelta(seconds=deadline) - state.now).total_seconds()
+    remaining = (started + times.span(deadline) - state.now).total_seconds()
     if remaining > 0:
         state.wait = remaining
         return False
@@ -250,17 +257,17 @@ def _expiry(state: _TrainingJobSync) -> list[writes.Action]:
     ended = times.parse_optional(state.status.get("completionTime"))
     if ttl is None or ended is None or not _is_finished({"status": state.status}):
         return []
-    remaining = (ended + timedelta(seconds=ttl) - state.now).total_seconds()
+    remaining = (ended + times.span(ttl) - state.now).total_seconds()
     if remaining > 0:
         state.wait = remaining
         return []
     return [writes.Delete(resource=state.framework.resource, object=state.job)]
 
 
-def _pod(member: Member) -> Object:
+def _pod(member: Member, local_annotations: dict[str, str]) -> Object:
     spec = specs(member.framework, member.job)[member.role]
     pod = pods.from_template(objects.nested(spec, "template"), member.job, name=member.name, labels=_labels(member))
-    pod["metadata"]["annotations"] = _local_annotations(member.framework, member.job) | objects.annotations(pod)
+    pod["metadata"]["annotations"] = local_annotations | objects.annotations(pod)
     policy = spec.get("restartPolicy", "Never")
     pod["spec"]["restartPolicy"] = "Never" if policy == "ExitCode" else policy
     variables = [{"name": name, "value": value} for name, value in member.framework.variables(member).items()]

@@ -6,7 +6,7 @@ from datetime import datetime
 from pykueue.api import conditions, objects, resource_lists, resources, times
 from pykueue.api.quantity import Quantity
 from pykueue.api.scheme import Object
-from pykueue.cluster import pods, statuses
+from pykueue.cluster import pod_control, pods, statuses
 from pykueue.cluster.operators.ray import commands, names
 from pykueue.cluster.operators.ray import pods as ray_pods
 from pykueue.kube.controller import writes
@@ -98,9 +98,10 @@ def _workers(cluster: Object, owned: Sequence[Object]) -> list[writes.Action]:
         desired = _desired_workers(group)
         unwanted += remaining[: max(0, len(remaining) - desired)]
         changes += _removal(cluster, unwanted, "not needed")
-        missing = max(0, desired - len(remaining))
+        missing = range(desired - len(remaining))
         changes += [
-            writes.Create(resource=resources.POD, object=ray_pods.worker(cluster, group)) for _ in range(missing)
+            writes.Create(resource=resources.POD, object=ray_pods.worker(cluster, group))
+            for _ in pod_control.batch(missing, pod_control.waiting(owned) + len(changes))[: pod_control.MOST_AT_ONCE]
         ]
     return changes
 
@@ -213,7 +214,9 @@ def _totals(cluster: Object) -> dict[str, str]:
             requests = resource_lists.parse(
                 resource_lists.keep_first(container_resources.get("requests"), container_resources.get("limits"))
             )
-            request_lists += [requests] * count
+            request_lists.append(
+                {name: Quantity(amount.nano * count, amount.format) for name, amount in requests.items()}
+            )
     total = resource_lists.total(request_lists)
     gpus = [value for name, value in total.items() if name.endswith("gpu")]
     return {

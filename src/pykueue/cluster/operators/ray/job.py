@@ -6,7 +6,7 @@
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from pykueue.api import generated_names, objects, resources, times
 from pykueue.api.scheme import Object
@@ -139,7 +139,7 @@ def _stops(state: _RayJobSync) -> bool:
     started = times.parse_optional(state.status.get("startTime"))
     if deadline is None or started is None:
         return False
-    remaining = (started + timedelta(seconds=deadline) - state.now).total_seconds()
+    remaining = (started + times.span(deadline) - state.now).total_seconds()
     if remaining > 0:
         state.wait = remaining
         return False
@@ -198,9 +198,8 @@ def _finished(state: _RayJobSync) -> list[writes.Action]:
     if not state.spec.get("shutdownAfterJobFinishes") or state.spec.get("clusterSelector") or not state.clusters:
         return []
     ended = times.parse_optional(state.status.get("endTime")) or state.now
-    remaining = (
-        ended + timedelta(seconds=int(state.spec.get("ttlSecondsAfterFinished") or 0)) - state.now
-    ).total_seconds()
+    ttl = times.span(state.spec.get("ttlSecondsAfterFinished") or 0)
+    remaining = (ended + ttl - state.now).total_seconds()
     if remaining > 0:
         state.wait = remaining
         return []

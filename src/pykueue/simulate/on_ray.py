@@ -1,0 +1,32 @@
+"""Runs variants as tasks of a Ray cluster (`pip install pykueue[ray]`)."""
+
+from collections.abc import Iterator, Sequence
+
+from pykueue.simulate import planning
+from pykueue.simulate.planning import SimulationPlan, VariantResult
+from pykueue.simulate.sources.rows import SourceError
+from pykueue.simulate.what_if import Variant
+
+
+def run_all(plan: SimulationPlan, variants: Sequence[Variant], address: str) -> Iterator[VariantResult]:
+    """The results in the order of the variants; `address` is local, auto or ray://HOST:PORT."""
+    try:
+        import ray
+    except ModuleNotFoundError:
+        raise SourceError("Ray is not installed", file="--ray", remedy="`pip install pykueue[ray]`") from None
+    try:
+        ray.init(address=address, ignore_reinit_error=True, log_to_driver=False, configure_logging=False)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        remedy = "Write --ray local, --ray auto, or --ray ray://HOST:10001."
+        raise SourceError(f"no Ray cluster at {address}: {error}", file="--ray", remedy=remedy) from None
+    shared = ray.put(plan)
+
+    run_one = ray.remote(_run_one)
+    references = [run_one.remote(shared, variant) for variant in variants]
+    for reference in references:
+        yield ray.get(reference)
+    ray.shutdown()
+
+
+def _run_one(plan: SimulationPlan, variant: Variant) -> VariantResult:
+    return planning.compact(variant.name, planning.run(plan, variant))

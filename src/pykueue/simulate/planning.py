@@ -1,0 +1,163 @@
+"""Runs a plan: queues, jobs and options in, a result with its report out.
+
+`pykueue simulate` and notebooks use it. Several variants run on the same jobs, one in each core.
+"""
+
+import contextlib
+import functools
+import gc
+import multiprocessing
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from pykueue.api.configuration import loading, shipped
+from pykueue.api.scheme import Object
+from pykueue.simulate import what_if
+from pykueue.simulate.engine_driver.jobs import JobTable
+from pykueue.simulate.engine_driver.simulation import Simulation, SimulationOptions
+from pykueue.simulate.engine_driver.world import World
+from pykueue.simulate.report import figures
+from pykueue.simulate.report.figures import Figures
+from pykueue.simulate.report.outcomes import Outcomes
+from pykueue.simulate.what_if import Variant
+
+_PROGRESS_STEPS = 1000
+
+
+def default_configuration() -> Mapping[str, Any]:
+    return loading.complete(shipped.document()).document
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeLoss:
+    node: str
+    at_ns: int
+
+
+@dataclass(slots=True, kw_only=True)
+class SimulationPlan:
+    objects: Sequence[Object]
+    """Queues, flavors, nodes and classes, admitted."""
+    jobs: JobTable
+    configuration: Mapping[str, Any] = field(default_factory=default_configuration)
+    options: SimulationOptions = field(default_factory=SimulationOptions)
+    node_losses: Sequence[NodeLoss] = ()
+    until_ns: int | None = None
+    """Jobs that have not ended then are reported as pending or running."""
+    title: str = "Simulation"
+    notes: Sequence[str] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class Result:
+    figures: Figures
+    outcomes: Outcomes
+    cycles: int
+
+    def job_rows(self) -> list[Figures]:
+        """One dictionary for each job, ready for `pandas.DataFrame`."""
+        return list(figures.job_rows(self.outcomes))
+
+
+Progress = Callable[[Simulation], None]
+
+
+def run(plan: SimulationPlan, variant: Variant | None = None, *, progress: Progress | None = None) -> Result:
+    """Simulate the plan, or a variant of it."""
+    items = plan.objects if variant is None else what_if.changed(plan.objects, variant)
+    configuration = plan.configuration
+    if variant is not None and variant.configuration is not None:
+        configuration = variant.configuration
+    world = World.from_objects(items, configuration)
+    outcomes = Outcomes(plan.jobs, world.engine.view)
+    simulation = Simulation(world, plan.jobs, options=plan.options, observer=outcomes)
+    for loss in plan.node_losses:
+        simulation.at(loss.at_ns, functools.partial(simulation.lose_node, loss.node))
+    with _collected_rarely():
+        simulation.run(plan.until_ns, stop=_progress_of(simulation, progress))
+    outcomes.finish(simulation.now_ns if plan.until_ns is not None else outcomes.end_ns)
+    title = plan.title if variant is None else f"{plan.title}: {variant.name}"
+    report = figures.report(outcomes, world.engine.view, title=title, notes=plan.notes)
+    return Result(figures=report, outcomes=outcomes, cycles=simulation.cycle_count)
+
+
+@contextlib.contextmanager
+def _collected_rarely() -> Iterator[None]:
+    """The job table is no garbage: without this the collector visits it again and again."""
+    before = gc.get_threshold()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(200_000, 20, 100)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
+
+
+def _progress_of(simulation: Simulation, progress: Progress | None) -> Callable[[], bool] | None:
+    if progress is None:
+        return None
+    steps = 0
+
+    def count() -> bool:
+        nonlocal steps
+        steps += 1
+        if steps % _PROGRESS_STEPS == 0:
+            progress(simulation)
+        return False
+
+    return count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VariantResult:
+    """What is compared between variants; it travels between processes."""
+
+    name: str
+    figures: Figures
+    first_start_ns: bytes
+    preemptions: bytes
+
+
+_SHARED: dict[str, SimulationPlan] = {}
+
+
+def _share(plan: SimulationPlan) -> None:
+    _SHARED["plan"] = plan
+
+
+def _run_variant(variant: Variant) -> VariantResult:
+    return compact(variant.name, run(_SHARED["plan"], variant))
+
+
+def compact(name: str, result: Result) -> VariantResult:
+    outcomes = result.outcomes
+    return VariantResult(
+        name=name,
+        figures=result.figures,
+        first_start_ns=outcomes.first_start_ns.tobytes(),
+        preemptions=outcomes.preemptions.tobytes(),
+    )
+
+
+def run_all(
+    plan: SimulationPlan, variants: Sequence[Variant], *, processes: int | None = None, ray_address: str | None = None
+) -> Iterator[VariantResult]:
+    """Run variants on all cores, or on a Ray cluster; results keep the order of the variants."""
+    if ray_address is not None:
+        from pykueue.simulate import on_ray
+
+        yield from on_ray.run_all(plan, variants, ray_address)
+        return
+    workers = min(len(variants), processes or os.cpu_count() or 1)
+    if workers <= 1:
+        _share(plan)
+        yield from map(_run_variant, variants)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_share, initargs=(plan,)) as pool:
+        yield from pool.map(_run_variant, variants)

@@ -1,0 +1,186 @@
+"""What a change of objects would do to a running cluster in the next hour.
+
+The cluster is forked twice, without and with the change, and both forks run for the same time. The
+difference is what the change does. Jobs whose end nobody knows run until the preview ends.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pykueue.api import conditions, objects
+from pykueue.api.scheme import Object
+from pykueue.api.times import SECOND_NS, to_ns
+from pykueue.controllers.workloads import predicates
+from pykueue.engine import values
+from pykueue.simulate import what_if
+from pykueue.simulate.engine_driver.simulation import JobRun, Simulation
+from pykueue.simulate.engine_driver.world import World
+from pykueue.simulate.report import text
+from pykueue.simulate.sources import manifests
+from pykueue.simulate.what_if import Variant
+from pykueue.translate import messages, outcomes
+
+HOUR_NS = 3600 * SECOND_NS
+_MOST_LINES = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preview:
+    """What differs with the change; times are seconds from now."""
+
+    admitted: list[tuple[str, float]]
+    evicted: list[tuple[str, float, str]]
+    blocked: list[tuple[str, str]]
+    """Workloads that would have started without the change, or are new, and why they wait."""
+    horizon_seconds: float
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "horizonSeconds": self.horizon_seconds,
+            "admitted": [{"workload": key, "afterSeconds": after} for key, after in self.admitted],
+            "evicted": [
+                {"workload": key, "afterSeconds": after, "reason": reason} for key, after, reason in self.evicted
+            ],
+            "blocked": [{"workload": key, "why": why} for key, why in self.blocked],
+        }
+
+    def lines(self) -> Iterator[str]:
+        span = text.duration(self.horizon_seconds)
+        if not (self.admitted or self.evicted or self.blocked):
+            yield f"Nothing would change in the next {span}."
+            return
+        yield f"In the next {span} this change would"
+        admitted = [f"  admit {key} after {text.duration(after)}" for key, after in self.admitted]
+        evicted = [f"  evict {key} after {text.duration(after)} ({reason})" for key, after, reason in self.evicted]
+        blocked = [f"  keep {key} waiting: {why}" for key, why in self.blocked]
+        for lines in (admitted, evicted, blocked):
+            yield from lines[:_MOST_LINES]
+            if len(lines) > _MOST_LINES:
+                yield f"  ... and {len(lines) - _MOST_LINES} more like these"
+
+
+class _Steps:
+    """An observer that keeps when jobs start and stop."""
+
+    def __init__(self) -> None:
+        self.start_ns: dict[str, int] = {}
+        self.eviction: dict[str, tuple[int, str]] = {}
+
+    def queued(self, job: JobRun, at_ns: int) -> None:
+        """Nothing to keep."""
+
+    def reserved(self, job: JobRun, at_ns: int) -> None:
+        """Nothing to keep."""
+
+    def started(self, job: JobRun, at_ns: int) -> None:
+        self.start_ns.setdefault(job.key, at_ns)
+
+    def evicted(self, job: JobRun, at_ns: int, *, reason: str, by: values.WorkloadKey | None, lost_ns: int) -> None:
+        del lost_ns
+        self.eviction.setdefault(job.key, (at_ns, f"{reason} by {by}" if by else reason))
+
+    def released(self, job: JobRun, at_ns: int) -> None:
+        """Nothing to keep."""
+
+    def ended(self, job: JobRun, at_ns: int, *, how: str) -> None:
+        """Nothing to keep."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Fork:
+    simulation: Simulation
+    steps: _Steps
+
+
+def preview(
+    items: Sequence[Object],
+    changes: manifests.Manifests,
+    configuration: Mapping[str, Any],
+    *,
+    now_ns: int,
+    horizon_ns: int = HOUR_NS,
+) -> Preview:
+    """Compare the next hour of a cluster without and with new or changed objects and new jobs."""
+    before = _run(items, (), configuration, now_ns=now_ns, horizon_ns=horizon_ns)
+    changed = what_if.changed(items, Variant(name="change", objects=tuple(changes.objects)))
+    after = _run(changed, changes.jobs, configuration, now_ns=now_ns, horizon_ns=horizon_ns)
+
+    def seconds(at_ns: int) -> float:
+        return (at_ns - now_ns) / SECOND_NS
+
+    admitted = [
+        (key, seconds(at_ns))
+        for key, at_ns in sorted(after.steps.start_ns.items(), key=lambda item: (item[1], item[0]))
+        if key not in before.steps.start_ns
+    ]
+    evicted = [
+        (key, seconds(at_ns), reason)
+        for key, (at_ns, reason) in sorted(after.steps.eviction.items(), key=lambda item: (item[1], item[0]))
+        if key not in before.steps.eviction
+    ]
+    blocked = [
+        (str(key), _why(after.simulation, key))
+        for key in sorted(after.simulation.runs)
+        if key not in after.steps.start_ns and (key in before.steps.start_ns or key not in before.simulation.runs)
+    ]
+    return Preview(admitted=admitted, evicted=evicted, blocked=blocked, horizon_seconds=horizon_ns / SECOND_NS)
+
+
+def _run(
+    items: Sequence[Object],
+    jobs: Sequence[Any],
+    configuration: Mapping[str, Any],
+    *,
+    now_ns: int,
+    horizon_ns: int,
+) -> _Fork:
+    world = World.from_objects(items, configuration, now_ns=now_ns)
+    steps = _Steps()
+    simulation = Simulation(world, observer=steps)
+    for obj in items:
+        if obj["kind"] == "Workload" and not predicates.is_finished(obj):
+            workload = world.engine.view.workload(values.WorkloadKey(predicates.key(obj)))
+            if workload is not None:
+                simulation.adopt(workload, run_ns=_left_ns(obj, now_ns))
+    _drain(simulation)
+    for document in jobs:
+        job = document.object
+        workload_object = manifests.workload_of(job, world.priority_classes, world, file=document.file)
+        prototype = world.workload_value(workload_object)
+        simulation.submit(prototype, run_ns=None, name=f"{job['kind'].lower()}-{objects.name(job)}")
+    simulation.run(until_ns=now_ns + horizon_ns)
+    return _Fork(simulation=simulation, steps=steps)
+
+
+def _drain(simulation: Simulation) -> None:
+    """A ClusterQueue or LocalQueue with HoldAndDrain evicts what it admitted."""
+    view = simulation.engine.view
+    drain = values.StopPolicy.HOLD_AND_DRAIN
+    for job in list(simulation.runs.values()):
+        admission, eviction = job.workload.admission, job.workload.eviction
+        if admission is None or eviction is not None:
+            continue
+        queue, local_queue = view.cluster_queue(admission.cluster_queue), view.local_queue(job.workload.local_queue)
+        if queue is not None and queue.value.stop_policy is drain:
+            simulation.evict(job, "ClusterQueueStopped")
+        elif local_queue is not None and local_queue.stop_policy is drain:
+            simulation.evict(job, "LocalQueueStopped")
+
+
+def _left_ns(workload: Object, now_ns: int) -> int | None:
+    """How long a Workload may still run: until its time limit, or nobody knows."""
+    limit = workload["spec"].get("maximumExecutionTimeSeconds")
+    if limit is None:
+        return None
+    admitted = conditions.find(workload, "Admitted")
+    if admitted is None or admitted["status"] != "True":
+        return int(limit) * SECOND_NS
+    return max(0, int(limit) * SECOND_NS - (now_ns - to_ns(admitted["lastTransitionTime"])))
+
+
+def _why(simulation: Simulation, key: str) -> str:
+    job = simulation.runs[values.WorkloadKey(key)]
+    if job.pending is None:
+        return "jobs ahead of it take the quota"
+    return messages.pending(job.pending, outcomes.amount_text)

@@ -1,0 +1,81 @@
+"""Queues and Workloads of a running cluster, for planning and for previews."""
+
+import asyncio
+import copy
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pykueue.api import conditions, objects, resources
+from pykueue.api.errors import ApiError
+from pykueue.api.scheme import Object
+from pykueue.api.times import SECOND_NS, to_ns
+from pykueue.kube.client import Client
+from pykueue.simulate.engine_driver.world import KINDS
+
+_UNREADABLE = (403, 404)
+_DAY_NS = 86400 * SECOND_NS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastWorkload:
+    workload: Object
+    """Without its status, as it was when it arrived."""
+    submit_ns: int
+    """Since the begin of the history."""
+    run_ns: int | None
+    """From its admission to its end; None if it has not ended."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterHistory:
+    objects: list[Object]
+    workloads: list[PastWorkload]
+    configuration: Mapping[str, Any]
+
+
+async def read_objects(client: Client) -> list[Object]:
+    """All objects that decisions depend on; kinds that the user may not list are left out."""
+    kinds = [resource for name, resource in KINDS.items() if name != "Pod"]
+
+    async def list_kind(resource: Any) -> list[Object]:
+        try:
+            items = (await client.list(resource)).items
+        except ApiError as error:
+            if error.code in _UNREADABLE and resource is not resources.CLUSTER_QUEUE:
+                return []
+            raise
+        return [{"apiVersion": resource.api_version, "kind": resource.kind, **obj} for obj in items]
+
+    lists = await asyncio.gather(*map(list_kind, kinds))
+    return [obj for items in lists for obj in items]
+
+
+def history(items: list[Object], days: float, now_ns: int, configuration: Mapping[str, Any]) -> ClusterHistory:
+    """The Workloads that were created in the last days, and everything else as it is."""
+    since_ns = now_ns - round(days * _DAY_NS)
+    past = [
+        _past(obj, since_ns)
+        for obj in items
+        if obj["kind"] == "Workload" and to_ns(obj["metadata"]["creationTimestamp"]) >= since_ns
+    ]
+    past.sort(key=lambda row: (row.submit_ns, objects.name(row.workload)))
+    others = [obj for obj in items if obj["kind"] != "Workload"]
+    return ClusterHistory(objects=others, workloads=past, configuration=configuration)
+
+
+def _past(workload: Object, since_ns: int) -> PastWorkload:
+    stripped = copy.deepcopy({name: part for name, part in workload.items() if name != "status"})
+    return PastWorkload(
+        workload=stripped,
+        submit_ns=to_ns(workload["metadata"]["creationTimestamp"]) - since_ns,
+        run_ns=run_ns(workload),
+    )
+
+
+def run_ns(workload: Object) -> int | None:
+    """How long a finished Workload was admitted; None if it has not finished."""
+    finished, admitted = conditions.find(workload, "Finished"), conditions.find(workload, "Admitted")
+    if finished is None or admitted is None or finished["status"] != "True":
+        return None
+    return max(0, conditions.since_ns(finished) - conditions.since_ns(admitted))

@@ -1,0 +1,87 @@
+"""`pykueue apply --preview`: what a change would do, without writing it."""
+
+import copy
+
+from tests.simulate.worlds import cluster_queue, flavor, local_queue, workload
+
+from pykueue.simulate import preview
+from pykueue.simulate.sources import cluster
+from pykueue.simulate.sources.manifests import Manifests
+
+NOW_NS = 1_800_000_000 * 10**9
+ADMITTED_AT = "2027-01-15T07:59:00Z"
+
+
+def live_workload(name, gpus, *, is_admitted=False, limit=None):
+    obj = workload("team-a", gpus)
+    obj["metadata"] |= {"name": name, "uid": name, "creationTimestamp": "2027-01-15T07:00:00Z"}
+    if limit is not None:
+        obj["spec"]["maximumExecutionTimeSeconds"] = limit
+    if is_admitted:
+        condition = {"status": "True", "reason": "r", "message": "", "lastTransitionTime": ADMITTED_AT}
+        obj["status"] = {
+            "conditions": [{"type": "QuotaReserved", **condition}, {"type": "Admitted", **condition}],
+            "admission": {
+                "clusterQueue": "team-a",
+                "podSetAssignments": [
+                    {
+                        "name": "main",
+                        "count": 1,
+                        "flavors": {"nvidia.com/gpu": "gpu"},
+                        "resourceUsage": {"nvidia.com/gpu": str(gpus)},
+                    }
+                ],
+            },
+        }
+    return obj
+
+
+def looked_at(items, *changes):
+    return preview.preview(items, Manifests(objects=list(changes)), {}, now_ns=NOW_NS)
+
+
+def cluster_items(*workloads):
+    return [flavor(), cluster_queue("team-a", 4), local_queue("team-a"), *workloads]
+
+
+def test_more_quota_admits_a_waiting_workload():
+    items = cluster_items(live_workload("running", 4, is_admitted=True), live_workload("waiting", 2))
+    result = looked_at(items, cluster_queue("team-a", 6))
+    assert result.admitted == [("team-a/waiting", 0.0)]
+    assert not result.evicted
+
+
+def test_a_drained_queue_evicts_what_runs():
+    items = cluster_items(live_workload("running", 4, is_admitted=True))
+    result = looked_at(items, cluster_queue("team-a", 4, stopPolicy="HoldAndDrain"))
+    assert result.evicted == [("team-a/running", 0.0, "ClusterQueueStopped")]
+
+
+def test_less_quota_blocks_a_workload_that_would_have_started():
+    items = cluster_items(live_workload("running", 4, is_admitted=True, limit=600), live_workload("waiting", 3))
+    result = looked_at(items, cluster_queue("team-a", 2))
+    assert [key for key, _ in result.blocked] == ["team-a/waiting"]
+    assert "insufficient" in result.blocked[0][1]
+
+
+def test_a_change_without_effect_says_so():
+    items = cluster_items(live_workload("running", 4, is_admitted=True))
+    assert list(looked_at(items, cluster_queue("team-a", 5)).lines()) == ["Nothing would change in the next 1h."]
+
+
+def test_the_history_of_a_cluster_is_its_workloads_without_their_status():
+    finished = live_workload("done", 2, is_admitted=True)
+    end = {
+        "type": "Finished",
+        "status": "True",
+        "reason": "r",
+        "message": "",
+        "lastTransitionTime": "2027-01-15T08:09:00Z",
+    }
+    finished["status"]["conditions"].append(end)
+    old = copy.deepcopy(finished)
+    old["metadata"]["creationTimestamp"] = "2026-12-01T00:00:00Z"
+    history = cluster.history(cluster_items(finished, old), days=1, now_ns=NOW_NS, configuration={})
+    assert [(row.submit_ns // 10**9, row.run_ns // 10**9) for row in history.workloads] == [(82800, 600)]
+    assert "status" not in history.workloads[0].workload
+    assert all(obj["kind"] != "Workload" for obj in history.objects)
