@@ -28,7 +28,7 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 _MEGABYTES = 64
 
 
-class DurationOption(click.ParamType[int]):
+class TimeSpanOption(click.ParamType[int]):
     """A time span in nanoseconds: 90, 30s, 1h30m or 2d."""
 
     name = "DURATION"
@@ -46,7 +46,7 @@ class DurationOption(click.ParamType[int]):
             self.fail(f"{text!r} is not a duration; write 90, 30s, 1h30m or 2d", param, ctx)
 
 
-DURATION = DurationOption()
+DURATION = TimeSpanOption()
 
 
 def _with_plan(command: Command) -> Command:
