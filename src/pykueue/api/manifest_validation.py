@@ -51,6 +51,16 @@ def validate_manifests(documents: Iterable[Document]) -> list[ManifestFinding]:
     return [finding for document in documents for finding in reviewer.findings(document)]
 
 
+def admitted(documents: Iterable[Document]) -> Iterator[tuple[Document, Object]]:
+    """Every valid document of a known kind, with its object as an API server would store it."""
+    documents = list(documents)
+    reviewer = _Reviewer(documents)
+    for document in documents:
+        stored = None if sources.find(document.object) is not None else reviewer.stored(document)
+        if stored is not None:
+            yield document, stored
+
+
 class DocumentLookup:
     """A `Lookup` in the reviewed documents."""
 
@@ -148,11 +158,33 @@ class _Reviewer:
             where = f" in namespace {namespace}" if namespace else ""
             yield path, f"no document defines {resource.kind} {name}{where}"
 
-    def _admission_findings(self, document: Document, kind: Kind) -> Iterator[ManifestFinding]:
-        obj = copy.deepcopy(document.object)
+    def stored(self, document: Document) -> Object | None:
+        """The object in its storage version with its defaults; None if it is not valid."""
+        names = (document.object.get("apiVersion"), document.object.get("kind"))
+        kind = self._scheme.for_kind(*map(reading.text, names))
+        if kind is None or _is_excerpt(document.object):
+            return None
+        admission, obj = self._admit(document, kind)
+        if admission.unknown_fields or admission.field_errors or any(error.code != 403 for error in admission.refusals):
+            return None
+        metadata = obj["metadata"]
+        defaults = {"name": metadata.get("name") or f"{metadata['generateName']}1"}
+        if kind.namespaced:
+            defaults["namespace"] = metadata.get("namespace") or "default"
+        storage_kind = self._storage_kind(kind)
+        identity = {"apiVersion": storage_kind.api_version, "kind": kind.kind}
+        return {**obj, **identity, "metadata": metadata | defaults}
+
+    def _storage_kind(self, kind: Kind) -> Kind:
+        return self._scheme.for_path(kind.group, kind.storage_version, kind.plural) or kind
+
+    def _admit(self, document: Document, kind: Kind) -> "tuple[_CollectingAdmission, Object]":
         admission = _CollectingAdmission(lookup=self._lookup, settings=self._settings)
-        storage_kind = self._scheme.for_path(kind.group, kind.storage_version, kind.plural) or kind
-        admission.admit(kind, storage_kind, obj, None)
+        obj = admission.admit(kind, self._storage_kind(kind), copy.deepcopy(document.object), None)
+        return admission, obj
+
+    def _admission_findings(self, document: Document, kind: Kind) -> Iterator[ManifestFinding]:
+        admission, _ = self._admit(document, kind)
         for warning in admission.reader_warnings:
             yield _finding(document, Severity.WARNING, warning, warning.partition(":")[0])
         for unknown in admission.unknown_fields:

@@ -23,6 +23,7 @@ from pykueue.controllers.system import Controllers
 from pykueue.kube.controller.cache import ObjectCache
 from pykueue.kube.informer import Change, Informer
 from pykueue.kube.supervisor import Supervisor
+from pykueue.recording.ring import RingOptions
 
 log = logging.getLogger(__name__)
 
@@ -34,10 +35,13 @@ PAUSE_SECONDS = 1.0
 class ConfiguredControllers:
     """A part of `pykueue up`; its properties are those of the present controllers."""
 
-    def __init__(self, api: EmbeddedApi, configuration: Mapping[str, Any]) -> None:
+    def __init__(
+        self, api: EmbeddedApi, configuration: Mapping[str, Any], recording: RingOptions | None = None
+    ) -> None:
         self._api = api
         self._default = self._in_force = configuration
-        self._controllers = Controllers(api.client(), configuration)
+        self._recording = recording
+        self._controllers = Controllers(api.client(), configuration, recording=recording)
         self._is_started = False
         self._requested: asyncio.Queue[Mapping[str, Any]] = asyncio.Queue()
         self._supervisor = Supervisor()
@@ -86,7 +90,7 @@ class ConfiguredControllers:
 
     async def _run_controllers(self) -> None:
         if self._is_started:
-            self._controllers = Controllers(self._api.client(), self._in_force)
+            self._controllers = Controllers(self._api.client(), self._in_force, recording=self._recording)
         self._is_started = True
         async with asyncio.TaskGroup() as group:
             group.create_task(self._controllers.run())

@@ -11,7 +11,7 @@ import datetime as dt
 import logging
 import socket
 import uuid
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     from pykueue.controllers.scheduler.follower import QueueFollower
     from pykueue.controllers.system import Controllers
     from pykueue.engine.view import EngineView
+    from pykueue.kube.access import Access
     from pykueue.kube.client import Client
     from pykueue.kube.controller.cache import ObjectCache
     from pykueue.kube.rate_limit import RateLimit
+    from pykueue.recording.ring import RingOptions
     from pykueue.webhooks.service import Webhooks
 
 log = logging.getLogger(__name__)
@@ -41,6 +43,14 @@ class WebhookOptions:
     address: tuple[str, int] | None
     """(host, port); None means `webhook.host` and `webhook.port` of the Configuration."""
     certificate_life: dt.timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterDashboardOptions:
+    """The page, on the loopback address. `access` is how the controllers reach the API server."""
+
+    access: "Access"
+    port: int
 
 
 def rate_limit(configuration: "Loaded") -> "RateLimit | None":
@@ -54,13 +64,20 @@ def rate_limit(configuration: "Loaded") -> "RateLimit | None":
     return RateLimit(connection.qps, connection.burst, WallClock())
 
 
-async def serve(client: "Client", configuration: "Loaded", options: WebhookOptions | None) -> None:
-    """Run until SIGINT or SIGTERM; without `options` no webhook is served."""
+async def serve(
+    client: "Client",
+    configuration: "Loaded",
+    options: WebhookOptions | None,
+    recording: "RingOptions | None" = None,
+    *,
+    dashboard: ClusterDashboardOptions | None = None,
+) -> None:
+    """Run until SIGINT or SIGTERM; without options, webhooks or the page are not served."""
     import pykueue.controllers.system  # noqa: F401 - an import takes a long turn of the event loop
 
     stopping = process.stop_signal()
     webhooks = _webhooks(client, configuration, options) if options else None
-    controller = ControllerProcess(client, configuration, webhooks)
+    controller = ControllerProcess(client, configuration, webhooks, recording=recording)
     profiling = ProfilingServer(configuration.value.pprof_bind_address)
     servers: list[HealthServer | MetricsServer | ProfilingServer] = [*controller.health_servers(), profiling]
     process.log_limits(configuration.document)
@@ -71,6 +88,8 @@ async def serve(client: "Client", configuration: "Loaded", options: WebhookOptio
         tasks = [controller.run(), *controller.tasks_of_every_replica()]
         if webhooks is not None:
             tasks.append(webhooks.run())
+        if dashboard is not None:
+            tasks.append(controller.dashboard(dashboard))
         async with loop_watchdog.watched():
             await _run_until(stopping, tasks)
     finally:
@@ -103,7 +122,15 @@ async def _run_until(stopping: asyncio.Event, coroutines: list[Coroutine[Any, An
 class ControllerProcess:
     """One replica: it leads, or waits to lead, and serves visibility in both roles."""
 
-    def __init__(self, client: "Client", configuration: "Loaded", webhooks: "Webhooks | None" = None) -> None:
+    def __init__(
+        self,
+        client: "Client",
+        configuration: "Loaded",
+        webhooks: "Webhooks | None" = None,
+        *,
+        recording: "RingOptions | None" = None,
+    ) -> None:
+        self._recording = recording
         self._client = client
         self._configuration = configuration
         self._webhooks = webhooks
@@ -141,6 +168,14 @@ class ControllerProcess:
 
         tasks = [VisibilityApiServer(self._client, value, self._queues).run()]
         return [*tasks, self._follow_queues()] if value.leader_election.leader_elect else tasks
+
+    async def dashboard(self, options: ClusterDashboardOptions) -> None:
+        from pykueue.dashboard.cluster_server import ClusterDashboard
+
+        def waits() -> Mapping[str, tuple[float, float]]:
+            return {} if self._controllers is None else self._controllers.metrics.admission_waits()
+
+        await ClusterDashboard(self._client, options.access, waits, port=options.port).run()
 
     def _queues(self) -> "tuple[EngineView, ObjectCache] | None":
         if self._controllers is not None:
@@ -192,7 +227,9 @@ class ControllerProcess:
 
         is_elected = self._configuration.value.leader_election.leader_elect
         role = instruments.LEADER if is_elected else instruments.STANDALONE
-        self._controllers = Controllers(self._client, self._configuration.document, role=role)
+        self._controllers = Controllers(
+            self._client, self._configuration.document, role=role, recording=self._recording
+        )
         log.info("the controllers start")
         self._stopped_leading.clear()
         self._started_leading.set()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pykueue.kube.http_client import HttpClient
 
 _PAUSE_SECONDS = 0.1
+_NOT_FOUND = 404
 
 
 @click.command
@@ -95,6 +96,7 @@ class _PodOutput:
 
     async def copy(self, pod: "Object") -> None:
         from pykueue.api import resources
+        from pykueue.api.errors import ApiError
 
         name = objects.name(pod)
         failure = _start_failure(pod)
@@ -115,6 +117,10 @@ class _PodOutput:
                 if not self._can_continue:
                     raise
                 await when_back(read)
+            except ApiError as error:
+                if error.code != _NOT_FOUND or not self._can_continue:
+                    raise
+                return  # the pod was deleted, as those of a Job whose time is over
 
     @property
     def _can_continue(self) -> bool:

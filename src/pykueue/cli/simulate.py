@@ -28,8 +28,8 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 _MEGABYTES = 64
 
 
-class VirtualTimeOption(click.ParamType[int]):
-    """A span of virtual time in nanoseconds, also 0: 90, 30s, 1h30m or 2d."""
+class TimeSpanOption(click.ParamType[int]):
+    """A time span in nanoseconds: 90, 30s, 1h30m or 2d."""
 
     name = "DURATION"
 
@@ -46,7 +46,7 @@ class VirtualTimeOption(click.ParamType[int]):
             self.fail(f"{text!r} is not a duration; write 90, 30s, 1h30m or 2d", param, ctx)
 
 
-DURATION = VirtualTimeOption()
+DURATION = TimeSpanOption()
 
 
 def _with_plan(command: Command) -> Command:

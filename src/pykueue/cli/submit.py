@@ -54,88 +54,100 @@ def _after(*names: str) -> Callable[[Command], Command]:
     return click.option(*flags, multiple=True, metavar="JOB", help=text, shell_complete=complete_names("job"))
 
 
-@click.command(cls=SubmitCommand, context_settings={"ignore_unknown_options": False})
-@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
-@click.option(
-    "--queue",
-    "-q",
-    default="",
-    help="The LocalQueue. Default: `default`, else the only one of the namespace.",
-    shell_complete=complete_names("localqueue"),
+_JOB_OPTIONS = (
+    click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED),
+    click.option(
+        "--queue",
+        "-q",
+        default="",
+        help="The LocalQueue. Default: `default`, else the only one of the namespace.",
+        shell_complete=complete_names("localqueue"),
+    ),
+    click.option("--name", default="", help="The name of the Job. Default: generated from the command."),
+    click.option(
+        "--cpu",
+        type=options.QuantityOption("2 or 500m"),
+        default="1",
+        show_default=True,
+        help="CPUs of each pod, for example 2 or 500m.",
+    ),
+    click.option(
+        "--memory",
+        type=options.QuantityOption("4Gi or 500Mi"),
+        default="",
+        help="Memory of each pod, requested and its limit, for example 4Gi. Default: neither.",
+    ),
+    click.option("--gpu", "--gpus", type=click.IntRange(min=0), default=0, show_default=True, help="GPUs of each pod."),
+    click.option(
+        "--time",
+        type=options.DurationOption(),
+        help="How long the command may run, for example 30m or 2h; then it is stopped and the Job fails. Default: no limit.",
+    ),
+    click.option(
+        "--array",
+        type=ArrayOption(),
+        help="Run a pod for each index, for example 0-99%10 (ten at a time), 1-5 or 1,3,7. The command finds its "
+        "index in PYKUEUE_ARRAY_INDEX and in place of {index}.",
+    ),
+    _after("--after", "--after-ok", "after_ok", "has completed"),
+    _after("--after-notok", "after_notok", "has failed"),
+    _after("--after-any", "after_any", "has ended"),
+    click.option(
+        "--priority",
+        default="",
+        shell_complete=complete_names("priorityclass"),
+        help="The WorkloadPriorityClass. Default: none.",
+    ),
+    click.option(
+        "--parallelism",
+        type=click.IntRange(min=1),
+        default=1,
+        show_default=True,
+        help="How many pods run at the same time.",
+    ),
+    click.option(
+        "--completions",
+        type=click.IntRange(min=1),
+        help="How many pods must succeed; each finds its number in JOB_COMPLETION_INDEX. Default: as --parallelism.",
+    ),
+    click.option(
+        "--retries", type=click.IntRange(min=0), default=0, show_default=True, help="How many failed pods are replaced."
+    ),
+    click.option("--env", "-e", multiple=True, metavar="NAME=VALUE", help="An environment variable; may be repeated."),
+    click.option(
+        "--image",
+        default=job_request.LOCAL_IMAGE,
+        show_default=True,
+        help="The container image; used on a real cluster only.",
+    ),
+    click.option(
+        "--directory",
+        "--workdir",
+        type=click.Path(path_type=Path),
+        help="The working directory. Default: the current one.",
+    ),
+    click.option(
+        "--signal",
+        type=StopSignalOption(),
+        help="Preempt the command with this signal, and kill it after the seconds, for example USR1@60. Default: TERM@30.",
+    ),
+    click.option(
+        "--keep",
+        type=options.DurationOption(),
+        help="How long the finished Job is kept, for example 1d; then it is deleted. Default: for ever.",
+    ),
 )
-@click.option("--name", default="", help="The name of the Job. Default: generated from the command.")
-@click.option(
-    "--cpu",
-    type=options.QuantityOption("2 or 500m"),
-    default="1",
-    show_default=True,
-    help="CPUs of each pod, for example 2 or 500m.",
-)
-@click.option(
-    "--memory",
-    type=options.QuantityOption("4Gi or 500Mi"),
-    default="",
-    help="Memory of each pod, requested and its limit, for example 4Gi. Default: neither.",
-)
-@click.option("--gpu", "--gpus", type=click.IntRange(min=0), default=0, show_default=True, help="GPUs of each pod.")
-@click.option(
-    "--time",
-    type=options.DurationOption(),
-    help="How long the command may run, for example 30m or 2h; then it is stopped and the Job fails. Default: no limit.",
-)
-@click.option(
-    "--array",
-    type=ArrayOption(),
-    help="Run a pod for each index, for example 0-99%10 (ten at a time), 1-5 or 1,3,7. The command finds its "
-    "index in PYKUEUE_ARRAY_INDEX and in place of {index}.",
-)
-@_after("--after", "--after-ok", "after_ok", "has completed")
-@_after("--after-notok", "after_notok", "has failed")
-@_after("--after-any", "after_any", "has ended")
-@click.option(
-    "--priority",
-    default="",
-    shell_complete=complete_names("priorityclass"),
-    help="The WorkloadPriorityClass. Default: none.",
-)
-@click.option(
-    "--parallelism",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="How many pods run at the same time.",
-)
-@click.option(
-    "--completions",
-    type=click.IntRange(min=1),
-    help="How many pods must succeed; each finds its number in JOB_COMPLETION_INDEX. Default: as --parallelism.",
-)
-@click.option(
-    "--retries", type=click.IntRange(min=0), default=0, show_default=True, help="How many failed pods are replaced."
-)
-@click.option("--env", "-e", multiple=True, metavar="NAME=VALUE", help="An environment variable; may be repeated.")
-@click.option(
-    "--image",
-    default=job_request.LOCAL_IMAGE,
-    show_default=True,
-    help="The container image; used on a real cluster only.",
-)
-@click.option(
-    "--directory",
-    "--workdir",
-    type=click.Path(path_type=Path),
-    help="The working directory. Default: the current one.",
-)
-@click.option(
-    "--signal",
-    type=StopSignalOption(),
-    help="Preempt the command with this signal, and kill it after the seconds, for example USR1@60. Default: TERM@30.",
-)
-@click.option(
-    "--keep",
-    type=options.DurationOption(),
-    help="How long the finished Job is kept, for example 1d; then it is deleted. Default: for ever.",
-)
+
+
+def with_job_options(command: Command) -> Command:
+    """Add the command to run and the options that describe its Job."""
+    for option in reversed(_JOB_OPTIONS):
+        command = option(command)
+    return command
+
+
+@click.command(cls=SubmitCommand)
+@with_job_options
 @click.option(
     "--follow", "-f", is_flag=True, help="Print the output, wait, and exit with the exit code of the command."
 )
@@ -147,16 +159,12 @@ def submit(*, cluster: ClusterAccess, follow: bool, output: str | None, **reques
     Everything after -- is the command: pykueue submit --cpu 2 -- python train.py
     A script may have options in its first lines: #PYKUEUE --cpu 2 --time 1h
     """
-    _check_directory(request["directory"], request["image"])
-    if request["array"] and (request["completions"] or request["parallelism"] > 1):
-        raise click.UsageError("--array says how many pods there are; use it without --completions and --parallelism")
+    check_options(request)
 
     async def run(client: "Client", namespace: str) -> int:
         from pykueue.api import resources as kinds
 
-        request["queue"] = await _queue(client, namespace, request["queue"])
-        await _check_priority(client, request["priority"])
-        await _check_dependencies(client, namespace, request)
+        await complete(client, namespace, request)
         job = await client.create(kinds.JOB, job_request.job_of(request), namespace)
         name = job["metadata"]["name"]
         outputs.show(kinds.JOB, job, output, done="created")
@@ -167,9 +175,23 @@ def submit(*, cluster: ClusterAccess, follow: bool, output: str | None, **reques
 
         await logs.show(client, namespace, name, follow=True)
         code = await wait.until_finished(client, namespace, name)
-        return await _exit_code(client, namespace, name) if code else 0
+        return await exit_code(client, namespace, name) if code else 0
 
     sys.exit(cluster.run(run))
+
+
+def check_options(request: dict[str, Any]) -> None:
+    """Refuse options that exclude each other, before anything is sent."""
+    _check_directory(request["directory"], request["image"])
+    if request["array"] and (request["completions"] or request["parallelism"] > 1):
+        raise click.UsageError("--array says how many pods there are; use it without --completions and --parallelism")
+
+
+async def complete(client: "Client", namespace: str, request: dict[str, Any]) -> None:
+    """Choose the queue, and refuse what does not exist."""
+    request["queue"] = await _queue(client, namespace, request["queue"])
+    await _check_priority(client, request["priority"])
+    await _check_dependencies(client, namespace, request)
 
 
 def _check_directory(directory: Path | None, image: str) -> None:
@@ -229,7 +251,7 @@ async def _check_dependencies(client: "Client", namespace: str, request: dict[st
                 raise click.ClickException(f"Job {name} does not exist in namespace {namespace}")
 
 
-async def _exit_code(client: "Client", namespace: str, name: str) -> int:
+async def exit_code(client: "Client", namespace: str, name: str) -> int:
     """The exit code of the container of a failed Job that ended last with one; else 1."""
     from pykueue.api import objects
     from pykueue.api.resources import POD

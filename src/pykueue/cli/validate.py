@@ -1,18 +1,13 @@
 """`pykueue validate`: check manifests and Configurations as a cluster with Kueue would."""
 
 import json
-import sys
-from collections.abc import Iterable, Iterator
-from pathlib import Path
 
 import click
 
 from pykueue.api import manifests
 from pykueue.api.manifest_validation import ManifestFinding, Severity, validate_manifests
-from pykueue.api.manifests import Document
+from pykueue.cli import manifest_files
 from pykueue.cli import output as outputs
-
-_SUFFIXES = (".yaml", ".yml", ".json")
 
 
 @click.command
@@ -30,15 +25,10 @@ def validate(*, names: tuple[str, ...], output: str, verbose: bool) -> None:
     """Check manifests as a cluster with Kueue would.
 
     Checked are fields, schemas and the rules of Kueue's webhooks. All errors are printed. The exit
-    code is 1 if an object would be refused.
+    code is 1 if an object would be refused. `lint` finds queues that are accepted and do not work.
     """
-    documents: list[Document] = []
-    findings: list[ManifestFinding] = []
-    for name, data in _inputs(names):
-        file_documents, faults = manifests.read(data, name)
-        documents += file_documents
-        findings += [_unreadable(fault) for fault in faults]
-    findings += validate_manifests(documents)
+    documents, faults = manifest_files.read(names)
+    findings = [*map(_unreadable, faults), *validate_manifests(documents)]
     findings.sort(key=lambda finding: (finding.file, finding.line))
     errors = sum(finding.severity is Severity.ERROR for finding in findings)
     visible = [finding for finding in findings if verbose or finding.severity is not Severity.NOTE]
@@ -52,28 +42,6 @@ def validate(*, names: tuple[str, ...], output: str, verbose: bool) -> None:
         _print(visible, objects=len(documents), errors=errors)
     if errors:
         raise SystemExit(1)
-
-
-def _inputs(names: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-    for name in names:
-        if name == "-":
-            yield "-", sys.stdin.buffer.read(manifests.LARGEST_BYTES + 1)
-            continue
-        path = Path(name)
-        if path.is_dir():
-            for entry in sorted(path.rglob("*")):
-                if entry.suffix in _SUFFIXES and entry.is_file():
-                    yield str(entry), _read(entry)
-        else:
-            yield name, _read(path)
-
-
-def _read(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return file.read(manifests.LARGEST_BYTES + 1)
-    except OSError as error:
-        raise click.ClickException(f"{path}: {error.strerror}") from error
 
 
 def _unreadable(fault: manifests.ManifestError) -> ManifestFinding:

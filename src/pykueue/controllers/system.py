@@ -51,6 +51,8 @@ from pykueue.kube.controller.event_recorder import EventRecorder, EventsV1
 from pykueue.kube.controller.executor import WriteExecutor
 from pykueue.kube.controller.work_queue import Reconcile, WorkQueue
 from pykueue.kube.supervisor import Supervisor
+from pykueue.recording.ring import RingOptions, RingWriter, recorded
+from pykueue.translate import policy
 
 CACHED_KINDS: tuple[Resource, ...] = (
     *REQUIRED_KINDS,
@@ -94,6 +96,7 @@ class Controllers:
         *,
         role: str = instruments.STANDALONE,
         connect: Connect = connect_http,
+        recording: RingOptions | None = None,
     ) -> None:
         clock = clock or WallClock()
         self._client = client
@@ -101,8 +104,14 @@ class Controllers:
         self._configuration = configuration
         self.cache = new_cache()
         self._recorder = EventRecorder(client, clock, EventsV1(instance=f"kueue-{socket.gethostname()}"))
+        self._recording = None if recording is None else RingWriter(recording, policy.engine_policy(configuration))
         self.scheduler = Scheduler(
-            client, self.cache, self._executor("kueue-admission"), clock=clock, configuration=configuration
+            client,
+            self.cache,
+            self._executor("kueue-admission"),
+            clock=clock,
+            configuration=configuration,
+            recorder=self._recording,
         )
         self._frameworks = settings.frameworks(configuration)
         self.metrics = Metrics(
@@ -265,7 +274,7 @@ class Controllers:
 
     async def run(self) -> None:
         informers = InformerSet(self._client, self.cache, self._clock)
-        async with asyncio.TaskGroup() as group:
+        async with recorded(self._recording), asyncio.TaskGroup() as group:
             group.create_task(informers.run(self._kinds))
             group.create_task(self._recorder.run())
             group.create_task(self.scheduler.run())

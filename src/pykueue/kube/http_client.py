@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import io
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
 import aiohttp
@@ -181,6 +181,23 @@ class HttpClient:
                 raise _refusal(response.status, await response.read())
             async for chunk in response.content.iter_any():
                 yield chunk
+
+    @contextlib.asynccontextmanager
+    async def connect(
+        self, path: str, query: Sequence[tuple[str, str]], protocols: Sequence[str]
+    ) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
+        """A WebSocket to a subresource such as `attach`."""
+        token = await self._access.token()
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        try:
+            async with self._session.ws_connect(
+                self._access.server + path, params=list(query), protocols=protocols, headers=headers, max_msg_size=0
+            ) as connection:
+                yield connection
+        except aiohttp.WSServerHandshakeError as error:
+            raise _refusal(error.status, error.message.encode()) from None
+        except aiohttp.ClientError as error:
+            raise ConnectionError(f"{self._access.server}{path}: {error or type(error).__name__}") from error
 
     async def close(self) -> None:
         await self._session.close()

@@ -1,5 +1,11 @@
 """What `pykueue submit` can ask for, with real processes."""
 
+import contextlib
+import os
+import pty
+import subprocess
+import sys
+
 import pytest
 from tests.cluster.up import api_calls
 from tests.cluster.up.conftest import QUEUE, Cluster
@@ -76,3 +82,28 @@ def test_cancelled_job_is_gone(queue):
     queue.run("submit", "--name", "idle", "--cpu", "100m", "--", "sleep", "600")
     assert queue.run("cancel", "idle") == "job.batch/idle cancelled\n"
     assert "does not exist" in queue.fail("cancel", "idle")
+
+
+def test_shell_waits_in_the_queue_and_has_a_terminal(queue):
+    command = [sys.executable, "-m", "pykueue", "run", "--pty", "--cpu", "100m", "--", "sh"]
+    pid, terminal = pty.fork()
+    if pid == 0:  # the child
+        os.execve(sys.executable, command, queue.environment)
+    os.write(terminal, b"tty && echo sum=$((40 + 2))\n")
+    printed = b""
+    while b"sum=42" not in printed:
+        printed += os.read(terminal, 4096)
+    assert b"/dev/pts/" in printed
+    os.write(terminal, b"exit 3\n")
+    with contextlib.suppress(OSError):  # the terminal ends with the command
+        while os.read(terminal, 4096):
+            pass
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 3
+
+
+def test_command_reads_standard_input(queue):
+    command = [sys.executable, "-m", "pykueue", "run", "--cpu", "100m", "--", "sort"]
+    done = subprocess.run(
+        command, input="b\na\n", capture_output=True, text=True, env=queue.environment, timeout=60, check=True
+    )
+    assert done.stdout == "a\nb\n"

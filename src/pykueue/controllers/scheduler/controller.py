@@ -29,6 +29,7 @@ from pykueue.kube.controller.background_writes import BackgroundWrites
 from pykueue.kube.controller.cache import ObjectCache
 from pykueue.kube.controller.executor import OrderedWrites, WriteExecutor
 from pykueue.kube.controller.work_queue import first_of
+from pykueue.recording.ring import RingWriter
 from pykueue.translate import devices, messages, outcomes, policy
 
 log = logging.getLogger(__name__)
@@ -80,7 +81,9 @@ class Scheduler:
         *,
         clock: Clock,
         configuration: Mapping[str, Any],
+        recorder: RingWriter | None = None,
     ) -> None:
+        self._recorder = recorder
         self._cache = cache
         self._clock = clock
         self._policy = policy.engine_policy(configuration)
@@ -88,7 +91,13 @@ class Scheduler:
         self._unadmitted = UnadmittedStatus(is_granular=self._policy.unadmitted_workloads_observability)
         self.engine = engine.Engine(self._policy)
         self._cycles = CycleRunner(
-            self.engine, clock, deliver=self._deliver, apply=self._apply, measure=self._measure, notify=self._notify
+            self.engine,
+            clock,
+            deliver=self._deliver,
+            apply=self._apply,
+            measure=self._measure,
+            notify=self._notify,
+            recorder=recorder,
         )
         self._feed = EngineEventSource(cache, clock, configuration, self.handle)
         self._writes = OrderedWrites()
@@ -142,6 +151,8 @@ class Scheduler:
         each write would bring about the next cycle.
         """
         is_unchanged = isinstance(event, events.WorkloadChanged) and self.engine.view.is_current(event.workload)
+        if self._recorder is not None:
+            self._recorder.event(event)
         self.engine.handle(event)
         reactivated = self.engine.view.reactivated_trees
         if reactivated:

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pykueue.api.times import SECOND_NS
 from pykueue.engine import decisions, engine, events, values
 from pykueue.kube.clock import Clock
+from pykueue.recording.ring import RingWriter
 
 TURN_NS = 5_000_000
 """After this time the event loop gets its turn."""
@@ -35,6 +36,7 @@ class CycleRunner:
         apply: Callable[[decisions.Decision], None],
         measure: Callable[[list[decisions.Decision], float], None],
         notify: Callable[[values.ClusterQueueName], None],
+        recorder: RingWriter | None = None,
     ) -> None:
         """Make a runner.
 
@@ -47,6 +49,7 @@ class CycleRunner:
         self._apply = apply
         self._measure = measure
         self._notify = notify
+        self._recorder = recorder
         self._is_running = False
         self._waiting: deque[events.EngineEvent] = deque()
         self._turn_started_ns = 0
@@ -87,12 +90,15 @@ class CycleRunner:
         self._pause_ns = min(max(self._busy_ns(), SHORTEST_PAUSE_NS), LONGEST_PAUSE_NS)
 
     async def _decide(self) -> list[decisions.Decision]:
-        steps = self._engine.cycle_in_steps(events.CycleDue(at_ns=self._clock.now_ns()), self._is_turn_over)
+        event = events.CycleDue(at_ns=self._clock.now_ns())
+        steps = self._engine.cycle_in_steps(event, self._is_turn_over)
         while True:
             try:
                 next(steps)
             except StopIteration as stop:
                 decided: list[decisions.Decision] = stop.value
+                if self._recorder is not None:
+                    self._recorder.cycle(event, decided)
                 return decided
             await self._end_turn()
 

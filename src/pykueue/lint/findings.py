@@ -1,0 +1,50 @@
+"""Rules and findings as data."""
+
+from dataclasses import dataclass
+
+from pykueue.api.manifest_validation import Severity
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LintRule:
+    """One thing that may be wrong. docs/lint.md has a section for each id."""
+
+    id: str
+    severity: Severity
+    summary: str
+    """What is wrong, as a plain sentence."""
+    remedy: str
+    """What to do about it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LintSubject:
+    """The object that a finding is about."""
+
+    kind: str
+    name: str
+    namespace: str = ""
+
+    def __str__(self) -> str:
+        name = f"{self.namespace}/{self.name}" if self.namespace else self.name
+        return f"{self.kind} {name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LintFinding:
+    rule: LintRule
+    subject: LintSubject
+    message: str
+    field: str = ""
+    """The path of the field in the object, such as `spec.preemption`."""
+    example: tuple[str, ...] = ()
+    """What the engine did in a small world, line by line."""
+    severity: Severity | None = None
+    """None means the severity of the rule."""
+    file: str = ""
+    """Empty if the object was read from a cluster."""
+    line: int = 0
+
+    @property
+    def level(self) -> Severity:
+        return self.severity or self.rule.severity

@@ -1,0 +1,1 @@
+"""The rules of `pykueue lint`, one module for each subject. `lint.checks` lists them."""
