@@ -34,8 +34,9 @@ class DurationOption(click.ParamType[int]):
 
     name = "DURATION"
 
-    def __init__(self, units_per_second: int = 1) -> None:
+    def __init__(self, *, units_per_second: int = 1, may_be_zero: bool = False) -> None:
         self._units_per_second = units_per_second
+        self._least = 0 if may_be_zero else 1
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
@@ -43,7 +44,7 @@ class DurationOption(click.ParamType[int]):
         match = _DURATION.fullmatch(str(value))
         parts = [int(part or 0) for part in match.groups()] if match else []
         seconds = sum(part * unit for part, unit in zip(parts, _UNIT_SECONDS, strict=True)) if parts else 0
-        if not 0 < seconds <= _LONGEST_SECONDS:
+        if match is None or not str(value) or not self._least <= seconds <= _LONGEST_SECONDS:
             self.fail(f"{value!r} is not a duration; write for example 90s, 30m, 1h30m or 2d", param, ctx)
         return seconds * self._units_per_second
 

@@ -28,7 +28,7 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 _MEGABYTES = 64
 
 
-DURATION = options.DurationOption(units_per_second=10**9)
+DURATION = options.DurationOption(units_per_second=10**9, may_be_zero=True)
 """In nanoseconds, as the simulation counts."""
 
 
