@@ -17,14 +17,14 @@ CHART = FOLDER.parent / "docs" / "performance.svg"
 START, END = "<!-- results -->\n", "<!-- end of results -->\n"
 COLORS = {"pykueue": "#2c7fb8", "kueue": "#b0b0b0"}
 LOADS = ("baseline", "large-scale", "tas")
-WIDTH, LEFT, BAR, GAP, TOP = 720, 190, 20, 14, 40
+WIDTH, LEFT, BAR, GAP, TOP = 940, 420, 20, 14, 40
 
 Json = dict[str, Any]
 
 
 def results() -> list[Json]:
     read = [json.loads(path.read_text()) for path in sorted((FOLDER / "results").glob("*.json"))]
-    return sorted(read, key=lambda result: (LOADS.index(result["load"]), result["system"]))
+    return sorted(read, key=lambda result: (LOADS.index(result["load"]), -result["workloads"], result["system"]))
 
 
 def svg(measured: list[Json]) -> str:
@@ -37,7 +37,7 @@ def svg(measured: list[Json]) -> str:
         load = result["load"]
         width = max(2, (WIDTH - LEFT - 90) * result["wall_seconds"] / longest)
         color = COLORS["pykueue" if result["system"].startswith("pykueue") else "kueue"]
-        label = f"{result['load']}: {result['system']}"
+        label = f"{result['load']}, {result['workloads']:,} workloads: {result['system']}"
         parts += [
             f'<text x="{LEFT - 8}" y="{y + 15}" text-anchor="end">{escape(label)}</text>',
             f'<rect x="{LEFT}" y="{y}" width="{width:.0f}" height="{BAR}" fill="{color}"/>',

@@ -48,6 +48,11 @@ def test_quantities_times_and_numbers_or_strings():
     assert service["spec"]["ports"][0]["targetPort"] == "http"
 
 
+def test_micro_times_have_six_digits():
+    lease = protobuf.decode(envelope("coordination.k8s.io/v1", "Lease", field(2, field(4, field(1, 0) + field(2, 0)))))
+    assert lease["spec"]["renewTime"] == "1970-01-01T00:00:00.000000Z"
+
+
 def test_inlined_structs_lie_flat():
     volume = field(1, b"v") + field(2, field(2, b""))
     pod = protobuf.decode(envelope("v1", "Pod", field(2, field(1, volume))))

@@ -21,7 +21,7 @@ from pykueue.apiserver.context import StoreLookup
 from pykueue.apiserver.controllers.cluster_role_aggregation import ClusterRoleAggregation
 from pykueue.apiserver.core import Core
 from pykueue.apiserver.definitions.controller import DefinitionController
-from pykueue.apiserver.http import evictions, pod_subresources, reviews, service_accounts
+from pykueue.apiserver.http import evictions, host_names, pod_subresources, reviews, service_accounts
 from pykueue.apiserver.http.app import Application
 from pykueue.apiserver.http.listener import Listener
 from pykueue.apiserver.local_client import LocalClient
@@ -74,7 +74,8 @@ class EmbeddedApi:
         )
         self.hooks = self.application.hooks
         self.access: kubeconfig.ClusterCredentials | None = None
-        self._listener = Listener(self.application)
+        self._host_names = host_names.LOOPBACK
+        self._listener = Listener(self.application, is_own_host=self._is_own_host)
         self._definitions = DefinitionController(self.core, scheme, self.application.kinds_changed)
         self._aggregation = ClusterRoleAggregation(self.core, scheme, self.authorizer)
         self._namespace_defaults: bootstrap.NamespaceDefaults | None = None
@@ -95,6 +96,12 @@ class EmbeddedApi:
             return (user, accepted) if accepted else None
         return self._accounts.user(token, audiences)
 
+    def _is_own_host(self, path: str, host: str) -> bool:
+        """Whether a request names this server. Only pages without a token care."""
+        if path not in self.hooks.public_pages:
+            return True
+        return host_names.host_name(host) in self._host_names
+
     def _core_object(self, plural: str, namespace: str, name: str) -> Stored | None:
         return self.core.store.get(StoreKey("", plural, namespace, name))
 
@@ -106,6 +113,7 @@ class EmbeddedApi:
         await self.authorizer.watch(self.core, self.scheme)
         await self._definitions.start()
         pki = certificates.ensure(paths.certificates, (*paths.names, *_names(paths.host)), dt.datetime.now(dt.UTC))
+        self._host_names |= {name.lower() for name in (*paths.names, *_names(paths.host))}
         tokens.hash_clear_tokens(paths.tokens)
         admin_token = tokens.issue(
             paths.tokens, tokens.ADMIN_NAME, (tokens.MASTERS,), current=kubeconfig.read_token(paths.kubeconfig)

@@ -52,6 +52,15 @@ class ProcessOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DashboardOptions:
+    """The page of `pykueue up`."""
+
+    is_served: bool = False
+    port: int | None = None
+    """Its port on the loopback address; None means the one after that of the API."""
+
+
+@dataclass(slots=True, kw_only=True)
 class UpContext:
     """What a component is built from: the API server and the options of `pykueue up`.
 
@@ -74,6 +83,9 @@ class UpContext:
     has_default_queues: bool = False
     """Whether a new cluster gets a queue with what this machine has."""
     process: ProcessOptions = ProcessOptions()
+    dashboard: DashboardOptions = DashboardOptions()
+    controllers: "ConfiguredControllers | None" = None
+    """Set by the component of the controllers, for components after it."""
     recording: "RingOptions | None" = None
     """Where the events of the engine are recorded; None: they are not."""
 
@@ -89,7 +101,19 @@ def _controllers(context: UpContext) -> Component | None:
     visibility.register(context.api, controllers)
     _register_metrics(context.api.hooks, controllers)
     running_configuration.register(context.api.hooks, controllers)
+    context.controllers = controllers
     return controllers
+
+
+def _dashboard(context: UpContext) -> Component | None:
+    if not context.dashboard.is_served:
+        return None
+    from pykueue.dashboard.embedded import EmbeddedDashboard
+
+    def waits() -> Mapping[str, tuple[float, float]]:
+        return {} if context.controllers is None else context.controllers.metrics.admission_waits()
+
+    return EmbeddedDashboard(context.api, port=context.dashboard.port, waits=waits, directory=context.data_dir)
 
 
 def _register_metrics(hooks: Hooks, controllers: "ConfiguredControllers") -> None:
@@ -234,4 +258,5 @@ COMPONENTS: list[Callable[[UpContext], Component | None]] = [
     LocalClusterComponent,
     _default_queues,
     _profiling,
+    _dashboard,
 ]

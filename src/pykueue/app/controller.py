@@ -11,7 +11,7 @@ import datetime as dt
 import logging
 import socket
 import uuid
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pykueue.controllers.scheduler.follower import QueueFollower
     from pykueue.controllers.system import Controllers
     from pykueue.engine.view import EngineView
+    from pykueue.kube.access import Access
     from pykueue.kube.client import Client
     from pykueue.kube.controller.cache import ObjectCache
     from pykueue.kube.rate_limit import RateLimit
@@ -42,6 +43,14 @@ class WebhookOptions:
     address: tuple[str, int] | None
     """(host, port); None means `webhook.host` and `webhook.port` of the Configuration."""
     certificate_life: dt.timedelta
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterDashboardOptions:
+    """The page, on the loopback address. `access` is how the controllers reach the API server."""
+
+    access: "Access"
+    port: int
 
 
 def rate_limit(configuration: "Loaded") -> "RateLimit | None":
@@ -60,8 +69,10 @@ async def serve(
     configuration: "Loaded",
     options: WebhookOptions | None,
     recording: "RingOptions | None" = None,
+    *,
+    dashboard: ClusterDashboardOptions | None = None,
 ) -> None:
-    """Run until SIGINT or SIGTERM; without `options` no webhook is served."""
+    """Run until SIGINT or SIGTERM; without options, webhooks or the page are not served."""
     import pykueue.controllers.system  # noqa: F401 - an import takes a long turn of the event loop
 
     stopping = process.stop_signal()
@@ -77,6 +88,8 @@ async def serve(
         tasks = [controller.run(), *controller.tasks_of_every_replica()]
         if webhooks is not None:
             tasks.append(webhooks.run())
+        if dashboard is not None:
+            tasks.append(controller.dashboard(dashboard))
         async with loop_watchdog.watched():
             await _run_until(stopping, tasks)
     finally:
@@ -155,6 +168,14 @@ class ControllerProcess:
 
         tasks = [VisibilityApiServer(self._client, value, self._queues).run()]
         return [*tasks, self._follow_queues()] if value.leader_election.leader_elect else tasks
+
+    async def dashboard(self, options: ClusterDashboardOptions) -> None:
+        from pykueue.dashboard.cluster_server import ClusterDashboard
+
+        def waits() -> Mapping[str, tuple[float, float]]:
+            return {} if self._controllers is None else self._controllers.metrics.admission_waits()
+
+        await ClusterDashboard(self._client, options.access, waits, port=options.port).run()
 
     def _queues(self) -> "tuple[EngineView, ObjectCache] | None":
         if self._controllers is not None:

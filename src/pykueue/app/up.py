@@ -14,8 +14,9 @@ from pykueue.api.configuration.loading import Loaded
 from pykueue.apiserver.embedded import EmbeddedApi, ServerPaths
 from pykueue.apiserver.security.kubeconfig import ClusterCredentials
 from pykueue.app import notification, process
-from pykueue.app.components import COMPONENTS, ProcessOptions, UpContext
+from pykueue.app.components import COMPONENTS, DashboardOptions, ProcessOptions, UpContext
 from pykueue.controllers.settings import admission_settings
+from pykueue.dashboard.embedded import EmbeddedDashboard
 from pykueue.kube import loop_watchdog
 from pykueue.recording.ring import RingOptions
 
@@ -34,6 +35,7 @@ class UpOptions:
     has_default_queues: bool = False
     """Whether a new cluster gets a queue with what this machine has."""
     process: ProcessOptions = field(default_factory=ProcessOptions)
+    dashboard: DashboardOptions = field(default_factory=DashboardOptions)
     recording: RingOptions | None = None
     """Where the events of the engine are recorded; None: they are not."""
 
@@ -43,6 +45,7 @@ class RunningServer:
     api: EmbeddedApi
     access: ClusterCredentials
     """What a kubeconfig of the administrator holds."""
+    dashboard: EmbeddedDashboard | None = None
 
 
 @contextlib.asynccontextmanager
@@ -60,6 +63,7 @@ async def started(options: UpOptions) -> AsyncIterator[RunningServer]:
         stops_jobs=options.stops_jobs,
         has_default_queues=options.has_default_queues,
         process=options.process,
+        dashboard=options.dashboard,
         recording=options.recording,
     )
     components = [component for build in COMPONENTS if (component := build(context)) is not None]
@@ -69,7 +73,8 @@ async def started(options: UpOptions) -> AsyncIterator[RunningServer]:
         for component in components:
             stack.push_async_callback(component.stop)
             await component.start()
-        yield RunningServer(api=api, access=access)
+        dashboards = (component for component in components if isinstance(component, EmbeddedDashboard))
+        yield RunningServer(api=api, access=access, dashboard=next(dashboards, None))
 
 
 async def serve(options: UpOptions, on_ready: Callable[[RunningServer], Awaitable[None]]) -> None:

@@ -15,6 +15,7 @@ from pykueue.cli import output as outputs
 
 if TYPE_CHECKING:
     from pykueue.api.scheme import Resource
+    from pykueue.kube.access import Access
     from pykueue.kube.client import Client
 
 Answer = TypeVar("Answer")
@@ -61,11 +62,15 @@ class ClusterAccess:
             message = escaping.paragraphs("\n".join(filter(None, (error.message, used_hint))))
             raise click.ClickException(message) from None
 
-    async def _run(self, action: "Callable[[Client, str], Awaitable[Answer]]") -> Answer:
+    async def credentials(self) -> "Access":
         from pykueue.kube import access
+
+        return await access.find(self.kubeconfig or _running_kubeconfig(), self.context)
+
+    async def _run(self, action: "Callable[[Client, str], Awaitable[Answer]]") -> Answer:
         from pykueue.kube.http_client import HttpClient
 
-        credentials = await access.find(self.kubeconfig or _running_kubeconfig(), self.context)
+        credentials = await self.credentials()
         client = HttpClient(credentials)
         try:
             return await action(client, self.namespace or credentials.namespace)

@@ -45,6 +45,19 @@ _SHORTEST_LIFE_SECONDS = 10
     help="How long a certificate of the webhooks is valid, at least 10s.",
 )
 @click.option(
+    "--dashboard/--no-dashboard",
+    default=True,
+    show_default=True,
+    help="Serve a page that shows the queues, on the loopback address.",
+)
+@click.option(
+    "--dashboard-port",
+    type=click.IntRange(min=0, max=65535),
+    default=8444,
+    show_default=True,
+    help="The port of the page; 0 takes any free one.",
+)
+@click.option(
     "--record",
     type=click.Path(path_type=Path, file_okay=False),
     help="Record the events of the scheduler in this directory, for `pykueue replay`. Default: not recorded.",
@@ -57,6 +70,8 @@ def controller(
     config: Path | None,
     webhooks: str,
     certificate_life: str,
+    dashboard: bool,
+    dashboard_port: int,
     record: Path | None,
     log_level: str,
 ) -> None:
@@ -73,26 +88,37 @@ def controller(
     options = _webhook_options(webhooks, certificate_life) if webhooks else None
     try:
         with asyncio.Runner(loop_factory=process.loop_factory()) as runner:
-            runner.run(_serve((kubeconfig, context), configuration, options, record))
+            port = dashboard_port if dashboard else None
+            cluster = (kubeconfig, context)
+            runner.run(_serve(cluster, configuration, options, record=record, dashboard_port=port))
     except AccessError as error:
         raise click.ClickException(str(error)) from None
 
 
 async def _serve(
-    access_options: tuple[Path | None, str],
+    cluster: tuple[Path | None, str],
     configuration: "Loaded",
     options: "WebhookOptions | None",
+    *,
     record: Path | None,
+    dashboard_port: int | None,
 ) -> None:
+    """`cluster` is a kubeconfig and its context; without a port, the page is not served."""
     from pykueue.app import controller as controller_process
     from pykueue.kube import access
     from pykueue.kube.http_client import HttpClient
     from pykueue.recording.ring import RingOptions
 
-    client = HttpClient(await access.find(*access_options), rate_limit=controller_process.rate_limit(configuration))
+    credentials = await access.find(*cluster)
+    client = HttpClient(credentials, rate_limit=controller_process.rate_limit(configuration))
+    dashboard = (
+        None
+        if dashboard_port is None
+        else controller_process.ClusterDashboardOptions(access=credentials, port=dashboard_port)
+    )
     try:
         recording = None if record is None else RingOptions(directory=record)
-        await controller_process.serve(client, configuration, options, recording)
+        await controller_process.serve(client, configuration, options, recording, dashboard=dashboard)
     except OSError as error:
         raise click.ClickException(str(error)) from None
     finally:

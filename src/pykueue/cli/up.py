@@ -138,6 +138,17 @@ def _is_address(name: str) -> bool:
     help="How many MiB of a container's log are kept; the oldest lines go first.",
 )
 @click.option(
+    "--dashboard/--no-dashboard",
+    default=True,
+    show_default=True,
+    help="Serve a page that shows the queues, on this machine and at /dashboard/ of the API.",
+)
+@click.option(
+    "--dashboard-port",
+    type=click.IntRange(min=0, max=65535),
+    help="The port of the page on this machine; 0 takes any free one. Default: the one after that of the API.",
+)
+@click.option(
     "--record/--no-record",
     default=True,
     show_default=True,
@@ -170,6 +181,8 @@ def up(
     run_as: tuple[str, ...],
     first_uid: int | None,
     max_log_size: int,
+    dashboard: bool,
+    dashboard_port: int | None,
     record: bool,
     record_size: int,
     detached: bool,
@@ -186,10 +199,6 @@ def up(
         return
     gc.disable()  # `process.tune_collector` enables it again: the start makes no garbage.
     from pykueue.apiserver.embedded import ServerPaths
-    from pykueue.apiserver.http.listener import ListenError
-    from pykueue.apiserver.security.files import UnsafeDirectoryError
-    from pykueue.apiserver.security.tokens import TokenFileError
-    from pykueue.apiserver.store.log import StoreError
     from pykueue.app import components
     from pykueue.app import up as up_process
 
@@ -208,8 +217,27 @@ def up(
         process=components.ProcessOptions(
             is_isolated=isolation, run_as=run_as, first_uid=first_uid, log_bytes=max_log_size << 20
         ),
+        dashboard=components.DashboardOptions(is_served=dashboard, port=dashboard_port),
         recording=_recording(directory, record_size) if record else None,
     )
+    _serve(options, kubeconfig)
+    _announce_running_jobs(directory)
+
+
+def _recording(directory: DataDirectory, size_mib: int) -> "RingOptions":
+    from pykueue.recording import ring
+
+    return ring.RingOptions(directory=directory.path / ring.DIRECTORY, size=size_mib << 20)
+
+
+def _serve(options: "UpOptions", kubeconfig: Path | None) -> None:
+    """Run until a signal; print expected errors as one line."""
+    from pykueue.apiserver.http.listener import ListenError
+    from pykueue.apiserver.security.files import UnsafeDirectoryError
+    from pykueue.apiserver.security.tokens import TokenFileError
+    from pykueue.apiserver.store.log import StoreError
+    from pykueue.app import up as up_process
+
     try:
         with asyncio.Runner(loop_factory=process.loop_factory()) as runner:
             runner.run(
@@ -220,14 +248,7 @@ def up(
     except (StoreError, TokenFileError, ListenError, UnsafeDirectoryError) as error:
         raise click.ClickException(str(error)) from None
     except OSError as error:
-        raise click.ClickException(f"{error.filename or directory.path}: {error.strerror or error}") from None
-    _announce_running_jobs(directory)
-
-
-def _recording(directory: DataDirectory, size_mib: int) -> "RingOptions":
-    from pykueue.recording import ring
-
-    return ring.RingOptions(directory=directory.path / ring.DIRECTORY, size=size_mib << 20)
+        raise click.ClickException(f"{error.filename or options.paths.directory}: {error.strerror or error}") from None
 
 
 def _port(directory: DataDirectory) -> int:
@@ -291,6 +312,8 @@ async def _announce(server: "RunningServer", kubeconfig: Path | None, options: "
     outputs.echo(f"  export KUBECONFIG={path}")
     for line in await _summary(server.api, options.runtime):
         outputs.echo(f"  {line}")
+    if server.dashboard is not None:
+        outputs.echo(f"  The page: {server.dashboard.link()}")
     if options.runtime == "process" and (isolation := isolation_of(paths.directory)):
         outputs.echo(isolation.sentence())
         outputs.echo(isolation.limits())

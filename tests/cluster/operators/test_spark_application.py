@@ -4,6 +4,7 @@ import pytest
 from tests.cluster.fake_api import FakeApi
 
 from pykueue.api import objects
+from pykueue.cluster import pod_control
 from pykueue.cluster.operators import spark_application
 
 
@@ -107,3 +108,8 @@ def test_a_resumed_application_starts_over():
     fixture.sync().sync()
     fixture.application["spec"]["suspend"] = False
     assert fixture.sync().names() == ["pi-driver"]
+
+
+def test_executors_are_created_in_batches_whatever_their_number():
+    fixture = SparkFixture(executor={"instances": 2**31 - 1}).run()
+    assert len(fixture.names()) == 1 + pod_control.MOST_PER_SYNC

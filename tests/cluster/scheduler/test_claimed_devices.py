@@ -72,6 +72,13 @@ def test_a_pod_goes_where_its_device_is(two_nodes):
     assert [entry["name"] for entry in status["reservedFor"]] == ["p"]
 
 
+@pytest.mark.parametrize("count", [2, 2**31 - 1, 2**63 - 1])
+def test_more_devices_than_there_are_fit_nowhere(two_nodes, count):
+    two_nodes.schedule(device_class(), devices_of("n1", {"name": "g0"}), claim("c", {"count": count}))
+    two_nodes.schedule(claiming("p", "c"))
+    assert two_nodes.node_names() == {"p": ""}
+
+
 def test_a_device_has_one_user(two_nodes):
     two_nodes.schedule(device_class(), devices_of("n1", {"name": "g0"}), claim("c"), claim("d"))
     two_nodes.schedule(claiming("p", "c"), claiming("q", "d"))

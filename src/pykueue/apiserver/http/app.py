@@ -54,7 +54,7 @@ class Application:
     def identify(self, path: str, headers: Mapping[str, list[str]]) -> UserInfo:
         """The user of a request; ApiError 401 without a valid token, except on public paths."""
         scheme, _, token = "".join(headers.get("authorization", [])[:1]).partition(" ")
-        if not scheme and is_public(path):
+        if not scheme and self._is_public(path):
             return ANONYMOUS
         user = self._authenticate(token.strip()) if scheme.lower() == "bearer" else None
         if user is None:
@@ -68,7 +68,7 @@ class Application:
             endpoint = ResolvedRoute(access=route.access_request(), handler=page_not_found)
         else:
             endpoint = endpoints.resolve(self.scheme, self.hooks, route)
-        if not route.is_resource and is_public(route.path):
+        if not route.is_resource and self._is_public(route.path):
             return endpoint
         access = endpoint.access
         if self.authorizer.allows(request.user, access):
@@ -77,6 +77,9 @@ class Application:
         if access.path:
             raise errors.ApiError(403, "Forbidden", f"forbidden: {refusal}", {})
         raise errors.forbidden(access.group, access.resource, access.name, refusal)
+
+    def _is_public(self, path: str) -> bool:
+        return is_public(path) or path in self.hooks.public_pages
 
     def body_limit(self, route: routes.Route) -> int:
         """The largest body of a request: large only if it is stored."""

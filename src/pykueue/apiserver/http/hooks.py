@@ -50,6 +50,8 @@ class Hooks:
         self.groups: dict[tuple[str, str], ExtraGroup] = {}
         self.subresources: dict[tuple[str, str, str], tuple[ExtraResource, Handler]] = {}
         self.pages: dict[str, Handler] = {}
+        self.public_pages: set[str] = set()
+        self.posted_pages: dict[str, Handler] = {}
         self.generation = 0
 
     def add_group(self, group: ExtraGroup) -> None:
@@ -63,9 +65,11 @@ class Hooks:
         self.subresources[group, plural, subresource] = (resource, handler)
         self.generation += 1
 
-    def add_page(self, path: str, handler: Handler) -> None:
-        """Serve a non-resource path such as `/metrics`."""
-        self.pages[path] = handler
+    def add_page(self, path: str, handler: Handler, *, is_public: bool = False, method: str = "GET") -> None:
+        """Serve a non-resource path such as `/metrics`. A public one needs no token."""
+        (self.pages if method == "GET" else self.posted_pages)[path] = handler
+        if is_public:
+            self.public_pages.add(path)
 
     def find(self, route: Route) -> tuple[ExtraResource, Handler] | None:
         """The added resource of a route, by group, version and name alone."""

@@ -55,8 +55,16 @@ class ListenError(Exception):
 
 
 class Listener:
-    def __init__(self, application: Application, limits: ConnectionLimits | None = None) -> None:
+    def __init__(
+        self,
+        application: Application,
+        limits: ConnectionLimits | None = None,
+        *,
+        is_own_host: Callable[[str, str], bool] | None = None,
+    ) -> None:
+        """`is_own_host` is asked with the path and the Host header of every request."""
         self._application = application
+        self._is_own_host = is_own_host
         self._limits = limits
         self._levels = PriorityLevels()
         self._decoder = BodyDecoder()
@@ -121,6 +129,8 @@ class Listener:
     async def _answer(self, http: web.BaseRequest, connections: Connections) -> web.StreamResponse:
         application = self._application
         path, query = routes.split_target(http.raw_path)
+        if self._is_own_host is not None and not self._is_own_host(path, http.headers.get("Host", "")):
+            raise errors.ApiError(421, "MisdirectedRequest", "the Host header names another server", {})
         try:
             user = application.identify(path, _credentials(http))
         except errors.ApiError:

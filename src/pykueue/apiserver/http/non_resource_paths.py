@@ -47,6 +47,8 @@ class NonResourcePaths:
 
     async def handle(self, request: HttpRequest, *, etag: str = "", address: str = "") -> HttpResponse:
         path = request.route.path
+        if request.method == "POST" and path in self._hooks.posted_pages:
+            return await self._hooks.posted_pages[path](request)
         if request.method not in ("GET", "HEAD"):
             raise routes.method_not_allowed()
         if path in self._hooks.pages:

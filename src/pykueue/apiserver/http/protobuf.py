@@ -143,6 +143,8 @@ def _add(obj: Object, field: Field, raw: Any, depth: int) -> None:
         obj.setdefault(field.name, {})[_text(entry.get(1, b""))] = _value(kind[1:-1], value, depth + 1)
     else:
         value = _value(kind, raw, depth + 1)
+        if field.name in _MICRO_TIMES and isinstance(value, str) and "." not in value:
+            value = value.replace("Z", ".000000Z")
         is_zero = not value and not isinstance(value, dict)
         if value is not None and not (is_zero and field.zero == "?"):
             obj[field.name] = value
@@ -202,6 +204,8 @@ _SCALARS: dict[str, Callable[[Any], Any]] = {
     "json": _raw,
 }
 _NUMBERS = ("bool", "int32", "int64")
+_MICRO_TIMES = ("acquireTime", "eventTime", "lastObservedTime", "renewTime")
+"""The fields of type MicroTime: Go reads them only with six digits of the second."""
 _SCHEMA = "JSONSchemaProps"
 _SCHEMAS = tuple(f"{_SCHEMA}Or{other}" for other in ("Bool", "Array", "StringArray"))
 

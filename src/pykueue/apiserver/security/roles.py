@@ -159,6 +159,8 @@ def _roles_of_all_users() -> Iterable[Object]:
     documents = ["/api", "/api/*", "/apis", "/apis/*", "/healthz", "/livez", "/openapi", "/openapi/*", "/readyz"]
     paths = {"nonResourceURLs": [*documents, "/version", "/version/"], "verbs": ["get"]}
     yield cluster_role("system:discovery", [paths], labels=_BOOTSTRAP_LABEL)
+    page = {"nonResourceURLs": ["/dashboard/*"], "verbs": ["get", "create"]}
+    yield cluster_role("pykueue-dashboard", [page], labels=_BOOTSTRAP_LABEL)
     health = {"nonResourceURLs": ["/healthz", "/livez", "/readyz", "/version", "/version/"], "verbs": ["get"]}
     yield cluster_role("system:public-info-viewer", [health], labels=_BOOTSTRAP_LABEL)
 
@@ -206,5 +208,6 @@ def _bindings() -> Iterable[Object]:
     yield cluster_role_binding("cluster-admin", "cluster-admin", ["system:masters"])
     yield cluster_role_binding("system:basic-user", "system:basic-user", ["system:authenticated"])
     yield cluster_role_binding("system:discovery", "system:discovery", ["system:authenticated"])
+    yield cluster_role_binding("pykueue-dashboard", "pykueue-dashboard", ["system:authenticated"])
     all_users = ["system:authenticated", "system:unauthenticated"]
     yield cluster_role_binding("system:public-info-viewer", "system:public-info-viewer", all_users)

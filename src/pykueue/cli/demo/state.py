@@ -7,13 +7,12 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from pykueue.api import conditions, objects, quantity, resource_lists
-from pykueue.api.quantity import Quantity
+from pykueue.api import conditions, objects, resource_lists
 from pykueue.api.scheme import Object
+from pykueue.dashboard.board import Board
 from pykueue.kube.informer import Change
 
 _PREEMPTOR = re.compile(r"\(UID: ([^,)]+)[^)]*\)(?: due to ([^;]+))?")
-_ZERO = Quantity(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,27 +31,16 @@ class DemoJob:
     """The worker cluster that runs it, if another cluster does."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaBar:
-    """Usage, own quota and highest possible usage of one resource in one queue."""
-
-    queue: str
-    cohort: str
-    resource: str
-    used: Quantity
-    own: Quantity
-    most: Quantity
-
-
 @dataclass(slots=True)
 class DemoState:
     jobs: dict[str, DemoJob] = field(default_factory=dict)
     messages: list[str] = field(default_factory=list)
     preemptions: int = 0
     ran: set[str] = field(default_factory=set)
-    _queues: dict[str, Object] = field(default_factory=dict)
+    board: Board = field(default_factory=Board)
 
     def workload_changed(self, change: Change) -> None:
+        self.board.change("workloads", change.type, change.object)
         uid = change.object["metadata"]["uid"]
         before = self.jobs.get(uid)
         if change.type == "DELETED":
@@ -65,11 +53,7 @@ class DemoState:
         self._add_messages(before, job)
 
     def queue_changed(self, change: Change) -> None:
-        name = change.object["metadata"]["name"]
-        if change.type == "DELETED":
-            self._queues.pop(name, None)
-        else:
-            self._queues[name] = change.object
+        self.board.change("clusterqueues", change.type, change.object)
 
     def _add_messages(self, before: DemoJob | None, job: DemoJob) -> None:
         if before is None:
@@ -94,25 +78,6 @@ class DemoState:
             for state, prefixes in prefixes_by_state.items()
         )
 
-    def bars(self) -> list[QuotaBar]:
-        return [bar for _, queue in sorted(self._queues.items()) for bar in self._bars(queue)]
-
-    def _bars(self, queue: Object) -> list[QuotaBar]:
-        name = queue["metadata"]["name"]
-        cohort = queue["spec"].get("cohortName", "")
-        used = _used(queue)
-        bars = []
-        for (flavor, resource), own in sorted(_nominal(queue).items()):
-            shared = [
-                _nominal(other).get((flavor, resource), _ZERO)
-                for other in self._queues.values()
-                if cohort and other["spec"].get("cohortName", "") == cohort
-            ]
-            most = sum(shared, _ZERO) if shared else own
-            amount = used.get((flavor, resource), _ZERO)
-            bars.append(QuotaBar(queue=name, cohort=cohort, resource=resource, used=amount, own=own, most=most))
-        return bars
-
 
 def _match_all(names: list[str], prefixes: tuple[str, ...]) -> bool:
     remaining = sorted(names)
@@ -122,23 +87,6 @@ def _match_all(names: list[str], prefixes: tuple[str, ...]) -> bool:
             return False
         remaining.remove(match)
     return True
-
-
-def _nominal(queue: Object) -> dict[tuple[str, str], Quantity]:
-    return {
-        (flavor["name"], resource["name"]): quantity.parse(resource.get("nominalQuota", "0"))
-        for group in queue["spec"].get("resourceGroups") or ()
-        for flavor in group.get("flavors") or ()
-        for resource in flavor.get("resources") or ()
-    }
-
-
-def _used(queue: Object) -> dict[tuple[str, str], Quantity]:
-    return {
-        (flavor["name"], resource["name"]): quantity.parse(resource.get("total", "0"))
-        for flavor in objects.nested_list(queue, "status", "flavorsReservation")
-        for resource in flavor.get("resources") or ()
-    }
 
 
 def job_of(workload: Object) -> DemoJob:

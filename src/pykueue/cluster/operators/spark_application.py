@@ -60,9 +60,10 @@ def _run(application: Object, owned: Sequence[Object], status: Object, now: date
     _set_state(status, "RUNNING")
     count = int(application["spec"]["executor"].get("instances") or 0)
     used = {objects.name(pod) for pod in executors}
-    names = [f"{objects.name(application)}-exec-{number + 1}" for number in range(count)]
-    missing = [_pod(application, "executor", name, attempt) for name in names if name not in used]
-    return (yield from pod_control.create(application, missing)).errors
+    names = (f"{objects.name(application)}-exec-{number + 1}" for number in range(count))
+    missing = pod_control.batch((name for name in names if name not in used), pod_control.waiting(executors))
+    new = [_pod(application, "executor", name, attempt) for name in missing]
+    return (yield from pod_control.create(application, new)).errors
 
 
 def _submit(application: Object, owned: Sequence[Object], status: Object, now: datetime) -> Any:

@@ -19,6 +19,8 @@ CANNOT_ALLOCATE = "cannot allocate all claims"
 ELSEWHERE = "resourceclaim not available on the node"
 _MOST_STEPS = 10_000
 """How many devices are tried for the claims of one pod on one node."""
+_MOST_DEVICES = 1000
+"""A request of more devices fits no node. Kubernetes allocates at most 32 for a claim."""
 _MOST_COMBINATIONS = 64
 _MOST_PODS = 256
 """Kubernetes' limit of pods for which one claim is reserved."""
@@ -134,7 +136,9 @@ class DevicePass:
             )
             counts = [(label, entry, self._count(entry, devices)) for label, entry in options]
             yield [
-                [_Need(claim=claim, name=label, request=entry)] * count for label, entry, count in counts if count > 0
+                [_Need(claim=claim, name=label, request=entry)] * count
+                for label, entry, count in counts
+                if 0 < count <= _MOST_DEVICES
             ]
 
     def _count(self, request: Object, devices: Sequence[Device]) -> int:

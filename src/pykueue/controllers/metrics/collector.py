@@ -74,6 +74,10 @@ class Metrics:
             self._counted_cohorts.remove(name)
         self._gauges.refresh()
 
+    def admission_waits(self) -> Mapping[str, tuple[float, float]]:
+        """How many workloads were admitted, and the sum of their waits, by ClusterQueue."""
+        return self.instruments.totals("admission_wait_time_seconds")
+
     def text(self) -> bytes:
         return generate_latest(self.instruments.registry)
 

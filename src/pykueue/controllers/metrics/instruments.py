@@ -127,6 +127,16 @@ class Instruments:
     def count(self, name: str, *labels: str, by: int = 1) -> None:
         self._child(name, *labels).inc(by)
 
+    def totals(self, name: str) -> dict[str, tuple[float, float]]:
+        """The count and the sum of a histogram by ClusterQueue."""
+        totals: dict[str, list[float]] = {}
+        for metric in self._instruments[f"kueue_{name}"].collect():
+            for sample in metric.samples:
+                if sample.name.endswith(("_count", "_sum")):
+                    pair = totals.setdefault(sample.labels["cluster_queue"], [0.0, 0.0])
+                    pair[sample.name.endswith("_sum")] += sample.value
+        return {queue: (count, total) for queue, (count, total) in totals.items()}
+
     def observe(self, name: str, *labels: str, seconds: float) -> None:
         """A negative duration, which two different clocks may give, counts as zero."""
         self._child(name, *labels).observe(max(0.0, seconds))

@@ -1,0 +1,127 @@
+"""Cost of the page: 50,000 workloads in a real Chromium, and 50 changes a second on the server.
+
+    PYTHONPATH=. python benchmarks/page.py [WORKLOADS]
+
+The API and the page run in this process without controllers, so that its CPU time is theirs.
+"""
+
+import asyncio
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.dashboard import browser as browsers
+
+from pykueue.api import registry, resources
+from pykueue.api.scheme import Object
+from pykueue.apiserver.embedded import EmbeddedApi, ServerPaths
+from pykueue.dashboard.embedded import EmbeddedDashboard
+
+CHANGES_A_SECOND = 50
+SECONDS = 20
+LIVE = "!!document.querySelector('.connection.live')"
+
+
+def workload(number: int) -> Object:
+    requests = {"cpu": str(1 + number % 8), "nvidia.com/gpu": str(1 + number % 2)}
+    container = {"name": "main", "image": "i", "resources": {"requests": requests}}
+    return {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "Workload",
+        "metadata": {"name": f"job-train-{number:05d}", "labels": {"user": f"user-{number % 40}"}},
+        "spec": {
+            "queueName": f"queue-{number % 20}",
+            "priority": number % 5,
+            "podSets": [
+                {
+                    "name": "main",
+                    "count": 1 + number % 4,
+                    "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+                }
+            ],
+        },
+    }
+
+
+async def change(api: EmbeddedApi, total: int, seconds: float) -> float:
+    """Change one workload after the other; return the CPU seconds of this process."""
+    client, started, cpu = api.client(), time.monotonic(), time.process_time()
+    for number in range(int(seconds * CHANGES_A_SECOND)):
+        patch = {"spec": {"priority": number % 7}}
+        await client.patch(resources.WORKLOAD, f"job-train-{number * 37 % total:05d}", "default", patch)
+        await asyncio.sleep(max(0.0, started + (number + 1) / CHANGES_A_SECOND - time.monotonic()))
+    return time.process_time() - cpu
+
+
+async def browser_bytes(page: Any, process: asyncio.subprocess.Process) -> tuple[float, int]:
+    """The heap of the page, and the memory of all its renderers as the kernel counts it."""
+    await page.send("HeapProfiler.collectGarbage")
+    metrics = {entry["name"]: entry["value"] for entry in (await page.send("Performance.getMetrics"))["metrics"]}
+    return metrics["JSHeapUsedSize"], await asyncio.to_thread(largest_renderer, process.pid)
+
+
+def largest_renderer(browser: int) -> int:
+    largest = 0
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (entry / "cmdline").read_bytes()
+            if b"--type=renderer" in command and str(browser).encode() in (entry / "stat").read_bytes():
+                pss = [line for line in (entry / "smaps_rollup").read_text().splitlines() if line.startswith("Pss:")]
+                largest = max(largest, int(pss[0].split()[1]) * 1024)
+        except OSError:
+            continue
+    return largest
+
+
+async def main(total: int) -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        paths = ServerPaths(directory=Path(directory) / "data", host="127.0.0.1", port=0)
+        api = EmbeddedApi(paths, registry.scheme())
+        await api.start()
+        dashboard = EmbeddedDashboard(api, port=0, waits=dict, directory=Path(directory))
+        await dashboard.start()
+        client = api.client()
+        for start in range(0, total, 500):
+            numbers = range(start, min(total, start + 500))
+            await asyncio.gather(*(client.create(resources.WORKLOAD, workload(n), "default") for n in numbers))
+        print(f"{total:,} workloads", flush=True)
+        without = await change(api, total, SECONDS)
+        async with browsers.opened() as browser:
+            page = await browser.new_page()
+            started = time.monotonic()
+            await page.open(dashboard.link())
+            await page.until(LIVE, 120)
+            print(f"live after {time.monotonic() - started:.1f} s", flush=True)
+            paint = "performance.getEntriesByName('first-contentful-paint').map((one) => one.startTime)[0]"
+            print(f"first paint after {await page.until(paint):.0f} ms")
+            await page.value("location.hash = '#/workloads'")
+            await page.until("document.querySelectorAll('a.row').length > 10")
+            with_page = await change(api, total, SECONDS)
+            heap, renderer = await browser_bytes(page, browser.process)
+            print(f"browser: heap {heap / 1e6:.0f} MB, renderer {renderer / 1e6:.0f} MB")
+            scrolled = await page.value("""(async () => { const element = document.querySelector('.scroll');
+                const before = performance.now(); let frames = 0;
+                for (let step = 1; step <= 60; step++) { element.scrollTop = step * 20000;
+                  await new Promise(requestAnimationFrame); frames++; }
+                return (performance.now() - before) / frames; })()""")
+            print(f"scrolling: {scrolled:.1f} ms a frame")
+            if len(sys.argv) > 2:
+                await page.resize(1360, 860)
+                for theme in ("light", "dark"):
+                    await page.use_theme(theme)
+                    for view in ("cluster", "workloads"):
+                        await page.value(f"location.hash = '#/{view}'")
+                        await asyncio.sleep(1)
+                        await page.screenshot(Path(sys.argv[2]) / f"many-{view}-{theme}.png")
+        share = (with_page - without) / SECONDS * 100
+        print(
+            f"server: {share:.2f} % of a core for the page at {CHANGES_A_SECOND} changes a second"
+            f" ({without / SECONDS * 100:.1f} % without it)"
+        )
+        await dashboard.stop()
+        await api.stop()
+
+
+asyncio.run(main(int(sys.argv[1]) if len(sys.argv) > 1 else 50_000))

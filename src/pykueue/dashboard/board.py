@@ -1,0 +1,232 @@
+"""The board in a terminal: queues as bars and workloads with their states, from the same rows.
+
+`Board` keeps the rows of two kinds; `draw` makes a rich renderable of them. Used by `pykueue top`
+and by the live view of `pykueue demo`.
+"""
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from pykueue.api.scheme import Object
+from pykueue.dashboard import rows
+from pykueue.kube.informer import Key, key_of
+
+_COLORS = {
+    "pending": "yellow",
+    "reserved": "magenta",
+    "starting": "cyan",
+    "running": "green",
+    "stopping": "magenta",
+    "stopped": "dim",
+    "finished": "blue",
+    "failed": "red",
+}
+_SIGNS = {
+    "pending": "○",
+    "reserved": "◔",
+    "starting": "◑",
+    "running": "▶",
+    "stopping": "◐",
+    "stopped": "■",
+    "finished": "✔",
+    "failed": "✘",
+}
+_ORDER = {state: place for place, state in enumerate(rows.STATES)}
+_BAR_CELLS = 24
+_MOST_BARS = 24
+_FIELD = {name: index for index, name in enumerate(rows.WORKLOAD_FIELDS)}
+_BYTE_UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
+_STATES_OF_FILTER = {
+    "pending": ("pending", "reserved"),
+    "running": ("starting", "running", "stopping"),
+    "finished": ("finished", "failed"),
+    "active": ("pending", "reserved", "starting", "running", "stopping", "stopped"),
+}
+FILTERS = ("all", *_STATES_OF_FILTER)
+SORTS = ("state", "age", "priority", "name")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoardOptions:
+    """Which workloads are shown, and in which order."""
+
+    states: str = "all"
+    text: str = ""
+    sort: str = "state"
+    first: int = 0
+    """The first row that is shown."""
+    most: int = 30
+
+
+@dataclass(slots=True)
+class Board:
+    queues: dict[Key, dict[str, Any]] = field(default_factory=dict)
+    workloads: dict[Key, rows.Row] = field(default_factory=dict)
+
+    def replace(self, plural: str, items: Iterable[Object]) -> None:
+        self._table(plural).clear()
+        for obj in items:
+            self.change(plural, "ADDED", obj)
+
+    def change(self, plural: str, event_type: str, obj: Object) -> None:
+        table = self._table(plural)
+        if event_type == "DELETED":
+            table.pop(key_of(obj), None)
+        else:
+            table[key_of(obj)] = rows.workload(obj) if plural == "workloads" else rows.cluster_queue(obj)
+
+    def _table(self, plural: str) -> dict[Key, Any]:
+        return self.workloads if plural == "workloads" else self.queues
+
+    def selected(self, options: BoardOptions) -> list[rows.Row]:
+        states = _STATES_OF_FILTER.get(options.states, rows.STATES)
+        words = options.text.lower().split()
+        chosen = [row for row in self.workloads.values() if row[_FIELD["state"]] in states and _matches(row, words)]
+        return sorted(chosen, key=lambda row: (_sort_key(row, options.sort), row[_FIELD["uid"]]))
+
+    def counts(self) -> dict[str, int]:
+        counts = dict.fromkeys(rows.STATES, 0)
+        for row in self.workloads.values():
+            counts[row[_FIELD["state"]]] += 1
+        return counts
+
+    def bars(self) -> Iterator[tuple[str, str, str, str, float, float, float]]:
+        """Queue, cohort, flavor, resource, used, own and highest possible amount."""
+        for queue in sorted(self.queues.values(), key=lambda queue: queue["name"]):
+            for flavor, resource, nominal, _borrowing, _lending, reserved, *_rest in queue["quota"]:
+                most = self._cohort_quota(queue["cohort"], flavor, resource) if queue["cohort"] else nominal
+                yield queue["name"], queue["cohort"], flavor, resource, reserved, nominal, max(most, nominal)
+
+    def _cohort_quota(self, cohort: str, flavor: str, resource: str) -> float:
+        return sum(
+            float(entry[2])
+            for queue in self.queues.values()
+            if queue["cohort"] == cohort
+            for entry in queue["quota"]
+            if (entry[0], entry[1]) == (flavor, resource)
+        )
+
+
+def _matches(row: rows.Row, words: list[str]) -> bool:
+    names = ("namespace", "name", "queue", "job", "clusterQueue", "priorityClass", "user")
+    text = " ".join(str(row[_FIELD[name]]) for name in names).lower()
+    return all(word in text for word in words)
+
+
+def _sort_key(row: rows.Row, sort: str) -> Any:
+    if sort == "age":
+        return -row[_FIELD["created"]]
+    if sort == "priority":
+        return -row[_FIELD["priority"]]
+    if sort == "name":
+        return job_name(row)
+    return _ORDER[row[_FIELD["state"]]], row[_FIELD["created"]]
+
+
+def job_name(row: rows.Row) -> str:
+    return str(row[_FIELD["job"]] or row[_FIELD["name"]])
+
+
+def draw(board: Board, options: BoardOptions, *, now: float | None = None) -> RenderableType:
+    """Counts, queues and workloads, one below the other."""
+    at = time.time() if now is None else now
+    selected = board.selected(options)
+    visible = selected[options.first : options.first + options.most]
+    hidden = len(selected) - len(visible)
+    note = Text(f"{hidden:,} more" if hidden else "", style="dim")
+    return Group(_summary(board), Text(), _queues(board), Text(), workload_table(visible, at), note)
+
+
+def _summary(board: Board) -> Text:
+    text = Text()
+    for state, count in board.counts().items():
+        if count:
+            text.append(f"{_SIGNS[state]} {count:,} {state}   ", style=_COLORS[state])
+    return text if text.plain else Text("no workloads", style="dim")
+
+
+def _queues(board: Board) -> Table:
+    table = Table.grid(padding=(0, 2))
+    bars = list(board.bars())
+    last = ""
+    for queue, cohort, _flavor, resource, used, own, most in bars[:_MOST_BARS]:
+        name, last = ("" if queue == last else queue), queue
+        borrowed = used - own
+        amounts = f"{amount_text(resource, used)} of {amount_text(resource, most)}"
+        if borrowed > 0 and cohort:
+            amounts += f", {amount_text(resource, borrowed)} borrowed from {cohort}"
+        table.add_row(Text(name, style="bold"), resource.rpartition("/")[2], _bar(used, own, most), amounts)
+    if len(bars) > _MOST_BARS:
+        table.add_row(Text(f"{len(bars) - _MOST_BARS} more", style="dim"))
+    return table
+
+
+def _bar(used: float, own: float, most: float) -> Text:
+    """Green within the queue's own quota, yellow for what it borrows."""
+    whole = max(most, used, 1e-9)
+    own_cells = round(_BAR_CELLS * min(used, own) / whole)
+    used_cells = round(_BAR_CELLS * used / whole)
+    text = Text("█" * own_cells, style="green")
+    text.append("▒" * (used_cells - own_cells), style="yellow")
+    text.append("░" * (_BAR_CELLS - used_cells), style="dim")
+    return text
+
+
+def workload_table(visible: Iterable[rows.Row], at: float) -> Table:
+    table = Table.grid(padding=(0, 2))
+    for row in visible:
+        state = row[_FIELD["state"]]
+        table.add_row(
+            Text(f"{_SIGNS[state]} {state}", style=_COLORS[state]),
+            Text(job_name(row), style="bold"),
+            f"{row[_FIELD['namespace']]}/{row[_FIELD['queue']]}",
+            str(row[_FIELD["priorityClass"]] or row[_FIELD["priority"]]),
+            requests_text(row[_FIELD["requests"]]),
+            duration_text(elapsed_seconds(row, at)),
+            f"on {row[_FIELD['cluster']]}" if row[_FIELD["cluster"]] else Text(row[_FIELD["message"]], style="dim"),
+        )
+    for column in table.columns[:-1]:
+        column.no_wrap = True
+    if table.columns:
+        table.columns[-1].no_wrap = True
+        table.columns[-1].overflow = "ellipsis"
+    return table
+
+
+def elapsed_seconds(row: rows.Row, at: float) -> float:
+    """How long a workload waits, or has run."""
+    created, admitted, finished = (float(row[_FIELD[name]]) for name in ("created", "admitted", "finished"))
+    if finished:
+        return max(0.0, finished - admitted) if admitted else 0.0
+    return max(0.0, at - (admitted or created))
+
+
+def requests_text(requests: dict[str, float]) -> str:
+    return ", ".join(f"{amount_text(name, value)} {name.rpartition('/')[2]}" for name, value in requests.items())
+
+
+def amount_text(resource: str, value: float) -> str:
+    if "memory" in resource or "storage" in resource:
+        unit = 0
+        while value >= 1024 and unit < len(_BYTE_UNITS) - 1:
+            value /= 1024
+            unit += 1
+        return f"{value:.4g}{_BYTE_UNITS[unit]}"
+    return f"{value:,.6g}"
+
+
+def duration_text(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    days, hours = divmod(hours, 24)
+    if days:
+        return f"{days}d{hours}h"
+    if hours:
+        return f"{hours}h{minutes:02d}m"
+    return f"{minutes}m{rest:02d}s" if minutes else f"{rest}s"

@@ -1,0 +1,179 @@
+"""The rows of a cluster, kept by list and watch, and shared by all open pages.
+
+A row is made and encoded once, whoever looks at it. The feed starts with the first page. The rows
+of a long list are made in short turns of the event loop.
+"""
+
+import asyncio
+import re
+import time
+from collections import deque
+from collections.abc import Iterator
+
+import msgspec
+
+from pykueue.api import objects, resources
+from pykueue.api.errors import ApiError
+from pykueue.api.scheme import Object, Resource
+from pykueue.dashboard import rows
+from pykueue.kube.client import Client, ListOptions
+from pykueue.kube.informer import Key, Reflector, key_of
+from pykueue.kube.supervisor import Supervisor
+
+PREEMPTIONS = "preemptions"
+"""A table of the feed beside those of the kinds: the latest preemptions."""
+MOST_PREEMPTIONS = 500
+_TURN_SECONDS = 0.004
+
+
+class RowTable:
+    """The encoded rows of one kind."""
+
+    def __init__(self) -> None:
+        self.rows: dict[Key, bytes] = {}
+        self.namespaces: set[str] = set()
+        self.is_listed = asyncio.Event()
+
+    def set(self, key: Key, row: bytes | None) -> bool:
+        """Whether the row is another one than before; None removes it."""
+        if row is None:
+            return self.rows.pop(key, None) is not None
+        self.namespaces.add(key[0])
+        is_changed = self.rows.get(key) != row
+        self.rows[key] = row
+        return is_changed
+
+
+class Subscriber:
+    """What has changed since a page was sent its last rows. None means removed."""
+
+    def __init__(self) -> None:
+        self._changes: dict[str, dict[Key, bytes | None]] = {}
+
+    def add(self, plural: str, key: Key, row: bytes | None) -> None:
+        self._changes.setdefault(plural, {})[key] = row
+
+    def take(self) -> dict[str, dict[Key, bytes | None]]:
+        changes, self._changes = self._changes, {}
+        return changes
+
+
+class Feed:
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._supervisor = Supervisor()
+        self._is_started = False
+        self._subscribers: set[Subscriber] = set()
+        self._queue: deque[Iterator[tuple[str, Key, Object | None]]] = deque()
+        self._is_queued = asyncio.Event()
+        self._makers = {resource.plural: make for resource, make in rows.KINDS}
+        self.tables = {resource.plural: RowTable() for resource, _ in rows.KINDS} | {PREEMPTIONS: RowTable()}
+
+    def subscribe(self) -> Subscriber:
+        if not self._is_started:
+            self._start()
+        subscriber = Subscriber()
+        self._subscribers.add(subscriber)
+        return subscriber
+
+    def unsubscribe(self, subscriber: Subscriber) -> None:
+        self._subscribers.discard(subscriber)
+
+    async def stop(self) -> None:
+        await self._supervisor.stop()
+
+    def _start(self) -> None:
+        self._is_started = True
+        for resource, _ in rows.KINDS:
+            self._supervisor.start(f"rows of {resource.plural}", self._reflector(resource).run, restart_seconds=1.0)
+        self._supervisor.start("rows", self._make_rows, restart_seconds=1.0)
+        self._supervisor.start("earlier preemptions", self._read_preemptions)
+
+    def _reflector(self, resource: Resource) -> Reflector:
+        plural = resource.plural
+
+        def replace(items: list[Object], _version: str) -> None:
+            self._enqueue(self._replacement(plural, items))
+
+        def change(event_type: str, obj: Object) -> None:
+            self._enqueue(iter([(plural, key_of(obj), None if event_type == "DELETED" else obj)]))
+
+        return Reflector(self._client, resource, on_list=replace, on_event=change)
+
+    def _enqueue(self, changes: Iterator[tuple[str, Key, Object | None]]) -> None:
+        self._queue.append(changes)
+        self._is_queued.set()
+
+    def _replacement(self, plural: str, items: list[Object]) -> Iterator[tuple[str, Key, Object | None]]:
+        listed = {key_of(obj) for obj in items}
+        for key in [key for key in self.tables[plural].rows if key not in listed]:
+            yield plural, key, None
+        for obj in items:
+            yield plural, key_of(obj), obj
+        self.tables[plural].is_listed.set()
+
+    async def _make_rows(self) -> None:
+        """Make the rows of what has arrived, in turns that leave the loop to others."""
+        while True:
+            self._is_queued.clear()
+            turn_ends = time.monotonic() + _TURN_SECONDS
+            while self._queue:
+                for change in self._queue[0]:
+                    self._apply(*change)
+                    if time.monotonic() > turn_ends:
+                        await asyncio.sleep(0)
+                        turn_ends = time.monotonic() + _TURN_SECONDS
+                self._queue.popleft()
+            await self._is_queued.wait()
+
+    def _apply(self, plural: str, key: Key, obj: Object | None) -> None:
+        row = None if obj is None else self._makers[plural](obj)
+        self._set(plural, key, None if row is None else msgspec.json.encode(row))
+        if plural == "workloads" and obj is not None and (preemption := rows.preemption(obj)):
+            self.add_preemption(preemption)
+
+    def _set(self, plural: str, key: Key, row: bytes | None) -> None:
+        if self.tables[plural].set(key, row):
+            for subscriber in self._subscribers:
+                subscriber.add(plural, key, row)
+
+    def add_preemption(self, row: Object) -> None:
+        """Keep the latest preemptions. One is replaced only by one with as much detail."""
+        table = self.tables[PREEMPTIONS]
+        key = (row["namespace"], f"{row['name']}@{row['at']}")
+        earlier = table.rows.get(key)
+        if earlier is not None and row["ran"] is None and b'"ran":null' not in earlier:
+            return
+        self._set(PREEMPTIONS, key, msgspec.json.encode(row))
+        while len(table.rows) > MOST_PREEMPTIONS:
+            self._set(PREEMPTIONS, next(iter(table.rows)), None)
+
+    async def _read_preemptions(self) -> None:
+        """The preemptions before the feed began, from their events."""
+        try:
+            events = await self._client.list(
+                resources.EVENT, "", ListOptions(field_selector="reason=Preempted", limit=MOST_PREEMPTIONS)
+            )
+        except (ApiError, OSError):
+            return
+        for event in events.items:
+            about = objects.nested(event, "regarding")
+            match = rows.PREEMPTOR.search(str(event.get("note") or "")[:2000])
+            if about.get("kind") == "Workload" and match:
+                self.add_preemption(_of_event(event, about, match))
+
+
+def _of_event(event: Object, about: Object, match: re.Match[str]) -> Object:
+    at = event.get("eventTime") or event["metadata"].get("creationTimestamp")
+    return {
+        "namespace": about.get("namespace", ""),
+        "name": about.get("name", ""),
+        "job": "",
+        "at": rows.seconds(at),
+        "by": match.group(1),
+        "reason": "Preempted",
+        "why": match.group(2) or "",
+        "ran": None,
+        "requests": {},
+        "clusterQueue": "",
+    }

@@ -1,0 +1,98 @@
+import io
+import json
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+from tests.cli import demo_objects
+
+from pykueue.api import resources
+from pykueue.cli.top import _LiveBoard
+from pykueue.dashboard import board as boards
+
+
+def board_of(*workloads, queues=()):
+    board = boards.Board()
+    board.replace("workloads", workloads)
+    board.replace("clusterqueues", queues)
+    return board
+
+
+def text_of(board, options=boards.BoardOptions()):  # noqa: B008 - options are values
+    console = Console(width=140, record=True, file=io.StringIO())
+    console.print(boards.draw(board, options, now=0))
+    return console.export_text()
+
+
+RUNNING = demo_objects.workload("train", "QuotaReserved", "Admitted", "PodsReady")
+PENDING = demo_objects.workload("sweep")
+DONE = demo_objects.workload("eval", "QuotaReserved", "Admitted", "Finished")
+
+
+@pytest.mark.parametrize(
+    ("states", "names"),
+    [
+        ("all", ["sweep", "train", "eval"]),
+        ("pending", ["sweep"]),
+        ("running", ["train"]),
+        ("finished", ["eval"]),
+        ("active", ["sweep", "train"]),
+    ],
+)
+def test_workloads_are_selected_by_state(states, names):
+    board = board_of(RUNNING, PENDING, DONE)
+    assert [boards.job_name(row) for row in board.selected(boards.BoardOptions(states=states))] == names
+
+
+def test_workloads_are_selected_by_words():
+    board = board_of(RUNNING, PENDING, DONE)
+    assert [boards.job_name(row) for row in board.selected(boards.BoardOptions(text="QUEUE trai"))] == ["train"]
+
+
+def test_a_bar_says_what_is_borrowed():
+    queues = [
+        demo_objects.cluster_queue("small", nominal="4", used="6"),
+        demo_objects.cluster_queue("large", nominal="8", used="0"),
+    ]
+    assert "6 of 12, 2 borrowed from team" in text_of(board_of(queues=queues))
+
+
+def test_rows_that_do_not_fit_are_counted():
+    board = board_of(*(demo_objects.workload(f"job-{number}") for number in range(9)))
+    assert "6 more" in text_of(board, boards.BoardOptions(most=3))
+
+
+def test_a_deleted_workload_leaves_the_board():
+    board = board_of(RUNNING, PENDING)
+    board.change("workloads", "DELETED", RUNNING)
+    assert board.counts()["running"] == 0
+
+
+@pytest.mark.parametrize(
+    ("keys", "options"),
+    [
+        ("p", {"states": "pending"}),
+        ("pa", {"states": "all"}),
+        ("s", {"sort": "age"}),
+        ("/gpu\n", {"text": "gpu"}),
+        ("/gpx\x7fu\n", {"text": "gpu"}),
+        ("/pr\nr", {"text": "pr", "states": "running"}),
+    ],
+)
+def test_keys_change_what_is_shown(keys, options):
+    shown = boards.BoardOptions()
+    live = _LiveBoard(None, "", shown)
+    for key in keys:
+        live._press(key)
+    assert live._selection == replace(shown, **options)
+
+
+def test_once_prints_the_board(cluster):
+    cluster.create(resources.CLUSTER_QUEUE, {"metadata": {"name": "team"}, "spec": {"namespaceSelector": {}}})
+    done = cluster.pykueue("top", "--once")
+    assert (done.exit_code, "no workloads" in done.output) == (0, True), done.output
+
+
+def test_the_board_as_json(cluster):
+    done = cluster.pykueue("top", "-o", "json")
+    assert json.loads(done.output)["workloads"] == []

@@ -1,0 +1,19 @@
+from pykueue.dashboard.one_time_codes import LIFE_SECONDS, OneTimeCodes
+
+
+def test_a_code_is_redeemed_once():
+    codes = OneTimeCodes()
+    code = codes.create("token")
+    assert [codes.redeem(code), codes.redeem(code)] == ["token", None]
+
+
+def test_a_code_expires():
+    now = 0.0
+    codes = OneTimeCodes(lambda: now)
+    code = codes.create("token")
+    now = LIFE_SECONDS + 1
+    assert codes.redeem(code) is None
+
+
+def test_a_code_does_not_contain_the_token():
+    assert "secret-token" not in OneTimeCodes().create("secret-token")
