@@ -17,7 +17,7 @@ CHART = FOLDER.parent / "docs" / "performance.svg"
 START, END = "<!-- results -->\n", "<!-- end of results -->\n"
 COLORS = {"pykueue": "#2c7fb8", "kueue": "#b0b0b0"}
 LOADS = ("baseline", "large-scale", "tas")
-WIDTH, LEFT, BAR, GAP, TOP = 900, 390, 20, 14, 40
+WIDTH, LEFT, BAR, GAP, TOP = 940, 420, 20, 14, 40
 
 Json = dict[str, Any]
 

@@ -11,9 +11,9 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
-from pykueue.api import resources
-from pykueue.cli import submit
+from pykueue.api import labels, resources
 from pykueue.cluster.job_controller import job_view
 from pykueue.kube import access
 from pykueue.kube.client import ListOptions
@@ -36,20 +36,6 @@ QUEUE = [
     },
     {"kind": "LocalQueue", "metadata": {"name": "queue", "namespace": "default"}, "spec": {"clusterQueue": "shared"}},
 ]
-OPTIONS = {
-    "command": ("sleep", "0"),
-    "queue": "queue",
-    "cpu": "1",
-    "memory": "",
-    "gpu": 0,
-    "priority": "",
-    "parallelism": 1,
-    "completions": None,
-    "retries": 0,
-    "env": (),
-    "image": "local",
-    "directory": None,
-}
 COUNT = 2000
 SMALL = {"COUNT": 150}
 MACHINE = """
@@ -58,6 +44,28 @@ kind: Node
 metadata: {name: machine}
 status: {capacity: {cpu: "8", memory: 16Gi, pods: "1000"}}
 """
+
+
+def job(name: str) -> dict[str, Any]:
+    """A suspended Job with one short pod, as `pykueue submit` creates it."""
+    container = {
+        "name": "main",
+        "image": "local",
+        "command": ["sleep", "0"],
+        "resources": {"requests": {"cpu": "1"}},
+    }
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": name, "labels": {labels.QUEUE_NAME: "queue"}},
+        "spec": {
+            "suspend": True,
+            "parallelism": 1,
+            "completions": 1,
+            "backoffLimit": 0,
+            "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
+        },
+    }
 
 
 def start(directory: Path, runtime: str) -> subprocess.Popen[str]:
@@ -89,7 +97,7 @@ async def drain(kubeconfig: Path, count: int) -> tuple[float, float, int]:
 
     async def create(name: str) -> None:
         async with gate:
-            await client.create(resources.JOB, submit.job_of(OPTIONS | {"name": name}), "default")
+            await client.create(resources.JOB, job(name), "default")
 
     watching = asyncio.create_task(_watch(client, left))
     await asyncio.gather(*map(create, sorted(left)))

@@ -22,7 +22,6 @@ import kueue_load
 import memory
 
 from pykueue.api import registry, resources
-from pykueue.cli import submit
 from pykueue.cluster.job_controller import job_view
 from pykueue.kube import access
 from pykueue.kube.client import DeleteOptions
@@ -53,7 +52,7 @@ async def come_and_go(client: HttpClient, seconds: float) -> int:
     watching = asyncio.create_task(_delete_finished(client))
     number, end = 0, time.monotonic() + seconds
     while time.monotonic() < end:
-        await client.create(resources.JOB, submit.job_of(jobs.OPTIONS | {"name": f"job-{number}"}), "default")
+        await client.create(resources.JOB, jobs.job(f"job-{number}"), "default")
         number += 1
         await asyncio.sleep(1 / JOBS_A_SECOND)
     watching.cancel()

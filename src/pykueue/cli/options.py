@@ -30,17 +30,22 @@ class QuantityOption(click.ParamType[str]):
 
 
 class DurationOption(click.ParamType[int]):
-    """A duration such as 90s, 30m or 1h30m, as seconds; a number alone is seconds."""
+    """A duration such as 90s, 30m or 1h30m, in seconds or another unit. A number is seconds."""
 
     name = "DURATION"
 
+    def __init__(self, units_per_second: int = 1) -> None:
+        self._units_per_second = units_per_second
+
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if isinstance(value, int):
+            return value
         match = _DURATION.fullmatch(str(value))
         parts = [int(part or 0) for part in match.groups()] if match else []
         seconds = sum(part * unit for part, unit in zip(parts, _UNIT_SECONDS, strict=True)) if parts else 0
         if not 0 < seconds <= _LONGEST_SECONDS:
             self.fail(f"{value!r} is not a duration; write for example 90s, 30m, 1h30m or 2d", param, ctx)
-        return seconds
+        return seconds * self._units_per_second
 
 
 _DURATION = re.compile(r"(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m)?(?:(\d{1,9})s?)?")

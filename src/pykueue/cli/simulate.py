@@ -28,25 +28,8 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 _MEGABYTES = 64
 
 
-class TimeSpanOption(click.ParamType[int]):
-    """A time span in nanoseconds: 90, 30s, 1h30m or 2d."""
-
-    name = "DURATION"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        from pykueue.simulate.sources.rows import Place, SourceError
-
-        if isinstance(value, int):
-            return value
-        text = str(value)
-        days, _, rest = text.partition("d") if "d" in text else ("0", "", text)
-        try:
-            return int(days) * 86400 * 10**9 + (Place("-").duration_ns(rest, "-") if rest else 0)
-        except (SourceError, ValueError):
-            self.fail(f"{text!r} is not a duration; write 90, 30s, 1h30m or 2d", param, ctx)
-
-
-DURATION = TimeSpanOption()
+DURATION = options.DurationOption(units_per_second=10**9)
+"""In nanoseconds, as the simulation counts."""
 
 
 def _with_plan(command: Command) -> Command:

@@ -126,6 +126,8 @@ class Simulation:
         self.arrived_count = 0
         self.ended_count = 0
         self.cycle_count = 0
+        self._pending_count = 0
+        """Jobs without quota. While it is 0, cycles have no heads and are left out."""
         self._observer = observer
         self._on_decision = on_decision
         self._pods_ready = world.pods_ready
@@ -245,7 +247,7 @@ class Simulation:
         """Run cycles until one decides nothing new, as the scheduler does."""
         recent: deque[list[decisions.Decision]] = deque(maxlen=CYCLES_REMEMBERED)
         cycle_due = events.CycleDue(at_ns=self.now_ns)
-        while decided := self.engine.handle(cycle_due):
+        while self._may_decide() and (decided := self.engine.handle(cycle_due)):
             if not isinstance(decided[0], _ADMITS):
                 if decided in recent:
                     return
@@ -253,6 +255,12 @@ class Simulation:
             self.cycle_count += 1
             for decision in decided:
                 self._apply(decision)
+
+    def _may_decide(self) -> bool:
+        if self._pending_count:
+            return True
+        due_ns = self.engine.next_due_ns
+        return due_ns is not None and due_ns <= self.now_ns
 
     # Decisions
 
@@ -280,6 +288,7 @@ class Simulation:
 
     def _reserve(self, job: JobRun, decision: decisions.Admit) -> None:
         job.tries += 1
+        self._pending_count -= 1
         self._send(job, lifecycle.reserved(job.workload, decision))
         if self._observer is not None:
             self._observer.reserved(job, self.now_ns)
@@ -329,6 +338,7 @@ class Simulation:
         )
         job = JobRun(number, workload, run_ns=jobs.run_ns[number], startup_ns=jobs.startup_ns.get(number, 0))
         self.runs[workload.key] = job
+        self._pending_count += 1
         self.engine.handle(events.WorkloadArrived(at_ns=self.now_ns, workload=workload))
         if self._observer is not None:
             self._observer.queued(job, self.now_ns)
@@ -337,6 +347,7 @@ class Simulation:
         """Set the timers of a Workload that somebody else brought to its state."""
         workload = job.workload
         if workload.admission is None:
+            self._pending_count += 1
             if workload.requeue_at_ns is not None:
                 self._set_timer(max(self.now_ns, workload.requeue_at_ns), self._requeue, job)
             if self._observer is not None:
@@ -428,6 +439,7 @@ class Simulation:
             return
         if self._observer is not None:
             self._observer.released(job, self.now_ns)
+        self._pending_count += 1
         requeue_at_ns = job.workload.requeue_at_ns
         self._send(job, lifecycle.stopped(job.workload, requeue_at_ns=requeue_at_ns))
         if requeue_at_ns is not None:
@@ -448,6 +460,7 @@ class Simulation:
         """The quota is free at once. The engine need not remember the job, so it is gone."""
         job.epoch += 1
         del self.runs[job.key]
+        self._pending_count -= job.workload.admission is None
         self.ended_count += 1
         self.engine.handle(events.WorkloadGone(at_ns=self.now_ns, key=job.key))
         if self._observer is not None:
