@@ -1,8 +1,8 @@
 """Short rows of the objects that the page and `pykueue top` show, instead of whole objects.
 
-50,000 Workloads are 150 MB of JSON; their rows are 12 MB. Amounts are numbers in base units (CPUs,
-bytes, devices), times are seconds since the epoch. The order of a workload's fields is that of
-`WORKLOAD_FIELDS`, which `static/store.js` repeats.
+The rows are a small part of the objects that they are made of. Amounts are numbers in base units
+(CPUs, bytes, devices), times are seconds since the epoch. The order of a workload's fields is that
+of `WORKLOAD_FIELDS`, which `static/store.js` repeats.
 """
 
 import re
