@@ -192,3 +192,20 @@ async def test_the_first_paint_is_fast(browser, site):
     script = "performance.getEntriesByName('first-contentful-paint').map((entry) => entry.startTime)[0]"
     assert await page.until(script) < 3000  # 300 ms on a quiet machine
     await page.close()
+
+
+async def test_a_report_is_shown_with_its_styles_and_without_its_scripts(page):
+    report = """<!doctype html><html><style>:root { --series: rgb(1, 2, 3); }</style><body>
+        <p style="color: var(--series)">Mean wait 5m</p><script>window.wasRun = true</script></body></html>"""
+    await page.value("location.hash = '#/simulation'")
+    await page.until(f"""(() => {{ const input = document.querySelector("input[type=file]");
+        if (!input) return false;
+        const files = new DataTransfer();
+        files.items.add(new File([{json.dumps(report)}], "report.html", {{type: "text/html"}}));
+        input.files = files.files;
+        input.dispatchEvent(new Event("change", {{bubbles: true}}));
+        return true; }})()""")
+    paragraph = "document.querySelector('.report')?.shadowRoot?.querySelector('p')"
+    assert await page.until(f"{paragraph} && {paragraph}.textContent") == "Mean wait 5m"
+    assert await page.value(f"getComputedStyle({paragraph}).color") == "rgb(1, 2, 3)"
+    assert await page.value("window.wasRun === undefined")

@@ -93,6 +93,10 @@ function Explanation({ explanation, row }) {
   return html`<${Card} title=${label} class="explanation"><div id="explanation">${text.map((line, index) => (line ? html`<p class=${index ? "" : "strong"}>${line}</p>` : html`<br />`))}</div><//>`;
 }
 
+// What happens within one second, in its order: conditions have no fractions of seconds.
+const ORDER = ["Created", "Suspended", "CreatedWorkload", "Pending", "QuotaReserved", "Admitted", "Started", "Resumed", "SuccessfulCreate", "PodsReady"];
+const rank = (moment) => { const place = ORDER.indexOf(moment.title.split(" ")[0]); return place < 0 ? ORDER.length : place; };
+
 // Conditions, events and admission checks in the order of time.
 function story(object, events) {
   const moments = [];
@@ -109,7 +113,8 @@ function story(object, events) {
     const times = event.series && event.series.count > 1 ? ` (${event.series.count} times)` : "";
     moments.push({ at: stamp(event.eventTime || event.deprecatedLastTimestamp || event.metadata.creationTimestamp), title: `${event.reason}${times}`, text: event.note || "", tone: event.type === "Warning" ? "bad" : "neutral", isEvent: true, who: event.reportingController });
   }
-  return moments.filter((moment) => moment.at).sort((first, second) => first.at - second.at || (first.title === "Created" ? -1 : 0));
+  return moments.filter((moment) => moment.at).sort((first, second) =>
+    Math.floor(first.at) - Math.floor(second.at) || rank(first) - rank(second) || first.at - second.at);
 }
 
 function Timeline({ object, events }) {
