@@ -51,6 +51,15 @@ async def test_a_repeat_extends_the_series(client, recorder):
     assert event["series"]["count"] == 2
 
 
+async def test_each_message_is_an_event_of_its_own(client, recorder):
+    """So that every preempted Workload is named."""
+    widget = await client.create(WIDGETS, {"metadata": {"name": "w", "namespace": "default"}})
+    for message in ("Preempted a", "Preempted b"):
+        recorder.record(widget, reason="PreemptedWorkload", message=message, component="example.dev/me")
+    events = await events_when(client, lambda events: len(events) == 2)
+    assert sorted(event["note"] for event in events) == ["Preempted a", "Preempted b"]
+
+
 async def test_a_core_event_counts_its_repeats(client):
     recorder = EventRecorder(client, WallClock(), CoreEvents())
     widget = await client.create(WIDGETS, {"metadata": {"name": "w", "namespace": "default"}})

@@ -125,6 +125,26 @@ async def test_pods_of_a_group_with_different_labels_get_no_workload():
         assert await cluster.get(resources.WORKLOAD, "g", "default") is None
 
 
+async def test_the_last_pod_of_a_group_that_is_complete_is_deleted():
+    async with running_cluster(PODS) as cluster:
+        await cluster.make_queue(cpu="4")
+        for name in ("p1", "p2"):
+            await cluster.create(resources.POD, member(name), "default")
+
+        async def are_started():
+            group = [await cluster.get(resources.POD, name, "default") for name in ("p1", "p2")]
+            return not any(map(is_gated, group))
+
+        await cluster.until(are_started)
+        await cluster.create(resources.POD, member("excess"), "default")
+
+        async def deleted_pods():
+            events = (await cluster.client.list(resources.EVENT, "default")).items
+            return [event["regarding"]["name"] for event in events if event["reason"] == "ExcessPodDeleted"]
+
+        assert await cluster.until(deleted_pods) == ["excess"]
+
+
 FOREIGN = {
     "apiVersion": "kueue.x-k8s.io/v1beta2",
     "kind": "Workload",
