@@ -133,7 +133,7 @@ def _may_start(explanation: "Object") -> bool:
 async def _estimated_start(
     client: "Client", workload: str, configuration: "Mapping[str, Any] | None"
 ) -> "dict[str, Object]":
-    """The field `estimatedStart`; none for users who may not read the queues."""
+    """The field `estimatedStart`; none if the user may not read the queues or the job has gone."""
     from pykueue.api.errors import ApiError
     from pykueue.app import running_configuration
     from pykueue.controllers.scheduler import snapshot
@@ -149,6 +149,8 @@ async def _estimated_start(
             raise
         return {}
     key = values.WorkloadKey(workload)
+    if queues.engine.view.workload(key) is None:
+        return {}
     start = live.estimate(queues.engine, queues.workloads, key, now_ns=now_ns, configuration=in_force)
     return {"estimatedStart": start.as_json()}
 
