@@ -172,7 +172,12 @@ FEATURES = (
     Feature("Metrics", "beta", "controllers/metrics/test_catalog.py::test_every_metric_of_kueue_is_there_and_no_other"),
     Feature("Events", "beta", "contracts/test_event_recorder.py::test_a_repeat_extends_the_series"),
     Feature("kueuectl", "beta", "cli/test_queue_commands.py::test_a_queue_is_held_and_released"),
-    Feature("KueueViz", "beta", "", "not there; `pykueue list` shows queues and workloads"),
+    Feature(
+        "KueueViz",
+        "beta",
+        "dashboard/test_browser.py::test_a_job_goes_from_pending_to_finished_without_a_reload",
+        "works: the page of pykueue (docs/dashboard.md)",
+    ),
     Feature("Importer", "beta", "cli/test_import.py::test_an_imported_pod_has_an_admitted_workload"),
     Feature(
         "Populator, priority booster",

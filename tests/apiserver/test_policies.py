@@ -449,3 +449,11 @@ async def test_objects_without_effect_are_stored_with_a_warning(api):
     answer = await create(api, claim)
     expected = "this PersistentVolumeClaim is stored, but it has no effect: there are no persistent volumes"
     assert (answer.code, answer.warnings) == (201, (expected,))
+
+
+async def test_a_secret_that_waits_for_a_token_is_stored_with_a_warning(api):
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "default"}}
+    secret["metadata"]["annotations"] = {"kubernetes.io/service-account.name": "default"}
+    answer = await create(api, secret | {"type": "kubernetes.io/service-account-token"})
+    expected = "no token is written to this Secret; `kubectl create token NAME` prints one of a service account"
+    assert (answer.code, answer.warnings) == (201, (expected,))

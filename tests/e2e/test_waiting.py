@@ -1,5 +1,6 @@
 """A workload that must wait, seen through the visibility API and explained."""
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -74,3 +75,23 @@ def test_an_ordinary_user_asks_the_server(waiting):
         {"kind": "MoreQuota", "amounts": {namespace: {"cpu": "3"}}},
         {"kind": "ReduceRequests", "amounts": {"main": {"cpu": "1"}}},
     ]
+
+
+@embedded("it serves the visibility API itself")
+def test_an_ordinary_user_learns_no_names_of_other_namespaces(waiting):
+    """The quota is held in another namespace, which the user may not read."""
+    namespace, other = waiting.namespace, f"{waiting.namespace}-other"
+    holder = waiting.json("get", "workload", "large")
+    holder["metadata"] = {"name": "secret-plan", "namespace": other}
+    holder["spec"]["podSets"][0]["template"]["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "1"
+    queue = {"apiVersion": KUEUE, "kind": "LocalQueue", "metadata": {"name": "main", "namespace": other}}
+    waiting("create", "namespace", other)
+    others = dataclasses.replace(waiting, namespace=other)
+    others.apply({**queue, "spec": {"clusterQueue": namespace}}, {**holder, "status": {}})
+    others("wait", "workload/secret-plan", "--for=condition=Admitted", "--timeout=60s")
+    waiting("create", "rolebinding", "viewer", "--clusterrole=view", "--user=jane")
+    path = f"/apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/{namespace}/explanations/large"
+    explanation = waiting("get", "--raw", path, "--as=jane")
+    assert "held by a workload of another namespace" in explanation
+    assert "secret-plan" not in explanation
+    others("delete", "namespace", other, "--wait=false")

@@ -174,6 +174,14 @@ def test_a_request_that_no_wait_can_satisfy():
     assert job_report.lines[-1] == "  - ask for less: at most 2 cpu in each pod of main"
 
 
+def test_a_request_beyond_the_quota_can_never_start_on_large_nodes_either():
+    explanation = engine_answer(requested=64000, capacity=2000)
+    job_report = answer(workload=workload(), explanation=explanation, nodes=(node("128"),))
+    assert job_report.lines[0].startswith(
+        "It can never start as things are: it asks for 64 cpu, ClusterQueue a may have 2"
+    )
+
+
 def test_a_resource_that_is_not_covered_is_named_with_all_that_are():
     fits = PodSetFit(name="main", count=1, requests={"gpu": 1}, undeclared=("gpu",), flavors=())
     explanation = dataclasses.replace(engine_answer(), pod_sets=(fits,), covered=("cpu", "memory"))

@@ -208,9 +208,14 @@ async def _list_pods(client: "Client", job: "Object") -> "ObjectList":
 
 
 async def _pods(client: "Client", job: "Object") -> "list[Object]":
-    from pykueue.cluster import pods
+    """The pods of the Job, by index and then by age."""
+    from pykueue.translate.jobs.batch_job import COMPLETION_INDEX
 
-    return sorted((await _list_pods(client, job)).items, key=pods.removal_order, reverse=True)
+    def order(pod: "Object") -> tuple[int, str, str, str]:
+        index = str(objects.annotations(pod).get(COMPLETION_INDEX, ""))
+        return len(index), index, str(pod["metadata"].get("creationTimestamp", "")), objects.name(pod)
+
+    return sorted((await _list_pods(client, job)).items, key=order)
 
 
 def _start_failure(pod: "Object") -> str:

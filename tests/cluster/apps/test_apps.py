@@ -130,6 +130,13 @@ def test_a_parallel_stateful_set_starts_them_at_once():
     assert fixture.names() == ["web-0", "web-1"]
 
 
+def test_the_pods_of_a_stateful_set_use_its_claims():
+    templates = [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}]
+    fixture = AppsFixture("StatefulSet", volumeClaimTemplates=templates).sync(stateful_set)
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data-web-0"}}
+    assert fixture.api.get("Pod", "web-0")["spec"]["volumes"] == [volume]
+
+
 def test_a_stateful_set_shrinks_from_the_top():
     fixture = AppsFixture("StatefulSet", podManagementPolicy="Parallel").sync(stateful_set)
     fixture.owner["spec"]["replicas"] = 1

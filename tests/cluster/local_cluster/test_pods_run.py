@@ -95,6 +95,28 @@ async def test_a_pod_waits_for_its_config_map(start_cluster):
     assert local_cluster.cluster.kubelet.runtime.log(running, "main", 0).read_text() == "hi\n"
 
 
+async def test_a_stateful_set_with_claims_says_that_there_are_no_persistent_volumes(start_cluster):
+    local_cluster = await start_cluster("process")
+    container = {"name": "c", "image": "i", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}
+    labels = {"app": "db"}
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    spec = {
+        "replicas": 1,
+        "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": {"containers": [container]}},
+        "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": claim}],
+    }
+    await local_cluster.create(
+        resources.STATEFUL_SET, {"metadata": {"name": "db", "namespace": "default"}, "spec": spec}
+    )
+    async with asyncio.timeout(30):
+        async for event in local_cluster.client.watch(resources.CORE_EVENT, "default"):
+            if event.type == "ADDED" and event.object["reason"] == "Failed":
+                break
+    assert event.object["involvedObject"]["name"] == "db-0"
+    assert event.object["message"].endswith("do not exist here; use a hostPath volume for files that stay")
+
+
 async def test_gpus_are_allocated_by_index(start_cluster):
     machine = {
         "metadata": {"name": "gpu"},

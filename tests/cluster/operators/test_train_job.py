@@ -93,6 +93,7 @@ def test_a_resumed_job_runs_with_what_its_admission_gave():
     [replicated] = fixture.job_set["spec"]["replicatedJobs"]
     assert replicated["template"]["spec"]["template"]["spec"]["nodeSelector"] == {"pool": "a"}
     assert not fixture.job_set["spec"]["suspend"]
+    assert not conditions.is_true(fixture.job, "Suspended")
 
 
 def test_a_waiting_job_that_asks_for_less_gets_less():

@@ -39,6 +39,13 @@ def test_array_runs_every_index_once(queue, tmp_path):
     assert sorted(log.read_text().split()) == ["2", "3", "4"]
 
 
+def test_output_of_an_array_is_printed_by_index(queue):
+    queue.run("submit", "--name", "tasks", "--cpu", "50m", "--array", "0-10", "--", "echo", "task {index}")
+    queue.run("wait", "tasks")
+    lines = queue.run("logs", "tasks").splitlines()
+    assert [line for line in lines if line.startswith("task")] == [f"task {index}" for index in range(11)]
+
+
 def test_dependent_job_waits_for_success(queue, tmp_path):
     log = tmp_path / "log"
     queue.run("submit", "--name", "first", "--cpu", "100m", "--", "sh", "-c", f"sleep 1; echo first >> {log}")

@@ -22,12 +22,17 @@ _REASONS = {
 }
 """Why a kind has no effect, by group and kind; some exist only if a user defines them."""
 
+_TOKEN_SECRET = "kubernetes.io/service-account-token"  # noqa: S105 - the type of a Secret
+_NO_TOKEN = "no token is written to this Secret; `kubectl create token NAME` prints one of a service account"  # noqa: S105
+
 
 class UnenforcedKinds:
     """The admission plugin."""
 
     def validate(self, kind: Kind, request: AdmissionRequest, _call: WriteCall) -> list[str]:
         reason = _REASONS.get((kind.group, kind.kind))
+        if kind.kind == "Secret" and not kind.group and request.object.get("type") == _TOKEN_SECRET:
+            return [_NO_TOKEN]
         if reason is None or request.subresource:
             return []
         return [f"this {kind.kind} is stored, but it has no effect: {reason}"]

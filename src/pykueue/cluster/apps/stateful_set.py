@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from pykueue.api import objects, resources
+from pykueue.api.rules.builtin import volumes
 from pykueue.api.scheme import Object
 from pykueue.cluster import pod_control, pods, statuses
 from pykueue.cluster.apps.deployment import template_hash
@@ -76,6 +77,8 @@ def _pod(stateful_set: Object, name: str, revision: str) -> Object:
     labels = {POD_NAME: name, ORDINAL: name.rpartition("-")[2], REVISION: revision}
     pod = pods.from_template(stateful_set["spec"]["template"], stateful_set, name=name, labels=labels)
     pod["spec"] |= {"hostname": name, "subdomain": stateful_set["spec"].get("serviceName", "")}
+    if stateful_set["spec"].get("volumeClaimTemplates"):
+        pod["spec"]["volumes"] = volumes.with_claim_templates(stateful_set["spec"], name)
     return pod
 
 

@@ -300,6 +300,7 @@ class PodWorker:
             container = await self._start(name)
         except MissingSourceError as error:
             self._run.start_delayed(name, ("CreateContainerConfigError", str(error)), now)
+            self._record("Failed", f"Error: {error}", type_="Warning")
         except StillPulling as pulling:
             self._run.start_delayed(name, ("ContainerCreating", ""), now, pulling.remaining)
             self._record("Pulling", str(pulling))

@@ -14,7 +14,7 @@ def validate_replicated(request: AdmissionRequest) -> ValidationResult:
     if request.subresource:
         return ValidationResult()
     spec = reading.mapping(request.object.get("spec"))
-    field_errors = [*_check_selector(spec), *pod_spec.check_template("spec.template", spec.get("template"))]
+    field_errors = [*_check_selector(spec), *pod_spec.check_template("spec.template", _template(spec))]
     replicas = reading.integer(spec.get("replicas"))
     if replicas < 0:
         field_errors.insert(0, faults.invalid("spec.replicas", replicas, faults.NEGATIVE))
@@ -22,6 +22,15 @@ def validate_replicated(request: AdmissionRequest) -> ValidationResult:
     if before is not None:
         field_errors += faults.changed("spec.selector", spec.get("selector"), before)
     return ValidationResult(invalid=tuple(field_errors))
+
+
+def _template(spec: Object) -> object:
+    """The pod template; that of a StatefulSet with the volumes of its claim templates."""
+    if not spec.get("volumeClaimTemplates"):
+        return spec.get("template")
+    template = reading.mapping(spec.get("template"))
+    pod = reading.mapping(template.get("spec"))
+    return {**template, "spec": {**pod, "volumes": volumes.with_claim_templates(spec, "0")}}
 
 
 def validate_replication_controller(request: AdmissionRequest) -> ValidationResult:

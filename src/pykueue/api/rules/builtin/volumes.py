@@ -52,6 +52,17 @@ def check_volumes(path: str, volumes: list[Object], pod_name: str) -> tuple[dict
     return valid, field_errors
 
 
+def with_claim_templates(spec: Object, pod_name: str) -> list[Object]:
+    """The volumes of a StatefulSet's pod: a claim template replaces the volume of its name."""
+    names = [
+        reading.text(reading.at(template, "metadata", "name"))
+        for template in reading.mappings(spec.get("volumeClaimTemplates"))
+    ]
+    others = reading.mappings(reading.at(spec, "template", "spec", "volumes"))
+    claims = [{"name": name, "persistentVolumeClaim": {"claimName": f"{name}-{pod_name}"}} for name in names]
+    return [*claims, *(volume for volume in others if volume.get("name") not in names)]
+
+
 def _check_name(path: str, name: str) -> list[FieldError]:
     return syntax.check_dns_label(path, name) if name else [faults.required(path)]
 
