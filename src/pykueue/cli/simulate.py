@@ -89,6 +89,11 @@ def _with_variants(command: Command) -> Command:
 @click.option(
     "--ray", "ray_address", metavar="ADDRESS", help="Run variants on a Ray cluster: local, auto or ray://HOST:PORT."
 )
+@click.option(
+    "--score-estimates",
+    is_flag=True,
+    help="Say how good estimated starts would have been for the second half of the jobs.",
+)
 @outputs.with_report_output
 def simulate(
     *,
@@ -98,6 +103,7 @@ def simulate(
     csv_file: Path | None,
     processes: int | None,
     ray_address: str | None,
+    score_estimates: bool,
     output: str,
     **request: Any,
 ) -> None:
@@ -114,6 +120,11 @@ def simulate(
 
     with named_faults():
         plan = _plan(**request)
+        if score_estimates:
+            if settings or applied:
+                raise click.UsageError("--score-estimates scores the queues as they are: leave out --set and --apply")
+            _score_estimates(plan, output)
+            return
         combinations = what_if.combined(settings)
         objects = _admitted_files(applied)
         variants = [
@@ -204,6 +215,17 @@ def _sweep(
         outputs.show_json({"base": base.figures, "variants": entries})
         return
     for line in differences.sweep_table(base, entries):
+        outputs.echo(line)
+
+
+def _score_estimates(plan: "SimulationPlan", output: str) -> None:
+    from pykueue.simulate.estimates import scoring
+
+    figures = scoring.score(plan)
+    if output == "json":
+        outputs.show_json(figures)
+        return
+    for line in scoring.lines(figures):
         outputs.echo(line)
 
 
