@@ -174,11 +174,15 @@ async def _last_lines(client: "Client", namespace: str, pod: str) -> list[str]:
 async def warn_if_stuck(client: "Client", namespace: str, job: "Object") -> None:
     """Print what is wrong with a new job that cannot start as things are.
 
-    A job that only waits for quota is not explained: many of them may be submitted at once.
+    A job that only waits for quota is not explained: many of them may be submitted at once. A job
+    that waits for other jobs is in no queue yet.
     """
     from pykueue.api import objects
     from pykueue.api.errors import ApiError
+    from pykueue.api.labels import ADMISSION_GATED_BY
 
+    if ADMISSION_GATED_BY in objects.annotations(job):
+        return
     try:
         note = await _note(client, namespace, job)
     except (ApiError, OSError):

@@ -136,7 +136,7 @@ def simulate(
             for combination in combinations
         ]
         if len(variants) > 1:
-            _sweep(plan, variants, output, processes=processes, ray_address=ray_address)
+            _compare(plan, variants, output, processes=processes, ray_address=ray_address, is_sweep=True)
             return
         variant = variants[0] if variants[0].name else None
         with _ProgressBar(len(plan.jobs)) as bar:
@@ -204,9 +204,16 @@ def _variants(
     ]
 
 
-def _sweep(
-    plan: "SimulationPlan", variants: "list[Variant]", output: str, *, processes: int | None, ray_address: str | None
+def _compare(
+    plan: "SimulationPlan",
+    variants: "list[Variant]",
+    output: str,
+    *,
+    processes: int | None,
+    ray_address: str | None,
+    is_sweep: bool = False,
 ) -> None:
+    """Run all variants, and print a table of a sweep or the differences of each variant."""
     from pykueue.simulate.report import differences
 
     results, base = _run_all(plan, variants, processes=processes, ray_address=ray_address)
@@ -214,7 +221,7 @@ def _sweep(
     if output == "json":
         outputs.show_json({"base": base.figures, "variants": entries})
         return
-    for line in differences.sweep_table(base, entries):
+    for line in (differences.sweep_table if is_sweep else differences.lines)(base, entries):
         outputs.echo(line)
 
 
@@ -226,20 +233,6 @@ def _score_estimates(plan: "SimulationPlan", output: str) -> None:
         outputs.show_json(figures)
         return
     for line in scoring.lines(figures):
-        outputs.echo(line)
-
-
-def _compare(
-    plan: "SimulationPlan", variants: "list[Variant]", output: str, *, processes: int | None, ray_address: str | None
-) -> None:
-    from pykueue.simulate.report import differences
-
-    results, base = _run_all(plan, variants, processes=processes, ray_address=ray_address)
-    entries = [differences.difference(base, result, plan.jobs) for result in results]
-    if output == "json":
-        outputs.show_json({"base": base.figures, "variants": entries})
-        return
-    for line in differences.lines(base, entries):
         outputs.echo(line)
 
 
