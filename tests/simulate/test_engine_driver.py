@@ -6,7 +6,7 @@ import pytest
 from tests.simulate.worlds import GPU, KUEUE, Jobs, Story, cluster_queue, flavor, local_queue, workload
 
 from pykueue.api.times import SECOND_NS
-from pykueue.engine import decisions, invariants
+from pykueue.engine import decisions, events, invariants
 from pykueue.simulate.engine_driver.simulation import Simulation, SimulationOptions
 from pykueue.simulate.engine_driver.world import World
 
@@ -203,6 +203,16 @@ def test_the_start_of_one_job_is_found_without_running_to_the_end():
     simulation = Simulation(world, jobs.table)
     assert simulation.run_until_started("team-a/job-4") == 40 * SECOND_NS
     assert simulation.now_ns == 40 * SECOND_NS
+
+
+def test_the_start_of_a_job_that_starts_at_once_is_found():
+    """Its end is the next event, after which it would be gone."""
+    world = one_queue(gpus=1)
+    simulation = Simulation(world)
+    prototype = world.workload_value(workload("team-a", 1))
+    world.engine.handle(events.WorkloadArrived(at_ns=0, workload=prototype))
+    simulation.adopt(prototype, run_ns=SECOND_NS)
+    assert simulation.run_until_started(prototype.key) == 0
 
 
 def test_a_live_state_is_taken_over_with_its_remaining_run_times():

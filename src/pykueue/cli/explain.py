@@ -54,6 +54,8 @@ def explain(*, words: tuple[str, ...], config: Path | None, output: str, cluster
 
     async def read(client: "Client", namespace: str) -> "tuple[Object, list[str]]":
         explanation = await ask(client, namespace, name, kind=kind, configuration=chosen)
+        if _may_start(explanation):
+            explanation |= await _estimated_start(client, explanation["workload"], chosen)
         return explanation, await _last_lines(client, namespace, explanation.get("outputPod", ""))
 
     hint = "without the visibility API, explain reads queues, flavors and workloads of all namespaces"
@@ -63,6 +65,10 @@ def explain(*, words: tuple[str, ...], config: Path | None, output: str, cluster
         return
     for line in (explanation["summary"], *explanation["lines"]):
         outputs.echo(line)
+    if "estimatedStart" in explanation:
+        from pykueue.simulate.estimates import starts
+
+        outputs.echo(f"\n{starts.text(explanation['estimatedStart'], time.time_ns())}")
     if last_lines:
         outputs.echo(f"\nThe last lines of its output (`pykueue logs pod/{explanation['outputPod']}`):")
         for line in last_lines:
@@ -120,6 +126,35 @@ async def _explain_here(
     return job_explanations.as_json(facts, job_explanations.report(facts))
 
 
+def _may_start(explanation: "Object") -> bool:
+    return explanation["state"] == "pending" and not why_stuck(explanation)
+
+
+async def _estimated_start(
+    client: "Client", workload: str, configuration: "Mapping[str, Any] | None"
+) -> "dict[str, Object]":
+    """The field `estimatedStart`; none if the user may not read the queues or the job has gone."""
+    from pykueue.api.errors import ApiError
+    from pykueue.app import running_configuration
+    from pykueue.controllers.scheduler import snapshot
+    from pykueue.engine import values
+    from pykueue.simulate.estimates import live
+
+    now_ns = time.time_ns()
+    try:
+        in_force = await running_configuration.find(client) if configuration is None else configuration
+        queues = await snapshot.observe(client, in_force, now_ns=now_ns)
+    except ApiError as error:
+        if error.code != 403:
+            raise
+        return {}
+    key = values.WorkloadKey(workload)
+    if queues.engine.view.workload(key) is None:
+        return {}
+    start = live.estimate(queues.engine, queues.workloads, key, now_ns=now_ns, configuration=in_force)
+    return {"estimatedStart": start.as_json()}
+
+
 async def _last_lines(client: "Client", namespace: str, pod: str) -> list[str]:
     from pykueue.api import resources
     from pykueue.api.errors import ApiError
@@ -139,11 +174,15 @@ async def _last_lines(client: "Client", namespace: str, pod: str) -> list[str]:
 async def warn_if_stuck(client: "Client", namespace: str, job: "Object") -> None:
     """Print what is wrong with a new job that cannot start as things are.
 
-    A job that only waits for quota is not explained: many of them may be submitted at once.
+    A job that only waits for quota is not explained: many of them may be submitted at once. A job
+    that waits for other jobs is in no queue yet.
     """
     from pykueue.api import objects
     from pykueue.api.errors import ApiError
+    from pykueue.api.labels import ADMISSION_GATED_BY
 
+    if ADMISSION_GATED_BY in objects.annotations(job):
+        return
     try:
         note = await _note(client, namespace, job)
     except (ApiError, OSError):

@@ -89,6 +89,11 @@ def _with_variants(command: Command) -> Command:
 @click.option(
     "--ray", "ray_address", metavar="ADDRESS", help="Run variants on a Ray cluster: local, auto or ray://HOST:PORT."
 )
+@click.option(
+    "--score-estimates",
+    is_flag=True,
+    help="Say how good estimated starts would have been for the second half of the jobs.",
+)
 @outputs.with_report_output
 def simulate(
     *,
@@ -98,6 +103,7 @@ def simulate(
     csv_file: Path | None,
     processes: int | None,
     ray_address: str | None,
+    score_estimates: bool,
     output: str,
     **request: Any,
 ) -> None:
@@ -114,6 +120,11 @@ def simulate(
 
     with named_faults():
         plan = _plan(**request)
+        if score_estimates:
+            if settings or applied:
+                raise click.UsageError("--score-estimates scores the queues as they are: leave out --set and --apply")
+            _score_estimates(plan, output)
+            return
         combinations = what_if.combined(settings)
         objects = _admitted_files(applied)
         variants = [
@@ -125,7 +136,7 @@ def simulate(
             for combination in combinations
         ]
         if len(variants) > 1:
-            _sweep(plan, variants, output, processes=processes, ray_address=ray_address)
+            _compare(plan, variants, output, processes=processes, ray_address=ray_address, is_sweep=True)
             return
         variant = variants[0] if variants[0].name else None
         with _ProgressBar(len(plan.jobs)) as bar:
@@ -193,9 +204,16 @@ def _variants(
     ]
 
 
-def _sweep(
-    plan: "SimulationPlan", variants: "list[Variant]", output: str, *, processes: int | None, ray_address: str | None
+def _compare(
+    plan: "SimulationPlan",
+    variants: "list[Variant]",
+    output: str,
+    *,
+    processes: int | None,
+    ray_address: str | None,
+    is_sweep: bool = False,
 ) -> None:
+    """Run all variants, and print a table of a sweep or the differences of each variant."""
     from pykueue.simulate.report import differences
 
     results, base = _run_all(plan, variants, processes=processes, ray_address=ray_address)
@@ -203,21 +221,18 @@ def _sweep(
     if output == "json":
         outputs.show_json({"base": base.figures, "variants": entries})
         return
-    for line in differences.sweep_table(base, entries):
+    for line in (differences.sweep_table if is_sweep else differences.lines)(base, entries):
         outputs.echo(line)
 
 
-def _compare(
-    plan: "SimulationPlan", variants: "list[Variant]", output: str, *, processes: int | None, ray_address: str | None
-) -> None:
-    from pykueue.simulate.report import differences
+def _score_estimates(plan: "SimulationPlan", output: str) -> None:
+    from pykueue.simulate.estimates import scoring
 
-    results, base = _run_all(plan, variants, processes=processes, ray_address=ray_address)
-    entries = [differences.difference(base, result, plan.jobs) for result in results]
+    figures = scoring.score(plan)
     if output == "json":
-        outputs.show_json({"base": base.figures, "variants": entries})
+        outputs.show_json(figures)
         return
-    for line in differences.lines(base, entries):
+    for line in scoring.lines(figures):
         outputs.echo(line)
 
 

@@ -105,9 +105,11 @@ print("after", flush=True)
 
 
 def test_commands_that_follow_a_job_outlive_restarts(queue, tmp_path):
+    queue.run("submit", "-f", "--name", "short", "--", "true")
     queue.run("submit", "--name", "long", "--", sys.executable, "-c", TALKING, str(tmp_path))
-    with queue.following("logs", "-f", "long") as logs, queue.following("wait", "long") as wait:
+    with queue.following("logs", "-f", "long") as logs, queue.following("wait", "long", "short") as wait:
         assert logs.stdout.readline() == "before\n"
+        assert wait.stdout.readline() == "job.batch/short complete\n"  # it follows now
         server = api_calls.server(queue.directory / "kubeconfig")
         for number in (signal.SIGTERM, signal.SIGKILL):
             queue.stop(number)

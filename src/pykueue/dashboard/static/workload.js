@@ -1,6 +1,6 @@
 // One workload: its story, why it waits, its pods, their logs and their resource use.
 
-import { F, now, tables, useClock, useTables } from "./store.js";
+import { F, tables, useClock, useTables } from "./store.js";
 import { call, get, lines, ownerPath, patch, paths } from "./api.js";
 import { Action, Card, Dialog, Empty, State, amount, clockTime, count, duration, html, link, requestText, shortName, stamp, useEffect, useMay, useRef, useState } from "./ui.js";
 import { elapsed } from "./workloads.js";
@@ -28,7 +28,6 @@ export function Workload({ namespace, name }) {
         <div><dt>Requests</dt><dd>${requestText(row[F.requests])} <span class="muted">${row[F.pods]} ${row[F.pods] === 1 ? "pod" : "pods"}</span></dd></div>
         ${row[F.evictions] > 0 && html`<div><dt>Evictions</dt><dd>${count(row[F.evictions])}</dd></div>`}
         ${row[F.cluster] && html`<div><dt>Runs on cluster</dt><dd>${row[F.cluster]}</dd></div>`}
-        <${EstimatedStart} explanation=${details.explanation} />
       </dl>`}<//>
     <div class="columns">
       <div><${Explanation} explanation=${details.explanation} row=${row} /><${Pods} namespace=${namespace} pods=${details.pods} /></div>
@@ -76,14 +75,6 @@ function podsPath(namespace, object, owner) {
   const label = owner && JOB_LABELS[owner.kind];
   const selector = label ? `${label}=${owner.name}` : `kueue.x-k8s.io/pod-group-name=${object ? object.metadata.name : ""}`;
   return `${paths.pods(namespace)}?labelSelector=${encodeURIComponent(selector)}`;
-}
-
-function EstimatedStart({ explanation }) {
-  const estimate = explanation && (explanation.estimatedStart || explanation.estimatedStartTime);
-  if (!estimate) return null;
-  const at = stamp(typeof estimate === "string" ? estimate : estimate.time || estimate.at);
-  if (!at) return null;
-  return html`<div><dt>Estimated start</dt><dd>${at > now() ? `in ${duration(at - now())}` : "soon"} <span class="muted">${clockTime(at)}</span></dd></div>`;
 }
 
 function Explanation({ explanation, row }) {

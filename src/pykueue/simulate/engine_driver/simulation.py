@@ -178,6 +178,8 @@ class Simulation:
     def run(self, until_ns: int | None = None, *, stop: Callable[[], bool] | None = None) -> None:
         """Run until nothing can happen, until a time, or until `stop` says so after some step."""
         self._decide()
+        if stop is not None and stop():
+            return
         while (at_ns := self.next_ns()) is not None and (until_ns is None or at_ns <= until_ns):
             self._advance(at_ns)
             if stop is not None and stop():
