@@ -29,7 +29,7 @@ def job_of(request: "dict[str, Any]") -> "Object":
     is_array = request["array"] is not None
     name = {"name": request["name"]} if request["name"] else {"generateName": f"{_prefix(request['command'])}-"}
     metadata: Object = name | {"labels": _labels(request)}
-    if annotations := _annotations(request):
+    if annotations := _annotations(request, array if is_array else None):
         metadata["annotations"] = annotations
     pod: Object = {"restartPolicy": "Never", "containers": [_container(request, array if is_array else None)]}
     if request["signal"]:
@@ -60,13 +60,15 @@ def _labels(request: "dict[str, Any]") -> dict[str, str]:
     return chosen
 
 
-def _annotations(request: "dict[str, Any]") -> dict[str, str]:
-    from pykueue.api.labels import ADMISSION_GATED_BY, AFTER
+def _annotations(request: "dict[str, Any]", array: TaskArray | None) -> dict[str, str]:
+    """What the Job waits for, and that an array starts with as many tasks as fit."""
+    from pykueue.api.labels import ADMISSION_GATED_BY, AFTER, JOB_MIN_PARALLELISM
 
     waits_for = [(kind, job) for kind in ("ok", "notok", "any") for job in request[f"after_{kind}"]]
-    if not waits_for:
-        return {}
-    return {AFTER: ",".join(f"{kind}:{job}" for kind, job in waits_for), ADMISSION_GATED_BY: AFTER}
+    annotations = {JOB_MIN_PARALLELISM: "1"} if array is not None and array.parallelism > 1 else {}
+    if waits_for:
+        annotations |= {AFTER: ",".join(f"{kind}:{job}" for kind, job in waits_for), ADMISSION_GATED_BY: AFTER}
+    return annotations
 
 
 def _container(request: "dict[str, Any]", array: TaskArray | None) -> "Object":

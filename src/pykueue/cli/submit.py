@@ -86,8 +86,9 @@ _JOB_OPTIONS = (
     click.option(
         "--array",
         type=ArrayOption(),
-        help="Run a pod for each index, for example 0-99%10 (ten at a time), 1-5 or 1,3,7. The command finds its "
-        "index in PYKUEUE_ARRAY_INDEX and in place of {index}.",
+        help="Run a pod for each index, for example 0-99%10 (at most ten at a time), 1-5 or 1,3,7. As many run "
+        "together as fit when the Job starts. The command finds its index in PYKUEUE_ARRAY_INDEX and in place "
+        "of {index}.",
     ),
     _after("--after", "--after-ok", "after_ok", "has completed"),
     _after("--after-notok", "after_notok", "has failed"),

@@ -46,6 +46,13 @@ def test_output_of_an_array_is_printed_by_index(queue):
     assert [line for line in lines if line.startswith("task")] == [f"task {index}" for index in range(11)]
 
 
+def test_array_starts_with_as_many_tasks_as_fit(queue, tmp_path):
+    log = tmp_path / "log"
+    words = ("--array", "0-2", "--cpu", "500m", "--", "sh", "-c", f"echo {{index}} >> {log}")
+    queue.run("submit", "-f", "--name", "wide", *words)
+    assert sorted(log.read_text().split()) == ["0", "1", "2"]
+
+
 def test_dependent_job_waits_for_success(queue, tmp_path):
     log = tmp_path / "log"
     queue.run("submit", "--name", "first", "--cpu", "100m", "--", "sh", "-c", f"sleep 1; echo first >> {log}")
