@@ -26,7 +26,8 @@ class SubmitCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         words, _, _ = self.make_parser(ctx).parse_args(list(args))
-        header = job_request.header_options(words.get("command") or ())
+        command = words.get("command")
+        header = job_request.header_options(command if isinstance(command, tuple) else ())
         return super().parse_args(ctx, [*header, *args])
 
 

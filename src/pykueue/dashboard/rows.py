@@ -41,7 +41,7 @@ STATES = ("pending", "reserved", "starting", "running", "stopping", "stopped", "
 
 _USER_LABELS = ("pykueue.dev/user", "user", "app.kubernetes.io/created-by")
 _LONGEST_MESSAGE = 160
-PREEMPTOR = re.compile(r"\(UID: ([^,)]+)[^)]*\)(?: due to ([^;]+))?")
+PREEMPTOR = re.compile(r"\(UID: ([^,()]{1,64})[^()]{0,512}\)(?: due to ([^;]{1,512}))?")
 _ENDED = ("Succeeded", "Failed")
 
 

@@ -9,7 +9,7 @@ FEWEST_SAMPLES = 5
 """With fewer finished jobs that are alike, nobody knows how long the next one runs."""
 _FEWEST_LONGER = 2
 _RANDOM_SUFFIX = re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5}$")
-_NUMBERS = re.compile(r"([-_.]?\d+)+$")
+_NUMBERS = "0123456789-_."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +23,7 @@ class JobTraits:
 
 def name_prefix(name: str) -> str:
     """The name without its numbers and random end: `train` of `train-17` and `train-x7k2p`."""
-    return _NUMBERS.sub("", _RANDOM_SUFFIX.sub("", name)) or name
+    return _RANDOM_SUFFIX.sub("", name).rstrip(_NUMBERS) or name
 
 
 class RunTimes:
