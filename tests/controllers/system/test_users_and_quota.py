@@ -150,10 +150,17 @@ async def test_a_template_that_grows_after_its_admission_is_counted_anew(cluster
     patch = {"spec": {"pytorchReplicaSpecs": specs}}
     await client_of(cluster, JANE).patch(PYTORCH_JOBS, "a", "default", patch)
 
-    async def is_stopped():
-        return is_suspended(await cluster.get(PYTORCH_JOBS, "a", "default"))
+    [(field, value)] = growth.items()
 
-    await cluster.until(is_stopped)
+    async def is_counted_anew():
+        """The job is stopped. One that still fits starts again at once, with another Workload."""
+        workloads = (await client_of(cluster, JANE).list(resources.WORKLOAD, "default")).items
+        specs = [workload["spec"]["podSets"][0]["template"]["spec"] for workload in workloads]
+        return is_suspended(await cluster.get(PYTORCH_JOBS, "a", "default")) or any(
+            field != "containers" and spec.get(field) == value for spec in specs
+        )
+
+    await cluster.until(is_counted_anew)
 
 
 async def test_a_job_that_could_not_start_does_not_run_by_hand(cluster):
